@@ -1,0 +1,204 @@
+package shard
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// mlp is 784-256-128-10 with weights and biases.
+func mlp() []Param {
+	return []Param{
+		{Name: "fc1.weight", Layer: 0, N: 784 * 256}, {Name: "fc1.bias", Layer: 0, N: 256},
+		{Name: "fc2.weight", Layer: 1, N: 256 * 128}, {Name: "fc2.bias", Layer: 1, N: 128},
+		{Name: "fc3.weight", Layer: 2, N: 128 * 10}, {Name: "fc3.bias", Layer: 2, N: 10},
+	}
+}
+
+func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Rules: []string{"fc3.*", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Shards {
+		got = append(got, fmt.Sprintf("%s s%d %d+%d", s.Name, s.Server, s.Lo, s.Hi-s.Lo))
+	}
+	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+116928; */1 s1 118218+116928"
+	if strings.Join(got, "; ") != want {
+		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
+func TestLayerDealsLargestFirstToTheEmptiestServerAndLeadsOnServer0(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "layer", MaxBytes: 4 << 20, Servers: 2, Rules: []string{"fc3.*", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// fc1 is dealt first and would be server 0's; fc2 and fc3 go to the other. Shard 0 is fc3, so labels swap.
+	want := map[string]int32{"fc3.*/fc3": 0, "*/fc1": 1, "*/fc2": 0}
+	for _, s := range p.Shards {
+		if s.Server != want[s.Name] {
+			t.Errorf("shard %s lies on server %d, want %d", s.Name, s.Server, want[s.Name])
+		}
+	}
+	if len(p.Shards) != 3 {
+		t.Errorf("%d shards, want 3", len(p.Shards))
+	}
+}
+
+// PS-Lite's range slicer, sync-core 1.7 [C]: consecutive small keys all land on server 0.
+func TestRangePutsEveryKeyOnServer0(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "range", MaxBytes: 4 << 20, Servers: 4, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Shards) != 1 || p.Shards[0].Server != 0 || p.Shards[0].Hi != p.Arena {
+		t.Fatalf("got %+v", p.Shards)
+	}
+}
+
+func TestPiecesAreLayersInShardsCutAtMaxBytes(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "even", MaxBytes: 400000, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range p.Pieces {
+		got = append(got, fmt.Sprintf("L%d %d+%d", q.Layer, q.Lo, q.Hi-q.Lo))
+	}
+	want := "L0 0+100000; L0 100000+100000; L0 200000+960; L1 200960+32896; L2 233856+1290"
+	if strings.Join(got, "; ") != want {
+		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
+func TestCutRefuses(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Slice: "even", MaxBytes: 4, Servers: 0, Rules: []string{"*"}}, "cluster.servers is 0"},
+		{Options{Slice: "even", MaxBytes: 3, Servers: 1, Rules: []string{"*"}}, "shards.max_bytes is 3"},
+		{Options{Slice: "odd", MaxBytes: 4, Servers: 1, Rules: []string{"*"}}, `shards.slice is "odd"; it is one of [even layer range]`},
+		{Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"fc1.*"}}, `no sync rule takes parameter "fc2.weight"`},
+	} {
+		if _, err := Cut(mlp(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+func genPlan(t *rapid.T) (*Plan, Options) {
+	var params []Param
+	for l := range rapid.IntRange(1, 6).Draw(t, "layers") {
+		for _, kind := range []string{"weight", "bias", "mean"}[:rapid.IntRange(1, 3).Draw(t, "kinds")] {
+			params = append(params, Param{Name: fmt.Sprintf("l%d.%s", l, kind), Layer: l, N: rapid.IntRange(1, 90).Draw(t, "n"), Stat: kind == "mean"})
+		}
+	}
+	o := Options{
+		Slice:    rapid.SampledFrom(Slices()).Draw(t, "slice"),
+		MaxBytes: int64(rapid.IntRange(4, 200).Draw(t, "max_bytes")),
+		Servers:  rapid.IntRange(1, 7).Draw(t, "servers"),
+		Rules:    rapid.SampledFrom([][]string{{"*"}, {"l0.*", "*"}, {"*.bias", "l1.*", "*"}}).Draw(t, "rules"),
+	}
+	p, err := Cut(params, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, o
+}
+
+// The invariants of sync-core 1.7: slices partition the flat vector, and even slices differ by at most one.
+func TestPlanPartitionsTheParameters(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, o := genPlan(t)
+		if p.Shards[0].Server != 0 {
+			t.Fatalf("the lead shard lies on server %d", p.Shards[0].Server)
+		}
+		owner := make([]int, p.Arena)
+		element := map[[2]int]bool{}
+		piece := int32(0)
+		for i, s := range p.Shards {
+			if s.ID != int32(i) || s.Lo >= s.Hi || s.Server < 0 || int(s.Server) >= o.Servers {
+				t.Fatalf("shard %d is %+v", i, s)
+			}
+			for e := s.Lo; e < s.Hi; e++ {
+				owner[e]++
+			}
+			at := s.Lo
+			for _, g := range s.Segs {
+				q := p.Params[g.Param]
+				if g.At != at || RuleOf(o.Rules, q.Name) != s.Rule || q.Stat != s.Stat {
+					t.Fatalf("segment %+v of shard %+v", g, s)
+				}
+				for e := g.Lo; e < g.Hi; e++ {
+					if element[[2]int{g.Param, e}] {
+						t.Fatalf("element %d of %s lies in two places", e, q.Name)
+					}
+					element[[2]int{g.Param, e}] = true
+				}
+				at += g.Hi - g.Lo
+			}
+			if at != s.Hi {
+				t.Fatalf("segments of shard %d end at %d, the shard at %d", i, at, s.Hi)
+			}
+			at = s.Lo
+			for _, q := range s.Pieces {
+				if q.ID != piece || q.Shard != s.ID || q.Lo != at || q.Hi <= q.Lo || int64(q.Hi-q.Lo)*ElemBytes > o.MaxBytes || p.Pieces[q.ID] != q {
+					t.Fatalf("piece %+v of shard %+v", q, s)
+				}
+				piece++
+				at = q.Hi
+			}
+			if at != s.Hi {
+				t.Fatalf("pieces of shard %d end at %d, the shard at %d", i, at, s.Hi)
+			}
+		}
+		for e, n := range owner {
+			if n != 1 {
+				t.Fatalf("arena element %d lies in %d shards", e, n)
+			}
+		}
+	})
+}
+
+func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, o := genPlan(t)
+		if o.Slice != "even" {
+			return
+		}
+		size := map[groupKey]map[int32]int{}
+		total := map[groupKey]int{}
+		for _, s := range p.Shards {
+			k := groupKey{s.Rule, s.Stat}
+			if size[k] == nil {
+				size[k] = map[int32]int{}
+			}
+			size[k][s.Server] += s.Hi - s.Lo
+			total[k] += s.Hi - s.Lo
+		}
+		for k, by := range size {
+			for m := range o.Servers {
+				if n := by[int32(m)]; n < total[k]/o.Servers || n > total[k]/o.Servers+1 {
+					t.Fatalf("group %v: server %d has %d of %d over %d servers", k, m, n, total[k], o.Servers)
+				}
+			}
+		}
+	})
+}
+
+func TestMatchAgreesWithARegularExpression(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		glob := rapid.StringMatching(`[ab.*?]{0,7}`).Draw(t, "glob")
+		name := rapid.StringMatching(`[ab.]{0,8}`).Draw(t, "name")
+		expr := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(glob))
+		if want := regexp.MustCompile("^" + expr + "$").MatchString(name); Match(glob, name) != want {
+			t.Fatalf("Match(%q, %q) = %v", glob, name, !want)
+		}
+	})
+}
