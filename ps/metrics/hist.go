@@ -1,0 +1,126 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// HistMax bounds a Hist: values below it are counted exactly, all others share one bucket.
+const HistMax = 1024
+
+// Hist counts small integers, such as staleness (versions) and lead (iterations). Its zero value is empty
+// and ready. It takes at most HistMax counters, whatever is added, and belongs to one goroutine at a time.
+type Hist struct {
+	counts []int64 // counts[v] is how often v was added; grows to the largest value below HistMax
+	over   int64   // how many values were HistMax or more
+	n, sum int64   // of all values, so N and Mean stay exact past HistMax
+	max    int64
+}
+
+// Add counts v once. A negative v is a bug of ours and panics.
+func (h *Hist) Add(v int64) {
+	if v < 0 {
+		panic(fmt.Sprintf("metrics: negative value %d in a histogram", v))
+	}
+	h.n++
+	h.sum += v
+	h.max = max(h.max, v)
+	if v >= HistMax {
+		h.over++
+		return
+	}
+	h.grow(int(v) + 1)
+	h.counts[v]++
+}
+
+func (h *Hist) grow(n int) {
+	for len(h.counts) < n {
+		h.counts = append(h.counts, 0)
+	}
+}
+
+// Merge adds all values of o.
+func (h *Hist) Merge(o *Hist) {
+	h.grow(len(o.counts))
+	for v, c := range o.counts {
+		h.counts[v] += c
+	}
+	h.over += o.over
+	h.n += o.n
+	h.sum += o.sum
+	h.max = max(h.max, o.max)
+}
+
+// N is the number of values added.
+func (h *Hist) N() int64 { return h.n }
+
+// Max is the largest value added, exact past HistMax too; 0 when empty.
+func (h *Hist) Max() int64 { return h.max }
+
+// Mean is the mean of all values; 0 when empty.
+func (h *Hist) Mean() float64 {
+	if h.n == 0 {
+		return 0
+	}
+	return float64(h.sum) / float64(h.n)
+}
+
+// Quantile is the smallest value that at least q*N values do not exceed (nearest rank); 0 when empty. A
+// quantile among the values past HistMax is given as Max. A q outside 0..1 panics.
+func (h *Hist) Quantile(q float64) int64 {
+	if !(q >= 0 && q <= 1) {
+		panic(fmt.Sprintf("metrics: quantile %v is not in 0..1", q))
+	}
+	rank := max(1, int64(math.Ceil(q*float64(h.n))))
+	var seen int64
+	for v, c := range h.counts {
+		if seen += c; seen >= rank {
+			return int64(v)
+		}
+	}
+	return h.max
+}
+
+// histJSON is sparse: only values that occur, as [value, count] pairs in increasing order.
+type histJSON struct {
+	N      int64      `json:"n"`
+	Sum    int64      `json:"sum"`
+	Max    int64      `json:"max"`
+	Counts [][2]int64 `json:"counts"`
+	Over   int64      `json:"over"` // values of HistMax or more
+}
+
+// MarshalJSON writes all that Merge needs: ranks send their histograms to rank 0 in this form.
+func (h *Hist) MarshalJSON() ([]byte, error) {
+	j := histJSON{N: h.n, Sum: h.sum, Max: h.max, Counts: [][2]int64{}, Over: h.over}
+	for v, c := range h.counts {
+		if c > 0 {
+			j.Counts = append(j.Counts, [2]int64{int64(v), c})
+		}
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON replaces h. Counts that do not add up to n, and values out of range, are errors.
+func (h *Hist) UnmarshalJSON(data []byte) error {
+	var j histJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return fmt.Errorf("metrics: histogram: %w", err)
+	}
+	out := Hist{over: j.Over, n: j.N, sum: j.Sum, max: j.Max}
+	total := j.Over
+	for _, p := range j.Counts {
+		if p[0] < 0 || p[0] >= HistMax || p[1] < 0 {
+			return fmt.Errorf("metrics: histogram: count %d of value %d is out of range; values are 0 to %d", p[1], p[0], HistMax-1)
+		}
+		out.grow(int(p[0]) + 1)
+		out.counts[p[0]] += p[1]
+		total += p[1]
+	}
+	if total != j.N {
+		return fmt.Errorf("metrics: histogram: counts add up to %d, but n is %d", total, j.N)
+	}
+	*h = out
+	return nil
+}

@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A NOTE must be worth acting on: these are the shares and ratios below which it would be noise.
+const (
+	notesMax        = 3
+	slowRatioMin    = 1.5  // a worker's time per iteration over the median of the others
+	blockedShareMin = 0.10 // of train_s: below it, waiting is no problem to solve
+	lastShareMin    = 0.50 // of all waits: one shard is what workers wait for
+	lastWaitsMin    = 20   // waits to judge from
+	sizeRatioMin    = 2.0  // a shard's bytes over the mean of the others
+	foldShareMin    = 0.50 // of train_s: the busiest server sums more than half of the time
+	idleShareMin    = 0.80 // of train_s: even the busiest server
+	idleBlockedMax  = 0.20 // idle servers are spare only if workers do not wait for what they send
+	trafficShareMin = 0.40 // of train_s: push and pull of a worker
+)
+
+// note is one piece of advice; share orders them: the part of the training time that it is about.
+type note struct {
+	share float64
+	text  string
+}
+
+// Notes is the advice at the end of a run, the costliest finding first, at most three. Each names the key of
+// the YAML to change.
+func Notes(s *Summary) []string {
+	var found []note
+	if s.TrainS > 0 {
+		for _, look := range []func(*Summary) *note{noteSlowWorker, noteLastShard, noteFoldBound, noteIdleServers, noteTraffic} {
+			if n := look(s); n != nil {
+				found = append(found, *n)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b note) int { return cmp.Compare(b.share, a.share) })
+	var out []string
+	for _, n := range found[:min(len(found), notesMax)] {
+		out = append(out, n.text)
+	}
+	return out
+}
+
+// avgShare is the mean of a span over the ranks of a role, as a part of train_s.
+func avgShare(s *Summary, role string, span Span) float64 {
+	return float64(s.PerRole[role][span.String()].Avg / s.TrainS)
+}
+
+func usesScheme(s *Summary, name string) bool {
+	return slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme == name })
+}
+
+// noteSlowWorker looks for one worker that the others wait for.
+func noteSlowWorker(s *Summary) *note {
+	slow, slowest := -1, 0.0
+	for i, w := range s.PerWorker {
+		if w.Iterations > 0 && float64(w.ComputeS)/float64(w.Iterations) > slowest {
+			slow, slowest = i, float64(w.ComputeS)/float64(w.Iterations)
+		}
+	}
+	var others []float64
+	blocked := 0.0
+	for i, w := range s.PerWorker {
+		if i != slow && w.Iterations > 0 {
+			others = append(others, float64(w.ComputeS)/float64(w.Iterations))
+			blocked += float64(w.BlockedS / s.TrainS)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	ratio := slowest / others[len(others)/2]
+	blocked /= float64(len(others))
+	if !(ratio >= slowRatioMin && blocked >= blockedShareMin) {
+		return nil
+	}
+	advice := ""
+	switch {
+	case usesScheme(s, "bsp"):
+		advice = "set sync: {scheme: ssp, staleness: 3} instead of bsp to let them run ahead"
+	case usesScheme(s, "ssp"):
+		advice = "raise sync: staleness to let them run further ahead"
+	default:
+		return nil
+	}
+	w := s.PerWorker[slow]
+	return &note{blocked, fmt.Sprintf("worker %d (rank %d on %s) computes %.1f times as long per iteration as the others, "+
+		"which were blocked for %.0f %% of the time: %s", w.Worker, w.Rank, w.Host, ratio, 100*blocked, advice)}
+}
+
+// noteLastShard looks for one shard that workers wait for after all others have answered.
+func noteLastShard(s *Summary) *note {
+	blocked := avgShare(s, RoleWorker, Blocked)
+	if len(s.PerShard) < 2 || !(blocked >= blockedShareMin) {
+		return nil
+	}
+	var waits, bytes int64
+	last := s.PerShard[0]
+	for _, h := range s.PerShard {
+		waits, bytes = waits+h.WaitedLast, bytes+h.Bytes
+		if h.WaitedLast > last.WaitedLast {
+			last = h
+		}
+	}
+	share := float64(last.WaitedLast) / float64(waits)
+	if waits < lastWaitsMin || share < lastShareMin {
+		return nil
+	}
+	others := float64(bytes-last.Bytes) / float64(len(s.PerShard)-1)
+	mixed := slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme != "bsp" })
+	advice := fmt.Sprintf("raise cluster: servers (now %d) to spread the load", s.Servers)
+	switch {
+	case last.Scheme == "bsp" && mixed:
+		advice = fmt.Sprintf("give it a sync: rule that waits less, such as {match: %q, scheme: ssp}", last.Name)
+	case float64(last.Bytes) >= sizeRatioMin*others:
+		advice = fmt.Sprintf("it is %.1f times as large as the others; set shards: {slice: even} to level them", float64(last.Bytes)/others)
+	}
+	return &note{blocked * share, fmt.Sprintf("shard %d (%s, %s on server %d) was the last that workers waited for in %.0f %% of their waits: %s",
+		last.Shard, last.Name, last.Scheme, last.Server, 100*share, advice)}
+}
+
+// noteFoldBound looks for servers that cannot sum as fast as workers push.
+func noteFoldBound(s *Summary) *note {
+	fold := float64(s.PerRole[RoleServer][Fold.String()].Max / s.TrainS)
+	blocked := avgShare(s, RoleWorker, Blocked)
+	if !(fold >= foldShareMin && blocked >= blockedShareMin) {
+		return nil
+	}
+	return &note{blocked, fmt.Sprintf("the busiest server folded for %.0f %% of the time while workers were blocked for %.0f %%: "+
+		"raise cluster: servers (now %d) to share the sums", 100*fold, 100*blocked, s.Servers)}
+}
+
+// noteIdleServers looks for ranks that serve and could compute.
+func noteIdleServers(s *Summary) *note {
+	idle := float64(s.PerRole[RoleServer][Idle.String()].Min / s.TrainS)
+	if !(idle >= idleShareMin) || avgShare(s, RoleWorker, Blocked) > idleBlockedMax {
+		return nil
+	}
+	// What could be won is the servers' share of all ranks, not the time that they were idle.
+	share := idle * float64(s.Servers) / float64(s.Servers+s.Workers)
+	advice := "set cluster: {placement: colocate} to let them compute too"
+	if s.Servers > 1 {
+		advice = fmt.Sprintf("lower cluster: servers (now %d), or set cluster: {placement: colocate}, to let them compute", s.Servers)
+	}
+	return &note{share, fmt.Sprintf("the servers were idle for at least %.0f %% of the time: %s", 100*idle, advice)}
+}
+
+// noteTraffic looks for workers that spend their time on moving bytes.
+func noteTraffic(s *Summary) *note {
+	share := avgShare(s, RoleWorker, Push) + avgShare(s, RoleWorker, Pull)
+	if !(share >= trafficShareMin) {
+		return nil
+	}
+	return &note{share, fmt.Sprintf("workers spent %.0f %% of the time on push and pull: "+
+		"raise train: batch_per_worker (or batch_global) to exchange less often per sample", 100*share)}
+}

@@ -1,0 +1,182 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+const (
+	headerEvery  = 30                     // lines between two headers of a batch log
+	redrawEvery  = 100 * time.Millisecond // a terminal bar faster than this only flickers
+	barWidthMin  = 10
+	barWidthMax  = 40
+	widthDefault = 80
+)
+
+// Progress shows how far a run is. On a terminal it is one bar, redrawn in place; otherwise one aligned line
+// per interval, the first at once, and never a carriage return, so that a batch log reads as text. It reads
+// no clock: Record.At decides. It belongs to one goroutine at a time.
+type Progress struct {
+	w        io.Writer
+	terminal bool
+	width    int
+	interval time.Duration
+
+	lines   int           // printed so far, without headers
+	next    time.Duration // nothing is shown before
+	shown   Record        // last record given, and its share done: Finish shows it if Update did not
+	done    float64
+	pending bool
+	bar     string // on the terminal's current line now; "" when it is clear
+}
+
+// NewProgress writes to w. terminal and width (columns; 0: unknown) are the caller's knowledge of w; interval
+// is the time between two lines of a batch log (0: every Update).
+func NewProgress(w io.Writer, terminal bool, width int, interval time.Duration) *Progress {
+	if width <= 0 {
+		width = widthDefault
+	}
+	return &Progress{w: w, terminal: terminal, width: width, interval: interval}
+}
+
+// Update shows r if it is time to. done is the part of the budget that is used, 0 to 1; NaN if unknown.
+func (p *Progress) Update(r Record, done float64) error {
+	p.shown, p.done, p.pending = r, done, true
+	if r.At < p.next {
+		return nil
+	}
+	// Intervals count from the start of the run, so that lines do not drift with the time between Updates.
+	every := p.interval
+	if p.terminal {
+		every = redrawEvery
+	}
+	p.next = r.At
+	if every > 0 {
+		p.next = (r.At/every + 1) * every
+	}
+	return p.show()
+}
+
+// Println writes a line of text without spoiling the bar: above it on a terminal.
+func (p *Progress) Println(text string) error {
+	text += "\n"
+	if p.bar != "" {
+		text = "\r\x1b[K" + text + p.bar
+	}
+	return p.write(text)
+}
+
+// Finish shows the last record if that is still to do, and leaves the cursor on a new line.
+func (p *Progress) Finish() error {
+	if p.pending {
+		if err := p.show(); err != nil {
+			return err
+		}
+	}
+	if p.bar == "" {
+		return nil
+	}
+	p.bar = ""
+	return p.write("\n")
+}
+
+func (p *Progress) show() error {
+	p.pending = false
+	if p.terminal {
+		p.bar = barText(&p.shown, p.done, p.width)
+		return p.write("\r" + p.bar + "\x1b[K")
+	}
+	text := lineText(&p.shown, p.done) + "\n"
+	if p.lines%headerEvery == 0 {
+		text = lineHeader + "\n" + text
+	}
+	p.lines++
+	return p.write(text)
+}
+
+func (p *Progress) write(text string) error {
+	if _, err := io.WriteString(p.w, text); err != nil {
+		return fmt.Errorf("metrics: progress: %w", err)
+	}
+	return nil
+}
+
+// The header and the line of a batch log share their widths: 10 8 10 12 15 10 9.
+const lineHeader = " iteration    epoch       loss    samples/s  stale p50/max  blocked %       ETA"
+
+func lineText(r *Record, done float64) string {
+	return fmt.Sprintf("%10d %8.2f %10s %12s %14s %10s %9s", r.Iteration, r.Epoch, lossText(r),
+		speedText(r), staleText(r), blockedText(r), etaText(r.At, done))
+}
+
+// barText fits into one column less than width: many terminals wrap when the last column is written.
+// A narrow terminal loses the later fields first, then the bar.
+func barText(r *Record, done float64, width int) string {
+	room := width - 1
+	fraction := min(max(done, 0), 1)
+	if math.IsNaN(fraction) {
+		fraction = 0
+	}
+	tail := fmt.Sprintf("%3.0f%%", math.Floor(100*fraction))
+	for _, field := range []string{"ETA " + etaText(r.At, done), fmt.Sprintf("epoch %.2f", r.Epoch), "loss " + lossText(r),
+		speedText(r) + " samples/s", "stale " + staleText(r), "blocked " + blockedText(r) + "%"} {
+		if len(tail)+2+len(field)+barWidthMin+3 > room {
+			break
+		}
+		tail += "  " + field
+	}
+	cells := min(room-len(tail)-3, barWidthMax)
+	if cells < barWidthMin {
+		return tail[:min(len(tail), room)]
+	}
+	full := int(fraction * float64(cells))
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "] " + tail
+}
+
+func lossText(r *Record) string {
+	v, ok := r.Get(TrainLoss)
+	switch {
+	case !ok:
+		return absent
+	case math.Abs(v) >= 1e5 || math.IsNaN(v): // a loss that diverged is shown as what it is
+		return fmt.Sprintf("%.3e", v)
+	}
+	return fixed(v, 4)
+}
+
+func speedText(r *Record) string {
+	v, _ := r.Get(SamplesPerS)
+	return rate(v)
+}
+
+func staleText(r *Record) string {
+	p50, ok := r.Get(StalenessP50)
+	largest, okMax := r.Get(StalenessMax)
+	if !ok && !okMax {
+		return absent
+	}
+	return fixed(p50, 0) + "/" + fixed(largest, 0)
+}
+
+func blockedText(r *Record) string {
+	v, _ := r.Get(BlockedShare)
+	return fixed(100*v, 1)
+}
+
+// etaText extends the time used so far by the part that is left.
+func etaText(at time.Duration, done float64) string {
+	switch {
+	case !(done > 0):
+		return absent
+	case done >= 1:
+		return clock(0)
+	}
+	left := at.Seconds() * (1 - done) / done
+	if left > 1e7 {
+		return absent
+	}
+	return clock(time.Duration(left * float64(time.Second)))
+}

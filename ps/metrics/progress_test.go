@@ -1,0 +1,154 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func at(s float64) Record {
+	r := Record{At: time.Duration(s * float64(time.Second)), Iteration: int64(48 * s), Epoch: s / 40, Samples: int64(12340 * s)}
+	if s > 0 {
+		r.Set(TrainLoss, 2.3/(1+s/10))
+		r.Set(SamplesPerS, 12340.4)
+		r.Set(StalenessP50, 1)
+		r.Set(StalenessMax, 3)
+		r.Set(BlockedShare, 0.0525)
+	}
+	return r
+}
+
+func TestProgressLines(t *testing.T) {
+	var w writes
+	p := NewProgress(&w, false, 0, 30*time.Second)
+	update := func(r Record, done float64) {
+		if err := p.Update(r, done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(at(0), math.NaN())
+	for s := 1.0; s <= 100; s++ {
+		update(at(s), s/400)
+	}
+	bad := at(120)
+	bad.Set(TrainLoss, math.NaN())
+	update(bad, 0.3)
+	bad.At = 150 * time.Second
+	bad.Set(TrainLoss, 1e7)
+	bad.Set(SamplesPerS, 3.25)
+	update(bad, 1e-9)
+	if err := p.Println("worker 3 waits for shard 2"); err != nil {
+		t.Fatal(err)
+	}
+	update(at(160), 0.9999)
+	update(at(401), 1)
+	if err := p.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "progress_lines.txt", strings.Join(w, ""))
+}
+
+// A batch log never holds a carriage return or an escape, and its columns never move.
+func TestProgressLinesAlign(t *testing.T) {
+	var w writes
+	p := NewProgress(&w, false, 0, 0)
+	for s := range 65 {
+		if err := p.Update(at(float64(s)*100), float64(s)/65); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := strings.Join(w, "")
+	if strings.ContainsAny(all, "\r\x1b") {
+		t.Error("carriage return or escape in a batch log")
+	}
+	headers := 0
+	for i, line := range strings.Split(strings.TrimSuffix(all, "\n"), "\n") {
+		if len(line) != len(lineHeader) {
+			t.Errorf("line %d has %d columns, the header has %d: %q", i, len(line), len(lineHeader), line)
+		}
+		if line == lineHeader {
+			headers++
+			if i%(headerEvery+1) != 0 {
+				t.Errorf("header at line %d, want one every %d lines", i, headerEvery)
+			}
+		}
+	}
+	if headers != 3 {
+		t.Errorf("%d headers over 65 lines, want 3", headers)
+	}
+}
+
+func TestProgressFinishShowsTheLastRecord(t *testing.T) {
+	var w writes
+	p := NewProgress(&w, false, 0, time.Minute)
+	for _, s := range []float64{0, 1, 2} {
+		if err := p.Update(at(s), s/2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a second Finish adds nothing
+		if err := p.Finish(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w) != 2 || !strings.HasPrefix(w[1], "        96 ") {
+		t.Errorf("writes %q, want the first and the last record", w)
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	var w writes
+	p := NewProgress(&w, true, 120, 30*time.Second)
+	for i, r := range []Record{at(0), at(0.01), at(1), at(1.04), at(20)} {
+		if err := p.Update(r, float64(i)/4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Println("[w3] a warning"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Println("after"); err != nil {
+		t.Fatal(err)
+	}
+	if len(w) != 6 { // 0.01 s and 1.04 s are too soon to redraw
+		t.Errorf("%d Write calls, want 6", len(w))
+	}
+	shown := strings.NewReplacer("\r", "<CR>", "\x1b[K", "<CLEAR>").Replace(strings.Join(w, "|\n"))
+	golden(t, "progress_bar.txt", shown)
+}
+
+func TestBarFitsAnyWidth(t *testing.T) {
+	r := at(20)
+	var all strings.Builder
+	for width := 1; width <= 200; width++ {
+		for _, done := range []float64{0, 0.5, 1, 1.5, -1, math.NaN()} {
+			if got := barText(&r, done, width); len(got) >= width {
+				t.Fatalf("width %d, done %v: %d columns: %q", width, done, len(got), got)
+			}
+		}
+		if width%20 == 0 {
+			all.WriteString(barText(&r, 0.5, width) + "\n")
+		}
+	}
+	golden(t, "progress_widths.txt", all.String())
+}
+
+func TestETA(t *testing.T) {
+	for _, c := range []struct {
+		at   time.Duration
+		done float64
+		want string
+	}{
+		{time.Minute, 0.5, "1:00"}, {time.Minute, 0.25, "3:00"}, {time.Hour, 0.1, "9:00:00"},
+		{time.Minute, 0, "-"}, {time.Minute, math.NaN(), "-"}, {time.Minute, -1, "-"}, {time.Minute, 1, "0:00"},
+		{time.Hour, 1e-9, "-"},
+	} {
+		if got := etaText(c.at, c.done); got != c.want {
+			t.Errorf("etaText(%v, %v) = %s, want %s", c.at, c.done, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"math"
+	"time"
+)
+
+// Column is a value that a Record may hold beside its four fixed ones.
+type Column uint8
+
+const (
+	TrainLoss     Column = iota // mean over the samples since the last record
+	TrainAccuracy               // likewise
+	TrainLR                     // of the lead shard
+	SamplesPerS                 // over all workers, since the last record
+	StalenessP50                // versions, since the last record
+	StalenessMax                // likewise
+	LeadMax                     // iterations, since the start
+	BlockedShare                // 0..1, mean over workers since the last record
+	DelayedPulls                // since the start, over all shards
+	TestLoss                    // of an evaluation
+	TestAccuracy                // likewise
+	columnCount
+)
+
+// columnNames is the one table of the columns: the order and spelling in every sink.
+var columnNames = [columnCount]string{
+	TrainLoss:     "train/loss",
+	TrainAccuracy: "train/accuracy",
+	TrainLR:       "train/lr",
+	SamplesPerS:   "samples_per_s",
+	StalenessP50:  "sync/staleness_p50",
+	StalenessMax:  "sync/staleness_max",
+	LeadMax:       "sync/lead_max",
+	BlockedShare:  "sync/blocked_share",
+	DelayedPulls:  "sync/delayed_pulls",
+	TestLoss:      "test/loss",
+	TestAccuracy:  "test/accuracy",
+}
+
+// String is the name of the column in every sink.
+func (c Column) String() string { return columnNames[c] }
+
+// ColumnNames lists all columns in order: the four fixed ones, then the values.
+func ColumnNames() []string {
+	return append([]string{"at_s", "iteration", "epoch", "samples"}, columnNames[:]...)
+}
+
+// Record is the state of a run at one time. It is a plain value: copying it copies all of it.
+type Record struct {
+	At        time.Duration // since the start of the run
+	Iteration int64         // of the run: accepted pushes of the lead shard / workers
+	Epoch     float64
+	Samples   int64 // over all workers
+
+	values  [columnCount]float64
+	present uint16 // bit c is set if values[c] was
+}
+
+// Set gives column c the value v. A v that is not finite is a value too: that a loss is NaN is news.
+func (r *Record) Set(c Column, v float64) {
+	r.values[c] = v
+	r.present |= 1 << c
+}
+
+// Get returns the value of column c, and whether there is one; NaN if not.
+func (r *Record) Get(c Column) (float64, bool) {
+	if r.present&(1<<c) == 0 {
+		return math.NaN(), false
+	}
+	return r.values[c], true
+}

@@ -1,0 +1,190 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Sink takes the records of a run. Every record is one Write of one whole line and nothing is buffered, so
+// that a killed job leaves no torn line. Close closes the writer if it is an io.Closer. A Sink belongs to one
+// goroutine at a time.
+type Sink interface {
+	Record(Record) error
+	Close() error
+}
+
+var sinkNames = []string{"jsonl", "csv"}
+
+// SinkNames lists the sinks that metrics: sinks: may name.
+func SinkNames() []string { return append([]string(nil), sinkNames...) }
+
+// JSONL writes one JSON object per record. Absent values are left out; values that are not finite are null.
+func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
+
+// CSV writes a header and one row per record. Absent values are empty; values that are not finite are NaN,
+// +Inf or -Inf.
+func CSV(w io.Writer) Sink { return &csv{lines: lines{w: w}} }
+
+// OpenSinks creates metrics.jsonl, metrics.csv, ... in dir for the sinks named and returns one Sink that
+// feeds them all. A name that is not known and a file that exists are errors.
+func OpenSinks(dir string, names []string) (Sink, error) {
+	var all sinks
+	for _, name := range names {
+		s, err := openSink(filepath.Join(dir, "metrics."+name), name)
+		if err != nil {
+			return nil, errors.Join(err, all.Close())
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func openSink(path, name string) (Sink, error) {
+	var sink func(io.Writer) Sink
+	switch name {
+	case "jsonl":
+		sink = JSONL
+	case "csv":
+		sink = CSV
+	default:
+		return nil, fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: open sink: %w", err)
+	}
+	return sink(f), nil
+}
+
+type sinks []Sink
+
+// Record hands r to all sinks, even if one of them fails.
+func (s sinks) Record(r Record) error {
+	var errs []error
+	for _, one := range s {
+		errs = append(errs, one.Record(r))
+	}
+	return errors.Join(errs...)
+}
+
+func (s sinks) Close() error {
+	var errs []error
+	for _, one := range s {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// lines writes whole lines from a buffer that is used again.
+type lines struct {
+	w   io.Writer
+	buf []byte
+}
+
+func (l *lines) flush() error {
+	if _, err := l.w.Write(l.buf); err != nil {
+		return fmt.Errorf("metrics: write record: %w", err)
+	}
+	return nil
+}
+
+func (l *lines) Close() error {
+	if c, ok := l.w.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+type jsonl struct{ lines }
+
+func (s *jsonl) Record(r Record) error {
+	names := ColumnNames()
+	b := append(s.buf[:0], '{')
+	for c, name := range names {
+		v, ok := r.cell(c)
+		if !ok {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, name), ':')
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			b = append(b, "null"...)
+		} else {
+			b = appendNumber(b, v)
+		}
+	}
+	s.buf = append(b, "}\n"...)
+	return s.flush()
+}
+
+type csv struct {
+	lines
+	headed bool
+}
+
+func (s *csv) Record(r Record) error {
+	if err := s.head(); err != nil {
+		return err
+	}
+	b := s.buf[:0]
+	for c := range ColumnNames() {
+		if c > 0 {
+			b = append(b, ',')
+		}
+		if v, ok := r.cell(c); ok {
+			b = appendNumber(b, v)
+		}
+	}
+	s.buf = append(b, '\n')
+	return s.flush()
+}
+
+// head writes the header once, on its own, so that rows and header alike are whole lines.
+func (s *csv) head() error {
+	if s.headed {
+		return nil
+	}
+	s.buf = append(append(s.buf[:0], strings.Join(ColumnNames(), ",")...), '\n')
+	s.headed = true
+	return s.flush()
+}
+
+// Close leaves a header behind even if there was no record, so that readers find the columns.
+func (s *csv) Close() error { return errors.Join(s.head(), s.lines.Close()) }
+
+// fixedCells is the number of columns that every record has.
+const fixedCells = 4
+
+// cell is the value in place c of ColumnNames.
+func (r *Record) cell(c int) (float64, bool) {
+	switch c {
+	case 0:
+		return float64(r.At.Microseconds()) / 1e6, true
+	case 1:
+		return float64(r.Iteration), true
+	case 2:
+		return r.Epoch, true
+	case 3:
+		return float64(r.Samples), true
+	}
+	return r.Get(Column(c - fixedCells))
+}
+
+// appendNumber writes whole numbers in full and others with nine digits, which a float32 survives.
+func appendNumber(b []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	if v > 1e3 && v < 1e9 { // nine digits would cut decimals off times and rates
+		return strconv.AppendFloat(b, math.Round(v*1e6)/1e6, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(b, v, 'g', 9, 64)
+}

@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// Float is a float64 whose JSON is null when it is not finite, which plain JSON cannot write: a diverged
+// run still gets a summary. Null reads back as NaN.
+type Float float64
+
+// Some is a pointer to v, for the fields of a Summary that may be absent.
+func Some(v float64) *Float { f := Float(v); return &f }
+
+// MarshalJSON writes the number, or null when it is not finite.
+func (f Float) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// UnmarshalJSON reads a number, or null as NaN.
+func (f *Float) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*f = Float(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(f))
+}
+
+// FinishedOK is Summary.Finished of a run that did all that it was asked for.
+const FinishedOK = "ok"
+
+// Roles are the keys of Summary.PerRole.
+const (
+	RoleWorker = "worker"
+	RoleServer = "server"
+)
+
+// Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil
+// pointer is null: not measured, or not asked for.
+type Summary struct {
+	Name             string               `json:"name"`
+	Finished         string               `json:"finished"` // FinishedOK or the reason
+	Mode             string               `json:"mode"`     // mpi, local, simulated
+	Servers          int                  `json:"servers"`
+	Workers          int                  `json:"workers"`
+	Iterations       int64                `json:"iterations"` // of the run: accepted pushes of the lead shard / workers
+	Samples          int64                `json:"samples"`    // over all workers
+	WallS            Float                `json:"wall_s"`     // the whole job
+	SetupS           Float                `json:"setup_s"`    // before the first iteration
+	TrainS           Float                `json:"train_s"`    // from the first iteration to the last
+	EvalS            Float                `json:"eval_s"`     // evaluation, beside or after training
+	SamplesPerS      Float                `json:"samples_per_s"`
+	TrainLoss        *Float               `json:"train_loss"`
+	TestLoss         *Float               `json:"test_loss"`
+	TestAccuracy     *Float               `json:"test_accuracy"`
+	Target           *Float               `json:"target"`           // test accuracy asked for
+	TargetReachedS   *Float               `json:"target_reached_s"` // when the snapshot was taken that reached it
+	Seed             uint64               `json:"seed"`
+	ParametersSHA256 string               `json:"parameters_sha256"`
+	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
+	BytesSent        int64                `json:"bytes_sent"`
+	BytesReceived    int64                `json:"bytes_received"`
+	PerShard         []ShardSummary       `json:"per_shard"`
+	PerWorker        []WorkerSummary      `json:"per_worker"`
+	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
+	Evaluations      []Evaluation         `json:"evaluations"`
+}
+
+// ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.
+type ShardSummary struct {
+	Shard        int    `json:"shard"`
+	Name         string `json:"name"` // what a reader knows it by, such as fc1.weight
+	Scheme       string `json:"scheme"`
+	Server       int    `json:"server"`
+	Bytes        int64  `json:"bytes"` // of its parameters
+	Pushes       int64  `json:"pushes"`
+	Pulls        int64  `json:"pulls"`
+	DelayedPulls int64  `json:"delayed_pulls"` // not answered at once: the scheme held them back
+	StalenessP50 int64  `json:"staleness_p50"`
+	StalenessP99 int64  `json:"staleness_p99"`
+	StalenessMax int64  `json:"staleness_max"`
+	Dropped      int64  `json:"dropped"`     // pushes dropped with a reason
+	Skipped      int64  `json:"skipped"`     // iterations that a worker closed without a push
+	Duplicates   int64  `json:"duplicates"`  // pushes acknowledged and ignored
+	WaitedLast   int64  `json:"waited_last"` // how often a worker waited for this shard last
+}
+
+// SetStaleness fills the three staleness fields from h.
+func (s *ShardSummary) SetStaleness(h *Hist) {
+	s.StalenessP50, s.StalenessP99, s.StalenessMax = h.Quantile(0.5), h.Quantile(0.99), h.Max()
+}
+
+// WorkerSummary is one row of Summary.PerWorker.
+type WorkerSummary struct {
+	Worker     int    `json:"worker"`
+	Rank       int    `json:"rank"`
+	Host       string `json:"host"`
+	Iterations int64  `json:"iterations"`
+	Samples    int64  `json:"samples"`
+	ComputeS   Float  `json:"compute_s"`
+	BlockedS   Float  `json:"blocked_s"`
+	MaxLead    int64  `json:"max_lead"`
+}
+
+// Evaluation is one look at the test set. AtS and Samples are those of the snapshot, not of the evaluation.
+type Evaluation struct {
+	Samples      int64  `json:"samples"`
+	Epoch        Float  `json:"epoch"`
+	AtS          Float  `json:"at_s"`
+	TestAccuracy *Float `json:"test_accuracy"`
+	TestLoss     *Float `json:"test_loss"`
+}
+
+// JSON is the text of summary.json: indented, every key present, lists never null, a final newline.
+func (s *Summary) JSON() ([]byte, error) {
+	out := *s
+	if out.PerShard == nil {
+		out.PerShard = []ShardSummary{}
+	}
+	if out.PerWorker == nil {
+		out.PerWorker = []WorkerSummary{}
+	}
+	if out.PerRole == nil {
+		out.PerRole = map[string]RoleTimes{}
+	}
+	if out.Evaluations == nil {
+		out.Evaluations = []Evaluation{}
+	}
+	data, err := json.MarshalIndent(&out, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(data, '\n'), nil
+}

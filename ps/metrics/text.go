@@ -1,0 +1,155 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Rows of summary.txt past these limits stay in summary.json only: a thousand shards would bury the headline.
+const (
+	shardRowsMax      = 40
+	evaluationRowsMax = 20
+)
+
+// WriteText writes summary.txt, which is also the end of standard output: what ran, time by role, traffic by
+// shard, evaluations, at most three NOTEs, the headline, and `Finished: ` with ok or the reason as the last
+// line. It is one Write.
+func WriteText(w io.Writer, s *Summary) error {
+	parts := []string{headText(s)}
+	if len(s.PerRole) > 0 {
+		parts = append(parts, roleText(s))
+	}
+	if len(s.PerShard) > 0 {
+		parts = append(parts, shardText(s))
+	}
+	if len(s.Evaluations) > 0 {
+		parts = append(parts, evaluationText(s))
+	}
+	if notes := Notes(s); len(notes) > 0 {
+		parts = append(parts, "NOTE: "+strings.Join(notes, "\nNOTE: ")+"\n")
+	}
+	reason := strings.ReplaceAll(strings.TrimSpace(s.Finished), "\n", "; ") // the last line is one line
+	parts = append(parts, performanceText(s)+"Finished: "+reason+"\n")
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	return err
+}
+
+func headText(s *Summary) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, s.Mode,
+		plural(s.Servers, "server"), plural(s.Workers, "worker"), s.Seed)
+	fmt.Fprintf(&b, "  trained  %s iterations, %s samples, max lead %s\n",
+		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
+	fmt.Fprintf(&b, "  time     setup %s s, train %s s, evaluation %s s, wall %s s\n",
+		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
+	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test accuracy %s\n",
+		optional(s.TrainLoss, 4), optional(s.TestLoss, 4), optional(s.TestAccuracy, 4))
+	fmt.Fprintf(&b, "  traffic  sent %s, received %s\n", bytesText(s.BytesSent), bytesText(s.BytesReceived))
+	return b.String()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(int64(n)) + " " + noun + "s"
+}
+
+// roleText is the breakdown by role. The share is that of the mean over ranks in train_s.
+func roleText(s *Summary) string {
+	rows := [][]string{{"Role", "Section", "min s", "avg s", "max s", "% of train"}}
+	for _, role := range []string{RoleWorker, RoleServer} {
+		times, ok := s.PerRole[role]
+		if !ok {
+			continue
+		}
+		for span := range SpanCount + 1 {
+			key := Rest
+			if span < SpanCount {
+				key = span.String()
+			}
+			r := times[key]
+			rows = append(rows, []string{role, strings.ToUpper(key[:1]) + key[1:],
+				fixed(float64(r.Min), 3), fixed(float64(r.Avg), 3), fixed(float64(r.Max), 3),
+				percent(float64(r.Avg), float64(s.TrainS))})
+		}
+	}
+	return table(rows, map[int]bool{0: true, 1: true})
+}
+
+func shardText(s *Summary) string {
+	rows := [][]string{{"Shard", "Scheme", "Server", "KiB", "Pushes", "Pulls", "Delayed %",
+		"Staleness p50", "p99", "max", "Waited last", "Name"}}
+	for _, h := range s.PerShard[:min(len(s.PerShard), shardRowsMax)] {
+		rows = append(rows, []string{strconv.Itoa(h.Shard), h.Scheme, strconv.Itoa(h.Server),
+			fixed(float64(h.Bytes)/1024, 1), thousands(h.Pushes), thousands(h.Pulls),
+			percent(float64(h.DelayedPulls), float64(h.Pulls)),
+			thousands(h.StalenessP50), thousands(h.StalenessP99), thousands(h.StalenessMax),
+			thousands(h.WaitedLast), h.Name})
+	}
+	text := table(rows, map[int]bool{1: true, 11: true})
+	if more := len(s.PerShard) - shardRowsMax; more > 0 {
+		text += fmt.Sprintf("%s more in summary.json\n", plural(more, "shard"))
+	}
+	var dropped, skipped, duplicates int64
+	for _, h := range s.PerShard {
+		dropped, skipped, duplicates = dropped+h.Dropped, skipped+h.Skipped, duplicates+h.Duplicates
+	}
+	if dropped+skipped+duplicates > 0 {
+		text += fmt.Sprintf("Over all shards: %s pushes dropped, %s iterations skipped, %s duplicates ignored\n",
+			thousands(dropped), thousands(skipped), thousands(duplicates))
+	}
+	return text
+}
+
+func evaluationText(s *Summary) string {
+	first := max(0, len(s.Evaluations)-evaluationRowsMax)
+	rows := [][]string{{"Epoch", "Samples", "At s", "Test accuracy", "Test loss"}}
+	for _, e := range s.Evaluations[first:] {
+		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1),
+			optional(e.TestAccuracy, 4), optional(e.TestLoss, 4)})
+	}
+	text := table(rows, nil)
+	if first > 0 {
+		text += fmt.Sprintf("%s before these in summary.json\n", plural(first, "evaluation"))
+	}
+	return text
+}
+
+func performanceText(s *Summary) string {
+	text := fmt.Sprintf("Performance: %s samples/s, %s iterations/s",
+		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations)/float64(s.TrainS)))
+	switch {
+	case s.Target == nil:
+	case s.TargetReachedS != nil:
+		text += fmt.Sprintf(", target %.2f reached after %s s", *s.Target, seconds(float64(*s.TargetReachedS)))
+	default:
+		text += fmt.Sprintf(", target %.2f not reached", *s.Target)
+		if best := bestAccuracy(s); !math.IsNaN(best) {
+			text += fmt.Sprintf(" (best %.4f)", best)
+		}
+	}
+	return text + "\n"
+}
+
+// seconds keeps a decimal where it matters.
+func seconds(v float64) string {
+	if v < 10 {
+		return fixed(v, 1)
+	}
+	return fixed(v, 0)
+}
+
+// bestAccuracy is the largest test accuracy seen, NaN if there is none.
+func bestAccuracy(s *Summary) float64 {
+	best := math.NaN()
+	for _, e := range s.Evaluations {
+		if e.TestAccuracy != nil && !(float64(*e.TestAccuracy) <= best) {
+			best = float64(*e.TestAccuracy)
+		}
+	}
+	return best
+}

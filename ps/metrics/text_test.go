@@ -1,0 +1,176 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func text(t *testing.T, s *Summary) string {
+	t.Helper()
+	var w writes
+	if err := WriteText(&w, s); err != nil {
+		t.Fatal(err)
+	}
+	if len(w) != 1 {
+		t.Errorf("%d Write calls, want 1", len(w))
+	}
+	return w[0]
+}
+
+func TestWriteText(t *testing.T) {
+	golden(t, "summary.txt", text(t, sample()))
+
+	failed := &Summary{Name: "first", Mode: "local", Servers: 1, Workers: 1, Seed: 1, Target: Some(0.95),
+		Finished:  "rank 3 (worker 1 on node-b): no data file\nsee logs/rank-0003.log",
+		TrainLoss: Some(math.NaN()), SamplesPerS: Float(math.NaN())}
+	golden(t, "summary_failed.txt", text(t, failed))
+}
+
+func TestWriteTextBoundsItsTables(t *testing.T) {
+	s := sample()
+	for i := range 100 {
+		s.PerShard = append(s.PerShard, ShardSummary{Shard: 3 + i, Scheme: "asp"})
+		s.Evaluations = append(s.Evaluations, Evaluation{Samples: int64(i)})
+	}
+	got := text(t, s)
+	for _, want := range []string{"63 shards more in summary.json\n", "82 evaluations before these in summary.json\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no line %q in:\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "\n"); n > 110 {
+		t.Errorf("%d lines, want at most 110", n)
+	}
+}
+
+func TestPerformanceLine(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Summary)
+		want   string
+	}{
+		{func(*Summary) {}, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 81 s\n"},
+		{func(s *Summary) { s.TargetReachedS = Some(8.13) }, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 8.1 s\n"},
+		{func(s *Summary) { s.TargetReachedS, s.Target = nil, Some(0.95) },
+			"Performance: 12,340 samples/s, 48.1 iterations/s, target 0.95 not reached (best 0.9012)\n"},
+		{func(s *Summary) { s.Target = nil }, "Performance: 12,340 samples/s, 48.1 iterations/s\n"},
+		{func(s *Summary) { s.Target, s.TrainS, s.SamplesPerS = nil, 0, Float(math.Inf(1)) }, "Performance: - samples/s, - iterations/s\n"},
+		{func(s *Summary) { s.Target, s.SamplesPerS = nil, 42.25 }, "Performance: 42.2 samples/s, 48.1 iterations/s\n"},
+	} {
+		s := sample()
+		c.change(s)
+		if got := performanceText(s); got != c.want {
+			t.Errorf("got %swant %s", got, c.want)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestWriteTextReportsTheWriter(t *testing.T) {
+	if err := WriteText(broken{}, sample()); err == nil || err.Error() != "disk full" {
+		t.Errorf("error %v, want disk full", err)
+	}
+}
+
+// quiet is a run that needs no advice.
+func quiet() *Summary {
+	const wall = 100 * time.Second
+	s := &Summary{Servers: 2, Workers: 3, TrainS: 100,
+		PerRole: map[string]RoleTimes{
+			RoleWorker: OverRanks([]Spans{spans(wall, 90000, 2000, 5000, 2000)}),
+			RoleServer: OverRanks([]Spans{spans(wall, 0, 1000, 0, 1000, 40000, 58000)}),
+		},
+		PerShard: []ShardSummary{
+			{Shard: 0, Name: "fc1.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
+			{Shard: 1, Name: "fc2.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50, Server: 1},
+			{Shard: 2, Name: "fc3.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
+		},
+	}
+	for w := range 3 {
+		s.PerWorker = append(s.PerWorker, WorkerSummary{Worker: w, Rank: w + 2, Host: "node-a", Iterations: 100, ComputeS: 90, BlockedS: 5})
+	}
+	return s
+}
+
+// blockedFor makes every worker wait for that share of the time.
+func (s *Summary) blockedFor(share float64) {
+	s.PerRole[RoleWorker][Blocked.String()] = Range{Avg: s.TrainS * Float(share)}
+	for i := range s.PerWorker {
+		s.PerWorker[i].BlockedS = s.TrainS * Float(share)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	slow := func(s *Summary) { s.blockedFor(0.6); s.PerWorker[1].ComputeS *= 5 }
+	last := func(s *Summary) { s.blockedFor(0.5); s.PerShard[2].WaitedLast = 900 }
+	var all strings.Builder
+	for _, c := range []struct {
+		name   string
+		change func(*Summary)
+	}{
+		{"quiet", func(*Summary) {}},
+		{"no training at all", func(s *Summary) { s.TrainS = 0 }},
+		{"slow worker under bsp", slow},
+		{"slow worker under ssp", func(s *Summary) { slow(s); setScheme(s, "ssp") }},
+		{"slow worker under asp", func(s *Summary) { slow(s); setScheme(s, "asp") }},
+		{"slow worker, nobody waits", func(s *Summary) { slow(s); s.blockedFor(0.05) }},
+		{"slightly slow worker", func(s *Summary) { s.blockedFor(0.3); s.PerWorker[1].ComputeS *= 1.4 }},
+		{"last shard, all bsp", last},
+		{"last shard is the only bsp", func(s *Summary) { last(s); s.PerShard[0].Scheme, s.PerShard[1].Scheme = "ssp", "ssp" }},
+		{"last shard is large", func(s *Summary) { last(s); s.PerShard[2].Bytes = 9000 }},
+		{"last shard, too few waits", func(s *Summary) { last(s); s.PerShard = []ShardSummary{{WaitedLast: 2}, {}} }},
+		{"fold-bound", func(s *Summary) { s.blockedFor(0.5); s.PerRole[RoleServer]["fold"] = Range{Max: 85} }},
+		{"idle servers", func(s *Summary) { s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
+		{"one idle server", func(s *Summary) { s.Servers = 1; s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
+		{"idle servers behind a slow network", func(s *Summary) { s.blockedFor(0.6); s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
+		{"traffic", func(s *Summary) {
+			s.PerRole[RoleWorker]["push"] = Range{Avg: 30}
+			s.PerRole[RoleWorker]["pull"] = Range{Avg: 15}
+		}},
+		{"the three costliest of four", func(s *Summary) {
+			slow(s)
+			last(s)
+			s.PerRole[RoleServer]["fold"] = Range{Max: 85}
+			s.PerRole[RoleWorker]["push"] = Range{Avg: 45}
+		}},
+	} {
+		s := quiet()
+		c.change(s)
+		got := Notes(s)
+		if len(got) > notesMax {
+			t.Errorf("%s: %d notes, limit %d", c.name, len(got), notesMax)
+		}
+		all.WriteString(c.name + "\n")
+		for _, n := range got {
+			fmt.Fprintf(&all, "  %s\n", n)
+		}
+	}
+	golden(t, "notes.txt", all.String())
+}
+
+func setScheme(s *Summary, name string) {
+	for i := range s.PerShard {
+		s.PerShard[i].Scheme = name
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(-1234567), "-1,234,567"},
+		{bytesText(0), "0 B"}, {bytesText(1023), "1023 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(3 << 40), "3.0 TiB"},
+		{bytesText(5000 << 40), "5000.0 TiB"},
+		{clock(59400 * time.Millisecond), "0:59"}, {clock(59600 * time.Millisecond), "1:00"}, {clock(3661 * time.Second), "1:01:01"},
+		{rate(99.94), "99.9"}, {rate(100), "100"}, {rate(math.NaN()), "-"}, {rate(math.Inf(1)), "-"}, {rate(1e300), "-"},
+		{percent(1, 0), "-"}, {percent(0, 0), "-"}, {percent(1, 8), "12.5"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}

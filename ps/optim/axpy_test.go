@@ -1,0 +1,105 @@
+package optim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestAxpyFollowsTheFloat64Twin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{0, 1, 3, 4, 7, 64, 1001} {
+		for _, scale := range []float32{0, 1, -1, 0.25} {
+			for _, weight := range []float32{0, 1, -2, 1.0 / 3} {
+				dst, src := gaussian(rng, n), gaussian(rng, n)
+				want := make([]float64, n)
+				for i := range want {
+					want[i] = float64(scale)*float64(dst[i]) + float64(weight)*float64(src[i])
+				}
+				Axpy(dst, src, scale, weight)
+				close32(t, fmt.Sprintf("n %d scale %v weight %v: dst", n, scale, weight), dst, want, 1e-6)
+			}
+		}
+	}
+}
+
+func TestAxpyScaleZeroOverwritesAnything(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for _, weight := range []float32{1, 0.5} {
+		dst := []float32{nan, inf, nan, inf, nan, 7}
+		Axpy(dst, []float32{2, 4, 6, 8, 10, 12}, 0, weight)
+		for i, got := range dst {
+			if want := weight * float32(2*i+2); got != want {
+				t.Errorf("weight %v: dst[%d] = %v, want %v", weight, i, got, want)
+			}
+		}
+	}
+}
+
+func TestAxpyOntoItself(t *testing.T) {
+	v := []float32{1, 2, 3, 4, 5}
+	Axpy(v, v, 2, 3)
+	for i, got := range v {
+		if want := float32(5 * (i + 1)); got != want {
+			t.Errorf("v[%d] = %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestAxpyCutsDoNotChangeBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		cut := rapid.IntRange(0, n).Draw(t, "cut")
+		dst := rapid.SliceOfN(rapid.Float32(), n, n).Draw(t, "dst")
+		src := rapid.SliceOfN(rapid.Float32(), n, n).Draw(t, "src")
+		scale := rapid.SampledFrom([]float32{0, 1, 0.3}).Draw(t, "scale")
+		weight := rapid.SampledFrom([]float32{1, 0.7}).Draw(t, "weight")
+		parts := append([]float32(nil), dst...)
+		Axpy(dst, src, scale, weight)
+		Axpy(parts[:cut], src[:cut], scale, weight)
+		Axpy(parts[cut:], src[cut:], scale, weight)
+		for i := range dst {
+			if math.Float32bits(dst[i]) != math.Float32bits(parts[i]) {
+				t.Fatalf("element %d: %v whole, %v cut at %d", i, dst[i], parts[i], cut)
+			}
+		}
+	})
+}
+
+const benchElements = 1 << 20
+
+// The MB/s column counts every float32 that is read or written once, as a device's peak does.
+func BenchmarkStep(b *testing.B) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, name := range Names() {
+		b.Run(name, func(b *testing.B) {
+			r := mustNew(b, spec(name))
+			dst, src, grad := make([]float32, benchElements), gaussian(rng, benchElements), gaussian(rng, benchElements)
+			st := stateOf(r, benchElements)
+			b.SetBytes(int64(4 * benchElements * (3 + 2*r.State())))
+			for b.Loop() {
+				r.Step(dst, src, grad, st, Args{LR: 1e-3, GradScale: 1e-2, Decay: 1e-4})
+			}
+		})
+	}
+}
+
+func BenchmarkAxpy(b *testing.B) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, c := range []struct {
+		name          string
+		scale, weight float32
+		vectors       int64
+	}{{"copy", 0, 1, 2}, {"scaled", 0, 0.5, 2}, {"add", 1, 1, 3}, {"blend", 0.9, 0.1, 3}} {
+		b.Run(c.name, func(b *testing.B) {
+			dst, src := gaussian(rng, benchElements), gaussian(rng, benchElements)
+			b.SetBytes(4 * benchElements * c.vectors)
+			for b.Loop() {
+				Axpy(dst, src, c.scale, c.weight)
+			}
+		})
+	}
+}

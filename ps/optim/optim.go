@@ -1,0 +1,102 @@
+// Package optim holds the update rules: how a pending sum of gradients becomes the next version of a
+// shard's parameters. It works on float32 vectors only; it does no I/O and reads no clock.
+//
+// All arithmetic is element by element, and no product is fused into a following sum: the explicit
+// float32 conversions in the loops forbid it. So the bits of a result depend neither on where a shard
+// is cut nor on the machine, which is what makes BSP bit-equal over shard and server counts.
+package optim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Spec names a rule and its constants, as in the YAML. LR is checked here but applied through Args,
+// WeightDecay likewise: a Rule itself knows neither the schedule nor which segment is spared.
+type Spec struct {
+	Name        string  // one of Names()
+	LR          float64 // > 0; per version for BSP, per N pushes for schemes that apply each push
+	Momentum    float64 // in [0, 1); sgd ignores it
+	WeightDecay float64 // >= 0; L2, added to the gradient
+}
+
+// Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src.
+type Args struct {
+	LR        float32 // already scheduled and weighted
+	GradScale float32 // 1/samples: grad holds a sum over samples
+	Decay     float32 // weight decay of this segment; 0 for a segment that is spared
+}
+
+// Rule is one update rule. It holds constants only, so one Rule serves any number of shards at once.
+type Rule interface {
+	// State is the number of float32 vectors of the shard's length that the rule keeps beside the
+	// parameters. They start as zeros and are updated in place.
+	State() int
+	// Step writes the next parameters to dst in one pass. dst, src, grad and the State() vectors of state
+	// have the same length n, else it panics. dst may be src; otherwise no two vectors overlap.
+	Step(dst, src, grad []float32, state [][]float32, a Args)
+}
+
+var names = []string{"sgd", "momentum", "nesterov"}
+
+// Names lists the rules that New knows.
+func Names() []string { return append([]string(nil), names...) }
+
+// Check reports the first constant that is out of its range, or a name that is not known.
+func (s Spec) Check() error {
+	known := false
+	for _, n := range names {
+		known = known || n == s.Name
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("optimizer name %q is not known; use one of %s", s.Name, strings.Join(names, ", "))
+	case !(s.LR > 0) || math.IsInf(s.LR, 0):
+		return fmt.Errorf("optimizer lr %v is out of range; use a number greater than 0, such as 0.05", s.LR)
+	case !(s.Momentum >= 0 && s.Momentum < 1):
+		return fmt.Errorf("optimizer momentum %v is out of range; use at least 0 and less than 1, such as 0.9", s.Momentum)
+	case !(s.WeightDecay >= 0) || math.IsInf(s.WeightDecay, 0):
+		return fmt.Errorf("optimizer weight_decay %v is out of range; use 0 or more, such as 0.0005", s.WeightDecay)
+	}
+	return nil
+}
+
+// New makes the rule that s names, or says what is wrong with s.
+//
+// With g the gradient of Args, m the state and mu the momentum:
+//
+//	sgd       w' = w - lr*g
+//	momentum  m' = mu*m + g,  w' = w - lr*m'
+//	nesterov  m' = mu*m + g,  w' = w - lr*(g + mu*m')
+//
+// This is the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the learning rate
+// stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop of
+// the rate takes effect at once.
+func New(s Spec) (Rule, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	switch s.Name {
+	case "sgd":
+		return sgd{}, nil
+	case "momentum":
+		return momentum{mu: float32(s.Momentum)}, nil
+	case "nesterov":
+		return nesterov{mu: float32(s.Momentum)}, nil
+	}
+	panic("optim: a name in the table has no rule: " + s.Name)
+}
+
+// mustFit panics unless all vectors have the length of dst.
+func mustFit(dst, src, grad []float32, state [][]float32, states int) {
+	if len(src) != len(dst) || len(grad) != len(dst) || len(state) != states {
+		panic(fmt.Sprintf("optim: dst %d, src %d, grad %d elements, %d state vectors; want equal lengths and %d",
+			len(dst), len(src), len(grad), len(state), states))
+	}
+	for i, m := range state {
+		if len(m) != len(dst) {
+			panic(fmt.Sprintf("optim: state vector %d has %d elements, want %d", i, len(m), len(dst)))
+		}
+	}
+}
