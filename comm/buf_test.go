@@ -1,0 +1,194 @@
+package comm
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+func mustAlloc(t *testing.T, p *Pool, n int) *Buf {
+	t.Helper()
+	b, err := p.Alloc(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustPanic(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if got, ok := recover().(string); !ok || !strings.Contains(got, want) {
+			t.Fatalf("panic %q, want one that contains %q", got, want)
+		}
+	}()
+	f()
+}
+
+func TestAllocIsZeroedAndAligned(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	for _, n := range []int{0, 1, 63, 64, 65, 2048, 65536, 65537, 1 << 20, 3<<20 + 5} {
+		for range 2 { // the second comes from the free list
+			b := mustAlloc(t, p, n)
+			if b.Len() != n || len(b.Bytes()) != n || len(b.F32()) != n/4 {
+				t.Fatalf("Alloc(%d): Len %d, %d bytes, %d values", n, b.Len(), len(b.Bytes()), len(b.F32()))
+			}
+			if n > 0 && uintptr(unsafe.Pointer(&b.Bytes()[0]))%64 != 0 {
+				t.Fatalf("Alloc(%d) at %p is not 64-byte aligned", n, &b.Bytes()[0])
+			}
+			for i, v := range b.Bytes() {
+				if v != 0 {
+					t.Fatalf("Alloc(%d): byte %d is %d", n, i, v)
+				}
+			}
+			for i := range b.Bytes() {
+				b.Bytes()[i] = 1
+			}
+			b.Free()
+		}
+	}
+}
+
+func TestPoolReusesAndStaysInItsLimit(t *testing.T) {
+	p := NewPool(4 << 20)
+	for range 100 {
+		b := mustAlloc(t, p, 3<<20)
+		b.Free()
+	}
+	if mapped, inUse, max := p.Usage(); mapped != 3<<20 || inUse != 0 || max != 4<<20 {
+		t.Fatalf("Usage %d %d %d after 100 times the same buffer", mapped, inUse, max)
+	}
+	// Another class fits only if the idle 3 MiB go back first.
+	b := mustAlloc(t, p, 2<<20)
+	_, err := p.Alloc(3 << 20)
+	if !errors.Is(err, ErrNoMemory) || !strings.Contains(err.Error(), "4194304") {
+		t.Fatalf("error %v does not wrap ErrNoMemory and name the limit", err)
+	}
+	if _, err := p.Alloc(math.MaxInt); !errors.Is(err, ErrNoMemory) {
+		t.Fatalf("error %v", err)
+	}
+	b.Free()
+	p.Close()
+	if mapped, _, _ := p.Usage(); mapped != 0 {
+		t.Fatalf("%d bytes mapped after Close", mapped)
+	}
+	if _, err := p.Alloc(1); !errors.Is(err, ErrClosed) {
+		t.Fatalf("Alloc after Close: %v", err)
+	}
+}
+
+func TestBufOutlivesClose(t *testing.T) {
+	p := NewPool(0)
+	small, large := mustAlloc(t, p, 100), mustAlloc(t, p, 1<<20)
+	p.Close()
+	small.Bytes()[99], large.Bytes()[1<<20-1] = 1, 1
+	small.Free()
+	large.Free()
+	if mapped, inUse, _ := p.Usage(); mapped != 0 || inUse != 0 {
+		t.Fatalf("%d bytes mapped, %d in use after the last Free", mapped, inUse)
+	}
+}
+
+func TestHeldMemoryIsNotReused(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	b := mustAlloc(t, p, 1<<20)
+	mem := Span(b, 0, 1<<20)
+	b.Free()
+	other := mustAlloc(t, p, 1<<20)
+	defer other.Free()
+	if &mem[0] == &other.Bytes()[0] {
+		t.Fatal("memory of an operation in flight was handed out")
+	}
+	b.Release()
+	again := mustAlloc(t, p, 1<<20)
+	defer again.Free()
+	if &mem[0] != &again.Bytes()[0] {
+		t.Fatal("released memory was not reused")
+	}
+}
+
+func TestMisusePanics(t *testing.T) {
+	p := NewPool(0)
+	defer p.Close()
+	b := mustAlloc(t, p, 8)
+	keep := mustAlloc(t, p, 8)
+	b.Free()
+	mustPanic(t, "double free", b.Free)
+	mustPanic(t, "after its Free", func() { b.Bytes() })
+	mustPanic(t, "after its Free", func() { b.F32() })
+	mustPanic(t, "after its Free", func() { b.Hold() })
+	mustPanic(t, "more often", func() { keep.Release(); keep.Release() })
+	mustPanic(t, "to rank 2", func() { CheckSend(2, 2, Ctl, 0, nil, 0, 0) })
+	mustPanic(t, "to rank -1", func() { CheckSend(2, AnyPeer, Ctl, 0, nil, 0, 0) })
+	mustPanic(t, "from rank -2", func() { CheckRecv(2, -2, Ctl, 0, nil, 0, 0) })
+	mustPanic(t, "channel 2", func() { CheckRecv(2, 0, Chans, 0, nil, 0, 0) })
+	mustPanic(t, "tag", func() { CheckRecv(2, 0, Ctl, TagMax+1, nil, 0, 0) })
+	mustPanic(t, "2049 bytes", func() { CheckRecv(2, 0, Ctl, 0, nil, 0, CtlMax+1) })
+	mustPanic(t, "buffer of 8", func() { c := mustAlloc(t, p, 8); CheckRecv(2, 0, Ctl, 0, c, 4, 5) })
+}
+
+func TestClassWastesAtMostAQuarter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 1<<40).Draw(t, "n")
+		c := classOf(n)
+		if c < n || c%classMin != 0 || c > classMin && c > n+n/4+classMin {
+			t.Fatalf("class of %d is %d", n, c)
+		}
+		if classOf(c) != c {
+			t.Fatalf("class %d of %d is of class %d", c, n, classOf(c))
+		}
+	})
+}
+
+// Random allocations from several goroutines never overlap and never pass the limit.
+func TestPoolRandom(t *testing.T) {
+	p := NewPool(8 << 20)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var held []*Buf
+			sizes := []int{1, 100, 5000, 70000, 300000, 1 << 20}
+			for i := range 500 {
+				b, err := p.Alloc(sizes[(i*7+g*3+i/11)%len(sizes)])
+				if err == nil {
+					for j := 0; j < b.Len(); j += 64 {
+						b.Bytes()[j] = byte(g + 1)
+					}
+					held = append(held, b)
+				} else if !errors.Is(err, ErrNoMemory) {
+					t.Error(err)
+				}
+				if len(held) > 3 || err != nil && len(held) > 0 {
+					for j := 0; j < held[0].Len(); j += 64 {
+						if held[0].Bytes()[j] != byte(g+1) {
+							t.Errorf("buffer of goroutine %d holds %d", g, held[0].Bytes()[j])
+						}
+					}
+					held[0].Free()
+					held = held[1:]
+				}
+			}
+			for _, b := range held {
+				b.Free()
+			}
+		}()
+	}
+	wg.Wait()
+	if mapped, inUse, max := p.Usage(); inUse != 0 || mapped > max {
+		t.Fatalf("%d mapped, %d in use, limit %d", mapped, inUse, max)
+	}
+	p.Close()
+	if mapped, _, _ := p.Usage(); mapped != 0 {
+		t.Fatalf("%d bytes mapped after Close", mapped)
+	}
+}

@@ -1,0 +1,123 @@
+// Package comm is the contract between the parameter server and whatever moves its bytes.
+//
+// One Transport is one rank's view of the world. It has no thread of its own: progress happens
+// only inside Drive, Tick and Barrier, and completion handlers run there, inline, one at a time,
+// on the goroutine that called them (leader progress). So whoever waits is whoever polls, and no
+// message pays for a goroutine hand-off.
+//
+// The loop of a rank that only serves:
+//
+//	post(t)                       // Irecv ..., handlers that Step a node and Isend what it says
+//	err := t.Drive(func() bool { return finished })
+//
+// What every transport promises, and commtest.Run checks:
+//   - Messages of one (source, channel, tag) match posted receives in the order they were sent, and
+//     receives posted with the same (source, channel, tag) run their handlers in posting order: a
+//     ring of receives sees a stream as it was sent.
+//   - A receive from AnyPeer takes messages of all sources, fairly enough that none starves.
+//   - A message longer than the posted receive completes that receive with ErrTruncated. The rank
+//     should then abort: past CtlMax bytes, Open MPI 4.1 writes the rest behind the receive.
+//   - Isend and Irecv never block and never call a handler before they return.
+//   - A buffer belongs to the transport from Isend or Irecv until the operation's handler ran. Only
+//     after an abort may it be freed earlier; its memory is then not reused.
+//   - Sends complete; they cannot be cancelled. A cancelled receive completes with ErrCancelled.
+//   - After Abort anywhere, Drive and Barrier on every living rank return *AbortError (over MPI
+//     the process ends instead).
+//
+// A wrong argument (a rank, tag, channel or length out of range) is the caller's bug and panics. A
+// failure of the network is the Err of a Done, or what Drive returns.
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Peer is a rank of the world, 0 to Size()-1.
+type Peer int32
+
+// AnyPeer as the source of a receive takes a message from whoever sent first.
+const AnyPeer Peer = -1
+
+// Chan separates traffic that may overtake each other: headers and bulk.
+type Chan uint8
+
+const (
+	Ctl   Chan = iota // headers, at most CtlMax bytes each
+	Data              // bulk, straight into the destination
+	Chans             // the number of channels
+)
+
+// CtlMax is the longest message on Ctl, in bytes.
+const CtlMax = 2048
+
+// MessageMax is the longest message on Data, in bytes: MPI counts are C ints and slow above this.
+const MessageMax = 64 << 20
+
+// TagMax is the largest tag: MPICH over UCX offers 28 bits.
+const TagMax = 1<<28 - 1
+
+// Op names an operation in flight; 0 is none.
+type Op uint64
+
+// Done is what a handler is told. Peer and Tag are those of the message, N its length in bytes; N is
+// 0 when Err is not nil.
+type Done struct {
+	Op   Op
+	Peer Peer
+	Tag  uint32
+	N    int
+	Err  error
+}
+
+// Handler runs when an operation completes, on the goroutine that drives. It must not block and
+// must not call Drive or Barrier; it may submit, cancel and post.
+type Handler func(Done)
+
+// Transport is one rank's end. All methods but Post, Now, Rank, Size, NodeRank and Abort belong to
+// one goroutine at a time: the one that drives.
+type Transport interface {
+	Rank() int
+	Size() int
+	NodeRank() (rank, size int) // among the ranks of this host
+
+	// Alloc hands out n bytes outside the Go heap, zeroed, 64-byte aligned. The pool is bounded: past its
+	// limit the error wraps ErrNoMemory and names the limit.
+	Alloc(n int) (*Buf, error)
+	// Shared is Alloc in a window that all ranks of this host see, or an error that wraps ErrNotBuilt.
+	Shared(n int) (*Buf, error)
+
+	Isend(to Peer, ch Chan, tag uint32, b *Buf, off, n int, h Handler) Op
+	Irecv(from Peer, ch Chan, tag uint32, b *Buf, off, n int, h Handler) Op
+	Cancel(Op) // of receives only; an operation already complete is left alone
+
+	// Drive makes progress until the condition holds. It is checked first of all and after every
+	// batch of completions and posts; what changes it from outside must Post, or Drive sleeps on.
+	Drive(until func() bool) error
+	Tick()          // one round of progress, never waits
+	Post(func())    // run on the goroutine that drives; wakes it; callable from anywhere
+	Barrier() error // drives until every rank is here
+
+	Now() time.Duration // one clock for all ranks: since the start of the world
+	Abort(code int)     // end all ranks with this exit code
+	Close() error       // orderly end; every rank calls it; no operation may be left in flight
+}
+
+var (
+	ErrTruncated = errors.New("comm: message longer than the receive buffer")
+	ErrCancelled = errors.New("comm: receive cancelled")
+	ErrNoMemory  = errors.New("comm: buffer pool exhausted")
+	ErrNotBuilt  = errors.New("comm: not built into this binary")
+	ErrClosed    = errors.New("comm: transport closed")
+)
+
+// AbortError ends Drive and Barrier on every rank after one of them called Abort.
+type AbortError struct {
+	Rank int // who called Abort
+	Code int // the exit code that all ranks leave with
+}
+
+func (e *AbortError) Error() string {
+	return fmt.Sprintf("comm: rank %d aborted the world with code %d", e.Rank, e.Code)
+}

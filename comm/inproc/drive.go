@@ -1,0 +1,147 @@
+package inproc
+
+import (
+	"fmt"
+
+	"fluentps/comm"
+)
+
+func (e *endpoint) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // a token is there already
+	}
+}
+
+// Post runs f in the next batch of whoever drives this rank. After Close it is forgotten.
+func (e *endpoint) Post(f func()) {
+	e.mu.Lock()
+	e.posts = append(e.posts, f)
+	e.mu.Unlock()
+	e.signal()
+}
+
+// enter guards against a handler that drives; it returns the way out.
+func (e *endpoint) enter(use string) func() {
+	if e.driving {
+		panic(fmt.Sprintf("inproc: %s on rank %d inside a handler", use, e.rank))
+	}
+	e.driving = true
+	return func() { e.driving = false }
+}
+
+func (e *endpoint) stopped() error {
+	if abort := e.world.aborted.Load(); abort != nil {
+		return abort
+	}
+	if e.closed {
+		return fmt.Errorf("inproc: rank %d: %w", e.rank, comm.ErrClosed)
+	}
+	return nil
+}
+
+func (e *endpoint) Drive(until func() bool) error {
+	defer e.enter("Drive")()
+	for {
+		if err := e.stopped(); err != nil {
+			return err
+		}
+		if until() {
+			return nil
+		}
+		if !e.progress() {
+			<-e.wake
+		}
+	}
+}
+
+func (e *endpoint) Tick() {
+	defer e.enter("Tick")()
+	if e.stopped() == nil {
+		e.progress()
+	}
+}
+
+func (e *endpoint) Barrier() error {
+	if err := e.stopped(); err != nil {
+		return err
+	}
+	number := e.world.enter()
+	return e.Drive(func() bool { return e.world.passed.Load() >= number })
+}
+
+// progress handles one batch: all that has arrived, and the completions that are ready now. It
+// tells whether there was anything.
+func (e *endpoint) progress() bool {
+	e.mu.Lock()
+	arrived, posts := e.arrived, e.posts
+	e.arrived, e.posts = e.emptied, nil
+	e.ready = append(e.ready, e.settled...)
+	e.settled = e.settled[:0]
+	e.mu.Unlock()
+
+	for _, m := range arrived {
+		e.match(m)
+	}
+	clear(arrived)
+	e.emptied = arrived[:0]
+	batch := e.ready
+	e.ready = e.batch[:0] // what handlers complete waits for the next batch, so that until is looked at
+	e.batch = batch
+	for _, d := range batch {
+		o := e.ops[d.Op]
+		delete(e.ops, d.Op)
+		o.release()
+		if o.handler != nil {
+			o.handler(d)
+		}
+	}
+	for _, f := range posts {
+		f()
+	}
+	return len(arrived)+len(batch)+len(posts) > 0
+}
+
+// Close waits for all ranks. It refuses while operations are in flight, and reports messages that
+// nobody received, which MPI would call erroneous. After an abort it returns the *AbortError.
+func (e *endpoint) Close() error {
+	if e.closed {
+		return e.stopped()
+	}
+	if e.world.aborted.Load() == nil && len(e.ops) > 0 {
+		return e.busy()
+	}
+	err := e.Barrier()
+	if err == nil {
+		err = e.unreceived()
+	}
+	e.closed = true
+	e.world.leave()
+	return err
+}
+
+func (e *endpoint) busy() error {
+	for _, o := range e.ops {
+		verb := "send to"
+		if o.recv {
+			verb = "receive from"
+		}
+		return fmt.Errorf("inproc: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+			e.rank, len(e.ops), verb, o.from, o.stream.ch, o.stream.tag)
+	}
+	return nil
+}
+
+func (e *endpoint) unreceived() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.arrived {
+		e.unexpected[m.stream] = append(e.unexpected[m.stream], m)
+	}
+	e.arrived = nil
+	for s, list := range e.unexpected {
+		return fmt.Errorf("inproc: rank %d closes with %d messages that nobody received on channel %d, tag %d, the first %d bytes from rank %d",
+			e.rank, len(list), s.ch, s.tag, len(list[0].data), list[0].from.rank)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// Package inproc is a Transport whose ranks are goroutines of one process: for runs on one machine
+// without MPI, and for tests.
+//
+// A message goes into the receiver's inbox and is matched, copied and completed by the receiver's
+// own driving goroutine, so matching needs no lock. A short message is copied at once and its send
+// completes at once; a long one completes when the receiver has copied it straight from the
+// sender's buffer. A program that forgets a receive therefore hangs here as it does over MPI.
+//
+// A rank that panics takes the process down, as any goroutine does.
+package inproc
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fluentps/comm"
+)
+
+// Options of a world; the zero value is ready to use.
+type Options struct {
+	PoolMax  int64 // bytes of all ranks' buffers together; 0: comm.PoolMax
+	EagerMax int   // short messages that one receiver keeps copies of; 0: 4096, which is 8 MiB
+}
+
+// New returns the n ranks of a world. Each must be driven by one goroutine at a time and closed.
+func New(n int, o Options) []comm.Transport {
+	if n < 1 {
+		panic(fmt.Sprintf("inproc: a world of %d ranks", n))
+	}
+	if o.EagerMax == 0 {
+		o.EagerMax = 4096
+	}
+	w := &world{pool: comm.NewPool(o.PoolMax), start: time.Now(), eagerMax: o.EagerMax, open: n}
+	ranks := make([]comm.Transport, n)
+	for i := range ranks {
+		e := &endpoint{
+			world: w, rank: i, wake: make(chan struct{}, 1),
+			ops:        make(map[comm.Op]*operation),
+			posted:     make(map[stream][]*operation),
+			unexpected: make(map[stream][]message),
+		}
+		w.ranks = append(w.ranks, e)
+		ranks[i] = e
+	}
+	return ranks
+}
+
+// world is what the ranks share.
+type world struct {
+	pool     *comm.Pool
+	start    time.Time
+	ranks    []*endpoint
+	eagerMax int
+	aborted  atomic.Pointer[comm.AbortError] // set once, by the first Abort
+	passed   atomic.Int64                    // barriers that all ranks have entered
+
+	mu      sync.Mutex
+	waiting int // ranks inside the barrier
+	open    int // ranks not closed
+}
+
+func (w *world) wakeAll() {
+	for _, e := range w.ranks {
+		e.signal()
+	}
+}
+
+// enter counts a rank into the barrier and returns the barrier's number.
+func (w *world) enter() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	number := w.passed.Load() + 1
+	if w.waiting++; w.waiting == len(w.ranks) {
+		w.waiting = 0
+		w.passed.Store(number)
+		w.wakeAll()
+	}
+	return number
+}
+
+// leave counts a closed rank; after the last one nobody drives any more, so what an abort left in
+// flight is let go.
+func (w *world) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open--; w.open > 0 {
+		return
+	}
+	for _, e := range w.ranks {
+		for _, o := range e.ops {
+			o.release()
+		}
+		clear(e.ops)
+	}
+	w.pool.Close()
+}
+
+func (e *endpoint) Rank() int            { return e.rank }
+func (e *endpoint) Size() int            { return len(e.world.ranks) }
+func (e *endpoint) NodeRank() (int, int) { return e.rank, len(e.world.ranks) }
+func (e *endpoint) Now() time.Duration   { return time.Since(e.world.start) }
+
+// Alloc takes from the one pool of the world.
+func (e *endpoint) Alloc(n int) (*comm.Buf, error) { return e.world.pool.Alloc(n) }
+
+// Shared is Alloc: every rank sees the process's memory.
+func (e *endpoint) Shared(n int) (*comm.Buf, error) { return e.world.pool.Alloc(n) }
+
+// Abort ends Drive and Barrier of every rank; the first code counts.
+func (e *endpoint) Abort(code int) {
+	e.world.aborted.CompareAndSwap(nil, &comm.AbortError{Rank: e.rank, Code: code})
+	e.world.wakeAll()
+}

@@ -1,0 +1,97 @@
+//go:build mpi
+
+package mpi
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"time"
+
+	gompi "github.com/sbromberger/gompi"
+
+	"fluentps/comm"
+)
+
+// clock is the time since the start of the world, on rank 0's clock.
+type clock struct {
+	base  time.Time     // a reading of this process's monotonic clock
+	start time.Duration // what the world's clock said then
+}
+
+func (c *clock) now() time.Duration { return c.start + time.Since(c.base) }
+
+// clockRounds is the questions each rank asks rank 0; the fastest answer counts.
+const clockRounds = 16
+
+// agreeOnClock measures how far this host's monotonic clock is from rank 0's. Rank 0's reading lies
+// between question and answer, so half the round trip bounds the error; if it allows no offset at all,
+// both ranks are on one host and share the clock.
+func (t *transport) agreeOnClock() error {
+	// Start of the world: rank 0's monotonic clock now.
+	start := []int64{int64(C.fp_clock())}
+	gompi.NewCommunicator(nil).BcastInt64s(start, 0)
+	offset, err := t.clockOffset()
+	if err != nil {
+		return err
+	}
+	// Two readings at one moment tie Go's clock, which says no absolute time, to C's.
+	t.clock.base = time.Now()
+	t.clock.start = time.Duration(int64(C.fp_clock()) + offset - start[0])
+	return t.Barrier()
+}
+
+// clockOffset returns what to add to this host's clock, in ns, to read rank 0's.
+func (t *transport) clockOffset() (int64, error) {
+	const ask, answer = 0, 1 // tags; no one else sends yet
+	buf, err := t.pool.Alloc(8)
+	if err != nil {
+		return 0, err
+	}
+	defer buf.Free()
+	var failed error
+	check := func(d comm.Done) {
+		if d.Err != nil && failed == nil {
+			failed = d.Err
+		}
+	}
+	if t.rank == 0 {
+		left := clockRounds * (t.size - 1)
+		answering := false
+		for ; left > 0 && failed == nil; left-- {
+			answering = true
+			t.Irecv(comm.AnyPeer, comm.Ctl, ask, nil, 0, 0, func(d comm.Done) {
+				check(d)
+				binary.LittleEndian.PutUint64(buf.Bytes(), uint64(C.fp_clock()))
+				t.Isend(d.Peer, comm.Ctl, answer, buf, 0, 8, func(d comm.Done) { check(d); answering = false })
+			})
+			if err := t.Drive(func() bool { return !answering }); err != nil {
+				return 0, err
+			}
+		}
+		return 0, failed
+	}
+	var best, offset int64
+	for round := range clockRounds {
+		answered := false
+		t.Irecv(0, comm.Ctl, answer, buf, 0, 8, func(d comm.Done) { check(d); answered = true })
+		before := int64(C.fp_clock())
+		t.Isend(0, comm.Ctl, ask, nil, 0, 0, check)
+		if err := t.Drive(func() bool { return answered }); err != nil {
+			return 0, err
+		}
+		after := int64(C.fp_clock())
+		if trip := after - before; round == 0 || trip < best {
+			best = trip
+			offset = int64(binary.LittleEndian.Uint64(buf.Bytes())) - (before + trip/2)
+		}
+	}
+	if err := t.Drive(func() bool { return t.open == 0 }); err != nil {
+		return 0, err
+	}
+	if 2*max(offset, -offset) <= best {
+		offset = 0
+	}
+	return offset, failed
+}

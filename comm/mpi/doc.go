@@ -1,0 +1,36 @@
+// Package mpi is the Transport over MPI: each process of an mpirun or srun launch is one rank.
+//
+// It is built with the tag mpi, against Open MPI as pkg-config knows it (package ompi-c); without the
+// tag Init returns an error that wraps comm.ErrNotBuilt. For another MPI set CGO_CFLAGS and
+// CGO_LDFLAGS from its pkg-config file: they come before ours.
+//
+// # Threads
+//
+// MPI is initialised with MPI_THREAD_SERIALIZED, and one lock in C makes the calls serial. Init and
+// Close must run on the process's main thread. Under a launcher this package's init function locks
+// the main goroutine to it, so calling both from main is enough; a process started without a
+// launcher calls runtime.LockOSThread in an init function of its own.
+//
+// # Progress
+//
+// Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
+// pause for 5 us after the last event, gives its core away between polls for 50 us, then sleeps 20
+// us, 200 us (after 1 ms) and 1 ms (after 10 ms) between polls; Post wakes it at once. No blocking MPI
+// call is made after Init, not even for the barrier, so other ranks on the same cores get their turn.
+//
+// # How a world ends
+//
+// Close ends it in order. Abort ends every process with the code given. A rank that dies by a signal
+// or an uncaught panic takes the job down through the launcher, but its last words may be lost and
+// the exit code is the launcher's choice; so every goroutine of a rank should start with
+//
+//	defer func() {
+//		if p := recover(); p != nil {
+//			fmt.Fprintf(os.Stderr, "rank %d: panic: %v\n%s", t.Rank(), p, debug.Stack())
+//			t.Abort(1)
+//		}
+//	}()
+//
+// After Init a process must not call os.Exit or log.Fatal before Close: some launchers take exit code
+// 0 without a Finalize for success and kill the other ranks silently.
+package mpi

@@ -1,0 +1,194 @@
+//go:build mpi
+
+package mpi
+
+/*
+#cgo pkg-config: ompi-c
+#cgo CFLAGS: -O2 -Wall -pthread
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	gompi "github.com/sbromberger/gompi"
+
+	"fluentps/comm"
+)
+
+// Options of Init; the zero value is ready to use.
+type Options struct {
+	PoolMax int64 // bytes of this rank's buffers; 0: comm.PoolMax
+}
+
+// transport is the one rank of this process.
+type transport struct {
+	rank, size         int
+	nodeRank, nodeSize int
+	pool               *comm.Pool
+	clock              clock
+
+	ops      []operation // by slot
+	idle     []uint32    // slots without an operation
+	open     int         // slots with one
+	streams  map[stream]*[]uint32
+	ready    []uint32 // complete and in turn, handler not yet run
+	batch    []uint32 // handlers running now; the other half of ready
+	driving  bool
+	closed   bool
+	finished atomic.Bool // MPI is being finalized or was
+
+	mu    sync.Mutex
+	posts []func()
+}
+
+var started bool // MPI can be initialised once per process
+
+func init() {
+	// init functions run on the main thread; main stays there, as Init and Close need.
+	if UnderLauncher(os.Getenv) {
+		runtime.LockOSThread()
+	}
+}
+
+// Init starts MPI with the default Options.
+func Init() (comm.Transport, error) { return InitWith(Options{}) }
+
+// InitWith starts MPI and returns this process's rank. All processes of the launch must call it, once,
+// each from its main goroutine locked to the main thread. After an error the process should exit
+// with a code other than 0.
+func InitWith(o Options) (comm.Transport, error) {
+	if started {
+		return nil, errors.New("mpi: Init was called before; MPI can be initialised once per process")
+	}
+	if err := onMainThread("Init"); err != nil {
+		return nil, err
+	}
+	compiled, running := versions()
+	if err := checkVendor(compiled, firstLine(running)); err != nil {
+		return nil, err
+	}
+	started = true
+	var w C.struct_fp_world
+	if rc := C.fp_init(&w); rc != 0 {
+		return nil, fmt.Errorf("mpi: %s: %s", C.GoString(w.failed), errorText(rc))
+	}
+	t := &transport{
+		rank: gompi.WorldRank(), size: gompi.WorldSize(),
+		nodeRank: int(w.node_rank), nodeSize: int(w.node_size),
+		pool:    comm.NewPool(o.PoolMax),
+		streams: make(map[stream]*[]uint32),
+	}
+	if err := CheckWorld(t.size, firstLine(running), os.Getenv); err != nil {
+		gompi.Stop()
+		return nil, err
+	}
+	if w.tag_max < comm.TagMax {
+		gompi.Stop()
+		return nil, fmt.Errorf("mpi: %s offers tags up to %d, this program needs %d: use another MPI or transport layer",
+			firstLine(running), w.tag_max, comm.TagMax)
+	}
+	if err := t.agreeOnClock(); err != nil {
+		return nil, fmt.Errorf("mpi: measuring clock offsets: %w", err)
+	}
+	return t, nil
+}
+
+// Library is the first line of what the MPI library says about itself.
+func Library() string {
+	_, running := versions()
+	return firstLine(running)
+}
+
+func versions() (compiled, running string) {
+	var c, r [C.FP_TEXT]C.char
+	C.fp_library(&c[0], &r[0])
+	return C.GoString(&c[0]), C.GoString(&r[0])
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimSpace(line)
+}
+
+func errorText(code C.int) string {
+	var text [C.FP_TEXT]C.char
+	C.fp_error(code, &text[0])
+	return C.GoString(&text[0])
+}
+
+func onMainThread(use string) error {
+	if syscall.Gettid() != syscall.Getpid() {
+		return fmt.Errorf("mpi: %s is not on the main thread: call it from main, with runtime.LockOSThread in an init function", use)
+	}
+	return nil
+}
+
+func (t *transport) Rank() int                      { return t.rank }
+func (t *transport) Size() int                      { return t.size }
+func (t *transport) NodeRank() (int, int)           { return t.nodeRank, t.nodeSize }
+func (t *transport) Alloc(n int) (*comm.Buf, error) { return t.pool.Alloc(n) }
+func (t *transport) Now() time.Duration             { return t.clock.now() }
+
+// Shared is not built: it needs an MPI window.
+func (t *transport) Shared(n int) (*comm.Buf, error) {
+	return nil, fmt.Errorf("mpi: a window of %d bytes that the ranks of a host share: %w", n, comm.ErrNotBuilt)
+}
+
+// Abort ends all processes of the world with the code and does not return.
+func (t *transport) Abort(code int) {
+	if !t.finished.Load() {
+		C.fp_abort(C.int(code))
+	}
+	os.Exit(code)
+}
+
+// Close waits for all ranks and finalizes MPI. It refuses while operations are in flight.
+func (t *transport) Close() error {
+	if t.closed {
+		return t.stopped()
+	}
+	if err := onMainThread("Close"); err != nil {
+		return err
+	}
+	if t.open > 0 {
+		return t.busy()
+	}
+	if err := t.Barrier(); err != nil {
+		return err
+	}
+	t.closed = true
+	t.finished.Store(true)
+	if rc := C.fp_close(); rc != 0 {
+		return fmt.Errorf("mpi: MPI_Comm_free: %s", errorText(rc))
+	}
+	gompi.Stop()
+	t.pool.Close()
+	return nil
+}
+
+func (t *transport) stopped() error {
+	if t.closed {
+		return fmt.Errorf("mpi: rank %d: %w", t.rank, comm.ErrClosed)
+	}
+	return nil
+}
+
+func (t *transport) busy() error {
+	for _, o := range t.ops {
+		if o.kind != free {
+			return fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+				t.rank, t.open, o.kind, o.peer, o.stream.ch, o.stream.tag)
+		}
+	}
+	return nil
+}

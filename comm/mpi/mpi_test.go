@@ -1,0 +1,229 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/commtest"
+)
+
+// The tests start this binary again under mpirun. childVar tells such a process which end its world
+// comes to.
+const childVar = "FLUENTPS_MPI_TEST"
+
+// deadline of one launch: only a hang takes this long.
+const deadline = 2 * time.Minute
+
+var world comm.Transport // this process's rank, in a child
+
+func init() {
+	if os.Getenv(childVar) != "" {
+		runtime.LockOSThread() // also for a launcher that UnderLauncher does not know
+	}
+}
+
+// TestMain runs the tests named TestRank* in children, all others in the process that go test
+// started.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	switch os.Getenv(childVar) {
+	case "":
+		flag.Set("test.skip", "^TestRank")
+		os.Exit(m.Run())
+	case "conformance":
+		flag.Set("test.run", "^TestRank")
+		start()
+		if rc := m.Run(); rc != 0 {
+			world.Abort(rc)
+		}
+		stop()
+	default:
+		start()
+		endWorld(os.Getenv(childVar))
+	}
+}
+
+func start() {
+	var err error
+	if world, err = Init(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func stop() {
+	if err := world.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		world.Abort(1)
+	}
+	os.Exit(0)
+}
+
+// endWorld brings the world down in one of many ways, from its last rank, while the others wait.
+func endWorld(how string) {
+	last := world.Rank() == world.Size()-1
+	if last {
+		switch how {
+		case "abort":
+			world.Abort(7)
+		case "abort in handler":
+			world.Post(func() { world.Abort(9) })
+		case "abort elsewhere":
+			go world.Abort(11) // while this goroutine polls
+		case "panic":
+			panic("end of the world")
+		case "kill":
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case "close in flight":
+			b, _ := world.Alloc(8)
+			world.Irecv(comm.AnyPeer, comm.Ctl, 3, b, 0, 8, nil)
+			err := world.Close()
+			fmt.Fprintln(os.Stderr, err)
+			world.Abort(13)
+		}
+	}
+	err := world.Drive(func() bool { return false })
+	fmt.Fprintln(os.Stderr, "Drive returned", err)
+	world.Abort(99)
+}
+
+// mpirun starts n ranks of this binary and returns the exit code and what they wrote.
+func mpirun(t *testing.T, n int, child string, more ...string) (int, string) {
+	t.Helper()
+	path, err := exec.LookPath("mpirun")
+	if err != nil {
+		t.Skip("no mpirun on this machine: the tests over MPI did not run")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	args := append([]string{"-n", strconv.Itoa(n), "--oversubscribe", "--bind-to", "none"}, more...)
+	cmd := exec.CommandContext(ctx, path, append(args, os.Args[0])...)
+	if testing.Verbose() {
+		cmd.Args = append(cmd.Args, "-test.v")
+	}
+	cmd.Env = append(os.Environ(), childVar+"="+child, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its ranks, SIGKILL would not
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("mpirun -n %d (%s) still ran after %v:\n%s", n, child, deadline, out.String())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("mpirun: %v\n%s", err, out.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+func TestConformance(t *testing.T) {
+	for _, n := range []int{2, 3, 4, 6} {
+		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
+			rc, out := mpirun(t, n, "conformance")
+			if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < n {
+				t.Fatalf("mpirun ended with %d, %d of %d ranks passed:\n%s", rc, passed, n, out)
+			}
+			if testing.Verbose() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// Between hosts messages go by TCP, where eager limits and completion order are other ones.
+func TestConformanceOverTCP(t *testing.T) {
+	rc, out := mpirun(t, 3, "conformance", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+	if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < 3 {
+		t.Fatalf("mpirun ended with %d, %d of 3 ranks passed:\n%s", rc, passed, out)
+	}
+}
+
+func TestEndOfWorld(t *testing.T) {
+	for _, c := range []struct {
+		how  string
+		code int // of mpirun; -1 for any but 0: the launcher's choice
+		want string
+	}{
+		{"abort", 7, ""},
+		{"abort in handler", 9, ""},
+		{"abort elsewhere", 11, ""},
+		{"panic", -1, "panic: end of the world"},
+		{"kill", -1, ""},
+		{"close in flight", 13, "1 operations in flight, among them a receive from rank -1, channel 0, tag 3"},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel() // they mostly wait for mpirun to notice
+			rc, out := mpirun(t, 3, c.how)
+			if rc == 0 || c.code >= 0 && rc != c.code || !strings.Contains(out, c.want) {
+				t.Errorf("mpirun ended with %d, want %d (-1: any but 0) and %q in:\n%s", rc, c.code, c.want, out)
+			}
+		})
+	}
+}
+
+func TestInitNeedsMainThread(t *testing.T) {
+	err := errors.New("not called")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // with the test's goroutine locked too, neither is surely off main
+		if syscall.Gettid() == syscall.Getpid() {
+			inner := make(chan struct{})
+			go func() { defer close(inner); _, err = Init() }()
+			<-inner
+			return
+		}
+		_, err = Init()
+	}()
+	<-done
+	if err == nil || !strings.Contains(err.Error(), "main thread") {
+		t.Fatalf("Init off the main thread: %v", err)
+	}
+}
+
+func TestLibrary(t *testing.T) {
+	if got := Library(); !strings.HasPrefix(got, "Open MPI v") || strings.Contains(got, "\n") {
+		t.Fatalf("Library is %q", got)
+	}
+}
+
+func TestRankConformance(t *testing.T) { commtest.Rank(t, world, commtest.All()) }
+
+func TestRankShared(t *testing.T) {
+	if _, err := world.Shared(8); !errors.Is(err, comm.ErrNotBuilt) {
+		t.Errorf("Shared: %v", err)
+	}
+}
+
+func TestRankInitOnce(t *testing.T) {
+	if _, err := Init(); err == nil || !strings.Contains(err.Error(), "once per process") {
+		t.Errorf("second Init: %v", err)
+	}
+}
+
+// Ranks of one host read one clock: the offset measured must be none.
+func TestRankClock(t *testing.T) {
+	tr := world.(*transport)
+	if me, n := tr.NodeRank(); me != tr.rank || n != tr.size {
+		t.Errorf("NodeRank %d of %d on one host, want %d of %d", me, n, tr.rank, tr.size)
+	}
+	offset, err := tr.clockOffset()
+	if err != nil || offset != 0 {
+		t.Errorf("offset to rank 0 on the same host is %d ns, error %v", offset, err)
+	}
+}

@@ -1,0 +1,271 @@
+//go:build mpi
+
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <linux/futex.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// MPI_THREAD_SERIALIZED asks that no two calls overlap; this lock is what keeps them apart.
+static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+
+static MPI_Comm comms[2]; // by channel; ours alone, with errors returned
+
+// Requests in flight and, element by element, the slots they belong to.
+static MPI_Request *requests;
+static uint32_t *slots;
+static int count, room;
+
+// Where MPI_Testsome writes; as long as requests.
+static int *indices;
+static MPI_Status *statuses;
+static struct fp_done *done;
+
+static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has seen it
+
+int64_t fp_clock(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+// MPICH installs a SIGUSR1 handler without SA_ONSTACK, at which the Go runtime dies: put Go's back.
+static int init_thread(void) {
+	struct sigaction before;
+	int provided = MPI_THREAD_SINGLE;
+	sigaction(SIGUSR1, NULL, &before);
+	int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+	sigaction(SIGUSR1, &before, NULL);
+	if (rc == MPI_SUCCESS && provided < MPI_THREAD_SERIALIZED)
+		return MPI_ERR_UNSUPPORTED_OPERATION;
+	return rc;
+}
+
+#define TRY(call, name)              \
+	do {                             \
+		int rc_ = (call);            \
+		if (rc_ != MPI_SUCCESS) {    \
+			w->failed = name;        \
+			return rc_;              \
+		}                            \
+	} while (0)
+
+int fp_init(struct fp_world *w) {
+	TRY(init_thread(), "MPI_Init_thread(MPI_THREAD_SERIALIZED)");
+	for (int ch = 0; ch < 2; ch++) {
+		TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comms[ch]), "MPI_Comm_dup");
+		TRY(MPI_Comm_set_errhandler(comms[ch], MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+	}
+	int *tag_max, found = 0;
+	TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_max, &found), "MPI_Comm_get_attr");
+	w->tag_max = found ? *tag_max : 32767; // the standard's floor
+	MPI_Comm node;
+	TRY(MPI_Comm_split_type(comms[0], MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+	TRY(MPI_Comm_rank(node, &w->node_rank), "MPI_Comm_rank");
+	TRY(MPI_Comm_size(node, &w->node_size), "MPI_Comm_size");
+	TRY(MPI_Comm_free(&node), "MPI_Comm_free");
+	return MPI_SUCCESS;
+}
+
+// reserve makes room for one more request.
+static int reserve(void) {
+	if (count < room)
+		return MPI_SUCCESS;
+	int more = room ? 2 * room : 256;
+	void *r = realloc(requests, more * sizeof *requests);
+	if (r) requests = r;
+	void *s = realloc(slots, more * sizeof *slots);
+	if (s) slots = s;
+	void *i = realloc(indices, more * sizeof *indices);
+	if (i) indices = i;
+	void *t = realloc(statuses, more * sizeof *statuses);
+	if (t) statuses = t;
+	void *d = realloc(done, more * sizeof *done);
+	if (d) done = d;
+	if (!r || !s || !i || !t || !d)
+		return MPI_ERR_NO_MEM;
+	room = more;
+	return MPI_SUCCESS;
+}
+
+static int keep(int rc, uint32_t slot) {
+	if (rc == MPI_SUCCESS)
+		slots[count++] = slot;
+	return rc;
+}
+
+int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot) {
+	pthread_mutex_lock(&serial);
+	int rc = reserve();
+	if (rc == MPI_SUCCESS)
+		rc = keep(MPI_Isend(p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot);
+	pthread_mutex_unlock(&serial);
+	return rc;
+}
+
+int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot) {
+	pthread_mutex_lock(&serial);
+	int rc = reserve();
+	if (rc == MPI_SUCCESS)
+		rc = keep(MPI_Irecv(p, n, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag, comms[ch], &requests[count]), slot);
+	pthread_mutex_unlock(&serial);
+	return rc;
+}
+
+int fp_barrier(uint32_t slot) {
+	pthread_mutex_lock(&serial);
+	int rc = reserve();
+	if (rc == MPI_SUCCESS)
+		rc = keep(MPI_Ibarrier(comms[0], &requests[count]), slot);
+	pthread_mutex_unlock(&serial);
+	return rc;
+}
+
+int fp_cancel(uint32_t slot) {
+	int rc = MPI_SUCCESS;
+	pthread_mutex_lock(&serial);
+	for (int i = 0; i < count; i++)
+		if (slots[i] == slot)
+			rc = MPI_Cancel(&requests[i]);
+	pthread_mutex_unlock(&serial);
+	return rc;
+}
+
+static int32_t class_of(int code) {
+	int class = MPI_SUCCESS;
+	MPI_Error_class(code, &class);
+	return class;
+}
+
+// describe fills d from a status; its MPI_ERROR means something only if one of the batch failed.
+static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int failed) {
+	int bytes = 0, cancelled = 0;
+	memset(d, 0, sizeof *d);
+	d->slot = slot;
+	d->source = s->MPI_SOURCE;
+	d->tag = s->MPI_TAG;
+	d->code = failed ? s->MPI_ERROR : MPI_SUCCESS;
+	d->truncated = d->code != MPI_SUCCESS && class_of(d->code) == MPI_ERR_TRUNCATE;
+	MPI_Test_cancelled(s, &cancelled);
+	d->cancelled = cancelled;
+	if (!cancelled && d->code == MPI_SUCCESS) {
+		MPI_Get_count(s, MPI_BYTE, &bytes);
+		d->bytes = bytes;
+	}
+}
+
+// test makes one round of progress.
+static int test(int *code) {
+	int n = 0;
+	*code = MPI_SUCCESS;
+	if (count == 0)
+		return 0;
+	int rc = MPI_Testsome(count, requests, &n, indices, statuses);
+	int failed = rc != MPI_SUCCESS;
+	if (failed && class_of(rc) != MPI_ERR_IN_STATUS) {
+		*code = rc;
+		return -1;
+	}
+	if (n == MPI_UNDEFINED || n == 0)
+		return 0;
+	for (int i = 0; i < n; i++) {
+		int at = indices[i];
+		describe(&done[i], slots[at], &statuses[i], failed);
+		if (requests[at] != MPI_REQUEST_NULL) // a failed one may be left to us
+			MPI_Request_free(&requests[at]);
+	}
+	int kept = 0;
+	for (int i = 0; i < count; i++) {
+		if (requests[i] != MPI_REQUEST_NULL) {
+			requests[kept] = requests[i];
+			slots[kept++] = slots[i];
+		}
+	}
+	count = kept;
+	return n;
+}
+
+// rest is one step of the poller's patience: see doc.go.
+static void rest(int64_t idle) {
+	static __thread int precise;
+	if (idle < 5000)
+		return;
+	if (idle < 50000) {
+		sched_yield();
+		return;
+	}
+	if (!precise) { // the default slack adds 50 us to each sleep
+		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+		precise = 1;
+	}
+	struct timespec t = {0, idle < 1000000 ? 20000 : idle < 10000000 ? 200000 : 1000000};
+	syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+}
+
+int fp_poll(int wait, struct fp_done **out, int *code) {
+	int64_t since = wait ? fp_clock() : 0;
+	for (;;) {
+		pthread_mutex_lock(&serial);
+		int n = test(code);
+		pthread_mutex_unlock(&serial);
+		*out = done;
+		if (n != 0 || !wait || atomic_exchange(&woken, 0))
+			return n;
+		rest(fp_clock() - since);
+	}
+}
+
+void fp_wake(void) {
+	if (atomic_exchange(&woken, 1) == 0)
+		syscall(SYS_futex, &woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+// Abort may come from any thread, also while another is stuck inside MPI: it asks for the lock, but
+// not for long.
+void fp_abort(int code) {
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	pthread_mutex_timedlock(&serial, &until);
+	MPI_Abort(MPI_COMM_WORLD, code);
+	_exit(code);
+}
+
+int fp_close(void) {
+	int rc = MPI_SUCCESS;
+	for (int ch = 0; ch < 2 && rc == MPI_SUCCESS; ch++)
+		rc = MPI_Comm_free(&comms[ch]);
+	return rc;
+}
+
+void fp_error(int code, char *text) {
+	char line[MPI_MAX_ERROR_STRING] = "";
+	int n = 0;
+	MPI_Error_string(code, line, &n);
+	snprintf(text, FP_TEXT, "%s (class %d)", line, (int)class_of(code));
+}
+
+void fp_library(char *compiled, char *running) {
+	char line[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int n = 0;
+	MPI_Get_library_version(line, &n);
+	snprintf(running, FP_TEXT, "%.*s", FP_TEXT - 1, line);
+#if defined(OPEN_MPI)
+	snprintf(compiled, FP_TEXT, "Open MPI %d.%d.%d", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+#elif defined(MPICH_VERSION)
+	snprintf(compiled, FP_TEXT, "MPICH %s", MPICH_VERSION);
+#else
+	snprintf(compiled, FP_TEXT, "an MPI that is not Open MPI");
+#endif
+}

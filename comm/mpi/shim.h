@@ -1,0 +1,41 @@
+// The C side of the transport. MPI handles stay behind this interface: Go sees slots.
+#ifndef FLUENTPS_SHIM_H
+#define FLUENTPS_SHIM_H
+
+#include <stdint.h>
+
+enum { FP_TEXT = 512 };
+
+// What fp_init finds out.
+struct fp_world {
+	int node_rank, node_size;
+	int64_t tag_max;
+	const char *failed; // the call that failed, or NULL
+};
+
+// One completion.
+struct fp_done {
+	uint32_t slot;
+	int32_t source, tag, bytes;
+	int32_t code;      // an MPI error code, 0 for none
+	int32_t truncated; // code is of class MPI_ERR_TRUNCATE
+	int32_t cancelled;
+};
+
+// All return an MPI error code, 0 for none, unless said otherwise.
+int fp_init(struct fp_world *w);
+int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot);
+int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot); // from -1: any
+int fp_barrier(uint32_t slot);
+int fp_cancel(uint32_t slot);
+// fp_poll returns the number of completions at *out, valid until the next call, or -1 with *code.
+// With wait it returns 0 only after fp_wake.
+int fp_poll(int wait, struct fp_done **out, int *code);
+void fp_wake(void);
+void fp_abort(int code);
+int fp_close(void); // before MPI_Finalize
+int64_t fp_clock(void); // ns of CLOCK_MONOTONIC
+void fp_error(int code, char *text);          // FP_TEXT bytes
+void fp_library(char *compiled, char *running); // FP_TEXT bytes each
+
+#endif

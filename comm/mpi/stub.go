@@ -1,0 +1,25 @@
+//go:build !mpi
+
+package mpi
+
+import (
+	"fmt"
+
+	"fluentps/comm"
+)
+
+// Options of Init; the zero value is ready to use.
+type Options struct {
+	PoolMax int64 // bytes of this rank's buffers; 0: comm.PoolMax
+}
+
+// Init fails in a build without MPI.
+func Init() (comm.Transport, error) { return InitWith(Options{}) }
+
+// InitWith fails in a build without MPI.
+func InitWith(Options) (comm.Transport, error) {
+	return nil, fmt.Errorf("mpi: built without MPI: make build: %w", comm.ErrNotBuilt)
+}
+
+// Library is empty in a build without MPI.
+func Library() string { return "" }

@@ -1,0 +1,201 @@
+package comm
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// PoolMax is the limit of a Pool that names none, in bytes.
+const PoolMax int64 = 8 << 30
+
+const (
+	classMin  = 64       // the smallest region, also the alignment of all
+	carvedMax = 64 << 10 // regions up to this length are carved from slabs, longer ones mapped alone
+	slabSize  = 1 << 20
+)
+
+// Pool hands out Bufs and reuses their memory by size class. It maps at most its limit; a class
+// wastes at most a quarter. All methods may be called from any goroutine.
+type Pool struct {
+	max int64
+
+	mu     sync.Mutex
+	mapped int64            // bytes from the system; at most max
+	inUse  int64            // bytes of regions handed out
+	free   map[int][]region // by class
+	closed bool
+}
+
+// region is memory of one class: a mapping of its own or a piece of a slab.
+type region struct {
+	mem  []byte
+	slab *slab // nil for a mapping of its own
+	used bool  // was handed out before; else the system's zeroes are still there
+}
+
+// slab is one mapping cut into regions of one class.
+type slab struct {
+	mem  []byte
+	live int // regions handed out; at 0 the slab may be unmapped
+}
+
+// NewPool returns an empty pool of at most max bytes; 0 means PoolMax.
+func NewPool(max int64) *Pool {
+	if max < 0 {
+		panic(fmt.Sprintf("comm: pool limit of %d bytes", max))
+	}
+	if max == 0 {
+		max = PoolMax
+	}
+	return &Pool{max: max, free: make(map[int][]region)}
+}
+
+// Alloc returns n zeroed bytes, 64-byte aligned. An error wraps ErrNoMemory, or ErrClosed.
+func (p *Pool) Alloc(n int) (*Buf, error) {
+	if n < 0 {
+		panic(fmt.Sprintf("comm: Alloc of %d bytes", n))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, fmt.Errorf("comm: Alloc of %d bytes: %w", n, ErrClosed)
+	}
+	if int64(n) > p.max {
+		return nil, p.full(n)
+	}
+	class := classOf(n)
+	if len(p.free[class]) == 0 {
+		if err := p.grow(n, class); err != nil {
+			return nil, err
+		}
+	}
+	list := p.free[class]
+	r := list[len(list)-1]
+	p.free[class] = list[:len(list)-1]
+	if r.used {
+		checkPoison(r.mem)
+		clear(r.mem)
+	}
+	if r.slab != nil {
+		r.slab.live++
+	}
+	p.inUse += int64(class)
+	b := &Buf{mem: r.mem[:n:n], from: r, pool: p}
+	b.refs.Store(1)
+	return b, nil
+}
+
+// Usage is the memory mapped, the part of it handed out, and the limit, in bytes.
+func (p *Pool) Usage() (mapped, inUse, max int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mapped, p.inUse, p.max
+}
+
+// Close gives idle memory back to the system. Buffers not yet freed stay valid; their memory goes
+// back with their Free.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.trim(p.mapped)
+}
+
+func (p *Pool) put(r region) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	class := len(r.mem)
+	p.inUse -= int64(class)
+	poison(r.mem)
+	r.used = true
+	p.free[class] = append(p.free[class], r)
+	if r.slab != nil {
+		r.slab.live--
+	}
+	if p.closed {
+		p.trim(p.mapped)
+	}
+}
+
+// grow puts at least one zeroed region of the class on its free list.
+func (p *Pool) grow(n, class int) error {
+	size := int64(class)
+	if class <= carvedMax {
+		size = slabSize
+	}
+	p.trim(p.mapped + size - p.max)
+	if left := p.max - p.mapped; size > left {
+		size = left // near the limit a slab may be short
+		if class <= carvedMax {
+			size = left &^ int64(os.Getpagesize()-1)
+		}
+	}
+	if size < int64(class) {
+		return p.full(n)
+	}
+	mem, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("comm: the system refuses %d bytes: %v: %w", size, err, ErrNoMemory)
+	}
+	p.mapped += size
+	if class > carvedMax {
+		p.free[class] = append(p.free[class], region{mem: mem})
+		return nil
+	}
+	s := &slab{mem: mem}
+	for ; len(mem) >= class; mem = mem[class:] {
+		piece := mem[:class:class]
+		p.free[class] = append(p.free[class], region{mem: piece, slab: s})
+	}
+	return nil
+}
+
+// trim unmaps idle memory until at least want bytes went back or none is idle.
+func (p *Pool) trim(want int64) {
+	for class, list := range p.free {
+		if want <= 0 {
+			return
+		}
+		gone := make(map[*slab]bool)
+		kept := list[:0]
+		for _, r := range list {
+			switch {
+			case r.slab != nil && gone[r.slab]:
+			case want <= 0 || r.slab != nil && r.slab.live > 0:
+				kept = append(kept, r)
+			case r.slab != nil:
+				gone[r.slab] = true
+				want -= p.unmap(r.slab.mem)
+			default:
+				want -= p.unmap(r.mem)
+			}
+		}
+		clear(list[len(kept):])
+		p.free[class] = kept
+	}
+}
+
+func (p *Pool) unmap(mem []byte) int64 {
+	if err := syscall.Munmap(mem); err != nil {
+		panic(fmt.Sprintf("comm: munmap of %d bytes: %v", len(mem), err))
+	}
+	p.mapped -= int64(len(mem))
+	return int64(len(mem))
+}
+
+func (p *Pool) full(n int) error {
+	return fmt.Errorf("comm: %d bytes asked, %d in use of at most %d: %w; raise the pool's limit or use smaller buffers",
+		n, p.inUse, p.max, ErrNoMemory)
+}
+
+// classOf rounds up to one of four steps per doubling, a multiple of classMin.
+func classOf(n int) int {
+	if n <= classMin {
+		return classMin
+	}
+	step := max(classMin, 1<<max(0, bits.Len(uint(n-1))-3))
+	return (n + step - 1) &^ (step - 1)
+}

@@ -1,0 +1,49 @@
+// Package wire is the layout of the control messages: one fixed header, little endian, with a
+// version byte, so that two builds that disagree say so instead of reading each other's bytes wrong.
+package wire
+
+import "fmt"
+
+// Kind of a control message.
+type Kind uint8
+
+const (
+	Push     Kind = 1 + iota // worker to server: pieces of this shard follow on Data
+	Pull                     // worker to server: wants the parameters to start Iter
+	Reply                    // server to worker: pieces of this shard follow on Data
+	Ack                      // server to worker: a duplicate push was seen and ignored
+	Left                     // worker to server: will neither push nor pull again
+	Snapshot                 // any rank to server: send me your slices of snapshot Iter on Data
+	Ready                    // server to rank 0: snapshot Iter of all my shards is kept
+	Kinds
+)
+
+// Header is every control message. Fields that a kind does not use are zero.
+type Header struct {
+	Kind    Kind
+	Flags   uint8 // Stop
+	Worker  int32 // index among workers, not a rank
+	Shard   int32
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push
+	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push
+	Owner   int32   // whose iteration this push counts for
+	Iter    int64   // Push: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next
+	Version int64   // Push: version the gradient was computed on. Reply: version sent
+	Clock   int64   // Reply: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
+	Samples int64   // Push: samples summed in this push
+	Correct int64   // Push: of these, how many the model had right before the update
+	Loss    float64 // Push: sum of the loss over these samples
+	Blocked int64   // Push: nanoseconds that the worker waited for replies before this iteration
+}
+
+// Stop in Reply.Flags: start no new iteration, send Left to every server.
+const Stop = 1
+
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready"}
+
+func (k Kind) String() string {
+	if k < Kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
