@@ -1,0 +1,14 @@
+// Package biasgrad is the Go twin of the kernel bias_grad.
+package biasgrad
+
+// Sum sets db (cols) to the column sums of dy (rows x cols), added in row order.
+func Sum(db, dy []float32, rows, cols int) {
+	db = db[:cols]
+	clear(db)
+	for i := range rows {
+		row := dy[i*cols : (i+1)*cols]
+		for j := range db {
+			db[j] += row[j]
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Package cpu is the device that computes on the host's processor.
+//
+// Products go through OpenBLAS when the binary is built with the tag blas, else through the Go
+// twin; every other kernel is its Go twin. For one backend, thread count and processor type the
+// same inputs give the same bits.
+package cpu
+
+import (
+	"fmt"
+
+	"fluentps/kernels"
+	"fluentps/kernels/gemm"
+)
+
+type device struct {
+	threads int
+}
+
+// New returns a device that uses this many threads for products, 1 when threads is less. With
+// OpenBLAS the number holds for the whole process, and the latest call wins.
+func New(threads int) kernels.Device {
+	threads = max(threads, 1)
+	setThreads(threads)
+	return &device{threads: threads}
+}
+
+// Backend names what computes products: "openblas 0.3.21" or "pure Go".
+func Backend() string { return backend() }
+
+func (d *device) Name() string {
+	unit := "threads"
+	if d.threads == 1 {
+		unit = "thread"
+	}
+	return fmt.Sprintf("cpu (%s, %d %s)", Backend(), d.threads, unit)
+}
+
+func (d *device) Alloc(n int) (kernels.Vec, error) {
+	if n < 0 {
+		return kernels.Vec{}, fmt.Errorf("cpu: cannot allocate %d elements", n)
+	}
+	return kernels.Vec{Host: make([]float32, n)}, nil
+}
+
+func (d *device) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
+
+func (d *device) Upload(dst kernels.Vec, src []float32) error {
+	if dst.Len() < len(src) {
+		return fmt.Errorf("cpu: upload of %d elements into a vector of %d", len(src), dst.Len())
+	}
+	copy(dst.Host, src)
+	return nil
+}
+
+func (d *device) Download(dst []float32, src kernels.Vec) error {
+	if src.Len() < len(dst) {
+		return fmt.Errorf("cpu: download of %d elements from a vector of %d", len(dst), src.Len())
+	}
+	copy(dst, src.Host)
+	return nil
+}
+
+func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
+	if err := k.Check(a); err != nil {
+		return err
+	}
+	switch k {
+	case kernels.GemmNN:
+		d.gemm(gemm.NN, a)
+	case kernels.GemmNT:
+		d.gemm(gemm.NT, a)
+	case kernels.GemmTN:
+		d.gemm(gemm.TN, a)
+	default:
+		k.CPU(a)
+	}
+	return nil
+}
+
+func (d *device) gemm(op gemm.Op, a kernels.Args) {
+	product(d.threads, op, a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
+}
+
+func (d *device) Sync() error { return nil }
+
+func (d *device) Close() error { return nil }

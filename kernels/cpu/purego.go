@@ -1,0 +1,29 @@
+//go:build !blas
+
+package cpu
+
+import (
+	"sync"
+
+	"fluentps/kernels/gemm"
+)
+
+func backend() string { return "pure Go" }
+
+func setThreads(int) {}
+
+// product splits the rows of C among threads; each element is summed by one of them, in the same
+// order whatever their number.
+func product(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
+	if threads == 1 || m < 2*threads {
+		gemm.Rows(op, 0, m, m, n, k, a, b, c, bias, beta)
+		return
+	}
+	var done sync.WaitGroup
+	for t := range threads {
+		done.Go(func() {
+			gemm.Rows(op, m*t/threads, m*(t+1)/threads, m, n, k, a, b, c, bias, beta)
+		})
+	}
+	done.Wait()
+}

@@ -1,0 +1,165 @@
+// Package kerneltest is the conformance suite of devices: every kernel of the Table against a
+// float64 reference, at sizes that do not fit tiles and blocks.
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"fluentps/kernels"
+)
+
+// Epsilon is the distance from 1 to the next float32.
+const Epsilon = 1.0 / (1 << 23)
+
+// Run fails t for everything that Check finds.
+func Run(t *testing.T, dev kernels.Device) {
+	t.Helper()
+	for _, k := range kernels.Table {
+		t.Run(k.Name, func(t *testing.T) {
+			for _, err := range Check(dev, k) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Check runs all cases of k on dev and returns what is wrong: values outside the tolerance, memory
+// written past the sizes, inputs changed, results that differ between two runs, or no cases.
+func Check(dev kernels.Device, k *kernels.Kernel) []error {
+	var errs []error
+	cases := Cases(k)
+	if len(cases) == 0 {
+		return []error{fmt.Errorf("%s: no cases in kerneltest", k.Name)}
+	}
+	if k.Tol < 0 || k.Tol > 8 {
+		errs = append(errs, fmt.Errorf("%s: Tol is %g, must lie in 0..8", k.Name, k.Tol))
+	}
+	for _, c := range cases {
+		if err := c.run(dev, k); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", k.Name, c.name, err))
+		}
+	}
+	return errs
+}
+
+// Case is one launch with its right answer.
+type Case struct {
+	name    string
+	in      [5][]float32 // nil: argument left out
+	sizes   kernels.Sizes
+	scalars kernels.Scalars
+	want    [5][]float64 // nil: an input, which must stay as it is
+	alias   [5]int       // 1+index of the vector that this one shares memory with; 0: its own
+	terms   int          // length of the longest reduction
+}
+
+// guard elements follow every vector; no kernel may touch them.
+const guard = 5
+
+const guardValue = -12345
+
+func (c *Case) run(dev kernels.Device, k *kernels.Kernel) error {
+	first, err := c.launch(dev, k)
+	if err != nil {
+		return err
+	}
+	second, err := c.launch(dev, k)
+	if err != nil {
+		return err
+	}
+	limit := k.Tol * Epsilon * math.Sqrt(float64(max(c.terms, 1)))
+	for v := range c.in {
+		for i, got := range first[v] {
+			if math.Float32bits(got) != math.Float32bits(second[v][i]) {
+				return fmt.Errorf("vector %d element %d is %g, then %g in a second run", v, i, got, second[v][i])
+			}
+			if err := c.compare(v, i, float64(got), limit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Case) compare(v, i int, got, limit float64) error {
+	n := len(c.in[v])
+	want := float64(guardValue)
+	switch {
+	case i < n && c.want[v] != nil:
+		want = c.want[v][i]
+	case i < n:
+		want = float64(c.in[v][i])
+	}
+	if i >= n || c.want[v] == nil {
+		limit = 0
+	}
+	if math.IsNaN(want) && math.IsNaN(got) {
+		return nil
+	}
+	if diff := math.Abs(got - want); !(diff <= limit*max(1, math.Abs(want))) {
+		return fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, diff, limit*max(1, math.Abs(want)))
+	}
+	return nil
+}
+
+// launch uploads the inputs, runs the kernel once and downloads everything, guards included.
+func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([5][]float32, error) {
+	var out [5][]float32
+	args := kernels.Args{N: c.sizes, F: c.scalars}
+	for v, in := range c.in {
+		if in == nil {
+			continue
+		}
+		if c.alias[v] > 0 {
+			args.V[v] = args.V[c.alias[v]-1]
+			continue
+		}
+		vec, err := dev.Alloc(len(in) + guard)
+		if err != nil {
+			return out, err
+		}
+		padded := append(append([]float32{}, in...), guardValue, guardValue, guardValue, guardValue, guardValue)
+		if err := dev.Upload(vec, padded); err != nil {
+			return out, err
+		}
+		args.V[v] = vec
+	}
+	if err := dev.Launch(k, args); err != nil {
+		return out, err
+	}
+	if err := dev.Sync(); err != nil {
+		return out, err
+	}
+	for v, in := range c.in {
+		if in == nil || c.alias[v] > 0 {
+			continue
+		}
+		out[v] = make([]float32, len(in)+guard)
+		if err := dev.Download(out[v], args.V[v]); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// random returns n values in [-1, 1), the same for the same seed.
+func random(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 2*r.Float32() - 1
+	}
+	return x
+}
+
+// nans returns n NaN: what memory that a kernel only writes may hold before.
+func nans(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+	return x
+}

@@ -1,0 +1,27 @@
+// Package sigmoidxent is the Go twin of the kernel sigmoid_xent.
+package sigmoidxent
+
+import "math"
+
+// Rows takes one logit a row and labels 0 or 1. It writes each row's cross-entropy in nats to loss,
+// 1 or 0 to hit (a logit above 0 stands for label 1), and the gradient of the sum of losses,
+// sigmoid(z) - label, to g unless g is empty. g may be z.
+func Rows(z, labels, g, loss, hit []float32, rows int) {
+	for i := range rows {
+		v, y := float64(z[i]), float64(labels[i])
+		e := math.Exp(-math.Abs(v)) // at most 1, whatever the logit
+		loss[i] = float32(max(v, 0) - v*y + math.Log1p(e))
+		hit[i] = 0
+		if (v > 0) == (y > 0.5) && !math.IsNaN(v) {
+			hit[i] = 1
+		}
+		if len(g) == 0 {
+			continue
+		}
+		p := 1 / (1 + e)
+		if v < 0 {
+			p = e / (1 + e)
+		}
+		g[i] = float32(p - y)
+	}
+}

@@ -1,0 +1,69 @@
+package workload
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// CIFAR-10's binary version: records of a label byte, then a red, a green and a blue plane of 32 x 32.
+const (
+	cifarPixels  = 3 * 32 * 32
+	cifarRecord  = 1 + cifarPixels
+	cifarClasses = 10
+)
+
+// cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1.
+var (
+	cifarMean = [3]float64{0.4914, 0.4822, 0.4465}
+	cifarStd  = [3]float64{0.2470, 0.2435, 0.2616}
+)
+
+func loadCIFAR10(s DataSpec) (*Set, error) {
+	set := &Set{Classes: cifarClasses}
+	train, test := newCIFAR(), newCIFAR()
+	for i := 1; i <= 5; i++ {
+		if err := train.read(filepath.Join(s.Path, fmt.Sprintf("data_batch_%d.bin", i)), 5, &set.Files); err != nil {
+			return nil, err
+		}
+	}
+	if err := test.read(filepath.Join(s.Path, "test_batch.bin"), 1, &set.Files); err != nil {
+		return nil, err
+	}
+	set.Train, set.Test = &train.pixels, &test.pixels
+	return set, nil
+}
+
+type cifar struct{ pixels }
+
+func newCIFAR() *cifar {
+	c := &cifar{pixels{cols: cifarPixels}}
+	for ch := range cifarMean {
+		c.values = append(c.values, byteValues(255, cifarMean[ch], cifarStd[ch]))
+	}
+	return c
+}
+
+// read appends one of files batches, all of about the same size.
+func (c *cifar) read(path string, files int, sums *[]FileSum) error {
+	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version"
+	b, err := readFile(path, hint, sums)
+	if err != nil {
+		return err
+	}
+	if c.data == nil {
+		c.data = make([]byte, 0, len(b)*files)
+	}
+	return c.parse(path, b)
+}
+
+func (c *cifar) parse(path string, b []byte) error {
+	if len(b) == 0 || len(b)%cifarRecord != 0 {
+		return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not CIFAR-10's binary version", path, len(b), cifarRecord)
+	}
+	first := len(c.labels)
+	for at := 0; at < len(b); at += cifarRecord {
+		c.labels = append(c.labels, b[at])
+		c.data = append(c.data, b[at+1:at+cifarRecord]...)
+	}
+	return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
+}

@@ -1,0 +1,224 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Table is labelled rows, kept in memory in the compact form of their files.
+type Table interface {
+	Rows() int
+	Cols() int
+	// Fill gathers rows: values into x (len(rows) x Cols, row-major, normalised), class numbers into y.
+	Fill(x []float32, y []int32, rows []int32)
+}
+
+// Set is a data set in memory. Test has no rows when the spec names no test data.
+type Set struct {
+	Name        string
+	Train, Test Table
+	Classes     int
+	Files       []FileSum // in the order they were read; none for generated data
+
+	spec DataSpec // as Load got it
+}
+
+// FileSum identifies the content of a file: of its unpacked bytes, so it is the same with and without gzip.
+type FileSum struct {
+	Path   string // as opened
+	Name   string // the last element of Path, without .gz
+	Bytes  int64  // unpacked
+	SHA256 string // of the unpacked bytes, in hex
+}
+
+// DataSpec says which data to load. A field that a reader does not use must be left zero.
+type DataSpec struct {
+	// Set is the reader: one of SetNames.
+	Set string
+	// Path is the folder with the files of idx and cifar10, or the training file of csv and libsvm.
+	Path string
+	// Test is the test file of csv and libsvm; empty: none.
+	Test string
+	// Rows keeps only the first so many training rows; 0: all. generated: the number of training rows.
+	Rows int
+	// TestRows does the same for test rows. generated: the number of test rows, 0: none.
+	TestRows int
+	// Classes is the number of classes; labels run from 0 to Classes-1. 0: the largest label plus 1.
+	// cifar10 has 10; generated needs it.
+	Classes int
+	// Features is the number of columns without the label; 0: as many as the files have. libsvm:
+	// no index may be larger. generated needs it; idx and cifar10 do not take it.
+	Features int
+	// Seed fixes every row of generated.
+	Seed uint64
+	// Scale divides every value of idx, csv and libsvm; 0: 255 for idx, 1 for the others.
+	Scale float64
+	// Label is where csv has the class: "last" (also when empty) or "first" column.
+	Label string
+}
+
+var sets = []struct {
+	name string
+	uses string // the fields of DataSpec, beside Set, that the reader takes
+	load func(s DataSpec) (*Set, error)
+}{
+	{"idx", "path rows test_rows classes scale", loadIDX},
+	{"cifar10", "path rows test_rows", loadCIFAR10},
+	{"csv", "path test rows test_rows classes features scale label", loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale", loadLIBSVM},
+	{"generated", "rows test_rows classes features seed", loadGenerated},
+}
+
+// SetNames lists what DataSpec.Set may be.
+func SetNames() []string {
+	names := make([]string, len(sets))
+	for i, s := range sets {
+		names[i] = s.name
+	}
+	return names
+}
+
+// Load reads a data set. Its errors name the file, the place in it, the value and the limit.
+func Load(s DataSpec) (*Set, error) {
+	for _, reader := range sets {
+		if reader.name != s.Set {
+			continue
+		}
+		if err := s.check(reader.uses); err != nil {
+			return nil, err
+		}
+		set, err := reader.load(s)
+		if err != nil {
+			return nil, err
+		}
+		set.Name, set.spec = s.Set, s
+		if s.Set != "generated" {
+			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
+				return nil, err
+			}
+			if set.Test, err = head("test_rows", set.Test, s.TestRows); err != nil {
+				return nil, err
+			}
+		}
+		return set, nil
+	}
+	return nil, fmt.Errorf("data: set %q is not known; choose one of: %s", s.Set, strings.Join(SetNames(), ", "))
+}
+
+// check refuses fields that the reader would ignore, and values that no reader takes.
+func (s DataSpec) check(uses string) error {
+	uses = " " + uses + " "
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"path", s.Path != ""}, {"test", s.Test != ""}, {"rows", s.Rows != 0}, {"test_rows", s.TestRows != 0},
+		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
+		{"scale", s.Scale != 0}, {"label", s.Label != ""},
+	} {
+		if f.set && !strings.Contains(uses, " "+f.name+" ") {
+			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"rows", s.Rows}, {"test_rows", s.TestRows}, {"classes", s.Classes}, {"features", s.Features}} {
+		if f.n < 0 || f.n > math.MaxInt32 {
+			return fmt.Errorf("data: %s is %d, must be 0 to %d", f.name, f.n, math.MaxInt32)
+		}
+	}
+	if s.Scale < 0 || math.IsNaN(s.Scale) || math.IsInf(s.Scale, 0) {
+		return fmt.Errorf("data: scale is %g, must be a positive number, such as 255", s.Scale)
+	}
+	if s.Path == "" && strings.Contains(uses, " path ") {
+		return fmt.Errorf("data: set %s needs path", s.Set)
+	}
+	return nil
+}
+
+// SHA256 identifies what training sees: the files' contents and the settings that change them, but
+// not where the files lie or whether they are packed. In hex.
+func (s *Set) SHA256() string {
+	content := s.spec
+	content.Path, content.Test = "", ""
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v\n", content)
+	for _, f := range s.Files {
+		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Report is what Describe finds in a data set.
+type Report struct {
+	Set         string
+	Cols        int
+	Classes     int
+	Train, Test Part
+	Files       []FileSum
+	SHA256      string // of the Set
+}
+
+// Part describes one table; Counts has the rows of each class.
+type Part struct {
+	Rows   int
+	Counts []int
+}
+
+// Describe loads a data set and says what is in it.
+func Describe(s DataSpec) (Report, error) {
+	set, err := Load(s)
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{
+		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Files: set.Files, SHA256: set.SHA256(),
+		Train: describe(set.Train, set.Classes), Test: describe(set.Test, set.Classes),
+	}, nil
+}
+
+func describe(t Table, classes int) Part {
+	p := Part{Rows: t.Rows(), Counts: make([]int, classes)}
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	for r := range t.Rows() {
+		t.Fill(x, y, []int32{int32(r)})
+		p.Counts[y[0]]++
+	}
+	return p
+}
+
+// firstRows shows only the first rows of a table.
+type firstRows struct {
+	Table
+	rows int
+}
+
+func (f firstRows) Rows() int { return f.rows }
+
+func head(key string, t Table, rows int) (Table, error) {
+	if rows == 0 {
+		return t, nil
+	}
+	if rows > t.Rows() {
+		return nil, fmt.Errorf("data: %s is %d, but the files have %d; leave it out to take all", key, rows, t.Rows())
+	}
+	return firstRows{t, rows}, nil
+}
+
+// countClasses settles the number of classes: as given, or the largest label plus 1 but at least 2.
+func countClasses(given int, labels ...[]int32) int {
+	if given > 0 {
+		return given
+	}
+	classes := int32(2)
+	for _, part := range labels {
+		for _, y := range part {
+			classes = max(classes, y+1)
+		}
+	}
+	return int(classes)
+}

@@ -1,0 +1,17 @@
+// Package workload holds what is trained: models, data sets, and who gets which rows.
+//
+//	set, err := workload.Load(spec)
+//	model, err := workload.NewModel(ms, set.Train.Cols(), set.Classes, dev, batch)
+//	rows, err := workload.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
+//	sampler := workload.NewSampler(rows, batch, seed, worker)
+//	model.Bind(params, grads)
+//	for i := range iterations {
+//		picked = sampler.Batch(i, picked)
+//		set.Train.Fill(b.X, b.Y, picked)
+//		loss, correct := model.Forward(b, waitForParameters)
+//		model.Backward(sendGradient)
+//	}
+//
+// Everything random is a pure function of seeds: initial values of (seed, name, element), samples of
+// (seed, worker, iteration), generated rows of (seed, row).
+package workload

@@ -1,0 +1,124 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// IDX is the format of MNIST and its relatives: two zero bytes, a type (8: unsigned byte), the
+// number of dimensions, each dimension as a big-endian uint32, then the values.
+const (
+	idxImages = 0x00000803 // images, rows, columns
+	idxLabels = 0x00000801
+)
+
+func loadIDX(s DataSpec) (*Set, error) {
+	scale := s.Scale
+	if scale == 0 {
+		scale = 255
+	}
+	set := &Set{}
+	train, err := readIDXPart(s.Path, "train", s.Classes, scale, &set.Files)
+	if err != nil {
+		return nil, err
+	}
+	test, err := readIDXPart(s.Path, "t10k", s.Classes, scale, &set.Files)
+	if err != nil {
+		return nil, err
+	}
+	if train.cols != test.cols {
+		return nil, fmt.Errorf("data: %s: training images have %d pixels, test images %d; are the files of one set?", s.Path, train.cols, test.cols)
+	}
+	set.Train, set.Test = train, test
+	set.Classes = s.Classes
+	if set.Classes == 0 {
+		set.Classes = 2
+		for _, part := range [][]byte{train.labels, test.labels} {
+			for _, y := range part {
+				set.Classes = max(set.Classes, int(y)+1)
+			}
+		}
+	}
+	return set, nil
+}
+
+func readIDXPart(folder, part string, classes int, scale float64, sums *[]FileSum) (*pixels, error) {
+	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
+	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
+	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
+	images, err := readFile(imagesPath, hint, sums)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := readFile(labelsPath, hint, sums)
+	if err != nil {
+		return nil, err
+	}
+	data, dims, err := parseIDX(imagesPath, images, idxImages)
+	if err != nil {
+		return nil, err
+	}
+	classOf, _, err := parseIDX(labelsPath, labels, idxLabels)
+	if err != nil {
+		return nil, err
+	}
+	if len(classOf) != dims[0] {
+		return nil, fmt.Errorf("data: %s has %d images, but %s has %d labels; are the files of one set?", imagesPath, dims[0], labelsPath, len(classOf))
+	}
+	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
+		return nil, err
+	}
+	return &pixels{data: data, labels: classOf, cols: dims[1] * dims[2], values: [][256]float32{byteValues(scale, 0, 1)}}, nil
+}
+
+// idxPath prefers the published name; some copies have a dot where it has a dash.
+func idxPath(folder, stem, kind string) string {
+	dotted := filepath.Join(folder, stem+"."+kind)
+	for _, ext := range []string{"", ".gz"} {
+		if _, err := os.Stat(dotted + ext); err == nil {
+			return dotted
+		}
+	}
+	return filepath.Join(folder, stem+"-"+kind)
+}
+
+// parseIDX checks a whole IDX file and returns its values and dimensions.
+func parseIDX(path string, b []byte, magic uint32) ([]byte, []int, error) {
+	dims := make([]int, magic&0xff)
+	header := 4 + 4*len(dims)
+	if len(b) < 4 {
+		return nil, nil, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, fetch it again", path, len(b), header)
+	}
+	if got := binary.BigEndian.Uint32(b); got != magic {
+		return nil, nil, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
+	}
+	if len(b) < header {
+		return nil, nil, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut short, fetch it again", path, len(b), len(dims), header)
+	}
+	want := 1
+	for i := range dims {
+		dims[i] = int(binary.BigEndian.Uint32(b[4+4*i:]))
+		if dims[i] == 0 || want > math.MaxInt32*64/dims[i] {
+			return nil, nil, fmt.Errorf("data: %s: dimension %d at offset %d is %d; the file is empty or damaged", path, i, 4+4*i, dims[i])
+		}
+		want *= dims[i]
+	}
+	if have := len(b) - header; have != want {
+		return nil, nil, fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %d; fetch it again", path, dims, want, have)
+	}
+	return b[header:], dims, nil
+}
+
+// checkByteLabels refuses labels outside 0 to classes-1 (classes 0: any). Label i lies at offset
+// first + i*stride of its file.
+func checkByteLabels(path string, labels []byte, classes, first, stride int) error {
+	for i, y := range labels {
+		if classes > 0 && int(y) >= classes {
+			return fmt.Errorf("data: %s: label of row %d at offset %d is %d, must be 0 to %d; is the number of classes right?", path, i, first+i*stride, y, classes-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/kernels"
+)
+
+// Param is one parameter tensor of a model.
+type Param struct {
+	Name  string // unique in the model: "fc1.weight"
+	Shape []int  // row-major; a dense weight is outputs x inputs
+	Layer int    // index into Layers
+	Stat  bool   // a running statistic: averaged, never trained
+	Fan   int    // inputs of one output, which scale the initial values; 0: initially zero
+}
+
+// N is the number of elements.
+func (p Param) N() int {
+	n := 1
+	for _, d := range p.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Layer is a group of parameters that are needed, and whose gradients become final, together.
+type Layer struct {
+	Name   string
+	Params []Param
+}
+
+// Params lists all parameters of m, layer by layer: the model order.
+func Params(m Model) []Param {
+	var all []Param
+	for _, l := range m.Layers() {
+		all = append(all, l.Params...)
+	}
+	return all
+}
+
+// Batch is N samples of Cols values each. X is N x Cols, row-major; Y holds N class numbers.
+type Batch struct {
+	X       []float32
+	Y       []int32
+	N, Cols int
+}
+
+// Model computes losses and gradients on memory that Bind gave it. It belongs to one goroutine at a
+// time. Losses are sums over samples of the cross-entropy in nats, and correct counts samples whose
+// largest output is the right class; callers divide. A device that fails, or a batch that does not
+// fit what the model was made for, panics: neither can be handled in the middle of a step.
+type Model interface {
+	// Layers are in forward order and do not change.
+	Layers() []Layer
+	// Bind sets where parameters are read and gradients written: one slice for each parameter in
+	// model order, of exactly its length. grads may be nil; then Backward must not be called.
+	Bind(params, grads [][]float32)
+	// Forward calls wait(l) before it first reads parameters of layer l, in forward order.
+	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
+	// Backward overwrites the gradients with the sum over the samples of the last Forward. It calls
+	// ready(l), last layer first, once layer l's gradient is final and its parameters are not read
+	// any more: both may then be changed.
+	Backward(ready func(layer int))
+	// Eval computes the loss alone, of a batch of any size. A Forward before it is forgotten.
+	Eval(x Batch) (loss float64, correct int)
+	// Clone returns an unbound model of the same architecture, with its own scratch on the same device.
+	Clone() Model
+}
+
+// ModelSpec chooses a model.
+type ModelSpec struct {
+	Name   string // one of ModelNames
+	Layers []int  // widths of the hidden layers, first to last; of "mlp" only
+}
+
+var models = []struct {
+	name  string
+	check func(s ModelSpec, classes int) error
+}{
+	{"softmax", noHidden},
+	{"mlp", hiddenWidths},
+	{"logistic", binaryOnly},
+}
+
+// ModelNames lists what ModelSpec.Name may be.
+func ModelNames() []string {
+	names := make([]string, len(models))
+	for i, m := range models {
+		names[i] = m.name
+	}
+	return names
+}
+
+// NewModel makes an unbound model for samples of inputs values and labels 0 to classes-1, with
+// scratch on dev for Forward batches of up to batchMax samples.
+func NewModel(s ModelSpec, inputs, classes int, dev kernels.Device, batchMax int) (Model, error) {
+	switch {
+	case inputs < 1:
+		return nil, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, inputs)
+	case classes < 2:
+		return nil, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, classes)
+	case batchMax < 1:
+		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
+	}
+	for _, m := range models {
+		if m.name != s.Name {
+			continue
+		}
+		if err := m.check(s, classes); err != nil {
+			return nil, err
+		}
+		d, err := newDense(s, inputs, classes, dev, batchMax)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+	return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
+}
+
+func noHidden(s ModelSpec, _ int) error {
+	if len(s.Layers) > 0 {
+		return fmt.Errorf("model %s: has no hidden layers, but layers is %v; leave it out or choose mlp", s.Name, s.Layers)
+	}
+	return nil
+}
+
+func hiddenWidths(s ModelSpec, _ int) error {
+	if len(s.Layers) == 0 {
+		return fmt.Errorf("model mlp: layers is empty; give the widths of the hidden layers, such as [256, 128], or choose softmax")
+	}
+	for i, w := range s.Layers {
+		if w < 1 {
+			return fmt.Errorf("model mlp: hidden layer %d has width %d, need at least 1", i+1, w)
+		}
+	}
+	return nil
+}
+
+func binaryOnly(s ModelSpec, classes int) error {
+	if classes != 2 {
+		return fmt.Errorf("model logistic: the data set has %d classes, logistic takes 2; choose softmax", classes)
+	}
+	return noHidden(s, classes)
+}

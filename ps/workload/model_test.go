@@ -1,0 +1,341 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+// bound is a model with its own memory.
+type bound struct {
+	Model
+	params, grads [][]float32
+}
+
+func newBound(t testing.TB, s ModelSpec, inputs, classes, batchMax int, seed uint64) *bound {
+	t.Helper()
+	m, err := NewModel(s, inputs, classes, cpu.New(1), batchMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bound{Model: m}
+	for _, p := range Params(m) {
+		b.params = append(b.params, make([]float32, p.N()))
+		b.grads = append(b.grads, make([]float32, p.N()))
+		Fill(b.params[len(b.params)-1], seed, p, 0)
+	}
+	m.Bind(b.params, b.grads)
+	return b
+}
+
+func randomBatch(n, cols, classes int) Batch {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := Batch{X: make([]float32, n*cols), Y: make([]int32, n), N: n, Cols: cols}
+	for i := range b.X {
+		b.X[i] = float32(r.NormFloat64())
+	}
+	for i := range b.Y {
+		b.Y[i] = int32(r.IntN(classes))
+	}
+	return b
+}
+
+// reference computes the loss sum and correct count of a chain of dense layers in float64.
+func reference(params [][]float64, x Batch, sigmoid bool) (loss float64, correct int) {
+	for i := range x.N {
+		in := make([]float64, x.Cols)
+		for j := range in {
+			in[j] = float64(x.X[i*x.Cols+j])
+		}
+		for l := 0; l < len(params); l += 2 {
+			out := slices.Clone(params[l+1])
+			for o := range out {
+				for j, v := range in {
+					out[o] += params[l][o*len(in)+j] * v
+				}
+				if l+2 < len(params) {
+					out[o] = max(out[o], 0)
+				}
+			}
+			in = out
+		}
+		label := int(x.Y[i])
+		if sigmoid {
+			in = []float64{0, in[0]} // a sigmoid is a softmax whose other logit is 0
+		}
+		var sum float64
+		for _, z := range in {
+			sum += math.Exp(z)
+		}
+		loss += math.Log(sum) - in[label]
+		if slices.Index(in, slices.Max(in)) == label {
+			correct++
+		}
+	}
+	return loss, correct
+}
+
+func TestGradientsAgainstFiniteDifferences(t *testing.T) {
+	for _, c := range []struct {
+		spec            ModelSpec
+		inputs, classes int
+	}{
+		{ModelSpec{Name: "softmax"}, 11, 5},
+		{ModelSpec{Name: "mlp", Layers: []int{7}}, 9, 3},
+		{ModelSpec{Name: "mlp", Layers: []int{13, 6}}, 8, 4},
+		{ModelSpec{Name: "logistic"}, 17, 2},
+	} {
+		t.Run(fmt.Sprintf("%s%v", c.spec.Name, c.spec.Layers), func(t *testing.T) {
+			m := newBound(t, c.spec, c.inputs, c.classes, 20, 3)
+			for i := range m.params { // biases away from zero, so that their use shows
+				for j := range m.params[i] {
+					m.params[i][j] += 0.01 * float32(j%5)
+				}
+			}
+			x := randomBatch(19, c.inputs, c.classes)
+			loss, correct := m.Forward(x, nil)
+			for i := range m.grads {
+				for j := range m.grads[i] {
+					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
+				}
+			}
+			m.Backward(nil)
+
+			wide := make([][]float64, len(m.params))
+			for i, p := range m.params {
+				for _, v := range p {
+					wide[i] = append(wide[i], float64(v))
+				}
+			}
+			sigmoid := c.spec.Name == "logistic"
+			wantLoss, wantCorrect := reference(wide, x, sigmoid)
+			if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
+				t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
+			}
+			const h = 1e-6
+			for i := range wide {
+				for j := range wide[i] {
+					keep := wide[i][j]
+					wide[i][j] = keep + h
+					up, _ := reference(wide, x, sigmoid)
+					wide[i][j] = keep - h
+					down, _ := reference(wide, x, sigmoid)
+					wide[i][j] = keep
+					want := (up - down) / (2 * h)
+					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
+						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Parameters may arrive while Forward runs, and change as soon as Backward says a layer is ready.
+func TestWaitAndReadyOrder(t *testing.T) {
+	spec, x := ModelSpec{Name: "mlp", Layers: []int{6, 5}}, randomBatch(4, 7, 3)
+	plain := newBound(t, spec, 7, 3, 4, 5)
+	wantLoss, _ := plain.Forward(x, nil)
+	plain.Backward(nil)
+
+	m := newBound(t, spec, 7, 3, 4, 5)
+	poison := func(layer int) {
+		for _, v := range m.params[2*layer : 2*layer+2] {
+			for i := range v {
+				v[i] = float32(math.NaN())
+			}
+		}
+	}
+	for l := range m.Layers() {
+		poison(l)
+	}
+	var order []string
+	loss, _ := m.Forward(x, func(l int) {
+		order = append(order, fmt.Sprint("wait", l))
+		copy(m.params[2*l], plain.params[2*l])
+		copy(m.params[2*l+1], plain.params[2*l+1])
+	})
+	m.Backward(func(l int) {
+		order = append(order, fmt.Sprint("ready", l))
+		poison(l)
+		for i := 2 * l; i < 2*l+2; i++ {
+			if !slices.Equal(m.grads[i], plain.grads[i]) {
+				t.Errorf("gradient of %s is not final when layer %d is ready", Params(m)[i].Name, l)
+			}
+		}
+	})
+	if got, want := strings.Join(order, " "), "wait0 wait1 wait2 ready2 ready1 ready0"; got != want {
+		t.Errorf("order is %q, want %q", got, want)
+	}
+	if loss != wantLoss {
+		t.Errorf("loss %g, want %g", loss, wantLoss)
+	}
+	for i := range m.grads {
+		if !slices.Equal(m.grads[i], plain.grads[i]) {
+			t.Errorf("gradient of %s differs after parameters changed", Params(m)[i].Name)
+		}
+	}
+}
+
+func TestEvalTakesAnyBatchAndClonesAreApart(t *testing.T) {
+	x := randomBatch(50, 6, 4)
+	m := newBound(t, ModelSpec{Name: "mlp", Layers: []int{5}}, 6, 4, 50, 1)
+	want, wantCorrect := m.Forward(x, nil)
+
+	small := newBound(t, ModelSpec{Name: "mlp", Layers: []int{5}}, 6, 4, 7, 1)
+	if loss, correct := small.Eval(x); math.Abs(loss-want) > 1e-4 || correct != wantCorrect {
+		t.Errorf("Eval in parts of 7: loss %g correct %d, want %g and %d", loss, correct, want, wantCorrect)
+	}
+	clone := m.Clone()
+	clone.Bind(m.params, nil)
+	if loss, correct := clone.Eval(randomBatch(3, 6, 4)); loss <= 0 || correct > 3 {
+		t.Errorf("clone: loss %g correct %d", loss, correct)
+	}
+	m.Backward(nil) // the clone's Eval left m's activations alone
+	if again, _ := m.Forward(x, nil); again != want {
+		t.Errorf("loss %g after using a clone, want %g", again, want)
+	}
+	if fmt.Sprint(clone.Layers()) != fmt.Sprint(m.Layers()) {
+		t.Error("clone has other layers")
+	}
+}
+
+func TestLayers(t *testing.T) {
+	m := newBound(t, ModelSpec{Name: "mlp", Layers: []int{256, 128}}, 784, 10, 1, 0)
+	var got []string
+	for _, p := range Params(m) {
+		got = append(got, fmt.Sprint(p.Name, p.Shape, p.Layer, " ", p.Fan))
+	}
+	want := []string{
+		"fc1.weight[256 784]0 784", "fc1.bias[256]0 0",
+		"fc2.weight[128 256]1 256", "fc2.bias[128]1 0",
+		"fc3.weight[10 128]2 128", "fc3.bias[10]2 0",
+	}
+	for i := range want {
+		if strings.ReplaceAll(got[i], " ", "") != strings.ReplaceAll(want[i], " ", "") {
+			t.Errorf("parameter %d is %s, want %s", i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d parameters, want %d", len(got), len(want))
+	}
+}
+
+func TestFillIsPureAndSpread(t *testing.T) {
+	p := Param{Name: "fc1.weight", Shape: []int{100, 50}, Fan: 24}
+	whole := make([]float32, p.N())
+	Fill(whole, 7, p, 0)
+	part := make([]float32, 123)
+	Fill(part, 7, p, 1000)
+	if !slices.Equal(part, whole[1000:1123]) {
+		t.Error("a slice is filled differently from the whole")
+	}
+	var sum, squares float64
+	for _, v := range whole {
+		if math.Abs(float64(v)) > 0.5 { // sqrt(6/24)
+			t.Fatalf("value %g is past the limit 0.5", v)
+		}
+		sum += float64(v)
+		squares += float64(v) * float64(v)
+	}
+	n := float64(len(whole))
+	if mean, variance := sum/n, squares/n; math.Abs(mean) > 0.02 || math.Abs(variance-0.25/3) > 0.005 {
+		t.Errorf("mean %g variance %g, want 0 and %g", mean, variance, 0.25/3)
+	}
+	for _, other := range []struct {
+		seed uint64
+		p    Param
+	}{{8, p}, {7, Param{Name: "fc2.weight", Shape: p.Shape, Fan: p.Fan}}} {
+		Fill(part, other.seed, other.p, 1000)
+		if slices.Equal(part, whole[1000:1123]) {
+			t.Errorf("seed %d name %s gives the same values", other.seed, other.p.Name)
+		}
+	}
+	Fill(part, 7, Param{Name: "fc1.bias", Shape: []int{123}}, 0)
+	if slices.Max(part) != 0 || slices.Min(part) != 0 {
+		t.Error("without fan, values are not zero")
+	}
+}
+
+func TestNewModelErrors(t *testing.T) {
+	for _, c := range []struct {
+		spec           ModelSpec
+		inputs, labels int
+		batch          int
+		want           string
+	}{
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, logistic`},
+		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
+		{ModelSpec{Name: "mlp", Layers: []int{3, 0}}, 4, 2, 1, "hidden layer 2 has width 0"},
+		{ModelSpec{Name: "softmax", Layers: []int{3}}, 4, 2, 1, "has no hidden layers"},
+		{ModelSpec{Name: "logistic"}, 4, 3, 1, "has 3 classes"},
+		{ModelSpec{Name: "softmax"}, 0, 2, 1, "0 inputs"},
+		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
+		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},
+	} {
+		if _, err := NewModel(c.spec, c.inputs, c.labels, cpu.New(1), c.batch); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q in it", c.spec, err, c.want)
+		}
+	}
+	m, err := NewModel(ModelSpec{Name: "softmax"}, 4, 2, full{cpu.New(1)}, 1)
+	if !errors.Is(err, errFull) || m != nil {
+		t.Errorf("a full device: model %v, error %v", m, err)
+	}
+}
+
+var errFull = errors.New("out of memory")
+
+type full struct{ kernels.Device }
+
+func (full) Alloc(int) (kernels.Vec, error) { return kernels.Vec{}, errFull }
+
+func TestMisusePanics(t *testing.T) {
+	m := newBound(t, ModelSpec{Name: "softmax"}, 4, 3, 2, 1)
+	for name, f := range map[string]func(){
+		"batch too large":    func() { m.Forward(randomBatch(3, 4, 3), nil) },
+		"wrong columns":      func() { m.Forward(randomBatch(2, 5, 3), nil) },
+		"no Forward":         func() { m.Bind(m.params, m.grads); m.Backward(nil) },
+		"second Backward":    func() { m.Forward(randomBatch(2, 4, 3), nil); m.Backward(nil); m.Backward(nil) },
+		"too few parameters": func() { m.Bind(m.params[:1], nil) },
+		"wrong length":       func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
+		"unbound":            func() { m.Clone().Eval(randomBatch(1, 4, 3)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		})
+	}
+}
+
+func TestStepAllocatesNothing(t *testing.T) {
+	m := newBound(t, ModelSpec{Name: "mlp", Layers: []int{8}}, 6, 3, 4, 1)
+	x := randomBatch(4, 6, 3)
+	if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {
+		t.Errorf("a step allocates %g times", n)
+	}
+}
+
+func BenchmarkMLPStep(b *testing.B) {
+	for _, batch := range []int{32, 64} {
+		b.Run(fmt.Sprintf("784-256-128-10/batch=%d/%s", batch, strings.ReplaceAll(cpu.Backend(), " ", "-")), func(b *testing.B) {
+			m := newBound(b, ModelSpec{Name: "mlp", Layers: []int{256, 128}}, 784, 10, batch, 1)
+			x := randomBatch(batch, 784, 10)
+			for b.Loop() {
+				m.Forward(x, nil)
+				m.Backward(nil)
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/step")
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+)
+
+// The partition schemes of SystemML's paramserv, with blocks that are balanced and lose no row.
+// Each returns the rows of one worker; the arguments have been checked.
+var partitions = []struct {
+	name    string
+	overlap bool // every worker gets all rows
+	rows    func(rows, workers, worker int, seed uint64) []int32
+}{
+	{"disjoint_contiguous", false, contiguous},
+	{"disjoint_round_robin", false, roundRobin},
+	{"disjoint_random", false, randomBlock},
+	{"overlap_reshuffle", true, reshuffle},
+}
+
+// PartitionNames lists what the scheme of Partition may be.
+func PartitionNames() []string {
+	names := make([]string, len(partitions))
+	for i, p := range partitions {
+		names[i] = p.name
+	}
+	return names
+}
+
+// Partition returns the rows of a worker, 0 to workers-1. The disjoint schemes give every row to
+// exactly one worker, and sizes differ by at most 1:
+//
+//	disjoint_contiguous   neighbouring rows, order kept
+//	disjoint_round_robin  row r goes to worker r mod workers
+//	disjoint_random       a block of one permutation, which the seed fixes for all workers
+//	overlap_reshuffle     all rows, in a permutation of (seed, worker)
+//
+// It is an error when a worker would get no row.
+func Partition(scheme string, rows, workers, worker int, seed uint64) ([]int32, error) {
+	for _, p := range partitions {
+		if p.name != scheme {
+			continue
+		}
+		switch {
+		case workers < 1 || worker < 0 || worker >= workers:
+			return nil, fmt.Errorf("partition %s: worker %d of %d does not exist", scheme, worker, workers)
+		case rows < 1 || rows > math.MaxInt32:
+			return nil, fmt.Errorf("partition %s: %d rows, must be 1 to %d", scheme, rows, math.MaxInt32)
+		case rows < workers && !p.overlap:
+			return nil, fmt.Errorf("partition %s: %d rows for %d workers leave some without data; use at most %d workers, or overlap_reshuffle", scheme, rows, workers, rows)
+		}
+		return p.rows(rows, workers, worker, seed), nil
+	}
+	return nil, fmt.Errorf("partition %q is not known; choose one of: %s", scheme, strings.Join(PartitionNames(), ", "))
+}
+
+// block is where the rows of a worker start and end when rows are cut as evenly as possible.
+func block(rows, workers, worker int) (lo, hi int) {
+	return rows * worker / workers, rows * (worker + 1) / workers
+}
+
+func contiguous(rows, workers, worker int, _ uint64) []int32 {
+	lo, hi := block(rows, workers, worker)
+	return ascending(lo, hi, 1)
+}
+
+func roundRobin(rows, workers, worker int, _ uint64) []int32 {
+	return ascending(worker, rows, workers)
+}
+
+func randomBlock(rows, workers, worker int, seed uint64) []int32 {
+	all := ascending(0, rows, 1)
+	shuffle(all, rand.NewPCG(seed, partitionStream))
+	lo, hi := block(rows, workers, worker)
+	return append([]int32(nil), all[lo:hi]...)
+}
+
+func reshuffle(rows, _, worker int, seed uint64) []int32 {
+	all := ascending(0, rows, 1)
+	shuffle(all, rand.NewPCG(mix(seed, uint64(worker)), partitionStream))
+	return all
+}
+
+// partitionStream keeps the draws of partitions apart from those of samplers with the same seed.
+const partitionStream = 0x7061727469746e
+
+func ascending(lo, hi, step int) []int32 {
+	out := make([]int32, 0, (hi-lo+step-1)/step)
+	for r := lo; r < hi; r += step {
+		out = append(out, int32(r))
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package workload
+
+import (
+	"hash/fnv"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+)
+
+// Fill writes the initial values of elements lo to lo+len(dst)-1 of p: uniform in ±sqrt(6/Fan), the
+// variance that keeps ReLU activations alike from layer to layer (He et al. 2015, uniform form), or
+// zero without Fan. A value is a pure function of (seed, p.Name, element), so whoever owns a slice
+// can fill it alone.
+func Fill(dst []float32, seed uint64, p Param, lo int) {
+	if p.Fan == 0 {
+		clear(dst)
+		return
+	}
+	h := fnv.New64a()
+	h.Write([]byte(p.Name))
+	key := mix(seed, h.Sum64())
+	limit := math.Sqrt(6 / float64(p.Fan))
+	for i := range dst {
+		u := mix(key, uint64(lo+i)) >> 40 // 24 bits: exact in float32
+		dst[i] = float32(limit * (float64(u)/(1<<23) - 1))
+	}
+}
+
+// mix is a hash of two words: SplitMix64's output function (Steele, Lea, Flood 2014) over their
+// weighted sum.
+func mix(a, b uint64) uint64 {
+	z := a + (b+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// shuffle permutes p at random (Fisher and Yates). It is written out because runs are reproducible
+// across Go versions, which math/rand/v2 promises for its generators but not for Shuffle.
+func shuffle(p []int32, r *rand.PCG) {
+	for i := len(p) - 1; i > 0; i-- {
+		j, _ := bits.Mul64(r.Uint64(), uint64(i+1))
+		p[i], p[j] = p[j], p[i]
+	}
+}
