@@ -1,0 +1,30 @@
+package scheme
+
+import "math"
+
+// ASPParams is empty: asp has no keys of its own.
+type ASPParams struct{}
+
+// Check finds nothing to refuse.
+func (p *ASPParams) Check() error { return nil }
+
+var asp = Entry{
+	Name:     "asp",
+	Rule:     "a pull is answered at once; one commit per push",
+	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row ASP; MXNet kvstore dist_async",
+	Evidence: "C",
+	Use:      "the fastest iterations where stale gradients do no harm; the lower end of every comparison",
+	Scope:    PerShard,
+	Fold:     FoldArrival,
+	Params:   func() Params { return &ASPParams{} },
+	LeadMax:  func(Params) (int64, bool) { return 0, false },
+	Whole:    func(Common, Params) bool { return false },
+	New:      newASP,
+}
+
+func newASP(env Env, common Common, params Params) (Scheme, error) {
+	_ = params.(*ASPParams)
+	// The release policy never matters, for no pull is ever delayed.
+	r := rule{name: "asp", staleness: math.MaxInt64, release: ReleaseSoft, perPush: true}
+	return newGate(env, common, FoldArrival, r)
+}

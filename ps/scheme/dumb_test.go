@@ -1,0 +1,249 @@
+package scheme_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/scheme/schemetest"
+)
+
+// hindsight is the second implementation of bsp, asp and ssp: it knows the whole history and nothing else. It
+// keeps no queue and no stage; for each event it searches the history for what must happen there.
+type hindsight struct {
+	env       scheme.Env
+	staleness int64
+	release   string // soft, lazy or block
+	commits   string // "rank", "close" or "push"
+	history   []scheme.Event
+
+	// What holds after event k is at k+1; at 0 is the start.
+	clock [][]int64
+	left  [][]bool
+	v     []int64
+}
+
+func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) *hindsight {
+	h := &hindsight{env: env, history: history, release: "soft", staleness: 1 << 40, commits: "push"}
+	strict := false
+	for _, d := range scheme.Docs(v.Params) {
+		switch d.Key {
+		case "release":
+			h.release = d.Default
+		case "strict":
+			strict = d.Default == "true"
+		}
+	}
+	if lead, ok := v.LeadMax(); ok {
+		h.staleness = lead
+	}
+	if v.Common.Fold == scheme.FoldRank {
+		h.commits = "rank"
+	} else if strict {
+		h.commits = "close"
+	}
+	h.scan()
+	return h
+}
+
+func (h *hindsight) scan() {
+	clock, left := make([]int64, h.env.Workers), make([]bool, h.env.Workers)
+	for w, c := range h.env.Clocks {
+		clock[w], left[w] = max(c, 0), c == -1
+	}
+	v := h.env.Start
+	if live := liveClocks(clock, left); len(live) > 0 {
+		v = slices.Min(live)
+	}
+	h.keep(clock, left, v)
+	for _, ev := range h.history {
+		w, wasLeft := ev.Worker, left[ev.Worker]
+		switch ev.Kind {
+		case scheme.Pushed:
+			clock[w] = ev.Iter + 1
+		case scheme.Left:
+			left[w] = true
+		case scheme.Joined:
+			left[w], clock[w] = false, max(v, clock[w])
+		}
+		if live := liveClocks(clock, left); len(live) > 0 {
+			v = max(v, slices.Min(live))
+		} else if !wasLeft {
+			v = max(v, slices.Max(clock))
+		}
+		h.keep(clock, left, v)
+	}
+}
+
+func (h *hindsight) keep(clock []int64, left []bool, v int64) {
+	h.clock = append(h.clock, slices.Clone(clock))
+	h.left = append(h.left, slices.Clone(left))
+	h.v = append(h.v, v)
+}
+
+func liveClocks(clock []int64, left []bool) (live []int64) {
+	for w, c := range clock {
+		if !left[w] {
+			live = append(live, c)
+		}
+	}
+	return live
+}
+
+// decisions lists what must be decided at event k.
+func (h *hindsight) decisions(k int) (out []scheme.Decision) {
+	ev := h.history[k]
+	if ev.Kind == scheme.Pushed && !h.counts(k) {
+		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter})
+	}
+	switch {
+	case h.commits == "push" && ev.Kind == scheme.Pushed && h.counts(k):
+		out = append(out, fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples))
+	case h.commits == "rank":
+		for j := h.v[k]; j < h.v[k+1]; j++ {
+			out = append(out, h.whole(h.pushesOf(j, k))...)
+		}
+	case h.commits == "close":
+		out = append(out, h.streamed(k)...)
+	}
+	for a := range k + 1 {
+		if h.history[a].Kind == scheme.Wanted && h.answeredAt(a) == k {
+			w := h.history[a].Worker
+			out = append(out, scheme.Decision{Kind: scheme.Reply, Worker: w, Shard: ev.Shard,
+				Iter: max(h.history[a].Iter, h.clock[k+1][w]), Src: scheme.SlotParams})
+		}
+	}
+	return out
+}
+
+// counts tells whether the push at event k adds something.
+func (h *hindsight) counts(k int) bool {
+	ev := h.history[k]
+	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker]
+}
+
+// pushesOf lists the pushes of iteration j that count and came up to event k, in order of arrival.
+func (h *hindsight) pushesOf(j int64, k int) (found []int) {
+	for p := range k + 1 {
+		if h.counts(p) && h.history[p].Iter == j {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// whole is one iteration in rank order.
+func (h *hindsight) whole(pushes []int) (out []scheme.Decision) {
+	slices.SortFunc(pushes, func(a, b int) int { return int(h.history[a].Worker - h.history[b].Worker) })
+	sum := int64(0)
+	for n, p := range pushes {
+		out = append(out, fold(h.history[p], min(1, float64(n))))
+		sum += h.history[p].Samples
+	}
+	if len(pushes) > 0 {
+		out = append(out, commit(scheme.NoWorker, h.history[pushes[0]].Iter, 1, sum))
+	}
+	return out
+}
+
+// streamed is what is folded at event k when sums are filled on arrival: each push at the first event from its
+// arrival on after or during which its iteration is the oldest open one or closed.
+func (h *hindsight) streamed(k int) (out []scheme.Decision) {
+	for j := h.v[k]; j <= h.v[k+1]; j++ {
+		sum := int64(0)
+		pushes := h.pushesOf(j, k)
+		for n, p := range pushes {
+			sum += h.history[p].Samples
+			if j > h.v[k] || p == k {
+				out = append(out, fold(h.history[p], min(1, float64(n))))
+			}
+		}
+		if j < h.v[k+1] && len(pushes) > 0 {
+			out = append(out, commit(scheme.NoWorker, j, 1, sum))
+		}
+	}
+	return out
+}
+
+// answeredAt finds the event at which the pull of event a is answered; -1 if it is not.
+func (h *hindsight) answeredAt(a int) int {
+	w, c := h.history[a].Worker, h.history[a].Iter
+	if h.left[a][w] {
+		return -1
+	}
+	atOnce := c-h.v[a+1] <= h.staleness
+	if h.release == "block" {
+		for b := range a {
+			ev := h.history[b]
+			if ev.Kind == scheme.Wanted && ev.Iter == c && !h.left[b][ev.Worker] {
+				until := h.answeredAt(b)
+				if (until < 0 || until > a) && !h.leftBetween(ev.Worker, b, a) {
+					atOnce = false
+				}
+			}
+		}
+	}
+	if atOnce {
+		return a
+	}
+	for k := a + 1; k < len(h.history) && !h.leftBetween(w, a, k); k++ {
+		switch v := h.v[k+1]; {
+		case h.release == "soft" && v > h.v[a+1] && c-v <= h.staleness:
+			return k
+		case h.release != "soft" && v >= c:
+			return k
+		}
+	}
+	return -1
+}
+
+func (h *hindsight) leftBetween(w int32, a, b int) bool {
+	for k := a; k <= b; k++ {
+		if h.history[k].Kind == scheme.Left && h.history[k].Worker == w {
+			return true
+		}
+	}
+	return false
+}
+
+func fold(ev scheme.Event, scale float64) scheme.Decision {
+	return scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter,
+		Dst: scheme.SlotPending, Scale: scale, Weight: 1}
+}
+
+func commit(w int32, iter int64, scale float64, samples int64) scheme.Decision {
+	return scheme.Decision{Kind: scheme.Commit, Worker: w, Shard: schemetest.Shard, Iter: iter,
+		Dst: scheme.SlotParams, Src: scheme.SlotPending, Scale: scale, Weight: 1 / float64(samples), Samples: samples}
+}
+
+// TestHindsight compares each setting of each scheme with hindsight on random histories, decision by decision.
+func TestHindsight(t *testing.T) {
+	for _, e := range scheme.All {
+		for _, v := range schemetest.Variants(e) {
+			t.Run(e.Name+" "+v.String(), func(t *testing.T) {
+				rapid.Check(t, func(rt *rapid.T) {
+					env := schemetest.DrawEnv(rt)
+					history, answers := record(rt, env, v.New(env), false)
+					h := newHindsight(v, env, history)
+					for k, got := range answers {
+						if want := h.decisions(k); !slices.Equal(got, want) {
+							rt.Fatalf("event %d, %v: decided\n%v\nwith hindsight\n%v", k, history[k], got, want)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// record runs s and returns its events and what it decided at each.
+func record(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool) (history []scheme.Event, answers [][]scheme.Decision) {
+	d := schemetest.Driver{Env: env, Plain: plain, See: func(ev scheme.Event, decisions []scheme.Decision) {
+		history = append(history, ev)
+		answers = append(answers, decisions)
+	}}
+	d.Run(t, s)
+	return history, answers
+}

@@ -1,0 +1,138 @@
+package scheme
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// ParamDoc is what explain, the README table and a schema need to know of one key.
+type ParamDoc struct {
+	Key     string
+	Default string
+	Allowed string   // for readers: "true | false", "soft | lazy | block", "integer >= 0"
+	Values  []string // the values allowed, where they are a list
+	Doc     string   // one sentence without a full stop
+}
+
+// Docs describes the keys of p and their present values as defaults, in the order of its fields. It reads the
+// field tags: yaml (the key), doc, values (a list with commas) and min.
+func Docs(p Params) []ParamDoc {
+	v := reflect.ValueOf(p).Elem()
+	docs := make([]ParamDoc, 0, v.NumField())
+	for k := range v.NumField() {
+		tag := v.Type().Field(k).Tag
+		d := ParamDoc{
+			Key:     tag.Get("yaml"),
+			Default: fmt.Sprint(v.Field(k).Interface()),
+			Doc:     tag.Get("doc"),
+		}
+		if list := tag.Get("values"); list != "" {
+			d.Values = strings.Split(list, ",")
+		}
+		switch kind := v.Field(k).Kind(); {
+		case d.Values != nil:
+			d.Allowed = strings.Join(d.Values, " | ")
+		case kind == reflect.Bool:
+			d.Allowed = "true | false"
+		case kind == reflect.Int64:
+			d.Allowed = "integer"
+		default:
+			d.Allowed = "number"
+		}
+		if least := tag.Get("min"); least != "" {
+			d.Allowed += " >= " + least
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+// commonDocs describes the keys that every rule may set beside those of its scheme.
+func (e Entry) commonDocs() []ParamDoc {
+	fold := ParamDoc{
+		Key: "fold", Default: string(e.Fold), Allowed: "rank | arrival", Values: []string{"rank", "arrival"},
+		Doc: "rank stages pushes and adds them in rank order when their iteration closes; arrival adds them as they come",
+	}
+	if _, bounded := e.LeadMax(e.Params()); !bounded {
+		fold.Allowed, fold.Values = "arrival", []string{"arrival"}
+		fold.Doc = "pushes are added as they come; without a bound on c - v none can be staged"
+	}
+	return []ParamDoc{fold, {
+		Key: "weight", Default: "1/N", Allowed: "number > 0",
+		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",
+	}}
+}
+
+// evidence spells out the tags, in the words of the README of this package.
+var evidence = map[string]string{
+	"P": "read in the paper's own text",
+	"C": "read in the source code of the authors or the project",
+	"A": "only the abstract or a summary was available",
+	"R": "reconstructed from the sources named; the paper's own wording was not available",
+	"M": "recalled, not verified",
+	"X": "our own derivation",
+}
+
+// textWidth is the column at which Explain breaks lines, for a terminal of 80.
+const textWidth = 78
+
+// Explain describes a scheme: rule, parameters with defaults and allowed values, source with its evidence tag,
+// and when to use it. The error names the schemes there are.
+func Explain(name string) (string, error) {
+	e, ok := Lookup(name)
+	if !ok {
+		return "", fmt.Errorf("scheme %q is not known; the schemes are %s", name, strings.Join(Names(), ", "))
+	}
+	var b strings.Builder
+	b.WriteString(e.Name + "\n\n")
+	field := func(label, text string) { wrap(&b, fmt.Sprintf("  %-10s", label), text) }
+	field("rule", e.Rule)
+	field("lead", leadText(e))
+	field("use", e.Use)
+	field("paper", fmt.Sprintf("%s [%s: %s]", e.Paper, e.Evidence, evidence[e.Evidence]))
+	b.WriteString("\n  keys of a rule under sync:, with their defaults\n")
+	for _, d := range append(Docs(e.Params()), e.commonDocs()...) {
+		fmt.Fprintf(&b, "    %s: %s   (%s)\n", d.Key, d.Default, d.Allowed)
+		wrap(&b, "        ", d.Doc)
+	}
+	b.WriteString("\n")
+	wrap(&b, "  ", "c is the number of iterations a worker has completed, v the smallest c of all workers in the run, N the number of workers of the run.")
+	return b.String(), nil
+}
+
+func leadText(e Entry) string {
+	lead, ok := e.LeadMax(e.Params())
+	if !ok {
+		return "a running worker may lead the slowest by any number of iterations"
+	}
+	return fmt.Sprintf("a running worker leads the slowest by at most %d iterations with the defaults", lead)
+}
+
+// wrap writes text after head, breaking lines at textWidth and indenting them as wide as head.
+func wrap(b *strings.Builder, head, text string) {
+	line := head
+	for k, word := range strings.Fields(text) {
+		if k > 0 && len(line)+1+len(word) > textWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(head)) + word
+			continue
+		}
+		if k > 0 {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
+}
+
+// Row is the line of the README table for this scheme.
+func (e Entry) Row() string {
+	var params []string
+	for _, d := range Docs(e.Params()) {
+		params = append(params, fmt.Sprintf("`%s: %s`", d.Key, d.Default))
+	}
+	params = append(params, fmt.Sprintf("`fold: %s`", e.Fold))
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |",
+		e.Name, e.Rule, strings.Join(params, " "), e.Paper, e.Evidence, e.Use)
+}

@@ -1,0 +1,345 @@
+package scheme
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// gate is the engine under bsp, asp and ssp: one pull condition (c - v <= staleness), one push condition
+// (v is the smallest clock of the live workers), a key for delayed pulls, and a commit mode.
+//
+// Its loop is that of the FluentPS server with three corrections: v advances as far as it can in one event;
+// every delayed pull whose key v has passed is answered, never only the bucket equal to v; and a worker that
+// left is no longer counted.
+type gate struct {
+	rule
+	commits commitMode
+	shard   int32
+	weight  float64 // learning-rate scale of a commit of one push
+
+	// clock is the number of iterations each worker has closed by pushing them or passing over them;
+	// v <= clock for every live worker. It stays when a worker leaves, so that what it pushed counts once even
+	// if it comes back.
+	clock []int64
+	left  []bool
+	v     int64 // never decreases
+	live  int   // workers with left false
+	atMin int   // live workers with clock v; at least 1 while live > 0
+
+	staged         []push // landed, neither folded nor dropped; iter >= v, and > v in mode byClose
+	parked         []pull // delayed pulls in order of arrival
+	waits          []bool // worker has a pull in parked; never more than one
+	pendingPushes  int64  // folded into SlotPending since the last Commit
+	pendingSamples int64  // their samples
+	skipped        int64  // iterations that workers passed over without a push
+}
+
+// push is a landed push whose slot is still taken.
+type push struct {
+	worker  int32
+	iter    int64
+	samples int64
+}
+
+// pull is a delayed pull.
+type pull struct {
+	worker int32
+	iter   int64 // c: the iteration its worker asked for; v < c <= clock
+	key    int64 // answered when v > key and the gate is open
+}
+
+func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
+	if err := env.check(r.name); err != nil {
+		return nil, err
+	}
+	common, err := common.resolve(r.name, fold)
+	if err != nil {
+		return nil, err
+	}
+	commits, err := r.mode(common)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{
+		rule:    r,
+		commits: commits,
+		shard:   env.Shards[0],
+		weight:  common.Weight,
+		clock:   make([]int64, env.Workers),
+		left:    make([]bool, env.Workers),
+		parked:  make([]pull, 0, env.Workers),
+		waits:   make([]bool, env.Workers),
+	}
+	if g.weight == 0 {
+		g.weight = 1 / float64(env.Workers)
+	}
+	for w, c := range env.Clocks {
+		g.clock[w], g.left[w] = max(c, 0), c < 0
+	}
+	g.start(env.Start)
+	return g, nil
+}
+
+// start derives v and the counts from the clocks; where nobody is in the run, v is the start version.
+func (g *gate) start(version int64) {
+	g.v = version
+	g.live = 0
+	for w, gone := range g.left {
+		if gone {
+			continue
+		}
+		if g.live++; g.live == 1 || g.clock[w] < g.v {
+			g.v = g.clock[w]
+		}
+	}
+	g.countMin()
+}
+
+func (g *gate) countMin() {
+	g.atMin = 0
+	for w, c := range g.clock {
+		if !g.left[w] && c == g.v {
+			g.atMin++
+		}
+	}
+}
+
+// Step implements Scheme. Offered and Sent change nothing here.
+func (g *gate) Step(ev Event, out []Decision) []Decision {
+	if ev.Shard != g.shard || ev.Worker < 0 || int(ev.Worker) >= len(g.clock) {
+		g.bug(ev, "not my shard or no such worker")
+	}
+	switch ev.Kind {
+	case Offered, Sent:
+		return out
+	case Pushed:
+		return g.pushed(ev, out)
+	case Wanted:
+		return g.wanted(ev, out)
+	case Left:
+		return g.leave(ev.Worker, out)
+	case Joined:
+		return g.join(ev.Worker, out)
+	}
+	g.bug(ev, "an answer to a Grant or WakeAt that was never given")
+	return out
+}
+
+// bug panics: the driver broke the contract of Event, which no user input can cause.
+func (g *gate) bug(ev Event, what string) {
+	panic(fmt.Sprintf("scheme: shard %d: %v: %s; state: %v", g.shard, ev, what, g))
+}
+
+func (g *gate) pushed(ev Event, out []Decision) []Decision {
+	w := ev.Worker
+	switch {
+	case ev.Iter < g.clock[w]:
+		g.bug(ev, "iteration already closed for this worker")
+	case ev.Parts != 1:
+		g.bug(ev, "this scheme takes pushes of exactly 1 part")
+	case ev.Owner != w:
+		g.bug(ev, "this scheme takes no helper's pushes")
+	case ev.Samples < 0:
+		g.bug(ev, "negative sample count")
+	case g.waits[w]:
+		g.bug(ev, "pushed while its pull is open")
+	}
+	old := g.clock[w]
+	g.clock[w] = ev.Iter + 1
+	g.skipped += ev.Iter - old
+
+	p := push{worker: w, iter: ev.Iter, samples: ev.Samples}
+	switch {
+	case ev.Samples == 0 || g.left[w]:
+		// A push that was still on the way when its worker left adds nothing either: the iteration was closed
+		// without it, or may be by the time it would be folded.
+		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush})
+	case g.commits == byPush:
+		out = g.fold(p, out)
+		out = g.commit(w, ev.Iter, g.weight, out)
+	case g.commits == byClose && ev.Iter == g.v:
+		out = g.fold(p, out)
+	default:
+		// Also byClose: a push beyond v would get into the version that closes iteration v.
+		g.staged = append(g.staged, p)
+	}
+	if g.left[w] {
+		return out
+	}
+	if old == g.v {
+		g.atMin--
+	}
+	return g.advance(out)
+}
+
+func (g *gate) wanted(ev Event, out []Decision) []Decision {
+	w := ev.Worker
+	switch {
+	case g.left[w]:
+		return out // overtaken by its Left: nobody waits for the reply
+	case ev.Iter < 0 || ev.Iter > g.clock[w]:
+		g.bug(ev, "wants an iteration beyond its pushes")
+	case g.waits[w]:
+		g.bug(ev, "its pull is already open")
+	}
+	c := ev.Iter
+	if g.open(c) && !(g.release == ReleaseBlock && g.anyParkedAt(c)) {
+		return append(out, g.reply(w, c))
+	}
+	key := g.v
+	if g.release != ReleaseSoft {
+		key = c - 1
+	}
+	g.parked = append(g.parked, pull{worker: w, iter: c, key: key})
+	g.waits[w] = true
+	return out
+}
+
+// open is the pull condition: may an iteration of index c start?
+func (g *gate) open(c int64) bool { return c-g.v <= g.staleness }
+
+func (g *gate) leave(w int32, out []Decision) []Decision {
+	if g.left[w] {
+		return out
+	}
+	g.left[w] = true
+	g.live--
+	if g.clock[w] == g.v {
+		g.atMin--
+	}
+	if g.waits[w] {
+		g.waits[w] = false
+		g.parked = slices.DeleteFunc(g.parked, func(p pull) bool { return p.worker == w })
+	}
+	return g.advance(out)
+}
+
+// join starts a worker at v, or at its own clock where what it pushed before it left is further: those
+// iterations count, and taking them again would count them twice.
+func (g *gate) join(w int32, out []Decision) []Decision {
+	if !g.left[w] {
+		return out
+	}
+	g.left[w] = false
+	g.live++
+	g.clock[w] = max(g.v, g.clock[w])
+	if g.clock[w] == g.v {
+		g.atMin++
+	}
+	return g.advance(out)
+}
+
+// advance is the push condition and the release: v goes to the smallest live clock, or past everything that
+// was pushed when nobody is left; the iterations in between close, then delayed pulls leave. Scanning the
+// clocks only when nobody is at v any more costs N steps per iteration, thus O(1) per push.
+func (g *gate) advance(out []Decision) []Decision {
+	if g.atMin > 0 {
+		return out
+	}
+	low, high := int64(-1), g.v
+	for w, c := range g.clock {
+		high = max(high, c)
+		if !g.left[w] && (low < 0 || c < low) {
+			low = c
+		}
+	}
+	if low < 0 {
+		low = high
+	}
+	if low > g.v {
+		out = g.closeTo(low, out)
+		out = g.releaseParked(out)
+	}
+	g.countMin()
+	return out
+}
+
+// closeTo closes the iterations from v up to but not including next, in order.
+func (g *gate) closeTo(next int64, out []Decision) []Decision {
+	out = g.commitIteration(g.v, out) // byClose: iteration v is in SlotPending already
+	if g.commits == byRank {
+		slices.SortFunc(g.staged, func(a, b push) int {
+			return cmp.Or(cmp.Compare(a.iter, b.iter), cmp.Compare(a.worker, b.worker))
+		})
+	} else {
+		slices.SortStableFunc(g.staged, func(a, b push) int { return cmp.Compare(a.iter, b.iter) })
+	}
+	k := 0
+	for k < len(g.staged) && g.staged[k].iter < next {
+		iter := g.staged[k].iter
+		for ; k < len(g.staged) && g.staged[k].iter == iter; k++ {
+			out = g.fold(g.staged[k], out)
+		}
+		out = g.commitIteration(iter, out)
+	}
+	if g.commits == byClose { // iteration next is open from now on: its early pushes may go in
+		for ; k < len(g.staged) && g.staged[k].iter == next; k++ {
+			out = g.fold(g.staged[k], out)
+		}
+	}
+	g.staged = slices.Delete(g.staged, 0, k)
+	g.v = next
+	return out
+}
+
+// releaseParked answers the delayed pulls that v has passed, in order of arrival. In plain SSP a soft pull
+// has c - v = s+1 when it parks, so one step of v opens the gate; the check matters when its worker had
+// passed over iterations and is further ahead.
+func (g *gate) releaseParked(out []Decision) []Decision {
+	kept := g.parked[:0]
+	for _, p := range g.parked {
+		if g.v > p.key && g.open(p.iter) {
+			out = append(out, g.reply(p.worker, p.iter))
+			g.waits[p.worker] = false
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	g.parked = kept
+	return out
+}
+
+// reply names the next iteration to compute. A worker that resumes from its lowest clock over all shards may
+// have asked for one that this shard has already. The gate judges what it asked for all the same: judged by
+// what they had here, two workers could wait for each other at two shards whose states were saved at
+// different times.
+func (g *gate) reply(w int32, c int64) Decision {
+	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w]), Src: SlotParams}
+}
+
+// fold adds a push to the pending sums; the first after a commit overwrites them.
+func (g *gate) fold(p push, out []Decision) []Decision {
+	d := Decision{
+		Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter,
+		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: 1,
+	}
+	if g.pendingPushes == 0 {
+		d.Scale = 0
+	}
+	g.pendingPushes++
+	g.pendingSamples += p.samples
+	return append(out, d)
+}
+
+// commitIteration commits what is pending as the version that closes iter; an iteration to which nobody
+// contributed makes no version.
+func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
+	if g.pendingPushes == 0 {
+		return out
+	}
+	return g.commit(NoWorker, iter, 1, out)
+}
+
+func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
+	d := Decision{
+		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
+		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,
+	}
+	g.pendingPushes, g.pendingSamples = 0, 0
+	return append(out, d)
+}
+
+func (g *gate) anyParkedAt(c int64) bool {
+	return slices.ContainsFunc(g.parked, func(p pull) bool { return p.iter == c })
+}

@@ -1,0 +1,92 @@
+package scheme
+
+import (
+	"fmt"
+	"math"
+)
+
+// Release says when a delayed pull is answered. The pull of a worker that has just pushed iteration
+// i = c-1 is parked under a key, and leaves when v has passed the key and the gate is open to it.
+type Release string
+
+const (
+	ReleaseSoft  Release = "soft"  // key v: leaves at the next step of v, with one iteration of slack
+	ReleaseLazy  Release = "lazy"  // key i: leaves when all have finished iteration i, with s iterations of slack
+	ReleaseBlock Release = "block" // as lazy; and whoever comes to an iteration at which a pull is parked parks too
+)
+
+func (r Release) check() error {
+	switch r {
+	case ReleaseSoft, ReleaseLazy, ReleaseBlock:
+		return nil
+	}
+	return fmt.Errorf("release: %q is not one of soft, lazy, block; soft is the default", r)
+}
+
+// rule is what tells one gate scheme from another.
+type rule struct {
+	name      string
+	staleness int64 // the gate is open iff c - v <= staleness
+	release   Release
+	perPush   bool // with fold arrival: each push is a version; else each iteration is
+}
+
+// commitMode says when pushes become a version.
+type commitMode uint8
+
+const (
+	byRank  commitMode = iota // staged; folded in rank order and committed when the iteration closes
+	byClose                   // folded on arrival; committed when the iteration closes
+	byPush                    // folded and committed on arrival
+)
+
+// mode derives the commit mode from the fold order, and refuses keys that contradict it.
+func (r rule) mode(common Common) (commitMode, error) {
+	switch {
+	case common.Fold == FoldArrival && r.perPush:
+		return byPush, nil
+	case common.Fold == FoldRank && r.staleness == math.MaxInt64:
+		return 0, fmt.Errorf("%s: fold: rank stages pushes until their iteration closes, and %s has no finite bound on the lead, so the stage would grow without limit; use fold: arrival, or scheme ssp", r.name, r.name)
+	case common.Weight != 0:
+		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out, or commit push by push (fold: arrival, for bsp also strict: false)", r.name, common.Weight)
+	case common.Fold == FoldArrival:
+		return byClose, nil
+	}
+	return byRank, nil
+}
+
+// resolve fills the default fold order and checks the common keys.
+func (c Common) resolve(name string, fold FoldOrder) (Common, error) {
+	if c.Fold == "" {
+		c.Fold = fold
+	}
+	if c.Fold != FoldRank && c.Fold != FoldArrival {
+		return c, fmt.Errorf("%s: fold: %q is not one of rank, arrival; leave it out for %s", name, c.Fold, fold)
+	}
+	if math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) || c.Weight < 0 {
+		return c, fmt.Errorf("%s: weight: %v is not a finite number above 0; leave it out for 1/N", name, c.Weight)
+	}
+	return c, nil
+}
+
+// check refuses an Env that no run can have.
+func (e Env) check(name string) error {
+	if e.Workers < 1 {
+		return fmt.Errorf("%s: %d workers; a run needs at least 1", name, e.Workers)
+	}
+	if len(e.Shards) != 1 {
+		return fmt.Errorf("%s: an instance for %d shards; it decides for exactly 1", name, len(e.Shards))
+	}
+	if e.Clocks != nil && len(e.Clocks) != e.Workers {
+		return fmt.Errorf("%s: %d clocks for %d workers; give one per worker, or nil for all 0", name, len(e.Clocks), e.Workers)
+	}
+	for w, c := range e.Clocks {
+		if c < -1 {
+			return fmt.Errorf("%s: clock %d of worker %d; it is -1 (has left) or at least 0", name, c, w)
+		}
+	}
+	if e.Start < 0 {
+		return fmt.Errorf("%s: start version %d; it is at least 0", name, e.Start)
+	}
+	return nil
+}

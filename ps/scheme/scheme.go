@@ -1,0 +1,148 @@
+// Package scheme is the sync axis: when a pull is answered and how pushes become a version.
+//
+// A Scheme is a pure state machine, one instance per shard on the server that owns it. It is told
+// events and answers with decisions that the driver obeys in order:
+//
+//	for each event:  decisions = s.Step(event, decisions[:0]);  obey each
+//
+// It does no I/O, reads no clock (times come in Event.At), starts no goroutine and never sees a
+// parameter or gradient. The clock convention is one for the whole project: a worker's clock c is the
+// number of iterations it has completed; after pushing iteration i, c = i+1 and the iteration it wants
+// to start next has index c; v is the smallest clock among the workers that are still in the run.
+package scheme
+
+import (
+	"encoding"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	Offered EventKind = iota // the header of a push arrived; its bytes are on the way
+	Pushed                   // the last byte of a push landed
+	Wanted                   // a worker asks for the parameters to start Iter; never before its push Iter-1 landed
+	Ready                    // a worker has a push ready and waits for a Grant (schemes that schedule a link)
+	Sent                     // the last byte of a reply left the server
+	Alarm                    // a time asked for with WakeAt has come
+	Joined                   // a worker came (back) at clock Iter; the scheme starts it no earlier than v, its Reply says where
+	Left                     // a worker is gone; its open pull vanishes, and what it has pushed counts
+)
+
+// Event is one input. Times and counts are data, so that a recorded stream replays the same decisions.
+type Event struct {
+	Kind                  EventKind
+	Worker, Shard, Part   int32         // Part: task, partition or codeword id
+	Parts                 int32         // how many parts are owed for (Owner, Iter); at least 1 in Pushed
+	Owner                 int32         // whose iteration this push counts for; the worker itself unless a helper pushed
+	Iter, Seen            int64         // Iter: i in Pushed, c = i+1 in Wanted; Seen: version the gradient was computed on
+	Samples               int64         // samples summed in this push
+	Norm2, NormInf, NormW float32       // of gradient and parameters; set only where the Entry asks for them
+	At                    time.Duration // since the start of the run, stamped by the driver
+}
+
+// DecisionKind says what the driver must do.
+type DecisionKind uint8
+
+const (
+	Fold    DecisionKind = iota // Dst = Scale*Dst + Weight*Src; the push's slot is free afterwards
+	Drop                        // forget the push; counted
+	Commit                      // apply the pending sums as one update: the next version
+	Reply                       // answer the worker's pull with the current version; Iter is the iteration to compute next
+	Publish                     // send the current version to a subscriber
+	Grant                       // the worker may send its push
+	Revoke                      // the grant of this Epoch is void
+	WakeAt                      // give me Alarm at At
+)
+
+// Slot names a buffer of the shard: the push of (Worker, Iter, Part) of the decision, the sums that the next
+// Commit applies, or the parameters themselves.
+type Slot int8
+
+const (
+	SlotPush Slot = iota
+	SlotPending
+	SlotParams
+)
+
+// NoWorker is the Worker of a decision that concerns no one worker, such as the Commit of an iteration.
+const NoWorker int32 = -1
+
+// Decision is one output.
+type Decision struct {
+	Kind                DecisionKind
+	Worker, Shard, Part int32 // Worker: of a Commit: the pusher, or NoWorker where it closes an iteration
+	Iter, Epoch         int64 // Iter: of a Commit: the iteration pushed or closed; of a Reply: the one to compute next
+	Dst, Src            Slot
+	// Fold: Dst = Scale*Dst + Weight*Src; Scale 0 overwrites, whatever Dst held.
+	// Commit: the update is Weight*Pending (Weight is 1/samples) at learning rate Scale*lr.
+	Scale, Weight float64
+	Samples       int64 // Commit: samples in this version
+	At            time.Duration
+}
+
+// Scheme decides for one shard. Step appends its decisions to out and returns it; an event that no
+// driver may send (a worker out of range, a clock that jumps back) is a bug of ours and panics.
+type Scheme interface {
+	Step(ev Event, out []Decision) []Decision
+	fmt.Stringer // one line of state, for goldens, stall reports and explain
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}
+
+// Env is what a scheme knows of its run. Clocks and Start let a run resume, re-slice or change scheme half-way.
+type Env struct {
+	Workers         int       // of the run, fixed: the N of 1/N
+	Shards          []int32   // the shards this instance decides for
+	Server, Servers int       // index of this server, number of servers
+	Clocks          []int64   // clock per worker; nil: all 0; -1: has left
+	Start           int64     // version at the start; it is v where nobody is in the run
+	Rand            *rand.PCG // seeded by (run seed, shard); its state is checkpointed
+}
+
+// Scope says how many shards one instance decides for.
+type Scope uint8
+
+const (
+	PerShard  Scope = iota // one instance per shard
+	PerServer              // one instance for all its shards on that server
+)
+
+// Params is what a rule may set in the YAML, beside the common keys. It is a pointer to a struct with yaml
+// tags whose zero-argument constructor in the table fills the defaults.
+type Params interface {
+	Check() error // names the key, the value, the limit and the way out
+}
+
+// Common holds the keys that every scheme shares.
+type Common struct {
+	Fold   FoldOrder // rank or arrival
+	Weight float64   // per-push schemes: share of one push in an iteration; 0: 1/N
+}
+
+// FoldOrder says when pushes enter the pending sums.
+type FoldOrder string
+
+const (
+	FoldRank    FoldOrder = "rank"    // staged; folded in rank order when the iteration closes; one commit per iteration
+	FoldArrival FoldOrder = "arrival" // folded as they come
+)
+
+// Entry is one row of the table: all that config, explain, README and tests know of a scheme.
+type Entry struct {
+	Name       string
+	Rule       string // one line: when is a pull answered, how do pushes become a version
+	Paper      string // source and section
+	Evidence   string // tag of the source: P, C, A, R, M or X, as in the README of this package
+	Use        string // when to use it, one line
+	Scope      Scope
+	NeedsNorms bool
+	Fold       FoldOrder                          // the default
+	Params     func() Params                      // defaults filled
+	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
+	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
+	New        func(Env, Common, Params) (Scheme, error)
+}

@@ -1,0 +1,181 @@
+package schemetest
+
+import (
+	"fmt"
+
+	"fluentps/ps/scheme"
+)
+
+type pushID struct {
+	worker int32
+	iter   int64
+}
+
+// audit keeps its own books of a run and names the first decision that does not fit them.
+type audit struct {
+	lead    int64 // bound on c - v of a pull that is answered
+	bounded bool
+
+	clock []int64
+	left  []bool
+	v     int64
+
+	landed         map[pushID]int64 // pushes whose slot is taken, with their samples
+	wanted         map[int32]int64  // open pulls: worker to c
+	pendingPushes  int
+	pendingSamples int64
+}
+
+func newAudit(v Variant, env scheme.Env) *audit {
+	a := &audit{
+		clock:  make([]int64, env.Workers),
+		left:   make([]bool, env.Workers),
+		landed: map[pushID]int64{},
+		wanted: map[int32]int64{},
+	}
+	a.lead, a.bounded = v.LeadMax()
+	for w, c := range env.Clocks {
+		a.clock[w], a.left[w] = max(0, c), c < 0
+	}
+	a.v = -1
+	a.moveV()
+	if a.v < 0 {
+		a.v = env.Start
+	}
+	return a
+}
+
+// moveV raises v to the smallest clock of the workers in the run.
+func (a *audit) moveV() {
+	low, top := int64(-1), int64(-1)
+	for w, c := range a.clock {
+		top = max(top, c)
+		if !a.left[w] && (low < 0 || c < low) {
+			low = c
+		}
+	}
+	if low < 0 && a.v >= 0 { // nobody is left: all that was pushed is closed
+		low = top
+	}
+	a.v = max(a.v, low)
+}
+
+// see checks one step; the error says what is wrong with which decision.
+func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
+	switch w := ev.Worker; ev.Kind {
+	case scheme.Pushed:
+		a.landed[pushID{w, ev.Iter}] = ev.Samples
+		a.clock[w] = ev.Iter + 1
+		if !a.left[w] { // of one that left it closes nothing
+			a.moveV()
+		}
+	case scheme.Wanted:
+		a.wanted[w] = ev.Iter
+	case scheme.Left:
+		if !a.left[w] {
+			a.left[w] = true
+			delete(a.wanted, w)
+			a.moveV()
+		}
+	case scheme.Joined:
+		a.left[w] = false
+		a.clock[w] = max(a.clock[w], a.v)
+		a.moveV()
+	}
+	for _, d := range decisions {
+		if err := a.obey(d); err != nil {
+			return fmt.Errorf("%v: decision %v: %w", ev, d, err)
+		}
+	}
+	return nil
+}
+
+func (a *audit) obey(d scheme.Decision) error {
+	if d.Shard != Shard {
+		return fmt.Errorf("shard is not %d", Shard)
+	}
+	switch d.Kind {
+	case scheme.Fold:
+		return a.fold(d)
+	case scheme.Drop:
+		return a.take(d)
+	case scheme.Commit:
+		return a.commit(d)
+	case scheme.Reply:
+		return a.reply(d)
+	}
+	return fmt.Errorf("schemetest has no rule for this kind")
+}
+
+// take frees the slot of a push.
+func (a *audit) take(d scheme.Decision) error {
+	id := pushID{d.Worker, d.Iter}
+	if _, ok := a.landed[id]; !ok || d.Src != scheme.SlotPush {
+		return fmt.Errorf("no such push has landed, or it was folded or dropped before")
+	}
+	delete(a.landed, id)
+	return nil
+}
+
+func (a *audit) fold(d scheme.Decision) error {
+	samples := a.landed[pushID{d.Worker, d.Iter}]
+	if err := a.take(d); err != nil {
+		return err
+	}
+	first := a.pendingPushes == 0
+	switch {
+	case d.Dst != scheme.SlotPending:
+		return fmt.Errorf("folds into %v", d.Dst)
+	case first && d.Scale != 0:
+		return fmt.Errorf("first fold after a commit keeps old sums")
+	case !first && d.Scale != 1:
+		return fmt.Errorf("changes sums that are not committed yet")
+	case d.Weight != 1:
+		return fmt.Errorf("weight %v", d.Weight)
+	}
+	a.pendingPushes++
+	a.pendingSamples += samples
+	return nil
+}
+
+func (a *audit) commit(d scheme.Decision) error {
+	switch {
+	case a.pendingPushes == 0:
+		return fmt.Errorf("nothing is pending")
+	case d.Samples != a.pendingSamples:
+		return fmt.Errorf("%d samples are pending", a.pendingSamples)
+	case d.Weight != 1/float64(d.Samples):
+		return fmt.Errorf("weight %v is not 1/samples", d.Weight)
+	case d.Scale <= 0 || d.Scale > 1:
+		return fmt.Errorf("scale %v", d.Scale)
+	}
+	a.pendingPushes, a.pendingSamples = 0, 0
+	return nil
+}
+
+func (a *audit) reply(d scheme.Decision) error {
+	c, open := a.wanted[d.Worker]
+	switch {
+	case !open:
+		return fmt.Errorf("no pull of this worker is open")
+	case d.Iter < c || d.Iter != max(c, a.clock[d.Worker]):
+		return fmt.Errorf("it asked for %d and has clock %d", c, a.clock[d.Worker])
+	case a.bounded && c-a.v > a.lead:
+		return fmt.Errorf("lead %d is over the bound %d (c=%d v=%d)", c-a.v, a.lead, c, a.v)
+	}
+	delete(a.wanted, d.Worker)
+	return nil
+}
+
+// end checks what must hold when every worker has left.
+func (a *audit) end() error {
+	switch {
+	case len(a.landed) > 0:
+		return fmt.Errorf("%d pushes were neither folded nor dropped: %v", len(a.landed), a.landed)
+	case len(a.wanted) > 0:
+		return fmt.Errorf("%d pulls were not answered: %v", len(a.wanted), a.wanted)
+	case a.pendingPushes > 0:
+		return fmt.Errorf("%d pushes were folded but not committed", a.pendingPushes)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package schemetest
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+)
+
+// Shard is the shard number of every event of a Driver.
+const Shard int32 = 5
+
+type state uint8
+
+const (
+	computing state = iota // holds parameters, will push next
+	pushed                 // push landed, will ask for parameters
+	waiting                // asked, not answered
+	gone                   // left, or never came
+)
+
+type worker struct {
+	state state
+	clock int64 // iterations it has pushed or passed over, as the worker knows it
+	next  int64 // the iteration it computes
+	late  bool  // it left while a push was on the way
+}
+
+// Driver plays the workers of one shard against a scheme, in the order that rapid draws. Its workers obey the
+// protocol: push, then ask, then wait. Speeds are uneven and one worker is a straggler.
+type Driver struct {
+	Env scheme.Env
+	// Plain leaves out everything but pushing and pulling until the workers finish.
+	Plain bool
+	// See is told each event with the decisions that answered it.
+	See func(ev scheme.Event, decisions []scheme.Decision)
+
+	t       *rapid.T
+	scheme  scheme.Scheme
+	workers []worker
+	at      time.Duration
+	out     []scheme.Decision
+}
+
+// DrawEnv draws a run of 1 to 6 workers that starts afresh or from clocks of an earlier run.
+func DrawEnv(t *rapid.T) scheme.Env {
+	env := scheme.Env{Workers: rapid.SampledFrom([]int{2, 3, 4, 6, 1}).Draw(t, "workers"), Shards: []int32{Shard}, Servers: 1}
+	if rapid.IntRange(0, 3).Draw(t, "resumes") == 3 {
+		env.Clocks = rapid.SliceOfN(rapid.Int64Range(-1, 4), env.Workers, env.Workers).Draw(t, "clocks")
+		for _, c := range env.Clocks {
+			if c >= 0 && (env.Start == 0 || c < env.Start) {
+				env.Start = c
+			}
+		}
+	}
+	return env
+}
+
+// Run plays up to 250 drawn actions, then lets every worker reach the same last iteration and leave. It fails
+// if the workers stall.
+func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
+	d.t, d.scheme = t, s
+	d.workers = make([]worker, d.Env.Workers)
+	for w := range d.workers {
+		d.workers[w].state = pushed
+		if d.Env.Clocks == nil {
+			continue
+		}
+		d.workers[w].clock = max(0, d.Env.Clocks[w])
+		if d.Env.Clocks[w] < 0 {
+			d.workers[w].state = gone
+		}
+	}
+	straggler := rapid.IntRange(0, d.Env.Workers-1).Draw(t, "straggler")
+	slowness := rapid.IntRange(1, 4).Draw(t, "slowness")
+	turns := 0
+	for range rapid.SampledFrom([]int{10, 60, 250}).Draw(t, "actions") {
+		w := rapid.IntRange(0, d.Env.Workers-1).Draw(t, "worker")
+		if w == straggler {
+			if turns++; turns%slowness != 0 {
+				continue
+			}
+		}
+		d.act(w)
+	}
+	d.finish()
+}
+
+// act lets one worker do something; a waiting one mostly waits.
+func (d *Driver) act(w int) {
+	me := &d.workers[w]
+	odd := 0
+	if !d.Plain {
+		odd = rapid.IntRange(0, 24).Draw(d.t, "odd")
+	}
+	switch {
+	case me.state == gone && odd >= 22 && me.late:
+		d.send(w, scheme.Pushed, me.next)
+		me.clock, me.late = me.next+1, false
+	case me.state == gone && odd >= 20:
+		d.send(w, scheme.Joined, me.clock)
+		me.state, me.late = pushed, false
+	case me.state == gone && odd == 19:
+		d.send(w, scheme.Left, 0) // told twice
+	case me.state == gone:
+	case odd == 24:
+		d.send(w, scheme.Left, 0)
+		me.state, me.late = gone, me.state == computing
+	case odd == 23 && me.state == computing:
+		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard is further on
+	case odd == 22:
+		d.send(w, []scheme.EventKind{scheme.Offered, scheme.Sent}[w%2], me.clock)
+	default:
+		d.step(w)
+	}
+}
+
+// step lets a worker take its next step in the protocol and tells whether there was one.
+func (d *Driver) step(w int) bool {
+	me := &d.workers[w]
+	switch me.state {
+	case computing:
+		d.send(w, scheme.Pushed, me.next)
+		me.next++
+		me.clock, me.state = me.next, pushed
+		return true
+	case pushed:
+		me.state = waiting
+		d.send(w, scheme.Wanted, me.clock)
+		return true
+	}
+	return false
+}
+
+// finish runs every worker to the same iteration; whoever is there leaves. The stalled are told by name.
+func (d *Driver) finish() {
+	last := int64(0)
+	for _, me := range d.workers {
+		last = max(last, me.clock, me.next)
+	}
+	last += 3
+	for {
+		moved, all := false, true
+		for w := range d.workers {
+			me := &d.workers[w]
+			if me.state == gone {
+				continue
+			}
+			all = false
+			if me.clock >= last {
+				d.send(w, scheme.Left, 0)
+				me.state = gone
+				moved = true
+			} else if d.step(w) {
+				moved = true
+			}
+		}
+		if all {
+			return
+		}
+		if !moved {
+			d.t.Fatalf("stall: every worker in the run waits for a reply; state: %v", d.scheme)
+		}
+	}
+}
+
+func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
+	d.at += time.Millisecond
+	ev := scheme.Event{Kind: kind, Worker: int32(w), Owner: int32(w), Shard: Shard, Iter: iter, At: d.at}
+	if kind == scheme.Pushed || kind == scheme.Offered {
+		ev.Parts = 1
+		ev.Samples = 32
+		if !d.Plain {
+			ev.Samples = int64(rapid.IntRange(0, 5).Draw(d.t, "samples"))
+		}
+	}
+	d.out = d.scheme.Step(ev, d.out[:0])
+	for _, dec := range d.out {
+		if dec.Kind != scheme.Reply || dec.Worker < 0 || int(dec.Worker) >= len(d.workers) {
+			continue
+		}
+		if you := &d.workers[dec.Worker]; you.state == waiting {
+			you.state, you.next = computing, dec.Iter
+		}
+	}
+	d.See(ev, slices.Clone(d.out))
+}

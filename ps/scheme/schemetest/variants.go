@@ -1,0 +1,96 @@
+package schemetest
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"fluentps/ps/scheme"
+)
+
+// Variant is one setting of an entry's keys.
+type Variant struct {
+	Entry  scheme.Entry
+	Common scheme.Common
+	Params scheme.Params
+}
+
+// String names the variant by its keys, such as "fold=rank staleness=3 release=lazy".
+func (v Variant) String() string {
+	words := []string{"fold=" + string(v.Common.Fold)}
+	for _, d := range scheme.Docs(v.Params) {
+		words = append(words, d.Key+"="+d.Default)
+	}
+	return strings.Join(words, " ")
+}
+
+// New makes an instance; a setting of Variants is never refused.
+func (v Variant) New(env scheme.Env) scheme.Scheme {
+	s, err := v.Entry.New(env, v.Common, v.Params)
+	if err != nil {
+		panic(fmt.Sprintf("schemetest: %s %v: %v", v.Entry.Name, v, err))
+	}
+	return s
+}
+
+// LeadMax is the bound on c - v of the variant.
+func (v Variant) LeadMax() (lead int64, ok bool) { return v.Entry.LeadMax(v.Params) }
+
+// Variants lists every combination of fold order and parameter values that the entry accepts: each value of a
+// bool or a list, and the smallest, second and fourth value of an integer.
+func Variants(e scheme.Entry) []Variant {
+	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
+	var accepted []Variant
+	for _, fold := range []scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival} {
+		for _, params := range combinations(e) {
+			v := Variant{Entry: e, Common: scheme.Common{Fold: fold}, Params: params}
+			if _, err := e.New(env, v.Common, v.Params); err == nil {
+				accepted = append(accepted, v)
+			}
+		}
+	}
+	return accepted
+}
+
+// combinations is the Cartesian product of the values of each field.
+func combinations(e scheme.Entry) []scheme.Params {
+	all := []scheme.Params{e.Params()}
+	fields := reflect.TypeOf(all[0]).Elem()
+	for k := range fields.NumField() {
+		var longer []scheme.Params
+		for _, base := range all {
+			for _, value := range valuesOf(fields.Field(k)) {
+				p := e.Params()
+				reflect.ValueOf(p).Elem().Set(reflect.ValueOf(base).Elem())
+				reflect.ValueOf(p).Elem().Field(k).Set(value.Convert(fields.Field(k).Type))
+				longer = append(longer, p)
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+func valuesOf(field reflect.StructField) []reflect.Value {
+	var values []reflect.Value
+	switch field.Type.Kind() {
+	case reflect.Bool:
+		return []reflect.Value{reflect.ValueOf(false), reflect.ValueOf(true)}
+	case reflect.String:
+		for _, text := range strings.Split(field.Tag.Get("values"), ",") {
+			values = append(values, reflect.ValueOf(text))
+		}
+		return values
+	case reflect.Int64:
+		least, err := strconv.ParseInt(field.Tag.Get("min"), 10, 64)
+		if err != nil {
+			panic(fmt.Sprintf("schemetest: %s: an integer key needs a min tag: %v", field.Name, err))
+		}
+		for _, above := range []int64{0, 1, 3} {
+			values = append(values, reflect.ValueOf(least+above))
+		}
+		return values
+	}
+	panic(fmt.Sprintf("schemetest: no values to try for %s of type %v; add them to valuesOf", field.Name, field.Type))
+}

@@ -1,0 +1,185 @@
+package scheme
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:
+//
+//	new workers=N [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [strict=false] [staleness=S] [release=soft|lazy|block]
+//	run            one event per line of input; each prints the event, its decisions and a chart
+//	  push wK [iC] [samples=N]    by default the next iteration, 32 samples
+//	  want wK [cC]                by default its clock
+//	  step wK [samples=N]         push, then want
+//	  left wK | join wK
+//
+// The chart has one line per worker: its clock, a # for each iteration it leads v, and a ] where the bound is:
+//
+//	w0 c4 ##]# delayed     leads by 3, one beyond a bound of 2
+//	w1 c1 ..]              at v
+func TestScripts(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			found := false
+			datadriven.Walk(t, "testdata/"+name, func(t *testing.T, path string) {
+				found = true
+				s := script{scheme: name}
+				datadriven.RunTest(t, path, s.command)
+			})
+			if !found {
+				t.Errorf("no script in testdata/%s", name)
+			}
+		})
+	}
+}
+
+type script struct {
+	scheme string
+	gate   *gate
+}
+
+func (s *script) command(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "new":
+		return s.make(t, d)
+	case "run":
+		var b strings.Builder
+		for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+			for _, ev := range s.events(t, d, line) {
+				fmt.Fprintf(&b, "%v\n", ev)
+				for _, decision := range s.gate.Step(ev, nil) {
+					fmt.Fprintf(&b, "  > %v\n", decision)
+				}
+				b.WriteString(s.chart())
+				s.invariants(t)
+			}
+		}
+		return b.String()
+	}
+	d.Fatalf(t, "unknown command %s", d.Cmd)
+	return ""
+}
+
+func (s *script) make(t *testing.T, d *datadriven.TestData) string {
+	e, _ := Lookup(s.scheme)
+	env := Env{Shards: []int32{0}, Servers: 1}
+	common := Common{Fold: e.Fold}
+	params := e.Params()
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "workers":
+			arg.Scan(t, 0, &env.Workers)
+		case "start":
+			arg.Scan(t, 0, &env.Start)
+		case "clocks":
+			for k := range arg.Vals {
+				var c int64
+				arg.Scan(t, k, &c)
+				env.Clocks = append(env.Clocks, c)
+			}
+		case "fold":
+			common.Fold = FoldOrder(arg.Vals[0])
+		case "weight":
+			_, err := fmt.Sscan(arg.Vals[0], &common.Weight)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+		case "strict":
+			arg.Scan(t, 0, &params.(*BSPParams).Strict)
+		case "staleness":
+			arg.Scan(t, 0, &params.(*SSPParams).Staleness)
+		case "release":
+			if p, ok := params.(*BSPParams); ok {
+				p.Release = Release(arg.Vals[0])
+			} else {
+				params.(*SSPParams).Release = Release(arg.Vals[0])
+			}
+		default:
+			d.Fatalf(t, "unknown argument %s", arg.Key)
+		}
+	}
+	made, err := e.New(env, common, params)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	s.gate = made.(*gate)
+	return s.chart()
+}
+
+func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Event {
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		d.Fatalf(t, "%q is not an event", line)
+	}
+	var ev Event
+	if _, err := fmt.Sscanf(words[1], "w%d", &ev.Worker); err != nil {
+		d.Fatalf(t, "%q: %v", line, err)
+	}
+	ev.Owner, ev.Parts, ev.Samples = ev.Worker, 1, 32
+	ev.Iter = s.gate.clock[ev.Worker]
+	for _, word := range words[2:] {
+		form, into := "samples=%d", &ev.Samples
+		if word[0] == 'i' || word[0] == 'c' {
+			form, into = word[:1]+"%d", &ev.Iter
+		}
+		if _, err := fmt.Sscanf(word, form, into); err != nil {
+			d.Fatalf(t, "%q: %v", line, err)
+		}
+	}
+	kinds := map[string][]EventKind{
+		"push": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
+	}[words[0]]
+	if kinds == nil {
+		d.Fatalf(t, "%q is not an event", line)
+	}
+	var events []Event
+	for _, kind := range kinds {
+		ev.Kind = kind
+		events = append(events, ev)
+		ev.Iter++
+	}
+	return events
+}
+
+// invariants holds the counts that the gate keeps to those that restoring it would derive.
+func (s *script) invariants(t *testing.T) {
+	again := *s.gate
+	if what := again.broken(); what != "" {
+		t.Errorf("%s: %v", what, s.gate)
+	}
+	if again.live != s.gate.live || again.live > 0 && again.atMin != s.gate.atMin || !slices.Equal(again.waits, s.gate.waits) {
+		t.Errorf("live %d, at v %d, waits %v; counted again %d, %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.waits,
+			again.live, again.atMin, again.waits, s.gate)
+	}
+}
+
+// chart draws the state that String tells, so that a reader sees the gap between the workers.
+func (s *script) chart() string {
+	g := s.gate
+	var b strings.Builder
+	for w, c := range g.clock {
+		fmt.Fprintf(&b, "    w%d ", w)
+		if g.left[w] {
+			b.WriteString("left\n")
+			continue
+		}
+		bar := strings.Repeat("#", int(c-g.v))
+		if g.staleness != math.MaxInt64 {
+			s := int(g.staleness)
+			bar += strings.Repeat(".", max(0, s-len(bar)))
+			bar = bar[:s] + "]" + bar[s:]
+		}
+		line := fmt.Sprintf("c%d %s", c, bar)
+		if g.waits[w] {
+			line += " delayed"
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String() + "    " + g.String() + "\n"
+}

@@ -1,0 +1,40 @@
+package scheme
+
+import "fmt"
+
+// SSPParams are the keys of an ssp rule.
+type SSPParams struct {
+	Staleness int64   `yaml:"staleness" min:"0" doc:"s, the bound on c - v in iterations; 0 is bsp"`
+	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered: soft at the next step of v, lazy when all have finished the iteration the worker has just pushed, block as lazy and with all others that come to the same iteration meanwhile"`
+}
+
+// Check names the key, the value, the limit and the way out.
+func (p *SSPParams) Check() error {
+	if p.Staleness < 0 {
+		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or more, or use scheme asp for no bound", p.Staleness)
+	}
+	return p.Release.check()
+}
+
+var ssp = Entry{
+	Name:     "ssp",
+	Rule:     "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
+	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm",
+	Evidence: "C",
+	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls cost much",
+	Scope:    PerShard,
+	Fold:     FoldArrival,
+	Params:   func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
+	LeadMax:  func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
+	Whole:    func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	New:      newSSP,
+}
+
+func newSSP(env Env, common Common, params Params) (Scheme, error) {
+	p := params.(*SSPParams)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("ssp: %w", err)
+	}
+	r := rule{name: "ssp", staleness: p.Staleness, release: p.Release, perPush: true}
+	return newGate(env, common, FoldArrival, r)
+}

@@ -1,0 +1,76 @@
+package scheme
+
+import "fmt"
+
+func nameOf(names []string, k int, kind string) string {
+	if k < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("%s(%d)", kind, k)
+}
+
+var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left"}
+
+func (k EventKind) String() string { return nameOf(eventNames, int(k), "event") }
+
+var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "grant", "revoke", "wakeat"}
+
+func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
+
+var slotNames = []string{"push", "pending", "params"}
+
+func (s Slot) String() string {
+	if s < 0 {
+		return fmt.Sprintf("slot(%d)", int8(s))
+	}
+	return nameOf(slotNames, int(s), "slot")
+}
+
+var scopeNames = []string{"shard", "server"}
+
+func (s Scope) String() string { return nameOf(scopeNames, int(s), "scope") }
+
+// String is one line for goldens and stall reports: kind, shard, worker, iteration, and what the kind adds.
+func (ev Event) String() string {
+	head := fmt.Sprintf("%v s%d w%d", ev.Kind, ev.Shard, ev.Worker)
+	switch ev.Kind {
+	case Offered, Pushed:
+		head += fmt.Sprintf(" i%d samples=%d", ev.Iter, ev.Samples)
+		if ev.Parts != 1 {
+			head += fmt.Sprintf(" part=%d/%d", ev.Part, ev.Parts)
+		}
+		if ev.Owner != ev.Worker {
+			head += fmt.Sprintf(" owner=w%d", ev.Owner)
+		}
+	case Wanted, Joined:
+		head += fmt.Sprintf(" c%d", ev.Iter)
+	case Ready, Sent:
+		head += fmt.Sprintf(" i%d", ev.Iter)
+	case Alarm:
+		head = fmt.Sprintf("%v s%d at=%v", ev.Kind, ev.Shard, ev.At)
+	}
+	return head
+}
+
+// String is one line for goldens and stall reports; folds and commits read as the assignment they order.
+func (d Decision) String() string {
+	head := fmt.Sprintf("%v s%d", d.Kind, d.Shard)
+	if d.Worker != NoWorker {
+		head += fmt.Sprintf(" w%d", d.Worker)
+	}
+	switch d.Kind {
+	case Fold:
+		sum := fmt.Sprintf("%g*%v", d.Weight, d.Src)
+		if d.Scale != 0 {
+			sum = fmt.Sprintf("%g*%v + %s", d.Scale, d.Dst, sum)
+		}
+		return fmt.Sprintf("%s i%d: %v = %s", head, d.Iter, d.Dst, sum)
+	case Commit:
+		return fmt.Sprintf("%s i%d: update %.6g*%v at lr*%.6g, samples=%d", head, d.Iter, d.Weight, d.Src, d.Scale, d.Samples)
+	case Grant, Revoke:
+		return fmt.Sprintf("%s i%d epoch=%d", head, d.Iter, d.Epoch)
+	case WakeAt:
+		return fmt.Sprintf("%s at=%v", head, d.At)
+	}
+	return fmt.Sprintf("%s i%d", head, d.Iter)
+}

@@ -1,0 +1,69 @@
+package scheme_test
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"fluentps/ps/scheme"
+)
+
+// timeline runs one shard in virtual time: each worker computes for period(w), pushes, asks and waits, until it
+// has pushed its iterations; its last pull is asked for too. No network, no server time.
+type timeline struct {
+	scheme  scheme.Scheme
+	period  func(w int) float64
+	delayed int            // pulls not answered at once
+	open    map[int32]bool // workers whose pull is not answered
+}
+
+// run returns the time of the last push.
+func (l *timeline) run(workers int, iterations int64) (now float64) {
+	l.open = map[int32]bool{}
+	due := make([]float64, workers) // when the iteration in work is done; +Inf: none is
+	iter := make([]int64, workers)
+	for w := range due {
+		due[w] = l.period(w)
+	}
+	step := func(ev scheme.Event) {
+		if ev.Kind == scheme.Wanted {
+			l.open[ev.Worker] = true
+		}
+		for _, d := range replies(l.scheme.Step(ev, nil)) {
+			delete(l.open, d.Worker)
+			if iter[d.Worker] = d.Iter; d.Iter < iterations {
+				due[d.Worker] = now + l.period(int(d.Worker))
+			}
+		}
+		if ev.Kind == scheme.Wanted && l.open[ev.Worker] {
+			l.delayed++
+		}
+	}
+	for {
+		next := 0
+		for w := range due {
+			if due[w] < due[next] {
+				next = w
+			}
+		}
+		if math.IsInf(due[next], 1) {
+			return now
+		}
+		now, due[next] = due[next], math.Inf(1)
+		w, i := int32(next), iter[next]
+		step(scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 32})
+		step(scheme.Event{Kind: scheme.Wanted, Worker: w, Iter: i + 1})
+	}
+}
+
+// straggler is the setting of the delayed-pull arithmetic: worker 0 takes 1 per iteration, the others are ratio
+// times faster, all with that share of normal noise.
+func straggler(ratio, noise float64) func(w int) float64 {
+	random := rand.New(rand.NewPCG(1, 2))
+	return func(w int) float64 {
+		mean := 1 / ratio
+		if w == 0 {
+			mean = 1
+		}
+		return mean * max(0.1, 1+noise*random.NormFloat64())
+	}
+}
