@@ -1,0 +1,155 @@
+// Package configs loads the YAML of an experiment: strictly, and with every problem reported at once.
+//
+// The order of precedence is default < YAML < FLUENTPS_* environment < --set < a verb's own flag.
+package configs
+
+import (
+	"time"
+
+	"fluentps/ps/scheme"
+)
+
+// Config is one experiment, defaults filled, checked.
+type Config struct {
+	Name     string // names the run folder: letters, digits, - _ .
+	Seed     uint64 // every random choice of the run follows from it
+	Cluster  Cluster
+	Data     Data
+	Model    Model
+	Train    Train
+	Evaluate Evaluate
+	Device   Device
+	Shards   Shards
+	Sync     []Rule // in order; the first whose match fits a parameter's name takes it
+	Send     Send
+	Work     Work
+	Local    Local
+	Faults   []Fault
+	Stall    Stall
+	Metrics  Metrics
+}
+
+// Cluster says which ranks serve.
+type Cluster struct {
+	Servers   int    // at least 1
+	Placement string // spread, pack, colocate
+	Hierarchy string // none
+}
+
+// Data names the data set and how workers share it.
+type Data struct {
+	Set       string  // workload.SetNames()
+	Path      string  // a folder (idx, cifar10) or the training file (csv, libsvm)
+	Test      string  // the test file (csv, libsvm)
+	Scale     float64 // csv: features are divided by it
+	Rows      int     // generated: training rows
+	TestRows  int     // generated
+	Features  int     // generated
+	Classes   int     // generated
+	Partition string  // workload.PartitionNames()
+}
+
+// Model names the model.
+type Model struct {
+	Name   string // workload.ModelNames()
+	Layers []int  // mlp: widths of the hidden layers
+}
+
+// Train says how to learn and when to stop. Exactly one of the two batch sizes is set.
+type Train struct {
+	BatchPerWorker int // samples of one worker in one iteration
+	BatchGlobal    int // samples of all workers in one iteration, shared out by largest remainder
+	Optimizer      Optimizer
+	Schedule       Schedule
+	Stop           Stop
+}
+
+// Optimizer is the update rule and its constants.
+type Optimizer struct {
+	Name        string // sgd, momentum, nesterov
+	LR          float64
+	Momentum    float64
+	WeightDecay float64
+	NoDecay     []string // globs over parameter names that weight decay spares; default: biases and batch norm
+}
+
+// Schedule scales the learning rate over iterations.
+type Schedule struct {
+	Name   string  // constant, step
+	Every  int64   // step: iterations between two drops; 0: At is used
+	At     []int64 // step: the iterations at which the rate drops
+	Factor float64 // step: multiplies the rate at each drop
+	WarmUp int64   // iterations of linear warm-up; 0: none
+}
+
+// Stop is the budget, counted over all workers; the first that holds ends the run. 0 or unset: no limit.
+type Stop struct {
+	Epochs  float64 // passes over the training rows
+	Samples int64
+	Updates int64 // versions of the lead shard
+	Time    time.Duration
+	Target  float64 // test accuracy; needs evaluate.where online
+}
+
+// Evaluate says when the test set is looked at.
+type Evaluate struct {
+	EveryEpochs float64 // 0: only at the end
+	Where       string  // after, online
+}
+
+// Device says what computes.
+type Device struct {
+	Kind    string // cpu, auto
+	Threads int    // of one worker's kernels
+}
+
+// Shards says how parameters are cut.
+type Shards struct {
+	Slice    string // even, layer, range
+	MaxBytes int64  // a piece is never longer
+}
+
+// Rule gives the parameters whose names fit Match their scheme.
+type Rule struct {
+	Match  string // glob on names such as fc1.weight; * crosses dots
+	Scheme string
+	Push   string        // what a push carries: gradient
+	Update string        // how a commit changes the parameters: optimizer
+	Common scheme.Common // fold order and weight, defaults filled from the scheme's table entry
+	Params scheme.Params // the scheme's own keys, defaults filled, checked
+}
+
+// Send is the order in which a worker's pieces leave.
+type Send struct{ Order string } // fifo
+
+// Work is who computes which samples.
+type Work struct{ Policy string } // fixed
+
+// Local is what a worker does between exchanges.
+type Local struct{ Steps int } // 1
+
+// Fault is injected slowness, for experiments.
+type Fault struct {
+	Worker int // index of the worker; -1: all ("*")
+	Slow   Slow
+}
+
+// Slow stretches every iteration's computation. Exactly one of Factor and Sleep is set.
+type Slow struct {
+	Factor float64       // computation takes Factor times as long; > 1
+	Sleep  time.Duration // each iteration takes this much longer
+	From   int64         // first iteration that is slowed
+	Until  int64         // first iteration that is not; 0: to the end
+}
+
+// Stall says when a wait is called a stall.
+type Stall struct {
+	Warn  time.Duration // explain who waits for whom; 0: never
+	Abort time.Duration // dump all state and leave with exit code 4; 0: never
+}
+
+// Metrics says where records go and how often a line is printed.
+type Metrics struct {
+	Sinks    []string // jsonl, csv
+	Interval time.Duration
+}

@@ -1,0 +1,136 @@
+package configs
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/shard"
+)
+
+// cross checks what no key can see alone. A check is silent when one of its keys is wrong already.
+func (w *walker) cross(t *table, root *yaml.Node) {
+	w.exactlyOne(t, root, "train.batch_per_worker", "train.batch_global")
+	w.crossStop(t, root)
+	if w.cfg.Train.Schedule.Name == "step" {
+		w.exactlyOne(t, root, "train.schedule.every", "train.schedule.at")
+	}
+	at, classes := t.byPath["train.schedule.at"], t.byPath["data.classes"]
+	if w.cfg.Model.Name == "logistic" && w.cfg.Data.Set == "generated" && !classes.bad && w.cfg.Data.Classes != 2 {
+		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model logistic tells 2 classes apart, not %d", w.cfg.Data.Classes)
+	}
+	if !at.bad && !increasing(w.cfg.Train.Schedule.At) {
+		w.fatal(at.node, at.path, "sort them, each once", "the iterations do not increase")
+	}
+	abort, warn := t.byPath["stall.abort"], t.byPath["stall.warn"]
+	if s := w.cfg.Stall; !abort.bad && !warn.bad && s.Abort > 0 && s.Abort <= s.Warn {
+		w.fatal(w.nodeOf(t, abort, root), abort.path, "change one of them: a wait is explained before it ends the run",
+			"%s is not longer than stall.warn (%s)", formatDuration(s.Abort), formatDuration(s.Warn))
+	}
+	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
+		w.crossSync(sync, root)
+	}
+}
+
+// nodeOf is the best place for a problem with a key: its value, else its section.
+func (w *walker) nodeOf(t *table, l *leaf, root *yaml.Node) *yaml.Node {
+	if l.node != nil {
+		return l.node
+	}
+	return w.sectionOf(t, l, root)
+}
+
+// exactlyOne demands one of two keys.
+func (w *walker) exactlyOne(t *table, n *yaml.Node, a, b string) {
+	la, lb := t.byPath[a], t.byPath[b]
+	if la.bad || lb.bad {
+		return
+	}
+	switch name := lastName(b); {
+	case la.key != nil && lb.key != nil:
+		w.fatal(lb.key, lb.path, "keep exactly one of the two", "stands beside %s (%s)", lastName(a), w.where(la.key))
+	case la.key == nil && lb.key == nil:
+		w.fatal(w.sectionOf(t, la, n), la.path, "set exactly one of "+lastName(a)+" and "+name, "is missing, and so is %s", name)
+	}
+}
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+func increasing(at []int64) bool {
+	for i := 1; i < len(at); i++ {
+		if at[i] <= at[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// crossStop demands an end of the run, and that a target can be seen.
+func (w *walker) crossStop(t *table, root *yaml.Node) {
+	var names []string
+	any := false
+	for _, l := range t.leaves {
+		if name, ok := strings.CutPrefix(l.spec.path, "train.stop."); ok {
+			names = append(names, name)
+			any = any || l.key != nil || l.bad
+		}
+	}
+	if !any {
+		w.fatal(w.sectionOf(t, t.byPath["train.stop.epochs"], root), "train.stop", "set at least one of "+strings.Join(names, ", "), "is missing: the run would never end")
+	}
+	target, where, every := t.byPath["train.stop.target"], t.byPath["evaluate.where"], t.byPath["evaluate.every_epochs"]
+	if target.key == nil || target.bad {
+		return
+	}
+	if !where.bad && w.cfg.Evaluate.Where != "online" {
+		w.fatal(target.key, target.path, "set evaluate.where: online", "is only seen when the test set is looked at during training, and evaluate.where is %s", w.cfg.Evaluate.Where)
+	}
+	if !every.bad && w.cfg.Evaluate.EveryEpochs == 0 {
+		w.fatal(target.key, target.path, "set evaluate.every_epochs above 0", "is only seen when the test set is looked at, and evaluate.every_epochs is 0: only at the end")
+	}
+}
+
+// crossFault demands exactly one kind of slowness, for a time that is not empty.
+func (w *walker) crossFault(t *table, n *yaml.Node) {
+	w.exactlyOne(t, n, "slow.factor", "slow.sleep")
+	from, until := t.byPath["slow.from"], t.byPath["slow.until"]
+	if lo, hi := *from.ptr.(*int64), *until.ptr.(*int64); !from.bad && !until.bad && hi != 0 && hi <= lo {
+		w.fatal(until.node, until.path, "0 means to the end", "iteration %d is not after slow.from (%d)", hi, lo)
+	}
+}
+
+// crossSync looks for parameters that no rule takes and rules that take none.
+func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
+	var earlier []*table
+	all, unclear := false, false
+	for _, t := range w.rows {
+		match := t.byPath["match"]
+		if match.bad {
+			unclear = true
+			continue
+		}
+		glob := *match.ptr.(*string)
+		for _, e := range earlier {
+			if first := *e.byPath["match"].ptr.(*string); covers(first, glob) {
+				w.report(Warning, match.node, match.path, "move it above that rule, or remove it",
+					"can never match: %s takes %s first", e.prefix, formatString(first))
+				break
+			}
+		}
+		earlier = append(earlier, t)
+		all = all || strings.Trim(glob, "*") == "" && glob != ""
+	}
+	if !all && !unclear && !(sync.bad && len(w.rows) == 0) {
+		at := sync.key
+		if at == nil {
+			at = root
+		}
+		w.fatal(at, sync.path, `add a last rule with match: "*"`, "no rule takes every parameter")
+	}
+}
+
+// covers says whether the first glob fits every name that the second fits. It does if it fits the text of the
+// second, whose stars only a star may swallow; a question mark must not, so those pairs are let pass.
+func covers(first, second string) bool {
+	return shard.Match(first, second) && !(strings.Contains(first, "?") && strings.Contains(second, "*"))
+}

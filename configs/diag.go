@@ -1,0 +1,181 @@
+package configs
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Severity says whether a run may start in spite of a diagnostic.
+type Severity uint8
+
+const (
+	Fatal   Severity = iota // the configuration is refused
+	Warning                 // the run may start; check --strict refuses it
+)
+
+// String is the word of the JSON form.
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// MarshalText makes the JSON form say "error" or "warning".
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// diagnosticsMax bounds the list, so that a wrong file of a megabyte does not fill the terminal.
+const diagnosticsMax = 200
+
+// excerptRunes is the longest piece of a source line that is shown.
+const excerptRunes = 120
+
+// Diagnostic is one problem, where it is and what to do about it.
+type Diagnostic struct {
+	File     string   `json:"file"`           // name of the file, "--set", or "env NAME"
+	Line     int      `json:"line"`           // from 1; for --set the number of the setting; 0: the file could not be read
+	Col      int      `json:"col"`            // from 1, in characters
+	Path     string   `json:"path,omitempty"` // train.optimizer.lr; "" for the file as a whole
+	Msg      string   `json:"message"`        // what is wrong, with value and limit
+	Hint     string   `json:"hint,omitempty"` // the way out
+	Severity Severity `json:"severity"`
+	Source   string   `json:"source,omitempty"` // the line that File:Line names
+}
+
+// String is the one-line form: file:line:col: path: what; hint.
+func (d Diagnostic) String() string {
+	var b strings.Builder
+	b.WriteString(d.File)
+	if d.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", d.Line, d.Col)
+	}
+	b.WriteString(": ")
+	if d.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	if d.Path != "" {
+		b.WriteString(d.Path + ": ")
+	}
+	b.WriteString(d.Msg)
+	if d.Hint != "" {
+		b.WriteString("; " + d.Hint)
+	}
+	return b.String()
+}
+
+// excerpt is the source line and a caret under the column. Tabs stay tabs in the caret's line, so that the
+// two agree whatever a tab's width is.
+func (d Diagnostic) excerpt() string {
+	if d.Line == 0 || d.Source == "" {
+		return ""
+	}
+	line := []rune(d.Source)
+	col := min(max(d.Col, 1), len(line)+1)
+	lo := 0
+	if len(line) > excerptRunes {
+		lo = min(max(0, col-1-excerptRunes/2), len(line)-excerptRunes)
+		line = line[lo : lo+excerptRunes]
+	}
+	pad := make([]rune, 0, excerptRunes)
+	for _, r := range line[:col-1-lo] {
+		if r != '\t' {
+			r = ' '
+		}
+		pad = append(pad, r)
+	}
+	number := fmt.Sprintf("%4d", d.Line)
+	return fmt.Sprintf("%s | %s\n%s | %s^\n", number, string(line), strings.Repeat(" ", utf8.RuneCountInString(number)), string(pad))
+}
+
+// printable makes a diagnostic safe for a terminal: keys and source lines may hold anything.
+func (d Diagnostic) printable() Diagnostic {
+	d.File, d.Path, d.Msg, d.Hint, d.Source = visible(d.File), clipTo(visible(d.Path), 200), visible(d.Msg), visible(d.Hint), visible(d.Source)
+	return d
+}
+
+// visible puts a question mark in the place of control characters and line breaks; tabs stay.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Diagnostics is the list of all problems, by source and position.
+type Diagnostics []Diagnostic
+
+// Errors returns those that refuse the configuration.
+func (ds Diagnostics) Errors() Diagnostics { return ds.with(Fatal) }
+
+// Warnings returns those that do not.
+func (ds Diagnostics) Warnings() Diagnostics { return ds.with(Warning) }
+
+func (ds Diagnostics) with(s Severity) Diagnostics {
+	out := Diagnostics{}
+	for _, d := range ds {
+		if d.Severity == s {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Failed says whether any of them refuses the configuration.
+func (ds Diagnostics) Failed() bool { return len(ds.Errors()) > 0 }
+
+// Write prints each one with its source line and a caret under the column, errors first.
+func (ds Diagnostics) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, d := range append(ds.Errors(), ds.Warnings()...) {
+		fmt.Fprintf(b, "%s\n%s", d, d.excerpt())
+	}
+	return b.Flush()
+}
+
+// JSON is the list as {"errors": [...], "warnings": [...]}, both always there.
+func (ds Diagnostics) JSON() []byte {
+	out, err := json.MarshalIndent(struct {
+		Errors   Diagnostics `json:"errors"`
+		Warnings Diagnostics `json:"warnings"`
+	}{ds.Errors(), ds.Warnings()}, "", "  ")
+	if err != nil {
+		panic("configs: diagnostics hold only strings and numbers: " + err.Error())
+	}
+	return append(out, '\n')
+}
+
+// sorted orders by source (the file, then the environment, then --set), then by position.
+func (ds Diagnostics) sorted() Diagnostics {
+	sort.SliceStable(ds, func(i, j int) bool {
+		a, b := ds[i], ds[j]
+		if ra, rb := rank(a.File), rank(b.File); ra != rb {
+			return ra < rb
+		}
+		if a.File != b.File {
+			return a.File < b.File
+		}
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		return a.Col < b.Col
+	})
+	return ds
+}
+
+func rank(file string) int {
+	switch {
+	case file == setName:
+		return 2
+	case strings.HasPrefix(file, envName):
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,110 @@
+package configs
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// format writes a leaf's value as YAML that reads back equal.
+func format(ptr any) string {
+	switch v := ptr.(type) {
+	case *string:
+		return formatString(*v)
+	case *bool:
+		return strconv.FormatBool(*v)
+	case *int:
+		return strconv.Itoa(*v)
+	case *int64:
+		return strconv.FormatInt(*v, 10)
+	case *uint64:
+		return strconv.FormatUint(*v, 10)
+	case *float64:
+		return number(*v)
+	case *time.Duration:
+		return formatDuration(*v)
+	case *byteSize:
+		return formatSize(int64(*v))
+	case *workerIndex:
+		if *v < 0 {
+			return `"*"`
+		}
+		return strconv.Itoa(int(*v))
+	case *[]string:
+		return formatList(*v, formatString)
+	case *[]int:
+		return formatList(*v, strconv.Itoa)
+	case *[]int64:
+		return formatList(*v, func(i int64) string { return strconv.FormatInt(i, 10) })
+	}
+	panic(fmt.Sprintf("configs: no form for %T", ptr))
+}
+
+func formatList[T any](items []T, one func(T) string) string {
+	words := make([]string, len(items))
+	for i, v := range items {
+		words[i] = one(v)
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_/.][A-Za-z0-9_/.-]*$`)
+
+// formatString quotes what YAML would not read back as the same text.
+func formatString(s string) string {
+	n := yaml.Node{Kind: yaml.ScalarNode, Value: s}
+	if plainWord.MatchString(s) && n.ShortTag() == "!!str" {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// formatDuration leaves out the zero tail of the standard form: 10m, not 10m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// formatSize takes the largest binary unit that divides the size.
+func formatSize(bytes int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes > 0 && bytes%u.size == 0 {
+			return strconv.FormatInt(bytes/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(bytes, 10) + "B"
+}
+
+// isZero says whether an optional leaf is unset.
+func isZero(ptr any) bool {
+	switch v := ptr.(type) {
+	case *string:
+		return *v == ""
+	case *int:
+		return *v == 0
+	case *int64:
+		return *v == 0
+	case *float64:
+		return *v == 0
+	case *time.Duration:
+		return *v == 0
+	case *[]int:
+		return len(*v) == 0
+	case *[]int64:
+		return len(*v) == 0
+	}
+	return false
+}

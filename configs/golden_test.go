@@ -1,0 +1,147 @@
+package configs
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares with NAME.bad.want or NAME.good.want beside the YAML.
+func golden(t *testing.T, yamlFile string, got []byte) {
+	t.Helper()
+	file := strings.TrimSuffix(yamlFile, ".yaml") + ".want"
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; run go test ./configs -update", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("output differs from %s\n--- got\n%s--- want\n%s", file, got, want)
+	}
+}
+
+func files(t *testing.T, pattern string, least int) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) < least {
+		t.Fatalf("%d files match %s, want at least %d (%v)", len(found), pattern, least, err)
+	}
+	return found
+}
+
+func written(t *testing.T, ds Diagnostics) string {
+	t.Helper()
+	var b strings.Builder
+	if err := ds.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// load is Load with the base name in messages, so that goldens do not depend on the folder.
+func load(t *testing.T, file string, o Options) (*Config, *Origins, Diagnostics) {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Parse(filepath.Base(file), src, o)
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, file := range files(t, "testdata/*.bad.yaml", 25) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, _, ds := load(t, file, Options{})
+			if c != nil || !ds.Failed() {
+				t.Errorf("was accepted: %v", ds)
+			}
+			sane(t, ds)
+			golden(t, file, []byte(written(t, ds)))
+		})
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	for _, file := range files(t, "testdata/*.good.yaml", 8) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, origins, ds := load(t, file, Options{})
+			if c == nil || ds.Failed() {
+				t.Fatalf("was refused:\n%s", written(t, ds))
+			}
+			out := bytes.NewBufferString(written(t, ds))
+			if err := c.Resolved(out, origins); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file, out.Bytes())
+			roundTrip(t, c, origins, len(ds))
+		})
+	}
+}
+
+func TestExamples(t *testing.T) {
+	for _, file := range files(t, "examples/*.yaml", 8) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, origins, ds := Load(file, Options{})
+			if len(ds) > 0 {
+				t.Fatalf("has problems:\n%s", written(t, ds))
+			}
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line := "run " + file; !strings.HasPrefix(string(src), "# ") || !strings.Contains(string(src), strings.Replace(line, "run ", "configs/", 1)) {
+				t.Errorf("does not open with a comment that shows its command line with configs/%s", file)
+			}
+			if want := strings.TrimSuffix(filepath.Base(file), ".yaml"); c.Name != want {
+				t.Errorf("name is %s, want %s as the file", c.Name, want)
+			}
+			roundTrip(t, c, origins, 0)
+		})
+	}
+}
+
+// roundTrip demands that the resolved form, with and without origins, loads to an equal Config with the same
+// hash and as many warnings as the original had.
+func roundTrip(t *testing.T, c *Config, origins *Origins, warnings int) {
+	t.Helper()
+	for _, o := range []*Origins{origins, nil} {
+		var out bytes.Buffer
+		if err := c.Resolved(&out, o); err != nil {
+			t.Fatal(err)
+		}
+		again, _, ds := Parse("resolved.yaml", out.Bytes(), Options{})
+		if again == nil || len(ds) != warnings {
+			t.Fatalf("resolved form is refused:\n%s\n%s", written(t, ds), out.String())
+		}
+		if !reflect.DeepEqual(c, again) {
+			t.Errorf("resolved form loads to\n%+v, want\n%+v", again, c)
+		}
+		if Hash(c) != Hash(again) {
+			t.Errorf("hash of the resolved form is %s, want %s", Hash(again), Hash(c))
+		}
+	}
+}
+
+// sane demands what every diagnostic promises.
+func sane(t *testing.T, ds Diagnostics) {
+	t.Helper()
+	for _, d := range ds {
+		if d.Line < 1 || d.Col < 1 || d.Msg == "" || d.Hint == "" || d.File == "" {
+			t.Errorf("diagnostic without place, message or hint: %+v", d)
+		}
+		if strings.ContainsAny(d.Msg+d.Hint+d.Path, "\n") {
+			t.Errorf("diagnostic of more than one line: %+v", d)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package configs
+
+import (
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// topKeys is the schema: every key outside rules and faults, in the order in which the resolved form prints
+// them. A key that others depend on stands before them.
+var topKeys = []key[Config]{
+	{spec{path: "name", required: true, text: checkRunName, doc: "names the run folder"}, func(c *Config) any { return &c.Name }},
+	{spec{path: "seed", def: "1", doc: "every random choice of the run follows from it"}, func(c *Config) any { return &c.Seed }},
+
+	{spec{path: "cluster.servers", def: "1", span: from(1, 65535), doc: "ranks that serve"}, func(c *Config) any { return &c.Cluster.Servers }},
+	{spec{path: "cluster.placement", def: "spread", values: shard.Placements(), doc: "which ranks serve: spread over hosts, pack the first hosts, colocate with workers"}, func(c *Config) any { return &c.Cluster.Placement }},
+	{spec{path: "cluster.hierarchy", def: "none", values: hierarchies, doc: "aggregation inside a node"}, func(c *Config) any { return &c.Cluster.Hierarchy }},
+
+	{spec{path: "data.set", required: true, values: workload.SetNames(), doc: "the reader of the data"}, func(c *Config) any { return &c.Data.Set }},
+	{spec{path: "data.path", required: true, text: checkPath, only: when("data.set", "idx", "cifar10", "csv", "libsvm"), doc: "the folder (idx, cifar10) or the training file (csv, libsvm); .gz or not"}, func(c *Config) any { return &c.Data.Path }},
+	{spec{path: "data.test", required: true, text: checkPath, only: when("data.set", "csv", "libsvm"), doc: "the test file"}, func(c *Config) any { return &c.Data.Test }},
+	{spec{path: "data.scale", def: "1", span: above(0), only: when("data.set", "csv"), doc: "features are divided by it"}, func(c *Config) any { return &c.Data.Scale }},
+	{spec{path: "data.rows", def: "4096", span: from(1, 1e9), only: when("data.set", "generated"), doc: "training rows"}, func(c *Config) any { return &c.Data.Rows }},
+	{spec{path: "data.test_rows", def: "1024", span: from(1, 1e9), only: when("data.set", "generated"), doc: "test rows"}, func(c *Config) any { return &c.Data.TestRows }},
+	{spec{path: "data.features", def: "32", span: from(1, 1e6), only: when("data.set", "generated"), doc: "features of a row"}, func(c *Config) any { return &c.Data.Features }},
+	{spec{path: "data.classes", def: "10", span: from(2, 1e6), only: when("data.set", "generated"), doc: "classes"}, func(c *Config) any { return &c.Data.Classes }},
+	{spec{path: "data.partition", def: "disjoint_random", values: workload.PartitionNames(), doc: "how workers share the rows"}, func(c *Config) any { return &c.Data.Partition }},
+
+	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model"}, func(c *Config) any { return &c.Model.Name }},
+	{spec{path: "model.layers", required: true, items: 1, span: from(1, 1e6), only: when("model.name", "mlp"), doc: "widths of the hidden layers"}, func(c *Config) any { return &c.Model.Layers }},
+
+	{spec{path: "train.batch_per_worker", span: from(1, 1e9), doc: "samples of one worker in one iteration; or batch_global"}, func(c *Config) any { return &c.Train.BatchPerWorker }},
+	{spec{path: "train.batch_global", span: from(1, 1e9), doc: "samples of all workers in one iteration; or batch_per_worker"}, func(c *Config) any { return &c.Train.BatchGlobal }},
+	{spec{path: "train.optimizer.name", def: "sgd", values: optim.Names(), doc: "the update rule"}, func(c *Config) any { return &c.Train.Optimizer.Name }},
+	{spec{path: "train.optimizer.lr", required: true, span: above(0), doc: "learning rate of one update"}, func(c *Config) any { return &c.Train.Optimizer.LR }},
+	{spec{path: "train.optimizer.momentum", def: "0.9", span: fromBelow(0, 1), only: when("train.optimizer.name", "momentum", "nesterov"), doc: "share of the last step in the next"}, func(c *Config) any { return &c.Train.Optimizer.Momentum }},
+	{spec{path: "train.optimizer.weight_decay", def: "0", span: atLeast(0), doc: "L2 penalty, added to the gradient"}, func(c *Config) any { return &c.Train.Optimizer.WeightDecay }},
+	{spec{path: "train.optimizer.no_decay", def: `["*.bias", "bn*"]`, text: checkGlob, doc: "parameters that weight decay spares: biases and batch norm"}, func(c *Config) any { return &c.Train.Optimizer.NoDecay }},
+	{spec{path: "train.schedule.name", def: "constant", values: optim.ScheduleNames(), doc: "how the learning rate changes over iterations"}, func(c *Config) any { return &c.Train.Schedule.Name }},
+	{spec{path: "train.schedule.every", span: atLeast(1), only: when("train.schedule.name", "step"), doc: "iterations between two drops; or at"}, func(c *Config) any { return &c.Train.Schedule.Every }},
+	{spec{path: "train.schedule.at", items: 1, span: atLeast(1), only: when("train.schedule.name", "step"), doc: "iterations at which the rate drops; or every"}, func(c *Config) any { return &c.Train.Schedule.At }},
+	{spec{path: "train.schedule.factor", def: "0.1", span: above(0), only: when("train.schedule.name", "step"), doc: "multiplies the rate at each drop"}, func(c *Config) any { return &c.Train.Schedule.Factor }},
+	{spec{path: "train.schedule.warm_up", def: "0", span: atLeast(0), doc: "iterations of linear warm-up; 0: none"}, func(c *Config) any { return &c.Train.Schedule.WarmUp }},
+	{spec{path: "train.stop.epochs", span: above(0), doc: "passes over the training rows, all workers together"}, func(c *Config) any { return &c.Train.Stop.Epochs }},
+	{spec{path: "train.stop.samples", span: atLeast(1), doc: "samples over all workers"}, func(c *Config) any { return &c.Train.Stop.Samples }},
+	{spec{path: "train.stop.updates", span: atLeast(1), doc: "versions of the lead shard"}, func(c *Config) any { return &c.Train.Stop.Updates }},
+	{spec{path: "train.stop.time", span: above(0), doc: "training time"}, func(c *Config) any { return &c.Train.Stop.Time }},
+	{spec{path: "train.stop.target", span: aboveTo(0, 1), doc: "test accuracy; needs evaluate.where: online"}, func(c *Config) any { return &c.Train.Stop.Target }},
+
+	{spec{path: "evaluate.every_epochs", def: "1", span: atLeast(0), doc: "epochs between two evaluations; 0: only at the end"}, func(c *Config) any { return &c.Evaluate.EveryEpochs }},
+	{spec{path: "evaluate.where", def: "after", values: evaluations, doc: "after training by all ranks, or online beside it on server 0"}, func(c *Config) any { return &c.Evaluate.Where }},
+
+	{spec{path: "device.kind", def: "auto", values: devices, doc: "what computes"}, func(c *Config) any { return &c.Device.Kind }},
+	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one worker's kernels"}, func(c *Config) any { return &c.Device.Threads }},
+
+	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers"}, func(c *Config) any { return &c.Shards.Slice }},
+	{spec{path: "shards.max_bytes", def: "4MiB", span: from(shard.ElemBytes, 1<<30), doc: "a piece is never longer"}, func(c *Config) any { return (*byteSize)(&c.Shards.MaxBytes) }},
+
+	{spec{path: "sync", def: `[{match: "*", scheme: bsp}]`, doc: "rules in order; the first whose match fits a parameter's name takes it"}, func(c *Config) any { return &c.Sync }},
+	{spec{path: "send.order", def: "fifo", values: send.Names(), doc: "the order in which a worker's pieces leave"}, func(c *Config) any { return &c.Send.Order }},
+	{spec{path: "work.policy", def: "fixed", values: policies, doc: "who computes which samples"}, func(c *Config) any { return &c.Work.Policy }},
+	{spec{path: "local.steps", def: "1", span: from(1, 1), doc: "steps of a worker between two exchanges"}, func(c *Config) any { return &c.Local.Steps }},
+	{spec{path: "faults", def: "[]", doc: "injected slowness, for experiments"}, func(c *Config) any { return &c.Faults }},
+
+	{spec{path: "stall.warn", def: "1m", span: atLeast(0), doc: "a wait this long is explained; 0s: never"}, func(c *Config) any { return &c.Stall.Warn }},
+	{spec{path: "stall.abort", def: "0s", span: atLeast(0), doc: "a wait this long ends the run with exit code 4; 0s: never"}, func(c *Config) any { return &c.Stall.Abort }},
+	{spec{path: "metrics.sinks", def: "[jsonl, csv]", values: sinks, doc: "forms of the metrics file"}, func(c *Config) any { return &c.Metrics.Sinks }},
+	{spec{path: "metrics.interval", def: "30s", span: atLeast(0.1), doc: "time between two progress lines"}, func(c *Config) any { return &c.Metrics.Interval }},
+}
+
+// ruleKeys are the keys of every rule; those of its scheme come from the scheme's table. The default of fold
+// is the scheme's.
+var ruleKeys = []key[Rule]{
+	{spec{path: "match", required: true, text: checkGlob, doc: "glob on names such as fc1.weight; * crosses dots"}, func(r *Rule) any { return &r.Match }},
+	{spec{path: "scheme", required: true, values: scheme.Names(), doc: "when a pull is answered and how pushes become a version"}, func(r *Rule) any { return &r.Scheme }},
+	{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
+	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N"}, func(r *Rule) any { return &r.Common.Weight }},
+	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries"}, func(r *Rule) any { return &r.Push }},
+	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters"}, func(r *Rule) any { return &r.Update }},
+}
+
+// faultKeys are the keys of every fault.
+var faultKeys = []key[Fault]{
+	{spec{path: "worker", required: true, doc: `index of the worker from 0; "*" for all`}, func(f *Fault) any { return (*workerIndex)(&f.Worker) }},
+	{spec{path: "slow.factor", span: above(1), doc: "computation takes so many times as long; or sleep"}, func(f *Fault) any { return &f.Slow.Factor }},
+	{spec{path: "slow.sleep", span: above(0), doc: "each iteration takes so much longer; or factor"}, func(f *Fault) any { return &f.Slow.Sleep }},
+	{spec{path: "slow.from", def: "0", span: atLeast(0), doc: "first iteration that is slowed"}, func(f *Fault) any { return &f.Slow.From }},
+	{spec{path: "slow.until", def: "0", span: atLeast(0), doc: "first iteration that is not; 0: to the end"}, func(f *Fault) any { return &f.Slow.Until }},
+}

@@ -1,0 +1,82 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Options are what changes a file's values: defaults < YAML < Env < Set.
+type Options struct {
+	Set []string // a.b[2].c=v, later ones win
+	Env []string // NAME=value as of os.Environ; names without the prefix FLUENTPS_ are ignored. nil: none
+}
+
+// Origins says where each value comes from.
+type Origins struct{ of map[string]string }
+
+// Of names the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or
+// "--set".
+func (o *Origins) Of(path string) string {
+	if o != nil && o.of[path] != "" {
+		return o.of[path]
+	}
+	return "default"
+}
+
+// Load reads a file and checks it. See Parse.
+func Load(file string, o Options) (*Config, *Origins, Diagnostics) {
+	src, err := readFile(file)
+	if err != nil {
+		return nil, &Origins{}, Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error()}}
+	}
+	return Parse(file, src, o)
+}
+
+// readFile reads at most one byte more than a file may have, so that a device or a data set given by mistake
+// does not fill the memory.
+func readFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) { // the file is named already
+			err = p.Err
+		}
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.New("it is a folder")
+	}
+	src, err := io.ReadAll(io.LimitReader(f, bytesMax+1))
+	if err == nil && len(src) > bytesMax {
+		err = fmt.Errorf("more than %d bytes; name the configuration, not the data", bytesMax)
+	}
+	return src, err
+}
+
+// Parse reads a configuration from memory; name stands for the file in diagnostics and origins. All problems
+// are reported at once, by position. The Config is nil if one of them is fatal; else defaults are filled and
+// every value is within its limits.
+func Parse(name string, src []byte, o Options) (*Config, *Origins, Diagnostics) {
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	file := newText(name, src)
+	origins := &Origins{of: map[string]string{}}
+	root, refused := parse(file, src)
+	if refused != nil {
+		return nil, origins, Diagnostics{refused.printable()}
+	}
+	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}}
+	w.overrideAll(root, o)
+	w.root(root)
+	ds := w.diags.sorted()
+	if ds.Failed() {
+		return nil, origins, ds
+	}
+	return w.cfg, origins, ds
+}

@@ -1,0 +1,267 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/scheme"
+)
+
+const (
+	setName   = "--set"
+	envName   = "env " // and the variable
+	envPrefix = "FLUENTPS_"
+)
+
+// notKeys are the variables with our prefix that are no keys; a star ends a prefix.
+var notKeys = []string{"FLUENTPS_LOG", "FLUENTPS_TEST_*"}
+
+// step is one part of a path: a key, or an index if key is empty.
+type step struct {
+	key   string
+	index int
+	col   int // of the part in the override's text, from 1
+}
+
+// override is one --set or one variable.
+type override struct {
+	name  string // as it is called in messages: the path, or the variable
+	path  []step
+	value string
+	key   *text // for nodes of the path
+	val   *text // for nodes of the value
+}
+
+// overrideAll changes the tree before the walk, so that overrides meet the same checks as the file.
+func (w *walker) overrideAll(root *yaml.Node, o Options) {
+	known := &knownPaths{}
+	env := slices.Clone(o.Env)
+	slices.Sort(env) // a variable that sets a whole section comes before those that set its keys
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, envPrefix) || value == "" || isNotKey(name) {
+			continue
+		}
+		v := newOverride(envName+name, e, 1, len(name)+1, value)
+		v.name, v.path = name, envPath(name)
+		w.apply(root, v, known)
+	}
+	for i, s := range o.Set {
+		path, value, ok := strings.Cut(s, "=")
+		v := newOverride(setName, s, i+1, utf8.RuneCountInString(path)+1, value)
+		v.name = path
+		if !ok {
+			w.refuse(v, 1, "", "write key=value, as in train.stop.epochs=3", "%s has no =", clip(strconv.Quote(s)))
+			continue
+		}
+		steps, col, err := parsePath(path)
+		if err != nil {
+			w.refuse(v, col, "", "write a.b[2].c=value", "%s in the path %s", err, clip(strconv.Quote(path)))
+			continue
+		}
+		v.path = steps
+		w.apply(root, v, known)
+	}
+}
+
+func newOverride(file, src string, line, col int, value string) *override {
+	shown := []string{strings.ToValidUTF8(strings.ReplaceAll(src, "\n", " "), "\uFFFD")}
+	return &override{
+		value: value,
+		key:   &text{file: file, origin: file, lines: shown, line: line},
+		val:   &text{file: file, origin: file, lines: shown, line: line, col: col},
+	}
+}
+
+func isNotKey(name string) bool {
+	return slices.ContainsFunc(notKeys, func(n string) bool {
+		prefix, star := strings.CutSuffix(n, "*")
+		return name == n || star && strings.HasPrefix(name, prefix)
+	})
+}
+
+func (w *walker) refuse(v *override, col int, path, hint, format string, args ...any) {
+	d := v.key.at(v.key.line, col, fmt.Sprintf(format, args...), hint)
+	d.Path = path
+	w.add(d)
+}
+
+// envPath reads TRAIN__STOP__EPOCHS and SYNC__0__SCHEME behind the prefix.
+func envPath(name string) []step {
+	var steps []step
+	for _, part := range strings.Split(strings.TrimPrefix(name, envPrefix), "__") {
+		if i, err := strconv.Atoi(part); err == nil && i >= 0 && len(steps) > 0 {
+			steps = append(steps, step{index: i, col: 1})
+		} else {
+			steps = append(steps, step{key: strings.ToLower(part), col: 1})
+		}
+	}
+	return steps
+}
+
+var pathPart = regexp.MustCompile(`^(?:([A-Za-z0-9_-]+)|\[([0-9]{1,9})\])`)
+
+// parsePath reads a.b[2].c; col is where it goes wrong.
+func parsePath(s string) (steps []step, col int, err error) {
+	for at := 0; at < len(s) || at == 0; {
+		if at > 0 && s[at] == '.' {
+			at++
+		} else if at > 0 && s[at] != '[' {
+			return nil, at + 1, fmt.Errorf("unexpected %q", s[at])
+		}
+		m := pathPart.FindStringSubmatch(s[at:])
+		if m == nil || m[1] == "" && (at == 0 || s[at-1] == '.') {
+			return nil, at + 1, errors.New("a key is missing")
+		}
+		st := step{key: m[1], col: at + 1}
+		if m[2] != "" {
+			st.index, _ = strconv.Atoi(m[2]) // at most nine digits
+		}
+		steps = append(steps, st)
+		at += len(m[0])
+	}
+	return steps, 0, nil
+}
+
+// show writes the path; with plain set, without the indices' values.
+func show(steps []step, plain bool) string {
+	var b strings.Builder
+	for i, s := range steps {
+		switch {
+		case s.key == "" && plain:
+			b.WriteString("[]")
+		case s.key == "":
+			fmt.Fprintf(&b, "[%d]", s.index)
+		default:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.key)
+		}
+	}
+	return b.String()
+}
+
+// knownPaths are the paths that an override may name, with the values that stand there: true for a text.
+type knownPaths struct{ isText map[string]bool }
+
+func (k *knownPaths) fill() {
+	if k.isText != nil {
+		return
+	}
+	k.isText = map[string]bool{}
+	list := func(prefix string, leaves []*leaf) {
+		for _, l := range leaves {
+			path := join(prefix, l.spec.path)
+			_, k.isText[path] = l.ptr.(*string)
+			for i, c := range path {
+				if (c == '.' || c == '[') && !k.isText[path[:i]] {
+					k.isText[path[:i]] = false
+				}
+			}
+		}
+	}
+	list("", bind("", topKeys, &Config{}).leaves)
+	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
+	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
+	for _, e := range scheme.All {
+		list("sync[]", paramsOf(e.Params()))
+	}
+	for path, l := range bind("", topKeys, &Config{}).byPath {
+		if typeName(l) == "list" {
+			k.isText[path+"[]"] = false
+		}
+	}
+}
+
+// near proposes the paths that may have been meant, in the spelling of the override.
+func (k *knownPaths) near(v *override) string {
+	pattern := show(v.path, true)
+	var legal []string
+	for path := range k.isText {
+		legal = append(legal, path)
+	}
+	slices.Sort(legal)
+	found := nearest(pattern, legal)
+	if len(found) == 0 {
+		for _, path := range legal {
+			if lastName(path) == lastName(pattern) {
+				found = append(found, path)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "check --resolved lists every key"
+	}
+	for i, path := range found {
+		for _, s := range v.path {
+			if s.key == "" {
+				path = strings.Replace(path, "[]", fmt.Sprintf("[%d]", s.index), 1)
+			}
+		}
+		if v.name != show(v.path, false) { // a variable
+			path = envPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
+		}
+		found[i] = path
+	}
+	return "did you mean " + orList(found) + "?"
+}
+
+// apply puts one override into the tree. A value of null takes the key away, so that its default holds.
+func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
+	known.fill()
+	path, pattern := show(v.path, false), show(v.path, true)
+	isText, ok := known.isText[pattern]
+	if !ok {
+		if hint, later := laterKey(pattern); later {
+			w.refuse(v, 1, path, hint, "this key is not in this version")
+			return
+		}
+		w.refuse(v, 1, path, known.near(v), "unknown key")
+		return
+	}
+	value, msg := v.parse(isText)
+	if msg != "" {
+		w.refuse(v, v.val.col+1, path, "write the value as in the file", "%s", msg)
+		return
+	}
+	w.mark(value, v.val)
+	w.put(root, v, value)
+}
+
+// parse reads the value as YAML. Where a text is wanted the rest of the line is taken as it is, so that match=*
+// and name=7 need no second pair of quotes.
+func (v *override) parse(isText bool) (value *yaml.Node, msg string) {
+	if !utf8.ValidString(v.value) {
+		return nil, "the value is not UTF-8 text"
+	}
+	var doc yaml.Node
+	err := yaml.Unmarshal([]byte(v.value), &doc)
+	quoted := strings.HasPrefix(v.value, `"`) || strings.HasPrefix(v.value, "'")
+	isNothing := err == nil && (doc.Kind == 0 || isNull(doc.Content[0]))
+	switch {
+	case isNothing:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: 1, Column: 1}, ""
+	case isText && !quoted || v.value == "*":
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.value, Line: 1, Column: 1}, ""
+	case err != nil:
+		return nil, "the value is not YAML: " + yamlWhere.ReplaceAllString(err.Error(), "")
+	case tooDeep(doc.Content[0], 1) != nil:
+		return nil, fmt.Sprintf("the value is nested more than %d deep", depthMax)
+	}
+	return doc.Content[0], ""
+}
+
+func (w *walker) mark(n *yaml.Node, t *text) {
+	w.from[n] = t
+	for _, c := range n.Content {
+		w.mark(c, t)
+	}
+}

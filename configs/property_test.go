@@ -1,0 +1,186 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+)
+
+// also lists what else must be set for a key to be legal in the base file.
+var also = map[string][]string{
+	"data.set":              {"data.path=p", "data.test=t"},
+	"data.path":             {"data.set=idx"},
+	"data.test":             {"data.set=csv", "data.path=p"},
+	"data.scale":            {"data.set=csv", "data.path=p", "data.test=t"},
+	"model.name":            {"model.layers=null", "data.classes=2"},
+	"train.batch_global":    {"train.batch_per_worker=null"},
+	"train.schedule.every":  {"train.schedule.name=step"},
+	"train.schedule.at":     {"train.schedule.name=step"},
+	"train.schedule.factor": {"train.schedule.name=step", "train.schedule.every=5"},
+	"train.schedule.name":   {"train.schedule.every=5"},
+	"train.stop.target":     {"evaluate.where=online"},
+	"train.optimizer.name":  {"train.optimizer.momentum=null"},
+	"stall.abort":           {"stall.warn=0s"},
+	"evaluate.every_epochs": {"evaluate.where=online"},
+}
+
+// needs drops what the drawn value does not allow.
+func needs(path, value string) []string {
+	var out []string
+	for _, s := range also[path] {
+		switch {
+		case path == "data.set" && value == "generated",
+			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
+			path == "model.name" && value == "mlp" && strings.HasPrefix(s, "model."),
+			path == "train.schedule.name" && value == "constant":
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// draw makes a legal value of a leaf and puts it into the leaf; its text is what --set gets.
+func draw(t *rapid.T, l *leaf) string {
+	lo, hi := max(l.span.lo, 0), l.span.hi
+	if !l.span.set || math.IsInf(hi, 1) {
+		hi = 1e6
+	}
+	whole := func() int64 { return rapid.Int64Range(int64(math.Ceil(lo)), int64(hi)).Draw(t, l.path) }
+	switch p := l.ptr.(type) {
+	case *string:
+		*p = "fc1.x"
+		if len(l.values) > 0 {
+			*p = rapid.SampledFrom(l.values).Draw(t, l.path)
+		}
+	case *bool:
+		*p = rapid.Bool().Draw(t, l.path)
+	case *int:
+		*p = int(whole())
+	case *int64:
+		*p = whole()
+	case *uint64:
+		*p = rapid.Uint64().Draw(t, l.path)
+	case *float64:
+		*p = rapid.Float64Range(lo, hi).Filter(l.span.has).Draw(t, l.path)
+	case *time.Duration:
+		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(func(d int64) bool { return l.span.has(time.Duration(d).Seconds()) }).Draw(t, l.path))
+	case *byteSize:
+		*p = byteSize(whole())
+	case *[]string:
+		*p = []string{"csv"}
+	case *[]int:
+		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.path)
+	case *[]int64:
+		*p = []int64{whole()}
+	default:
+		t.Fatalf("no value for %T", l.ptr)
+	}
+	return format(l.ptr)
+}
+
+// TestSetEveryPath sets a random key to a random legal value, by --set or by the environment, and finds it in
+// the Config and in its origins.
+func TestSetEveryPath(t *testing.T) {
+	seen := map[string]bool{}
+	rapid.Check(t, func(t *rapid.T) {
+		want := &Config{Sync: make([]Rule, 2)}
+		params := &scheme.SSPParams{}
+		leaves := bind("", topKeys, want).leaves
+		for _, p := range paramsOf(params) {
+			leaves = append(leaves, &leaf{spec: p.spec, ptr: p.ptr, path: "sync[1]." + p.spec.path})
+		}
+		l := rapid.SampledFrom(leaves).Filter(func(l *leaf) bool { return l.path != "sync" && l.path != "faults" }).Draw(t, "key")
+		seen[l.path] = true
+		value := draw(t, l)
+		o := Options{Set: needs(l.path, strings.Trim(value, `"`))}
+		origin := "--set"
+		if rapid.Bool().Draw(t, "env") {
+			name := "FLUENTPS_" + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(l.path))
+			o.Env, origin = []string{name + "=" + value}, "env "+name
+		} else {
+			o.Set = append(o.Set, l.path+"="+value)
+		}
+		c, origins, ds := Parse("base.yaml", []byte(base), o)
+		if len(ds) > 0 {
+			t.Fatalf("%v is refused: %s", o, ds[0])
+		}
+		got := ""
+		for _, g := range bind("", topKeys, c).leaves {
+			if g.path == l.path {
+				got = format(g.ptr)
+			}
+		}
+		if name, ok := strings.CutPrefix(l.path, "sync[1]."); ok {
+			for _, g := range paramsOf(c.Sync[1].Params) {
+				if g.spec.path == name {
+					got = format(g.ptr)
+				}
+			}
+		}
+		if got != value || origins.Of(l.path) != origin {
+			t.Fatalf("%s is %s from %s, want %s from %s", l.path, got, origins.Of(l.path), value, origin)
+		}
+	})
+	if len(seen) < 20 {
+		t.Errorf("only %d keys were tried", len(seen))
+	}
+}
+
+// FuzzParse demands that nothing panics, that every problem has a place and a message, and that whatever is
+// accepted survives the way through its resolved form.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.yaml", "examples/*.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range found {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(src, "seed=3", "DEVICE__THREADS=2")
+		}
+	}
+	f.Add([]byte(base), "sync[0]={match: x, scheme: ssp}", "SYNC__0__SCHEME=asp")
+	f.Add([]byte(base), "faults[0].slow.factor=2", "FAULTS__0__WORKER=*")
+	f.Add([]byte("\"a\\nb\": 1\n"), "seed=3", "DEV\n__THREADS=1") // line breaks in keys once broke a message in two
+	f.Fuzz(func(t *testing.T, src []byte, set, env string) {
+		c, origins, ds := Parse("fuzz.yaml", src, Options{Set: []string{set}, Env: []string{envPrefix + env}})
+		sane(t, ds)
+		written(t, ds)
+		ds.JSON()
+		if (c == nil) != ds.Failed() {
+			t.Fatalf("config %v with problems %v", c, ds)
+		}
+		if c != nil {
+			roundTrip(t, c, origins, len(ds))
+		}
+	})
+}
+
+// BenchmarkCheck is one file from text to diagnostics; about a millisecond keeps check instant.
+func BenchmarkCheck(b *testing.B) {
+	for _, file := range []string{"examples/fashion-mlp-mixed.yaml", "testdata/everything.good.yaml", "testdata/unknown-keys.bad.yaml", "testdata/syntax-indent.bad.yaml"} {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(filepath.Base(file), func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				_, _, ds := Parse(file, src, Options{Set: []string{"seed=3"}})
+				_ = fmt.Sprint(len(ds))
+			}
+		})
+	}
+}

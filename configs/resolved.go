@@ -1,0 +1,97 @@
+package configs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// originCol is the column of the origins; a longer line pushes its own to the right.
+const originCol = 48
+
+// Resolved writes every value as YAML that loads to an equal Config. With origins each line ends in a comment
+// that says where its value comes from; nil leaves the comments out.
+func (c *Config) Resolved(w io.Writer, o *Origins) error {
+	p := &printer{origins: o}
+	p.table(bind("", topKeys, c), "", "")
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+// Hash names the values of a configuration, whatever their origins: the SHA-256 of the resolved form without
+// comments, in hexadecimal. Ranks compare it to see that all of them read the same.
+func Hash(c *Config) string {
+	p := &printer{}
+	p.table(bind("", topKeys, c), "", "")
+	sum := sha256.Sum256(p.out.Bytes())
+	return hex.EncodeToString(sum[:])
+}
+
+type printer struct {
+	out     bytes.Buffer
+	origins *Origins
+}
+
+func (p *printer) line(text, path string) {
+	p.out.WriteString(text)
+	if p.origins != nil && path != "" {
+		pad := max(1, originCol-utf8.RuneCountInString(text))
+		origin := visible(p.origins.Of(path)) // a line break in a file's name would end the comment
+		fmt.Fprintf(&p.out, "%*s# %s", pad, "", origin)
+	}
+	p.out.WriteByte('\n')
+}
+
+// table prints the leaves that have a value. first opens the first line, rest the others.
+func (p *printer) table(t *table, first, rest string) {
+	var open []string // the sections that are open
+	lead := first
+	for _, l := range t.leaves {
+		if !t.met(l) || l.def == "" && !l.required && isZero(l.ptr) {
+			continue
+		}
+		parts := strings.Split(l.spec.path, ".")
+		sections, name := parts[:len(parts)-1], parts[len(parts)-1]
+		same := 0
+		for same < len(open) && same < len(sections) && open[same] == sections[same] {
+			same++
+		}
+		for i := same; i < len(sections); i++ {
+			p.line(lead+strings.Repeat("  ", i)+sections[i]+":", "")
+			lead = rest
+		}
+		open = sections
+		p.leaf(l, lead+strings.Repeat("  ", len(sections))+name+":")
+		lead = rest
+	}
+}
+
+func (p *printer) leaf(l *leaf, start string) {
+	switch v := l.ptr.(type) {
+	case *[]Rule:
+		p.line(start, "")
+		for i := range *v {
+			r := &(*v)[i]
+			t := bind(fmt.Sprintf("%s[%d]", l.path, i), ruleKeys, r)
+			for _, param := range paramsOf(r.Params) {
+				t.add(param.spec, param.ptr)
+			}
+			p.table(t, "  - ", "    ")
+		}
+	case *[]Fault:
+		if len(*v) == 0 {
+			p.line(start+" []", l.path)
+			return
+		}
+		p.line(start, "")
+		for i := range *v {
+			p.table(bind(fmt.Sprintf("%s[%d]", l.path, i), faultKeys, &(*v)[i]), "  - ", "    ")
+		}
+	default:
+		p.line(start+" "+format(l.ptr), l.path)
+	}
+}

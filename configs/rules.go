@@ -1,0 +1,207 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/scheme"
+)
+
+// items returns the mappings of a list of rules or faults; ok is false if the list itself is wrong.
+func (w *walker) items(l *leaf, n *yaml.Node, example string) (items []*yaml.Node, ok bool) {
+	if n.Kind != yaml.SequenceNode {
+		w.fatal(n, l.path, "write it as a list: "+example, "want a list, got %s", describe(n))
+		return nil, false
+	}
+	if len(n.Content) > itemsMax {
+		w.fatal(n, l.path, "shorten the list", "%d items, more than the %d allowed", len(n.Content), itemsMax)
+		return nil, false
+	}
+	return n.Content, true
+}
+
+func (w *walker) rules(ptr *[]Rule, l *leaf, n *yaml.Node) bool {
+	items, ok := w.items(l, n, `- {match: "*", scheme: bsp}`)
+	if !ok {
+		return false
+	}
+	*ptr = make([]Rule, len(items))
+	for i := range items {
+		if w.more {
+			return false
+		}
+		ok = w.rule(&(*ptr)[i], fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])) && ok
+	}
+	return ok
+}
+
+// rule reads one sync rule. The scheme is looked up first, for its name decides which keys there are.
+func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode {
+		w.fatal(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", describe(n))
+		return false
+	}
+	t := bind(path, ruleKeys, r)
+	w.rows = append(w.rows, t)
+	entry, known := scheme.Lookup(schemeOf(n))
+	if known {
+		r.Params = entry.Params()
+		for _, p := range paramsOf(r.Params) {
+			t.add(p.spec, p.ptr)
+		}
+		fold := *t.byPath["fold"].spec
+		fold.def = string(entry.Fold)
+		t.byPath["fold"].spec = &fold
+	}
+	before := len(w.diags)
+	w.mapping(t, "", n, func(t *table, section string, key *yaml.Node) { w.unknownInRule(t, key, schemeOf(n), known) })
+	w.finish(t, n)
+	if !known {
+		return false
+	}
+	if err := r.Params.Check(); err != nil {
+		w.schemeError(t, entry, err)
+	}
+	if len(w.diags) == before {
+		if err := tryScheme(entry, r); err != nil {
+			w.schemeError(t, entry, err)
+		}
+	}
+	return len(w.diags) == before
+}
+
+func schemeOf(n *yaml.Node) string {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "scheme" {
+			return deref(n.Content[i+1]).Value
+		}
+	}
+	return ""
+}
+
+// tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys
+// contradict each other.
+func tryScheme(e scheme.Entry, r *Rule) error {
+	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
+		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without limit; use fold: arrival, or scheme: ssp", e.Name)
+	}
+	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}
+	_, err := e.New(env, r.Common, r.Params)
+	return err
+}
+
+var keyed = regexp.MustCompile(`^([a-z_]+): (.*)$`)
+
+// schemeError places an error of the form "scheme: key: what; hint" at that key.
+func (w *walker) schemeError(t *table, e scheme.Entry, err error) {
+	msg := strings.TrimPrefix(err.Error(), e.Name+": ")
+	at := t.byPath["scheme"]
+	if m := keyed.FindStringSubmatch(msg); m != nil && t.byPath[m[1]] != nil {
+		l := t.byPath[m[1]]
+		if l.bad {
+			return // its problem is told already
+		}
+		l.bad, msg = true, m[2]
+		if l.node == nil {
+			l.node = at.node
+		}
+		at = l
+	}
+	what, hint, _ := strings.Cut(msg, "; ")
+	w.fatal(at.node, at.path, cmp.Or(hint, at.meaning()), "%s", what)
+}
+
+func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool) {
+	path := join(t.prefix, key.Value)
+	if hint, later := laterKey(indices.ReplaceAllString(path, "[]")); later {
+		w.fatal(key, path, hint, "this key is not in this version")
+		return
+	}
+	if owners := ownersOf(key.Value); len(owners) > 0 {
+		if known {
+			w.fatal(key, path, "remove it, or take scheme: "+orList(owners), "belongs to %s, not to %s", orList(owners), name)
+		}
+		return
+	}
+	if !known && name != "" {
+		return // it may belong to the scheme that was meant
+	}
+	w.unknownKey(t, "", key)
+}
+
+// ownersOf lists the schemes with a key of that name.
+func ownersOf(name string) []string {
+	var owners []string
+	for _, e := range scheme.All {
+		for _, p := range paramsOf(e.Params()) {
+			if p.spec.path == name {
+				owners = append(owners, e.Name)
+			}
+		}
+	}
+	return owners
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// plainTypes are the types that a scheme's key may have, by kind: a named string is read as a string.
+var plainTypes = map[reflect.Kind]reflect.Type{
+	reflect.String: reflect.TypeFor[string](), reflect.Bool: reflect.TypeFor[bool](), reflect.Int: reflect.TypeFor[int](),
+	reflect.Int64: reflect.TypeFor[int64](), reflect.Uint64: reflect.TypeFor[uint64](), reflect.Float64: reflect.TypeFor[float64](),
+}
+
+// paramsOf binds the keys of a scheme: the fields with a yaml tag. Their ranges are checked by Params.Check, so
+// only the legal words are taken from the tags. A field of another type is our own mistake and panics.
+func paramsOf(p scheme.Params) []*leaf {
+	v := reflect.ValueOf(p).Elem()
+	var leaves []*leaf
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		plain := plainTypes[f.Type.Kind()]
+		if f.Type == durationType {
+			plain = durationType
+		}
+		if plain == nil {
+			panic(fmt.Sprintf("configs: no reader for the type %s of %T.%s", f.Type, p, f.Name))
+		}
+		ptr := v.Field(i).Addr().Convert(reflect.PointerTo(plain)).Interface()
+		s := &spec{path: name, def: format(ptr), doc: f.Tag.Get("doc")}
+		if words := f.Tag.Get("values"); words != "" {
+			s.values = strings.Split(words, ",")
+		}
+		leaves = append(leaves, &leaf{spec: s, ptr: ptr})
+	}
+	return leaves
+}
+
+func (w *walker) faults(ptr *[]Fault, l *leaf, n *yaml.Node) bool {
+	items, ok := w.items(l, n, "- {worker: 3, slow: {factor: 5}}")
+	if !ok {
+		return false
+	}
+	*ptr = make([]Fault, len(items))
+	before := len(w.diags)
+	for i := 0; i < len(items) && !w.more; i++ {
+		path, item := fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])
+		if item.Kind != yaml.MappingNode {
+			w.fatal(item, path, "write {worker: 3, slow: {factor: 5}}", "want a fault, got %s", describe(item))
+			continue
+		}
+		t := bind(path, faultKeys, &(*ptr)[i])
+		w.mapping(t, "", item, w.unknownKey)
+		w.finish(t, item)
+		w.crossFault(t, item)
+	}
+	return len(w.diags) == before
+}

@@ -1,0 +1,202 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	bytesMax = 1 << 20 // of a file
+	depthMax = 32      // of its nesting
+	// searchBytesMax bounds the work of finding the line of a syntax error.
+	searchBytesMax = 8 << 20
+)
+
+// text is where a node comes from: the file, or one override.
+type text struct {
+	file   string // name in diagnostics
+	origin string // name in the resolved form; for a file the line is added
+	lines  []string
+	line   int // overrides: the number of the setting; 0: nodes carry their own line
+	col    int // overrides: columns before the value
+}
+
+func newText(name string, src []byte) *text {
+	lines := strings.Split(string(src), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\r")
+	}
+	return &text{file: name, origin: name, lines: lines}
+}
+
+// place is the line and column of a node in the text.
+func (t *text) place(n *yaml.Node) (line, col int) {
+	line, col = max(n.Line, 1), max(n.Column, 1)
+	if t.line == 0 {
+		return line, col
+	}
+	if line > 1 { // an override is shown as one line
+		col = 1
+	}
+	return t.line, t.col + col
+}
+
+// source is the text of a line.
+func (t *text) source(line int) string {
+	if t.line > 0 {
+		line = 1
+	}
+	if line < 1 || line > len(t.lines) {
+		return ""
+	}
+	return t.lines[line-1]
+}
+
+func (t *text) at(line, col int, msg, hint string) Diagnostic {
+	return Diagnostic{File: t.file, Line: line, Col: col, Msg: msg, Hint: hint, Source: t.source(line)}
+}
+
+// parse turns the source into the root mapping, or says why it cannot be read at all.
+func parse(t *text, src []byte) (*yaml.Node, *Diagnostic) {
+	refuse := func(line, col int, msg, hint string) (*yaml.Node, *Diagnostic) {
+		d := t.at(line, col, msg, hint)
+		return nil, &d
+	}
+	if len(src) > bytesMax {
+		return refuse(1, 1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(src), bytesMax), "name the configuration, not the data")
+	}
+	if !utf8.Valid(src) {
+		line, col := firstInvalid(src)
+		return refuse(line, col, "not UTF-8 text", "save the file as UTF-8")
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(src))
+	var doc, next yaml.Node
+	err := dec.Decode(&doc)
+	if err == nil {
+		err = dec.Decode(&next)
+	}
+	switch {
+	case err == nil:
+		return refuse(max(next.Line, 1), max(next.Column, 1), "a second document starts here; a file is one experiment", "remove the line --- or split the file")
+	case !errors.Is(err, io.EOF):
+		return refuse(syntaxError(t, src, err))
+	}
+	if doc.Kind != yaml.DocumentNode || isNull(doc.Content[0]) {
+		return refuse(1, 1, "the file is empty", "start from one of the examples")
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return refuse(root.Line, root.Column, "want keys and values at the top, got "+describe(deref(root)), "write key: value, as in name: first")
+	}
+	if deep := tooDeep(root, 1); deep != nil {
+		return refuse(deep.Line, deep.Column, fmt.Sprintf("nested more than %d deep", depthMax), "no key needs that")
+	}
+	return root, nil
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// tooDeep returns the first node below the limit. Aliases are not followed: the walk along the schema bounds them.
+func tooDeep(n *yaml.Node, depth int) *yaml.Node {
+	if depth > depthMax {
+		return n
+	}
+	for _, c := range n.Content {
+		if deep := tooDeep(c, depth+1); deep != nil {
+			return deep
+		}
+	}
+	return nil
+}
+
+func firstInvalid(src []byte) (line, col int) {
+	line, col = 1, 1
+	for len(src) > 0 {
+		r, n := utf8.DecodeRune(src)
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		col++
+		if r == '\n' {
+			line, col = line+1, 1
+		}
+		src = src[n:]
+	}
+	return line, col
+}
+
+var yamlWhere = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
+
+// syntaxError finds the place of an error of the YAML parser. The parser names the line on which the
+// unfinished block began, or none; the line that breaks is the one after the longest start of the file that is
+// still YAML.
+func syntaxError(t *text, src []byte, err error) (line, col int, msg, hint string) {
+	msg = "not YAML: " + yamlWhere.ReplaceAllString(err.Error(), "")
+	line = 1
+	if m := yamlWhere.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
+		if _, err := fmt.Sscan(m[1], &line); err != nil {
+			line = 1
+		}
+	}
+	ends := []int{0}
+	for i, c := range src {
+		if c == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	for n, budget := len(ends)-1, searchBytesMax; n >= 0; n-- {
+		if budget -= ends[n]; budget < 0 {
+			break
+		}
+		if isYAML(src[:ends[n]]) {
+			line = n + 1
+			break
+		}
+	}
+	line = min(max(line, 1), len(t.lines))
+	broken := t.source(line)
+	indent := broken[:len(broken)-len(strings.TrimLeft(broken, " \t"))]
+	col = utf8.RuneCountInString(indent) + 1
+	if tab := strings.IndexByte(indent, '\t'); tab >= 0 {
+		return line, tab + 1, "a tab in the indentation", "YAML wants spaces"
+	}
+	return line, col, msg, syntaxHint(msg)
+}
+
+// isYAML says whether every document of the text parses.
+func isYAML(src []byte) bool {
+	dec := yaml.NewDecoder(bytes.NewReader(src))
+	for {
+		var n yaml.Node
+		if err := dec.Decode(&n); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+func syntaxHint(msg string) string {
+	switch {
+	case strings.Contains(msg, "mapping values are not allowed"):
+		return "check the indentation, and quote a value that holds a colon"
+	case strings.Contains(msg, "expected key"), strings.Contains(msg, "expected '-'"):
+		return "check the indentation against the lines above"
+	case strings.Contains(msg, "expected alphabetic"), strings.Contains(msg, "unknown anchor"):
+		return `a value that starts with * or & needs quotes, as in match: "*"`
+	case strings.Contains(msg, "',' or"), strings.Contains(msg, "unexpected end of stream"), strings.Contains(msg, "found unexpected document indicator"):
+		return "close the bracket or the quote that is opened here"
+	case strings.Contains(msg, "cannot start any token"):
+		return "quote the value"
+	case strings.Contains(msg, "could not find expected ':'"):
+		return "write key: value, with a blank after the colon"
+	case strings.Contains(msg, "control characters"):
+		return "remove the character: a YAML file is plain UTF-8 text"
+	}
+	return "compare this line with those around it: indentation, colons, quotes and brackets"
+}

@@ -1,0 +1,221 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// spec is what the table knows of one key.
+type spec struct {
+	path     string             // within its table; sections by dots
+	def      string             // the default as YAML; "" for none
+	required bool               // missing is an error
+	values   []string           // the legal words; nil: any
+	span     span               // the legal numbers, times in seconds, sizes in bytes
+	text     func(string) error // further rule of a text; its error is "what; hint"
+	items    int                // fewest items of a list
+	only     *only              // the key exists only then
+	doc      string
+}
+
+// only ties a key to the value of another key that stands before it in the table.
+type only struct {
+	path   string
+	values []string
+}
+
+func when(path string, values ...string) *only { return &only{path, values} }
+
+// key is a row of the table of T.
+type key[T any] struct {
+	spec
+	at func(*T) any // where the value goes
+}
+
+// leaf is a key bound to its destination.
+type leaf struct {
+	*spec
+	ptr  any        // *string, *int, ... into the Config
+	path string     // from the root: sync[1].match
+	key  *yaml.Node // the key in the YAML; nil: not given
+	node *yaml.Node // its value
+	bad  bool       // a problem with the value has been reported
+}
+
+// meaning is the hint of last resort: what the key is for, and what it is when left out.
+func (l *leaf) meaning() string {
+	hint := lastName(l.path) + ": " + l.doc
+	if l.def != "" {
+		hint += " (default " + l.def + ")"
+	}
+	return hint
+}
+
+// pattern is the path without list indices.
+func (l *leaf) pattern() string { return indices.ReplaceAllString(l.path, "[]") }
+
+var indices = regexp.MustCompile(`\[[0-9]+\]`)
+
+// table is the leaves of one mapping: the whole file, one rule or one fault.
+type table struct {
+	prefix   string // "" or sync[1]
+	leaves   []*leaf
+	byPath   map[string]*leaf
+	sections map[string]*yaml.Node // each section's key, nil while it was not met
+}
+
+// bind makes the table of one T.
+func bind[T any](prefix string, keys []key[T], root *T) *table {
+	t := &table{prefix: prefix, byPath: map[string]*leaf{}, sections: map[string]*yaml.Node{}}
+	for i := range keys {
+		t.add(&keys[i].spec, keys[i].at(root))
+	}
+	return t
+}
+
+func (t *table) add(s *spec, ptr any) *leaf {
+	l := &leaf{spec: s, ptr: ptr, path: join(t.prefix, s.path)}
+	t.leaves = append(t.leaves, l)
+	t.byPath[s.path] = l
+	for i, c := range s.path {
+		if c == '.' {
+			t.sections[s.path[:i]] = nil
+		}
+	}
+	return l
+}
+
+// below lists the names that may stand directly in a section, in the order of the table.
+func (t *table) below(section string) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, l := range t.leaves {
+		rest, in := l.spec.path, true
+		if section != "" {
+			rest, in = strings.CutPrefix(rest, section+".")
+		}
+		name, _, _ := strings.Cut(rest, ".")
+		if in && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// holds says whether the key exists with the values that are set now. known is false when the deciding key is
+// itself wrong, so that nothing can be said.
+func (t *table) holds(l *leaf) (holds, known bool) {
+	if l.only == nil {
+		return true, true
+	}
+	by := t.byPath[l.only.path]
+	if by.bad || by.required && by.key == nil {
+		return false, false
+	}
+	return t.met(l), true
+}
+
+// met is holds for a table whose values are all right.
+func (t *table) met(l *leaf) bool {
+	return l.only == nil || slices.Contains(l.only.values, *t.byPath[l.only.path].ptr.(*string))
+}
+
+// excuse marks a key, or all keys of a section, as reported, unless they are given: nothing more can be said
+// about them.
+func (t *table) excuse(path string) {
+	for _, l := range t.leaves {
+		if l.key == nil && (l.spec.path == path || strings.HasPrefix(l.spec.path, path+".")) {
+			l.bad = true
+		}
+	}
+}
+
+func join(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}
+
+// Key describes one key of the YAML, for documentation and completion.
+type Key struct {
+	Path     string   // sync[].match; list indices left out
+	Type     string   // text, one of, whole number, number, time, size, list, ...
+	Default  string   // as YAML; "" for none
+	Values   []string // the legal words, if they are limited
+	Required bool     // within its section or list item
+	Doc      string
+}
+
+// Keys lists every key but those that belong to one scheme, which the table of schemes has.
+func Keys() []Key {
+	var out []Key
+	list := func(prefix string, leaves []*leaf) {
+		for _, l := range leaves {
+			out = append(out, Key{join(prefix, l.spec.path), typeName(l), l.def, l.values, l.required, l.doc})
+		}
+	}
+	list("", bind("", topKeys, &Config{}).leaves)
+	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
+	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
+	return out
+}
+
+func typeName(l *leaf) string {
+	switch l.ptr.(type) {
+	case *string:
+		if len(l.values) > 0 {
+			return "one of"
+		}
+		return "text"
+	case *bool:
+		return "true or false"
+	case *int, *int64, *uint64:
+		return "whole number"
+	case *float64:
+		return "number"
+	case *time.Duration:
+		return "time"
+	case *byteSize:
+		return "size"
+	case *workerIndex:
+		return `whole number or "*"`
+	}
+	return "list"
+}
+
+var (
+	runNameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+	globForm    = regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`)
+)
+
+func checkRunName(s string) error {
+	if runNameForm.MatchString(s) {
+		return nil
+	}
+	return fmt.Errorf("%s does not name a folder; use letters, digits, - _ . (not first: - .), at most 100", clip(fmt.Sprintf("%q", s)))
+}
+
+func checkGlob(s string) error {
+	if globForm.MatchString(s) {
+		return nil
+	}
+	return fmt.Errorf("%s is not a pattern of parameter names; use a name such as fc1.weight, with * for any characters and ? for one", clip(fmt.Sprintf("%q", s)))
+}
+
+func checkPath(s string) error {
+	switch {
+	case s == "":
+		return errors.New("the path is empty; name a file or folder")
+	case strings.ContainsRune(s, 0):
+		return errors.New("the path holds a zero byte; name a file or folder")
+	}
+	return nil
+}

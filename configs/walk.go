@@ -1,0 +1,263 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+)
+
+// walker takes the tree along the schema into the Config and collects every problem.
+type walker struct {
+	file    *text
+	from    map[*yaml.Node]*text // nodes that come from an override
+	diags   Diagnostics
+	more    bool // the list of problems is full
+	origins *Origins
+	cfg     *Config
+	rows    []*table // of the sync rules, for the checks across them
+}
+
+func (w *walker) textOf(n *yaml.Node) *text {
+	if t := w.from[n]; t != nil {
+		return t
+	}
+	return w.file
+}
+
+// report adds a problem at a node.
+func (w *walker) report(s Severity, n *yaml.Node, path, hint, format string, args ...any) {
+	t := w.textOf(n)
+	line, col := t.place(n)
+	d := t.at(line, col, fmt.Sprintf(format, args...), hint)
+	d.Path, d.Severity = path, s
+	w.add(d)
+}
+
+func (w *walker) add(d Diagnostic) {
+	d = d.printable()
+	if len(w.diags) < diagnosticsMax {
+		w.diags = append(w.diags, d)
+	} else if !w.more {
+		w.more = true
+		d.Path, d.Msg, d.Hint, d.Severity = "", fmt.Sprintf("more than %d problems", diagnosticsMax), "solve those above first", Fatal
+		w.diags = append(w.diags, d)
+	}
+}
+
+func (w *walker) fatal(n *yaml.Node, path, hint, format string, args ...any) {
+	w.report(Fatal, n, path, hint, format, args...)
+}
+
+func (w *walker) root(n *yaml.Node) {
+	t := bind("", topKeys, w.cfg)
+	w.mapping(t, "", n, w.unknownTop)
+	w.finish(t, n)
+	w.cross(t, n)
+}
+
+// mapping reads the keys of one section of a table. unknown reports a key that the table does not have.
+func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t *table, section string, key *yaml.Node)) {
+	seen := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content) && !w.more; i += 2 {
+		key, value := n.Content[i], deref(n.Content[i+1])
+		name := key.Value
+		path := join(t.prefix, join(section, name))
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			w.fatal(key, join(t.prefix, section), "write key: value, with a plain word for the key", "want a key, got %s", describe(deref(key)))
+			continue
+		case key.ShortTag() == "!!merge":
+			w.fatal(key, join(t.prefix, section), "write the keys out; *name as the value of one key works", "merge keys (<<) are not read")
+			continue
+		case seen[name] != nil:
+			w.duplicate(key, seen[name], path)
+			continue
+		}
+		seen[name] = key
+		rel := join(section, name)
+		if l := t.byPath[rel]; l != nil {
+			w.value(l, key, value)
+		} else if _, ok := t.sections[rel]; ok {
+			w.section(t, rel, key, value, unknown)
+		} else {
+			unknown(t, section, key)
+		}
+	}
+}
+
+func (w *walker) duplicate(key, first *yaml.Node, path string) {
+	w.fatal(key, path, "keep one of them", "the key stands here again, first at %s", w.where(first))
+}
+
+// where is file:line of a node, for messages about two places.
+func (w *walker) where(n *yaml.Node) string {
+	t := w.textOf(n)
+	line, _ := t.place(n)
+	return fmt.Sprintf("%s:%d", t.file, line)
+}
+
+func (w *walker) section(t *table, rel string, key, value *yaml.Node, unknown func(*table, string, *yaml.Node)) {
+	t.sections[rel] = key
+	path := join(t.prefix, rel)
+	switch {
+	case value.Kind == yaml.MappingNode:
+		w.mapping(t, rel, value, unknown)
+	case isNull(value): // all of its keys are commented out
+	default:
+		w.fatal(value, path, "its keys are: "+strings.Join(t.below(rel), ", "), "want keys and values, got %s", describe(value))
+		t.excuse(rel)
+	}
+}
+
+// value reads one leaf.
+func (w *walker) value(l *leaf, key, value *yaml.Node) {
+	l.key, l.node = key, value
+	w.origins.of[l.path] = w.originOf(value, key)
+	switch ptr := l.ptr.(type) {
+	case *[]Rule:
+		l.bad = !w.rules(ptr, l, value)
+		return
+	case *[]Fault:
+		l.bad = !w.faults(ptr, l, value)
+		return
+	}
+	if isNull(value) {
+		l.bad = true
+		w.fatal(key, l.path, "write one, or remove the key", "the key has no value")
+		return
+	}
+	for _, p := range l.read(value, w.from[value] != nil) {
+		l.bad = true
+		at := value
+		if p.at != nil {
+			at = p.at
+		}
+		w.fatal(at, l.path, cmp.Or(p.hint, l.meaning()), "%s", p.msg)
+	}
+}
+
+// originOf names the source of a value. An override of a value, or of an item of a list, counts; else the key
+// says where it stands.
+func (w *walker) originOf(value, key *yaml.Node) string {
+	for _, n := range append([]*yaml.Node{value}, value.Content...) {
+		if t := w.from[n]; t != nil {
+			return t.origin
+		}
+	}
+	return w.where(key)
+}
+
+// unknownTop reports a key that the schema outside rules and faults does not have.
+func (w *walker) unknownTop(t *table, section string, key *yaml.Node) {
+	name := key.Value
+	path := join(section, name)
+	if hint, later := laterKey(path); later {
+		w.fatal(key, path, hint, "this key is not in this version")
+		return
+	}
+	w.unknownKey(t, section, key)
+}
+
+// unknownKey reports a key that no table has. What it probably stands for is not reported as missing too.
+func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
+	name := key.Value
+	legal := t.below(section)
+	hint := didYouMean(name, legal)
+	near := nearest(name, legal)
+	for _, n := range near {
+		t.excuse(join(section, n))
+	}
+	if at := elsewhere(name, t); len(near) == 0 && len(at) > 0 {
+		var paths []string
+		for _, l := range at {
+			t.excuse(l.spec.path)
+			paths = append(paths, l.path)
+		}
+		hint = "did you mean " + orList(paths) + "?"
+	}
+	w.fatal(key, join(t.prefix, join(section, name)), hint, "unknown key")
+}
+
+// elsewhere lists the keys of that name in other sections.
+func elsewhere(name string, t *table) []*leaf {
+	var at []*leaf
+	for _, l := range t.leaves {
+		if strings.HasSuffix(l.spec.path, "."+name) {
+			at = append(at, l)
+		}
+	}
+	return at
+}
+
+// finish fills the defaults, reports what is missing and what does not belong there.
+func (w *walker) finish(t *table, n *yaml.Node) {
+	for _, l := range t.leaves {
+		holds, known := t.holds(l)
+		switch {
+		case l.key != nil && known && !holds:
+			by := t.byPath[l.only.path]
+			l.bad = true
+			w.fatal(l.key, l.path, fmt.Sprintf("remove it, or change %s", by.path),
+				"belongs to %s: %s, not %s", by.path, orList(l.only.values), *by.ptr.(*string))
+		case l.key != nil || l.bad || !known || !holds:
+		case l.required:
+			l.bad = true
+			w.fatal(w.sectionOf(t, l, n), l.path, missingHint(l), "is missing")
+		case l.def != "":
+			w.fill(l)
+		}
+	}
+}
+
+func missingHint(l *leaf) string {
+	if len(l.values) > 0 {
+		return "it is one of: " + strings.Join(l.values, ", ")
+	}
+	return "set it: " + l.doc
+}
+
+// sectionOf is where a missing key should stand: its innermost section that is there, else the whole mapping.
+func (w *walker) sectionOf(t *table, l *leaf, n *yaml.Node) *yaml.Node {
+	path := l.spec.path
+	for i := strings.LastIndexByte(path, '.'); i > 0; i = strings.LastIndexByte(path[:i], '.') {
+		if key := t.sections[path[:i]]; key != nil {
+			return key
+		}
+	}
+	return n
+}
+
+// defaults caches the parsed default texts; their nodes are only read.
+var defaults sync.Map
+
+// fill puts the default in. A default that does not read is a mistake in the table.
+func (w *walker) fill(l *leaf) {
+	cached, ok := defaults.Load(l.def)
+	if !ok {
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(l.def), &doc); err != nil {
+			panic("configs: default of " + l.path + ": " + err.Error())
+		}
+		cached, _ = defaults.LoadOrStore(l.def, doc.Content[0])
+	}
+	node := cached.(*yaml.Node)
+	switch ptr := l.ptr.(type) {
+	case *[]Rule:
+		w.rules(ptr, l, node)
+		for path := range w.origins.of {
+			if strings.HasPrefix(path, l.path+"[") {
+				delete(w.origins.of, path)
+			}
+		}
+		return
+	case *[]Fault:
+		*ptr = []Fault{}
+		return
+	}
+	if ps := l.read(node, false); len(ps) > 0 {
+		panic("configs: default of " + l.path + ": " + ps[0].msg)
+	}
+}
