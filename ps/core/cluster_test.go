@@ -1,0 +1,289 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+)
+
+// cluster drives real nodes in process: messages and pieces are events that wait to happen, and pick says
+// which happens next. Buffers hold, instead of floats, the list of pushes that went into them, so that
+// "exactly once" and "a version in flight is immutable" are compared, not believed.
+type cluster struct {
+	plan    *shard.Plan
+	workers []*Worker
+	servers []*Server
+	pending []pending
+	pick    func(n int) int // index into the candidates
+	trace   func(node string, in Input, out []Effect)
+	twice   func() bool // deliver this push header twice
+	iters   []int64     // per worker: iterations computed
+	done    int
+
+	overtake bool // control messages of a pair may overtake each other
+	messages int
+	inbox    map[string]int        // pieces sent and not matched, by line
+	posted   map[string][]pending  // receives posted and not matched, by line
+	slots    map[[3]int32]*slotOf  // server, shard, slot
+	pend     map[int32]string      // per shard: pushes folded and not committed
+	bufs     map[[2]int32]string   // shard, buffer: pushes in that version
+	flying   map[[2]int32]int      // shard, buffer: replies in flight
+	replied  map[string]int        // "shard w iter": replies
+	got      map[int32][]string    // per shard: content of the versions in the order of commits
+	seen     map[[2]int32][]string // shard, worker: content of each reply
+	snaps    map[int32][]int64
+	lead     map[int32]int64 // per shard: largest c - v of a reply
+	deaf     []*Worker       // died: replies to them go nowhere
+}
+
+type slotOf struct {
+	worker int32
+	iter   int64
+	pieces int
+}
+
+// pending is an input for a node that may happen now or later. Those of one line happen in order.
+type pending struct {
+	line string
+	node Node
+	name string
+	in   Input
+	then func()
+}
+
+type rule struct {
+	name   string
+	common scheme.Common
+	params scheme.Params
+}
+
+func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
+	c := &cluster{
+		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers),
+		inbox: map[string]int{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
+		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]int64{},
+	}
+	for m := range plan.Servers {
+		schemes := map[int32]ShardScheme{}
+		for _, id := range plan.OfServer(int32(m)) {
+			schemes[id] = mustScheme(rules[plan.Shards[id].Rule], id, workers)
+		}
+		c.servers = append(c.servers, NewServer(ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}))
+	}
+	for w := range workers {
+		e, _ := send.Lookup("fifo")
+		c.workers = append(c.workers, NewWorker(int32(w), plan, e.New(), 0))
+	}
+	return c
+}
+
+func mustScheme(r rule, id int32, workers int) ShardScheme {
+	e, ok := scheme.Lookup(r.name)
+	if !ok {
+		panic("no scheme " + r.name)
+	}
+	if r.params == nil {
+		r.params = e.Params()
+	}
+	if r.common.Fold == "" {
+		r.common.Fold = e.Fold
+	}
+	s, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}}, r.common, r.params)
+	if err != nil {
+		panic(err)
+	}
+	slots, err := SlotsMax(e, r.common, r.params, workers)
+	if err != nil {
+		panic(err)
+	}
+	lead, bounded := e.LeadMax(r.params)
+	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Whole: r.common.Fold == scheme.FoldRank}
+}
+
+// ctl names the line of a control message: one for all of a pair, or one each where they may overtake each
+// other, as several posted receives that complete at once may.
+func (c *cluster) ctl(line string) string {
+	if !c.overtake {
+		return line
+	}
+	c.messages++
+	return fmt.Sprintf("%s #%d", line, c.messages)
+}
+
+func (c *cluster) add(p pending) { c.pending = append(c.pending, p) }
+
+// run happens everything until nothing is left to happen; it fails the run past limit steps.
+func (c *cluster) run(limit int) error {
+	for w, node := range c.workers {
+		c.add(pending{line: fmt.Sprintf("w%d", w), node: node, name: fmt.Sprintf("w%d", w), in: Input{Kind: Begin}})
+	}
+	return c.drain(limit)
+}
+
+func (c *cluster) drain(limit int) error {
+	for step := 0; len(c.pending) > 0; step++ {
+		if step > limit {
+			return fmt.Errorf("still running after %d steps: %s", limit, c)
+		}
+		first := map[string]bool{}
+		var ready []int
+		for i, p := range c.pending {
+			if !first[p.line] {
+				first[p.line] = true
+				ready = append(ready, i)
+			}
+		}
+		i := ready[c.pick(len(ready))]
+		p := c.pending[i]
+		c.pending = slices.Delete(c.pending, i, i+1)
+		if p.then != nil {
+			p.then()
+		}
+		out := p.node.Step(p.in, nil)
+		if c.trace != nil {
+			c.trace(p.name, p.in, out)
+		}
+		if err := p.node.Check(); err != nil {
+			return err
+		}
+		for _, e := range out {
+			if err := c.obey(p.node, p.name, e); err != nil {
+				return fmt.Errorf("%s: %v: %w", p.name, e, err)
+			}
+		}
+	}
+	if c.done != len(c.workers)+len(c.servers) {
+		return fmt.Errorf("nothing left to happen, but only %d nodes are done: %s", c.done, c)
+	}
+	return nil
+}
+
+func (c *cluster) obey(n Node, name string, e Effect) error {
+	if e.Kind == Done {
+		c.done++
+		return nil
+	}
+	if w, ok := n.(*Worker); ok {
+		return c.obeyWorker(w, name, e)
+	}
+	return c.obeyServer(n.(*Server), name, e)
+}
+
+func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
+	if slices.Contains(c.deaf, w) {
+		return nil // it died before it could do this
+	}
+	to := fmt.Sprintf("s%d", e.To)
+	switch e.Kind {
+	case Send:
+		p := pending{line: c.ctl("ctl " + name + to), node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}}
+		c.add(p)
+		if e.Msg.Kind == wire.Push && c.twice() {
+			c.add(p)
+		}
+	case SendPiece:
+		line := fmt.Sprintf("data %s p%d", name, e.Piece)
+		c.inbox[line]++
+		c.match(line)
+		c.add(pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}})
+	case Compute:
+		c.iters[w.me]++
+		line := "compute " + name
+		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
+		for _, p := range slices.Backward(c.plan.Pieces) {
+			c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
+		}
+		c.add(pending{line: line, node: w, name: name, in: Input{Kind: TaskDone}})
+	}
+	return nil
+}
+
+func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
+	key := [2]int32{e.Shard, e.Src}
+	switch e.Kind {
+	case Send:
+		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
+	case Stage:
+		c.stage(s, e)
+	case Unstage:
+		c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
+			return p.node == Node(s) && p.in.Kind == PieceLanded && p.in.Shard == e.Shard && p.in.Slot == e.Slot
+		})
+	case Fold:
+		slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
+		if slot.pieces != 0 {
+			return fmt.Errorf("folded with %d pieces missing", slot.pieces)
+		}
+		if e.Scale == 0 {
+			c.pend[e.Shard] = ""
+		}
+		c.pend[e.Shard] += fmt.Sprintf(" w%d.%d", slot.worker, slot.iter)
+	case Commit:
+		if c.flying[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
+			return fmt.Errorf("wrote into a version that is in flight or current")
+		}
+		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.pend[e.Shard] + " |"
+		c.got[e.Shard] = append(c.got[e.Shard], c.pend[e.Shard])
+		c.pend[e.Shard] = ""
+	case Reply:
+		c.flying[key]++
+		c.lead[e.Shard] = max(c.lead[e.Shard], e.Msg.Iter-e.Msg.Clock)
+		content := c.bufs[key]
+		to := Node(c.workers[e.To])
+		if slices.Contains(c.deaf, c.workers[e.To]) {
+			to = deaf{}
+		}
+		wname := fmt.Sprintf("w%d", e.To)
+		c.replied[fmt.Sprintf("shard%d w%d iter%d", e.Shard, e.To, e.Msg.Iter)]++
+		c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
+		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: to, name: wname, in: Input{Kind: Arrived, Msg: e.Msg}})
+		for _, p := range c.plan.Shards[e.Shard].Pieces {
+			c.add(pending{line: fmt.Sprintf("reply %d %s", p.ID, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: p.ID}})
+		}
+		c.add(pending{line: fmt.Sprintf("sent %s shard%d %s", name, e.Shard, wname), node: s, name: name,
+			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.flying[key]-- }})
+		if got := c.bufs[key]; got != content {
+			return fmt.Errorf("version changed in flight")
+		}
+	case Snapshot:
+		c.snaps[e.Shard] = append(c.snaps[e.Shard], e.Iter)
+	}
+	return nil
+}
+
+// stage posts the receives of a push's pieces; a piece that has been sent already lands from the inbox.
+func (c *cluster) stage(s *Server, e Effect) {
+	slot := &slotOf{worker: e.To, iter: c.workers[e.To].iter, pieces: len(c.plan.Shards[e.Shard].Pieces)}
+	c.slots[[3]int32{s.me, e.Shard, e.Slot}] = slot
+	for _, p := range c.plan.Shards[e.Shard].Pieces {
+		line := fmt.Sprintf("data w%d p%d", e.To, p.ID)
+		c.posted[line] = append(c.posted[line], pending{line: line, node: s, name: fmt.Sprintf("s%d", s.me),
+			in:   Input{Kind: PieceLanded, Piece: p.ID, Shard: e.Shard, Worker: e.To, Slot: e.Slot},
+			then: func() { slot.pieces-- }})
+		c.match(line)
+	}
+}
+
+func (c *cluster) match(line string) {
+	for c.inbox[line] > 0 && len(c.posted[line]) > 0 {
+		c.inbox[line]--
+		c.add(c.posted[line][0])
+		c.posted[line] = c.posted[line][1:]
+	}
+}
+
+func (c *cluster) String() string {
+	var b strings.Builder
+	for _, w := range c.workers {
+		fmt.Fprintln(&b, w)
+	}
+	for _, s := range c.servers {
+		fmt.Fprintln(&b, s)
+	}
+	return b.String()
+}

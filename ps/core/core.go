@@ -1,0 +1,91 @@
+// Package core holds the Worker and Server nodes: one rank each as a pure state machine.
+//
+// A node is told what happened (Input) and answers with what must be done (Effect). It does no I/O, reads
+// no clock, starts no goroutine and never touches a float of a parameter or gradient: buffers are handles.
+// The same nodes run under three drivers: the runtime (real messages, real kernels), the simulator and the tests.
+//
+//	for each input:  effects = node.Step(input, effects[:0]);  do each, in order
+//
+// The life of one iteration, for one shard:
+//
+//	Worker                                   Server
+//	Compute ──► PieceReady ─► Send Push ───► Arrived ─► Stage (receive the pieces into a slot)
+//	            SendPiece ────────────────► PieceLanded ... the last one: Pushed ─► scheme: Fold, Commit
+//	            Expect, Send Pull ─────────► Arrived: held until the push landed, then Wanted ─► scheme: Reply
+//	PieceLanded, Arrived Reply ◄──────────── Reply (header and pieces, from the version's own buffer)
+//	... of the last shard: Compute the next iteration, or Send Left to every server and Done
+//
+// A worker is Computing until backward is over, Pushing until every piece was let go, Waiting until every
+// shard has replied and every send is complete, and then Computing again or Finished. It pushes all shards
+// before it waits for any (the law "push all, then wait"): the pull of a shard never holds back a push.
+package core
+
+import (
+	"fmt"
+
+	"fluentps/comm/wire"
+)
+
+// InputKind says what happened to a rank.
+type InputKind uint8
+
+const (
+	Begin       InputKind = iota // Worker: start; asks every server for the first parameters
+	Forwarded                    // Worker: forward is over; Msg holds Samples, Correct, Loss, Blocked of this iteration
+	PieceReady                   // Worker: the gradient of Piece is final and its parameters are no longer read
+	TaskDone                     // Worker: backward is over
+	PieceSent                    // Worker: the transport is done with Piece's gradient
+	PieceLanded                  // Worker: a piece of a reply is in the arena. Server: a piece of a push is in Slot of Shard
+	Arrived                      // both: the control message Msg came
+	ReplySent                    // Server: the transport is done with Buf of Shard for Worker
+	StopNow                      // Server: the budget that only the driver can see (time, target, signal) is used up
+)
+
+// Input is one thing that happened.
+type Input struct {
+	Kind   InputKind
+	Msg    wire.Header
+	Piece  int32 // index into the plan's pieces
+	Shard  int32
+	Slot   int32
+	Worker int32
+	Buf    int32
+}
+
+// EffectKind says what the driver must do.
+type EffectKind uint8
+
+const (
+	Send      EffectKind = iota // send Msg to server To (from a worker) or worker To (from a server)
+	SendPiece                   // Worker: send Piece of the gradient arena to server To; answer with PieceSent
+	Expect                      // Worker: receive the pieces of Shard's next reply into the parameter arena; precedes the Pull
+	Compute                     // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone
+	Stage                       // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
+	Unstage                     // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
+	Fold                        // Server: Pending = Scale*Pending + Weight*Slot, of Shard; Msg is the push's header
+	Commit                      // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
+	Reply                       // Server: send Msg and the pieces of Shard from parameters Src to worker To; answer with ReplySent
+	Snapshot                    // Server: keep a copy of parameters Src of Shard as snapshot Iter
+	Done                        // this node is finished
+)
+
+// Effect is one thing to do. Slots and buffers are small integers, reused; the driver finds memory for each.
+type Effect struct {
+	Kind          EffectKind
+	To            int32
+	Msg           wire.Header
+	Piece, Shard  int32
+	Slot          int32
+	Src, Dst      int32
+	Iter          int64
+	Clock         float64 // Commit: accepted pushes / N before it (BSP: versions): the learning-rate clock, in iterations
+	Scale, Weight float64
+	Samples       int64
+}
+
+// Node is one rank's role.
+type Node interface {
+	Step(in Input, out []Effect) []Effect // appends; the driver obeys in order; a bad input is our bug and panics
+	Check() error                         // the invariants of the state; run after every Step in tests
+	fmt.Stringer                          // one line of state, for goldens and stall reports
+}

@@ -1,0 +1,287 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// threeShards is a small net whose plan has exactly 3 shards on 2 servers: fc2's rule is one parameter long,
+// so it makes one shard, and fc1's makes two.
+func threeShards(t testing.TB) *shard.Plan {
+	p, err := shard.Cut([]shard.Param{
+		{Name: "fc1.weight", Layer: 0, N: 6}, {Name: "fc1.bias", Layer: 0, N: 2}, {Name: "fc2.weight", Layer: 1, N: 1},
+	}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"fc2.*", "*"}})
+	if err != nil || len(p.Shards) != 3 {
+		t.Fatalf("plan %+v, %v", p, err)
+	}
+	return p
+}
+
+// The golden of every input and effect: 2 servers, 4 workers, 3 shards, one iteration, then everybody leaves.
+func TestOneIterationGolden(t *testing.T) {
+	ssp := &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}
+	for name, r := range map[string]rule{"bsp": {name: "bsp"}, "ssp": {name: "ssp", params: ssp}} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			c := newCluster(threeShards(t), 4, []rule{r, r}, Budget{Samples: 40}, 40)
+			c.trace = func(node string, in Input, out []Effect) {
+				fmt.Fprintf(&b, "%s < %v\n", node, in)
+				for _, e := range out {
+					fmt.Fprintf(&b, "%s     > %v\n", node, e)
+				}
+			}
+			if err := c.run(10000); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", "one-iteration-"+name+".txt"), b.String())
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		gl, wl := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+		for i := range gl {
+			if i >= len(wl) || gl[i] != wl[i] {
+				t.Fatalf("%s: line %d\ngot  %s\nwant %s\n(go test ./ps/core -update rewrites it)", file, i+1, gl[i], wl[min(i, len(wl)-1)])
+			}
+		}
+		t.Fatalf("%s: got %d lines, want %d", file, len(gl), len(wl))
+	}
+}
+
+func genCluster(t *rapid.T) (*cluster, []rule) {
+	var params []shard.Param
+	for l := range rapid.IntRange(1, 4).Draw(t, "layers") {
+		params = append(params, shard.Param{Name: fmt.Sprintf("l%d.w", l), Layer: l, N: rapid.IntRange(1, 9).Draw(t, "n")})
+	}
+	globs := [][]string{{"*"}, {"l0.*", "*"}, {"l1.*", "l0.*", "*"}}
+	o := shard.Options{
+		Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"), MaxBytes: int64(4 * rapid.IntRange(1, 6).Draw(t, "piece")),
+		Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: globs[rapid.IntRange(0, 2).Draw(t, "rules")],
+	}
+	plan, err := shard.Cut(params, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []rule
+	for range o.Rules {
+		rules = append(rules, genRule(t))
+	}
+	workers := rapid.IntRange(1, 5).Draw(t, "workers")
+	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples"))}
+	return newCluster(plan, workers, rules, budget, 25), rules
+}
+
+func genRule(t *rapid.T) rule {
+	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
+	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
+	switch rapid.IntRange(0, 2).Draw(t, "scheme") {
+	case 0:
+		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
+	case 1:
+		return rule{name: "asp"}
+	default:
+		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
+	}
+}
+
+// The laws of the design, on random plans, random mixes of schemes over shards, and random orders of
+// everything that can happen, with some push headers delivered twice: nobody hangs, every push is folded
+// exactly once, every pull is answered exactly once, no version changes in flight, leads keep their bound.
+func TestLawsUnderRandomOrders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, rules := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		c.twice = func() bool { return rng.IntN(8) == 0 }
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.plan.Shards {
+			checkShard(t, c, &c.plan.Shards[i], rules)
+		}
+		for k, n := range c.replied {
+			if n != 1 {
+				t.Fatalf("%s was answered %d times", k, n)
+			}
+		}
+	})
+}
+
+func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
+	var want, got []string
+	for w, n := range c.iters {
+		for i := range n {
+			want = append(want, fmt.Sprintf("w%d.%d", w, i))
+		}
+	}
+	for _, version := range c.got[sh.ID] {
+		got = append(got, strings.Fields(version)...)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Fatalf("shard %d folded %v, workers pushed %v", sh.ID, got, want)
+	}
+	st := c.servers[sh.Server].Shard(sh.ID)
+	if st.Stats.Pushes != int64(len(want)) || st.Accepted != int64(len(want)) || st.Samples != 10*int64(len(want)) || st.Stats.Dropped != 0 {
+		t.Fatalf("shard %d counts %+v for %d pushes", sh.ID, st, len(want))
+	}
+	for k, index := range c.snaps[sh.ID] {
+		if index != int64(k) {
+			t.Fatalf("shard %d kept snapshots %v", sh.ID, c.snaps[sh.ID])
+		}
+	}
+	if n := int64(len(c.snaps[sh.ID])); n != st.Samples/25 {
+		t.Fatalf("shard %d kept %d snapshots for %d samples", sh.ID, n, st.Samples)
+	}
+	r := rules[sh.Rule]
+	e, _ := scheme.Lookup(r.name)
+	params := r.params
+	if params == nil {
+		params = e.Params()
+	}
+	if lead, ok := e.LeadMax(params); ok && c.lead[sh.ID] > lead {
+		t.Fatalf("shard %d %s let a worker lead by %d, the bound is %d", sh.ID, r.name, c.lead[sh.ID], lead)
+	}
+}
+
+// BSP is exact: every worker reads, at iteration c, exactly the pushes of iterations before c, folded in rank
+// order, whatever the order in which messages arrive (FluentPS notes 1.8 P4, 1.9 BSP race).
+func TestBSPReadsAreTheSameForAllOrders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers := rapid.IntRange(1, 4).Draw(t, "workers")
+		plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 5}, {Name: "b", Layer: 1, N: 4}},
+			shard.Options{Slice: "even", MaxBytes: 8, Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCluster(plan, workers, []rule{{name: "bsp"}}, Budget{Updates: 5}, 0)
+		c.pick = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)).IntN
+		if err := c.run(100000); err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		var all []string
+		for i := range 6 {
+			all = append(all, want)
+			for w := range workers {
+				want += fmt.Sprintf(" w%d.%d", w, i)
+			}
+			want += " |"
+		}
+		for k, seen := range c.seen {
+			if !slices.Equal(seen, all) {
+				t.Fatalf("shard %d worker %d read %q, want %q", k[0], k[1], seen, all)
+			}
+		}
+		for w, n := range c.iters {
+			if n != 5 || c.workers[w].LeadMax != 0 {
+				t.Fatalf("worker %d computed %d iterations at a lead of up to %d, want 5 at 0", w, n, c.workers[w].LeadMax)
+			}
+		}
+	})
+}
+
+// A worker that dies half-way through its push never makes the others hang, under any scheme.
+func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, _ := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		dead := c.workers[rng.IntN(len(c.workers))]
+		name := fmt.Sprintf("w%d", dead.me)
+		at := rng.IntN(300)
+		steps := 0
+		c.trace = func(string, Input, []Effect) {
+			if steps++; steps != at || dead.state == Finished {
+				return
+			}
+			c.kill(dead, name)
+		}
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// kill makes the worker vanish: what it has on the way is lost, and the servers are told Left.
+func (c *cluster) kill(w *Worker, name string) {
+	c.done++
+	c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
+		return strings.HasPrefix(p.line, "data "+name+" ") || strings.HasPrefix(p.line, "ctl "+name+"s")
+	})
+	for i := range c.pending {
+		if c.pending[i].node == Node(w) { // it hears nothing any more
+			c.pending[i].node = deaf{}
+		}
+	}
+	for line := range c.posted {
+		if strings.HasPrefix(line, "data "+name+" ") {
+			delete(c.posted, line)
+		}
+	}
+	for m, s := range c.servers {
+		c.add(pending{line: "ctl " + name + fmt.Sprintf("s%d", m), node: s, name: fmt.Sprintf("s%d", m),
+			in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w.me}}})
+	}
+	c.deaf = append(c.deaf, w)
+}
+
+type deaf struct{}
+
+func (deaf) Step(_ Input, out []Effect) []Effect { return out }
+func (deaf) Check() error                        { return nil }
+func (deaf) String() string                      { return "deaf" }
+
+func TestABadInputPanics(t *testing.T) {
+	plan := threeShards(t)
+	for name, in := range map[string]Input{
+		"task done while waiting":       {Kind: TaskDone},
+		"a send that was never made":    {Kind: PieceSent},
+		"a reply that was not asked":    {Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Iter: 1}},
+		"a push is not for a worker":    {Kind: Arrived, Msg: wire.Header{Kind: wire.Push}},
+		"a piece without an open reply": {Kind: PieceLanded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(plan, 1, []rule{{name: "bsp"}, {name: "bsp"}}, Budget{Updates: 1}, 0)
+			defer func() {
+				if recover() == nil {
+					t.Fatal("the worker took it")
+				}
+			}()
+			c.workers[0].Step(in, nil)
+		})
+	}
+}

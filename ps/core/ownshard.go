@@ -1,0 +1,172 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+)
+
+// gone is the clock of a worker that has left: it holds nobody back.
+const gone = int64(1) << 62
+
+// ownShard is one shard on its server.
+type ownShard struct {
+	id     int32
+	pieces int
+	scheme scheme.Scheme
+	exact  bool
+	whole  bool
+
+	clock   []int64   // iterations whose push landed, per worker; gone once it left
+	landing []*pushed // the push on its way, per worker; at most one
+	staged  []*pushed // landed, neither folded nor dropped; slots are distinct
+	asked   []bool    // a pull came that the scheme has not seen, per worker
+	wants   []int64   // the iteration of that pull
+	waiting int       // pulls that the scheme has seen and not answered
+	free    []int32   // slots nobody uses, a stack: the one used last is the one still in cache
+
+	refs    []int   // replies in flight per parameter buffer
+	cur     int32   // the buffer of the current version
+	sending []int32 // the buffer of the reply in flight to each worker, or -1
+	held    []int64 // Iter of a reply that waits for the one in flight to the same worker, or -1
+
+	version  int64 // commits so far
+	accepted int64 // pushes in them
+	samples  int64 // samples in them
+	folded   int64 // pushes folded since the last commit
+	letInto  int64 // largest iteration that a reply let a worker start, -1 before the first
+	stats    Stats
+}
+
+// pushed is a push on its way or staged.
+type pushed struct {
+	head    wire.Header
+	slot    int32
+	missing int // pieces that have not landed
+}
+
+func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
+	sh := &ownShard{
+		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole,
+		clock: make([]int64, workers), landing: make([]*pushed, workers), asked: make([]bool, workers), wants: make([]int64, workers),
+		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
+	}
+	for w := range workers {
+		sh.sending[w], sh.held[w] = -1, -1
+	}
+	for slot := ss.Slots - 1; slot >= 0; slot-- {
+		sh.free = append(sh.free, int32(slot))
+	}
+	return sh
+}
+
+func (sh *ownShard) takeSlot() int32 {
+	n := len(sh.free)
+	if n == 0 {
+		panic(fmt.Sprintf("core: shard %d has no slot left for a push: a worker is further ahead than %v allows", sh.id, sh.scheme))
+	}
+	slot := sh.free[n-1]
+	sh.free = sh.free[:n-1]
+	return slot
+}
+
+func (sh *ownShard) freeSlot(slot int32) { sh.free = append(sh.free, slot) }
+
+func (sh *ownShard) unstage(w int32, iter int64) *pushed {
+	for i, p := range sh.staged {
+		if p.head.Worker == w && p.head.Iter == iter {
+			sh.staged = append(sh.staged[:i], sh.staged[i+1:]...)
+			return p
+		}
+	}
+	panic(fmt.Sprintf("core: shard %d: the scheme names push w%d iter %d, which is not staged: %v", sh.id, w, iter, sh.scheme))
+}
+
+// freeBuf finds a buffer for the next version: one that is neither current nor in flight. There is always one:
+// N+2 buffers, one reply in flight per worker, one current.
+func (sh *ownShard) freeBuf() int32 {
+	for b, n := range sh.refs {
+		if n == 0 && int32(b) != sh.cur {
+			return int32(b)
+		}
+	}
+	panic(fmt.Sprintf("core: shard %d: all %d parameter buffers are in flight", sh.id, len(sh.refs)))
+}
+
+// minClock is v, as seen by a worker that is let into iteration iter.
+func (sh *ownShard) minClock(iter int64) int64 {
+	v := iter
+	for _, c := range sh.clock {
+		v = min(v, c)
+	}
+	return v
+}
+
+// rateClock is the learning-rate clock in iterations: accepted pushes / N, or versions where all advance together.
+func (sh *ownShard) rateClock(workers int) float64 {
+	if sh.whole {
+		return float64(sh.version)
+	}
+	return float64(sh.accepted) / float64(workers)
+}
+
+// Check holds the server to its invariants.
+func (s *Server) Check() error {
+	var errs []error
+	for _, id := range s.order {
+		errs = append(errs, s.shards[id].check())
+	}
+	return errors.Join(errs...)
+}
+
+func (sh *ownShard) check() error {
+	flights := make([]int, len(sh.refs))
+	for _, b := range sh.sending {
+		if b >= 0 {
+			flights[b]++
+		}
+	}
+	live := 0
+	for b, n := range flights {
+		if n != sh.refs[b] {
+			return fmt.Errorf("core: shard %d buffer %d: %d replies in flight, counted %d", sh.id, b, n, sh.refs[b])
+		}
+		if n > 0 || int32(b) == sh.cur {
+			live++
+		}
+	}
+	if live > len(sh.clock)+1 {
+		return fmt.Errorf("core: shard %d: %d versions live with %d workers; at most N+1 between two commits", sh.id, live, len(sh.clock))
+	}
+	used := map[int32]bool{}
+	for _, slot := range sh.free {
+		used[slot] = true
+	}
+	n := len(sh.free) + len(sh.staged)
+	for _, p := range sh.staged {
+		used[p.slot] = true
+	}
+	for _, p := range sh.landing {
+		if p != nil {
+			n++
+			used[p.slot] = true
+		}
+	}
+	if len(used) != n {
+		return fmt.Errorf("core: shard %d: a slot is used twice: %d names for %d slots", sh.id, n, len(used))
+	}
+	return nil
+}
+
+func (s *Server) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "s%d here=%d", s.me, s.here)
+	for _, id := range s.order {
+		sh := s.shards[id]
+		fmt.Fprintf(&b, " shard%d{version=%d staged=%d waiting=%d %v}", id, sh.version, len(sh.staged), sh.waiting, sh.scheme)
+	}
+	return b.String()
+}

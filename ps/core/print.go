@@ -1,0 +1,83 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/comm/wire"
+)
+
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "StopNow"}
+
+func (k InputKind) String() string { return inputNames[k] }
+
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "Done"}
+
+func (k EffectKind) String() string { return effectNames[k] }
+
+// String is the input on one line, with only the fields that its kind uses.
+func (in Input) String() string {
+	switch in.Kind {
+	case PieceReady, PieceSent:
+		return fmt.Sprintf("%v p%d", in.Kind, in.Piece)
+	case PieceLanded:
+		return fmt.Sprintf("%v p%d slot%d", in.Kind, in.Piece, in.Slot)
+	case Arrived:
+		return "Arrived " + Describe(in.Msg)
+	case ReplySent:
+		return fmt.Sprintf("%v shard%d buf%d w%d", in.Kind, in.Shard, in.Buf, in.Worker)
+	case Forwarded:
+		return fmt.Sprintf("%v samples=%d", in.Kind, in.Msg.Samples)
+	default:
+		return in.Kind.String()
+	}
+}
+
+// String is the effect on one line, with only the fields that its kind uses.
+func (e Effect) String() string {
+	switch e.Kind {
+	case Send:
+		return fmt.Sprintf("%v to=%d %s", e.Kind, e.To, Describe(e.Msg))
+	case SendPiece:
+		return fmt.Sprintf("%v to=%d p%d", e.Kind, e.To, e.Piece)
+	case Expect:
+		return fmt.Sprintf("%v shard%d", e.Kind, e.Shard)
+	case Compute:
+		return fmt.Sprintf("%v iter=%d", e.Kind, e.Iter)
+	case Stage, Unstage:
+		return fmt.Sprintf("%v shard%d w%d slot%d", e.Kind, e.Shard, e.To, e.Slot)
+	case Fold:
+		return fmt.Sprintf("%v shard%d pending = %g*pending + %g*slot%d", e.Kind, e.Shard, e.Scale, e.Weight, e.Slot)
+	case Commit:
+		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d", e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
+	case Reply:
+		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
+	case Snapshot:
+		return fmt.Sprintf("%v shard%d buf%d index=%d", e.Kind, e.Shard, e.Src, e.Iter)
+	default:
+		return e.Kind.String()
+	}
+}
+
+// Describe is a control message on one line, with only the fields that its kind uses.
+func Describe(m wire.Header) string {
+	var b strings.Builder
+	switch m.Kind {
+	case wire.Push:
+		fmt.Fprintf(&b, "Push w%d shard%d iter=%d seen=%d samples=%d", m.Worker, m.Shard, m.Iter, m.Version, m.Samples)
+	case wire.Pull:
+		fmt.Fprintf(&b, "Pull w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
+	case wire.Reply:
+		fmt.Fprintf(&b, "Reply w%d shard%d iter=%d version=%d v=%d", m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
+		if m.Flags&wire.Stop != 0 {
+			b.WriteString(" stop")
+		}
+	case wire.Ack:
+		fmt.Fprintf(&b, "Ack w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
+	case wire.Left:
+		fmt.Fprintf(&b, "Left w%d", m.Worker)
+	default:
+		fmt.Fprintf(&b, "kind%d", m.Kind)
+	}
+	return b.String()
+}

@@ -1,0 +1,305 @@
+package core
+
+import (
+	"fmt"
+	"math"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// ShardScheme is one shard's scheme with what the node must know of it.
+type ShardScheme struct {
+	Scheme scheme.Scheme
+	Slots  int  // pushes that may be staged or on their way at once; at least one per worker
+	Exact  bool // all workers must stop at the same iteration (lead bound 0)
+	Whole  bool // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+}
+
+// SlotsMax is the limit on staged pushes that always admits what the scheme needs: one per worker, and with
+// fold: rank one for each iteration that a worker may be ahead.
+func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (int, error) {
+	if c.Fold != scheme.FoldRank {
+		return workers, nil
+	}
+	lead, ok := e.LeadMax(p)
+	if !ok {
+		return 0, fmt.Errorf("fold: rank needs a finite bound on the lead and %s has none; use fold: arrival", e.Name)
+	}
+	if lead >= int64(math.MaxInt32/workers-1) {
+		return 0, fmt.Errorf("fold: rank with a lead of %d would stage %d x %d pushes; lower the staleness or use fold: arrival", lead, workers, lead+1)
+	}
+	return workers * int(lead+1), nil
+}
+
+// Budget is what ends the run, counted on the lead shard's commits. 0: no limit.
+type Budget struct {
+	Samples int64
+	Updates int64 // versions
+}
+
+// ServerConfig is all that a Server is made from.
+type ServerConfig struct {
+	Me            int32
+	Plan          *shard.Plan
+	Workers       int
+	Schemes       map[int32]ShardScheme // by shard ID, for every shard of this server
+	Budget        Budget                // looked at only by the server of shard 0
+	SnapshotEvery int64                 // samples committed between two snapshots of a shard; 0: none
+}
+
+// Server owns the shards of one server rank. Each shard decides alone.
+type Server struct {
+	me      int32
+	plan    *shard.Plan
+	workers int
+	budget  Budget
+	every   int64
+	shards  map[int32]*ownShard
+	order   []int32 // the shards' IDs, ascending: maps have no order
+	left    []bool
+	here    int  // workers that have not left
+	stop    bool // the budget is used up
+	stopAt  int64
+	done    bool
+	pend    []scheme.Decision // scratch
+}
+
+// NewServer makes server c.Me. Every shard of it needs a scheme.
+func NewServer(c ServerConfig) *Server {
+	s := &Server{
+		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
+		shards: map[int32]*ownShard{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), here: c.Workers,
+	}
+	for _, id := range s.order {
+		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
+	}
+	return s
+}
+
+// Step advances the server by one input.
+func (s *Server) Step(in Input, out []Effect) []Effect {
+	switch in.Kind {
+	case Arrived:
+		return s.arrived(in, out)
+	case PieceLanded:
+		sh := s.shards[in.Shard]
+		p := sh.landing[in.Worker]
+		s.must(p != nil && p.slot == in.Slot, in)
+		if p.missing--; p.missing > 0 {
+			return out
+		}
+		sh.landing[in.Worker] = nil
+		return s.landed(sh, p, out)
+	case ReplySent:
+		sh := s.shards[in.Shard]
+		out = s.replySent(sh, in, out)
+		return s.maybeDone(out)
+	case StopNow:
+		s.stopped()
+		return out
+	default:
+		panic(fmt.Sprintf("core: server %d: no such input: %v", s.me, in))
+	}
+}
+
+func (s *Server) arrived(in Input, out []Effect) []Effect {
+	m := in.Msg
+	s.must(m.Worker >= 0 && int(m.Worker) < s.workers, in)
+	switch m.Kind {
+	case wire.Push:
+		return s.offered(s.shards[m.Shard], m, out)
+	case wire.Pull:
+		sh := s.shards[m.Shard]
+		s.must(!sh.asked[m.Worker], in)
+		sh.asked[m.Worker], sh.wants[m.Worker] = true, m.Iter
+		return s.wanted(sh, m.Worker, out)
+	case wire.Left:
+		if s.left[m.Worker] {
+			return out
+		}
+		s.left[m.Worker] = true
+		s.here--
+		for _, id := range s.order {
+			sh := s.shards[id]
+			sh.clock[m.Worker] = gone
+			if p := sh.landing[m.Worker]; p != nil { // it died half-way through a push
+				sh.landing[m.Worker] = nil
+				sh.freeSlot(p.slot)
+				out = append(out, Effect{Kind: Unstage, To: m.Worker, Shard: id, Slot: p.slot})
+			}
+			out = s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out)
+		}
+		return s.maybeDone(out)
+	default:
+		panic(fmt.Sprintf("core: server %d: %v is not for a server", s.me, in))
+	}
+}
+
+// offered takes the header of a push. A push that this shard has, or that is on its way, is acknowledged and
+// ignored: exactly once.
+func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
+	p := sh.landing[m.Worker]
+	if s.left[m.Worker] || m.Iter < sh.clock[m.Worker] || p != nil && p.head.Iter == m.Iter {
+		sh.stats.Duplicates++
+		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
+	}
+	if p != nil {
+		panic(fmt.Sprintf("core: server %d: %s while the push of iteration %d is on its way", s.me, Describe(m), p.head.Iter))
+	}
+	slot := sh.takeSlot()
+	sh.landing[m.Worker] = &pushed{head: m, slot: slot, missing: sh.pieces}
+	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot})
+	return s.decide(sh, event(scheme.Offered, m), out)
+}
+
+func event(k scheme.EventKind, m wire.Header) scheme.Event {
+	return scheme.Event{Kind: k, Worker: m.Worker, Shard: m.Shard, Part: m.Part, Parts: m.Parts, Owner: m.Owner, Iter: m.Iter, Seen: m.Version, Samples: m.Samples}
+}
+
+func (s *Server) landed(sh *ownShard, p *pushed, out []Effect) []Effect {
+	w := p.head.Worker
+	sh.staged = append(sh.staged, p)
+	sh.stats.Pushes++
+	sh.stats.Skipped += p.head.Iter - sh.clock[w]
+	sh.clock[w] = p.head.Iter + 1
+	out = s.decide(sh, event(scheme.Pushed, p.head), out)
+	return s.wanted(sh, w, out)
+}
+
+// wanted hands a pull to the scheme once the push before it has landed: a small pull can overtake bulk data
+// (the law "order at the gate").
+func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
+	if !sh.asked[w] || sh.landing[w] != nil || s.left[w] || sh.wants[w] > sh.clock[w] {
+		return out
+	}
+	sh.asked[w] = false
+	sh.stats.Pulls++
+	sh.waiting++
+	before := sh.waiting
+	out = s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.wants[w]}, out)
+	if sh.waiting == before {
+		sh.stats.Delayed++
+	}
+	return out
+}
+
+// decide tells the scheme, and obeys.
+func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
+	s.pend = sh.scheme.Step(ev, s.pend[:0])
+	for _, d := range s.pend {
+		switch d.Kind {
+		case scheme.Fold:
+			out = s.fold(sh, d, out)
+		case scheme.Drop:
+			p := sh.unstage(d.Worker, d.Iter)
+			sh.freeSlot(p.slot)
+			sh.stats.Dropped++
+		case scheme.Commit:
+			out = s.commit(sh, d, out)
+		case scheme.Reply:
+			out = s.reply(sh, d, out)
+		default:
+			panic(fmt.Sprintf("core: server %d shard %d: decision %v is not built", s.me, sh.id, d.Kind))
+		}
+	}
+	return out
+}
+
+func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	p := sh.unstage(d.Worker, d.Iter)
+	sh.folded++
+	out = append(out, Effect{Kind: Fold, Shard: sh.id, Slot: p.slot, Msg: p.head, Scale: d.Scale, Weight: d.Weight})
+	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
+	return out
+}
+
+func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	dst := sh.freeBuf()
+	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
+		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: d.Weight, Samples: d.Samples})
+	sh.accepted += sh.folded
+	sh.folded = 0
+	sh.cur = dst
+	sh.version++
+	before := sh.samples
+	sh.samples += d.Samples
+	if s.every > 0 {
+		for k := before/s.every + 1; k <= sh.samples/s.every; k++ {
+			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
+		}
+	}
+	if sh.id == 0 && (s.budget.Samples > 0 && sh.samples >= s.budget.Samples || s.budget.Updates > 0 && sh.version >= s.budget.Updates) {
+		s.stopped()
+	}
+	return out
+}
+
+// stopped ends the run: where the lead shard keeps workers in step, all of them stop at the iteration that
+// none of them has been let into yet, and else each at its next reply.
+func (s *Server) stopped() {
+	lead := s.shards[0]
+	if s.stop || lead == nil {
+		return
+	}
+	s.stop = true
+	if lead.exact {
+		s.stopAt = lead.letInto + 1
+	}
+}
+
+func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	w := d.Worker
+	sh.waiting--
+	if sh.sending[w] >= 0 { // its last reply has arrived, only the transport has not said so yet
+		sh.held[w] = d.Iter
+		return out
+	}
+	return s.send(sh, w, d.Iter, out)
+}
+
+func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
+	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
+	if sh.id == 0 && s.stop && iter >= s.stopAt {
+		m.Flags |= wire.Stop
+	} else if sh.id == 0 {
+		sh.letInto = max(sh.letInto, iter)
+	}
+	sh.sending[w] = sh.cur
+	sh.refs[sh.cur]++
+	return append(out, Effect{Kind: Reply, To: w, Shard: sh.id, Src: sh.cur, Msg: m})
+}
+
+func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
+	s.must(sh.sending[in.Worker] == in.Buf && sh.refs[in.Buf] > 0, in)
+	sh.sending[in.Worker] = -1
+	sh.refs[in.Buf]--
+	if iter := sh.held[in.Worker]; iter >= 0 {
+		sh.held[in.Worker] = -1
+		out = s.send(sh, in.Worker, iter, out)
+	}
+	return out
+}
+
+func (s *Server) maybeDone(out []Effect) []Effect {
+	if s.done || s.here > 0 {
+		return out
+	}
+	for _, id := range s.order {
+		for _, buf := range s.shards[id].sending {
+			if buf >= 0 {
+				return out
+			}
+		}
+	}
+	s.done = true
+	return append(out, Effect{Kind: Done})
+}
+
+// must panics on an input that no driver may send in this state: it is a bug of ours.
+func (s *Server) must(ok bool, in Input) {
+	if !ok {
+		panic(fmt.Sprintf("core: server %d: %v must not come in state %v", s.me, in, s))
+	}
+}

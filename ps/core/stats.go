@@ -1,0 +1,37 @@
+package core
+
+// Stats counts what one shard saw. Counters only grow. Staleness and lead are in the effects: Fold carries the
+// version that the gradient saw, Reply the lead that it grants.
+type Stats struct {
+	Pushes     int64 // landed, duplicates not counted
+	Pulls      int64
+	Delayed    int64 // pulls that the scheme did not answer at once
+	Dropped    int64 // pushes that were neither folded nor a duplicate
+	Duplicates int64
+	Skipped    int64 // iterations passed over without a push
+}
+
+// ShardState is what a server reports of one shard.
+type ShardState struct {
+	ID       int32
+	Stats    Stats
+	Version  int64
+	Accepted int64
+	Samples  int64
+	Cur      int32 // the parameter buffer of the current version
+}
+
+// Shard reports one of this server's shards.
+func (s *Server) Shard(id int32) ShardState {
+	sh := s.shards[id]
+	return ShardState{ID: id, Stats: sh.stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur}
+}
+
+// Shards lists the IDs of this server's shards, ascending.
+func (s *Server) Shards() []int32 { return s.order }
+
+// Stopping says whether the budget is used up.
+func (s *Server) Stopping() bool { return s.stop }
+
+// Waits lists, for the stall report, the workers whose pulls shard id has not answered.
+func (s *Server) Waits(id int32) string { return s.shards[id].scheme.String() }

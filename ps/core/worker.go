@@ -1,0 +1,257 @@
+package core
+
+import (
+	"fmt"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+)
+
+// State is where a worker stands in its iteration.
+type State uint8
+
+const (
+	Computing State = iota // forward or backward runs; pieces become ready
+	Pushing                // backward is over; the send policy still holds pieces
+	Waiting                // every piece was let go; replies or send completions are missing
+	Finished               // told to stop, or the servers are told that we left
+)
+
+func (s State) String() string {
+	return [...]string{"computing", "pushing", "waiting", "finished"}[s]
+}
+
+// Worker computes iterations: pushes every shard, then waits for every shard's reply.
+type Worker struct {
+	me     int32
+	plan   *shard.Plan
+	policy send.Policy
+
+	state  State
+	iter   int64       // the iteration being computed; in Waiting, the one just pushed; -1 before the first
+	next   int64       // largest Iter of the replies so far: the iteration to compute next
+	clock  int64       // largest v of the replies so far
+	known  int64       // clock at the start of iter: what its pushes report
+	stop   bool        // a reply told us to start no new iteration
+	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
+	shards []workerShard
+	flying int     // pieces given to the transport whose PieceSent is missing
+	open   int     // shards whose reply is incomplete
+	last   int32   // the shard whose reply was complete last, -1 before the first
+	let    []int32 // scratch for the send policy
+
+	LeadMax    int64   // largest c - v at the start of an iteration
+	Started    int64   // iterations started
+	WaitedLast []int64 // per shard: how often its reply was the last
+}
+
+// workerShard counts the pieces of one shard through one iteration.
+type workerShard struct {
+	version int64 // of the parameters in the arena
+	ready   int   // pieces whose gradient is ready, this iteration
+	gone    int   // pieces let go by the send policy, this iteration: gone <= ready
+	landed  int   // pieces of the reply that are in the arena
+	pulled  bool  // the pull is out
+	replied bool  // the reply's header came
+}
+
+// NewWorker makes worker me of the plan, with a send policy of its own. It starts at iteration start.
+func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
+	return &Worker{
+		me: me, plan: plan, policy: policy,
+		state: Waiting, iter: start - 1, next: start, last: -1,
+		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)),
+	}
+}
+
+// Step advances the worker by one input.
+func (w *Worker) Step(in Input, out []Effect) []Effect {
+	switch in.Kind {
+	case Begin:
+		w.open = len(w.shards)
+		for s := range w.shards {
+			out = w.pull(int32(s), out)
+		}
+		return out
+	case Forwarded:
+		w.must(w.state == Computing && w.head.Kind == 0, in)
+		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Iter: w.iter, Clock: w.known,
+			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
+		return out
+	case PieceReady:
+		return w.pieceReady(in, out)
+	case TaskDone:
+		w.must(w.state == Computing && w.allReady(), in)
+		w.state = Pushing
+		return w.advance(out)
+	case PieceSent:
+		w.must(w.flying > 0, in)
+		w.flying--
+		out = w.letGo(send.Event{Kind: send.Sent, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
+		return w.advance(out)
+	case PieceLanded:
+		s := w.plan.Pieces[in.Piece].Shard
+		w.must(w.shards[s].pulled && w.shards[s].landed < len(w.plan.Shards[s].Pieces), in)
+		w.shards[s].landed++
+		return w.closeShard(s, out)
+	case Arrived:
+		return w.arrived(in, out)
+	default:
+		panic(fmt.Sprintf("core: worker %d: no such input: %v", w.me, in))
+	}
+}
+
+func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
+	s := w.plan.Pieces[in.Piece].Shard
+	sh := &w.shards[s]
+	w.must(w.state == Computing && w.head.Kind != 0 && sh.ready < len(w.plan.Shards[s].Pieces), in)
+	if sh.ready == 0 {
+		m := w.head
+		m.Shard, m.Version = s, sh.version
+		out = append(out, Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
+	}
+	sh.ready++
+	return w.letGo(send.Event{Kind: send.Handed, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
+}
+
+// letGo asks the send policy, and sends what it lets go. The pull of a shard follows its last piece, so that
+// no shard's pull waits for another shard's push, nor any push for a reply.
+func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
+	w.let = w.policy.Step(ev, w.let[:0])
+	for _, p := range w.let {
+		s := w.plan.Pieces[p].Shard
+		sh := &w.shards[s]
+		sh.gone++
+		w.flying++
+		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s})
+		if sh.gone == len(w.plan.Shards[s].Pieces) {
+			out = w.pull(s, out)
+		}
+	}
+	return out
+}
+
+func (w *Worker) pull(s int32, out []Effect) []Effect {
+	w.shards[s].pulled = true
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.iter + 1}
+	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
+		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
+}
+
+func (w *Worker) arrived(in Input, out []Effect) []Effect {
+	m := in.Msg
+	if m.Kind == wire.Ack {
+		return out // a duplicate of ours was seen and ignored: nothing waits for it
+	}
+	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
+	sh := &w.shards[m.Shard]
+	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
+	sh.replied = true
+	sh.version = m.Version
+	w.next = max(w.next, m.Iter)
+	w.clock = max(w.clock, m.Clock)
+	w.stop = w.stop || m.Flags&wire.Stop != 0
+	return w.closeShard(m.Shard, out)
+}
+
+func (w *Worker) closeShard(s int32, out []Effect) []Effect {
+	sh := &w.shards[s]
+	if !sh.replied || sh.landed < len(w.plan.Shards[s].Pieces) {
+		return out
+	}
+	w.open--
+	w.last = s
+	return w.advance(out)
+}
+
+// advance moves on when nothing of this iteration is missing any more.
+func (w *Worker) advance(out []Effect) []Effect {
+	if w.state == Pushing && w.policy.Held() == 0 {
+		w.state = Waiting
+	}
+	if w.state != Waiting || w.open > 0 || w.flying > 0 {
+		return out
+	}
+	w.WaitedLast[w.last]++
+	if w.stop {
+		w.state = Finished
+		for m := range w.plan.Servers {
+			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1}})
+		}
+		return append(out, Effect{Kind: Done})
+	}
+	w.state = Computing
+	w.iter, w.known = w.next, w.clock
+	w.Started++
+	w.LeadMax = max(w.LeadMax, w.iter-w.known)
+	w.head = wire.Header{}
+	w.open = len(w.shards)
+	for s := range w.shards {
+		w.shards[s] = workerShard{version: w.shards[s].version}
+	}
+	return append(out, Effect{Kind: Compute, Iter: w.iter})
+}
+
+func (w *Worker) allReady() bool {
+	for s := range w.shards {
+		if w.shards[s].ready < len(w.plan.Shards[s].Pieces) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Worker) bytes(piece int32) int64 {
+	p := w.plan.Pieces[piece]
+	return int64(p.Hi-p.Lo) * shard.ElemBytes
+}
+
+// Iter is the iteration being computed, or the one just pushed; -1 before the first of a new run.
+func (w *Worker) Iter() int64 { return w.iter }
+
+// State is where the worker stands.
+func (w *Worker) State() State { return w.state }
+
+// Missing lists the shards whose replies are incomplete, for the stall report.
+func (w *Worker) Missing() []int32 {
+	var ids []int32
+	for s := range w.shards {
+		if w.shards[s].pulled && (!w.shards[s].replied || w.shards[s].landed < len(w.plan.Shards[s].Pieces)) {
+			ids = append(ids, int32(s))
+		}
+	}
+	return ids
+}
+
+// Check holds the worker to its invariants; the first is the law "push all, then wait".
+func (w *Worker) Check() error {
+	first := w.head.Kind == 0 && w.state == Waiting // before the first iteration there is nothing to push
+	for s := range w.shards {
+		sh := &w.shards[s]
+		n := len(w.plan.Shards[s].Pieces)
+		switch {
+		case w.state == Waiting && !first && sh.gone < n:
+			return fmt.Errorf("core: worker %d waits while shard %d has %d of %d pieces to push", w.me, s, n-sh.gone, n)
+		case sh.gone > sh.ready:
+			return fmt.Errorf("core: worker %d shard %d: %d pieces let go, only %d ready", w.me, s, sh.gone, sh.ready)
+		case w.state == Computing && sh.pulled && sh.gone < n:
+			return fmt.Errorf("core: worker %d pulled shard %d before its push was let go", w.me, s)
+		}
+	}
+	if w.state == Finished && (w.flying > 0 || w.open > 0) {
+		return fmt.Errorf("core: worker %d finished with %d sends and %d replies open", w.me, w.flying, w.open)
+	}
+	return nil
+}
+
+func (w *Worker) String() string {
+	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.next, w.clock, w.open, w.flying, w.policy)
+}
+
+// must panics on an input that no driver may send in this state: it is a bug of ours.
+func (w *Worker) must(ok bool, in Input) {
+	if !ok {
+		panic(fmt.Sprintf("core: worker %d: %v must not come in state %v", w.me, in, w))
+	}
+}
