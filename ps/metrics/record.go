@@ -17,7 +17,7 @@ const (
 	StalenessMax                // likewise
 	LeadMax                     // iterations, since the start
 	BlockedShare                // 0..1, mean over workers since the last record
-	DelayedPulls                // since the start, over all shards
+	DelayedPulls                // since the start, over the shards of rank 0
 	TestLoss                    // of an evaluation
 	TestAccuracy                // likewise
 	columnCount

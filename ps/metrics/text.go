@@ -72,6 +72,9 @@ func roleText(s *Summary) string {
 				key = span.String()
 			}
 			r := times[key]
+			if r == (Range{}) {
+				continue // what this role never does, such as a worker's folding, would only be noise
+			}
 			rows = append(rows, []string{role, strings.ToUpper(key[:1]) + key[1:],
 				fixed(float64(r.Min), 3), fixed(float64(r.Avg), 3), fixed(float64(r.Max), 3),
 				percent(float64(r.Avg), float64(s.TrainS))})

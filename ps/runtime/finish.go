@@ -1,0 +1,270 @@
+package runtime
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// report is what every rank tells rank 0 when training is over.
+type report struct {
+	Server *serverReport
+	Worker *workerReport
+	Sent   int64
+	Recv   int64
+}
+
+type serverReport struct {
+	Spans  metrics.Spans
+	Shards []shardReport
+	Kept   int64 // snapshots 0 to Kept-1 of all its shards are kept; -1: it owns no shard
+}
+
+type shardReport struct {
+	State core.ShardState
+	Stale metrics.Hist
+	Lead  metrics.Hist
+}
+
+type workerReport struct {
+	Worker     int
+	Spans      metrics.Spans
+	Iterations int64
+	Samples    int64
+	LeadMax    int64
+	WaitedLast []int64
+}
+
+func (r *rank) report() report {
+	rep := report{Sent: r.bytesSent, Recv: r.bytesReceived}
+	if s := r.server; s != nil {
+		rep.Server = &serverReport{Spans: s.spans, Kept: s.keptAll()}
+		for _, id := range s.node.Shards() {
+			st := s.stores[id]
+			rep.Server.Shards = append(rep.Server.Shards, shardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})
+		}
+	}
+	if w := r.worker; w != nil {
+		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast}
+	}
+	return rep
+}
+
+func (s *serverSide) keptAll() int64 {
+	if len(s.stores) == 0 {
+		return -1
+	}
+	for k := int64(0); ; k++ {
+		if s.kept[k] < len(s.stores) {
+			return k
+		}
+	}
+}
+
+// closing is what rank 0 decides about the end.
+type closing struct {
+	Snapshots []int64 // to be evaluated by all ranks; -1 is the final version
+	Code      int
+}
+
+// finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
+func (r *rank) finish() (Result, error) {
+	if r.lead != nil && r.lead.online != nil { // what it is looking at belongs to the evaluation, not to training
+		if err := r.drive(func() bool { return !r.lead.online.busy }); err != nil {
+			return Result{}, err
+		}
+	}
+	reports, err := gather(r, r.report())
+	if err != nil {
+		return Result{}, err
+	}
+	var c closing
+	if r.me == 0 {
+		c.Snapshots = r.lead.toEvaluate(reports)
+	}
+	if err := spread(r, &c); err != nil {
+		return Result{}, err
+	}
+	from := time.Now()
+	sums, final, err := r.look(c.Snapshots)
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{}
+	if r.me == 0 {
+		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from))
+		c.Code = res.Code
+		if err != nil {
+			c.Code = CodeFailed
+			r.log.Error("summary", "error", err)
+		}
+	}
+	if err := spread(r, &c); err != nil {
+		return Result{}, err
+	}
+	res.Code = c.Code
+	r.log.Info("end", "code", c.Code)
+	return res, r.t.Barrier() // nobody leaves while another may still fetch from it
+}
+
+// look evaluates, and gives rank 0 the final parameters in model order.
+func (r *rank) look(indices []int64) ([]part, []float32, error) {
+	if len(indices) == 0 && r.me != 0 {
+		return nil, nil, nil
+	}
+	e, err := newEvaluator(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.close()
+	var sums []part
+	if len(indices) > 0 {
+		if sums, err = r.together(e, indices); err != nil {
+			return nil, nil, err
+		}
+	}
+	if r.me != 0 {
+		return nil, nil, nil
+	}
+	here := false
+	e.fetch(-1, func() { here = true })
+	if err := r.drive(func() bool { return here }); err != nil {
+		return nil, nil, err
+	}
+	var flat []float32
+	for _, v := range views(r.plan, e.arena) {
+		flat = append(flat, v...)
+	}
+	return sums, flat, nil
+}
+
+// toEvaluate lists the snapshots that every server kept and nobody has looked at, and the final version.
+// A run that was interrupted leaves at once.
+func (l *lead) toEvaluate(reports []report) []int64 {
+	if l.r.set.Test.Rows() == 0 || l.reason != "" {
+		return nil
+	}
+	kept := int64(math.MaxInt64)
+	for _, rep := range reports {
+		if rep.Server != nil && rep.Server.Kept >= 0 {
+			kept = min(kept, rep.Server.Kept)
+		}
+	}
+	from := int64(0)
+	if l.online != nil {
+		from = l.online.k
+	}
+	var todo []int64
+	for k := from; k < kept; k++ {
+		todo = append(todo, k)
+	}
+	return append(todo, -1)
+}
+
+// conclude is rank 0's: it makes and writes the summary and decides the exit code.
+func (r *rank) conclude(reports []report, indices []int64, sums []part, final []float32, evalTook time.Duration) (Result, error) {
+	l := r.lead
+	if err := l.progress.Finish(); err != nil {
+		return Result{}, err
+	}
+	s := r.summary(reports, final)
+	rows := int64(r.set.Test.Rows())
+	for i, k := range indices {
+		if k >= 0 {
+			l.evaluated(l.marks[k], sums[i].Loss, sums[i].Correct, rows)
+			continue
+		}
+		s.TestLoss = metrics.Some(sums[i].Loss / float64(rows))
+		s.TestAccuracy = metrics.Some(float64(sums[i].Correct) / float64(rows))
+		end := mark{at: r.trainEnd - r.trainStart, samples: l.samples}
+		if n := len(l.evals); n == 0 || l.evals[n-1].Samples != end.samples {
+			l.evaluated(end, sums[i].Loss, sums[i].Correct, rows)
+		}
+	}
+	s.Evaluations = l.evals
+	if l.online != nil {
+		evalTook += l.online.took
+	}
+	s.EvalS = metrics.Float(evalTook.Seconds())
+	res := Result{Summary: s, Dir: r.dir, Parameters: final}
+	s.Finished = metrics.FinishedOK
+	if goal := r.cfg.Train.Stop.Target; goal > 0 {
+		s.Target = metrics.Some(goal)
+		if l.target != nil {
+			s.TargetReachedS = metrics.Some(*l.target)
+		} else if r.o.Require {
+			s.Finished = fmt.Sprintf("target %g not reached", goal)
+			res.Code = CodeTarget
+		}
+	}
+	if l.reason != "" {
+		s.Finished, res.Code = l.reason, CodeFailed
+	}
+	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
+	return res, r.writeEnd(s)
+}
+
+func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
+	l := r.lead
+	train := (r.trainEnd - r.trainStart).Seconds()
+	s := &metrics.Summary{
+		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
+		Iterations: l.accepted / int64(len(r.roles.Workers)), Samples: l.samples, TrainLoss: l.trainLoss(), Seed: r.cfg.Seed,
+		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
+		ParametersSHA256: hashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
+	}
+	var servers, workers []metrics.Spans
+	for rank, rep := range reports {
+		s.BytesSent += rep.Sent
+		s.BytesReceived += rep.Recv
+		if rep.Server != nil {
+			servers = append(servers, rep.Server.Spans)
+			for _, sh := range rep.Server.Shards {
+				r.sumShard(&s.PerShard[sh.State.ID], sh)
+			}
+		}
+		if w := rep.Worker; w != nil {
+			workers = append(workers, w.Spans)
+			s.MaxLead = max(s.MaxLead, w.LeadMax)
+			for id, n := range w.WaitedLast {
+				s.PerShard[id].WaitedLast += n
+			}
+			s.PerWorker = append(s.PerWorker, metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
+				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax})
+		}
+	}
+	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
+	return s
+}
+
+func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
+	sh := &r.plan.Shards[rep.State.ID]
+	st := rep.State.Stats
+	s.Shard, s.Name, s.Scheme, s.Server, s.Bytes = int(sh.ID), sh.Name, r.cfg.Sync[sh.Rule].Scheme, int(sh.Server), sh.Bytes()
+	s.Pushes, s.Pulls, s.DelayedPulls = st.Pushes, st.Pulls, st.Delayed
+	s.Dropped, s.Skipped, s.Duplicates = st.Dropped, st.Skipped, st.Duplicates
+	s.SetStaleness(&rep.Stale)
+}
+
+// hashOf is the sha256 of parameters in model order, as little-endian float32: it does not depend on slicing,
+// servers or transport.
+func hashOf(flat []float32) string {
+	h := sha256.New()
+	var b [4096]byte
+	for len(flat) > 0 {
+		n := min(len(flat), len(b)/shard.ElemBytes)
+		for i, x := range flat[:n] {
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
+		}
+		h.Write(b[:4*n])
+		flat = flat[n:]
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

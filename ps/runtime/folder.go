@@ -1,0 +1,114 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fluentps/kernels"
+	"fluentps/ps/metrics"
+)
+
+// rankInfo is one row of run.json's rank map.
+type rankInfo struct {
+	Rank int    `json:"rank"`
+	Role string `json:"role"`
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+func (r *rank) rankMap() []rankInfo {
+	all := make([]rankInfo, len(r.hosts))
+	for i := range all {
+		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i]}
+	}
+	return all
+}
+
+// writeStart writes what is known before training: a job that dies leaves it for whoever asks why.
+func (r *rank) writeStart(f *metrics.RunFolder) error {
+	for _, name := range slices.Sorted(maps.Keys(r.o.Files)) {
+		if err := f.Write(name, r.o.Files[name]); err != nil {
+			return err
+		}
+	}
+	if err := f.Write("plan.txt", []byte(PlanText(r.cfg, r.plan, r.roles, r.hosts, r.set.Train.Rows()))); err != nil {
+		return err
+	}
+	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}
+	maps.Copy(info, r.o.RunInfo)
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return fmt.Errorf("run.json: %w", err)
+	}
+	return f.Write("run.json", append(text, '\n'))
+}
+
+// open starts the output of rank 0: the echo of the input, and the metrics files.
+func (l *lead) open() error {
+	r := l.r
+	var b strings.Builder
+	const shown = 16
+	for i, q := range r.rankMap() {
+		if i == shown {
+			fmt.Fprintf(&b, "  ... and %d more, see run.json\n", len(r.hosts)-shown)
+			break
+		}
+		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d\n", q.Rank, q.Role, q.Host, q.PID)
+	}
+	fmt.Fprintf(&b, "Plan: %d servers, %d workers, %d shards, %d parameters", len(r.roles.Servers), len(r.roles.Workers), len(r.plan.Shards), r.plan.Arena)
+	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
+	for _, w := range planWarnings(r.cfg, r.plan, r.roles) {
+		fmt.Fprintf(&b, "WARNING: %s\n", w)
+	}
+	if r.dir != "" {
+		fmt.Fprintf(&b, "Run folder: %s\n", r.dir)
+		sinks, err := metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks)
+		if err != nil {
+			return err
+		}
+		l.sinks = sinks
+	}
+	if _, err := fmt.Fprint(r.o.Out, b.String(), "\n"); err != nil {
+		return err
+	}
+	if r.cfg.Evaluate.Where == "online" && r.set.Test.Rows() > 0 {
+		e, err := newEvaluator(r)
+		if err != nil {
+			return err
+		}
+		l.online = &online{l: l, e: e}
+	}
+	return nil
+}
+
+// writeEnd prints the breakdown and writes the summaries, each whole or not at all.
+func (r *rank) writeEnd(s *metrics.Summary) error {
+	var text strings.Builder
+	if err := metrics.WriteText(&text, s); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(r.o.Out, "\n", text.String()); err != nil {
+		return err
+	}
+	if r.dir == "" {
+		return nil
+	}
+	f := metrics.RunFolder{Dir: r.dir}
+	if err := f.Write("summary.txt", []byte(text.String())); err != nil {
+		return err
+	}
+	data, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	return f.Write("summary.json", data)
+}
+
+// noDevice is the device of a model that is only asked for its layers.
+type noDevice struct{ kernels.Device }
+
+func (noDevice) Alloc(int) (kernels.Vec, error)        { return kernels.Vec{}, nil }
+func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }

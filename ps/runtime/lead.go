@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"math"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+)
+
+// lead is what rank 0 knows beside its server: it owns the lead shard, so it counts the budget, prints the
+// progress, writes the metrics, and decides about online evaluation.
+type lead struct {
+	r        *rank
+	budget   core.Budget
+	sinks    metrics.Sink // nil without a run folder
+	progress *metrics.Progress
+
+	window   window
+	first    bool          // a record was made
+	redraw   time.Duration // a terminal's bar is not redrawn before
+	accepted int64
+	samples  int64
+	version  int64
+	leadMax  int64
+	lr       float64
+	epoch    lossMean // of the current epoch
+	last     lossMean // of the last complete epoch
+
+	marks  map[int64]mark // by snapshot index
+	readyN map[int64]int  // by snapshot index: servers that have kept it
+	owners int            // servers that own a shard
+	online *online        // nil unless evaluate.where is online
+	evals  []metrics.Evaluation
+	reason string // why the run was cut short, empty if it was not
+	target *float64
+}
+
+// window sums what came since the last record.
+type window struct {
+	from    time.Duration
+	loss    float64
+	samples int64
+	correct int64
+	blocked int64 // nanoseconds over all workers
+	stale   metrics.Hist
+}
+
+// lossMean is a mean over samples.
+type lossMean struct {
+	sum     float64
+	samples int64
+}
+
+func (m lossMean) value() *metrics.Float {
+	if m.samples == 0 {
+		return nil
+	}
+	return metrics.Some(m.sum / float64(m.samples))
+}
+
+// mark is when a snapshot was taken.
+type mark struct {
+	at      time.Duration // since the start of training
+	samples int64
+}
+
+func newLead(r *rank) *lead {
+	l := &lead{r: r, budget: budgetOf(r.cfg, r.set.Train.Rows()), marks: map[int64]mark{}, readyN: map[int64]int{}}
+	for m := range r.roles.Servers {
+		if len(r.plan.OfServer(int32(m))) > 0 {
+			l.owners++
+		}
+	}
+	l.progress = metrics.NewProgress(r.o.Out, r.o.Terminal, r.o.Width, r.cfg.Metrics.Interval)
+	return l
+}
+
+// folded counts a push that entered the lead shard.
+func (l *lead) folded(m wire.Header) {
+	l.accepted++
+	w := &l.window
+	w.loss += m.Loss
+	w.samples += m.Samples
+	w.correct += m.Correct
+	w.blocked += m.Blocked
+	l.leadMax = max(l.leadMax, m.Iter-m.Clock)
+	rows := int64(l.r.set.Train.Rows())
+	if l.epoch.samples >= rows {
+		l.last, l.epoch = l.epoch, lossMean{}
+	}
+	l.epoch.sum += m.Loss
+	l.epoch.samples += m.Samples
+}
+
+// trainLoss is the mean loss over the last epoch that is complete, or over all samples before there is one.
+func (l *lead) trainLoss() *metrics.Float {
+	if l.epoch.samples >= int64(l.r.set.Train.Rows()) || l.last.samples == 0 {
+		return l.epoch.value()
+	}
+	return l.last.value()
+}
+
+// committed follows the lead shard's versions.
+func (l *lead) committed(e *core.Effect, lr float64) {
+	l.version = e.Iter
+	l.samples += e.Samples
+	l.lr = lr
+	l.beat()
+}
+
+// beat makes a record when it is time to: the first at once, then one per interval, and as often as a
+// terminal's bar wants to be redrawn.
+func (l *lead) beat() {
+	if l.version == 0 {
+		return
+	}
+	now := l.r.now()
+	due := !l.first || now-l.window.from >= l.r.cfg.Metrics.Interval
+	if !due && (!l.r.o.Terminal || now < l.redraw) {
+		return
+	}
+	l.redraw = now + beatEvery
+	rec := l.record(now)
+	if due {
+		l.write(rec)
+		l.first = true
+		l.window = window{from: now}
+	}
+	l.r.fail(l.progress.Update(rec, l.fraction(now)))
+}
+
+func (l *lead) write(rec metrics.Record) {
+	if l.sinks != nil {
+		l.r.fail(l.sinks.Record(rec))
+	}
+}
+
+func (l *lead) record(now time.Duration) metrics.Record {
+	workers := float64(len(l.r.roles.Workers))
+	rec := metrics.Record{At: now, Iteration: int64(float64(l.accepted) / workers), Samples: l.samples,
+		Epoch: float64(l.samples) / float64(l.r.set.Train.Rows())}
+	w := &l.window
+	if w.samples > 0 {
+		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
+		rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+	}
+	rec.Set(metrics.TrainLR, l.lr)
+	if d := now - w.from; d > 0 {
+		rec.Set(metrics.SamplesPerS, float64(w.samples)/d.Seconds())
+		rec.Set(metrics.BlockedShare, min(1, float64(w.blocked)/float64(d)/workers))
+	}
+	rec.Set(metrics.StalenessP50, float64(w.stale.Quantile(0.5)))
+	rec.Set(metrics.StalenessMax, float64(w.stale.Max()))
+	rec.Set(metrics.LeadMax, float64(l.leadMax))
+	var delayed int64
+	for _, id := range l.r.server.node.Shards() {
+		delayed += l.r.server.node.Shard(id).Stats.Delayed
+	}
+	rec.Set(metrics.DelayedPulls, float64(delayed))
+	return rec
+}
+
+// fraction is the share of the budget that is used; NaN if there is nothing to count by.
+func (l *lead) fraction(now time.Duration) float64 {
+	f := math.NaN()
+	use := func(x float64) {
+		if math.IsNaN(f) || x > f {
+			f = x
+		}
+	}
+	if l.budget.Samples > 0 {
+		use(float64(l.samples) / float64(l.budget.Samples))
+	}
+	if l.budget.Updates > 0 {
+		use(float64(l.version) / float64(l.budget.Updates))
+	}
+	if d := l.r.cfg.Train.Stop.Time; d > 0 {
+		use(float64(now) / float64(d))
+	}
+	return f
+}
+
+// stop ends the run for a reason that the node cannot see.
+func (l *lead) stop() { l.r.server.step(core.Input{Kind: core.StopNow}) }
+
+func (l *lead) snapshotTaken(k, samples int64) {
+	l.marks[k] = mark{at: l.r.now(), samples: samples}
+}
+
+// ready counts the servers that have kept snapshot k of all their shards.
+func (l *lead) ready(k int64) {
+	l.readyN[k]++
+	if l.online != nil {
+		l.online.next()
+	}
+}
+
+// evaluated takes a result, in the order of the snapshots.
+func (l *lead) evaluated(m mark, loss float64, correct, rows int64) {
+	acc := float64(correct) / float64(rows)
+	mean := loss / float64(rows)
+	epoch := float64(m.samples) / float64(l.r.set.Train.Rows())
+	l.evals = append(l.evals, metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds()),
+		TestAccuracy: metrics.Some(acc), TestLoss: metrics.Some(mean)})
+	rec := metrics.Record{At: m.at, Iteration: int64(float64(l.accepted) / float64(len(l.r.roles.Workers))), Epoch: epoch, Samples: m.samples}
+	rec.Set(metrics.TestLoss, mean)
+	rec.Set(metrics.TestAccuracy, acc)
+	l.write(rec)
+	if goal := l.r.cfg.Train.Stop.Target; goal > 0 && acc >= goal && l.target == nil {
+		s := m.at.Seconds()
+		l.target = &s
+	}
+}

@@ -1,0 +1,77 @@
+// Package runtime drives the Worker and Server nodes of one rank over a Transport, a Device and the wall
+// clock: messages become inputs, effects become sends, receives, folds and kernels.
+//
+// Every rank calls Run with the same configuration. A rank without a worker serves: its goroutine drives the
+// transport for good, and the state machines run inside the handlers. A worker's goroutine computes and drives
+// the transport while it waits, so no message costs a goroutine hand-off. A rank that is both computes
+// on a second goroutine, because its server must answer meanwhile.
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+// Options are what one rank is started with. All ranks must have equal Config, Hash and Mode.
+type Options struct {
+	Config    *configs.Config // nil only if Problem says why
+	Hash      string          // identifies Config; compared over ranks
+	Problem   error           // what went wrong on this rank before Run; all ranks then leave with code 2
+	Transport comm.Transport
+	Mode      string // mpi, local
+	Host      string
+	PID       int
+	Build     string // version and commit; compared over ranks
+
+	Load      func(workload.DataSpec) (*workload.Set, error) // nil: workload.Load
+	NewDevice func() (kernels.Device, error)
+
+	// What only rank 0 uses.
+	Start    time.Time // when the program started, for wall_s
+	Out      io.Writer // input echo, progress, breakdown
+	Terminal bool      // Out is one
+	Width    int       // of that terminal, in columns
+	Folder   *metrics.FolderSpec
+	Files    map[string][]byte // written into the run folder at the start, by name
+	RunInfo  map[string]any    // what run.json says beside the rank map
+	Require  bool              // exit code 5 if the target is not reached
+
+	Warn      io.Writer     // WARN and above, from every rank
+	Interrupt <-chan string // names of signals that ask to stop; may be nil
+}
+
+// Result is what a run came to. Summary, Dir and Parameters are rank 0's only.
+type Result struct {
+	Code       int
+	Summary    *metrics.Summary
+	Dir        string    // run folder, empty if none was asked for
+	Parameters []float32 // final, in model order
+}
+
+// Exit codes that all ranks agree on.
+const (
+	CodeOK     = 0
+	CodeFailed = 1
+	CodeUsage  = 2
+	CodeStall  = 4
+	CodeTarget = 5
+)
+
+// ExitError is an error that every rank returns alike, with the code to leave with.
+type ExitError struct {
+	Code int
+	Text string
+}
+
+func (e *ExitError) Error() string { return e.Text }
+
+func usage(format string, args ...any) error {
+	return &ExitError{Code: CodeUsage, Text: fmt.Sprintf(format, args...)}
+}

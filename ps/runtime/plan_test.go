@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+func TestPlanTextGolden(t *testing.T) {
+	c := load(t, "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
+		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
+	set, err := workload.Load(DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modelOf(c, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"h1", "h1", "h1", "h2", "h2", "h2"}
+	roles, err := shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Plan(c, workload.Params(m), c.Cluster.Servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := PlanText(c, p, roles, hosts, set.Train.Rows())
+	const file = "testdata/plan.txt"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The limit that plan prints for a server is what its shards really may take: versions, slots, sums, optimizer.
+func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
+	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ServerBytes(c, p, 0, 4, 1)
+	if want := int64(400 * (4 + 2 + 4*3 + 1 + 1)); err != nil || got != want {
+		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions, 12 slots, sums, momentum", got, err, want)
+	}
+}

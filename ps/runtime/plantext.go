@@ -1,0 +1,190 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// PlanText is what the verb plan prints and plan.txt holds: roles by host, the shard table, memory and
+// traffic, and warnings. rows is the size of the training set, 0 if it is not known.
+func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, rows int) string {
+	var b strings.Builder
+	planRoles(&b, roles, hosts)
+	planShards(&b, c, p)
+	planMemory(&b, c, p, roles, rows)
+	planTraffic(&b, p, roles)
+	for _, w := range planWarnings(c, p, roles) {
+		fmt.Fprintf(&b, "WARNING: %s\n", w)
+	}
+	return b.String()
+}
+
+func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
+	fmt.Fprintf(b, "Roles: %d ranks, %d servers, %d workers\n", len(hosts), len(roles.Servers), len(roles.Workers))
+	var order []string
+	byHost := map[string][]string{}
+	for rank, h := range hosts {
+		if byHost[h] == nil {
+			order = append(order, h)
+		}
+		byHost[h] = append(byHost[h], fmt.Sprintf("%d:%s", rank, roles.Name(rank)))
+	}
+	for _, h := range order {
+		fmt.Fprintf(b, "  %s  %s\n", h, strings.Join(byHost[h], " "))
+	}
+}
+
+func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
+	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(c.Shards.MaxBytes))
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  shard\tname\tscheme\tserver\telements\tbytes\tpieces\tparameters")
+	for i := range p.Shards {
+		s := &p.Shards[i]
+		var names []string
+		for _, g := range s.Segs {
+			names = append(names, fmt.Sprintf("%s[%d:%d]", p.Params[g.Param].Name, g.Lo, g.Hi))
+		}
+		if n := len(names); n > 4 {
+			names = append(names[:3], fmt.Sprintf("... %d more", n-3))
+		}
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%d\t%d:%d\t%s\t%d\t%s\n", s.ID, s.Name, c.Sync[s.Rule].Scheme, s.Server, s.Lo, s.Hi, size(s.Bytes()), len(s.Pieces), strings.Join(names, " "))
+	}
+	_ = t.Flush() // a strings.Builder never fails
+}
+
+// ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
+// sums and the optimizer's state of each.
+func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers, optimizerVectors int) (int64, error) {
+	var total int64
+	for _, id := range p.OfServer(server) {
+		s := &p.Shards[id]
+		rule := c.Sync[s.Rule]
+		e, ok := scheme.Lookup(rule.Scheme)
+		if !ok {
+			return 0, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
+		}
+		slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
+		if err != nil {
+			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
+		}
+		total += s.Bytes() * int64(workers+2+slots+1+optimizerVectors)
+	}
+	return total, nil
+}
+
+func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
+	vectors := 0
+	if c.Train.Optimizer.Name != "sgd" {
+		vectors = 1
+	}
+	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set)\n")
+	for m := range roles.Servers {
+		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers), vectors)
+		if err != nil {
+			fmt.Fprintf(b, "  server %d: %v\n", m, err)
+			continue
+		}
+		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer)\n", m, size(bytes))
+	}
+	fmt.Fprintf(b, "  each worker: %s (parameters and gradients)\n", size(2*int64(p.Arena)*shard.ElemBytes))
+	ranks := len(roles.Servers) + len(roles.Workers)
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates; buffers of all kinds at most %s\n",
+		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes), size(comm.PoolMax))
+	if n := snapshotsOf(c, rows); n > 0 {
+		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
+	}
+}
+
+// snapshotsOf is the most snapshots that a run keeps.
+func snapshotsOf(c *configs.Config, rows int) int64 {
+	if c.Evaluate.EveryEpochs <= 0 {
+		return 0
+	}
+	epochs := c.Train.Stop.Epochs
+	if rows > 0 && c.Train.Stop.Samples > 0 {
+		if e := float64(c.Train.Stop.Samples) / float64(rows); epochs == 0 || e < epochs {
+			epochs = e
+		}
+	}
+	if epochs == 0 {
+		return SnapshotsMax
+	}
+	return min(SnapshotsMax, int64(epochs/c.Evaluate.EveryEpochs)+1)
+}
+
+func planTraffic(b *strings.Builder, p *shard.Plan, roles shard.Roles) {
+	var pieces int64
+	for i := range p.Shards {
+		pieces += int64(len(p.Shards[i].Pieces))
+	}
+	shards := int64(len(p.Shards))
+	heads := 3 * shards // push, pull, reply
+	bytes := int64(p.Arena)*shard.ElemBytes*2 + heads*wire.Size
+	fmt.Fprintf(b, "\nTraffic per iteration: each worker %d messages, %s; all %d workers %s\n", heads+2*pieces, size(bytes), len(roles.Workers), size(bytes*int64(len(roles.Workers))))
+}
+
+func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
+	var w []string
+	load := make([]int64, p.Servers)
+	var most int64
+	for i := range p.Shards {
+		load[p.Shards[i].Server] += p.Shards[i].Bytes()
+		most = max(most, load[p.Shards[i].Server])
+	}
+	for m, n := range load {
+		if n == 0 {
+			w = append(w, fmt.Sprintf("server %d (rank %d) owns no shard and will be idle: use shards.slice: even, or fewer servers", m, roles.Servers[m]))
+		}
+	}
+	mean := float64(p.Arena) * shard.ElemBytes / float64(p.Servers)
+	if float64(most) > 1.5*mean && p.Servers > 1 {
+		w = append(w, fmt.Sprintf("the fullest server holds %.1f times the mean: use shards.slice: even", float64(most)/mean))
+	}
+	names, used := map[string]bool{}, map[int]bool{}
+	for i := range p.Shards {
+		names[c.Sync[p.Shards[i].Rule].Scheme] = true
+		used[p.Shards[i].Rule] = true
+	}
+	for i, rule := range c.Sync {
+		if !used[i] {
+			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
+		}
+	}
+	if names["bsp"] && len(names) > 1 {
+		w = append(w, "a bsp shard beside others: a worker starts when its last shard has replied, so the strictest shard sets the pace")
+	}
+	return w
+}
+
+func paramNames(p *shard.Plan) string {
+	var names []string
+	for i, q := range p.Params {
+		if i == 8 {
+			names = append(names, fmt.Sprintf("and %d more", len(p.Params)-i))
+			break
+		}
+		names = append(names, q.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// size is a byte count for people, in binary units.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}

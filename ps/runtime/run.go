@@ -1,0 +1,275 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// Run trains on this rank. Every rank of the world calls it, with its own Transport; it returns when all are
+// done. The caller closes the transport and leaves with Result.Code, the same on every rank. An *ExitError is
+// agreed too; after any other error the world is to be aborted.
+func Run(o Options) (Result, error) {
+	if o.Load == nil {
+		o.Load = workload.Load
+	}
+	r := &rank{o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
+	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
+	defer r.guard()
+	if err := r.openRing(); err != nil {
+		return Result{Code: CodeFailed}, err
+	}
+	res, err := r.run()
+	var agreed *ExitError
+	if err != nil && !errors.As(err, &agreed) {
+		r.log.Error("run", "error", err)
+		r.release(false)
+		return Result{Code: CodeFailed}, err
+	}
+	if closing := r.closeRing(); closing != nil && err == nil {
+		err = closing
+	}
+	r.release(true)
+	if agreed != nil {
+		return Result{Code: agreed.Code}, agreed
+	}
+	return res, err
+}
+
+func (r *rank) run() (Result, error) {
+	if err := r.setup(); err != nil {
+		return Result{}, err
+	}
+	if err := r.train(); err != nil {
+		return Result{}, err
+	}
+	return r.finish()
+}
+
+// release gives back what setup took. Memory that may still be in flight stays with the transport.
+func (r *rank) release(idle bool) {
+	if idle && r.server != nil {
+		r.server.close()
+	}
+	if idle && r.worker != nil {
+		r.worker.close()
+	}
+	if idle && r.lead != nil && r.lead.online != nil {
+		r.lead.online.e.close()
+	}
+	if r.lead != nil && r.lead.sinks != nil {
+		r.fail(r.lead.sinks.Close())
+	}
+	if r.file != nil {
+		r.fail(r.file.Close())
+	}
+}
+
+// hello is what every rank says first.
+type hello struct {
+	Host    string
+	PID     int
+	Hash    string
+	Build   string
+	Problem string
+}
+
+// setup ends with every rank ready to train, or with the same error on all of them.
+func (r *rank) setup() error {
+	if err := r.greet(); err != nil {
+		return err
+	}
+	roles, err := shard.Assign(r.hosts, r.cfg.Cluster.Servers, r.cfg.Cluster.Placement)
+	if err != nil {
+		return usage("%v", err) // the same on every rank: they know the same hosts
+	}
+	r.roles = roles
+	set, err := r.o.Load(DataSpec(r.cfg))
+	if err := r.agree(err); err != nil {
+		return err
+	}
+	r.set = set
+	if err := r.agree(r.makePlan()); err != nil {
+		return err
+	}
+	if err := r.openFolder(); err != nil {
+		return err
+	}
+	return r.agree(r.makeSides())
+}
+
+// greet tells everybody where everybody is, and refuses ranks that do not belong together.
+func (r *rank) greet() error {
+	mine := hello{Host: r.o.Host, PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
+	if r.o.Problem != nil {
+		mine.Problem = r.o.Problem.Error()
+	}
+	all, err := gather(r, mine)
+	if err != nil {
+		return err
+	}
+	if err := spread(r, &all); err != nil {
+		return err
+	}
+	problems := make([]string, len(all))
+	failed := false
+	for i, h := range all {
+		r.hosts = append(r.hosts, h.Host)
+		r.pids = append(r.pids, h.PID)
+		problems[i] = h.Problem
+		failed = failed || h.Problem != ""
+	}
+	if failed {
+		return usage("%s", r.verdict(problems))
+	}
+	for i, h := range all {
+		if h.Hash != all[0].Hash {
+			return usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; do all hosts see the same file, and the same FLUENTPS_* variables?", r.place(i), h.Hash, all[0].Hash)
+		}
+		if h.Build != all[0].Build {
+			return usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.place(i), h.Build, all[0].Build)
+		}
+	}
+	return nil
+}
+
+// makePlan checks what only the data can tell, and cuts the shards.
+func (r *rank) makePlan() error {
+	workers := len(r.roles.Workers)
+	if n := r.cfg.Train.BatchGlobal; n > 0 && n < workers {
+		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
+	}
+	for _, f := range r.cfg.Faults {
+		if f.Worker >= workers {
+			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, workers-1)
+		}
+	}
+	if rows := r.set.Train.Rows(); rows < workers {
+		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
+	}
+	if r.cfg.Train.Stop.Target > 0 && r.set.Test.Rows() == 0 {
+		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
+	}
+	m, err := modelOf(r.cfg, r.set)
+	if err != nil {
+		return err
+	}
+	r.model, r.param = m, workload.Params(m)
+	if r.plan, err = Plan(r.cfg, r.param, len(r.roles.Servers)); err != nil {
+		return err
+	}
+	if len(r.plan.Pieces) > piecesMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", r.cfg.Shards.MaxBytes, len(r.plan.Pieces), piecesMax)
+	}
+	return nil
+}
+
+func modelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
+	return workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, set.Train.Cols(), set.Classes, noDevice{}, 1)
+}
+
+// makeSides builds the nodes of this rank with their memory.
+func (r *rank) makeSides() error {
+	var err error
+	if r.me == 0 {
+		r.lead = newLead(r)
+		if err := r.lead.open(); err != nil {
+			return err
+		}
+	}
+	if r.roles.Server(r.me) >= 0 {
+		if r.server, err = newServerSide(r); err != nil {
+			return err
+		}
+	}
+	if r.roles.Worker(r.me) >= 0 {
+		if r.worker, err = newWorkerSide(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// now is the time since training began.
+func (r *rank) now() time.Duration { return r.t.Now() - r.trainStart }
+
+// train drives the nodes of this rank until both are done.
+func (r *rank) train() error {
+	stop := make(chan struct{})
+	defer close(stop)
+	if err := r.t.Barrier(); err != nil {
+		return err
+	}
+	r.setupEnd = time.Now()
+	r.trainStart = r.t.Now()
+	if r.lead != nil {
+		r.lead.window.from = 0
+	}
+	go r.watch(stop)
+	if w := r.worker; w != nil {
+		w.waitFrom, w.lastHead = r.trainStart, r.trainStart
+		w.step(core.Input{Kind: core.Begin})
+	}
+	over := func() bool {
+		return (r.server == nil || r.server.done) && (r.worker == nil || r.worker.done) && r.open == 0
+	}
+	for {
+		w := r.worker
+		if err := r.drive(func() bool { return over() || w != nil && !w.beside && w.todo >= 0 }); err != nil {
+			return err
+		}
+		if over() {
+			break
+		}
+		w.inline()
+	}
+	r.trainEnd = r.t.Now()
+	wall := r.trainEnd - r.trainStart
+	if r.server != nil {
+		r.server.finishSpans(wall)
+	}
+	if r.worker != nil {
+		r.worker.spans.Wall = wall
+	}
+	return nil
+}
+
+// openFolder lets rank 0 make the run folder, and every rank its log in it.
+func (r *rank) openFolder() error {
+	var problem error
+	if r.me == 0 && r.o.Folder != nil {
+		f, err := metrics.CreateRunFolder(*r.o.Folder)
+		if err != nil {
+			problem = err
+		} else {
+			r.dir = f.Dir
+			problem = r.writeStart(f)
+		}
+	}
+	if err := r.agree(problem); err != nil {
+		return err
+	}
+	if err := spread(r, &r.dir); err != nil {
+		return err
+	}
+	role := r.roles.Name(r.me)
+	spec := metrics.LogSpec{Rank: r.me, Role: role, Tag: role, Host: r.o.Host, Level: slog.LevelInfo, Stderr: r.o.Warn}
+	if r.dir != "" {
+		file, err := metrics.OpenLog(r.dir, r.me)
+		if err != nil { // a host that does not share the file system trains all the same
+			r.log.Warn("no log file on this rank", "error", err)
+		} else {
+			r.file, spec.File = file, file
+		}
+	}
+	r.log = metrics.NewLogger(spec)
+	r.log.Info("start", "pid", r.o.PID, "servers", len(r.roles.Servers), "workers", len(r.roles.Workers), "shards", len(r.plan.Shards))
+	return nil
+}

@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// base trains softmax on generated data: 4 workers, 2 servers, 30 iterations.
+const base = `
+name: test
+seed: 11
+cluster: {servers: 2}
+data: {set: generated, rows: 480, test_rows: 200, features: 20, classes: 4}
+model: {name: softmax}
+train:
+  batch_per_worker: 8
+  optimizer: {name: momentum, lr: 0.1, momentum: 0.9}
+  stop: {updates: 30}
+evaluate: {every_epochs: 1, where: after}
+sync:
+  - {match: "*", scheme: bsp}
+`
+
+func load(t testing.TB, set ...string) *configs.Config {
+	t.Helper()
+	c, _, diags := configs.Parse("test.yaml", []byte(base), configs.Options{Set: set})
+	if diags.Failed() {
+		var b bytes.Buffer
+		_ = diags.Write(&b)
+		t.Fatal(b.String())
+	}
+	return c
+}
+
+func options(c *configs.Config, tr comm.Transport) Options {
+	return Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: 100 + tr.Rank(), Transport: tr, Load: cached,
+		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Out: io.Discard, Warn: io.Discard}
+}
+
+// world runs ranks as goroutines; change edits each rank's options.
+func world(t testing.TB, c *configs.Config, n int, change func(*Options)) ([]Result, []error) {
+	t.Helper()
+	return over(t, inproc.New(n, inproc.Options{}), c, change)
+}
+
+func over(t testing.TB, ts []comm.Transport, c *configs.Config, change func(*Options)) ([]Result, []error) {
+	t.Helper()
+	res, errs := make([]Result, len(ts)), make([]error, len(ts))
+	var wg sync.WaitGroup
+	for i, tr := range ts {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			o := options(c, tr)
+			if change != nil {
+				change(&o)
+			}
+			res[i], errs[i] = Run(o)
+			if errs[i] != nil {
+				var agreed *ExitError
+				if !errors.As(errs[i], &agreed) {
+					tr.Abort(CodeFailed)
+				}
+			}
+			if err := tr.Close(); err != nil && errs[i] == nil {
+				errs[i] = fmt.Errorf("close: %w", err)
+			}
+		}()
+	}
+	wg.Wait()
+	return res, errs
+}
+
+// train is world that must end well; it gives rank 0's result.
+func train(t testing.TB, c *configs.Config, n int) Result {
+	t.Helper()
+	res, errs := world(t, c, n, nil)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("rank %d: %v", i, err)
+		}
+	}
+	return res[0]
+}
+
+func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
+	s := train(t, load(t), 6).Summary
+	if s.Finished != "ok" || s.Mode != "local" || s.Servers != 2 || s.Workers != 4 || s.Iterations != 30 || s.Samples != 960 {
+		t.Errorf("summary %+v", s)
+	}
+	if s.MaxLead != 0 {
+		t.Errorf("max_lead %d under bsp", s.MaxLead)
+	}
+	if acc := float64(*s.TestAccuracy); acc < 0.8 {
+		t.Errorf("test accuracy %.3f", acc)
+	}
+	if len(s.Evaluations) != 2 || s.Evaluations[0].Samples != 480 || s.Evaluations[1].Samples != 960 || *s.Evaluations[1].TestAccuracy != *s.TestAccuracy {
+		t.Errorf("evaluations %+v", s.Evaluations)
+	}
+	for _, sh := range s.PerShard {
+		if sh.Pushes != 120 || sh.Pulls != 124 || sh.StalenessMax != 0 || sh.Dropped != 0 {
+			t.Errorf("shard %+v", sh)
+		}
+	}
+	if s.BytesSent != s.BytesReceived || s.BytesSent < 31*4*21*4*4 {
+		t.Errorf("bytes sent %d, received %d", s.BytesSent, s.BytesReceived)
+	}
+}
+
+// BSP is exact: the same bits for 1, 2 and 3 servers, every slicing, piece size, placement and fold of ranks.
+func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
+	want := train(t, load(t, "cluster.servers=1"), 5).Summary.ParametersSHA256
+	for _, c := range []struct {
+		ranks int
+		set   []string
+	}{
+		{6, []string{"cluster.servers=2"}},
+		{7, []string{"cluster.servers=3"}},
+		{7, []string{"cluster.servers=3", "shards.slice=layer"}},
+		{6, []string{"shards.slice=range"}},
+		{6, []string{"shards.max_bytes=64B"}},
+		{4, []string{"cluster.placement=colocate"}},
+		{6, []string{"cluster.placement=pack", "evaluate.where=online"}},
+	} {
+		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
+			if got := train(t, load(t, c.set...), c.ranks).Summary.ParametersSHA256; got != want {
+				t.Errorf("sha256 %s, want %s", got, want)
+			}
+		})
+	}
+	if other := train(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
+		t.Error("another seed gave the same parameters")
+	}
+}

@@ -1,0 +1,191 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+// straggler makes worker 3 sleep 3 ms in each iteration; the others need a fraction of one.
+const straggler = "faults=[{worker: 3, slow: {sleep: 3ms}}]"
+
+func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
+	for _, c := range []struct {
+		sync     string
+		min, max int64
+	}{
+		{"{match: '*', scheme: bsp}", 0, 0},
+		{"{match: '*', scheme: ssp, staleness: 3}", 3, 3},
+		{"{match: '*', scheme: ssp, staleness: 3, release: lazy}", 3, 3},
+		{"{match: '*', scheme: ssp, staleness: 2, release: block}", 1, 2},
+		{"{match: '*', scheme: ssp, staleness: 2, fold: rank}", 2, 2},
+		{"{match: '*', scheme: asp}", 5, 1 << 40},
+	} {
+		t.Run(c.sync, func(t *testing.T) {
+			s := train(t, load(t, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}"), 6).Summary
+			if s.MaxLead < c.min || s.MaxLead > c.max {
+				t.Errorf("max_lead %d, want %d to %d", s.MaxLead, c.min, c.max)
+			}
+			if s.Samples < 1600 || s.Finished != "ok" {
+				t.Errorf("finished %q after %d samples", s.Finished, s.Samples)
+			}
+			for _, sh := range s.PerShard {
+				if sh.Pushes != sumIterations(s) || sh.Dropped != 0 {
+					t.Errorf("shard %d folded %d pushes of %d", sh.Shard, sh.Pushes, sumIterations(s))
+				}
+			}
+		})
+	}
+}
+
+func sumIterations(s *metrics.Summary) int64 {
+	var n int64
+	for _, w := range s.PerWorker {
+		n += w.Iterations
+	}
+	return n
+}
+
+// Every scheme learns what BSP learns: N pushes at weight 1/N weigh as one BSP step.
+func TestEverySchemeLearnsTheSame(t *testing.T) {
+	long := "train.stop={epochs: 20}"
+	bsp := float64(*train(t, load(t, long), 6).Summary.TestAccuracy)
+	for _, sync := range []string{
+		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
+		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
+	} {
+		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {
+			t.Errorf("%s: test accuracy %.3f, bsp %.3f", sync, acc, bsp)
+		}
+	}
+}
+
+func TestOnlineTargetStopsTheRun(t *testing.T) {
+	c := load(t, "train.stop={epochs: 500, target: 0.6}", "evaluate={every_epochs: 0.5, where: online}")
+	s := train(t, c, 6).Summary
+	if s.TargetReachedS == nil || s.Samples >= 500*480 {
+		t.Fatalf("target_reached_s %v after %d samples", s.TargetReachedS, s.Samples)
+	}
+	for i, e := range s.Evaluations {
+		if hit := float64(*e.TestAccuracy) >= 0.6; hit {
+			if e.AtS != *s.TargetReachedS {
+				t.Errorf("evaluation %d reached the target at %v, target_reached_s is %v", i, e.AtS, *s.TargetReachedS)
+			}
+			break
+		}
+	}
+}
+
+func TestRequireATargetThatIsNotReached(t *testing.T) {
+	c := load(t, "train.stop={epochs: 1, target: 1}", "evaluate={every_epochs: 1, where: online}")
+	res, errs := world(t, c, 6, func(o *Options) { o.Require = true })
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeTarget {
+			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	if s := res[0].Summary; s.TargetReachedS != nil || s.Finished != "target 1 not reached" {
+		t.Errorf("finished %q", s.Finished)
+	}
+}
+
+func TestTimeEndsTheRun(t *testing.T) {
+	s := train(t, load(t, "train.stop={time: 300ms}", "evaluate.every_epochs=0", straggler), 6).Summary
+	if s.TrainS < 0.3 || s.Finished != "ok" || s.Samples == 0 {
+		t.Errorf("finished %q after %v s and %d samples", s.Finished, s.TrainS, s.Samples)
+	}
+}
+
+func TestASignalEndsTheRunOrderly(t *testing.T) {
+	signals := make(chan string, 1)
+	c := load(t, "train.stop={time: 1h}", straggler)
+	time.AfterFunc(200*time.Millisecond, func() { signals <- "SIGTERM" })
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := world(t, c, 6, func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Interrupt = signals
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeFailed {
+			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	if s := res[0].Summary; s.Finished != "stopped by SIGTERM" || s.Samples == 0 {
+		t.Errorf("finished %q", s.Finished)
+	}
+	for _, name := range []string{"summary.json", "summary.txt", "run.json", "plan.txt", "metrics.jsonl", "metrics.csv", "logs/rank-0005.log"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAStallIsExplainedAndAborts(t *testing.T) {
+	c := load(t, "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 400ms}")
+	var warn lines
+	_, errs := world(t, c, 6, func(o *Options) { o.Warn = &warn })
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("aborted the world with code %d", CodeStall)) {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+	for _, want := range []string{"worker 0 has waited", "to start iteration 1", "(bsp) of server 0", "giving up after stall.abort 400ms"} {
+		if !strings.Contains(warn.String(), want) {
+			t.Errorf("%q is not in %s", want, warn.String())
+		}
+	}
+}
+
+func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ranks  int
+		set    []string
+		change func(*Options)
+		want   string
+	}{
+		{"too few ranks", 2, nil, nil, "the world has 2 ranks, but cluster.servers is 2 and at least 1 worker is needed: 2 + 1 = 3 ranks"},
+		{"another config", 6, nil, func(o *Options) {
+			if o.Transport.Rank() == 4 {
+				o.Hash = "other"
+			}
+		}, "rank 4, host here reads another config than rank 0"},
+		{"another build", 6, nil, func(o *Options) {
+			if o.Transport.Rank() == 5 {
+				o.Build = "older"
+			}
+		}, "rank 5, host here runs another build of fluentps than rank 0: older against test"},
+		{"data missing on one host", 6, nil, func(o *Options) {
+			if o.Transport.Rank() == 3 {
+				o.Load = func(workload.DataSpec) (*workload.Set, error) {
+					return nil, &fs.PathError{Op: "open", Path: "/data/train", Err: fs.ErrNotExist}
+				}
+			}
+		}, "open /data/train: file does not exist\n  (only on rank 3, host here; the other 5 of 6 ranks are fine)"},
+		{"a problem before the start", 6, nil, func(o *Options) { o.Problem = errors.New("config.yaml: no such file") }, "config.yaml: no such file"},
+		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil, "faults: worker 4, but the workers are 0 to 3"},
+		{"batch smaller than the workers", 6, []string{"train.batch_per_worker=null", "train.batch_global=3"}, nil, "train.batch_global is 3, but there are 4 workers"},
+		{"fewer rows than workers", 6, []string{"data.rows=3"}, nil, "the training set has 3 rows for 4 workers"},
+		{"the run folder exists", 6, nil, func(o *Options) { o.Folder = &metrics.FolderSpec{Out: "."} }, "not empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, errs := world(t, load(t, c.set...), c.ranks, c.change)
+			for i, err := range errs {
+				var agreed *ExitError
+				if !errors.As(err, &agreed) || agreed.Code != CodeUsage || res[i].Code != CodeUsage || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("rank %d: code %d, %v\nwant %q", i, res[i].Code, err, c.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,326 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// serverSide obeys the effects of a Server node: it finds memory for the node's slots and buffers, folds,
+// commits and replies.
+type serverSide struct {
+	r      *rank
+	node   *core.Server
+	stores map[int32]*store
+	rule   optim.Rule
+	sched  optim.Schedule
+	lr     float64
+	out    []core.Effect // scratch
+	spans  metrics.Spans
+	done   bool
+	kept   map[int64]int // snapshot index: shards of this server that have kept it
+}
+
+// store is the memory of one shard on its server.
+type store struct {
+	sh      *shard.Shard
+	bufs    []*comm.Buf // versions, by the node's buffer numbers; nil until used
+	slots   []*comm.Buf // staged pushes, by the node's slot numbers; nil until used
+	pending []float32
+	state   [][]float32
+	runs    []run
+	snaps   map[int64]*comm.Buf
+	seen    []int64 // versions seen by the pushes folded since the last commit
+	stale   metrics.Hist
+	lead    metrics.Hist
+}
+
+// run is a part of a shard with one weight decay: offsets within the shard.
+type run struct {
+	lo, hi int
+	decay  float32
+}
+
+func newServerSide(r *rank) (*serverSide, error) {
+	c := r.cfg.Train
+	rule, err := optim.New(optim.Spec{Name: c.Optimizer.Name, LR: c.Optimizer.LR, Momentum: c.Optimizer.Momentum, WeightDecay: c.Optimizer.WeightDecay})
+	if err != nil {
+		return nil, err
+	}
+	s := &serverSide{r: r, rule: rule, lr: c.Optimizer.LR, stores: map[int32]*store{}, kept: map[int64]int{},
+		sched: optim.Schedule{Name: c.Schedule.Name, Every: c.Schedule.Every, At: c.Schedule.At, Factor: c.Schedule.Factor, WarmUp: c.Schedule.WarmUp}}
+	me := int32(r.roles.Server(r.me))
+	schemes := map[int32]core.ShardScheme{}
+	for _, id := range r.plan.OfServer(me) {
+		if schemes[id], err = makeScheme(r, id, me); err != nil {
+			return nil, err
+		}
+		if s.stores[id], err = s.newStore(id, schemes[id].Slots); err != nil {
+			return nil, err
+		}
+	}
+	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
+		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: snapshotEvery(r.cfg, r.set.Train.Rows())})
+	return s, nil
+}
+
+// makeScheme builds the scheme of a shard through the table.
+func makeScheme(r *rank, id, server int32) (core.ShardScheme, error) {
+	rule := r.cfg.Sync[r.plan.Shards[id].Rule]
+	e, ok := scheme.Lookup(rule.Scheme)
+	if !ok {
+		return core.ShardScheme{}, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
+	}
+	workers := len(r.roles.Workers)
+	slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
+	if err != nil {
+		return core.ShardScheme{}, fmt.Errorf("sync: match %q: %w", rule.Match, err)
+	}
+	sch, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}, Server: int(server), Servers: len(r.roles.Servers),
+		Rand: serverRand(r.cfg.Seed, id)}, rule.Common, rule.Params)
+	if err != nil {
+		return core.ShardScheme{}, fmt.Errorf("sync: match %q: %w", rule.Match, err)
+	}
+	lead, bounded := e.LeadMax(rule.Params)
+	return core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(rule.Common, rule.Params)}, nil
+}
+
+func (s *serverSide) newStore(id int32, slots int) (*store, error) {
+	r := s.r
+	sh := &r.plan.Shards[id]
+	n := sh.Hi - sh.Lo
+	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2), slots: make([]*comm.Buf, slots),
+		pending: make([]float32, n), snaps: map[int64]*comm.Buf{}}
+	for range s.rule.State() {
+		st.state = append(st.state, make([]float32, n))
+	}
+	b, err := r.t.Alloc(int(sh.Bytes()))
+	if err != nil {
+		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
+	}
+	st.bufs[0] = b
+	for _, g := range sh.Segs {
+		lo := g.At - sh.Lo
+		hi := lo + g.Hi - g.Lo
+		workload.Fill(b.F32()[lo:hi], r.cfg.Seed, r.param[g.Param], g.Lo)
+		st.runs = append(st.runs, run{lo: lo, hi: hi, decay: decayOf(r.cfg, r.param[g.Param])})
+	}
+	return st, nil
+}
+
+// decayOf is the weight decay of a parameter: none for those that no_decay names.
+func decayOf(c *configs.Config, p workload.Param) float32 {
+	o := c.Train.Optimizer
+	if shard.RuleOf(o.NoDecay, p.Name) >= 0 {
+		return 0
+	}
+	return float32(o.WeightDecay)
+}
+
+func (s *serverSide) step(in core.Input) {
+	s.out = s.node.Step(in, s.out[:0])
+	for i := range s.out {
+		s.obey(&s.out[i])
+	}
+}
+
+func (s *serverSide) obey(e *core.Effect) {
+	switch e.Kind {
+	case core.Send:
+		s.r.send(s.r.roles.Workers[e.To], e.Msg)
+	case core.Stage:
+		s.stage(e)
+	case core.Fold:
+		s.fold(e)
+	case core.Commit:
+		s.commit(e)
+	case core.Reply:
+		s.reply(e)
+	case core.Snapshot:
+		s.snapshot(e)
+	case core.Done:
+		s.done = true
+	case core.Unstage:
+		s.r.fail(errors.New("runtime: a worker left in the middle of a push, over a transport that loses nothing"))
+	default:
+		panic(fmt.Sprintf("runtime: server effect %v", e))
+	}
+}
+
+// memory finds the buffer of a number, and makes it the first time.
+func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
+	if list[i] == nil {
+		b, err := s.r.t.Alloc(int(bytes))
+		if err != nil {
+			s.r.fail(err)
+			return nil
+		}
+		list[i] = b
+	}
+	return list[i]
+}
+
+// stage receives the pieces of a push into a slot.
+func (s *serverSide) stage(e *core.Effect) {
+	st := s.stores[e.Shard]
+	b := s.memory(st.slots, e.Slot, st.sh.Bytes())
+	if b == nil {
+		return
+	}
+	from := comm.Peer(s.r.roles.Workers[e.To])
+	for _, p := range st.sh.Pieces {
+		off, n := at(p)
+		in := core.Input{Kind: core.PieceLanded, Piece: p.ID, Shard: e.Shard, Slot: e.Slot, Worker: e.To}
+		s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+			if d.Err != nil || d.N != n {
+				s.r.fail(fmt.Errorf("runtime: push of shard %s from worker %d: %d of %d bytes: %w", st.sh.Name, in.Worker, d.N, n, d.Err))
+				return
+			}
+			s.r.bytesReceived += int64(n)
+			s.step(in)
+		})
+	}
+}
+
+func (s *serverSide) fold(e *core.Effect) {
+	start := s.r.t.Now()
+	st := s.stores[e.Shard]
+	optim.Axpy(st.pending, st.slots[e.Slot].F32(), float32(e.Scale), float32(e.Weight))
+	st.seen = append(st.seen, e.Msg.Version)
+	if e.Shard == 0 {
+		s.r.lead.folded(e.Msg)
+	}
+	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+}
+
+func (s *serverSide) commit(e *core.Effect) {
+	start := s.r.t.Now()
+	st := s.stores[e.Shard]
+	b := s.memory(st.bufs, e.Dst, st.sh.Bytes())
+	if b == nil {
+		return
+	}
+	dst, src := b.F32(), st.bufs[e.Src].F32()
+	a := optim.Args{LR: float32(s.lr * s.sched.Scale(e.Clock) * e.Scale), GradScale: float32(e.Weight)}
+	state := make([][]float32, len(st.state))
+	for _, q := range st.runs {
+		for i := range state {
+			state[i] = st.state[i][q.lo:q.hi]
+		}
+		a.Decay = q.decay
+		s.rule.Step(dst[q.lo:q.hi], src[q.lo:q.hi], st.pending[q.lo:q.hi], state, a)
+	}
+	for _, seen := range st.seen {
+		st.stale.Add(e.Iter - 1 - seen)
+		if e.Shard == 0 {
+			s.r.lead.window.stale.Add(e.Iter - 1 - seen)
+		}
+	}
+	st.seen = st.seen[:0]
+	if e.Shard == 0 {
+		s.r.lead.committed(e, s.lr*s.sched.Scale(e.Clock))
+	}
+	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+}
+
+// reply sends the version's own buffer: no copy.
+func (s *serverSide) reply(e *core.Effect) {
+	start := s.r.t.Now()
+	st := s.stores[e.Shard]
+	to := s.r.roles.Workers[e.To]
+	st.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	in := core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}
+	open := len(st.sh.Pieces)
+	s.r.send(to, e.Msg)
+	for _, p := range st.sh.Pieces {
+		off, n := at(p)
+		s.r.bytesSent += int64(n)
+		s.r.t.Isend(comm.Peer(to), comm.Data, tagReply|uint32(p.ID), st.bufs[e.Src], off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+			s.r.fail(d.Err)
+			if open--; open == 0 {
+				s.step(in)
+			}
+		})
+	}
+	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
+}
+
+// snapshot keeps a copy of a version until the end of the run.
+func (s *serverSide) snapshot(e *core.Effect) {
+	if e.Iter >= SnapshotsMax {
+		if e.Iter == SnapshotsMax && e.Shard == 0 {
+			s.r.log.Warn("no more snapshots are kept for evaluation; raise evaluate.every_epochs", "limit", SnapshotsMax)
+		}
+		return
+	}
+	st := s.stores[e.Shard]
+	b, err := s.r.t.Alloc(int(st.sh.Bytes()))
+	if err != nil {
+		s.r.fail(fmt.Errorf("snapshot %d: %w; raise evaluate.every_epochs", e.Iter, err))
+		return
+	}
+	copy(b.Bytes(), st.bufs[e.Src].Bytes())
+	st.snaps[e.Iter] = b
+	if e.Shard == 0 {
+		s.r.lead.snapshotTaken(e.Iter, e.Samples)
+	}
+	s.kept[e.Iter]++
+	if s.kept[e.Iter] == len(s.stores) {
+		s.r.send(0, wire.Header{Kind: wire.Ready, Iter: e.Iter})
+	}
+}
+
+// sendSnapshot answers a rank that asks for this server's slices of snapshot h.Iter; -1 is the current version.
+func (s *serverSide) sendSnapshot(to int, h wire.Header) {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		b := st.snaps[h.Iter]
+		if h.Iter < 0 {
+			b = st.bufs[s.node.Shard(id).Cur]
+		}
+		if b == nil {
+			s.r.fail(fmt.Errorf("runtime: rank %d asks for snapshot %d of shard %s, which was not kept", to, h.Iter, st.sh.Name))
+			return
+		}
+		for _, p := range st.sh.Pieces {
+			off, n := at(p)
+			s.r.open++
+			s.r.t.Isend(comm.Peer(to), comm.Data, tagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+				s.r.open--
+				s.r.fail(d.Err)
+			})
+		}
+	}
+}
+
+// close gives the memory back, when nothing is in flight any more.
+func (s *serverSide) close() {
+	for _, st := range s.stores {
+		for _, list := range [][]*comm.Buf{st.bufs, st.slots} {
+			for _, b := range list {
+				if b != nil {
+					b.Free()
+				}
+			}
+		}
+		for _, b := range st.snaps {
+			b.Free()
+		}
+	}
+}
+
+// finishSpans closes the books of the server's training time: what was neither folding nor answering was idle.
+func (s *serverSide) finishSpans(wall time.Duration) {
+	s.spans.Wall = wall
+	s.spans.Add(metrics.Idle, max(0, s.spans.Rest()))
+}

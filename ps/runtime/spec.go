@@ -1,0 +1,70 @@
+package runtime
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// SnapshotsMax bounds the snapshots kept for evaluation, each the size of the model, over all servers.
+const SnapshotsMax = 1000
+
+// DataSpec is the data set that the configuration names.
+func DataSpec(c *configs.Config) workload.DataSpec {
+	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale,
+		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes}
+	if c.Data.Set == "generated" {
+		d.Seed = c.Seed
+	}
+	return d
+}
+
+// Plan is the shard map of a model for this many servers.
+func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
+	flat := make([]shard.Param, len(params))
+	for i, p := range params {
+		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Stat: p.Stat}
+	}
+	globs := make([]string, len(c.Sync))
+	for i, r := range c.Sync {
+		globs[i] = r.Match
+	}
+	return shard.Cut(flat, shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs})
+}
+
+// batchOf is the batch of one worker.
+func batchOf(c *configs.Config, workers, worker int) int {
+	if c.Train.BatchGlobal > 0 {
+		return shard.Share(c.Train.BatchGlobal, workers)[worker]
+	}
+	return c.Train.BatchPerWorker
+}
+
+// budgetOf is what the lead shard counts: samples over all workers, and versions.
+func budgetOf(c *configs.Config, rows int) core.Budget {
+	b := core.Budget{Samples: c.Train.Stop.Samples, Updates: c.Train.Stop.Updates}
+	if c.Train.Stop.Epochs > 0 {
+		epochs := int64(math.Ceil(c.Train.Stop.Epochs * float64(rows)))
+		if b.Samples == 0 || epochs < b.Samples {
+			b.Samples = epochs
+		}
+	}
+	return b
+}
+
+// snapshotEvery is the number of samples between two evaluations, 0: only at the end.
+func snapshotEvery(c *configs.Config, rows int) int64 {
+	if c.Evaluate.EveryEpochs <= 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(c.Evaluate.EveryEpochs*float64(rows))))
+}
+
+// serverRand is the generator of a shard's scheme: seeded by (run seed, shard).
+func serverRand(seed uint64, id int32) *rand.PCG {
+	return rand.NewPCG(seed, 0x5e44e400000000+uint64(id))
+}

@@ -1,0 +1,252 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// workerSide obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that
+// the kernels wrote them to, and receives parameters into the arena that the kernels read.
+type workerSide struct {
+	r       *rank
+	node    *core.Worker
+	me      int
+	beside  bool // this rank serves too: compute on a goroutine of its own
+	device  kernels.Device
+	model   workload.Model
+	params  *comm.Buf
+	grads   *comm.Buf
+	pieces  [][]int32 // per layer, the pieces that its gradient completes, in arena order
+	sampler *workload.Sampler
+	batch   workload.Batch
+	rows    []int32
+	slow    []configs.Slow
+	out     []core.Effect // scratch
+
+	todo     int64 // iteration that waits to be computed, -1: none
+	done     bool
+	samples  int64
+	spans    metrics.Spans
+	waitFrom time.Duration // when backward of the last iteration was over
+	lastHead time.Duration // when the last reply header came
+	blocked  time.Duration // before the current iteration
+	usual    time.Duration // what an iteration's compute takes, smoothed, without injected slowness
+	paused   time.Duration // of the current iteration: injected slowness
+	warned   int64         // iteration whose wait was explained, -1: none
+}
+
+func newWorkerSide(r *rank) (*workerSide, error) {
+	c := r.cfg
+	me := r.roles.Worker(r.me)
+	batch := batchOf(c, len(r.roles.Workers), me)
+	device, err := r.o.NewDevice()
+	if err != nil {
+		return nil, err
+	}
+	model, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, r.set.Train.Cols(), r.set.Classes, device, batch)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := workload.Partition(c.Data.Partition, r.set.Train.Rows(), len(r.roles.Workers), me, c.Seed)
+	if err != nil {
+		return nil, err
+	}
+	w := &workerSide{r: r, me: me, beside: r.roles.Server(r.me) >= 0, device: device, model: model,
+		sampler: workload.NewSampler(rows, batch, c.Seed, me), rows: make([]int32, 0, batch), todo: -1, warned: -2,
+		batch: workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
+	arena := r.plan.Arena * shard.ElemBytes
+	if w.params, err = r.t.Alloc(arena); err != nil {
+		return nil, fmt.Errorf("parameter arena: %w", err)
+	}
+	if w.grads, err = r.t.Alloc(arena); err != nil {
+		return nil, fmt.Errorf("gradient arena: %w", err)
+	}
+	model.Bind(views(r.plan, w.params), views(r.plan, w.grads))
+	w.pieces = make([][]int32, len(model.Layers()))
+	for _, p := range r.plan.Pieces {
+		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
+	}
+	for _, f := range c.Faults {
+		if f.Worker == me || f.Worker < 0 {
+			w.slow = append(w.slow, f.Slow)
+		}
+	}
+	e, ok := send.Lookup(c.Send.Order)
+	if !ok {
+		return nil, fmt.Errorf("send.order %q is not built in", c.Send.Order)
+	}
+	w.node = core.NewWorker(int32(me), r.plan, e.New(), 0)
+	return w, nil
+}
+
+// views cuts an arena into one slice per parameter, in model order.
+func views(p *shard.Plan, arena *comm.Buf) [][]float32 {
+	all := arena.F32()
+	v := make([][]float32, len(p.Params))
+	for k, q := range p.Params {
+		v[k] = all[p.At[k] : p.At[k]+q.N : p.At[k]+q.N]
+	}
+	return v
+}
+
+func (w *workerSide) step(in core.Input) {
+	if in.Kind == core.Arrived && in.Msg.Kind == wire.Reply {
+		w.lastHead = w.r.t.Now()
+	}
+	w.out = w.node.Step(in, w.out[:0])
+	for i := range w.out {
+		w.obey(&w.out[i])
+	}
+}
+
+func (w *workerSide) obey(e *core.Effect) {
+	r := w.r
+	switch e.Kind {
+	case core.Send:
+		r.send(r.roles.Servers[e.To], e.Msg)
+	case core.SendPiece:
+		p := r.plan.Pieces[e.Piece]
+		off, n := at(p)
+		r.bytesSent += int64(n)
+		in := core.Input{Kind: core.PieceSent, Piece: e.Piece}
+		r.t.Isend(comm.Peer(r.roles.Servers[e.To]), comm.Data, tagPush|uint32(e.Piece), w.grads, off, n, func(d comm.Done) {
+			r.fail(d.Err)
+			w.step(in)
+		})
+	case core.Expect:
+		w.expect(e)
+	case core.Compute:
+		w.waited()
+		w.todo = e.Iter
+		if w.beside {
+			go w.compute(e.Iter, r.t.Post, time.Sleep)
+		}
+	case core.Done:
+		w.waited()
+		w.done = true
+	default:
+		panic(fmt.Sprintf("runtime: worker effect %v", e))
+	}
+}
+
+func (w *workerSide) expect(e *core.Effect) {
+	r := w.r
+	sh := &r.plan.Shards[e.Shard]
+	from := comm.Peer(r.roles.Servers[e.To])
+	for _, p := range sh.Pieces {
+		off, n := at(p)
+		in := core.Input{Kind: core.PieceLanded, Piece: p.ID}
+		r.t.Irecv(from, comm.Data, tagReply|uint32(p.ID), w.params, off, n, func(d comm.Done) {
+			if d.Err != nil || d.N != n {
+				r.fail(fmt.Errorf("runtime: reply of shard %s: %d of %d bytes: %w", sh.Name, d.N, n, d.Err))
+				return
+			}
+			r.bytesReceived += int64(n)
+			w.step(in)
+		})
+	}
+}
+
+// waited splits the time since backward was over: blocked until the last reply began, pull until it was in.
+func (w *workerSide) waited() {
+	now := w.r.t.Now()
+	w.blocked = max(0, w.lastHead-w.waitFrom)
+	w.spans.Add(metrics.Blocked, w.blocked)
+	w.spans.Add(metrics.Pull, now-max(w.lastHead, w.waitFrom))
+}
+
+// compute runs one iteration. report runs a function on the goroutine that drives; pause sleeps.
+func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Duration)) {
+	defer w.r.guard()
+	now := w.r.t.Now
+	start := now()
+	w.rows = w.sampler.Batch(iter, w.rows)
+	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
+	loss, correct := w.model.Forward(w.batch, nil)
+	forward := now() - start
+	w.paused = w.stretch(iter, forward)
+	if w.paused > 0 {
+		pause(w.paused)
+	}
+	in := core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss, Blocked: int64(w.blocked)}}
+	report(func() { w.step(in) })
+	var pushing time.Duration
+	w.model.Backward(func(layer int) {
+		from := now()
+		report(func() {
+			for _, p := range w.pieces[layer] {
+				w.step(core.Input{Kind: core.PieceReady, Piece: p})
+			}
+		})
+		pushing += now() - from
+	})
+	end := now()
+	own := end - start - pushing - w.paused
+	w.usual = smooth(w.usual, own)
+	report(func() {
+		w.samples += int64(w.batch.N)
+		w.spans.Add(metrics.Compute, end-start-pushing)
+		w.spans.Add(metrics.Push, pushing)
+		w.waitFrom = end
+		w.step(core.Input{Kind: core.TaskDone})
+	})
+}
+
+// smooth is an exponential mean with weight 1/4 for the newest.
+func smooth(old, x time.Duration) time.Duration {
+	if old == 0 {
+		return x
+	}
+	return old + (x-old)/4
+}
+
+// stretch is how long the injected slowness holds this iteration up. Before there is an iteration to go by, a
+// whole one is taken as three times its forward pass.
+func (w *workerSide) stretch(iter int64, forward time.Duration) time.Duration {
+	usual := w.usual
+	if usual == 0 {
+		usual = 3 * forward
+	}
+	var d time.Duration
+	for _, s := range w.slow {
+		if iter < s.From || s.Until > 0 && iter >= s.Until {
+			continue
+		}
+		d += s.Sleep
+		if s.Factor > 1 {
+			d += time.Duration((s.Factor - 1) * float64(usual))
+		}
+	}
+	return d
+}
+
+// inline runs the iterations of a rank that only works, on the goroutine that drives.
+func (w *workerSide) inline() {
+	iter := w.todo
+	w.todo = -1
+	w.compute(iter, func(f func()) { f(); w.r.t.Tick() }, w.sleep)
+}
+
+// sleep drives the transport until the time is over: a slow worker computes slowly, but its messages move.
+func (w *workerSide) sleep(d time.Duration) {
+	end := w.r.t.Now() + d
+	t := time.AfterFunc(d, func() { w.r.t.Post(func() {}) })
+	defer t.Stop()
+	w.r.fail(w.r.drive(func() bool { return w.r.t.Now() >= end }))
+}
+
+func (w *workerSide) close() {
+	w.params.Free()
+	w.grads.Free()
+	w.r.fail(w.device.Close())
+}

@@ -1,0 +1,207 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/comm/mpi"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+	"fluentps/ps/metrics"
+	"fluentps/ps/runtime"
+)
+
+// childVar holds the settings of a rank that this test started under mpirun.
+const childVar = "FLUENTPS_TEST_CHILD"
+
+const text = `
+name: same
+seed: 5
+cluster: {servers: 2}
+data: {set: generated, rows: 640, test_rows: 100, features: 30, classes: 5}
+model: {name: mlp, layers: [24, 16]}
+train:
+  batch_per_worker: 8
+  optimizer: {name: momentum, lr: 0.05, momentum: 0.9, weight_decay: 0.001}
+  stop: {updates: 40}
+evaluate: {every_epochs: 1, where: after}
+sync:
+  - {match: "*", scheme: bsp}
+`
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVar) == "" {
+		os.Exit(m.Run())
+	}
+	child()
+}
+
+// child is one rank under mpirun. Rank 0 leaves its summary in the file that the parent names.
+func child() {
+	tr, err := mpi.Init()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var job struct {
+		Out string
+		Set []string
+	}
+	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		tr.Abort(1)
+	}
+	res, err := runtime.Run(options(parse(job.Set), tr, "mpi"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, tr.Rank(), err)
+		tr.Abort(1)
+	}
+	if tr.Rank() == 0 {
+		data, err := res.Summary.JSON()
+		if err == nil {
+			err = os.WriteFile(job.Out, data, 0o600)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			tr.Abort(1)
+		}
+	}
+	if err := tr.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		tr.Abort(1)
+	}
+	os.Exit(res.Code)
+}
+
+func parse(set []string) *configs.Config {
+	c, _, diags := configs.Parse("same.yaml", []byte(text), configs.Options{Set: set})
+	if diags.Failed() {
+		panic(string(diags.JSON()))
+	}
+	return c
+}
+
+func options(c *configs.Config, tr comm.Transport, mode string) runtime.Options {
+	return runtime.Options{Config: c, Hash: configs.Hash(c), Transport: tr, Mode: mode, Host: "here", PID: os.Getpid(),
+		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Out: io.Discard, Warn: os.Stderr}
+}
+
+func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
+	t.Helper()
+	path, err := exec.LookPath("mpirun")
+	if err != nil {
+		t.Skip("no mpirun on this machine: the tests over MPI did not run")
+	}
+	out := filepath.Join(t.TempDir(), "summary.json")
+	job, err := json.Marshal(map[string]any{"Out": out, "Set": set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-n", strconv.Itoa(n), "--oversubscribe", "--bind-to", "none", os.Args[0])
+	cmd.Env = append(os.Environ(), childVar+"="+string(job), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("mpirun -n %d %v: %v\n%s", n, set, err, said.String())
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	var s metrics.Summary
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
+	t.Helper()
+	results := make([]runtime.Result, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, tr := range inproc.New(n, inproc.Options{}) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if results[i], errs[i] = runtime.Run(options(parse(set), tr, "local")); errs[i] != nil {
+				tr.Abort(1)
+			}
+			errs[i] = errors.Join(errs[i], tr.Close())
+		}()
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return results[0].Summary
+}
+
+// BSP is exact over any transport, server count and placement: the same bits over MPI as in one process.
+func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
+	want := inProcess(t, 5, "cluster.servers=1")
+	for _, c := range []struct {
+		ranks int
+		set   []string
+	}{
+		{5, []string{"cluster.servers=1"}},
+		{6, nil},
+		{7, []string{"cluster.servers=3", "shards.slice=layer"}},
+		{4, []string{"cluster.placement=colocate", "shards.max_bytes=1KiB"}},
+	} {
+		s := overMPI(t, c.ranks, c.set...)
+		if s.ParametersSHA256 != want.ParametersSHA256 {
+			t.Errorf("%d ranks %v: sha256 %s, in process %s", c.ranks, c.set, s.ParametersSHA256, want.ParametersSHA256)
+		}
+		if s.Mode != "mpi" || s.Iterations != 40 || s.Samples != 40*32 || s.MaxLead != 0 || s.BytesSent != s.BytesReceived {
+			t.Errorf("%d ranks %v: summary %+v", c.ranks, c.set, s)
+		}
+	}
+}
+
+// Mixed schemes, a straggler, both kinds of roles and online evaluation end well over MPI, with every push
+// folded once and every lead in its bound.
+func TestMixedSchemesOverMPI(t *testing.T) {
+	for _, set := range [][]string{
+		{"sync=[{match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 2, release: lazy}]"},
+		{"sync=[{match: '*', scheme: ssp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
+		{"sync=[{match: '*.bias', scheme: ssp, staleness: 3, fold: rank}, {match: '*', scheme: asp}]", "evaluate.where=online"},
+	} {
+		s := overMPI(t, 6, append(set, "train.stop={samples: 4000}")...)
+		var pushes int64
+		for _, w := range s.PerWorker {
+			pushes += w.Iterations
+		}
+		for _, sh := range s.PerShard {
+			if sh.Pushes != pushes || sh.Dropped+sh.Duplicates+sh.Skipped != 0 {
+				t.Errorf("%v: shard %+v, the workers pushed %d times", set, sh, pushes)
+			}
+		}
+		if s.Finished != "ok" || s.Samples < 4000 || s.MaxLead > 3 && sAll(s, "ssp") {
+			t.Errorf("%v: finished %q, %d samples, max_lead %d", set, s.Finished, s.Samples, s.MaxLead)
+		}
+	}
+}
+
+func sAll(s *metrics.Summary, name string) bool {
+	for _, sh := range s.PerShard {
+		if sh.Scheme != name {
+			return false
+		}
+	}
+	return true
+}
