@@ -320,8 +320,8 @@ func TestNearest(t *testing.T) {
 		"bps": {"bsp"}, "BSP": {"bsp"}, "sp": {"bsp", "asp", "ssp"}, "stalenes": {"staleness"}, "stelanes": nil,
 		"batch-per-worker": {"batch_per_worker"}, "": nil, "x": nil, "xy": nil, "stlaenses": {"staleness"},
 	} {
-		if got := nearest(word, legal); !slices.Equal(got, want) {
-			t.Errorf("nearest(%q) = %v, want %v", word, got, want)
+		if got := Nearest(word, legal); !slices.Equal(got, want) {
+			t.Errorf("Nearest(%q) = %v, want %v", word, got, want)
 		}
 	}
 }

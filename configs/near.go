@@ -8,9 +8,9 @@ import (
 // nearMax is the largest edit distance that still counts as a typing mistake.
 const nearMax = 2
 
-// nearest returns the legal words closest to word, at most nearMax edits away and always fewer edits than word
+// Nearest returns the legal words closest to word, at most nearMax edits away and always fewer edits than word
 // has letters. Upper case and hyphens cost nothing, so that BSP finds bsp.
-func nearest(word string, legal []string) []string {
+func Nearest(word string, legal []string) []string {
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	best := nearMax
 	var found []string
@@ -31,7 +31,7 @@ func nearest(word string, legal []string) []string {
 
 // didYouMean words the way out of a wrong word: the nearest legal ones, else all of them.
 func didYouMean(word string, legal []string) string {
-	if near := nearest(word, legal); len(near) > 0 {
+	if near := Nearest(word, legal); len(near) > 0 {
 		return "did you mean " + orList(near) + "?"
 	}
 	return "it is one of: " + strings.Join(legal, ", ")

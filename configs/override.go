@@ -189,7 +189,7 @@ func (k *knownPaths) near(v *override) string {
 		legal = append(legal, path)
 	}
 	slices.Sort(legal)
-	found := nearest(pattern, legal)
+	found := Nearest(pattern, legal)
 	if len(found) == 0 {
 		for _, path := range legal {
 			if lastName(path) == lastName(pattern) {

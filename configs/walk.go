@@ -166,7 +166,7 @@ func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	name := key.Value
 	legal := t.below(section)
 	hint := didYouMean(name, legal)
-	near := nearest(name, legal)
+	near := Nearest(name, legal)
 	for _, n := range near {
 		t.excuse(join(section, n))
 	}

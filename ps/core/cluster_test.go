@@ -102,7 +102,7 @@ func mustScheme(r rule, id int32, workers int) ShardScheme {
 		panic(err)
 	}
 	lead, bounded := e.LeadMax(r.params)
-	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Whole: r.common.Fold == scheme.FoldRank}
+	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(r.common, r.params)}
 }
 
 // ctl names the line of a control message: one for all of a pair, or one each where they may overtake each

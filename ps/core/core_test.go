@@ -171,6 +171,17 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if params == nil {
 		params = e.Params()
 	}
+	fold := r.common.Fold
+	if fold == "" {
+		fold = e.Fold
+	}
+	commits := int64(len(want))
+	if e.Whole(scheme.Common{Fold: fold}, params) {
+		commits = slices.Max(c.iters)
+	}
+	if st.Version != commits {
+		t.Fatalf("shard %d %s made %d versions of %d pushes by workers with %v iterations, want %d", sh.ID, r.name, st.Version, len(want), c.iters, commits)
+	}
 	if lead, ok := e.LeadMax(params); ok && c.lead[sh.ID] > lead {
 		t.Fatalf("shard %d %s let a worker lead by %d, the bound is %d", sh.ID, r.name, c.lead[sh.ID], lead)
 	}

@@ -122,15 +122,24 @@ func evaluationText(s *Summary) string {
 	return text
 }
 
+// target writes an accuracy with two decimals, or as many as it takes: 0.999 must not read as 1.00.
+func target(v float64) string {
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	if short := fixed(v, 2); len(text) <= len(short) {
+		return short
+	}
+	return text
+}
+
 func performanceText(s *Summary) string {
 	text := fmt.Sprintf("Performance: %s samples/s, %s iterations/s",
 		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations)/float64(s.TrainS)))
 	switch {
 	case s.Target == nil:
 	case s.TargetReachedS != nil:
-		text += fmt.Sprintf(", target %.2f reached after %s s", *s.Target, seconds(float64(*s.TargetReachedS)))
+		text += fmt.Sprintf(", target %s reached after %s s", target(float64(*s.Target)), seconds(float64(*s.TargetReachedS)))
 	default:
-		text += fmt.Sprintf(", target %.2f not reached", *s.Target)
+		text += fmt.Sprintf(", target %s not reached", target(float64(*s.Target)))
 		if best := bestAccuracy(s); !math.IsNaN(best) {
 			text += fmt.Sprintf(" (best %.4f)", best)
 		}

@@ -174,3 +174,11 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+func TestATargetIsNotRoundedAway(t *testing.T) {
+	for v, want := range map[float64]string{0.9: "0.90", 0.999: "0.999", 1: "1.00", 0.855: "0.855"} {
+		if got := target(v); got != want {
+			t.Errorf("target(%v) = %s, want %s", v, got, want)
+		}
+	}
+}

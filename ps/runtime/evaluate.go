@@ -154,7 +154,7 @@ func (o *online) next() {
 
 func (o *online) look() {
 	r := o.l.r
-	defer r.guard()
+	defer r.guard(nil, nil)
 	start := time.Now()
 	rows := r.set.Test.Rows()
 	loss, correct := o.e.look(0, rows, func() {})

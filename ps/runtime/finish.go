@@ -183,7 +183,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []part, final []
 		}
 		s.TestLoss = metrics.Some(sums[i].Loss / float64(rows))
 		s.TestAccuracy = metrics.Some(float64(sums[i].Correct) / float64(rows))
-		end := mark{at: r.trainEnd - r.trainStart, samples: l.samples}
+		end := mark{at: r.trainEnd - r.trainStart, samples: l.samples, iteration: l.iteration()}
 		if n := len(l.evals); n == 0 || l.evals[n-1].Samples != end.samples {
 			l.evaluated(end, sums[i].Loss, sums[i].Correct, rows)
 		}
@@ -216,7 +216,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	train := (r.trainEnd - r.trainStart).Seconds()
 	s := &metrics.Summary{
 		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
-		Iterations: l.accepted / int64(len(r.roles.Workers)), Samples: l.samples, TrainLoss: l.trainLoss(), Seed: r.cfg.Seed,
+		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.trainLoss(), Seed: r.cfg.Seed,
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
 		ParametersSHA256: hashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}

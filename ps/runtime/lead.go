@@ -62,8 +62,9 @@ func (m lossMean) value() *metrics.Float {
 
 // mark is when a snapshot was taken.
 type mark struct {
-	at      time.Duration // since the start of training
-	samples int64
+	at        time.Duration // since the start of training
+	samples   int64
+	iteration int64
 }
 
 func newLead(r *rank) *lead {
@@ -139,7 +140,7 @@ func (l *lead) write(rec metrics.Record) {
 
 func (l *lead) record(now time.Duration) metrics.Record {
 	workers := float64(len(l.r.roles.Workers))
-	rec := metrics.Record{At: now, Iteration: int64(float64(l.accepted) / workers), Samples: l.samples,
+	rec := metrics.Record{At: now, Iteration: l.iteration(), Samples: l.samples,
 		Epoch: float64(l.samples) / float64(l.r.set.Train.Rows())}
 	w := &l.window
 	if w.samples > 0 {
@@ -161,6 +162,9 @@ func (l *lead) record(now time.Duration) metrics.Record {
 	rec.Set(metrics.DelayedPulls, float64(delayed))
 	return rec
 }
+
+// iteration counts the run's: accepted pushes of the lead shard / workers.
+func (l *lead) iteration() int64 { return l.accepted / int64(len(l.r.roles.Workers)) }
 
 // fraction is the share of the budget that is used; NaN if there is nothing to count by.
 func (l *lead) fraction(now time.Duration) float64 {
@@ -186,7 +190,7 @@ func (l *lead) fraction(now time.Duration) float64 {
 func (l *lead) stop() { l.r.server.step(core.Input{Kind: core.StopNow}) }
 
 func (l *lead) snapshotTaken(k, samples int64) {
-	l.marks[k] = mark{at: l.r.now(), samples: samples}
+	l.marks[k] = mark{at: l.r.now(), samples: samples, iteration: l.iteration()}
 }
 
 // ready counts the servers that have kept snapshot k of all their shards.
@@ -204,7 +208,7 @@ func (l *lead) evaluated(m mark, loss float64, correct, rows int64) {
 	epoch := float64(m.samples) / float64(l.r.set.Train.Rows())
 	l.evals = append(l.evals, metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds()),
 		TestAccuracy: metrics.Some(acc), TestLoss: metrics.Some(mean)})
-	rec := metrics.Record{At: m.at, Iteration: int64(float64(l.accepted) / float64(len(l.r.roles.Workers))), Epoch: epoch, Samples: m.samples}
+	rec := metrics.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	rec.Set(metrics.TestLoss, mean)
 	rec.Set(metrics.TestAccuracy, acc)
 	l.write(rec)

@@ -10,6 +10,7 @@ package runtime
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"fluentps/comm"
@@ -44,6 +45,7 @@ type Options struct {
 	Require  bool              // exit code 5 if the target is not reached
 
 	Warn      io.Writer     // WARN and above, from every rank
+	LogLevel  slog.Level    // least level of the log files; the zero value is Info
 	Interrupt <-chan string // names of signals that ask to stop; may be nil
 }
 

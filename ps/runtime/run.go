@@ -3,9 +3,9 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
+	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -16,20 +16,23 @@ import (
 // Run trains on this rank. Every rank of the world calls it, with its own Transport; it returns when all are
 // done. The caller closes the transport and leaves with Result.Code, the same on every rank. An *ExitError is
 // agreed too; after any other error the world is to be aborted.
-func Run(o Options) (Result, error) {
+func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
 		o.Load = workload.Load
 	}
 	r := &rank{o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
 	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
-	defer r.guard()
+	defer r.guard(&res, &err)
 	if err := r.openRing(); err != nil {
 		return Result{Code: CodeFailed}, err
 	}
-	res, err := r.run()
+	res, err = r.run()
 	var agreed *ExitError
+	var aborted *comm.AbortError
 	if err != nil && !errors.As(err, &agreed) {
-		r.log.Error("run", "error", err)
+		if !errors.As(err, &aborted) { // else the rank that aborted has said why
+			r.log.Error("run", "error", err)
+		}
 		r.release(false)
 		return Result{Code: CodeFailed}, err
 	}
@@ -140,22 +143,29 @@ func (r *rank) greet() error {
 	return nil
 }
 
-// makePlan checks what only the data can tell, and cuts the shards.
-func (r *rank) makePlan() error {
-	workers := len(r.roles.Workers)
-	if n := r.cfg.Train.BatchGlobal; n > 0 && n < workers {
+// Check finds what only the data and the ranks can tell: it is nil if this many workers can train on the set.
+func Check(c *configs.Config, set *workload.Set, workers int) error {
+	if n := c.Train.BatchGlobal; n > 0 && n < workers {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
 	}
-	for _, f := range r.cfg.Faults {
+	for _, f := range c.Faults {
 		if f.Worker >= workers {
 			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, workers-1)
 		}
 	}
-	if rows := r.set.Train.Rows(); rows < workers {
+	if rows := set.Train.Rows(); rows < workers {
 		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
 	}
-	if r.cfg.Train.Stop.Target > 0 && r.set.Test.Rows() == 0 {
+	if c.Train.Stop.Target > 0 && set.Test.Rows() == 0 {
 		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
+	}
+	return nil
+}
+
+// makePlan cuts the shards.
+func (r *rank) makePlan() error {
+	if err := Check(r.cfg, r.set, len(r.roles.Workers)); err != nil {
+		return err
 	}
 	m, err := modelOf(r.cfg, r.set)
 	if err != nil {
@@ -253,14 +263,19 @@ func (r *rank) openFolder() error {
 			problem = r.writeStart(f)
 		}
 	}
-	if err := r.agree(problem); err != nil {
+	made := struct{ Dir, Problem string }{Dir: r.dir}
+	if problem != nil {
+		made.Problem = problem.Error()
+	}
+	if err := spread(r, &made); err != nil {
 		return err
 	}
-	if err := spread(r, &r.dir); err != nil {
-		return err
+	if made.Problem != "" {
+		return usage("%s", made.Problem)
 	}
+	r.dir = made.Dir
 	role := r.roles.Name(r.me)
-	spec := metrics.LogSpec{Rank: r.me, Role: role, Tag: role, Host: r.o.Host, Level: slog.LevelInfo, Stderr: r.o.Warn}
+	spec := metrics.LogSpec{Rank: r.me, Role: role, Tag: role, Host: r.o.Host, Level: r.o.LogLevel, Stderr: r.o.Warn}
 	if r.dir != "" {
 		file, err := metrics.OpenLog(r.dir, r.me)
 		if err != nil { // a host that does not share the file system trains all the same

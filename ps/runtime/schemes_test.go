@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,5 +188,39 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The metrics say when a snapshot was taken, not when it was looked at.
+func TestEvaluationsCarryTheIterationOfTheirSnapshot(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	_, errs := world(t, load(t), 6, func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(data)) {
+		var rec struct {
+			Iteration int64
+			Samples   int64
+			Accuracy  *float64 `json:"test/accuracy"`
+		}
+		if err := json.Unmarshal([]byte(line), &rec); err != nil {
+			t.Fatal(err)
+		}
+		if rec.Accuracy != nil {
+			got = append(got, fmt.Sprint(rec.Iteration, " ", rec.Samples))
+		}
+	}
+	if want := "15 480; 30 960"; strings.Join(got, "; ") != want {
+		t.Errorf("evaluations at %s, want %s", strings.Join(got, "; "), want)
 	}
 }

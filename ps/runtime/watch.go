@@ -92,10 +92,14 @@ func (r *rank) explainWait(waited time.Duration) string {
 
 // guard turns a panic, which is a bug of ours, into a report with rank and seed and the end of all ranks.
 // Without it the other ranks would wait for this one.
-func (r *rank) guard() {
+// res and err, where there are any, become what the caller of a rank that panicked gets.
+func (r *rank) guard(res *Result, err *error) {
 	p := recover()
 	if p == nil {
 		return
+	}
+	if res != nil {
+		*res, *err = Result{Code: CodeFailed}, fmt.Errorf("bug in fluentps: %v", p)
 	}
 	seed := uint64(0)
 	if r.cfg != nil {

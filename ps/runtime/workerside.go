@@ -167,7 +167,7 @@ func (w *workerSide) waited() {
 
 // compute runs one iteration. report runs a function on the goroutine that drives; pause sleeps.
 func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Duration)) {
-	defer w.r.guard()
+	defer w.r.guard(nil, nil)
 	now := w.r.t.Now
 	start := now()
 	w.rows = w.sampler.Batch(iter, w.rows)

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	ps "fluentps/ps/runtime"
+	"fluentps/ps/workload"
+)
+
+func dataCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "data",
+		Usage:     "verify a data set: rows, columns, classes, checksums",
+		ArgsUsage: "CONFIG | SET PATH",
+		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") + ". PATH is the folder of idx and cifar10, and the\n" +
+			"training file of csv and libsvm; each file may be packed with gzip.\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv and libsvm; with SET PATH only"},
+			setFlag(),
+		},
+		Action: dataVerb,
+	}
+}
+
+func dataVerb(c *cli.Context) error {
+	spec, err := dataSpec(c)
+	if err != nil {
+		return err
+	}
+	found, err := workload.Describe(spec)
+	if err != nil {
+		return &exitError{codeUsage, err.Error()}
+	}
+	_, err = fmt.Fprint(c.App.Writer, dataText(found))
+	return err
+}
+
+// dataSpec is the data set that the arguments name.
+func dataSpec(c *cli.Context) (workload.DataSpec, error) {
+	args := c.Args().Slice()
+	switch {
+	case len(args) == 1 && slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: %s needs its PATH, or a CONFIG that describes it; see fluentps data -h", args[0])
+	case len(args) == 1:
+		if c.IsSet("test") {
+			return workload.DataSpec{}, usagef("data: --test goes with SET PATH; with a CONFIG use --set data.test=FILE")
+		}
+		in := readInput(c, args[0])
+		if err := in.problem(); err != nil {
+			return workload.DataSpec{}, err
+		}
+		return ps.DataSpec(in.cfg), nil
+	case len(args) != 2:
+		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
+	case !slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], workload.SetNames()))
+	case c.IsSet("set"):
+		return workload.DataSpec{}, usagef("data: --set goes with a CONFIG, not with SET PATH")
+	}
+	return workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}, nil
+}
+
+// classesShown is the most classes that are counted one by one.
+const classesShown = 100
+
+func dataText(r workload.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "class\ttrain\ttest\t")
+	for k := range min(r.Classes, classesShown) {
+		fmt.Fprintf(t, "%d\t%d\t%d\t\n", k, r.Train.Counts[k], r.Test.Counts[k])
+	}
+	_ = t.Flush() // a strings.Builder never fails
+	if r.Classes > classesShown {
+		fmt.Fprintf(&b, "... and %d more\n", r.Classes-classesShown)
+	}
+	b.WriteByte('\n')
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, f.Path)
+	}
+	fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
+	return b.String()
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+)
+
+func explainCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "list the schemes and send policies, or explain one: rule, keys, paper",
+		ArgsUsage: "[SCHEME]",
+		Action:    explainVerb,
+		BashComplete: func(c *cli.Context) {
+			for _, name := range slices.Concat(scheme.Names(), send.Names()) {
+				fmt.Fprintln(c.App.Writer, name)
+			}
+		},
+	}
+}
+
+func explainVerb(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return explainAll(c)
+	}
+	name, err := one(c, "SCHEME, or nothing")
+	if err != nil {
+		return err
+	}
+	name = strings.ToLower(name)
+	if p, ok := send.Lookup(name); ok {
+		_, err := fmt.Fprintf(c.App.Writer, "%s   (send: {order: %s})\n\n  rule   %s\n  paper  %s\n", p.Name, p.Name, p.Rule, p.Paper)
+		return err
+	}
+	if _, ok := scheme.Lookup(name); !ok {
+		return usagef("explain: %s", unknown("scheme or send policy", name, slices.Concat(scheme.Names(), send.Names())))
+	}
+	text, err := scheme.Explain(name)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(c.App.Writer, text)
+	return err
+}
+
+func explainAll(c *cli.Context) error {
+	var b strings.Builder
+	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter is how we know the paper: explain NAME)\n\n")
+	for _, e := range scheme.All {
+		wrapped(&b, fmt.Sprintf("  %-8s ", e.Name), e.Rule)
+		wrapped(&b, strings.Repeat(" ", 11), fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
+	}
+	b.WriteString("\nSend policies, under send: order:\n\n")
+	for _, p := range send.All {
+		wrapped(&b, fmt.Sprintf("  %-8s ", p.Name), p.Rule)
+		wrapped(&b, strings.Repeat(" ", 11), p.Paper)
+	}
+	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"fluentps/comm/inproc"
+	ps "fluentps/ps/runtime"
+	"fluentps/ps/workload"
+)
+
+// local runs n ranks as goroutines over one copy of the data.
+func (j *job) local(n int) error {
+	load := sync.OnceValues(func() (*workload.Set, error) { return workload.Load(ps.DataSpec(j.cfg)) })
+	stop := interrupts(func() {
+		printError(j.warn, "second SIGINT: leaving at once")
+		os.Exit(codeFailed)
+	})
+	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
+	ranks := inproc.New(n, inproc.Options{})
+	all := make([]ps.Options, n)
+	for i, t := range ranks {
+		o, err := j.options(t, "local", text)
+		if err != nil {
+			return err
+		}
+		o.Load = func(workload.DataSpec) (*workload.Set, error) { return load() }
+		if i == 0 {
+			o.Interrupt = stop
+			if err := j.warnings(); err != nil {
+				return err
+			}
+		}
+		all[i] = o
+	}
+	ends := make([]outcome, n)
+	var done sync.WaitGroup
+	for i, t := range ranks {
+		done.Go(func() { ends[i] = j.drive(t, all[i]) })
+	}
+	done.Wait()
+	return &exitError{code: verdict(ends)}
+}
+
+// verdict is the exit code of the process: the one that the ranks agree on, or why the world was ended.
+func verdict(ends []outcome) int {
+	code := ends[0].code
+	for _, e := range ends {
+		if e.ended && e.code > code {
+			code = e.code
+		}
+	}
+	return code
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+	"fluentps/kernels/cpu"
+	ps "fluentps/ps/runtime"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+func planCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "show roles, shards, memory and traffic of a run before it is queued",
+		ArgsUsage: "CONFIG",
+		Description: "The data set is read for its number of features and classes. Where it is not at hand, give them:\n" +
+			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
+			&cli.StringFlag{Name: "hosts", Usage: "where the ranks lie: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
+			setFlag(),
+		},
+		Action: planVerb,
+	}
+}
+
+// ranksMax bounds --ranks: the plan names every rank.
+const ranksMax = 1 << 20
+
+func planVerb(c *cli.Context) error {
+	file, err := one(c, "CONFIG")
+	if err != nil {
+		return err
+	}
+	hosts, err := planHosts(c)
+	if err != nil {
+		return err
+	}
+	in := readInput(c, file)
+	if err := in.problem(); err != nil {
+		return err
+	}
+	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
+		return err
+	}
+	text, err := planText(in.cfg, hosts)
+	if err != nil {
+		return usagef("plan: %v", err)
+	}
+	_, err = fmt.Fprint(c.App.Writer, text)
+	return err
+}
+
+func planText(cfg *configs.Config, hosts []string) (string, error) {
+	roles, err := shard.Assign(hosts, cfg.Cluster.Servers, cfg.Cluster.Placement)
+	if err != nil {
+		return "", err
+	}
+	set, err := workload.Load(ps.DataSpec(cfg))
+	if err != nil {
+		return "", fmt.Errorf("%w\n  the plan needs the number of features and classes; to give them without the files:\n"+
+			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'", err)
+	}
+	if err := ps.Check(cfg, set, len(roles.Workers)); err != nil {
+		return "", err
+	}
+	model, err := workload.NewModel(workload.ModelSpec{Name: cfg.Model.Name, Layers: cfg.Model.Layers}, set.Train.Cols(), set.Classes, cpu.New(1), 1)
+	if err != nil {
+		return "", err
+	}
+	plan, err := ps.Plan(cfg, workload.Params(model), len(roles.Servers))
+	if err != nil {
+		return "", err
+	}
+	return ps.PlanText(cfg, plan, roles, hosts, set.Train.Rows()), nil
+}
+
+// planHosts is the host of each rank.
+func planHosts(c *cli.Context) ([]string, error) {
+	n := c.Int("ranks")
+	if c.IsSet("ranks") && (n < 1 || n > ranksMax) {
+		return nil, usagef("plan: --ranks is %d, must be 1 to %d", n, ranksMax)
+	}
+	if !c.IsSet("hosts") {
+		if n == 0 {
+			return nil, usagef("plan: how many ranks? Add --ranks N, as in fluentps plan FILE --ranks 6, or --hosts node1:3,node2:3")
+		}
+		hosts := make([]string, n)
+		for i := range hosts {
+			hosts[i] = "localhost"
+		}
+		return hosts, nil
+	}
+	var hosts []string
+	for _, item := range strings.Split(c.String("hosts"), ",") {
+		name, count, given := strings.Cut(strings.TrimSpace(item), ":")
+		ranks := 1
+		if given {
+			var err error
+			if ranks, err = strconv.Atoi(count); err != nil || ranks < 1 || ranks > ranksMax {
+				return nil, usagef("plan: --hosts: %q has no number of ranks behind the colon; write node1:3,node2:3", item)
+			}
+		}
+		if name == "" {
+			return nil, usagef("plan: --hosts: %q names no host; write node1:3,node2:3", item)
+		}
+		for range ranks {
+			hosts = append(hosts, name)
+		}
+		if len(hosts) > ranksMax {
+			return nil, usagef("plan: --hosts names more than %d ranks", ranksMax)
+		}
+	}
+	if n > 0 && n != len(hosts) {
+		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of them or change it", c.String("hosts"), len(hosts), n)
+	}
+	return hosts, nil
+}

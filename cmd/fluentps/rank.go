@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"fluentps/comm"
+	ps "fluentps/ps/runtime"
+)
+
+// outcome is how one rank ended.
+type outcome struct {
+	code  int
+	ended bool // with the whole world, and not in order
+}
+
+// drive runs one rank to its end and closes its transport, or ends the whole world. Over MPI the latter does not return.
+func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			end = j.abort(t, crash(p))
+		}
+	}()
+	res, err := ps.Run(o)
+	var agreed *ps.ExitError
+	var aborted *comm.AbortError
+	if err == nil || errors.As(err, &agreed) {
+		if agreed != nil && t.Rank() == 0 {
+			printError(j.warn, agreed.Text)
+		}
+		if err = t.Close(); err == nil {
+			return outcome{code: res.Code}
+		}
+		if !errors.As(err, &aborted) {
+			return j.abort(t, err)
+		}
+	}
+	if errors.As(err, &aborted) { // by another rank, which has said why
+		return outcome{code: aborted.Code, ended: true}
+	}
+	t.Abort(codeFailed) // Run has said why
+	return outcome{code: codeFailed, ended: true}
+}
+
+// abort says why this rank ends the world, and ends it.
+func (j *job) abort(t comm.Transport, why error) outcome {
+	printError(j.warn, fmt.Sprintf("rank %d: %v", t.Rank(), why))
+	t.Abort(codeFailed)
+	return outcome{code: codeFailed, ended: true}
+}
+
+// crash is a panic, which is a bug of ours.
+func crash(p any) error { return fmt.Errorf("bug in fluentps: %v\n%s", p, debug.Stack()) }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm"
+	"fluentps/comm/mpi"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+	"fluentps/ps/metrics"
+	ps "fluentps/ps/runtime"
+)
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "train, under mpirun or srun, or with --local in one process",
+		ArgsUsage: "CONFIG",
+		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
+			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
+			"SIGTERM and Ctrl-C end the run after the running iterations; a second Ctrl-C ends it at once.\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
+			setFlag(),
+			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist"},
+			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
+			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
+		},
+		Action: runVerb,
+	}
+}
+
+// localMax bounds --local: a number too many digits long would only exhaust the memory.
+const localMax = 4096
+
+func runVerb(c *cli.Context) error {
+	start := time.Now()
+	file, err := one(c, "CONFIG")
+	if err != nil {
+		return err
+	}
+	if c.IsSet("out") && c.String("out") == "" {
+		return usagef("run: --out is empty; name a folder")
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
+		return usagef("run: --log-level is %q, must be debug, info, warn or error", c.String("log-level"))
+	}
+	tune()
+	j := &job{c: c, start: start, level: level, out: c.App.Writer, warn: c.App.ErrWriter}
+	if c.IsSet("local") {
+		n := c.Int("local")
+		if n < 1 || n > localMax {
+			return usagef("run: --local is %d, must be 1 to %d ranks", n, localMax)
+		}
+		if err := localUnderLauncher(n, os.Getenv); err != nil {
+			return err
+		}
+		j.input = readInput(c, file)
+		if err := j.problem(); err != nil {
+			return err
+		}
+		return j.local(n)
+	}
+	if !mpi.UnderLauncher(os.Getenv) || !withMPI() {
+		j.input = readInput(c, file)
+		if err := j.problem(); err != nil {
+			return err
+		}
+		if !mpi.UnderLauncher(os.Getenv) {
+			return noLauncher(j.input, os.Getenv)
+		}
+		return notBuilt(j.input, os.Getenv)
+	}
+	return j.world(file)
+}
+
+// tune sets the Go runtime up for a rank: training allocates little, so the collector may run rarely, and the
+// goroutine that watches the clock must not wait for one that computes.
+func tune() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
+}
+
+// job is one run as this process sees it.
+type job struct {
+	*input
+	c     *cli.Context
+	start time.Time
+	level slog.Level
+	out   io.Writer
+	warn  io.Writer
+}
+
+// options are what every rank of this process starts with, but for its place in the world.
+func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	o := ps.Options{
+		Transport: t, Mode: mode, Host: host, PID: os.Getpid(), Build: buildText(),
+		Start: j.start, Warn: j.warn, LogLevel: j.level, Require: j.c.Bool("require"),
+		Problem: j.problem(),
+	}
+	if o.Problem != nil {
+		return o, nil
+	}
+	threads := j.cfg.Device.Threads
+	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
+	o.NewDevice = func() (kernels.Device, error) { return cpu.New(threads), nil }
+	if t.Rank() != 0 {
+		return o, nil
+	}
+	o.Out = j.out
+	o.Terminal, o.Width = terminal(os.Stdout)
+	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: os.Getenv("SLURM_JOB_ID"), Out: j.c.String("out")}
+	var resolved strings.Builder
+	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
+		return o, err
+	}
+	o.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
+	o.RunInfo = j.runInfo(host, mpiText)
+	return o, j.echo(o.Hash, mpiText)
+}
+
+// interrupts names the signals that ask to stop. A second Ctrl-C calls now.
+func interrupts(now func()) <-chan string {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	names := make(chan string, 8)
+	go func() {
+		pressed := 0
+		for s := range signals {
+			name := "SIGTERM"
+			if s == syscall.SIGINT {
+				name = "SIGINT"
+				if pressed++; pressed > 1 {
+					now()
+				}
+			}
+			select {
+			case names <- name:
+			default: // a launcher may repeat itself; one is enough
+			}
+		}
+	}()
+	return names
+}

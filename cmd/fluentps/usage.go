@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+)
+
+// printError writes what went wrong. Text of several lines, such as the diagnostics of a file, names its place itself.
+func printError(w io.Writer, text string) {
+	text = strings.TrimRight(text, "\n")
+	if !strings.Contains(text, "\n") || !filePlace.MatchString(text) {
+		text = "fluentps: " + text
+	}
+	fmt.Fprintln(w, text)
+}
+
+var filePlace = regexp.MustCompile(`^\S[^\n]*:[0-9]+:[0-9]+: `)
+
+// noVerb is what happens without a verb, or with one that does not exist.
+func noVerb(c *cli.Context) error {
+	if !c.Args().Present() {
+		c.App.Writer = c.App.ErrWriter
+		_ = cli.ShowAppHelp(c) // cannot fail: without ExtraInfo it returns nil
+		return &exitError{code: codeUsage}
+	}
+	var verbs []string
+	for _, v := range c.App.Commands {
+		verbs = append(verbs, v.Name)
+	}
+	return usagef("%s", unknown("verb", c.Args().First(), verbs))
+}
+
+var (
+	flagUnknown = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
+	flagEmpty   = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
+	flagWrong   = regexp.MustCompile(`^invalid (?:boolean )?value "((?s).*)" for (?:flag )?-+(\S+): `)
+)
+
+// flagError words what the flag package says.
+func flagError(c *cli.Context, err error, _ bool) error {
+	verb := c.Command.Name + ": "
+	more := " (see fluentps " + c.Command.Name + " -h)"
+	if c.Command.Name == c.App.Name {
+		verb, more = "", " (flags stand behind the verb, as in fluentps run FILE --local 6)"
+	}
+	text := err.Error()
+	if m := flagUnknown.FindStringSubmatch(text); m != nil {
+		var legal []string
+		for _, f := range c.Command.Flags {
+			for _, name := range f.Names() {
+				legal = append(legal, dashes(name))
+			}
+		}
+		return usagef("%s%s%s", verb, unknown("flag", dashes(m[1]), legal), more)
+	}
+	if m := flagEmpty.FindStringSubmatch(text); m != nil {
+		return usagef("%s%s needs a value%s", verb, dashes(m[1]), more)
+	}
+	if m := flagWrong.FindStringSubmatch(text); m != nil {
+		want := "a whole number"
+		if !takesValue(c.Command, m[2]) {
+			want = "true or false"
+		}
+		return usagef("%s%s is %q, must be %s%s", verb, dashes(m[2]), m[1], want, more)
+	}
+	return usagef("%s%s%s", verb, text, more)
+}
+
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// unknown says that there is no such verb, flag or scheme, and what there is.
+func unknown(kind, word string, legal []string) string {
+	bare, prefix := make([]string, len(legal)), ""
+	for i, l := range legal {
+		bare[i] = strings.TrimLeft(l, "-")
+	}
+	if kind == "flag" {
+		prefix = "--"
+	}
+	if near := configs.Nearest(strings.TrimLeft(word, "-"), bare); len(near) > 0 {
+		return fmt.Sprintf("there is no %s %q; did you mean %s%s?", kind, word, prefix, strings.Join(near, " or "+prefix))
+	}
+	return fmt.Sprintf("there is no %s %q; there are: %s", kind, word, strings.Join(legal, ", "))
+}
+
+// wrapped writes text after head, in lines of at most 100 columns, the further ones indented as far as the first.
+func wrapped(w io.Writer, head, text string) {
+	const columns = 100
+	line := head
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+1+len(word) > columns {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", len(head)) + word
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	fmt.Fprintln(w, line)
+}

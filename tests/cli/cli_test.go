@@ -1,0 +1,190 @@
+// Package cli runs the scripts in testdata against the real binary: what a user types, what comes back, and with
+// which exit code. A script is a text archive; beside the commands of testscript it has
+//
+//	exits CODE COMMAND ARG...   run it; the exit code must be CODE
+//	ranks N COMMAND ARG...      run it under mpirun with N ranks (needs [mpi])
+//	exits CODE ranks N ...      both
+//	says REGEXP...              each must match the last command's stdout and stderr together
+//	field FILE PATH REGEXP      the JSON value at PATH (dots; numbers index lists) must match
+//
+// The environment has FLUENTPS_TEST_ROOT, the root of the repository. [mpi] holds when the tests are built with the tag.
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var binDir string // holds the fluentps under test
+
+func TestMain(m *testing.M) {
+	os.Exit(withBinary(m))
+}
+
+// withBinary builds the binary with the tags that the tests have, unless FLUENTPS_TEST_BIN names one: a user without a
+// Go toolchain or a writable cache can then run the compiled tests.
+func withBinary(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fluentps-cli-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
+	binary := filepath.Join(dir, "fluentps")
+	if given := os.Getenv("FLUENTPS_TEST_BIN"); given != "" {
+		err = os.Symlink(given, binary)
+	} else {
+		build := exec.Command("go", "build", "-tags", builtTags, "-o", binary, "fluentps/cmd/fluentps")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cli: no binary to test:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependOnSources(t, root)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", binDir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("HOME", env.WorkDir)
+			// Open MPI keeps sockets under TMPDIR, whose names may not be long; testscript's own is.
+			env.Setenv("TMPDIR", os.TempDir())
+			env.Setenv("FLUENTPS_TEST_ROOT", root)
+			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "mpi" {
+				return builtTags != "", nil
+			}
+			return false, fmt.Errorf("no condition [%s]; there is [mpi]", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "ranks": ranks, "says": says, "field": field,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// dependOnSources lists the folders of the sources: `go test` caches a result until something that the test looked
+// at has changed, and does not know that the binary was built from them.
+func dependOnSources(t *testing.T, root string) {
+	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// command expands "ranks N ..." into the line that starts mpirun.
+func command(ts *testscript.TestScript, args []string) []string {
+	if len(args) < 3 || args[0] != "ranks" {
+		return args
+	}
+	if n, err := strconv.Atoi(args[1]); err != nil || n < 1 {
+		ts.Fatalf("ranks: %q is not a number of ranks", args[1])
+	}
+	return append([]string{"mpirun", "--oversubscribe", "--bind-to", "none", "-n"}, args[1:]...)
+}
+
+func execute(ts *testscript.TestScript, args []string) (code int) {
+	if len(args) == 0 {
+		ts.Fatalf("no command")
+	}
+	args = command(ts, args)
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+	if exit != nil {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := execute(ts, args[1:]); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func ranks(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: ranks N COMMAND ARG...; with a code: exits CODE ranks N ...")
+	}
+	if code := execute(ts, append([]string{"ranks"}, args...)); code != 0 {
+		ts.Fatalf("exit code %d, want 0", code)
+	}
+}
+
+func says(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile("stdout") + "\n" + ts.ReadFile("stderr")
+	for _, pattern := range args {
+		re, err := regexp.Compile("(?m)" + pattern)
+		ts.Check(err)
+		if re.MatchString(text) == neg {
+			ts.Fatalf("output matches %q: %v", pattern, neg)
+		}
+	}
+}
+
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: field FILE PATH REGEXP")
+	}
+	var value any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &value))
+	for _, name := range strings.Split(args[1], ".") {
+		switch at := value.(type) {
+		case map[string]any:
+			inner, ok := at[name]
+			if !ok {
+				ts.Fatalf("%s: no field %s of %s", args[0], name, args[1])
+			}
+			value = inner
+		case []any:
+			k, err := strconv.Atoi(name)
+			if err != nil || k < 0 || k >= len(at) {
+				ts.Fatalf("%s: no item %s of %s; there are %d", args[0], name, args[1], len(at))
+			}
+			value = at[k]
+		default:
+			ts.Fatalf("%s: %s ends before %s", args[0], args[1], name)
+		}
+	}
+	text, err := json.Marshal(value)
+	ts.Check(err)
+	if regexp.MustCompile(args[2]).Match(text) == neg {
+		ts.Fatalf("%s: %s is %s; matches %q: %v", args[0], args[1], text, args[2], neg)
+	}
+}
