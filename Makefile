@@ -1,0 +1,76 @@
+# Bare `make` lists the targets. Each of them is what CI or a person runs; nothing hides behind them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# With these tags the binary speaks MPI and computes with OpenBLAS; without them it is plain Go.
+TAGS := mpi blas
+
+# `make run CONFIG=... RANKS=... ARGS="--out DIR --set train.optimizer.lr=0.1"`
+CONFIG ?= configs/examples/fashion-mlp-mixed.yaml
+RANKS ?= 6
+ARGS ?=
+# `make accept ONLY=bsp-hash` runs the scripts whose name contains it; `make soak SOAK_MINUTES=600`.
+ONLY ?=
+SOAK_MINUTES ?= 120
+
+# The build states its own version: go's own stamping needs a git that trusts the folder's owner.
+VERSION = $(shell git describe --tags --always 2>/dev/null || echo unversioned)
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+DIRTY = $(shell test -z "$$(git status --porcelain 2>/dev/null)" || echo true)
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
+
+# More ranks than cores is our normal case on a laptop, and binding would leave each rank one core.
+MPIRUN := mpirun --oversubscribe --bind-to none
+# Open MPI refuses root without these; they are harmless for others.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+
+.PHONY: help deps build build-pure run test lint accept soak bench golden clean
+
+help: ## list the targets (this)
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+deps: ## install what is missing: MPI, OpenBLAS, a C compiler, the Fashion-MNIST files
+	@tests/deps.sh
+
+build: deps ## bin/fluentps, with MPI and OpenBLAS
+	@go build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/fluentps ./cmd/fluentps
+	@echo "built bin/fluentps ($(TAGS))"
+
+build-pure: ## bin/fluentps-pure, plain Go: needs no C library; ranks run in one process
+	@tests/deps.sh --go-only
+	@CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o bin/fluentps-pure ./cmd/fluentps
+	@echo "built bin/fluentps-pure"
+
+run: ## train an MLP on Fashion-MNIST under mpirun: 2 servers, 4 workers, mixed schemes
+	@t0=$$(date +%s); $(MAKE) deps; \
+	t1=$$(date +%s); $(MAKE) build; \
+	t2=$$(date +%s); \
+	echo "setup: deps $$((t1 - t0)) s, build $$((t2 - t1)) s; neither counts as the run's time"; \
+	echo "+ $(MPIRUN) -n $(RANKS) bin/fluentps run $(CONFIG) $(ARGS)"; \
+	exec $(MPIRUN) -n $(RANKS) bin/fluentps run $(CONFIG) $(ARGS)
+
+test: build ## everything that CI runs: lint, tidy, pure Go, MPI, another user, race
+	@tests/test.sh
+
+lint: deps ## gofmt, go vet and staticcheck, with and without the build tags
+	@tests/test.sh lint
+
+accept: build ## the promises, one script each, with its figure; a table at the end (ONLY=name)
+	@tests/accept/run.sh $(ONLY)
+
+soak: build ## many seeds of the schedule-sensitive tests, for SOAK_MINUTES (120)
+	@tests/soak.sh $(SOAK_MINUTES)
+
+bench: deps ## Go micro-benchmarks of kernels, wire and transports
+	@go test -tags "$(TAGS)" -run '^$$' -bench . -benchmem ./comm/... ./kernels/... ./ps/...
+
+golden: deps ## rewrite the golden files; read the diff before you commit it
+	@tests/golden.sh
+
+clean: ## remove bin/ (runs/ is yours)
+	@rm -rf bin

@@ -1,0 +1,99 @@
+// Command inspect reads a run folder for the scripts of tests/accept, so that they need neither jq nor Python.
+//
+//	inspect get FILE PATH   the value at PATH in a JSON file: names and list indices joined by dots; * takes all
+//	                        items, one a line. Text is printed bare, everything else as JSON.
+//	inspect intact DIR      every JSON file and JSON line parses, all rows of a CSV file are equally long, text ends
+//	                        with a newline, and nothing temporary is left.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "inspect:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	switch {
+	case len(args) == 3 && args[0] == "get":
+		data, err := os.ReadFile(args[1])
+		if err != nil {
+			return err
+		}
+		lines, err := get(data, args[2])
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+		fmt.Println(strings.Join(lines, "\n"))
+		return nil
+	case len(args) == 2 && args[0] == "intact":
+		files, err := intact(os.DirFS(args[1]))
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+		fmt.Printf("intact: %d files\n", files)
+		return nil
+	}
+	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR; got %q", args)
+}
+
+// get returns the values at path, one for each item that a * stands for.
+func get(data []byte, path string) ([]string, error) {
+	var root any
+	if err := json.Unmarshal(data, &root); err != nil {
+		return nil, err
+	}
+	values := []any{root}
+	for _, name := range strings.Split(path, ".") {
+		var next []any
+		for _, value := range values {
+			inner, err := step(value, name)
+			if err != nil {
+				return nil, fmt.Errorf("path %s: %w", path, err)
+			}
+			next = append(next, inner...)
+		}
+		values = next
+	}
+	lines := make([]string, len(values))
+	for k, value := range values {
+		if text, ok := value.(string); ok {
+			lines[k] = text
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		lines[k] = string(text)
+	}
+	return lines, nil
+}
+
+func step(value any, name string) ([]any, error) {
+	switch at := value.(type) {
+	case map[string]any:
+		if inner, ok := at[name]; ok {
+			return []any{inner}, nil
+		}
+		return nil, fmt.Errorf("no field %s", name)
+	case []any:
+		if name == "*" {
+			return at, nil
+		}
+		k, err := strconv.Atoi(name)
+		if err != nil || k < 0 || k >= len(at) {
+			return nil, fmt.Errorf("no item %s in a list of %d", name, len(at))
+		}
+		return at[k : k+1], nil
+	}
+	return nil, fmt.Errorf("%s asked of %v, which is neither object nor list", name, value)
+}

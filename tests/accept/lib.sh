@@ -1,0 +1,60 @@
+# Sourced by the scripts beside it: paths, how to start ranks, how to read a run folder, how to judge a figure.
+# shellcheck shell=bash
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+FLUENTPS=$ROOT/bin/fluentps
+cd "$ROOT" || exit
+
+# run.sh provides the folder and the helper; a script started by hand makes its own.
+if [ -z "${ACCEPT_TMP:-}" ]; then
+	ACCEPT_TMP=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-accept.XXXXXX")
+	trap 'rm -rf "$ACCEPT_TMP"' EXIT
+	go build -o "$ACCEPT_TMP/inspect" ./tests/accept/inspect
+fi
+TMP=$(mktemp -d "$ACCEPT_TMP/$(basename "$0" .sh).XXXX")
+
+# Open MPI refuses root without these; they are harmless for others.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+MPIRUN=(mpirun --oversubscribe --bind-to none)
+
+# Real data that a developer may have beside the repository; empty if there is none.
+EXTRA_DATA=${FLUENTPS_TEST_DATA:-$ROOT/../shared/data}
+[ -d "$EXTRA_DATA" ] || EXTRA_DATA=""
+
+figure() { echo "figure: $*"; }
+fail() {
+	echo "FAIL: $*" >&2
+	exit 1
+}
+get() { "$ACCEPT_TMP/inspect" get "$@"; }
+intact() { "$ACCEPT_TMP/inspect" intact "$1"; }
+
+# world RANKS ARG... runs fluentps under mpirun; its output goes to $TMP/log and is shown when it fails.
+world() {
+	local ranks=$1
+	shift
+	"${MPIRUN[@]}" -n "$ranks" "$FLUENTPS" "$@" >"$TMP/log" 2>&1 || shown "mpirun -n $ranks fluentps $*"
+}
+# local_world RANKS ARG... is the same with goroutines for ranks: run --local.
+local_world() {
+	local ranks=$1
+	shift
+	"$FLUENTPS" run --local "$ranks" "$@" >"$TMP/log" 2>&1 || shown "fluentps run --local $ranks $*"
+}
+shown() {
+	local code=$?
+	tail -n 40 "$TMP/log"
+	fail "exit code $code of: $1"
+}
+
+# holds EXPRESSION: an awk comparison, for numbers with a fraction.
+holds() { awk "BEGIN { exit !($1) }" </dev/null; }
+# must EXPRESSION WHAT: fails unless it holds.
+must() { holds "$1" || fail "$2: $1 does not hold"; }
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# clone DIR: what a stranger gets. Commits only; whatever is not committed is not tried.
+clone() {
+	git clone --quiet "$ROOT" "$1"
+	[ -z "$(git status --porcelain)" ] || echo "note: the clone is of the last commit; this tree has changes beyond it"
+}

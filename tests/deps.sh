@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs what the build needs and lacks, or says what to type. With nothing missing it takes milliseconds,
+# because every other target calls it.
+#   tests/deps.sh             everything
+#   tests/deps.sh --go-only   only Go itself: enough for the pure-Go build
+set -eu
+cd "$(dirname "$0")/.."
+
+need_go=$(sed -n 's/^go //p' go.mod)
+if ! command -v go >/dev/null; then
+	echo "deps: Go is missing; this module needs Go $need_go or newer: https://go.dev/doc/install" >&2
+	exit 1
+fi
+# From Go 1.21 on, the go command fetches the toolchain that go.mod asks for; older ones only complain.
+if ! have_go=$(go env GOVERSION 2>&1); then
+	printf 'deps: Go %s or newer is needed, and this one cannot fetch it: https://go.dev/doc/install\n%s\n' "$need_go" "$have_go" >&2
+	exit 1
+fi
+have_go=${have_go#go}
+if [ "$(printf '%s\n%s\n' "$need_go" "${have_go%% *}" | sort -V | head -n 1)" != "$need_go" ]; then
+	echo "deps: Go $have_go is too old; this module needs Go $need_go or newer: https://go.dev/doc/install" >&2
+	exit 1
+fi
+[ "${1:-}" != --go-only ] || exit 0
+
+# Files and pkg-config answer at once and also see what a module system provides; dpkg would see neither.
+missing=()
+command -v gcc >/dev/null || missing+=(gcc)
+[ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
+command -v mpirun >/dev/null || missing+=(openmpi-bin)
+command -v pkg-config >/dev/null || missing+=(pkg-config)
+pkg-config --exists ompi-c 2>/dev/null || missing+=(libopenmpi-dev)
+pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
+[ -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] || missing+=(dataset-fashion-mnist)
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+echo "deps: missing: ${missing[*]}"
+if ! command -v apt-get >/dev/null; then
+	cat >&2 <<-END
+		deps: this system has no apt-get. Install, by its own means: gcc, Open MPI 4 with headers, OpenBLAS, pkg-config;
+		      \`pkg-config --exists ompi-c openblas\` must then succeed (PKG_CONFIG_PATH helps with environment modules),
+		      and the four Fashion-MNIST files must lie in /usr/share/datasets/fashion-mnist.
+		      Without any of it: make build-pure
+	END
+	exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! { command -v sudo && sudo -n true; } >/dev/null 2>&1; then
+		echo "deps: not root; type this line, then try again:" >&2
+		echo "sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
+		exit 1
+	fi
+	as_root=(sudo -n)
+fi
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" </dev/null; }
+echo "deps: installing with apt-get"
+# A half-reachable mirror list need not stop us: the install below says what it could not find.
+apt update || echo "deps: apt-get update failed; trying with the package lists at hand" >&2
+apt install -y --no-install-recommends "${missing[@]}"

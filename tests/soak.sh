@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs the tests whose outcome may depend on schedules and random draws again and again, with the invariant checks on
+# and under the race detector, and fuzzes the wire format and the YAML reader in between. Stops at the first failure.
+#   tests/soak.sh [MINUTES]
+set -eu
+cd "$(dirname "$0")/.."
+end=$(($(date +%s) + ${1:-120} * 60))
+round=0
+while [ "$(date +%s)" -lt "$end" ]; do
+	round=$((round + 1))
+	echo "== round $round, $(((end - $(date +%s)) / 60)) minutes left"
+	go test -count=1 -tags invariants ./comm/... ./ps/...
+	go test -count=1 -race -tags invariants ./comm/... ./ps/core/... ./ps/runtime/...
+	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
+	for package in ./comm/wire ./configs; do
+		for fuzz in $(go test -list '^Fuzz' "$package" | grep '^Fuzz'); do
+			go test -run '^$' -fuzz "^$fuzz\$" -fuzztime 60s "$package"
+		done
+	done
+done
+echo "soak: $round rounds passed"

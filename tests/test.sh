@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# All that `make test` runs, in stages that stop at the first failure. The tree is compiled only three times: pure
+# Go, with the build tags, and with the race detector.
+#   tests/test.sh [STAGE...]   all stages, or those named
+# shellcheck disable=SC2317 # the stages are called by name
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tags="mpi blas"
+all="lint tidy pure tagged nobody race"
+
+# Packages with test files that reach, directly or through others, a package whose path matches $1. The build tags
+# change the outcome of those that reach a package with cgo files.
+packages_reaching() {
+	go list -tags "$tags" -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... |
+		awk -v wanted="$1" '
+			$1 !~ /\.test$/ { next }
+			{ pkg = $1; sub(/\.test$/, "", pkg)
+			  for (i = 2; i <= NF; i++) if ($i ~ wanted) { print pkg; next } }'
+}
+
+cgo_packages() { # as one regular expression
+	go list -tags "$tags" -f '{{if .CgoFiles}}{{.ImportPath}}{{end}}' ./... | sed 's/.*/^&$/' | paste -sd '|'
+}
+
+stage_lint() { # what a reader of the code should never have to notice
+	local unformatted
+	unformatted=$(gofmt -l .)
+	if [ -n "$unformatted" ]; then
+		printf 'not gofmt-ed:\n%s\n' "$unformatted" >&2
+		return 1
+	fi
+	go vet ./...
+	go vet -tags "$tags" ./...
+	go tool staticcheck ./...
+	go tool staticcheck -tags "$tags" ./...
+}
+
+stage_tidy() { # the rules of this repository
+	CGO_ENABLED=0 go test -vet=off ./tests/tidy
+}
+
+stage_pure() { # no C compiler, no MPI, no BLAS
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 go test -vet=off ./...
+}
+
+stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that needs ranks starts mpirun itself
+	local cgo list
+	cgo=$(cgo_packages)
+	list=$(packages_reaching "$cgo")
+	# shellcheck disable=SC2086 # one argument per package
+	go test -vet=off -tags "$tags" $list ./tests/...
+}
+
+stage_nobody() { # MPI and run folders as a user who is not root, owns nothing and has no home
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "already running as $(id -un), not as root: the stages before this one were the proof"
+		return 0
+	fi
+	# The tests run in a copy of the tree that this user may read: the clone itself may lie under /root.
+	local list dir package
+	list="$(packages_reaching '^fluentps/comm/mpi$') $(go list ./tests/cli)"
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-nobody.XXXXXX")
+	# shellcheck disable=SC2064 # dir is wanted as it is now
+	trap "rm -rf '$dir'" EXIT
+	mkdir -p "$dir/tree" "$dir/test" "$dir/home/tmp"
+	tar --exclude=./.git --exclude=./runs -cf - . | tar -C "$dir/tree" -xf -
+	for package in $list; do
+		go test -c -vet=off -tags "$tags" -o "$dir/test/${package//\//-}" "$package"
+	done
+	chmod -R a+rX "$dir"
+	chown -R 65534:65534 "$dir/home"
+	for package in $list; do
+		echo "-- $package as uid 65534"
+		cd "$dir/tree/${package#fluentps/}"
+		setpriv --reuid=65534 --regid=65534 --clear-groups \
+			env HOME="$dir/home" TMPDIR="$dir/home/tmp" USER=nobody FLUENTPS_TEST_BIN="$dir/tree/bin/fluentps" \
+			"$dir/test/${package//\//-}" -test.timeout=10m </dev/null
+	done
+}
+
+stage_race() { # packages without cgo, with the invariant checks that only this tag turns on
+	go test -vet=off -race -tags invariants ./comm/... ./configs/... ./ps/...
+}
+
+# Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.
+if [ "${1:-}" = --stage ]; then
+	"stage_$2"
+	exit
+fi
+stages=${*:-$all}
+table=""
+code=0
+for stage in $stages; do
+	if ! declare -F "stage_$stage" >/dev/null; then
+		echo "tests/test.sh: no stage \"$stage\"; there are: $all" >&2
+		exit 2
+	fi
+	if [ "$code" -ne 0 ]; then
+		table+=$(printf '%-8s -' "$stage")$'\n'
+		continue
+	fi
+	printf '\n== %s\n' "$stage"
+	start=$(date +%s)
+	"$0" --stage "$stage" || code=$?
+	verdict=$([ "$code" -eq 0 ] && echo ok || echo FAIL)
+	table+=$(printf '%-8s %-4s %5d s' "$stage" "$verdict" $(($(date +%s) - start)))$'\n'
+done
+printf '\n%s' "$table"
+exit "$code"

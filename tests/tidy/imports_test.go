@@ -1,0 +1,281 @@
+package tidy
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing/fstest"
+)
+
+const (
+	module       = "fluentps"
+	architecture = "ps/ARCHITECTURE.md"
+	gompi        = "github.com/sbromberger/gompi"
+)
+
+// row is one line of the table of allowed imports: what the non-test files of a package may import beside the
+// standard library. ours: our own packages; others: modules, and "C" where cgo is used.
+type row struct {
+	line         int
+	ours, others []string
+}
+
+var backticked = regexp.MustCompile("`([^`]+)`")
+
+// importTable reads the table under the heading "Allowed imports".
+func importTable(tr *tree) (rows map[string]row, problems []string) {
+	f := tr.find(architecture)
+	if f == nil {
+		return nil, []string{architecture + ": missing; it holds the table of allowed imports"}
+	}
+	rows = map[string]row{}
+	inside := false
+	for k, line := range f.lines() {
+		if strings.HasPrefix(line, "#") {
+			inside = strings.Contains(line, "Allowed imports")
+		}
+		if !inside || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|"), "|")
+		if len(cells) < 3 {
+			problems = append(problems, fmt.Sprintf("%s:%d: a row needs three cells: package, ours, others", f.name, k+1))
+			continue
+		}
+		name := ticked(cells[0])[0]
+		if _, twice := rows[name]; twice {
+			problems = append(problems, fmt.Sprintf("%s:%d: a second row for %s", f.name, k+1, name))
+		}
+		rows[name] = row{line: k + 1, ours: ticked(cells[1]), others: ticked(cells[2])}
+	}
+	if len(rows) == 0 {
+		problems = append(problems, architecture+": no table under a heading \"Allowed imports\"")
+	}
+	return rows, problems
+}
+
+func ticked(cell string) (words []string) {
+	for _, m := range backticked.FindAllStringSubmatch(cell, -1) {
+		words = append(words, m[1])
+	}
+	return words
+}
+
+// imports yields each import of f with its line.
+func imports(tr *tree, f *file, yield func(line int, importPath string)) {
+	for _, spec := range f.ast.Imports {
+		if importPath, err := strconv.Unquote(spec.Path.Value); err == nil {
+			yield(tr.line(spec.Pos()), importPath)
+		}
+	}
+}
+
+func thirdParty(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return strings.Contains(first, ".")
+}
+
+var allowedImports = rule{
+	name: "allowed-imports",
+	check: func(tr *tree) (problems []string) {
+		rows, problems := importTable(tr)
+		unlisted := map[string]bool{}
+		for _, f := range tr.goFiles() {
+			r, listed := rows[f.dir]
+			if !listed {
+				if !unlisted[f.dir] {
+					problems = append(problems, fmt.Sprintf("%s: not in the table of %s", f.dir, architecture))
+				}
+				unlisted[f.dir] = true
+				continue
+			}
+			imports(tr, f, func(line int, importPath string) {
+				name, ours := strings.CutPrefix(importPath, module+"/")
+				switch {
+				case ours && (slices.Contains(r.ours, name) || slices.Contains(r.ours, "*")):
+				case !ours && !thirdParty(importPath) && importPath != "C":
+				case !ours && slices.ContainsFunc(r.others, func(m string) bool {
+					return importPath == m || strings.HasPrefix(importPath, m+"/")
+				}):
+				default:
+					problems = append(problems, fmt.Sprintf("%s:%d: %s may not import %s (%s:%d)", f.name, line, f.dir, importPath, architecture, r.line))
+				}
+			})
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		architecture:  {Data: []byte("## Allowed imports\n| package | ours | others |\n|---|---|---|\n| `a` | `b` | `x.org/y` |\n| `b` | | |\n| `b` | | |\n| `d` |\n")},
+		"a/a.go":      {Data: []byte("package a\nimport \"fluentps/b\"\nimport \"os\"\nimport \"x.org/y/z\"\nimport \"x.org/yz\"\nimport \"C\"\n")},
+		"b/b.go":      {Data: []byte("package b\nimport \"fluentps/a\"\n")},
+		"b/b_test.go": {Data: []byte("package b\nimport \"fluentps/c\"\n")},
+		"c/c.go":      {Data: []byte("package c\n")},
+		"c/d.go":      {Data: []byte("package c\n")},
+	},
+	want: []string{
+		"ps/ARCHITECTURE.md:6: a second row for b",
+		"ps/ARCHITECTURE.md:7: a row needs three cells: package, ours, others",
+		"a/a.go:5: a may not import x.org/yz (ps/ARCHITECTURE.md:4)",
+		"a/a.go:6: a may not import C (ps/ARCHITECTURE.md:4)",
+		"b/b.go:2: b may not import fluentps/a (ps/ARCHITECTURE.md:6)",
+		"c: not in the table of ps/ARCHITECTURE.md",
+	},
+}
+
+// tableIsTrue keeps the table from promising what is not there.
+var tableIsTrue = rule{
+	name: "import-table-is-true",
+	check: func(tr *tree) (problems []string) {
+		rows, problems := importTable(tr)
+		packages := map[string]bool{"*": true}
+		for _, f := range tr.goFiles() {
+			packages[f.dir] = true
+		}
+		names := make([]string, 0, len(rows))
+		for name := range rows {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			for _, p := range append([]string{name}, rows[name].ours...) {
+				if !packages[p] {
+					problems = append(problems, fmt.Sprintf("%s:%d: there is no package %s", architecture, rows[name].line, p))
+				}
+			}
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		architecture: {Data: []byte("## Allowed imports\n| `a` | `b` `c` | |\n| `d` | | |\n## Other\n| `e` | | |\n")},
+		"a/a.go":     {Data: []byte("package a\n")},
+		"b/b.go":     {Data: []byte("package b\n")},
+	},
+	want: []string{
+		"ps/ARCHITECTURE.md:2: there is no package c",
+		"ps/ARCHITECTURE.md:3: there is no package d",
+	},
+}
+
+var namedTest = regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9_]+)`")
+
+// lawsAreHeld: each row of the table of laws names at least one test, and each test that it names exists.
+var lawsAreHeld = rule{
+	name: "laws-are-held",
+	check: func(tr *tree) (problems []string) {
+		f := tr.find(architecture)
+		if f == nil {
+			return []string{architecture + ": missing; it holds the table of laws"}
+		}
+		rows, inside := 0, false
+		for k, line := range f.lines() {
+			if strings.HasPrefix(line, "#") {
+				inside = strings.Contains(line, "Laws")
+			}
+			if !inside || !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| law ") {
+				continue
+			}
+			rows++
+			tests := namedTest.FindAllStringSubmatch(line, -1)
+			if len(tests) == 0 {
+				problems = append(problems, fmt.Sprintf("%s:%d: a law that names no test, as in `ps/core.TestX`", f.name, k+1))
+			}
+			for _, m := range tests {
+				if !declaresTest(tr, m[1], m[2]) {
+					problems = append(problems, fmt.Sprintf("%s:%d: there is no %s in %s", f.name, k+1, m[2], m[1]))
+				}
+			}
+		}
+		if rows == 0 {
+			problems = append(problems, architecture+": no table under a heading \"Laws\"")
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		architecture:        {Data: []byte("## Laws\n| law | held by |\n|---|---|\n| a | `ps/core.TestA` |\n| b | `ps/core.TestB` `ps/core.TestA` |\n| c | |\n")},
+		"ps/core/a_test.go": {Data: []byte("package core\nfunc TestA() {}\n")},
+		"ps/core/b.go":      {Data: []byte("package core\nfunc TestB() {}\n")},
+	},
+	want: []string{
+		"ps/ARCHITECTURE.md:5: there is no TestB in ps/core",
+		"ps/ARCHITECTURE.md:6: a law that names no test, as in `ps/core.TestX`",
+	},
+}
+
+func declaresTest(tr *tree, dir, name string) bool {
+	return slices.ContainsFunc(tr.files, func(f *file) bool {
+		return f.dir == dir && f.isTest() && f.ast != nil && slices.ContainsFunc(f.ast.Decls, func(decl ast.Decl) bool {
+			fn, ok := decl.(*ast.FuncDecl)
+			return ok && fn.Recv == nil && fn.Name.Name == name
+		})
+	})
+}
+
+// cgoBehindTags keeps plain `go build ./...` free of C: a file that needs a C library is built only on request.
+var cgoBehindTags = rule{
+	name: "cgo-behind-tags",
+	check: func(tr *tree) (problems []string) {
+		for _, f := range tr.files {
+			if f.ast == nil {
+				continue
+			}
+			imports(tr, f, func(line int, importPath string) {
+				if importPath != "C" && !strings.HasPrefix(importPath, gompi) {
+					return
+				}
+				if builtByDefault(f) {
+					problems = append(problems, fmt.Sprintf("%s:%d: imports %s without a build tag such as `//go:build mpi`", f.name, line, path.Base(importPath)))
+				}
+			})
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"a/a.go": {Data: []byte("package a\n\nimport \"C\"\n")},
+		"a/b.go": {Data: []byte("//go:build linux && cgo\n\npackage a\n\nimport \"" + gompi + "\"\n")},
+		"a/c.go": {Data: []byte("//go:build mpi && linux\n\npackage a\n\nimport \"C\"\n")},
+	},
+	want: []string{
+		"a/a.go:3: imports C without a build tag such as `//go:build mpi`",
+		"a/b.go:5: imports gompi without a build tag such as `//go:build mpi`",
+	},
+}
+
+// builtByDefault says whether plain `go build` on Linux with a C compiler takes the file.
+func builtByDefault(f *file) bool {
+	for _, group := range f.ast.Comments {
+		for _, comment := range group.List {
+			if expr, err := constraint.Parse(comment.Text); err == nil && constraint.IsGoBuild(comment.Text) {
+				return expr.Eval(func(tag string) bool {
+					return tag == "linux" || tag == "unix" || tag == "amd64" || tag == "cgo" || tag == "gc" || strings.HasPrefix(tag, "go1.")
+				})
+			}
+		}
+	}
+	return true
+}
+
+// testingStaysInTests allows package testing outside _test.go files only in conformance suites (commtest, ...).
+var testingStaysInTests = rule{
+	name: "testing-stays-in-tests",
+	check: func(tr *tree) (problems []string) {
+		for _, f := range tr.goFiles() {
+			imports(tr, f, func(line int, importPath string) {
+				if importPath == "testing" && !strings.HasSuffix(f.dir, "test") {
+					problems = append(problems, fmt.Sprintf("%s:%d: imports testing; only tests and packages named ...test do", f.name, line))
+				}
+			})
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"a/a.go":         {Data: []byte("package a\nimport \"testing\"\n")},
+		"a/atest/a.go":   {Data: []byte("package atest\nimport \"testing\"\n")},
+		"a/some_test.go": {Data: []byte("package a\nimport \"testing\"\n")},
+	},
+	want: []string{"a/a.go:2: imports testing; only tests and packages named ...test do"},
+}
