@@ -132,7 +132,7 @@ func mpirun(t *testing.T, n int, child string, more ...string) (int, string) {
 }
 
 func TestConformance(t *testing.T) {
-	for _, n := range []int{2, 3, 4, 6} {
+	for _, n := range []int{2, 3, 4, 5, 6} {
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 			rc, out := mpirun(t, n, "conformance")
 			if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < n {

@@ -22,6 +22,7 @@ package core
 
 import (
 	"fmt"
+	"time"
 
 	"fluentps/comm/wire"
 )
@@ -50,6 +51,7 @@ type Input struct {
 	Slot   int32
 	Worker int32
 	Buf    int32
+	At     time.Duration // since the start of training, stamped by the driver; schemes that measure speed read it
 }
 
 // EffectKind says what the driver must do.

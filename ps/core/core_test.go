@@ -296,3 +296,35 @@ func TestABadInputPanics(t *testing.T) {
 		})
 	}
 }
+
+// spy records the events that a scheme is told, and otherwise is the scheme it wraps.
+type spy struct {
+	scheme.Scheme
+	events []scheme.Event
+}
+
+func (s *spy) Step(ev scheme.Event, out []scheme.Decision) []scheme.Decision {
+	s.events = append(s.events, ev)
+	return s.Scheme.Step(ev, out)
+}
+
+func TestEventsCarryTheTimeOfTheirInput(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := mustScheme(rule{name: "asp"}, 0, 1)
+	s := &spy{Scheme: ss.Scheme}
+	ss.Scheme = s
+	node := NewServer(ServerConfig{Plan: plan, Workers: 1, Schemes: map[int32]ShardScheme{0: ss}})
+	node.Step(Input{Kind: Arrived, At: 3, Msg: wire.Header{Kind: wire.Pull}}, nil)
+	node.Step(Input{Kind: Arrived, At: 5, Msg: wire.Header{Kind: wire.Push, Parts: 1, Samples: 1}}, nil)
+	node.Step(Input{Kind: PieceLanded, At: 8}, nil)
+	var got []string
+	for _, ev := range s.events {
+		got = append(got, fmt.Sprint(ev.Kind, " ", int64(ev.At)))
+	}
+	if want := "wanted 3; offered 5; pushed 8"; strings.Join(got, "; ") != want {
+		t.Errorf("the scheme was told %s, want %s", strings.Join(got, "; "), want)
+	}
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -63,6 +64,7 @@ type Server struct {
 	stop    bool // the budget is used up
 	stopAt  int64
 	done    bool
+	now     time.Duration     // At of the input being stepped
 	pend    []scheme.Decision // scratch
 }
 
@@ -80,6 +82,7 @@ func NewServer(c ServerConfig) *Server {
 
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
+	s.now = in.At
 	switch in.Kind {
 	case Arrived:
 		return s.arrived(in, out)
@@ -187,6 +190,7 @@ func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
 
 // decide tells the scheme, and obeys.
 func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
+	ev.At = s.now
 	s.pend = sh.scheme.Step(ev, s.pend[:0])
 	for _, d := range s.pend {
 		switch d.Kind {

@@ -128,6 +128,7 @@ func decayOf(c *configs.Config, p workload.Param) float32 {
 }
 
 func (s *serverSide) step(in core.Input) {
+	in.At = s.r.now()
 	s.out = s.node.Step(in, s.out[:0])
 	for i := range s.out {
 		s.obey(&s.out[i])
