@@ -157,13 +157,8 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if st.Stats.Pushes != int64(len(want)) || st.Accepted != int64(len(want)) || st.Samples != 10*int64(len(want)) || st.Stats.Dropped != 0 {
 		t.Fatalf("shard %d counts %+v for %d pushes", sh.ID, st, len(want))
 	}
-	for k, index := range c.snaps[sh.ID] {
-		if index != int64(k) {
-			t.Fatalf("shard %d kept snapshots %v", sh.ID, c.snaps[sh.ID])
-		}
-	}
-	if n := int64(len(c.snaps[sh.ID])); n != st.Samples/25 {
-		t.Fatalf("shard %d kept %d snapshots for %d samples", sh.ID, n, st.Samples)
+	if want := marks(c.got[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
+		t.Fatalf("shard %d kept snapshots %v, want %v", sh.ID, c.snaps[sh.ID], want)
 	}
 	r := rules[sh.Rule]
 	e, _ := scheme.Lookup(r.name)
@@ -184,6 +179,62 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	}
 	if lead, ok := e.LeadMax(params); ok && c.lead[sh.ID] > lead {
 		t.Fatalf("shard %d %s let a worker lead by %d, the bound is %d", sh.ID, r.name, c.lead[sh.ID], lead)
+	}
+}
+
+// marks are the snapshots of a shard by the rule: a commit of 10 samples a push that passes one or more multiples
+// of every is a snapshot, of the last of them.
+func marks(commits []string, every int64) []int64 {
+	var list []int64
+	samples := int64(0)
+	for _, c := range commits {
+		before := samples
+		samples += 10 * int64(len(strings.Fields(c)))
+		if samples/every > before/every {
+			list = append(list, samples/every-1)
+		}
+	}
+	return list
+}
+
+// A stop from outside (time, target, signal) ends all workers of a BSP run at the same iteration, whenever it comes.
+func TestAStopFromOutsideEndsBSPInStep(t *testing.T) {
+	for at := 1; at < 400; at++ {
+		c := newCluster(threeShards(t), 3, []rule{{name: "bsp"}, {name: "bsp"}}, Budget{Updates: 4}, 0)
+		c.pick = rand.New(rand.NewPCG(uint64(at), 4)).IntN
+		steps := 0
+		c.trace = func(string, Input, []Effect) {
+			if steps++; steps == at {
+				c.add(pending{line: "stop", node: c.servers[0], name: "s0", in: Input{Kind: StopNow}})
+			}
+		}
+		if err := c.run(100000); err != nil {
+			t.Fatalf("stop at step %d: %v", at, err)
+		}
+		if c.iters[0] != c.iters[1] || c.iters[0] != c.iters[2] || c.iters[0] > 4 {
+			t.Fatalf("stop at step %d: the workers computed %v iterations", at, c.iters)
+		}
+	}
+}
+
+// A worker starts an iteration knowing the largest v of all its shards' replies, and says so in its pushes.
+func TestAPushReportsTheLargestClockOfTheReplies(t *testing.T) {
+	plan := threeShards(t)
+	w := newCluster(plan, 1, []rule{{name: "asp"}, {name: "asp"}}, Budget{}, 0).workers[0]
+	w.Step(Input{Kind: Begin}, nil)
+	for s, v := range []int64{3, 5, 4} {
+		for _, p := range plan.Shards[s].Pieces {
+			w.Step(Input{Kind: PieceLanded, Piece: p.ID}, nil)
+		}
+		w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Shard: int32(s), Iter: 7, Clock: v}}, nil)
+	}
+	if w.Iter() != 7 || w.LeadMax != 2 {
+		t.Fatalf("iteration %d at a lead of %d, want 7 at 2", w.Iter(), w.LeadMax)
+	}
+	w.Step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}}, nil)
+	out := w.Step(Input{Kind: PieceReady, Piece: 0}, nil)
+	if out[0].Msg.Kind != wire.Push || out[0].Msg.Clock != 5 {
+		t.Fatalf("the push says %+v, want clock 5", out[0].Msg)
 	}
 }
 

@@ -25,8 +25,10 @@ type ownShard struct {
 	staged  []*pushed // landed, neither folded nor dropped; slots are distinct
 	asked   []bool    // a pull came that the scheme has not seen, per worker
 	wants   []int64   // the iteration of that pull
-	waiting int       // pulls that the scheme has seen and not answered
-	free    []int32   // slots nobody uses, a stack: the one used last is the one still in cache
+	waits   []bool    // the scheme has seen this worker's pull and not answered it
+	free    []int32   // slots used before and free now, a stack: the one used last is the one still in cache
+	slots   int32     // slots ever used, at most slotMax: memory is only taken for these
+	slotMax int32
 
 	refs    []int   // replies in flight per parameter buffer
 	cur     int32   // the buffer of the current version
@@ -51,26 +53,38 @@ type pushed struct {
 func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
 		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole,
-		clock: make([]int64, workers), landing: make([]*pushed, workers), asked: make([]bool, workers), wants: make([]int64, workers),
+		clock: make([]int64, workers), landing: make([]*pushed, workers), asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), slotMax: int32(ss.Slots),
 		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
 	}
 	for w := range workers {
 		sh.sending[w], sh.held[w] = -1, -1
-	}
-	for slot := ss.Slots - 1; slot >= 0; slot-- {
-		sh.free = append(sh.free, int32(slot))
 	}
 	return sh
 }
 
 func (sh *ownShard) takeSlot() int32 {
 	n := len(sh.free)
+	if n == 0 && sh.slots < sh.slotMax {
+		sh.slots++
+		return sh.slots - 1
+	}
 	if n == 0 {
 		panic(fmt.Sprintf("core: shard %d has no slot left for a push: a worker is further ahead than %v allows", sh.id, sh.scheme))
 	}
 	slot := sh.free[n-1]
 	sh.free = sh.free[:n-1]
 	return slot
+}
+
+// waiting counts the pulls that the scheme holds back.
+func (sh *ownShard) waiting() int {
+	n := 0
+	for _, w := range sh.waits {
+		if w {
+			n++
+		}
+	}
+	return n
 }
 
 func (sh *ownShard) freeSlot(slot int32) { sh.free = append(sh.free, slot) }
@@ -155,8 +169,8 @@ func (sh *ownShard) check() error {
 			used[p.slot] = true
 		}
 	}
-	if len(used) != n {
-		return fmt.Errorf("core: shard %d: a slot is used twice: %d names for %d slots", sh.id, n, len(used))
+	if len(used) != n || n != int(sh.slots) {
+		return fmt.Errorf("core: shard %d: %d names for %d slots of %d: one is used twice or lost", sh.id, n, len(used), sh.slots)
 	}
 	return nil
 }
@@ -166,7 +180,7 @@ func (s *Server) String() string {
 	fmt.Fprintf(&b, "s%d here=%d", s.me, s.here)
 	for _, id := range s.order {
 		sh := s.shards[id]
-		fmt.Fprintf(&b, " shard%d{version=%d staged=%d waiting=%d %v}", id, sh.version, len(sh.staged), sh.waiting, sh.scheme)
+		fmt.Fprintf(&b, " shard%d{version=%d staged=%d waiting=%d %v}", id, sh.version, len(sh.staged), sh.waiting(), sh.scheme)
 	}
 	return b.String()
 }

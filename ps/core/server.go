@@ -126,7 +126,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		s.here--
 		for _, id := range s.order {
 			sh := s.shards[id]
-			sh.clock[m.Worker] = gone
+			sh.clock[m.Worker], sh.waits[m.Worker] = gone, false
 			if p := sh.landing[m.Worker]; p != nil { // it died half-way through a push
 				sh.landing[m.Worker] = nil
 				sh.freeSlot(p.slot)
@@ -179,10 +179,9 @@ func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
 	}
 	sh.asked[w] = false
 	sh.stats.Pulls++
-	sh.waiting++
-	before := sh.waiting
+	sh.waits[w] = true
 	out = s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.wants[w]}, out)
-	if sh.waiting == before {
+	if sh.waits[w] {
 		sh.stats.Delayed++
 	}
 	return out
@@ -230,7 +229,8 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	before := sh.samples
 	sh.samples += d.Samples
 	if s.every > 0 {
-		for k := before/s.every + 1; k <= sh.samples/s.every; k++ {
+		// A commit that passes several marks is one snapshot, of the last of them.
+		if k := sh.samples / s.every; k > before/s.every {
 			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
 		}
 	}
@@ -255,7 +255,7 @@ func (s *Server) stopped() {
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	w := d.Worker
-	sh.waiting--
+	sh.waits[w] = false
 	if sh.sending[w] >= 0 { // its last reply has arrived, only the transport has not said so yet
 		sh.held[w] = d.Iter
 		return out

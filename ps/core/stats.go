@@ -33,5 +33,12 @@ func (s *Server) Shards() []int32 { return s.order }
 // Stopping says whether the budget is used up.
 func (s *Server) Stopping() bool { return s.stop }
 
-// Waits lists, for the stall report, the workers whose pulls shard id has not answered.
-func (s *Server) Waits(id int32) string { return s.shards[id].scheme.String() }
+// Waiting says whether a scheme of this server holds a pull back.
+func (s *Server) Waiting() bool {
+	for _, id := range s.order {
+		if s.shards[id].waiting() > 0 {
+			return true
+		}
+	}
+	return false
+}
