@@ -115,7 +115,8 @@ func mpirun(t *testing.T, n int, child string, more ...string) (int, string) {
 	if testing.Verbose() {
 		cmd.Args = append(cmd.Args, "-test.v")
 	}
-	cmd.Env = append(os.Environ(), childVar+"="+child, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	// Launches at one time must not share Open MPI's session folder: the one that ends first removes it.
+	cmd.Env = append(os.Environ(), childVar+"="+child, "TMPDIR="+t.TempDir(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its ranks, SIGKILL would not
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer

@@ -15,6 +15,8 @@ const (
 	Left                     // worker to server: will neither push nor pull again
 	Snapshot                 // any rank to server: send me your slices of snapshot Iter on Data
 	Ready                    // server to rank 0: snapshot Iter of all my shards is kept
+	Looked                   // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
+	Halt                     // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
 	Kinds
 )
 
@@ -39,7 +41,7 @@ type Header struct {
 // Stop in Reply.Flags: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -112,7 +112,7 @@ func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, "-n", strconv.Itoa(n), "--oversubscribe", "--bind-to", "none", os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"="+string(job), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.Env = append(os.Environ(), childVar+"="+string(job), "TMPDIR="+t.TempDir(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
