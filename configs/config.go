@@ -34,6 +34,7 @@ type Cluster struct {
 	Servers   int    // at least 1
 	Placement string // spread, pack, colocate
 	Hierarchy string // none
+	MemoryMax int64  // bytes of buffers that one rank may use, beside the data set
 }
 
 // Data names the data set and how workers share it.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fluentps/comm"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
@@ -17,6 +18,7 @@ var topKeys = []key[Config]{
 	{spec{path: "cluster.servers", def: "1", span: from(1, 65535), doc: "ranks that serve"}, func(c *Config) any { return &c.Cluster.Servers }},
 	{spec{path: "cluster.placement", def: "spread", values: shard.Placements(), doc: "which ranks serve: spread over hosts, pack the first hosts, colocate with workers"}, func(c *Config) any { return &c.Cluster.Placement }},
 	{spec{path: "cluster.hierarchy", def: "none", values: hierarchies, doc: "aggregation inside a node"}, func(c *Config) any { return &c.Cluster.Hierarchy }},
+	{spec{path: "cluster.memory_max", def: "8GiB", span: from(1<<20, 1<<50), doc: "buffers of one rank, beside the data set; plan shows what they are for"}, func(c *Config) any { return (*byteSize)(&c.Cluster.MemoryMax) }},
 
 	{spec{path: "data.set", required: true, values: workload.SetNames(), doc: "the reader of the data"}, func(c *Config) any { return &c.Data.Set }},
 	{spec{path: "data.path", required: true, text: checkPath, only: when("data.set", "idx", "cifar10", "csv", "libsvm"), doc: "the folder (idx, cifar10) or the training file (csv, libsvm); .gz or not"}, func(c *Config) any { return &c.Data.Path }},
@@ -56,7 +58,7 @@ var topKeys = []key[Config]{
 	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one worker's kernels"}, func(c *Config) any { return &c.Device.Threads }},
 
 	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers"}, func(c *Config) any { return &c.Shards.Slice }},
-	{spec{path: "shards.max_bytes", def: "4MiB", span: from(shard.ElemBytes, 1<<30), doc: "a piece is never longer"}, func(c *Config) any { return (*byteSize)(&c.Shards.MaxBytes) }},
+	{spec{path: "shards.max_bytes", def: "4MiB", span: from(shard.ElemBytes, comm.MessageMax), doc: "a piece is never longer"}, func(c *Config) any { return (*byteSize)(&c.Shards.MaxBytes) }},
 
 	{spec{path: "sync", def: `[{match: "*", scheme: bsp}]`, doc: "rules in order; the first whose match fits a parameter's name takes it"}, func(c *Config) any { return &c.Sync }},
 	{spec{path: "send.order", def: "fifo", values: send.Names(), doc: "the order in which a worker's pieces leave"}, func(c *Config) any { return &c.Send.Order }},

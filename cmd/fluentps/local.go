@@ -18,7 +18,7 @@ func (j *job) local(n int) error {
 		os.Exit(codeFailed)
 	})
 	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
-	ranks := inproc.New(n, inproc.Options{})
+	ranks := inproc.New(n, inproc.Options{PoolMax: poolMax})
 	all := make([]ps.Options, n)
 	for i, t := range ranks {
 		o, err := j.options(t, "local", text)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -40,6 +41,10 @@ func runCommand() *cli.Command {
 		Action: runVerb,
 	}
 }
+
+// poolMax is the transport's own limit in bytes, a last resort: cluster.memory_max is what holds, checked before
+// anything is allocated.
+const poolMax = 1 << 50
 
 // localMax bounds --local: a number too many digits long would only exhaust the memory.
 const localMax = 4096
@@ -129,7 +134,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o.Out = j.out
 	o.Terminal, o.Width = terminal(os.Stdout)
-	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: os.Getenv("SLURM_JOB_ID"), Out: j.c.String("out")}
+	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: cmp.Or(os.Getenv("SLURM_JOB_ID"), mode), Out: j.c.String("out")}
 	var resolved strings.Builder
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
 		return o, err

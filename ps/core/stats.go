@@ -42,3 +42,25 @@ func (s *Server) Waiting() bool {
 	}
 	return false
 }
+
+// Me is this server's index.
+func (s *Server) Me() int32 { return s.me }
+
+// Slowest lists the workers with the smallest clock, and that clock, of a shard that holds pulls back; none if it
+// holds none back.
+func (s *Server) Slowest(id int32) (workers []int32, clock int64) {
+	sh := s.shards[id]
+	if sh.waiting() == 0 {
+		return nil, 0
+	}
+	clock = gone
+	for _, c := range sh.clock {
+		clock = min(clock, c)
+	}
+	for w, c := range sh.clock {
+		if c == clock {
+			workers = append(workers, int32(w))
+		}
+	}
+	return workers, clock
+}

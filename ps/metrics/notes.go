@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A NOTE must be worth acting on: these are the shares and ratios below which it would be noise.
@@ -17,6 +18,7 @@ const (
 	foldShareMin    = 0.50 // of train_s: the busiest server sums more than half of the time
 	idleShareMin    = 0.80 // of train_s: even the busiest server
 	idleBlockedMax  = 0.20 // idle servers are spare only if workers do not wait for what they send
+	lastIdleMax     = 0.50 // of train_s: servers idle for longer were not what workers waited for
 	trafficShareMin = 0.40 // of train_s: push and pull of a worker
 )
 
@@ -82,9 +84,9 @@ func noteSlowWorker(s *Summary) *note {
 	advice := ""
 	switch {
 	case usesScheme(s, "bsp"):
-		advice = "set sync: {scheme: ssp, staleness: 3} instead of bsp to let them run ahead"
+		advice = "set scheme: ssp, staleness: 3 in its sync: rule instead of bsp, to let them run ahead"
 	case usesScheme(s, "ssp"):
-		advice = "raise sync: staleness to let them run further ahead"
+		advice = "raise staleness in its sync: rule to let them run further ahead"
 	default:
 		return nil
 	}
@@ -99,10 +101,10 @@ func noteLastShard(s *Summary) *note {
 	if len(s.PerShard) < 2 || !(blocked >= blockedShareMin) {
 		return nil
 	}
-	var waits, bytes int64
+	var waits int64
 	last := s.PerShard[0]
 	for _, h := range s.PerShard {
-		waits, bytes = waits+h.WaitedLast, bytes+h.Bytes
+		waits += h.WaitedLast
 		if h.WaitedLast > last.WaitedLast {
 			last = h
 		}
@@ -111,17 +113,38 @@ func noteLastShard(s *Summary) *note {
 	if waits < lastWaitsMin || share < lastShareMin {
 		return nil
 	}
-	others := float64(bytes-last.Bytes) / float64(len(s.PerShard)-1)
+	others := likeBytes(s, &last)
 	mixed := slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme != "bsp" })
 	advice := fmt.Sprintf("raise cluster: servers (now %d) to spread the load", s.Servers)
 	switch {
 	case last.Scheme == "bsp" && mixed:
-		advice = fmt.Sprintf("give it a sync: rule that waits less, such as {match: %q, scheme: ssp}", last.Name)
-	case float64(last.Bytes) >= sizeRatioMin*others:
+		advice = fmt.Sprintf("give its sync: rule (match: %q) a scheme that waits less, such as ssp", ruleOf(last.Name))
+	case others > 0 && float64(last.Bytes) >= sizeRatioMin*others:
+		// Shards of one rule that differ in size were not cut evenly.
 		advice = fmt.Sprintf("it is %.1f times as large as the others; set shards: {slice: even} to level them", float64(last.Bytes)/others)
+	}
+	if idle := avgShare(s, RoleServer, Idle); idle > lastIdleMax && !(last.Scheme == "bsp" && mixed) {
+		return nil // the servers had time: one of several equal shards is simply the last to answer
 	}
 	return &note{blocked * share, fmt.Sprintf("shard %d (%s, %s on server %d) was the last that workers waited for in %.0f %% of their waits: %s",
 		last.Shard, last.Name, last.Scheme, last.Server, 100*share, advice)}
+}
+
+// ruleOf is the match of the sync rule that took a shard: its name up to the last slash.
+func ruleOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
+
+// likeBytes is the mean size of the other shards of the same rule; 0 if there are none.
+func likeBytes(s *Summary, shard *ShardSummary) float64 {
+	var bytes, n int64
+	for _, h := range s.PerShard {
+		if h.Shard != shard.Shard && ruleOf(h.Name) == ruleOf(shard.Name) {
+			bytes, n = bytes+h.Bytes, n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return float64(bytes) / float64(n)
 }
 
 // noteFoldBound looks for servers that cannot sum as fast as workers push.

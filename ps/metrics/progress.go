@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	etaMin       = time.Second            // what the first moments promise is not worth printing
 	headerEvery  = 30                     // lines between two headers of a batch log
 	redrawEvery  = 100 * time.Millisecond // a terminal bar faster than this only flickers
 	barWidthMin  = 10
@@ -175,7 +176,7 @@ func etaText(at time.Duration, done float64) string {
 		return clock(0)
 	}
 	left := at.Seconds() * (1 - done) / done
-	if left > 1e7 {
+	if left > 1e7 || at < etaMin {
 		return absent
 	}
 	return clock(time.Duration(left * float64(time.Second)))

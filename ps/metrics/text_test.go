@@ -87,9 +87,9 @@ func quiet() *Summary {
 			RoleServer: OverRanks([]Spans{spans(wall, 0, 1000, 0, 1000, 40000, 58000)}),
 		},
 		PerShard: []ShardSummary{
-			{Shard: 0, Name: "fc1.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
-			{Shard: 1, Name: "fc2.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50, Server: 1},
-			{Shard: 2, Name: "fc3.weight", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
+			{Shard: 0, Name: "*/0", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
+			{Shard: 1, Name: "*/1", Scheme: "bsp", Bytes: 1000, WaitedLast: 50, Server: 1},
+			{Shard: 2, Name: "*/2", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
 		},
 	}
 	for w := range 3 {
@@ -108,7 +108,11 @@ func (s *Summary) blockedFor(share float64) {
 
 func TestNotes(t *testing.T) {
 	slow := func(s *Summary) { s.blockedFor(0.6); s.PerWorker[1].ComputeS *= 5 }
-	last := func(s *Summary) { s.blockedFor(0.5); s.PerShard[2].WaitedLast = 900 }
+	last := func(s *Summary) {
+		s.blockedFor(0.5)
+		s.PerShard[2].WaitedLast = 900
+		s.PerRole[RoleServer]["idle"] = Range{Avg: 20}
+	}
 	var all strings.Builder
 	for _, c := range []struct {
 		name   string
@@ -124,6 +128,8 @@ func TestNotes(t *testing.T) {
 		{"last shard, all bsp", last},
 		{"last shard is the only bsp", func(s *Summary) { last(s); s.PerShard[0].Scheme, s.PerShard[1].Scheme = "ssp", "ssp" }},
 		{"last shard is large", func(s *Summary) { last(s); s.PerShard[2].Bytes = 9000 }},
+		{"last shard is large, of another rule", func(s *Summary) { last(s); s.PerShard[2].Bytes, s.PerShard[2].Name = 9000, "fc3.*/0" }},
+		{"last shard, servers idle", func(s *Summary) { last(s); s.PerRole[RoleServer]["idle"] = Range{Avg: 90} }},
 		{"last shard, too few waits", func(s *Summary) { last(s); s.PerShard = []ShardSummary{{WaitedLast: 2}, {}} }},
 		{"fold-bound", func(s *Summary) { s.blockedFor(0.5); s.PerRole[RoleServer]["fold"] = Range{Max: 85} }},
 		{"idle servers", func(s *Summary) { s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},

@@ -122,8 +122,8 @@ func spread[T any](r *rank, value *T) error {
 }
 
 // agree is nil on every rank if mine is nil on every rank. Otherwise every rank returns the same error, with
-// code 2, that says what is wrong where: a file that is missing on one host must not leave the others waiting.
-func (r *rank) agree(mine error) error {
+// this code, that says what is wrong where: a file that is missing on one host must not leave the others waiting.
+func (r *rank) agree(mine error, code int) error {
 	text := ""
 	if mine != nil {
 		text = mine.Error()
@@ -140,7 +140,7 @@ func (r *rank) agree(mine error) error {
 		return err
 	}
 	if verdict != "" {
-		return &ExitError{Code: CodeUsage, Text: verdict}
+		return &ExitError{Code: code, Text: verdict}
 	}
 	return nil
 }

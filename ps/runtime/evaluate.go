@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"fluentps/comm"
@@ -61,8 +62,7 @@ func (e *evaluator) fetch(k int64, then func()) {
 			for _, p := range r.plan.Shards[id].Pieces {
 				off, n := at(p)
 				r.t.Irecv(comm.Peer(to), comm.Data, tagSnapshot|uint32(p.ID), e.arena, off, n, func(d comm.Done) {
-					if d.Err != nil || d.N != n {
-						r.fail(fmt.Errorf("runtime: snapshot %d: %d of %d bytes: %w", k, d.N, n, d.Err))
+					if !r.whole(d, n, "snapshot %d", k) {
 						return
 					}
 					if open--; open == 0 {
@@ -77,10 +77,11 @@ func (e *evaluator) fetch(k int64, then func()) {
 	}
 }
 
-// look sums loss and hits over test rows [lo, hi); between is called after each batch.
+// look sums loss and hits over test rows [lo, hi); between is called after each batch. A run that is interrupted
+// does not look to the end: nobody uses the sums then.
 func (e *evaluator) look(lo, hi int, between func()) (loss float64, correct int64) {
 	t := e.r.set.Test
-	for ; lo < hi; lo += evalRows {
+	for ; lo < hi && !e.r.halted.Load(); lo += evalRows {
 		n := min(evalRows, hi-lo)
 		e.rows = e.rows[:0]
 		for i := range n {
@@ -96,38 +97,49 @@ func (e *evaluator) look(lo, hi int, between func()) (loss float64, correct int6
 	return loss, correct
 }
 
-// part is one rank's share of one evaluation.
+// part is one rank's share of one evaluation. The loss travels as its bits: it may be infinite or not a number.
 type part struct {
-	Loss    float64
-	Correct int64
+	LossBits uint64
+	Correct  int64
+}
+
+// sum is one evaluation.
+type sum struct {
+	loss    float64
+	correct int64
 }
 
 // together evaluates snapshots with all ranks: each looks at its share of the test rows. Only rank 0 gets the
-// sums, added in rank order.
-func (r *rank) together(e *evaluator, indices []int64) ([]part, error) {
+// sums, added in rank order; fewer than asked for if the run was interrupted meanwhile.
+func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 	rows := r.set.Test.Rows()
 	lo, hi := rows*r.me/r.t.Size(), rows*(r.me+1)/r.t.Size()
-	mine := make([]part, len(indices))
-	for i, k := range indices {
+	var sums []sum
+	for _, k := range indices {
 		here := false
 		e.fetch(k, func() { here = true })
 		if err := r.drive(func() bool { return here }); err != nil {
 			return nil, err
 		}
-		mine[i].Loss, mine[i].Correct = e.look(lo, hi, r.t.Tick)
-		if r.err != nil {
-			return nil, r.err
+		loss, correct := e.look(lo, hi, r.t.Tick)
+		all, err := gather(r, part{LossBits: math.Float64bits(loss), Correct: correct})
+		if err != nil {
+			return nil, err
 		}
-	}
-	all, err := gather(r, mine)
-	if err != nil || r.me != 0 {
-		return nil, err
-	}
-	sums := make([]part, len(indices))
-	for _, parts := range all {
-		for i, p := range parts {
-			sums[i].Loss += p.Loss
-			sums[i].Correct += p.Correct
+		on := r.lead == nil || r.lead.reason == ""
+		if on && r.me == 0 {
+			var s sum
+			for _, p := range all {
+				s.loss += math.Float64frombits(p.LossBits)
+				s.correct += p.Correct
+			}
+			sums = append(sums, s)
+		}
+		if err := spread(r, &on); err != nil {
+			return nil, err
+		}
+		if !on { // what the ranks summed is not whole
+			break
 		}
 	}
 	return sums, nil
@@ -135,21 +147,22 @@ func (r *rank) together(e *evaluator, indices []int64) ([]part, error) {
 
 // online evaluates snapshots on rank 0 while training goes on: one at a time, in order.
 type online struct {
-	l    *lead
-	e    *evaluator
-	busy bool
-	k    int64         // the next snapshot to look at
-	took time.Duration // spent evaluating
+	l      *lead
+	e      *evaluator
+	busy   bool
+	closed bool          // training is over: what is left is for all ranks
+	i      int           // the next of lead.complete to look at
+	took   time.Duration // spent evaluating
 }
 
-// next starts on the next snapshot when it is complete and nothing is being looked at.
+// next starts on the next snapshot that is complete, if nothing is being looked at.
 func (o *online) next() {
 	l := o.l
-	if o.busy || l.readyN[o.k] < l.owners {
+	if o.busy || o.closed || l.reason != "" || o.i == len(l.complete) {
 		return
 	}
 	o.busy = true
-	o.e.fetch(o.k, func() { go o.look() })
+	o.e.fetch(l.complete[o.i], func() { go o.look() })
 }
 
 func (o *online) look() {
@@ -161,13 +174,20 @@ func (o *online) look() {
 	took := time.Since(start)
 	r.t.Post(func() {
 		o.took += took
+		o.busy = false
 		l := o.l
-		l.evaluated(l.marks[o.k], loss, correct, int64(rows))
+		if r.halted.Load() {
+			return
+		}
+		k := l.complete[o.i]
+		l.evaluated(l.marks[k], loss, correct, int64(rows))
 		if l.target != nil && !r.server.node.Stopping() {
 			r.server.step(core.Input{Kind: core.StopNow})
 		}
-		o.k++
-		o.busy = false
+		o.i++
+		for _, server := range r.roles.Servers {
+			r.send(server, wire.Header{Kind: wire.Looked, Iter: k})
+		}
 		o.next()
 	})
 }

@@ -24,7 +24,7 @@ type report struct {
 type serverReport struct {
 	Spans  metrics.Spans
 	Shards []shardReport
-	Kept   int64 // snapshots 0 to Kept-1 of all its shards are kept; -1: it owns no shard
+	Told   int64 // Ready messages that rank 0 must have had
 }
 
 type shardReport struct {
@@ -45,7 +45,7 @@ type workerReport struct {
 func (r *rank) report() report {
 	rep := report{Sent: r.bytesSent, Recv: r.bytesReceived}
 	if s := r.server; s != nil {
-		rep.Server = &serverReport{Spans: s.spans, Kept: s.keptAll()}
+		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
 		for _, id := range s.node.Shards() {
 			st := s.stores[id]
 			rep.Server.Shards = append(rep.Server.Shards, shardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})
@@ -57,17 +57,6 @@ func (r *rank) report() report {
 	return rep
 }
 
-func (s *serverSide) keptAll() int64 {
-	if len(s.stores) == 0 {
-		return -1
-	}
-	for k := int64(0); ; k++ {
-		if s.kept[k] < len(s.stores) {
-			return k
-		}
-	}
-}
-
 // closing is what rank 0 decides about the end.
 type closing struct {
 	Snapshots []int64 // to be evaluated by all ranks; -1 is the final version
@@ -76,18 +65,15 @@ type closing struct {
 
 // finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
 func (r *rank) finish() (Result, error) {
-	if r.lead != nil && r.lead.online != nil { // what it is looking at belongs to the evaluation, not to training
-		if err := r.drive(func() bool { return !r.lead.online.busy }); err != nil {
-			return Result{}, err
-		}
-	}
 	reports, err := gather(r, r.report())
 	if err != nil {
 		return Result{}, err
 	}
 	var c closing
 	if r.me == 0 {
-		c.Snapshots = r.lead.toEvaluate(reports)
+		if c.Snapshots, err = r.lead.toEvaluate(reports); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := spread(r, &c); err != nil {
 		return Result{}, err
@@ -115,7 +101,7 @@ func (r *rank) finish() (Result, error) {
 }
 
 // look evaluates, and gives rank 0 the final parameters in model order.
-func (r *rank) look(indices []int64) ([]part, []float32, error) {
+func (r *rank) look(indices []int64) ([]sum, []float32, error) {
 	if len(indices) == 0 && r.me != 0 {
 		return nil, nil, nil
 	}
@@ -124,7 +110,7 @@ func (r *rank) look(indices []int64) ([]part, []float32, error) {
 		return nil, nil, err
 	}
 	defer e.close()
-	var sums []part
+	var sums []sum
 	if len(indices) > 0 {
 		if sums, err = r.together(e, indices); err != nil {
 			return nil, nil, err
@@ -145,48 +131,56 @@ func (r *rank) look(indices []int64) ([]part, []float32, error) {
 	return sums, flat, nil
 }
 
-// toEvaluate lists the snapshots that every server kept and nobody has looked at, and the final version.
-// A run that was interrupted leaves at once.
-func (l *lead) toEvaluate(reports []report) []int64 {
-	if l.r.set.Test.Rows() == 0 || l.reason != "" {
-		return nil
-	}
-	kept := int64(math.MaxInt64)
+// toEvaluate lists the snapshots that every server kept and nobody has looked at, and the final version. It first
+// waits until all that the servers said has arrived, and until rank 0 has looked its own evaluation to the end.
+// A run that was cut short leaves at once.
+func (l *lead) toEvaluate(reports []report) ([]int64, error) {
+	var told int64
 	for _, rep := range reports {
-		if rep.Server != nil && rep.Server.Kept >= 0 {
-			kept = min(kept, rep.Server.Kept)
+		if rep.Server != nil {
+			told += rep.Server.Told
 		}
 	}
-	from := int64(0)
+	from := 0
 	if l.online != nil {
-		from = l.online.k
+		l.online.closed = true
 	}
-	var todo []int64
-	for k := from; k < kept; k++ {
-		todo = append(todo, k)
+	err := l.r.drive(func() bool { return l.heard == told && (l.online == nil || !l.online.busy) })
+	if err != nil || l.r.set.Test.Rows() == 0 || l.reason != "" {
+		return nil, err
 	}
-	return append(todo, -1)
+	if l.online != nil {
+		from = l.online.i
+	}
+	return append(l.complete[from:len(l.complete):len(l.complete)], -1), nil
 }
 
 // conclude is rank 0's: it makes and writes the summary and decides the exit code.
-func (r *rank) conclude(reports []report, indices []int64, sums []part, final []float32, evalTook time.Duration) (Result, error) {
+func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []float32, evalTook time.Duration) (Result, error) {
 	l := r.lead
 	if err := l.progress.Finish(); err != nil {
 		return Result{}, err
 	}
+	l.rest(r.trainEnd - r.trainStart)
 	s := r.summary(reports, final)
 	rows := int64(r.set.Test.Rows())
-	for i, k := range indices {
-		if k >= 0 {
-			l.evaluated(l.marks[k], sums[i].Loss, sums[i].Correct, rows)
+	end := mark{at: r.trainEnd - r.trainStart, samples: l.samples, iteration: l.iteration()}
+	whole := len(sums) > 0 && len(sums) == len(indices)
+	for i, v := range sums {
+		if k := indices[i]; k >= 0 {
+			// A snapshot is cut per shard, so the last one may lack a few pushes of the final version with its count
+			// of samples; the final version stands for both.
+			if !whole || l.marks[k].samples != end.samples {
+				l.evaluated(l.marks[k], v.loss, v.correct, rows)
+			}
 			continue
 		}
-		s.TestLoss = metrics.Some(sums[i].Loss / float64(rows))
-		s.TestAccuracy = metrics.Some(float64(sums[i].Correct) / float64(rows))
-		end := mark{at: r.trainEnd - r.trainStart, samples: l.samples, iteration: l.iteration()}
-		if n := len(l.evals); n == 0 || l.evals[n-1].Samples != end.samples {
-			l.evaluated(end, sums[i].Loss, sums[i].Correct, rows)
+		if n := len(l.evals); n > 0 && l.evals[n-1].Samples == end.samples {
+			l.evals = l.evals[:n-1]
 		}
+		l.evaluated(end, v.loss, v.correct, rows)
+		last := l.evals[len(l.evals)-1]
+		s.TestLoss, s.TestAccuracy = last.TestLoss, last.TestAccuracy
 	}
 	s.Evaluations = l.evals
 	if l.online != nil {

@@ -58,7 +58,7 @@ func (l *lead) open() error {
 		}
 		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d\n", q.Rank, q.Role, q.Host, q.PID)
 	}
-	fmt.Fprintf(&b, "Plan: %d servers, %d workers, %d shards, %d parameters", len(r.roles.Servers), len(r.roles.Workers), len(r.plan.Shards), r.plan.Arena)
+	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", count(len(r.roles.Servers), "server"), count(len(r.roles.Workers), "worker"), count(len(r.plan.Shards), "shard"), count(r.plan.Arena, "parameter"))
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
 	for _, w := range planWarnings(r.cfg, r.plan, r.roles) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -30,11 +31,17 @@ type lead struct {
 
 	marks  map[int64]mark // by snapshot index
 	readyN map[int64]int  // by snapshot index: servers that have kept it
-	owners int            // servers that own a shard
-	online *online        // nil unless evaluate.where is online
-	evals  []metrics.Evaluation
-	reason string // why the run was cut short, empty if it was not
-	target *float64
+	heard  int64          // Ready messages so far
+	// complete lists the snapshots that every server has kept. It ascends: a server keeps them in order, so a
+	// later one is never complete before an earlier one that will be.
+	complete []int64
+	owners   int     // servers that own a shard
+	online   *online // nil unless evaluate.where is online
+	evals    []metrics.Evaluation
+	reason   string // why the run was cut short, empty if it was not
+	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
+	stopping bool
+	target   *float64
 }
 
 // window sums what came since the last record.
@@ -87,6 +94,10 @@ func (l *lead) folded(m wire.Header) {
 	w.correct += m.Correct
 	w.blocked += m.Blocked
 	l.leadMax = max(l.leadMax, m.Iter-m.Clock)
+	if math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0) {
+		l.halt(fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
+			m.Worker, m.Loss, m.Iter, l.r.cfg.Train.Optimizer.LR))
+	}
 	rows := int64(l.r.set.Train.Rows())
 	if l.epoch.samples >= rows {
 		l.last, l.epoch = l.epoch, lossMean{}
@@ -114,6 +125,10 @@ func (l *lead) committed(e *core.Effect, lr float64) {
 // beat makes a record when it is time to: the first at once, then one per interval, and as often as a
 // terminal's bar wants to be redrawn.
 func (l *lead) beat() {
+	if l.stopping {
+		l.stopping = false
+		l.r.t.Post(l.stop)
+	}
 	if l.version == 0 {
 		return
 	}
@@ -130,6 +145,13 @@ func (l *lead) beat() {
 		l.window = window{from: now}
 	}
 	l.r.fail(l.progress.Update(rec, l.fraction(now)))
+}
+
+// rest writes what came since the last record, when training is over.
+func (l *lead) rest(now time.Duration) {
+	if l.window.samples > 0 && l.version > 0 {
+		l.write(l.record(now))
+	}
 }
 
 func (l *lead) write(rec metrics.Record) {
@@ -186,6 +208,22 @@ func (l *lead) fraction(now time.Duration) float64 {
 	return f
 }
 
+// halt cuts the run short, orderly, for a reason that the summary gives. The first reason counts.
+func (l *lead) halt(reason string) {
+	if l.reason != "" {
+		return
+	}
+	if l.r.trainEnd > 0 || l.r.server.node.Stopping() {
+		reason = "trained to the end, but evaluation was " + reason
+	}
+	l.reason = reason
+	l.r.halted.Store(true)
+	l.r.fail(l.progress.Println("fluentps: " + reason))
+	if l.r.trainEnd == 0 {
+		l.stopping = true
+	}
+}
+
 // stop ends the run for a reason that the node cannot see.
 func (l *lead) stop() { l.r.server.step(core.Input{Kind: core.StopNow}) }
 
@@ -195,7 +233,11 @@ func (l *lead) snapshotTaken(k, samples int64) {
 
 // ready counts the servers that have kept snapshot k of all their shards.
 func (l *lead) ready(k int64) {
-	l.readyN[k]++
+	l.heard++
+	if l.readyN[k]++; l.readyN[k] < l.owners {
+		return
+	}
+	l.complete = append(l.complete, k)
 	if l.online != nil {
 		l.online.next()
 	}

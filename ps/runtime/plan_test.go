@@ -57,7 +57,7 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := ServerBytes(c, p, 0, 4, 1)
+	got, err := ServerBytes(c, p, 0, 4)
 	if want := int64(400 * (4 + 2 + 4*3 + 1 + 1)); err != nil || got != want {
 		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions, 12 slots, sums, momentum", got, err, want)
 	}

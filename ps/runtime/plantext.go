@@ -8,8 +8,6 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/configs"
-	"fluentps/ps/core"
-	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
@@ -28,7 +26,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 }
 
 func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
-	fmt.Fprintf(b, "Roles: %d ranks, %d servers, %d workers\n", len(hosts), len(roles.Servers), len(roles.Workers))
+	fmt.Fprintf(b, "Roles: %s, %s, %s\n", count(len(hosts), "rank"), count(len(roles.Servers), "server"), count(len(roles.Workers), "worker"))
 	var order []string
 	byHost := map[string][]string{}
 	for rank, h := range hosts {
@@ -60,34 +58,10 @@ func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	_ = t.Flush() // a strings.Builder never fails
 }
 
-// ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
-// sums and the optimizer's state of each.
-func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers, optimizerVectors int) (int64, error) {
-	var total int64
-	for _, id := range p.OfServer(server) {
-		s := &p.Shards[id]
-		rule := c.Sync[s.Rule]
-		e, ok := scheme.Lookup(rule.Scheme)
-		if !ok {
-			return 0, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
-		}
-		slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
-		if err != nil {
-			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
-		}
-		total += s.Bytes() * int64(workers+2+slots+1+optimizerVectors)
-	}
-	return total, nil
-}
-
 func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
-	vectors := 0
-	if c.Train.Optimizer.Name != "sgd" {
-		vectors = 1
-	}
-	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set)\n")
+	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max %s\n", size(c.Cluster.MemoryMax))
 	for m := range roles.Servers {
-		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers), vectors)
+		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers))
 		if err != nil {
 			fmt.Fprintf(b, "  server %d: %v\n", m, err)
 			continue
@@ -96,14 +70,14 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	}
 	fmt.Fprintf(b, "  each worker: %s (parameters and gradients)\n", size(2*int64(p.Arena)*shard.ElemBytes))
 	ranks := len(roles.Servers) + len(roles.Workers)
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates; buffers of all kinds at most %s\n",
-		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes), size(comm.PoolMax))
-	if n := snapshotsOf(c, rows); n > 0 {
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates\n", size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
+	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.EveryEpochs > 0 {
+		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}
 }
 
-// snapshotsOf is the most snapshots that a run keeps.
+// snapshotsOf is about how many snapshots a run takes; Limits is what holds.
 func snapshotsOf(c *configs.Config, rows int) int64 {
 	if c.Evaluate.EveryEpochs <= 0 {
 		return 0
@@ -117,7 +91,8 @@ func snapshotsOf(c *configs.Config, rows int) int64 {
 	if epochs == 0 {
 		return SnapshotsMax
 	}
-	return min(SnapshotsMax, int64(epochs/c.Evaluate.EveryEpochs)+1)
+	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
+	return min(SnapshotsMax, int64(epochs/c.Evaluate.EveryEpochs)+1+int64(c.Cluster.Servers))
 }
 
 func planTraffic(b *strings.Builder, p *shard.Plan, roles shard.Roles) {
@@ -174,6 +149,14 @@ func paramNames(p *shard.Plan) string {
 		names = append(names, q.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// count is a number of things, in the singular where there is one.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // size is a byte count for people, in binary units.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"fluentps/comm"
@@ -42,7 +43,10 @@ type rank struct {
 	open          int  // sends of headers that are not complete
 	bytesSent     int64
 	bytesReceived int64
-	err           error // the first failure inside a handler; ends every drive
+	err           error       // the first failure inside a handler; ends every drive
+	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
+	snapsMax      int64       // snapshots of a shard kept at once
+	over          bool        // all ranks agreed on the end: signals change nothing any more
 
 	trainStart, trainEnd time.Duration
 	setupEnd             time.Time
@@ -135,6 +139,10 @@ func (r *rank) arrived(from int, h wire.Header) {
 		r.server.sendSnapshot(from, h)
 	case wire.Ready:
 		r.lead.ready(h.Iter)
+	case wire.Looked:
+		r.server.forget(h.Iter)
+	case wire.Halt:
+		r.lead.halt(fmt.Sprintf("stopped by a signal to %s", r.place(int(h.Worker))))
 	default:
 		r.fail(fmt.Errorf("runtime: control message of kind %d from rank %d", h.Kind, from))
 	}
@@ -161,7 +169,20 @@ func (r *rank) send(to int, h wire.Header) {
 
 // training tells the messages that are counted as traffic from those of evaluation, which may still be on
 // their way when the counts are taken.
-func training(k wire.Kind) bool { return k != wire.Snapshot && k != wire.Ready }
+func training(k wire.Kind) bool { return k <= wire.Left }
+
+// whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
+func (r *rank) whole(d comm.Done, n int, what string, args ...any) bool {
+	switch {
+	case d.Err != nil:
+		r.fail(fmt.Errorf("runtime: "+what+": %w", append(args, d.Err)...))
+	case d.N != n:
+		r.fail(fmt.Errorf("runtime: "+what+": %d bytes of %d from rank %d", append(args, d.N, n, d.Peer)...))
+	default:
+		return true
+	}
+	return false
+}
 
 // serverRank is the rank of the server that owns a shard.
 func (r *rank) serverRank(id int32) int { return r.roles.Servers[r.plan.Shards[id].Server] }

@@ -20,6 +20,9 @@ func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
 		o.Load = workload.Load
 	}
+	if o.Problem == nil && o.Require && o.Config.Train.Stop.Target == 0 {
+		o.Problem = errors.New("--require needs a target to reach: set train.stop.target")
+	}
 	r := &rank{o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
 	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)
@@ -50,10 +53,20 @@ func (r *rank) run() (Result, error) {
 	if err := r.setup(); err != nil {
 		return Result{}, err
 	}
+	if err := r.t.Barrier(); err != nil {
+		return Result{}, err
+	}
+	r.setupEnd = time.Now()
+	r.trainStart = r.t.Now()
+	stop := make(chan struct{})
+	defer close(stop)
+	go r.watch(stop)
 	if err := r.train(); err != nil {
 		return Result{}, err
 	}
-	return r.finish()
+	res, err := r.finish()
+	r.over = true
+	return res, err
 }
 
 // release gives back what setup took. Memory that may still be in flight stays with the transport.
@@ -95,17 +108,50 @@ func (r *rank) setup() error {
 	}
 	r.roles = roles
 	set, err := r.o.Load(DataSpec(r.cfg))
-	if err := r.agree(err); err != nil {
+	if err := r.agree(err, CodeUsage); err != nil {
 		return err
 	}
 	r.set = set
-	if err := r.agree(r.makePlan()); err != nil {
+	if err := r.sameData(); err != nil {
+		return err
+	}
+	if err := r.agree(r.makePlan(), CodeUsage); err != nil {
 		return err
 	}
 	if err := r.openFolder(); err != nil {
 		return err
 	}
-	return r.agree(r.makeSides())
+	return r.agree(r.makeSides(), CodeFailed)
+}
+
+// data is what a rank read.
+type data struct {
+	SHA256              string
+	Rows, Test, Columns int
+}
+
+// sameData refuses ranks that read different data: a host with an old copy would train something else, silently.
+func (r *rank) sameData() error {
+	mine := data{SHA256: r.set.SHA256(), Rows: r.set.Train.Rows(), Test: r.set.Test.Rows(), Columns: r.set.Train.Cols()}
+	all, err := gather(r, mine)
+	if err != nil {
+		return err
+	}
+	verdict := ""
+	for i, d := range all {
+		if d != all[0] {
+			verdict = fmt.Sprintf("%s reads other data than rank 0: %d training rows, %d test rows, %d columns, sha256 %.12s against %d, %d, %d, %.12s; put the same files on all hosts",
+				r.place(i), d.Rows, d.Test, d.Columns, d.SHA256, all[0].Rows, all[0].Test, all[0].Columns, all[0].SHA256)
+			break
+		}
+	}
+	if err := spread(r, &verdict); err != nil {
+		return err
+	}
+	if verdict != "" {
+		return usage("%s", verdict)
+	}
+	return nil
 }
 
 // greet tells everybody where everybody is, and refuses ranks that do not belong together.
@@ -178,7 +224,8 @@ func (r *rank) makePlan() error {
 	if len(r.plan.Pieces) > piecesMax {
 		return fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", r.cfg.Shards.MaxBytes, len(r.plan.Pieces), piecesMax)
 	}
-	return nil
+	r.snapsMax, err = Limits(r.cfg, r.plan, r.roles)
+	return err
 }
 
 func modelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
@@ -212,17 +259,6 @@ func (r *rank) now() time.Duration { return r.t.Now() - r.trainStart }
 
 // train drives the nodes of this rank until both are done.
 func (r *rank) train() error {
-	stop := make(chan struct{})
-	defer close(stop)
-	if err := r.t.Barrier(); err != nil {
-		return err
-	}
-	r.setupEnd = time.Now()
-	r.trainStart = r.t.Now()
-	if r.lead != nil {
-		r.lead.window.from = 0
-	}
-	go r.watch(stop)
 	if w := r.worker; w != nil {
 		w.waitFrom, w.lastHead = r.trainStart, r.trainStart
 		w.step(core.Input{Kind: core.Begin})

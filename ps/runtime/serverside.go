@@ -29,13 +29,17 @@ type serverSide struct {
 	spans  metrics.Spans
 	done   bool
 	kept   map[int64]int // snapshot index: shards of this server that have kept it
+	told   int64         // Ready messages sent
+	full   bool          // a snapshot was left out for want of room
+	last   time.Duration // when the node was last told anything
+	warned bool          // since then, a stall was explained
 }
 
 // store is the memory of one shard on its server.
 type store struct {
 	sh      *shard.Shard
 	bufs    []*comm.Buf // versions, by the node's buffer numbers; nil until used
-	slots   []*comm.Buf // staged pushes, by the node's slot numbers; nil until used
+	slots   []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
 	pending []float32
 	state   [][]float32
 	runs    []run
@@ -65,7 +69,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		if schemes[id], err = makeScheme(r, id, me); err != nil {
 			return nil, err
 		}
-		if s.stores[id], err = s.newStore(id, schemes[id].Slots); err != nil {
+		if s.stores[id], err = s.newStore(id); err != nil {
 			return nil, err
 		}
 	}
@@ -95,11 +99,11 @@ func makeScheme(r *rank, id, server int32) (core.ShardScheme, error) {
 	return core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(rule.Common, rule.Params)}, nil
 }
 
-func (s *serverSide) newStore(id int32, slots int) (*store, error) {
+func (s *serverSide) newStore(id int32) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
 	n := sh.Hi - sh.Lo
-	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2), slots: make([]*comm.Buf, slots),
+	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2),
 		pending: make([]float32, n), snaps: map[int64]*comm.Buf{}}
 	for range s.rule.State() {
 		st.state = append(st.state, make([]float32, n))
@@ -129,6 +133,7 @@ func decayOf(c *configs.Config, p workload.Param) float32 {
 
 func (s *serverSide) step(in core.Input) {
 	in.At = s.r.now()
+	s.last, s.warned = in.At, false
 	s.out = s.node.Step(in, s.out[:0])
 	for i := range s.out {
 		s.obey(&s.out[i])
@@ -174,6 +179,9 @@ func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
 // stage receives the pieces of a push into a slot.
 func (s *serverSide) stage(e *core.Effect) {
 	st := s.stores[e.Shard]
+	if int(e.Slot) == len(st.slots) {
+		st.slots = append(st.slots, nil)
+	}
 	b := s.memory(st.slots, e.Slot, st.sh.Bytes())
 	if b == nil {
 		return
@@ -183,8 +191,7 @@ func (s *serverSide) stage(e *core.Effect) {
 		off, n := at(p)
 		in := core.Input{Kind: core.PieceLanded, Piece: p.ID, Shard: e.Shard, Slot: e.Slot, Worker: e.To}
 		s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-			if d.Err != nil || d.N != n {
-				s.r.fail(fmt.Errorf("runtime: push of shard %s from worker %d: %d of %d bytes: %w", st.sh.Name, in.Worker, d.N, n, d.Err))
+			if !s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, in.Worker) {
 				return
 			}
 			s.r.bytesReceived += int64(n)
@@ -256,18 +263,19 @@ func (s *serverSide) reply(e *core.Effect) {
 	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
 }
 
-// snapshot keeps a copy of a version until the end of the run.
+// snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.
 func (s *serverSide) snapshot(e *core.Effect) {
-	if e.Iter >= SnapshotsMax {
-		if e.Iter == SnapshotsMax && e.Shard == 0 {
-			s.r.log.Warn("no more snapshots are kept for evaluation; raise evaluate.every_epochs", "limit", SnapshotsMax)
+	st := s.stores[e.Shard]
+	if int64(len(st.snaps)) >= s.r.snapsMax {
+		if !s.full {
+			s.r.log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs or cluster.memory_max", "kept", s.r.snapsMax)
 		}
+		s.full = true
 		return
 	}
-	st := s.stores[e.Shard]
 	b, err := s.r.t.Alloc(int(st.sh.Bytes()))
 	if err != nil {
-		s.r.fail(fmt.Errorf("snapshot %d: %w; raise evaluate.every_epochs", e.Iter, err))
+		s.r.fail(fmt.Errorf("snapshot %d: %w", e.Iter, err))
 		return
 	}
 	copy(b.Bytes(), st.bufs[e.Src].Bytes())
@@ -277,7 +285,20 @@ func (s *serverSide) snapshot(e *core.Effect) {
 	}
 	s.kept[e.Iter]++
 	if s.kept[e.Iter] == len(s.stores) {
+		s.told++
 		s.r.send(0, wire.Header{Kind: wire.Ready, Iter: e.Iter})
+	}
+}
+
+// forget drops the snapshots up to k.
+func (s *serverSide) forget(k int64) {
+	for _, st := range s.stores {
+		for i, b := range st.snaps {
+			if i <= k {
+				b.Free()
+				delete(st.snaps, i)
+			}
+		}
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"fluentps/ps/workload"
 )
 
-// SnapshotsMax bounds the snapshots kept for evaluation, each the size of the model, over all servers.
-const SnapshotsMax = 1000
-
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec {
 	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale,

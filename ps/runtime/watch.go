@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"fluentps/comm/wire"
 	"fluentps/ps/core"
 )
 
@@ -27,17 +28,21 @@ func (r *rank) watch(stop <-chan struct{}) {
 	}
 }
 
-// interrupted ends the run early and orderly. Launchers send their signal to every rank; rank 0 acts.
+// interrupted ends the run early and orderly. A launcher sends its signal to every rank, but a person may send
+// one to a single rank: whoever gets it tells rank 0, which acts on the first.
 func (r *rank) interrupted(name string) {
 	r.log.Info("signal", "name", name)
-	if r.lead == nil || r.trainEnd > 0 {
+	if r.over {
 		return
 	}
-	if r.lead.reason == "" {
-		r.lead.reason = "stopped by " + name
-		r.fail(r.lead.progress.Println("fluentps: " + name + ": finishing the running iterations"))
+	r.halted.Store(true)
+	switch {
+	case r.lead != nil:
+		r.lead.halt("stopped by " + name)
+		r.lead.beat()
+	default:
+		r.send(0, wire.Header{Kind: wire.Halt, Worker: int32(r.me)})
 	}
-	r.lead.stop()
 }
 
 func (r *rank) beat() {
@@ -53,14 +58,21 @@ func (r *rank) beat() {
 	r.stall()
 }
 
-// stall explains a wait that is too long, once per iteration, and ends the job when it is far too long.
+// stall explains a wait that is too long, once, and ends the job when it is far too long. A worker says which shards
+// it waits for, a server whom it waits for.
 func (r *rank) stall() {
+	limits := r.cfg.Stall
+	if s := r.server; s != nil && !s.done && !s.warned && s.node.Waiting() {
+		if silent := r.now() - s.last; limits.Warn > 0 && silent >= limits.Warn {
+			s.warned = true
+			r.log.Warn("stall: " + s.explain(silent))
+		}
+	}
 	w := r.worker
 	if w == nil || w.done || w.node.State() != core.Waiting {
 		return
 	}
 	waited := r.t.Now() - max(w.waitFrom, r.trainStart)
-	limits := r.cfg.Stall
 	if limits.Warn > 0 && waited >= limits.Warn && w.warned != w.node.Iter() {
 		w.warned = w.node.Iter()
 		r.log.Warn("stall: " + r.explainWait(waited))
@@ -71,7 +83,29 @@ func (r *rank) stall() {
 	}
 }
 
-// explainWait says what this rank waits for, and why, as far as it knows.
+// explain names, for each shard that holds pulls back, the workers at the smallest clock: they are waited for.
+func (s *serverSide) explain(silent time.Duration) string {
+	text := fmt.Sprintf("server %d has heard nothing for %s", s.node.Me(), silent.Round(time.Second))
+	for _, id := range s.node.Shards() {
+		slowest, clock := s.node.Slowest(id)
+		if len(slowest) == 0 {
+			continue
+		}
+		sh := &s.r.plan.Shards[id]
+		text += fmt.Sprintf("; shard %d %s (%s) waits for", id, sh.Name, s.r.cfg.Sync[sh.Rule].Scheme)
+		for i, w := range slowest {
+			if i == 4 {
+				text += fmt.Sprintf(" and %d more", len(slowest)-i)
+				break
+			}
+			text += fmt.Sprintf(" worker %d (%s)", w, s.r.place(s.r.roles.Workers[w]))
+		}
+		text += fmt.Sprintf(": no push of iteration %d", clock)
+	}
+	return text
+}
+
+// explainWait says which shards this rank's worker waits for.
 func (r *rank) explainWait(waited time.Duration) string {
 	w := r.worker
 	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
@@ -83,9 +117,6 @@ func (r *rank) explainWait(waited time.Duration) string {
 		}
 		sh := &r.plan.Shards[id]
 		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.cfg.Sync[sh.Rule].Scheme, sh.Server, r.place(r.serverRank(id)))
-	}
-	if r.server != nil {
-		text += "; here: " + r.server.node.String()
 	}
 	return text
 }

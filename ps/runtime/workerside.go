@@ -147,8 +147,7 @@ func (w *workerSide) expect(e *core.Effect) {
 		off, n := at(p)
 		in := core.Input{Kind: core.PieceLanded, Piece: p.ID}
 		r.t.Irecv(from, comm.Data, tagReply|uint32(p.ID), w.params, off, n, func(d comm.Done) {
-			if d.Err != nil || d.N != n {
-				r.fail(fmt.Errorf("runtime: reply of shard %s: %d of %d bytes: %w", sh.Name, d.N, n, d.Err))
+			if !r.whole(d, n, "reply of shard %s", sh.Name) {
 				return
 			}
 			r.bytesReceived += int64(n)
@@ -174,9 +173,11 @@ func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Du
 	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
 	loss, correct := w.model.Forward(w.batch, nil)
 	forward := now() - start
-	w.paused = w.stretch(iter, forward)
-	if w.paused > 0 {
-		pause(w.paused)
+	w.paused = 0
+	if d := w.stretch(iter, forward); d > 0 {
+		from := now()
+		pause(d)
+		w.paused = now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
 	}
 	in := core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss, Blocked: int64(w.blocked)}}
 	report(func() { w.step(in) })

@@ -13,8 +13,14 @@ func (p *SSPParams) Check() error {
 	if p.Staleness < 0 {
 		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or more, or use scheme asp for no bound", p.Staleness)
 	}
+	if p.Staleness > stalenessMax {
+		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.Staleness, stalenessMax)
+	}
 	return p.Release.check()
 }
+
+// stalenessMax keeps c - v far from the largest int64, which stands for no bound.
+const stalenessMax = 1 << 40
 
 var ssp = Entry{
 	Name:     "ssp",

@@ -48,7 +48,7 @@ func TestBadFiles(t *testing.T) {
 		{"cifar10: label", DataSpec{Set: "cifar10"}, map[string]string{"test_batch.bin": cifarRecordOf(0, 1) + cifarRecordOf(10, 1)},
 			[]string{"test_batch.bin", "label of row 1 at offset 3073 is 10, must be 0 to 9"}},
 
-		{"csv: missing", DataSpec{Set: "csv", Path: "a"}, nil, []string{"a does not exist, nor does it with .gz", "check path"}},
+		{"csv: missing", DataSpec{Set: "csv", Path: "a"}, nil, []string{"a does not exist, nor does", "check path"}},
 		{"csv: folder", DataSpec{Set: "csv", Path: "."}, nil, []string{"is a folder, want a file"}},
 		{"csv: empty", DataSpec{Set: "csv", Path: "a"}, map[string]string{"a": "\n\n"}, []string{"a: no rows"}},
 		{"csv: ragged", DataSpec{Set: "csv", Path: "a"}, map[string]string{"a": "1,2,0\n1,0\n"}, []string{"a:2: 2 values, want 3 (2 features and the class)"}},

@@ -32,9 +32,13 @@ func open(path, hint string) (*source, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		packed, err := os.Open(path + ".gz")
+		other, isPacked := strings.CutSuffix(path, ".gz") // whoever unpacked the file need not edit the config
+		if !isPacked {
+			other = path + ".gz"
+		}
+		packed, err := os.Open(other)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s does not exist, nor does it with .gz; %s", path, hint)
+			return nil, fmt.Errorf("data: %s does not exist, nor does %s; %s", path, other, hint)
 		}
 		f = packed
 	} else if err != nil {

@@ -68,8 +68,14 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binDir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
-			// Open MPI keeps sockets under TMPDIR, whose names may not be long; testscript's own is.
-			env.Setenv("TMPDIR", os.TempDir())
+			// Open MPI keeps its jobs below one folder in TMPDIR, so scripts side by side need one each. What lies there
+			// may not have long names, and testscript's own has.
+			tmp, err := os.MkdirTemp("", "cli-")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { os.RemoveAll(tmp) })
+			env.Setenv("TMPDIR", tmp)
 			env.Setenv("FLUENTPS_TEST_ROOT", root)
 			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

@@ -1,0 +1,261 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+func TestADivergedRunStillLeavesASummary(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := world(t, load(t, "train.optimizer.lr=1e38", "train.stop={epochs: 50}"), 6, func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeFailed {
+			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	s := res[0].Summary
+	if !strings.HasPrefix(s.Finished, "diverged: the train loss of worker ") || !strings.Contains(s.Finished, "lower train.optimizer.lr (now 1e+38)") {
+		t.Errorf("finished %q", s.Finished)
+	}
+	if s.Iterations >= 50*480/32 {
+		t.Errorf("it went on for %d iterations", s.Iterations)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err != nil || !json.Valid(data) {
+		t.Errorf("summary.json: %v\n%s", err, data)
+	}
+}
+
+// An infinite loss of the test set alone does not end a run, and is null in the summary.
+func TestAnInfiniteTestLossIsASummaryAllTheSame(t *testing.T) {
+	res, errs := world(t, load(t), 6, func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			broken := *set
+			broken.Test = nans{set.Test}
+			return &broken, nil
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if s := res[0].Summary; s.Finished != "ok" || !math.IsNaN(float64(*s.TestLoss)) {
+		t.Errorf("finished %q with test loss %v", s.Finished, *s.TestLoss)
+	}
+}
+
+// nans is a table whose values are not numbers.
+type nans struct{ workload.Table }
+
+func (n nans) Fill(x []float32, y []int32, rows []int32) {
+	n.Table.Fill(x, y, rows)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+}
+
+func TestRanksThatReadOtherDataAreRefused(t *testing.T) {
+	_, errs := world(t, load(t), 6, func(o *Options) {
+		if o.Transport.Rank() == 3 {
+			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+				spec.Rows = 470
+				return cached(spec)
+			}
+		}
+	})
+	for i, err := range errs {
+		var agreed *ExitError
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "rank 3, host here reads other data than rank 0: 470 training rows") {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+}
+
+func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want string
+	}{
+		{[]string{"sync=[{match: '*', scheme: ssp, staleness: 300000000, fold: rank}]"}, "rank 0 (s0) may need 187.7"},
+		{[]string{"model={name: mlp, layers: [2000]}", "cluster.memory_max=1MiB"}, "cluster.memory_max is 1.00 MiB"},
+	} {
+		_, errs := world(t, load(t, c.set...), 6, nil)
+		for i, err := range errs {
+			var agreed *ExitError
+			if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("rank %d: %v, want %q", i, err, c.want)
+			}
+		}
+	}
+}
+
+// Where there is room for few snapshots only, later ones are left out, with a warning, and the run goes on; online
+// evaluation gives the room back.
+func TestSnapshotsStayWithinTheirRoom(t *testing.T) {
+	for where, want := range map[string]func(int) bool{
+		"after":  func(n int) bool { return n >= 10 && n <= 30 }, // of 200
+		"online": func(n int) bool { return n >= 2 },
+	} {
+		c := load(t, "evaluate={every_epochs: 0.2, where: "+where+"}", "train.stop={epochs: 40}", straggler)
+		var warn lines
+		// 68 KiB are taken by other buffers; a snapshot takes 168 bytes a server.
+		c.Cluster.MemoryMax = 70 << 10
+		res, errs := world(t, c, 6, func(o *Options) { o.Warn = &warn })
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(res[0].Summary.Evaluations); !want(n) || res[0].Summary.Finished != "ok" {
+			t.Errorf("%s: %d evaluations, finished %q", where, n, res[0].Summary.Finished)
+		}
+		if where == "after" && !strings.Contains(warn.String(), "no room for more snapshots") {
+			t.Errorf("%s: no warning in %q", where, warn.String())
+		}
+	}
+}
+
+func TestASignalToAnyRankEndsTheRun(t *testing.T) {
+	signals := make(chan string, 1)
+	time.AfterFunc(200*time.Millisecond, func() { signals <- "SIGTERM" })
+	res, errs := world(t, load(t, "train.stop={time: 1h}", straggler), 6, func(o *Options) {
+		if o.Transport.Rank() == 4 {
+			o.Interrupt = signals
+		}
+	})
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeFailed {
+			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	if s := res[0].Summary; s.Finished != "stopped by a signal to rank 4, host here" {
+		t.Errorf("finished %q", s.Finished)
+	}
+}
+
+// slowTest takes its time at the test set.
+type slowTest struct{ workload.Table }
+
+func (s slowTest) Fill(x []float32, y []int32, rows []int32) {
+	time.Sleep(20 * time.Millisecond)
+	s.Table.Fill(x, y, rows)
+}
+
+func TestASignalEndsEvaluationToo(t *testing.T) {
+	for _, where := range []string{"after", "online"} {
+		signals := make(chan string, 1)
+		c := load(t, "evaluate={every_epochs: 0.1, where: "+where+"}", "train.stop={epochs: 30}")
+		start := time.AfterFunc(600*time.Millisecond, func() { signals <- "SIGTERM" })
+		defer start.Stop()
+		res, errs := world(t, c, 6, func(o *Options) {
+			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+				set, err := cached(spec)
+				if err != nil {
+					return nil, err
+				}
+				slow := *set
+				slow.Test = slowTest{set.Test}
+				return &slow, nil
+			}
+			if o.Transport.Rank() == 0 {
+				o.Interrupt = signals
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		s := res[0].Summary
+		if s.Finished != "trained to the end, but evaluation was stopped by SIGTERM" || res[5].Code != CodeFailed {
+			t.Errorf("%s: finished %q, code %d", where, s.Finished, res[5].Code)
+		}
+		if n := len(s.Evaluations); n >= 300 || s.TestAccuracy != nil {
+			t.Errorf("%s: %d evaluations, accuracy %v", where, n, s.TestAccuracy)
+		}
+	}
+}
+
+// Weight decay spares exactly the parameters that no_decay names.
+func TestNoDecaySparesWhatItNames(t *testing.T) {
+	sha := func(set ...string) string { return train(t, load(t, set...), 6).Summary.ParametersSHA256 }
+	decay := "train.optimizer.weight_decay=0.1"
+	none, all := sha(), sha(decay, "train.optimizer.no_decay=['*']")
+	weights, biases := sha(decay), sha(decay, "train.optimizer.no_decay=['*.weight']")
+	if none != all {
+		t.Error("no_decay: ['*'] is not the same as no weight decay")
+	}
+	if weights == none || biases == none || weights == biases {
+		t.Errorf("decay of weights %.8s, of biases %.8s, of nothing %.8s: all should differ", weights, biases, none)
+	}
+}
+
+// The seconds of a role's spans, with the rest, are the training time, and no span is counted twice.
+func TestSpansAddUpToTheTrainingTime(t *testing.T) {
+	s := train(t, load(t, straggler), 6).Summary
+	for role, times := range s.PerRole {
+		total := 0.0
+		for _, r := range times {
+			total += float64(r.Avg)
+		}
+		if math.Abs(total-float64(s.TrainS)) > 0.05*float64(s.TrainS) {
+			t.Errorf("%s: spans add up to %v s of %v", role, total, s.TrainS)
+		}
+		if rest := float64(times[metrics.Rest].Min); rest < -0.02*float64(s.TrainS) {
+			t.Errorf("%s: rest is %v s: a span is counted twice", role, rest)
+		}
+	}
+	if b := s.PerRole[metrics.RoleWorker]["blocked"]; float64(b.Max) < 0.5*float64(s.TrainS) {
+		t.Errorf("fast workers were blocked for at most %v of %v s beside a straggler", b.Max, s.TrainS)
+	}
+}
+
+// The last record closes the books: all that was pushed is in the records, and the lead in them is the summary's.
+func TestTheLastRecordClosesTheBooks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: 960}", "evaluate.every_epochs=0"), 6, func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last struct {
+		Samples int64
+		Lead    *int64   `json:"sync/lead_max"`
+		Loss    *float64 `json:"train/loss"`
+	}
+	trained := 0
+	for line := range strings.Lines(string(data)) {
+		rec := last
+		rec.Loss = nil
+		if err := json.Unmarshal([]byte(line), &rec); err != nil {
+			t.Fatal(err)
+		}
+		if rec.Loss != nil {
+			last = rec
+			trained++
+		}
+	}
+	s := res[0].Summary
+	if trained != 2 || last.Samples != s.Samples || last.Lead == nil || *last.Lead != s.MaxLead {
+		t.Errorf("%d train records, the last %+v; the summary has %d samples and max_lead %d", trained, last, s.Samples, s.MaxLead)
+	}
+}

@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// SnapshotsMax bounds the snapshots kept of one shard at once, whatever room there is.
+const SnapshotsMax = 1000
+
+// Limits says how many snapshots every server can keep, or which rank may need more memory than
+// cluster.memory_max. It counts all buffers but the data set's; nothing grows past what it counted.
+func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int64, err error) {
+	ranks := 0
+	for _, list := range [][]int{roles.Servers, roles.Workers} {
+		for _, rank := range list {
+			ranks = max(ranks, rank+1)
+		}
+	}
+	arena := int64(p.Arena) * shard.ElemBytes
+	snapshots = SnapshotsMax
+	for rank := range ranks {
+		parts := []struct {
+			bytes int64
+			what  string
+		}{
+			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
+			{0, "parameters and gradients of its worker"},
+			{arena, "evaluation"},
+			{int64(ringDepth(ranks)) * comm.CtlMax, "control messages"},
+		}
+		server := roles.Server(rank)
+		if server >= 0 {
+			if parts[0].bytes, err = ServerBytes(c, p, int32(server), len(roles.Workers)); err != nil {
+				return 0, err
+			}
+		}
+		if roles.Worker(rank) >= 0 {
+			parts[1].bytes = 2 * arena
+		}
+		if rank == 0 && c.Evaluate.Where == "online" {
+			parts[2].bytes += arena
+		}
+		var total int64
+		var text []string
+		for _, q := range parts {
+			total += q.bytes
+			if q.bytes > 0 {
+				text = append(text, size(q.bytes)+" for "+q.what)
+			}
+		}
+		if total > c.Cluster.MemoryMax || total < 0 {
+			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
+				rank, roles.Name(rank), size(total), size(c.Cluster.MemoryMax), strings.Join(text, ", "))
+		}
+		if server >= 0 {
+			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/max(1, shardBytes(p, int32(server))))
+		}
+	}
+	return snapshots, nil
+}
+
+func shardBytes(p *shard.Plan, server int32) int64 {
+	var n int64
+	for _, id := range p.OfServer(server) {
+		n += p.Shards[id].Bytes()
+	}
+	return n
+}
+
+// ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
+// sums and the optimizer's state of each.
+func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
+	vectors := int64(0)
+	if c.Train.Optimizer.Name != "sgd" {
+		vectors = 1
+	}
+	var total int64
+	for _, id := range p.OfServer(server) {
+		s := &p.Shards[id]
+		rule := c.Sync[s.Rule]
+		e, ok := scheme.Lookup(rule.Scheme)
+		if !ok {
+			return 0, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
+		}
+		slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
+		if err != nil {
+			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
+		}
+		total += s.Bytes() * (int64(workers) + 2 + int64(slots) + 1 + vectors)
+	}
+	return total, nil
+}
