@@ -23,6 +23,19 @@ cgo_packages() { # as one regular expression
 	go list -tags "$tags" -f '{{if .CgoFiles}}{{.ImportPath}}{{end}}' ./... | sed 's/.*/^&$/' | paste -sd '|'
 }
 
+# keep_session_folder TMP UID: Open MPI keeps all jobs of a user below one folder in TMPDIR and removes it with the
+# last of them. Tests that run side by side can then meet it half-removed ("mkdir: File exists"), unless a file of
+# ours keeps it. The folder given is one that the stage removes in the end.
+keep_session_folder() {
+	local host folder
+	host=$(uname -n)
+	folder=$1/ompi.${host%%.*}.$2
+	mkdir -p "$folder"
+	touch "$folder/kept-for-the-tests"
+	chmod 700 "$folder"
+	chown -R "$2" "$1"
+}
+
 stage_lint() { # what a reader of the code should never have to notice
 	local unformatted
 	unformatted=$(gofmt -l .)
@@ -46,11 +59,15 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 }
 
 stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that needs ranks starts mpirun itself
-	local cgo list
+	local cgo list dir
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-tagged.XXXXXX")
+	# shellcheck disable=SC2064 # dir is wanted as it is now
+	trap "rm -rf '$dir'" EXIT
+	keep_session_folder "$dir" "$(id -u)"
 	# shellcheck disable=SC2086 # one argument per package
-	go test -vet=off -tags "$tags" $list ./tests/...
+	TMPDIR=$dir go test -vet=off -tags "$tags" $list ./tests/...
 }
 
 stage_nobody() { # MPI and run folders as a user who is not root, owns nothing and has no home
@@ -70,7 +87,8 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 		go test -c -vet=off -tags "$tags" -o "$dir/test/${package//\//-}" "$package"
 	done
 	chmod -R a+rX "$dir"
-	chown -R 65534:65534 "$dir/home"
+	chown 65534:65534 "$dir/home"
+	keep_session_folder "$dir/home/tmp" 65534
 	for package in $list; do
 		echo "-- $package as uid 65534"
 		cd "$dir/tree/${package#fluentps/}"

@@ -20,9 +20,6 @@ metrics: {interval: 0.2s}
 sync: [{match: "*", scheme: ssp, staleness: 3}]
 END
 
-job=""
-trap '[ -z "$job" ] || kill -9 "$job" 2>/dev/null || true' EXIT
-
 # begin DIR: starts the job and returns once it trains; sets job, the pid of mpirun.
 begin() {
 	"${MPIRUN[@]}" -n "$ranks" "$FLUENTPS" run --out "$1" "$TMP/long.yaml" >"$1.log" 2>&1 </dev/null &
@@ -54,6 +51,7 @@ ended() {
 	fi
 	code=0
 	wait "$job" || code=$?
+	job=""
 }
 
 slowest=0

@@ -5,10 +5,18 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 FLUENTPS=$ROOT/bin/fluentps
 cd "$ROOT" || exit
 
-# run.sh provides the folder and the helper; a script started by hand makes its own.
+# run.sh provides the folder and the helper; a script started by hand makes its own. A script that starts a job in
+# the background keeps its pid in job.
+job=""
+own=""
+at_exit() {
+	[ -z "$job" ] || kill -9 "$job" 2>/dev/null || true
+	[ -z "$own" ] || rm -rf "$own"
+}
+trap at_exit EXIT
 if [ -z "${ACCEPT_TMP:-}" ]; then
 	ACCEPT_TMP=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-accept.XXXXXX")
-	trap 'rm -rf "$ACCEPT_TMP"' EXIT
+	own=$ACCEPT_TMP
 	go build -o "$ACCEPT_TMP/inspect" ./tests/accept/inspect
 fi
 TMP=$(mktemp -d "$ACCEPT_TMP/$(basename "$0" .sh).XXXX")
