@@ -25,6 +25,6 @@ var asp = Entry{
 func newASP(env Env, common Common, params Params) (Scheme, error) {
 	_ = params.(*ASPParams)
 	// The release policy never matters, for no pull is ever delayed.
-	r := rule{name: "asp", staleness: math.MaxInt64, release: ReleaseSoft, perPush: true}
+	r := rule{name: "asp", limit: fixed{math.MaxInt64}, unbounded: true, release: ReleaseSoft, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }

@@ -36,6 +36,6 @@ func newBSP(env Env, common Common, params Params) (Scheme, error) {
 	if !p.Strict && common.Fold != FoldArrival {
 		return nil, errors.New("bsp: strict: false applies each push as it comes, but fold: rank waits until its iteration closes; set fold: arrival too, or leave strict out")
 	}
-	r := rule{name: "bsp", staleness: 0, release: p.Release, perPush: !p.Strict}
+	r := rule{name: "bsp", limit: fixed{0}, release: p.Release, perPush: !p.Strict}
 	return newGate(env, common, FoldRank, r)
 }

@@ -16,7 +16,7 @@ type ParamDoc struct {
 }
 
 // Docs describes the keys of p and their present values as defaults, in the order of its fields. It reads the
-// field tags: yaml (the key), doc, values (a list with commas) and min.
+// field tags: yaml (the key), doc, values (a list with commas), min and max.
 func Docs(p Params) []ParamDoc {
 	v := reflect.ValueOf(p).Elem()
 	docs := make([]ParamDoc, 0, v.NumField())
@@ -40,7 +40,10 @@ func Docs(p Params) []ParamDoc {
 		default:
 			d.Allowed = "number"
 		}
-		if least := tag.Get("min"); least != "" {
+		switch least, most := tag.Get("min"), tag.Get("max"); {
+		case most != "":
+			d.Allowed += " from " + least + " to " + most
+		case least != "":
 			d.Allowed += " >= " + least
 		}
 		docs = append(docs, d)

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
-// gate is the engine under bsp, asp and ssp: one pull condition (c - v <= staleness), one push condition
+// gate is the engine under every scheme whose pulls wait for v: a pull condition (its limit), one push condition
 // (v is the smallest clock of the live workers), a key for delayed pulls, and a commit mode.
 //
 // Its loop is that of the FluentPS server with three corrections: v advances as far as it can in one event;
@@ -33,6 +34,8 @@ type gate struct {
 	pendingPushes  int64  // folded into SlotPending since the last Commit
 	pendingSamples int64  // their samples
 	skipped        int64  // iterations that workers passed over without a push
+
+	now time.Duration // of the event in work
 }
 
 // push is a landed push whose slot is still taken.
@@ -46,7 +49,7 @@ type push struct {
 type pull struct {
 	worker int32
 	iter   int64 // c: the iteration its worker asked for; v < c <= clock
-	key    int64 // answered when v > key and the gate is open
+	key    int64 // answered when v > key and the bound of the limit allows it
 }
 
 func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
@@ -110,6 +113,7 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 	if ev.Shard != g.shard || ev.Worker < 0 || int(ev.Worker) >= len(g.clock) {
 		g.bug(ev, "not my shard or no such worker")
 	}
+	g.now = ev.At
 	switch ev.Kind {
 	case Offered, Sent:
 		return out
@@ -167,6 +171,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	if g.left[w] {
 		return out
 	}
+	g.limit.pushed(w, g.now)
 	if old == g.v {
 		g.atMin--
 	}
@@ -184,7 +189,7 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 		g.bug(ev, "its pull is already open")
 	}
 	c := ev.Iter
-	if g.open(c) && !(g.release == ReleaseBlock && g.anyParkedAt(c)) {
+	if g.limit.admit(g, w, c-g.v) && !(g.release == ReleaseBlock && g.anyParkedAt(c)) {
 		return append(out, g.reply(w, c))
 	}
 	key := g.v
@@ -196,15 +201,13 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 	return out
 }
 
-// open is the pull condition: may an iteration of index c start?
-func (g *gate) open(c int64) bool { return c-g.v <= g.staleness }
-
 func (g *gate) leave(w int32, out []Decision) []Decision {
 	if g.left[w] {
 		return out
 	}
 	g.left[w] = true
 	g.live--
+	g.limit.forget(w)
 	if g.clock[w] == g.v {
 		g.atMin--
 	}
@@ -223,6 +226,7 @@ func (g *gate) join(w int32, out []Decision) []Decision {
 	}
 	g.left[w] = false
 	g.live++
+	g.limit.forget(w)
 	g.clock[w] = max(g.v, g.clock[w])
 	if g.clock[w] == g.v {
 		g.atMin++
@@ -248,8 +252,9 @@ func (g *gate) advance(out []Decision) []Decision {
 		low = high
 	}
 	if low > g.v {
+		old := g.v
 		out = g.closeTo(low, out)
-		out = g.releaseParked(out)
+		out = g.releaseParked(g.limit.moved(g, old), out)
 	}
 	g.countMin()
 	return out
@@ -283,13 +288,13 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 	return out
 }
 
-// releaseParked answers the delayed pulls that v has passed, in order of arrival. In plain SSP a soft pull
-// has c - v = s+1 when it parks, so one step of v opens the gate; the check matters when its worker had
-// passed over iterations and is further ahead.
-func (g *gate) releaseParked(out []Decision) []Decision {
+// releaseParked answers the delayed pulls that v has passed, or all where the limit rose, in order of arrival. In
+// plain SSP a soft pull has c - v = s+1 when it parks, so one step of v opens the gate; the check of the bound
+// matters where its worker is further ahead: it had passed over iterations, or had been let through beyond.
+func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 	kept := g.parked[:0]
 	for _, p := range g.parked {
-		if g.v > p.key && g.open(p.iter) {
+		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound() {
 			out = append(out, g.reply(p.worker, p.iter))
 			g.waits[p.worker] = false
 		} else {
@@ -305,6 +310,7 @@ func (g *gate) releaseParked(out []Decision) []Decision {
 // what they had here, two workers could wait for each other at two shards whose states were saved at
 // different times.
 func (g *gate) reply(w int32, c int64) Decision {
+	g.limit.replied(w, g.now)
 	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w]), Src: SlotParams}
 }
 

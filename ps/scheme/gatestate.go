@@ -38,6 +38,7 @@ func (g *gate) String() string {
 	if g.skipped > 0 {
 		fmt.Fprintf(&b, " skipped=%d", g.skipped)
 	}
+	g.limit.text(&b)
 	return b.String()
 }
 
@@ -45,7 +46,7 @@ func (g *gate) String() string {
 const gateVersion = 1
 
 // MarshalBinary saves the whole state: the version byte, the length of the name, the name, then 64-bit
-// little-endian integers.
+// little-endian integers, and last what the limit saves.
 func (g *gate) MarshalBinary() ([]byte, error) {
 	b := append([]byte{gateVersion, byte(len(g.name))}, g.name...)
 	put := func(xs ...int64) {
@@ -69,7 +70,7 @@ func (g *gate) MarshalBinary() ([]byte, error) {
 	for _, p := range g.parked {
 		put(int64(p.worker), p.iter, p.key)
 	}
-	return b, nil
+	return g.limit.save(b), nil
 }
 
 // UnmarshalBinary restores a state that MarshalBinary saved from the same scheme, fold order and number of
@@ -105,6 +106,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	for range d.count(3) {
 		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.natural()})
 	}
+	n.limit = g.limit.load(&d)
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}

@@ -22,32 +22,14 @@ func setting(t *testing.T, name, keys string) schemetest.Variant {
 	v := schemetest.Variant{Entry: e, Common: scheme.Common{Fold: e.Fold}, Params: e.Params()}
 	for _, word := range strings.Fields(keys) {
 		key, value, _ := strings.Cut(word, "=")
-		var err error
-		switch p := v.Params.(type) {
-		case *scheme.BSPParams:
-			switch key {
-			case "strict":
-				p.Strict = value == "true"
-			case "release":
-				p.Release = scheme.Release(value)
-			}
-		case *scheme.SSPParams:
-			switch key {
-			case "staleness":
-				_, err = fmt.Sscan(value, &p.Staleness)
-			case "release":
-				p.Release = scheme.Release(value)
-			}
-		}
 		if key == "fold" {
 			v.Common.Fold = scheme.FoldOrder(value)
-		}
-		if err != nil {
+		} else if err := scheme.SetKey(v.Params, key, value); err != nil {
 			t.Fatalf("%s: %v", word, err)
 		}
-	}
-	if !strings.Contains(v.String()+" ", strings.Join(strings.Fields(keys), " ")) {
-		t.Fatalf("setting %q became %q", keys, v)
+		if !strings.Contains(v.String()+" ", word+" ") {
+			t.Fatalf("setting %q became %q", keys, v)
+		}
 	}
 	return v
 }

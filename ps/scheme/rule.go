@@ -26,7 +26,8 @@ func (r Release) check() error {
 // rule is what tells one gate scheme from another.
 type rule struct {
 	name      string
-	staleness int64 // the gate is open iff c - v <= staleness
+	limit     limit
+	unbounded bool // the limit gives c - v no finite bound
 	release   Release
 	perPush   bool // with fold arrival: each push is a version; else each iteration is
 }
@@ -45,7 +46,7 @@ func (r rule) mode(common Common) (commitMode, error) {
 	switch {
 	case common.Fold == FoldArrival && r.perPush:
 		return byPush, nil
-	case common.Fold == FoldRank && r.staleness == math.MaxInt64:
+	case common.Fold == FoldRank && r.unbounded:
 		return 0, fmt.Errorf("%s: fold: rank stages pushes until their iteration closes, and %s has no finite bound on the lead, so the stage would grow without limit; use fold: arrival, or scheme ssp", r.name, r.name)
 	case common.Weight != 0:
 		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out, or commit push by push (fold: arrival, for bsp also strict: false)", r.name, common.Weight)

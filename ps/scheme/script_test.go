@@ -3,20 +3,22 @@ package scheme
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 )
 
 // TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:
 //
-//	new workers=N [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [strict=false] [staleness=S] [release=soft|lazy|block]
+//	new workers=N [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
 //	run            one event per line of input; each prints the event, its decisions and a chart
-//	  push wK [iC] [samples=N]    by default the next iteration, 32 samples
-//	  want wK [cC]                by default its clock
-//	  step wK [samples=N]         push, then want
+//	  push wK [iC] [samples=N] [at=3s]    by default the next iteration, 32 samples, the time of the last event
+//	  want wK [cC] [at=3s]                by default its clock
+//	  step wK [samples=N] [at=3s]         push, then want
 //	  left wK | join wK
 //
 // The chart has one line per worker: its clock, a # for each iteration it leads v, and a ] where the bound is:
@@ -42,6 +44,7 @@ func TestScripts(t *testing.T) {
 type script struct {
 	scheme string
 	gate   *gate
+	at     time.Duration
 }
 
 func (s *script) command(t *testing.T, d *datadriven.TestData) string {
@@ -71,6 +74,7 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	env := Env{Shards: []int32{0}, Servers: 1}
 	common := Common{Fold: e.Fold}
 	params := e.Params()
+	seed := uint64(1)
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "workers":
@@ -90,20 +94,16 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-		case "strict":
-			arg.Scan(t, 0, &params.(*BSPParams).Strict)
-		case "staleness":
-			arg.Scan(t, 0, &params.(*SSPParams).Staleness)
-		case "release":
-			if p, ok := params.(*BSPParams); ok {
-				p.Release = Release(arg.Vals[0])
-			} else {
-				params.(*SSPParams).Release = Release(arg.Vals[0])
-			}
+		case "seed":
+			arg.Scan(t, 0, &seed)
 		default:
-			d.Fatalf(t, "unknown argument %s", arg.Key)
+			if err := SetKey(params, arg.Key, arg.Vals[0]); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
 		}
 	}
+	env.Rand = rand.NewPCG(seed, 0)
+	s.at = 0
 	made, err := e.New(env, common, params)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
@@ -124,6 +124,13 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	ev.Owner, ev.Parts, ev.Samples = ev.Worker, 1, 32
 	ev.Iter = s.gate.clock[ev.Worker]
 	for _, word := range words[2:] {
+		if text, ok := strings.CutPrefix(word, "at="); ok {
+			var err error
+			if s.at, err = time.ParseDuration(text); err != nil {
+				d.Fatalf(t, "%q: %v", line, err)
+			}
+			continue
+		}
 		form, into := "samples=%d", &ev.Samples
 		if word[0] == 'i' || word[0] == 'c' {
 			form, into = word[:1]+"%d", &ev.Iter
@@ -132,6 +139,7 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 			d.Fatalf(t, "%q: %v", line, err)
 		}
 	}
+	ev.At = s.at
 	kinds := map[string][]EventKind{
 		"push": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
 	}[words[0]]
@@ -170,8 +178,8 @@ func (s *script) chart() string {
 			continue
 		}
 		bar := strings.Repeat("#", int(c-g.v))
-		if g.staleness != math.MaxInt64 {
-			s := int(g.staleness)
+		if bound := g.limit.bound(); bound != math.MaxInt64 {
+			s := int(bound)
 			bar += strings.Repeat(".", max(0, s-len(bar)))
 			bar = bar[:s] + "]" + bar[s:]
 		}

@@ -41,6 +41,6 @@ func newSSP(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("ssp: %w", err)
 	}
-	r := rule{name: "ssp", staleness: p.Staleness, release: p.Release, perPush: true}
+	r := rule{name: "ssp", limit: fixed{p.Staleness}, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }

@@ -2,6 +2,7 @@ package schemetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
@@ -37,10 +38,11 @@ func (v Variant) New(env scheme.Env) scheme.Scheme {
 // LeadMax is the bound on c - v of the variant.
 func (v Variant) LeadMax() (lead int64, ok bool) { return v.Entry.LeadMax(v.Params) }
 
-// Variants lists every combination of fold order and parameter values that the entry accepts: each value of a
-// bool or a list, and the smallest, second and fourth value of an integer.
+// Variants lists the combinations of fold order and parameter values that the entry accepts: each value of a
+// bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a
+// fraction. Where there are very many it lists enough of them to have each pair of values.
 func Variants(e scheme.Entry) []Variant {
-	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
+	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}
 	var accepted []Variant
 	for _, fold := range []scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival} {
 		for _, params := range combinations(e) {
@@ -50,7 +52,33 @@ func Variants(e scheme.Entry) []Variant {
 			}
 		}
 	}
-	return accepted
+	return pairwise(accepted)
+}
+
+// combinationsMax is the number of variants that are all tried; of more, those that pairwise keeps.
+const combinationsMax = 24
+
+// pairwise keeps enough of the variants that each two values of two keys that any variant has together are
+// together in one that is kept. The order is shuffled, so that those kept differ in the other keys too.
+func pairwise(all []Variant) (kept []Variant) {
+	if len(all) <= combinationsMax {
+		return all
+	}
+	seen := map[[2]string]bool{}
+	for _, k := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) {
+		words := strings.Fields(all[k].String())
+		fresh := false
+		for i, a := range words {
+			for _, b := range words[:i] {
+				fresh = fresh || !seen[[2]string{a, b}]
+				seen[[2]string{a, b}] = true
+			}
+		}
+		if fresh {
+			kept = append(kept, all[k])
+		}
+	}
+	return kept
 }
 
 // combinations is the Cartesian product of the values of each field.
@@ -91,6 +119,13 @@ func valuesOf(field reflect.StructField) []reflect.Value {
 			values = append(values, reflect.ValueOf(least+above))
 		}
 		return values
+	}
+	if field.Type.Kind() == reflect.Float64 {
+		var least, most float64
+		if _, err := fmt.Sscan(field.Tag.Get("min")+" "+field.Tag.Get("max"), &least, &most); err != nil {
+			panic(fmt.Sprintf("schemetest: %s: a fraction needs a min and a max tag: %v", field.Name, err))
+		}
+		return []reflect.Value{reflect.ValueOf(least), reflect.ValueOf((least + most) / 2), reflect.ValueOf(most)}
 	}
 	panic(fmt.Sprintf("schemetest: no values to try for %s of type %v; add them to valuesOf", field.Name, field.Type))
 }
