@@ -52,14 +52,19 @@ func explainVerb(c *cli.Context) error {
 func explainAll(c *cli.Context) error {
 	var b strings.Builder
 	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter is how we know the paper: explain NAME)\n\n")
+	width := 0
+	for _, name := range slices.Concat(scheme.Names(), send.Names()) {
+		width = max(width, len(name))
+	}
+	indent := strings.Repeat(" ", width+3)
 	for _, e := range scheme.All {
-		wrapped(&b, fmt.Sprintf("  %-8s ", e.Name), e.Rule)
-		wrapped(&b, strings.Repeat(" ", 11), fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, e.Name), e.Rule)
+		wrapped(&b, indent, fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
 	}
 	b.WriteString("\nSend policies, under send: order:\n\n")
 	for _, p := range send.All {
-		wrapped(&b, fmt.Sprintf("  %-8s ", p.Name), p.Rule)
-		wrapped(&b, strings.Repeat(" ", 11), p.Paper)
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, p.Paper)
 	}
 	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
 	_, err := fmt.Fprint(c.App.Writer, b.String())

@@ -91,7 +91,7 @@ func TestEntries(t *testing.T) {
 	if _, ok := Lookup("BSP"); ok {
 		t.Error(`Lookup("BSP") found something; names are exact`)
 	}
-	if got := strings.Join(Names(), " "); got != "bsp asp ssp" {
+	if got := strings.Join(Names(), " "); !strings.HasPrefix(got, "bsp asp ssp ") || len(Names()) != len(All) {
 		t.Errorf("Names() = %s", got)
 	}
 }

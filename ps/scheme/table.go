@@ -6,6 +6,7 @@ var All = []Entry{
 	bsp,
 	asp,
 	ssp,
+	boundedDelay,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.
