@@ -28,6 +28,8 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: ssp, staleness: 3, release: lazy}", 3, 3},
 		{"{match: '*', scheme: ssp, staleness: 2, release: block}", 1, 2},
 		{"{match: '*', scheme: ssp, staleness: 2, fold: rank}", 2, 2},
+		{"{match: '*', scheme: bounded_delay, tau: 3}", 3, 3},
+		{"{match: '*', scheme: dssp, s_l: 2, s_u: 4}", 2, 4},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 	} {
 		t.Run(c.sync, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package scheme_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -10,11 +11,13 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// hindsight is the second implementation of bsp, asp and ssp: it knows the whole history and nothing else. It
+// hindsight is the second implementation of every scheme on the gate: it knows the whole history and nothing else. It
 // keeps no queue and no stage; for each event it searches the history for what must happen there.
 type hindsight struct {
 	env       scheme.Env
-	staleness int64
+	name      string
+	keys      map[string]string
+	staleness int64  // that a delayed pull waits for
 	release   string // soft, lazy or block
 	commits   string // "rank", "close" or "push"
 	history   []scheme.Event
@@ -23,29 +26,47 @@ type hindsight struct {
 	clock [][]int64
 	left  [][]bool
 	v     []int64
+
+	answered []int // what answeredAt has found, or unknown
 }
 
+// unknown stands for what has not been searched for yet.
+const unknown = -2
+
 func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) *hindsight {
-	h := &hindsight{env: env, history: history, release: "soft", staleness: 1 << 40, commits: "push"}
-	strict := false
+	h := &hindsight{env: env, name: v.Entry.Name, keys: map[string]string{}, history: history, release: "soft", commits: "push"}
 	for _, d := range scheme.Docs(v.Params) {
-		switch d.Key {
-		case "release":
-			h.release = d.Default
-		case "strict":
-			strict = d.Default == "true"
-		}
+		h.keys[d.Key] = d.Default
 	}
-	if lead, ok := v.LeadMax(); ok {
-		h.staleness = lead
+	if release, ok := h.keys["release"]; ok {
+		h.release = release
+	}
+	switch h.name {
+	case "asp":
+		h.staleness = 1 << 40
+	case "ssp":
+		h.staleness = h.number("staleness")
+	case "bounded_delay":
+		h.staleness = h.number("tau")
+	case "dssp":
+		h.staleness = h.number("s_l")
 	}
 	if v.Common.Fold == scheme.FoldRank {
 		h.commits = "rank"
-	} else if strict {
+	} else if h.keys["strict"] == "true" {
 		h.commits = "close"
 	}
+	h.answered = slices.Repeat([]int{unknown}, len(history))
 	h.scan()
 	return h
+}
+
+// number is the value of an integer key.
+func (h *hindsight) number(key string) (n int64) {
+	if _, err := fmt.Sscan(h.keys[key], &n); err != nil {
+		panic(fmt.Sprintf("%s: %s: %v", h.name, key, err))
+	}
+	return n
 }
 
 func (h *hindsight) scan() {
@@ -169,11 +190,18 @@ func (h *hindsight) streamed(k int) (out []scheme.Decision) {
 
 // answeredAt finds the event at which the pull of event a is answered; -1 if it is not.
 func (h *hindsight) answeredAt(a int) int {
+	if h.answered[a] == unknown {
+		h.answered[a] = h.searchAnswer(a)
+	}
+	return h.answered[a]
+}
+
+func (h *hindsight) searchAnswer(a int) int {
 	w, c := h.history[a].Worker, h.history[a].Iter
 	if h.left[a][w] {
 		return -1
 	}
-	atOnce := c-h.v[a+1] <= h.staleness
+	atOnce := h.admitted(a)
 	if h.release == "block" {
 		for b := range a {
 			ev := h.history[b]
@@ -193,6 +221,33 @@ func (h *hindsight) answeredAt(a int) int {
 		case h.release == "soft" && v > h.v[a+1] && c-v <= h.staleness:
 			return k
 		case h.release != "soft" && v >= c:
+			return k
+		}
+	}
+	return -1
+}
+
+// admitted is the pull condition at the pull of event a.
+func (h *hindsight) admitted(a int) bool {
+	switch h.name {
+	case "dssp":
+		return h.dsspAdmits(a)
+	}
+	return h.lead(a) <= h.staleness
+}
+
+// lead is c - v of the pull of event a.
+func (h *hindsight) lead(a int) int64 { return h.history[a].Iter - h.v[a+1] }
+
+// fastest says whether nobody in the run has a larger clock than w after event k.
+func (h *hindsight) fastest(w int32, k int) bool {
+	return h.clock[k+1][w] == slices.Max(liveClocks(h.clock[k+1], h.left[k+1]))
+}
+
+// begun is the event at which worker w came last, up to event k; -1: it was there from the start, or not yet.
+func (h *hindsight) begun(w int32, k int) int {
+	for ; k >= 0; k-- {
+		if ev := h.history[k]; ev.Worker == w && ev.Kind == scheme.Joined && h.left[k][w] {
 			return k
 		}
 	}

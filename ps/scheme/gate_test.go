@@ -122,7 +122,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fold FoldOrder
-	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank}} {
+	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
+		{"dssp", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)

@@ -39,3 +39,23 @@ func (f fixed) moved(*gate, int64) (rose bool)          { return false }
 func (f fixed) text(*strings.Builder)                   {}
 func (f fixed) save(b []byte) []byte                    { return b }
 func (f fixed) load(*decoder) limit                     { return f }
+
+// fastest says whether nobody in the run has a larger clock than w.
+func (g *gate) fastest(w int32) bool {
+	for other, c := range g.clock {
+		if !g.left[other] && c > g.clock[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// slowest is the worker of the lowest rank whose clock is v. There is one while anybody is in the run.
+func (g *gate) slowest() int32 {
+	for w, c := range g.clock {
+		if !g.left[w] && c == g.v {
+			return int32(w)
+		}
+	}
+	return NoWorker
+}

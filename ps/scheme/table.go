@@ -7,6 +7,7 @@ var All = []Entry{
 	asp,
 	ssp,
 	boundedDelay,
+	dssp,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

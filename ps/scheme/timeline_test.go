@@ -3,6 +3,8 @@ package scheme_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"time"
 
 	"fluentps/ps/scheme"
 )
@@ -12,7 +14,11 @@ import (
 type timeline struct {
 	scheme  scheme.Scheme
 	period  func(w int) float64
-	delayed int            // pulls not answered at once
+	until   float64 // stop at this time; 0: when the iterations are done
+	delayed int     // pulls not answered at once
+	pushes  int
+	lead    int64          // the largest c - v right after a push
+	running int64          // the largest c - v of a worker that was answered
 	open    map[int32]bool // workers whose pull is not answered
 }
 
@@ -20,16 +26,18 @@ type timeline struct {
 func (l *timeline) run(workers int, iterations int64) (now float64) {
 	l.open = map[int32]bool{}
 	due := make([]float64, workers) // when the iteration in work is done; +Inf: none is
-	iter := make([]int64, workers)
+	iter, clock := make([]int64, workers), make([]int64, workers)
 	for w := range due {
 		due[w] = l.period(w)
 	}
 	step := func(ev scheme.Event) {
+		ev.At = time.Duration(now * float64(time.Second))
 		if ev.Kind == scheme.Wanted {
 			l.open[ev.Worker] = true
 		}
 		for _, d := range replies(l.scheme.Step(ev, nil)) {
 			delete(l.open, d.Worker)
+			l.running = max(l.running, d.Iter-slices.Min(clock))
 			if iter[d.Worker] = d.Iter; d.Iter < iterations {
 				due[d.Worker] = now + l.period(int(d.Worker))
 			}
@@ -45,11 +53,14 @@ func (l *timeline) run(workers int, iterations int64) (now float64) {
 				next = w
 			}
 		}
-		if math.IsInf(due[next], 1) {
+		if math.IsInf(due[next], 1) || l.until > 0 && due[next] > l.until {
 			return now
 		}
 		now, due[next] = due[next], math.Inf(1)
 		w, i := int32(next), iter[next]
+		l.pushes++
+		clock[w] = i + 1
+		l.lead = max(l.lead, clock[w]-slices.Min(clock))
 		step(scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 32})
 		step(scheme.Event{Kind: scheme.Wanted, Worker: w, Iter: i + 1})
 	}

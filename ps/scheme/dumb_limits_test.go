@@ -1,0 +1,77 @@
+package scheme_test
+
+import (
+	"time"
+
+	"fluentps/ps/scheme"
+)
+
+// dsspAdmits replays every pull of the worker of event a since it came, to know its grant.
+func (h *hindsight) dsspAdmits(a int) bool {
+	sL, sU := h.number("s_l"), h.number("s_u")
+	w := h.history[a].Worker
+	grant, admitted := int64(0), false
+	for k := h.begun(w, a) + 1; k <= a; k++ {
+		if ev := h.history[k]; ev.Worker != w || ev.Kind != scheme.Wanted || h.left[k][w] {
+			continue
+		}
+		lead := h.lead(k)
+		bounded := h.keys["mode"] == "bounded"
+		if bounded && lead > sU {
+			grant = 0
+		}
+		switch {
+		case grant > 0:
+			grant--
+			admitted = true
+		case lead <= sL:
+			admitted = true
+		default:
+			grant = 0
+			if h.fastest(w, k) {
+				grant = h.predicted(w, k, sU-sL)
+			}
+			if bounded {
+				grant = max(0, min(grant, sU-lead+1))
+			}
+			if admitted = grant > 0; admitted && bounded {
+				grant--
+			}
+		}
+	}
+	return admitted
+}
+
+// predicted tries every pair of a push of w and a push of the slowest.
+func (h *hindsight) predicted(w int32, k int, rMax int64) (best int64) {
+	slowest := int32(0)
+	for h.left[k+1][slowest] || h.clock[k+1][slowest] != h.v[k+1] {
+		slowest++
+	}
+	p, s := h.pushTimes(w, k), h.pushTimes(slowest, k)
+	if len(p) < 2 || len(s) < 2 {
+		return 0
+	}
+	p, s = p[len(p)-2:], s[len(s)-2:]
+	away := time.Duration(-1)
+	for r := range rMax + 1 {
+		for m := range rMax + 1 {
+			mine := p[1] + time.Duration(r)*(p[1]-p[0])
+			its := s[1] + time.Duration(m+1)*(s[1]-s[0])
+			if d := (mine - its).Abs(); away < 0 || d < away {
+				best, away = r, d
+			}
+		}
+	}
+	return best
+}
+
+// pushTimes lists when the worker has pushed since it came, up to event k.
+func (h *hindsight) pushTimes(w int32, k int) (at []time.Duration) {
+	for j := h.begun(w, k) + 1; j <= k; j++ {
+		if ev := h.history[j]; ev.Kind == scheme.Pushed && ev.Worker == w && !h.left[j][w] {
+			at = append(at, ev.At)
+		}
+	}
+	return at
+}
