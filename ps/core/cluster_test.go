@@ -2,8 +2,10 @@ package core
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -93,7 +95,7 @@ func mustScheme(r rule, id int32, workers int) ShardScheme {
 	if r.common.Fold == "" {
 		r.common.Fold = e.Fold
 	}
-	s, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}}, r.common, r.params)
+	s, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}, Rand: rand.NewPCG(7, uint64(id))}, r.common, r.params)
 	if err != nil {
 		panic(err)
 	}
@@ -144,6 +146,7 @@ func (c *cluster) drain(limit int) error {
 		if p.then != nil {
 			p.then()
 		}
+		p.in.At = time.Duration(step) * time.Millisecond
 		out := p.node.Step(p.in, nil)
 		if c.trace != nil {
 			c.trace(p.name, p.in, out)

@@ -104,7 +104,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 func genRule(t *rapid.T) rule {
 	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
 	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
-	switch rapid.IntRange(0, 3).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 4).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
 	case 1:
@@ -113,6 +113,9 @@ func genRule(t *rapid.T) rule {
 		low := int64(rapid.IntRange(0, 2).Draw(t, "s_l"))
 		return rule{name: "dssp", common: scheme.Common{Fold: fold}, params: &scheme.DSSPParams{
 			SL: low, SU: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Mode: scheme.DSSPBounded, Release: release}}
+	case 3:
+		return rule{name: "pssp", params: &scheme.PSSPParams{Staleness: int64(rapid.IntRange(0, 2).Draw(t, "s")), Mode: scheme.PSSPDynamic,
+			Alpha: 0.7, Centre: scheme.PSSPCentreS, CutOff: true, PauseOnlyFastest: rapid.Bool().Draw(t, "fastest"), Release: release}}
 	default:
 		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}

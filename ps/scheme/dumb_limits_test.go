@@ -1,6 +1,9 @@
 package scheme_test
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"fluentps/ps/scheme"
@@ -74,4 +77,49 @@ func (h *hindsight) pushTimes(w int32, k int) (at []time.Duration) {
 		}
 	}
 	return at
+}
+
+// fraction is the value of a key that is not an integer.
+func (h *hindsight) fraction(key string) (x float64) {
+	if _, err := fmt.Sscan(h.keys[key], &x); err != nil {
+		panic(fmt.Sprintf("%s: %s: %v", h.name, key, err))
+	}
+	return x
+}
+
+// psspGates says whether a coin is thrown for event a: at any k >= s, or k >= 0 without the cut-off.
+func (h *hindsight) psspGates(a int) bool {
+	ev := h.history[a]
+	if ev.Kind != scheme.Wanted || h.left[a][ev.Worker] {
+		return false
+	}
+	k := h.lead(a) - 1
+	return k >= h.number("staleness") || h.keys["cut_off"] == "false" && k >= 0
+}
+
+// psspAdmits throws all coins of the shard again, from the first to that of event a.
+func (h *hindsight) psspAdmits(a int) bool {
+	if !h.psspGates(a) {
+		return true
+	}
+	seed := *h.env.Rand
+	coins := rand.New(&seed)
+	var coin float64
+	for b := range a + 1 {
+		if h.psspGates(b) {
+			coin = coins.Float64()
+		}
+	}
+	if most := h.number("hard_cap"); most > 0 && h.lead(a) > most {
+		return false
+	}
+	if h.keys["pause_only_fastest"] == "true" && !h.fastest(h.history[a].Worker, a) {
+		return true
+	}
+	chance := h.fraction("probability")
+	if h.keys["mode"] == "dynamic" {
+		centre := map[string]int64{"s": 1, "2s": 2}[h.keys["centre"]] * h.number("staleness")
+		chance = h.fraction("alpha") / (1 + math.Exp(float64(centre-(h.lead(a)-1))))
+	}
+	return coin >= chance
 }

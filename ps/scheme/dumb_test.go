@@ -50,6 +50,8 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		h.staleness = h.number("tau")
 	case "dssp":
 		h.staleness = h.number("s_l")
+	case "pssp":
+		h.staleness = h.number("staleness")
 	}
 	if v.Common.Fold == scheme.FoldRank {
 		h.commits = "rank"
@@ -232,6 +234,8 @@ func (h *hindsight) admitted(a int) bool {
 	switch h.name {
 	case "dssp":
 		return h.dsspAdmits(a)
+	case "pssp":
+		return h.psspAdmits(a)
 	}
 	return h.lead(a) <= h.staleness
 }

@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 func newTestGate(t testing.TB, name string, workers int, common Common) Scheme {
 	t.Helper()
 	e, _ := Lookup(name)
-	s, err := e.New(Env{Workers: workers, Shards: []int32{0}, Servers: 1}, common, e.Params())
+	s, err := e.New(Env{Workers: workers, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}, common, e.Params())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		name string
 		fold FoldOrder
 	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
-		{"dssp", FoldArrival}} {
+		{"dssp", FoldArrival}, {"pssp", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)

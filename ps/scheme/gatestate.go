@@ -168,7 +168,7 @@ func (g *gate) broken() string {
 	return ""
 }
 
-// decoder reads the integers of a saved state. After the first fault every read gives the smallest legal
+// decoder reads a saved state. After the first fault every read gives the smallest legal
 // value and bad says what was wrong, so that reading needs one check at the end.
 type decoder struct {
 	rest []byte
@@ -190,6 +190,17 @@ func (d *decoder) integer() int64 {
 	x := int64(binary.LittleEndian.Uint64(d.rest))
 	d.rest = d.rest[8:]
 	return x
+}
+
+// bytes reads n bytes, or none where there are fewer.
+func (d *decoder) bytes(n int) []byte {
+	if len(d.rest) < n {
+		d.fail("too short")
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
 }
 
 func (d *decoder) between(low, high int64) int64 {

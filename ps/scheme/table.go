@@ -8,6 +8,7 @@ var All = []Entry{
 	ssp,
 	boundedDelay,
 	dssp,
+	pssp,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

@@ -1,0 +1,146 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// PSSPMode says what the probability of a pause depends on.
+type PSSPMode string
+
+const (
+	PSSPConstant PSSPMode = "constant" // on nothing
+	PSSPDynamic  PSSPMode = "dynamic"  // on how far the worker leads
+)
+
+// PSSPCentre is where the probability of mode dynamic is alpha/2, as k = i - v of the iteration i just pushed.
+type PSSPCentre string
+
+const (
+	PSSPCentreS  PSSPCentre = "s"
+	PSSPCentre2S PSSPCentre = "2s"
+)
+
+// PSSPParams are the keys of a pssp rule.
+type PSSPParams struct {
+	Staleness        int64      `yaml:"staleness" min:"0" doc:"s: up to this lead nobody is paused (but see cut_off)"`
+	Mode             PSSPMode   `yaml:"mode" values:"constant,dynamic" doc:"constant pauses with the given probability, dynamic with alpha / (1 + e^(centre - k)), k = i - v of the iteration i just pushed"`
+	Probability      float64    `yaml:"probability" min:"0" max:"1" doc:"c of mode: constant; 1 is ssp, 0 is asp, and 1/c - 1 the mean of the iterations that follow beyond s before a pause"`
+	Alpha            float64    `yaml:"alpha" min:"0" max:"1" doc:"of mode: dynamic; a constant here, 1 is the released code"`
+	Centre           PSSPCentre `yaml:"centre" values:"s,2s" doc:"of mode: dynamic; the k at which the probability is alpha/2"`
+	CutOff           bool       `yaml:"cut_off" doc:"of mode: dynamic; false pauses below s too, whoever leads the slowest at all"`
+	PauseOnlyFastest bool       `yaml:"pause_only_fastest" doc:"only a worker that no other has overtaken is paused"`
+	HardCap          int64      `yaml:"hard_cap" min:"0" doc:"beyond this lead every pull waits; at least s, or 0 for no cap; with a cap there is a bound on c - v, which fold: rank needs"`
+	Release          Release    `yaml:"release" values:"soft,lazy,block" doc:"when a paused pull is answered, given that its lead is within s again"`
+}
+
+// Check names the key, the value, the limit and the way out.
+func (p *PSSPParams) Check() error {
+	fraction := func(x float64) bool { return x >= 0 && x <= 1 }
+	switch {
+	case p.Staleness < 0:
+		return fmt.Errorf("staleness: %d is below 0, the lead at which the slowest worker still runs; set 0 or more", p.Staleness)
+	case p.Mode != PSSPConstant && p.Mode != PSSPDynamic:
+		return fmt.Errorf("mode: %q is not one of constant, dynamic; constant is the default", p.Mode)
+	case !fraction(p.Probability):
+		return fmt.Errorf("probability: %v is not within 0 and 1; set the chance of a pause, such as 0.2 for one in five", p.Probability)
+	case !fraction(p.Alpha):
+		return fmt.Errorf("alpha: %v is not within 0 and 1; leave it out for 1", p.Alpha)
+	case p.Centre != PSSPCentreS && p.Centre != PSSPCentre2S:
+		return fmt.Errorf("centre: %q is not one of s, 2s; s is the default", p.Centre)
+	case p.HardCap < 0 || p.HardCap > 0 && p.HardCap < p.Staleness:
+		return fmt.Errorf("hard_cap: %d is below the staleness, %d; set that or more, or 0 for no cap", p.HardCap, p.Staleness)
+	case p.Mode == PSSPConstant && (p.Alpha != 1 || p.Centre != PSSPCentreS || !p.CutOff):
+		return errors.New("mode: constant has no use for alpha, centre and cut_off; remove them, or set mode: dynamic")
+	}
+	return p.Release.check()
+}
+
+var pssp = Entry{
+	Name:     "pssp",
+	Rule:     "a pull with c - v <= s is answered at once; beyond s a coin of the server, thrown once per pull, lets it through or delays it until c - v <= s; one commit per push",
+	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released server; alpha reconstructed as a constant; hard_cap is ours",
+	Evidence: "C",
+	Use:      "as ssp with fewer delayed pulls, where the staleness needs a bound in the mean only",
+	Scope:    PerShard,
+	Fold:     FoldArrival,
+	Params: func() Params {
+		return &PSSPParams{Staleness: 3, Mode: PSSPConstant, Probability: 0.5, Alpha: 1, Centre: PSSPCentreS,
+			CutOff: true, PauseOnlyFastest: true, Release: ReleaseSoft}
+	},
+	LeadMax: func(p Params) (int64, bool) { return p.(*PSSPParams).HardCap, p.(*PSSPParams).HardCap > 0 },
+	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	New:     newPSSP,
+}
+
+func newPSSP(env Env, common Common, params Params) (Scheme, error) {
+	p := *params.(*PSSPParams)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("pssp: %w", err)
+	}
+	if env.Rand == nil {
+		return nil, errors.New("pssp: no random generator in its Env; the driver makes one of (run seed, shard)")
+	}
+	l := &paused{fixed: fixed{p.Staleness}, keys: p, rand: *env.Rand}
+	r := rule{name: "pssp", limit: l, unbounded: p.HardCap == 0, release: p.Release, perPush: true}
+	return newGate(env, common, FoldArrival, r)
+}
+
+// paused is PSSP's limit: beyond the fixed bound s a pull is delayed with some probability.
+type paused struct {
+	fixed
+	keys PSSPParams
+	rand rand.PCG // draws once per pull that is gated, whatever becomes of it, so that a history replays
+}
+
+func (l *paused) admit(g *gate, w int32, lead int64) bool {
+	k := lead - 1 // i - v, i = c-1 being the iteration just pushed
+	least := l.s
+	if !l.keys.CutOff {
+		least = 0
+	}
+	if k < least {
+		return true
+	}
+	coin := float64(l.rand.Uint64()<<11>>11) / (1 << 53) // uniform in [0, 1)
+	switch {
+	case l.keys.HardCap > 0 && lead > l.keys.HardCap:
+		return false
+	case l.keys.PauseOnlyFastest && !g.fastest(w):
+		return true
+	}
+	return coin >= l.keys.pause(k)
+}
+
+// pause is the probability of a pause at k = i - v.
+func (p *PSSPParams) pause(k int64) float64 {
+	if p.Mode == PSSPConstant {
+		return p.Probability
+	}
+	centre := p.Staleness
+	if p.Centre == PSSPCentre2S {
+		centre *= 2
+	}
+	return p.Alpha / (1 + math.Exp(float64(centre-k)))
+}
+
+func (l *paused) save(b []byte) []byte {
+	b, err := l.rand.AppendBinary(b)
+	if err != nil {
+		panic(fmt.Sprintf("scheme: pssp: state of its random generator: %v", err)) // it has no way to fail
+	}
+	return b
+}
+
+// randBytes is the size of the saved state of a PCG.
+const randBytes = 20
+
+func (l *paused) load(d *decoder) limit {
+	n := *l
+	if err := n.rand.UnmarshalBinary(d.bytes(randBytes)); err != nil {
+		d.fail("no state of a random generator")
+	}
+	return &n
+}
