@@ -104,7 +104,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 func genRule(t *rapid.T) rule {
 	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
 	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
-	switch rapid.IntRange(0, 4).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 5).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
 	case 1:
@@ -116,6 +116,10 @@ func genRule(t *rapid.T) rule {
 	case 3:
 		return rule{name: "pssp", params: &scheme.PSSPParams{Staleness: int64(rapid.IntRange(0, 2).Draw(t, "s")), Mode: scheme.PSSPDynamic,
 			Alpha: 0.7, Centre: scheme.PSSPCentreS, CutOff: true, PauseOnlyFastest: rapid.Bool().Draw(t, "fastest"), Release: release}}
+	case 4:
+		low := int64(rapid.IntRange(0, 2).Draw(t, "s_min"))
+		return rule{name: "dsps", common: scheme.Common{Fold: fold}, params: &scheme.DSPSParams{
+			SMin: low, SMax: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Window: 2, Smoothing: 0.5, Release: release}}
 	default:
 		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}

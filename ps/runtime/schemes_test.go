@@ -31,6 +31,7 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: bounded_delay, tau: 3}", 3, 3},
 		{"{match: '*', scheme: dssp, s_l: 2, s_u: 4}", 2, 4},
 		{"{match: '*', scheme: pssp, staleness: 1, probability: 0.2, hard_cap: 4}", 2, 4},
+		{"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", 1, 3},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 	} {
 		t.Run(c.sync, func(t *testing.T) {

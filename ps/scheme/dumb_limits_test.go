@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"fluentps/ps/scheme"
@@ -122,4 +123,71 @@ func (h *hindsight) psspAdmits(a int) bool {
 		chance = h.fraction("alpha") / (1 + math.Exp(float64(centre-(h.lead(a)-1))))
 	}
 	return coin >= chance
+}
+
+// dspsBound is s_t after event k, from all that happened up to it.
+func (h *hindsight) dspsBound(k int) int64 {
+	if k < 0 {
+		return h.number("s_min")
+	}
+	if h.bound[k] == unknown {
+		h.bound[k] = h.searchBound(k)
+	}
+	return h.bound[k]
+}
+
+func (h *hindsight) searchBound(k int) int64 {
+	window := h.number("window")
+	if h.v[k]/window == h.v[k+1]/window {
+		return h.dspsBound(k - 1)
+	}
+	var means []float64
+	for w := range h.env.Workers {
+		if h.left[k+1][w] {
+			continue
+		}
+		times := h.iterationTimes(int32(w), k)
+		if len(times) == 0 {
+			return h.dspsBound(k - 1)
+		}
+		mean := times[0]
+		for _, x := range times[1:] {
+			mean += h.fraction("smoothing") * (x - mean)
+		}
+		means = append(means, mean)
+	}
+	if len(means) == 0 {
+		return h.dspsBound(k - 1)
+	}
+	low, high := slices.Min(means), slices.Max(means)
+	alpha := 1.0
+	if low == high {
+		alpha = 0
+	} else if low > 0 {
+		alpha = math.Min(1, math.Max(0, high/low-1))
+	}
+	least, most := h.number("s_min"), h.number("s_max")
+	return least + int64(math.Round(alpha*float64(most-least)))
+}
+
+// iterationTimes lists, for the pushes of w since it came, the times from the answer before each. No push comes
+// between a pull and its answer, so the answers it needs come before event k.
+func (h *hindsight) iterationTimes(w int32, k int) (times []float64) {
+	since := -1
+	for j := h.begun(w, k) + 1; j <= k; j++ {
+		ev := h.history[j]
+		if ev.Worker != w || h.left[j][w] {
+			continue
+		}
+		switch ev.Kind {
+		case scheme.Wanted:
+			since = j
+		case scheme.Pushed:
+			if since >= 0 {
+				times = append(times, float64(ev.At-h.history[h.answeredAt(since)].At))
+			}
+			since = -1
+		}
+	}
+	return times
 }

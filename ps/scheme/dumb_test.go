@@ -27,7 +27,8 @@ type hindsight struct {
 	left  [][]bool
 	v     []int64
 
-	answered []int // what answeredAt has found, or unknown
+	answered []int   // what answeredAt has found, or unknown
+	bound    []int64 // what dspsBound has found, or unknown
 }
 
 // unknown stands for what has not been searched for yet.
@@ -59,6 +60,7 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		h.commits = "close"
 	}
 	h.answered = slices.Repeat([]int{unknown}, len(history))
+	h.bound = slices.Repeat([]int64{unknown}, len(history))
 	h.scan()
 	return h
 }
@@ -219,8 +221,14 @@ func (h *hindsight) searchAnswer(a int) int {
 		return a
 	}
 	for k := a + 1; k < len(h.history) && !h.leftBetween(w, a, k); k++ {
+		bound := h.staleness
+		if h.name == "dsps" {
+			if bound = h.dspsBound(k); bound > h.dspsBound(k-1) && c-h.v[k+1] <= bound {
+				return k
+			}
+		}
 		switch v := h.v[k+1]; {
-		case h.release == "soft" && v > h.v[a+1] && c-v <= h.staleness:
+		case h.release == "soft" && v > h.v[a+1] && c-v <= bound:
 			return k
 		case h.release != "soft" && v >= c:
 			return k
@@ -236,6 +244,8 @@ func (h *hindsight) admitted(a int) bool {
 		return h.dsspAdmits(a)
 	case "pssp":
 		return h.psspAdmits(a)
+	case "dsps":
+		return h.lead(a) <= h.dspsBound(a)
 	}
 	return h.lead(a) <= h.staleness
 }

@@ -3,6 +3,7 @@ package scheme
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -189,6 +190,16 @@ func (d *decoder) integer() int64 {
 	}
 	x := int64(binary.LittleEndian.Uint64(d.rest))
 	d.rest = d.rest[8:]
+	return x
+}
+
+// fraction reads a floating-point number; not a number is within nothing.
+func (d *decoder) fraction(low, high float64) float64 {
+	x := math.Float64frombits(uint64(d.integer()))
+	if !(x >= low && x <= high) {
+		d.fail(fmt.Sprintf("%v is not within [%v, %v]", x, low, high))
+		return low
+	}
 	return x
 }
 

@@ -9,6 +9,7 @@ var All = []Entry{
 	boundedDelay,
 	dssp,
 	pssp,
+	dsps,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.
