@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func newTestGate(t testing.TB, name string, workers int, common Common) Scheme {
@@ -243,6 +244,64 @@ func TestRestoreBrokenState(t *testing.T) {
 		err = newTestGate(t, "bsp", 3, Common{Fold: c.fold}).UnmarshalBinary(saved)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q; state: %v", err, c.want, g)
+		}
+	}
+}
+
+// TestRestoreWithOtherRange: what dsps saves is how uneven the workers are, so that a run that resumes with another
+// range has the bound which that gives there.
+func TestRestoreWithOtherRange(t *testing.T) {
+	e, _ := Lookup("dsps")
+	dsps := func(most int64) Scheme {
+		p := &DSPSParams{SMin: 0, SMax: most, Window: 1, Smoothing: 1, Release: ReleaseSoft}
+		s, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	old := dsps(4)
+	for w := range int32(2) {
+		old.Step(Event{Kind: Wanted, Worker: w}, nil)
+	}
+	for w := range int32(2) { // 1 s and 1.5 s: alpha is a half
+		old.Step(Event{Kind: Pushed, Worker: w, Owner: w, Parts: 1, Samples: 1, At: time.Second + time.Duration(w)*time.Second/2}, nil)
+	}
+	if want := "dsps v=1 clocks=1,1 s=2"; old.String() != want {
+		t.Fatalf("%v, want %s", old, want)
+	}
+	saved, err := old.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dsps(20)
+	if err := s.UnmarshalBinary(saved); err != nil {
+		t.Fatal(err)
+	}
+	if want := "dsps v=1 clocks=1,1 s=10"; s.String() != want {
+		t.Errorf("resumed with s_max = 20: %v, want %s", s, want)
+	}
+}
+
+// TestRestoreRefusesBrokenLimits: each kind of state of a limit that cannot be is refused, by name.
+func TestRestoreRefusesBrokenLimits(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		spoil      func(b []byte)
+	}{
+		{"dssp", "is not within [0, 2]", func(b []byte) { b[len(b)-16] = 3 }},
+		{"dssp", "is not within", func(b []byte) { b[len(b)-1] = 0x80 }}, // a grant below 0
+		{"pssp", "no state of a random generator", func(b []byte) { b[len(b)-20] ^= 1 }},
+		{"dsps", "is not within [0, 1]", func(b []byte) { b[len(b)-33], b[len(b)-34] = 0x7f, 0xf8 }}, // alpha is not a number
+		{"dsps", "is not within [-1,", func(b []byte) { b[len(b)-1], b[len(b)-2] = 0x7f, 0xf0 }},     // an infinite mean
+	} {
+		saved, err := newTestGate(t, c.name, 2, Common{}).MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(saved)
+		if err := newTestGate(t, c.name, 2, Common{}).UnmarshalBinary(saved); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
 }
