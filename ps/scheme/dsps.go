@@ -25,8 +25,8 @@ func (p *DSPSParams) Check() error {
 		return fmt.Errorf("s_min: %d is below 0, the bound at which the slowest worker still runs; set 0 or more", p.SMin)
 	case p.SMax < p.SMin:
 		return fmt.Errorf("s_max: %d is below s_min, which is %d; set s_max to s_min (as ssp) or more", p.SMax, p.SMin)
-	case p.SMax > maxClock:
-		return fmt.Errorf("s_max: %d is above %d; lower it, or use scheme asp for no bound", p.SMax, int64(maxClock))
+	case p.SMax > stalenessMax:
+		return fmt.Errorf("s_max: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.SMax, stalenessMax)
 	case p.Window < 1:
 		return fmt.Errorf("window: %d is below 1, a look at the speeds in each iteration; set 1 or more", p.Window)
 	case !(p.Smoothing >= 0.01 && p.Smoothing <= 1):

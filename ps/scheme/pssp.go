@@ -42,6 +42,8 @@ func (p *PSSPParams) Check() error {
 	switch {
 	case p.Staleness < 0:
 		return fmt.Errorf("staleness: %d is below 0, the lead at which the slowest worker still runs; set 0 or more", p.Staleness)
+	case p.Staleness > stalenessMax:
+		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.Staleness, stalenessMax)
 	case p.Mode != PSSPConstant && p.Mode != PSSPDynamic:
 		return fmt.Errorf("mode: %q is not one of constant, dynamic; constant is the default", p.Mode)
 	case !fraction(p.Probability):
@@ -52,6 +54,8 @@ func (p *PSSPParams) Check() error {
 		return fmt.Errorf("centre: %q is not one of s, 2s; s is the default", p.Centre)
 	case p.HardCap < 0 || p.HardCap > 0 && p.HardCap < p.Staleness:
 		return fmt.Errorf("hard_cap: %d is below the staleness, %d; set that or more, or 0 for no cap", p.HardCap, p.Staleness)
+	case p.HardCap > stalenessMax:
+		return fmt.Errorf("hard_cap: %d is above %d, more iterations than any run has; set 0 for no cap", p.HardCap, stalenessMax)
 	case p.Mode == PSSPConstant && (p.Alpha != 1 || p.Centre != PSSPCentreS || !p.CutOff):
 		return errors.New("mode: constant has no use for alpha, centre and cut_off; remove them, or set mode: dynamic")
 	}
