@@ -27,6 +27,7 @@ type Config struct {
 	Faults   []Fault
 	Stall    Stall
 	Metrics  Metrics
+	Simulate Simulate
 }
 
 // Cluster says which ranks serve.
@@ -153,4 +154,31 @@ type Stall struct {
 type Metrics struct {
 	Sinks    []string // jsonl, csv
 	Interval time.Duration
+}
+
+// Simulate is the cluster that simulate models. Rates are in bytes per second, and 0 is without a limit.
+type Simulate struct {
+	Workers      int
+	RanksPerHost int
+	Compute      time.Duration // of one iteration of one worker that nothing slows
+	Noise        Noise
+	Network      Network
+	FoldRate     int64 // at which a server adds a push to the pending sums
+	CommitRate   int64 // at which a server makes a version
+}
+
+// Noise varies the compute time from iteration to iteration, each worker on its own.
+type Noise struct {
+	Kind   string  // none, normal, exponential, two_state
+	Spread float64 // normal: standard deviation; exponential: mean of what is added; both as a share of compute
+	Factor float64 // two_state: the slow state takes so many times as long
+	Enter  float64 // two_state: probability per iteration to become slow
+	Leave  float64 // two_state: probability per iteration to become fast again
+}
+
+// Network is what moves the bytes: every host has one full-duplex card.
+type Network struct {
+	Bandwidth int64         // of a card, each way
+	Latency   time.Duration // of every message
+	Memory    int64         // between two ranks of one host
 }

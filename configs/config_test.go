@@ -74,6 +74,12 @@ func TestValues(t *testing.T) {
 		},
 		Stall:   Stall{Warn: 90 * time.Second, Abort: time.Hour},
 		Metrics: Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
+		Simulate: Simulate{
+			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond,
+			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},
+			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
+			FoldRate: 0, CommitRate: 512 << 20,
+		},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v, want\n%+v", c, want)

@@ -70,6 +70,20 @@ var topKeys = []key[Config]{
 	{spec{path: "stall.abort", def: "0s", span: atLeast(0), doc: "a wait this long ends the run with exit code 4; 0s: never"}, func(c *Config) any { return &c.Stall.Abort }},
 	{spec{path: "metrics.sinks", def: "[jsonl, csv]", values: sinks, doc: "forms of the metrics file"}, func(c *Config) any { return &c.Metrics.Sinks }},
 	{spec{path: "metrics.interval", def: "30s", span: atLeast(0.1), doc: "time between two progress lines"}, func(c *Config) any { return &c.Metrics.Interval }},
+
+	{spec{path: "simulate.workers", def: "4", span: from(1, 1<<20), doc: "ranks that work"}, func(c *Config) any { return &c.Simulate.Workers }},
+	{spec{path: "simulate.ranks_per_host", def: "1", span: from(1, 65535), doc: "ranks that share a host and its network card"}, func(c *Config) any { return &c.Simulate.RanksPerHost }},
+	{spec{path: "simulate.compute", def: "10ms", span: above(0), doc: "computing of one worker in one iteration, before noise and faults"}, func(c *Config) any { return &c.Simulate.Compute }},
+	{spec{path: "simulate.noise.kind", def: "none", values: noises, doc: "how computing varies: normal, exponential on top of compute, or two_state with slow phases"}, func(c *Config) any { return &c.Simulate.Noise.Kind }},
+	{spec{path: "simulate.noise.spread", def: "0.1", span: aboveTo(0, 1000), only: when("simulate.noise.kind", "normal", "exponential"), doc: "standard deviation (normal) or mean of what is added (exponential), as a share of compute"}, func(c *Config) any { return &c.Simulate.Noise.Spread }},
+	{spec{path: "simulate.noise.factor", def: "4", span: aboveTo(1, 1000), only: when("simulate.noise.kind", "two_state"), doc: "a slow phase takes so many times as long"}, func(c *Config) any { return &c.Simulate.Noise.Factor }},
+	{spec{path: "simulate.noise.enter", def: "0.01", span: aboveTo(0, 1), only: when("simulate.noise.kind", "two_state"), doc: "probability per iteration that a slow phase begins"}, func(c *Config) any { return &c.Simulate.Noise.Enter }},
+	{spec{path: "simulate.noise.leave", def: "0.1", span: aboveTo(0, 1), only: when("simulate.noise.kind", "two_state"), doc: "probability per iteration that a slow phase ends"}, func(c *Config) any { return &c.Simulate.Noise.Leave }},
+	{spec{path: "simulate.network.bandwidth", def: "1250MB", span: from(0, 1<<50), doc: "bytes per second of a host's network card, each way; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.Network.Bandwidth) }},
+	{spec{path: "simulate.network.latency", def: "20us", span: atLeast(0), doc: "of every message"}, func(c *Config) any { return &c.Simulate.Network.Latency }},
+	{spec{path: "simulate.network.memory", def: "0B", span: from(0, 1<<50), doc: "bytes per second between ranks of one host; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.Network.Memory) }},
+	{spec{path: "simulate.server.fold", def: "4GB", span: from(0, 1<<50), doc: "bytes per second at which a server adds up pushes; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.FoldRate) }},
+	{spec{path: "simulate.server.commit", def: "2GB", span: from(0, 1<<50), doc: "bytes per second at which a server makes versions; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.CommitRate) }},
 }
 
 // ruleKeys are the keys of every rule; those of its scheme come from the scheme's table. The default of fold

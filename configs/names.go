@@ -12,4 +12,5 @@ var (
 	pushes      = []string{"gradient"}
 	updates     = []string{"optimizer"}
 	sinks       = []string{"jsonl", "csv"}
+	noises      = []string{"none", "normal", "exponential", "two_state"}
 )

@@ -30,6 +30,10 @@ var also = map[string][]string{
 	"train.optimizer.name":  {"train.optimizer.momentum=null"},
 	"stall.abort":           {"stall.warn=0s"},
 	"evaluate.every_epochs": {"evaluate.where=online"},
+	"simulate.noise.spread": {"simulate.noise.kind=normal"},
+	"simulate.noise.factor": {"simulate.noise.kind=two_state"},
+	"simulate.noise.enter":  {"simulate.noise.kind=two_state"},
+	"simulate.noise.leave":  {"simulate.noise.kind=two_state"},
 }
 
 // needs drops what the drawn value does not allow.
