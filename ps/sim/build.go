@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+)
+
+// Seeds of the generators. That of a shard's scheme is the runtime's, so that a real run and its simulation
+// draw alike.
+const (
+	shardStream  = 0x5e44e400000000
+	workerStream = 0x51303300000000
+)
+
+// World is the number of ranks, and the host of each.
+func World(c *configs.Config) (hosts []string) {
+	n := c.Simulate.Workers
+	if c.Cluster.Placement != "colocate" {
+		n += c.Cluster.Servers
+	}
+	for rank := range n {
+		hosts = append(hosts, fmt.Sprintf("host%d", rank/c.Simulate.RanksPerHost))
+	}
+	return hosts
+}
+
+func newSimulation(o Options) (*simulation, error) {
+	c := o.Config
+	if err := refuse(&o); err != nil {
+		return nil, err
+	}
+	hosts := World(c)
+	roles, err := shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
+	if err != nil {
+		return nil, err
+	}
+	n := c.Simulate.Workers
+	s := &simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
+		net:     newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth),
+		workers: make([]worker, n), servers: make([]server, c.Cluster.Servers), tallies: make([]tally, len(o.Plan.Shards)),
+		undone: n + c.Cluster.Servers, trace: 14695981039346656037}
+	s.q.delay = [2]int64{0, s.latency}
+	for i := range o.Plan.Pieces {
+		s.pieces = append(s.pieces, o.Plan.Pieces[i].ID)
+	}
+	slices.SortStableFunc(s.pieces, func(a, b int32) int { return int(o.Plan.Pieces[b].Layer - o.Plan.Pieces[a].Layer) })
+	bounds := make([]int64, len(o.Plan.Shards))
+	for m := range s.servers {
+		if err := s.makeServer(int32(m), bounds); err != nil {
+			return nil, err
+		}
+	}
+	s.check = newChecker(o.Plan, n, bounds)
+	return s, s.makeWorkers()
+}
+
+// refuse says what timing mode cannot do.
+func refuse(o *Options) error {
+	c, n := o.Config, o.Config.Simulate.Workers
+	stop := c.Train.Stop
+	if stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
+		return fmt.Errorf("train.stop has only a target, and without gradients there is no accuracy; set epochs, samples, updates or time")
+	}
+	if b := c.Train.BatchGlobal; b > 0 && b < n {
+		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
+	}
+	worker := func(what string, w int) error {
+		if w >= n || w < -1 {
+			return fmt.Errorf("%s: worker %d, but the workers are 0 to %d", what, w, n-1)
+		}
+		return nil
+	}
+	for _, f := range c.Faults {
+		if err := worker("faults", f.Worker); err != nil {
+			return err
+		}
+	}
+	for _, l := range o.Losses {
+		if err := worker("a loss", l.Worker); err != nil || l.Worker < 0 || l.At < 0 {
+			return fmt.Errorf("a loss needs a worker and a time from 0, got worker %d at %v: %w", l.Worker, l.At, err)
+		}
+	}
+	for _, p := range o.Pauses {
+		if err := worker("a pause", p.Worker); err != nil || p.Worker < 0 || p.At < 0 || p.For < 0 {
+			return fmt.Errorf("a pause needs a worker and times from 0, got worker %d at %v for %v: %w", p.Worker, p.At, p.For, err)
+		}
+	}
+	return nil
+}
+
+func (s *simulation) makeServer(me int32, bounds []int64) error {
+	c, n := s.cfg, len(s.workers)
+	schemes := map[int32]core.ShardScheme{}
+	for _, id := range s.plan.OfServer(me) {
+		rule := c.Sync[s.plan.Shards[id].Rule]
+		e, ok := scheme.Lookup(rule.Scheme)
+		if !ok {
+			return fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
+		}
+		slots, err := core.SlotsMax(e, rule.Common, rule.Params, n)
+		if err != nil {
+			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
+		}
+		sch, err := e.New(scheme.Env{Workers: n, Shards: []int32{id}, Server: int(me), Servers: len(s.servers),
+			Rand: rand.NewPCG(c.Seed, shardStream+uint64(id))}, rule.Common, rule.Params)
+		if err != nil {
+			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
+		}
+		lead, bounded := e.LeadMax(rule.Params)
+		bounds[id] = -1
+		if bounded {
+			bounds[id] = lead
+		}
+		schemes[id] = core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(rule.Common, rule.Params)}
+		bytes := s.plan.Shards[id].Bytes()
+		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
+	}
+	m := &s.servers[me]
+	m.rank = s.roles.Servers[me]
+	m.host = m.rank / c.Simulate.RanksPerHost
+	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: budgetOf(c, s.o.Rows)})
+	return nil
+}
+
+// budgetOf is what the lead shard counts: samples over all workers, and versions.
+func budgetOf(c *configs.Config, rows int) core.Budget {
+	b := core.Budget{Samples: c.Train.Stop.Samples, Updates: c.Train.Stop.Updates}
+	if c.Train.Stop.Epochs > 0 {
+		epochs := int64(math.Ceil(c.Train.Stop.Epochs * float64(rows)))
+		if b.Samples == 0 || epochs < b.Samples {
+			b.Samples = epochs
+		}
+	}
+	return b
+}
+
+func (s *simulation) makeWorkers() error {
+	c, n := s.cfg, len(s.workers)
+	order, ok := send.Lookup(c.Send.Order)
+	if !ok {
+		return fmt.Errorf("send.order %q is not built in", c.Send.Order)
+	}
+	var share []int
+	if c.Train.BatchGlobal > 0 {
+		share = shard.Share(c.Train.BatchGlobal, n)
+	}
+	for i := range s.workers {
+		w := &s.workers[i]
+		w.rank = s.roles.Workers[i]
+		w.host = w.rank / c.Simulate.RanksPerHost
+		w.node = core.NewWorker(int32(i), s.plan, order.New(), 0)
+		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
+		w.batch = int64(c.Train.BatchPerWorker)
+		if share != nil {
+			w.batch = int64(share[i])
+		}
+		for _, f := range c.Faults {
+			if f.Worker == i || f.Worker < 0 {
+				w.slow = append(w.slow, f.Slow)
+			}
+		}
+	}
+	return nil
+}
+
+// Model says in words what is modelled, one line each: the cost model that every result is printed with.
+func Model(o Options) string {
+	c := o.Config
+	m := c.Simulate
+	var b strings.Builder
+	fmt.Fprintf(&b, "compute  %v per iteration, noise %s", m.Compute, m.Noise.Kind)
+	switch m.Noise.Kind {
+	case "normal", "exponential":
+		fmt.Fprintf(&b, " (spread %g)", m.Noise.Spread)
+	case "two_state":
+		fmt.Fprintf(&b, " (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
+	}
+	fmt.Fprintf(&b, "; all gradients are ready at its end\n")
+	fmt.Fprintf(&b, "network  %s per host each way, shared equally; latency %v; %d ranks per host, between them %s\n",
+		rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory))
+	fmt.Fprintf(&b, "servers  one thing at a time; fold %s, commit %s; control messages cost latency only\n", rate(m.FoldRate), rate(m.CommitRate))
+	fmt.Fprintf(&b, "faults   %d slowed, %d lost, %d paused\n", len(c.Faults), len(o.Losses), len(o.Pauses))
+	return b.String()
+}
+
+func rate(bytesPerS int64) string {
+	if bytesPerS == 0 {
+		return "without limit"
+	}
+	return fmt.Sprintf("%.4g GB/s", float64(bytesPerS)/1e9)
+}
+
+// stuck says who waits for what when nothing is left to happen.
+func (s *simulation) stuck() string {
+	const linesMax = 12
+	lines := []string{fmt.Sprintf("liveness: nothing is left to happen, but %d nodes are not done", s.undone)}
+	for i := range s.workers {
+		if w := &s.workers[i]; !w.done && !w.dead && len(lines) < linesMax {
+			lines = append(lines, w.node.String())
+		}
+	}
+	for i := range s.servers {
+		if len(lines) < linesMax {
+			lines = append(lines, fmt.Sprintf("%.400s", s.servers[i].node))
+		}
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// bytesOf is the size of a piece on the wire.
+func bytesOf(p *shard.Piece) int64 { return int64(p.Hi-p.Lo) * shard.ElemBytes }

@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/shard"
+)
+
+// checker holds a run to the laws. It counts what passes between the nodes for itself. The first law that is
+// broken ends the run.
+type checker struct {
+	broken string // what went wrong first
+	shards []shardCheck
+
+	sent, received, lost int64 // bytes: sent = received + lost when nothing moves any more
+}
+
+// shardCheck is what the laws need to know of one shard.
+type shardCheck struct {
+	pieces  int
+	bound   int64 // on c - v of a running worker; negative: none
+	clock   []int64
+	gone    []bool  // the server knows that the worker left
+	low     int64   // smallest clock of those that are not gone: v
+	atLow   int     // how many have it
+	landing []int64 // iteration of the push on its way, -1: none
+	missing []int   // its pieces that have not landed
+	folded  []int64 // last iteration folded
+	wants   []int64 // iteration of the open pull, -1: none
+	landed  int64   // pushes
+	folds   int64
+	flying  []int32 // replies in flight, per parameter buffer
+	cur     int32
+}
+
+func newChecker(p *shard.Plan, workers int, bounds []int64) *checker {
+	c := &checker{shards: make([]shardCheck, len(p.Shards))}
+	for i := range c.shards {
+		s := &c.shards[i]
+		*s = shardCheck{pieces: len(p.Shards[i].Pieces), bound: bounds[i], atLow: workers, flying: make([]int32, workers+2),
+			clock: make([]int64, workers), gone: make([]bool, workers), missing: make([]int, workers),
+			landing: make([]int64, workers), folded: make([]int64, workers), wants: make([]int64, workers)}
+		for w := range workers {
+			s.landing[w], s.folded[w], s.wants[w] = -1, -1, -1
+		}
+	}
+	return c
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.broken == "" {
+		c.broken = fmt.Sprintf(format, args...)
+	}
+}
+
+// asked: a worker sends a pull. It has at most one per shard.
+func (c *checker) asked(m wire.Header) {
+	s := &c.shards[m.Shard]
+	if s.wants[m.Worker] >= 0 {
+		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.wants[m.Worker])
+	}
+	s.wants[m.Worker] = m.Iter
+}
+
+// replied: a server decides to answer a pull. The worker must have one open, and the gate must be open to it.
+func (c *checker) replied(e *core.Effect) {
+	s := &c.shards[e.Shard]
+	w := e.To
+	if s.wants[w] < 0 || e.Msg.Iter < s.wants[w] {
+		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.wants[w])
+	}
+	s.wants[w] = -1
+	if lead := e.Msg.Iter - s.low; s.bound >= 0 && lead > s.bound {
+		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, s.low, lead, s.bound)
+	}
+	s.flying[e.Src]++
+}
+
+// replySent: the version that a reply carried is no longer read.
+func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
+
+// offered: the header of a push reached its server.
+func (c *checker) offered(m wire.Header) {
+	s := &c.shards[m.Shard]
+	if s.landing[m.Worker] >= 0 || m.Iter < s.clock[m.Worker] {
+		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which is at clock %d", m.Worker, m.Iter, m.Shard, s.clock[m.Worker])
+	}
+	s.landing[m.Worker], s.missing[m.Worker] = m.Iter, s.pieces
+}
+
+// landed: a piece of the push on its way is in its slot; the last one moves the worker's clock.
+func (c *checker) landed(shard, w int32) {
+	s := &c.shards[shard]
+	if s.landing[w] < 0 {
+		c.fail("exactly once: a piece of worker %d for shard %d belongs to no push", w, shard)
+		return
+	}
+	if s.missing[w]--; s.missing[w] > 0 {
+		return
+	}
+	old := s.clock[w]
+	s.clock[w] = s.landing[w] + 1
+	s.landing[w] = -1
+	s.landed++
+	if !s.gone[w] && old == s.low {
+		s.leaves()
+	}
+}
+
+// leaves: one worker less has the smallest clock.
+func (s *shardCheck) leaves() {
+	if s.atLow--; s.atLow > 0 {
+		return
+	}
+	s.low = math.MaxInt64
+	for w, c := range s.clock {
+		switch {
+		case s.gone[w] || c > s.low:
+		case c < s.low:
+			s.low, s.atLow = c, 1
+		default:
+			s.atLow++
+		}
+	}
+}
+
+// left: a server learns that a worker is gone. Its open pulls vanish, and what has not landed never will.
+func (c *checker) left(shards []int32, w int32) {
+	for _, id := range shards {
+		s := &c.shards[id]
+		if s.gone[w] {
+			continue
+		}
+		s.gone[w] = true
+		s.landing[w], s.wants[w] = -1, -1
+		if s.clock[w] == s.low {
+			s.leaves()
+		}
+	}
+}
+
+// folded: a push enters the pending sums. It has landed, and was not folded before: schemes fold a worker's
+// pushes in order.
+func (c *checker) folded(e *core.Effect) {
+	s := &c.shards[e.Shard]
+	w, iter := e.Msg.Worker, e.Msg.Iter
+	if iter <= s.folded[w] || iter >= s.clock[w] {
+		c.fail("exactly once: shard %d folds worker %d's iteration %d after %d, and its clock is %d", e.Shard, w, iter, s.folded[w], s.clock[w])
+	}
+	s.folded[w] = iter
+	s.folds++
+}
+
+// committed: a version is written. Nobody may still read the buffer that it goes into.
+func (c *checker) committed(e *core.Effect) {
+	s := &c.shards[e.Shard]
+	if e.Dst == s.cur || e.Src != s.cur || s.flying[e.Dst] > 0 {
+		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
+	}
+	s.cur = e.Dst
+}
+
+// end: every push was folded or dropped, no pull is open, no byte is missing.
+func (c *checker) end(s *simulation) {
+	for i := range c.shards {
+		k := &c.shards[i]
+		st := s.servers[s.plan.Shards[i].Server].node.Shard(int32(i))
+		if k.landed != k.folds+st.Stats.Dropped {
+			c.fail("exactly once: shard %d: %d pushes landed, %d were folded and %d dropped", i, k.landed, k.folds, st.Stats.Dropped)
+		}
+		if k.landed != st.Stats.Pushes {
+			c.fail("shard %d: %d pushes landed, its server counts %d", i, k.landed, st.Stats.Pushes)
+		}
+		for w, iter := range k.wants {
+			if iter >= 0 && !s.workers[w].dead {
+				c.fail("exactly once: worker %d's pull of shard %d for iteration %d was never answered", w, i, iter)
+			}
+		}
+	}
+	if c.sent != c.received+c.lost {
+		c.fail("conservation: %d bytes sent, %d received and %d lost with their workers", c.sent, c.received, c.lost)
+	}
+	for i := range s.workers {
+		c.node(s.workers[i].node)
+	}
+	for i := range s.servers {
+		c.node(s.servers[i].node)
+	}
+}
+
+// node looks at a node's own invariants.
+func (c *checker) node(n core.Node) {
+	if err := n.Check(); err != nil {
+		c.fail("%v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package sim
+
+import "math"
+
+// network moves transfers between hosts. Every host has one full-duplex card: two directions, each of which
+// shares its bandwidth equally among the transfers in it. A transfer is as fast as the smaller of its two
+// shares; what a direction has left over because others are held up elsewhere is not given to its neighbours.
+//
+// Each transfer is at home at the direction that holds it up. A direction keeps a clock of the bytes that
+// a transfer at home there has received, so that a change of its share changes no transfer: only its clock runs
+// at another speed. Transfers change homes when the order of their two shares changes. Starts and ends of
+// one instant are settled together, so that a thousand equal transfers cost one settlement.
+type network struct {
+	bandwidth float64 // bytes per nanosecond of one direction; +Inf: no limit
+	dirs      []direction
+	flows     slab[flow]
+	dirty     []int32 // directions whose number of transfers changed in this instant
+	fresh     []int32 // transfers that started in this instant
+	due       []int32 // heap of the directions with transfers at home, by the time at which the first ends
+}
+
+// direction is one way through a card: 2*host out of it, 2*host+1 into it.
+type direction struct {
+	n     int     // transfers through it
+	share float64 // bytes per nanosecond of each
+	clock float64 // bytes that a transfer at home here since the beginning would have received, at time at
+	at    int64
+	home  []int32 // heap of the transfers that this direction holds up, by end, then age
+	away  []int32 // the other transfers through it, in no order
+	peer  float64 // no transfer at home here has a share below this at its other end
+	end   int64   // when the first of home ends, rounded up; valid while there is one
+	slot  int     // place in due, -1: not there
+	dirty bool
+}
+
+// flow is one transfer.
+type flow struct {
+	from, to int32   // directions
+	home     int32   // which of the two holds it up
+	place    int32   // in the home's heap
+	apart    int32   // place in away of the other direction
+	age      uint64  // orders transfers that end together
+	end      float64 // home clock at which it is over
+	bytes    float64 // while it is fresh
+	tag      int32   // what the caller knows it by
+}
+
+func newNetwork(hosts int, bytesPerS int64) *network {
+	n := &network{bandwidth: math.Inf(1), dirs: make([]direction, 2*hosts)}
+	if bytesPerS > 0 {
+		n.bandwidth = float64(bytesPerS) / 1e9
+	}
+	for i := range n.dirs {
+		n.dirs[i] = direction{share: n.bandwidth, peer: math.Inf(1), slot: -1}
+	}
+	return n
+}
+
+// start begins a transfer from one host to another. Its tag comes back from finished.
+func (n *network) start(from, to int, bytes int64, age uint64, tag int32) {
+	f := n.flows.put(flow{from: int32(2 * from), to: int32(2*to + 1), age: age, bytes: float64(bytes), tag: tag})
+	n.change(n.flows.all[f].from, 1)
+	n.change(n.flows.all[f].to, 1)
+	n.fresh = append(n.fresh, f)
+}
+
+func (n *network) change(dir int32, by int) {
+	d := &n.dirs[dir]
+	d.n += by
+	if !d.dirty {
+		d.dirty = true
+		n.dirty = append(n.dirty, dir)
+	}
+}
+
+func (n *network) other(f *flow, dir int32) int32 { return f.from + f.to - dir }
+
+// advance brings the clock of a direction to now.
+func (n *network) advance(d *direction, now int64) {
+	if len(d.home) == 0 {
+		d.clock = 0 // small numbers keep their digits
+	} else {
+		d.clock += float64(float64(now-d.at) * d.share)
+	}
+	d.at = now
+}
+
+// settle makes the starts and ends of this instant take effect.
+func (n *network) settle(now int64) {
+	if len(n.dirty) == 0 {
+		return
+	}
+	for _, i := range n.dirty {
+		n.advance(&n.dirs[i], now)
+	}
+	fell := n.dirty[:0:0]
+	for _, i := range n.dirty {
+		d := &n.dirs[i]
+		share := n.bandwidth / float64(max(1, d.n))
+		if share < d.share {
+			fell = append(fell, i)
+		}
+		d.share = share
+		d.dirty = false
+	}
+	touched := n.dirty
+	n.dirty = nil
+	for _, i := range fell { // it may hold up now what others held up
+		touched = n.attract(i, now, touched)
+	}
+	for _, i := range touched[:len(touched):len(touched)] { // others may hold up now what it held up
+		touched = n.repel(i, now, touched)
+	}
+	for _, i := range n.fresh {
+		f := &n.flows.all[i]
+		home := f.to
+		if n.dirs[f.from].share < n.dirs[f.to].share {
+			home = f.from
+		}
+		f.end = n.dirs[home].clock + f.bytes
+		n.settleAt(i, home)
+	}
+	n.fresh = n.fresh[:0]
+	for _, i := range touched {
+		n.schedule(i)
+	}
+	n.dirty = touched[:0]
+}
+
+// attract takes home the transfers whose other end has a larger share than dir has now.
+func (n *network) attract(dir int32, now int64, touched []int32) []int32 {
+	d := &n.dirs[dir]
+	for k := 0; k < len(d.away); {
+		i := d.away[k]
+		f := &n.flows.all[i]
+		h := &n.dirs[f.home]
+		if h.share <= d.share {
+			h.peer = math.Min(h.peer, d.share)
+			k++
+			continue
+		}
+		touched = append(touched, f.home)
+		n.move(i, dir, now) // takes i out of d.away
+	}
+	return touched
+}
+
+// repel gives up the transfers at home whose other end has a smaller share than dir has now.
+func (n *network) repel(dir int32, now int64, touched []int32) []int32 {
+	d := &n.dirs[dir]
+	if d.share <= d.peer {
+		return touched
+	}
+	d.peer = math.Inf(1)
+	var leave []int32
+	for _, i := range d.home {
+		f := &n.flows.all[i]
+		if share := n.dirs[n.other(f, dir)].share; share < d.share {
+			leave = append(leave, i)
+		} else {
+			d.peer = math.Min(d.peer, share)
+		}
+	}
+	for _, i := range leave {
+		to := n.other(&n.flows.all[i], dir)
+		touched = append(touched, to)
+		n.move(i, to, now)
+	}
+	return touched
+}
+
+// move gives a transfer another home.
+func (n *network) move(i, to int32, now int64) {
+	f := &n.flows.all[i]
+	h, d := &n.dirs[f.home], &n.dirs[to]
+	n.advance(h, now)
+	n.advance(d, now)
+	left := math.Max(0, f.end-h.clock)
+	n.leave(i)
+	f.end = d.clock + left
+	n.settleAt(i, to)
+}
+
+// settleAt puts a transfer into the heap of its home, and beside at its other end.
+func (n *network) settleAt(i, home int32) {
+	f := &n.flows.all[i]
+	d, o := &n.dirs[home], &n.dirs[n.other(f, home)]
+	f.home = home
+	f.place = int32(len(d.home))
+	d.home = append(d.home, i)
+	n.up(d.home, len(d.home)-1)
+	d.peer = math.Min(d.peer, o.share)
+	f.apart = int32(len(o.away))
+	o.away = append(o.away, i)
+}
+
+// leave takes a transfer out of its home and its other end.
+func (n *network) leave(i int32) {
+	f := &n.flows.all[i]
+	d, o := &n.dirs[f.home], &n.dirs[n.other(f, f.home)]
+	last := len(o.away) - 1
+	o.away[f.apart] = o.away[last]
+	n.flows.all[o.away[f.apart]].apart = f.apart
+	o.away = o.away[:last]
+	k, last := int(f.place), len(d.home)-1
+	d.home[k] = d.home[last]
+	n.flows.all[d.home[k]].place = int32(k)
+	d.home = d.home[:last]
+	if k < last {
+		n.down(d.home, k)
+		n.up(d.home, k)
+	}
+	if last == 0 {
+		d.peer = math.Inf(1)
+	}
+}
+
+// next is when the next transfer ends; ok is false if there is none.
+func (n *network) next() (at int64, ok bool) {
+	if len(n.due) == 0 {
+		return 0, false
+	}
+	return n.dirs[n.due[0]].end, true
+}
+
+// finished ends the transfers that are over at now, the time that next gave, and calls done with the tag of each.
+func (n *network) finished(now int64, done func(tag int32)) {
+	for len(n.due) > 0 && n.dirs[n.due[0]].end <= now {
+		dir := n.due[0]
+		d := &n.dirs[dir]
+		n.advance(d, now)
+		over := d.clock + d.share // the rounding of one nanosecond
+		for first := true; len(d.home) > 0 && (first || n.flows.all[d.home[0]].end <= over); first = false {
+			i := d.home[0]
+			n.leave(i)
+			f := n.flows.take(i)
+			n.change(f.from, -1)
+			n.change(f.to, -1)
+			done(f.tag)
+		}
+		n.schedule(dir)
+	}
+}

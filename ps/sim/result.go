@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+)
+
+// count follows every step: the trace, and now and then the node's own invariants.
+func (s *simulation) count(node int32, in *core.Input, n core.Node) {
+	switch in.Kind {
+	case core.PieceReady, core.PieceSent, core.PieceLanded, core.Arrived, core.ReplySent:
+		s.steps++
+		if s.o.CheckEvery > 0 && s.steps%s.o.CheckEvery == 0 {
+			s.check.node(n)
+		}
+	}
+	h := s.trace
+	h = mix(h, uint64(s.now))
+	h = mix(h, uint64(node)<<32|uint64(in.Kind)<<24|uint64(in.Msg.Kind)<<16|uint64(in.Msg.Flags))
+	h = mix(h, uint64(in.Piece)<<32|uint64(uint32(in.Shard+in.Msg.Shard)))
+	h = mix(h, uint64(in.Msg.Iter)^uint64(in.Msg.Version)<<20^uint64(in.Msg.Clock)<<40)
+	for i := range s.out {
+		e := &s.out[i]
+		h = mix(h, uint64(e.Kind)<<56|uint64(uint32(e.To))<<24|uint64(uint32(e.Slot)))
+		h = mix(h, uint64(e.Iter+e.Msg.Iter)<<32|uint64(uint32(e.Shard))<<16|uint64(uint32(e.Dst)))
+	}
+	s.trace = h
+}
+
+// mix is one round of FNV-1a over 64 bits at once, with a shift so that high bits reach low ones.
+func mix(h, x uint64) uint64 {
+	h = (h ^ x) * 1099511628211
+	return h ^ h>>32
+}
+
+func (s *simulation) result() *Result {
+	r := &Result{Model: Model(s.o), Steps: s.steps, Trace: s.trace, Lost: s.lost, Duration: time.Duration(s.ended)}
+	r.Summary = s.summary()
+	for i := range s.tallies {
+		r.Leads = append(r.Leads, s.tallies[i].lead)
+		r.Stale = append(r.Stale, s.tallies[i].stale)
+		r.Delayed += r.Summary.PerShard[i].DelayedPulls
+	}
+	return r
+}
+
+func (s *simulation) summary() *metrics.Summary {
+	lead := s.servers[0].node.Shard(0)
+	wall := time.Duration(s.ended)
+	sum := &metrics.Summary{
+		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Servers: len(s.servers), Workers: len(s.workers),
+		Iterations: lead.Accepted / int64(len(s.workers)), Samples: lead.Samples, Seed: s.cfg.Seed,
+		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
+		BytesSent: s.check.sent, BytesReceived: s.check.received,
+	}
+	for i := range s.plan.Shards {
+		sh := &s.plan.Shards[i]
+		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
+		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Scheme, Server: int(sh.Server), Bytes: sh.Bytes(),
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, Dropped: st.Dropped, Skipped: st.Skipped, Duplicates: st.Duplicates}
+		row.SetStaleness(&s.tallies[i].stale)
+		for w := range s.workers {
+			row.WaitedLast += s.workers[w].node.WaitedLast[i]
+		}
+		sum.PerShard = append(sum.PerShard, row)
+	}
+	var workers, servers []metrics.Spans
+	for i := range s.workers {
+		w := &s.workers[i]
+		w.spans.Wall = wall
+		workers = append(workers, w.spans)
+		sum.MaxLead = max(sum.MaxLead, w.node.LeadMax)
+		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
+			Iterations: w.node.Started, Samples: w.samples, MaxLead: w.node.LeadMax,
+			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
+	}
+	for i := range s.servers {
+		m := &s.servers[i]
+		m.spans.Wall = wall
+		m.spans.Add(metrics.Idle, m.spans.Rest())
+		servers = append(servers, m.spans)
+	}
+	sum.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
+	return sum
+}

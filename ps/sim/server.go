@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+)
+
+// server is one server: it does one thing at a time, in the order in which things came.
+type server struct {
+	node *core.Server
+	rank int
+	host int
+
+	busy    bool
+	waiting backlog[event]       // came while it was busy
+	later   backlog[core.Effect] // sends that follow the work it is busy with
+	spans   metrics.Spans
+}
+
+// backlog is a queue that keeps its memory.
+type backlog[T any] struct {
+	all  []T
+	head int
+}
+
+func (b *backlog[T]) push(v T) { b.all = append(b.all, v) }
+
+func (b *backlog[T]) empty() bool { return b.head == len(b.all) }
+
+func (b *backlog[T]) pop() T {
+	v := b.all[b.head]
+	if b.head++; b.head == len(b.all) {
+		b.all, b.head = b.all[:0], 0
+	} else if b.head > 4096 && 2*b.head > len(b.all) {
+		b.all, b.head = b.all[:copy(b.all, b.all[b.head:])], 0
+	}
+	return v
+}
+
+// tally is what is counted of one shard.
+type tally struct {
+	fold   int64   // nanoseconds to fold one push
+	commit int64   // nanoseconds to make a version
+	seen   []int64 // versions that the pushes folded since the last commit were computed on
+	slots  []int32 // per worker: where its push is received
+	stale  metrics.Hist
+	lead   metrics.Hist
+}
+
+// serve gives a server one thing to do, now or when it gets to it.
+func (s *simulation) serve(ev event) {
+	if ev.kind == evStop {
+		ev.node = int32(len(s.workers)) // the server of the lead shard
+	}
+	m := &s.servers[int(ev.node)-len(s.workers)]
+	switch ev.kind {
+	case evEffect:
+		for range ev.arg {
+			e := m.later.pop()
+			s.send(m, &e)
+		}
+		return
+	case evFree:
+		m.busy = false
+		for !m.busy && !m.waiting.empty() {
+			s.handle(m, m.waiting.pop())
+		}
+		return
+	}
+	if m.busy {
+		m.waiting.push(ev)
+		return
+	}
+	s.handle(m, ev)
+}
+
+// handle turns an event into the node's input.
+func (s *simulation) handle(m *server, ev event) {
+	switch ev.kind {
+	case evControl:
+		head := s.messages.take(ev.arg)
+		switch head.Kind {
+		case wire.Push:
+			s.check.offered(head)
+		case wire.Left:
+			s.check.left(m.node.Shards(), head.Worker)
+		}
+		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
+	case evLanded:
+		t := s.transfers.take(ev.arg)
+		s.check.landed(t.shard, t.worker)
+		s.stepServer(m, ev.node, core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]})
+	case evSent:
+		t := s.replies.take(ev.arg)
+		s.check.replySent(t.shard, t.buf)
+		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
+	case evTold:
+		s.check.left(m.node.Shards(), ev.arg)
+		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: wire.Header{Kind: wire.Left, Worker: ev.arg}})
+	case evStop:
+		s.stepServer(m, ev.node, core.Input{Kind: core.StopNow})
+	}
+}
+
+// stepServer steps a server, and obeys. Folding and committing take time: what the node sends after them waits
+// for them, and so does the next input.
+func (s *simulation) stepServer(m *server, id int32, in core.Input) {
+	in.At = time.Duration(s.now)
+	s.out = m.node.Step(in, s.out[:0])
+	s.count(id, &in, m.node)
+	var work int64
+	held := int32(0) // sends that wait for work
+	hold := func() {
+		if held > 0 {
+			s.q.after(s.now, work, evEffect, id, held)
+			held = 0
+		}
+	}
+	for i := range s.out {
+		e := &s.out[i]
+		t := &s.tallies[e.Shard]
+		switch e.Kind {
+		case core.Stage:
+			t.slots[e.To] = e.Slot
+		case core.Fold:
+			hold()
+			work += t.fold
+			s.check.folded(e)
+			t.seen = append(t.seen, e.Msg.Version)
+		case core.Commit:
+			hold()
+			work += t.commit
+			s.check.committed(e)
+			for _, v := range t.seen {
+				t.stale.Add(e.Iter - 1 - v)
+			}
+			t.seen = t.seen[:0]
+		case core.Reply, core.Send:
+			if e.Kind == core.Reply {
+				s.check.replied(e)
+				t.lead.Add(e.Msg.Iter - e.Msg.Clock)
+			}
+			if work == 0 {
+				s.send(m, e)
+				continue
+			}
+			m.later.push(*e)
+			held++
+		case core.Done:
+			s.undone--
+		}
+	}
+	hold()
+	if work > 0 {
+		m.busy = true
+		m.spans.Add(metrics.Fold, time.Duration(work))
+		s.q.after(s.now, work, evFree, id, 0)
+	}
+}
+
+// send lets a server's message go, with the parameters if it is a reply.
+func (s *simulation) send(m *server, e *core.Effect) {
+	s.control(e.To, e.Msg, m.host == s.workers[e.To].host)
+	if e.Kind == core.Reply {
+		sh := &s.plan.Shards[e.Shard]
+		s.move(transfer{reply: true, worker: e.To, server: sh.Server, shard: e.Shard, buf: e.Src, bytes: sh.Bytes()})
+	}
+}

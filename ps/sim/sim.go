@@ -1,0 +1,288 @@
+// Package sim drives the Worker and Server nodes of ps/core over virtual time, on one goroutine and without a
+// clock: a modelled cluster in place of a real one, the same decisions. The same options and seed give the same
+// run, bit for bit.
+//
+// This is timing mode: no parameter and no gradient exists, only their bytes. What is modelled, and by what
+// numbers, Model says in words; every result is labelled "simulated".
+//
+//	s := New(options);  for there is an event: step its node with it; each effect makes events of later times
+//
+// Checkers stand beside the run (check.go): they count for themselves what happens and believe no node.
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// Options are all that a run follows from.
+type Options struct {
+	Config     *configs.Config // Simulate holds the models, Simulate.Workers the workers, Cluster.Servers the servers
+	Plan       *shard.Plan     // cut for Config.Cluster.Servers
+	Rows       int             // training rows: what an epoch is
+	Losses     []Loss
+	Pauses     []Pause
+	CheckEvery int64  // steps of nodes between two looks at a node's own invariants; 0: only at the end
+	Replay     string // the command that repeats this run, for the report of a failure
+}
+
+// Loss is the death of a worker: it stops, what it has on its way vanishes, and the servers are told.
+type Loss struct {
+	Worker int
+	At     time.Duration
+}
+
+// Pause is a worker that stands still for a while: it computes nothing, its messages move.
+type Pause struct {
+	Worker  int
+	At, For time.Duration
+}
+
+// Result is what came out.
+type Result struct {
+	Summary  *metrics.Summary
+	Model    string         // what was modelled, one line per model
+	Steps    int64          // of nodes, on a push, a pull or a reply
+	Trace    uint64         // hash of every input and effect of every node with its time
+	Delayed  int64          // delayed pulls, over all shards
+	Leads    []metrics.Hist // per shard: c - v of its replies
+	Stale    []metrics.Hist // per shard: version at commit minus version at pull
+	Lost     int            // workers that died
+	Duration time.Duration  // virtual, from the first pull until the last worker is done
+}
+
+// Failure is a run in which a law was broken: a bug of ours. Its text ends with the command that repeats it.
+type Failure struct {
+	At     time.Duration // virtual
+	What   string
+	Replay string
+}
+
+func (f *Failure) Error() string {
+	text := fmt.Sprintf("simulated run failed at %v of virtual time: %s", f.At, f.What)
+	if f.Replay != "" {
+		text += "\n  to see it again: " + f.Replay
+	}
+	return text
+}
+
+// simulation is the state of a run.
+type simulation struct {
+	o         Options
+	cfg       *configs.Config
+	plan      *shard.Plan
+	roles     shard.Roles
+	now       int64 // virtual nanoseconds
+	ended     int64 // when the last worker ended
+	latency   int64
+	q         queue
+	net       *network
+	workers   []worker
+	servers   []server
+	tallies   []tally // per shard
+	messages  slab[wire.Header]
+	transfers slab[transfer]
+	replies   slab[transfer] // replies that left and of which the server does not know yet
+	moving    int            // transfers that have not landed
+	undone    int            // nodes that are neither done nor dead
+	lost      int
+	out       []core.Effect // scratch
+	check     *checker
+	steps     int64
+	trace     uint64
+	pieces    []int32 // all pieces, last layer first: the order in which backward makes them ready
+}
+
+// transfer is a bulk of bytes on its way: a piece of a push, or a reply's pieces one behind the other.
+type transfer struct {
+	reply          bool
+	worker, server int32
+	shard, piece   int32
+	buf            int32
+	bytes          int64
+}
+
+// Run simulates until every node is done.
+func Run(o Options) (res *Result, err error) {
+	s, err := newSimulation(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil { // a node's own panic is a finding like any other
+			res, err = nil, s.failure(fmt.Sprint(p))
+		}
+	}()
+	s.begin()
+	for s.undone > 0 || s.moving > 0 {
+		if !s.next() {
+			return nil, s.failure(s.stuck())
+		}
+		if s.check.broken != "" {
+			return nil, s.failure(s.check.broken)
+		}
+	}
+	if s.check.end(s); s.check.broken != "" {
+		return nil, s.failure(s.check.broken)
+	}
+	return s.result(), nil
+}
+
+func (s *simulation) failure(what string) *Failure {
+	return &Failure{At: time.Duration(s.now), What: what, Replay: s.o.Replay}
+}
+
+// begin makes the events that nothing else brings about.
+func (s *simulation) begin() {
+	for w := range s.workers {
+		s.q.after(0, 0, evBegin, int32(w), 0)
+	}
+	for _, l := range s.o.Losses {
+		s.q.after(0, int64(l.At), evLost, int32(l.Worker), 0)
+	}
+	for i, p := range s.o.Pauses {
+		s.q.after(0, int64(p.At), evPause, int32(p.Worker), int32(i))
+	}
+	if d := s.cfg.Train.Stop.Time; d > 0 {
+		s.q.after(0, int64(d), evStop, 0, 0)
+	}
+}
+
+// next lets the next thing happen; false if there is none. Of one time, events come before the ends of
+// transfers, and these before any share of the network changes.
+func (s *simulation) next() bool {
+	e, from := s.q.first()
+	if e == nil || e.at > s.now {
+		s.net.settle(s.now)
+		if at, ok := s.net.next(); ok && (e == nil || at < e.at) {
+			s.now = max(s.now, at)
+			s.net.finished(s.now, s.sent)
+			return true
+		}
+		if e == nil {
+			return false
+		}
+		s.now = e.at
+	}
+	ev := s.q.pop(from)
+	switch ev.kind {
+	case evBegin:
+		s.stepWorker(ev.node, core.Input{Kind: core.Begin})
+	case evComputed:
+		s.computed(ev.node, ev.arg)
+	case evLost:
+		s.lose(ev.node)
+	case evPause:
+		s.pause(ev.node, s.o.Pauses[ev.arg])
+	case evSent:
+		s.sent(ev.arg)
+	case evControl:
+		s.arrived(ev)
+	case evLanded:
+		s.landed(ev)
+	default: // a server's own
+		s.serve(ev)
+	}
+	return true
+}
+
+// arrived delivers a control message. What a dead worker sent, or would get, is gone.
+func (s *simulation) arrived(ev event) {
+	if int(ev.node) >= len(s.workers) {
+		if m := &s.messages.all[ev.arg]; s.workers[m.Worker].dead {
+			s.messages.take(ev.arg)
+			return
+		}
+		s.serve(ev)
+		return
+	}
+	m := s.messages.take(ev.arg)
+	w := &s.workers[ev.node]
+	if w.dead {
+		return
+	}
+	if m.Kind == wire.Reply {
+		w.lastHead = s.now
+	}
+	s.stepWorker(ev.node, core.Input{Kind: core.Arrived, Msg: m})
+}
+
+// landed delivers the last byte of a transfer.
+func (s *simulation) landed(ev event) {
+	t := &s.transfers.all[ev.arg]
+	s.moving--
+	if s.workers[t.worker].dead {
+		s.check.lost += t.bytes
+		s.transfers.take(ev.arg)
+		return
+	}
+	s.check.received += t.bytes
+	if !t.reply {
+		s.serve(ev)
+		return
+	}
+	reply := s.transfers.take(ev.arg)
+	for _, p := range s.plan.Shards[reply.shard].Pieces {
+		s.stepWorker(ev.node, core.Input{Kind: core.PieceLanded, Piece: p.ID})
+	}
+}
+
+// control sends a message to a node.
+func (s *simulation) control(to int32, m wire.Header, local bool) {
+	d := s.latency
+	if local {
+		d = 0
+	}
+	s.q.after(s.now, d, evControl, to, s.messages.put(m))
+}
+
+// move starts a transfer between a worker and a server.
+func (s *simulation) move(t transfer) {
+	s.moving++
+	s.check.sent += t.bytes
+	w, m := &s.workers[t.worker], &s.servers[t.server]
+	i := s.transfers.put(t)
+	switch {
+	case w.host == m.host:
+		s.q.after(s.now, nanoseconds(t.bytes, s.cfg.Simulate.Network.Memory), evSent, 0, i)
+	case s.cfg.Simulate.Network.Bandwidth == 0:
+		s.q.after(s.now, 0, evSent, 0, i)
+	case t.reply:
+		s.net.start(m.host, w.host, t.bytes, s.q.seq, i)
+	default:
+		s.net.start(w.host, m.host, t.bytes, s.q.seq, i)
+	}
+}
+
+// sent is the moment at which the last byte of a transfer leaves.
+func (s *simulation) sent(i int32) {
+	t := s.transfers.all[i]
+	server := int32(len(s.workers)) + t.server
+	to, d := server, s.latency
+	if t.reply {
+		to = t.worker
+	}
+	if s.workers[t.worker].host == s.servers[t.server].host {
+		d = 0
+	}
+	s.q.after(s.now, d, evLanded, to, i)
+	if t.reply {
+		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
+	} else if !s.workers[t.worker].dead {
+		s.stepWorker(t.worker, core.Input{Kind: core.PieceSent, Piece: t.piece})
+	}
+}
+
+// nanoseconds is how long bytes take at a rate in bytes per second; 0 is without limit.
+func nanoseconds(bytes, rate int64) int64 {
+	if rate == 0 {
+		return 0
+	}
+	return int64(float64(bytes) / float64(rate) * 1e9)
+}

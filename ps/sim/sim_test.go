@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The formula for BSP on one server: all pushes collide, then all pulls: T = C + 2*N*x, where x moves the model
+// once. With 2 servers each moves half of it through a card of its own, and the worker's cards are not the limit.
+func TestBSPTakesComputePlusTwoTransfersPerWorker(t *testing.T) {
+	const bytes, bandwidth = 1_000_000, 100_000_000 // x = 10ms
+	for _, c := range []struct{ workers, servers int }{{1, 1}, {2, 1}, {8, 1}, {20, 1}, {8, 2}, {16, 4}} {
+		t.Run(fmt.Sprintf("workers=%d,servers=%d", c.workers, c.servers), func(t *testing.T) {
+			r := setting{workers: c.workers, servers: c.servers, scheme: "bsp", iterations: 50, bytes: bytes, compute: "1s",
+				set: []string{"simulate.network.bandwidth=100MB"}}.run(t)
+			x := float64(bytes) / bandwidth / float64(c.servers)
+			near(t, "seconds per iteration", perIteration(r).Seconds(), 1+2*float64(c.workers)*x, 0.02)
+			if want := int64(51*c.workers)*bytes + int64(50*c.workers)*bytes; r.Summary.BytesSent != want {
+				t.Errorf("%d bytes sent, want %d: a reply to start with, then a push and a reply per worker and iteration", r.Summary.BytesSent, want)
+			}
+		})
+	}
+}
+
+// Without bandwidth and server costs the number of workers does not matter.
+func TestBSPWithoutCostsDoesNotDependOnWorkers(t *testing.T) {
+	for _, n := range []int{1, 4, 64} {
+		r := setting{workers: n, servers: 2, scheme: "bsp", iterations: 20, set: []string{"simulate.network.latency=1ms"}}.run(t)
+		// The first pull costs two latencies, then each iteration its compute, a push and a reply.
+		if want := 2*time.Millisecond + 20*12*time.Millisecond; r.Duration != want {
+			t.Errorf("%d workers: %v, want %v", n, r.Duration, want)
+		}
+	}
+}
+
+// A server folds and commits one push after the other: N folds and one commit stand between push and reply.
+func TestServerCostsAddUp(t *testing.T) {
+	r := setting{workers: 4, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,
+		set: []string{"simulate.server.fold=1GB", "simulate.server.commit=500MB"}}.run(t)
+	if want := 10 * (10 + 4*1 + 2) * time.Millisecond; r.Duration != want {
+		t.Errorf("%v, want %v", r.Duration, want)
+	}
+	near(t, "share of folding", float64(r.Summary.PerRole["server"]["fold"].Avg)/r.Duration.Seconds(), 6.0/16, 1e-9)
+}
+
+func TestColocatedRanksDoNotUseTheNetwork(t *testing.T) {
+	one := setting{workers: 1, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,
+		set: []string{"simulate.network.bandwidth=1MB", "cluster.placement=colocate"}}
+	if r := one.run(t); r.Duration != 100*time.Millisecond {
+		t.Errorf("%v beside its server, want 100ms", r.Duration)
+	}
+	one.set = append(one.set, "simulate.network.memory=1GB")
+	if r := one.run(t); r.Duration != 121*time.Millisecond { // 11 replies and 10 pushes of 1 ms
+		t.Errorf("%v with memory of 1 GB/s, want 121ms", r.Duration)
+	}
+}
+
+// One straggler at 4 times the compute time, everything else for free: what a pull waits for decides alone.
+func TestStragglerBySchemeIsWhatTheRulesSay(t *testing.T) {
+	steps := func(scheme string) (perS float64, r *Result) {
+		r = setting{workers: 8, servers: 1, scheme: scheme, iterations: 1000, set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}}.run(t)
+		return float64(r.Summary.Samples) / r.Duration.Seconds(), r
+	}
+	bsp, r := steps("bsp")
+	near(t, "bsp", bsp, 8/0.04, 0.01)
+	if r.Summary.MaxLead != 0 {
+		t.Errorf("bsp lets a worker lead by %d", r.Summary.MaxLead)
+	}
+	ssp, r := steps("ssp, staleness: 3")
+	near(t, "ssp: in the long run all go as fast as the straggler", ssp, 8/0.04, 0.03)
+	if r.Summary.MaxLead != 3 {
+		t.Errorf("max lead %d under ssp with s = 3", r.Summary.MaxLead)
+	}
+	asp, r := steps("asp")
+	near(t, "asp: nobody waits", asp, 7/0.01+1/0.04, 0.01)
+	if r.Delayed != 0 || r.Summary.PerWorker[0].BlockedS != 0 {
+		t.Errorf("asp delays %d pulls and blocks worker 0 for %v s", r.Delayed, r.Summary.PerWorker[0].BlockedS)
+	}
+	// 7 fast workers push for 0.04 s while the straggler computes once: 28 versions, the straggler's own comes 29th.
+	if got := r.Stale[0].Max(); got != 28 {
+		t.Errorf("largest staleness under asp is %d, want 28", got)
+	}
+}
+
+// One straggler, the others rho times faster. Soft: one delayed pull per fast worker and straggler iteration.
+// Lazy: one per s*rho/(rho-1) of them, plus the half step that releases overshoot by on average.
+func TestSoftOverLazyDelayedPulls(t *testing.T) {
+	const iterations = 2000
+	for _, c := range []struct {
+		s   int
+		rho float64
+	}{{3, 1.5}, {3, 2}, {5, 1.5}} {
+		delayed := func(release string) float64 {
+			r := setting{workers: 8, servers: 1, seed: 1, iterations: iterations,
+				scheme: fmt.Sprintf("ssp, staleness: %d, release: %s", c.s, release),
+				set:    []string{fmt.Sprintf("faults=[{worker: 0, slow: {factor: %g}}]", c.rho), "simulate.noise={kind: normal, spread: 0.1}"}}.run(t)
+			return float64(r.Delayed)
+		}
+		soft, lazy := delayed("soft"), delayed("lazy")
+		near(t, fmt.Sprintf("s=%d rho=%g: soft per fast worker and iteration", c.s, c.rho), soft/7/iterations, 1, 0.05)
+		near(t, fmt.Sprintf("s=%d rho=%g: soft over lazy", c.s, c.rho), soft/lazy, float64(c.s)*c.rho/(c.rho-1)+0.5, 0.10)
+	}
+}
+
+func TestNoiseHasTheMeanThatItSays(t *testing.T) {
+	for _, c := range []struct {
+		noise string
+		mean  float64
+	}{
+		{"{kind: normal, spread: 0.1}", 1},
+		{"{kind: exponential, spread: 0.5}", 1.5},
+		{"{kind: two_state, factor: 5, enter: 0.1, leave: 0.3}", 1 + 4*0.25}, // slow for enter/(enter+leave) of the iterations
+	} {
+		r := setting{workers: 16, servers: 1, scheme: "asp", iterations: 2000, set: []string{"simulate.noise=" + c.noise}}.run(t)
+		sum, n := 0.0, int64(0)
+		for _, w := range r.Summary.PerWorker {
+			sum += float64(w.ComputeS)
+			n += w.Iterations
+		}
+		near(t, c.noise, sum/float64(n), 0.01*c.mean, 0.03)
+	}
+}
+
+func TestPauseHoldsUpExactlyItsTime(t *testing.T) {
+	o := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10}.options(t)
+	o.Pauses = []Pause{{Worker: 1, At: 25 * time.Millisecond, For: 70 * time.Millisecond}}
+	r, err := Run(o)
+	if err != nil || r.Duration != 170*time.Millisecond {
+		t.Errorf("%v, %v; want 170ms", r.Duration, err)
+	}
+}
+
+func TestLossOfAWorkerEndsForNobodyElse(t *testing.T) {
+	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, fold: rank"} {
+		o := setting{workers: 4, servers: 2, scheme: scheme, iterations: 40, bytes: 1_000_000, set: []string{"simulate.network={bandwidth: 100MB, latency: 1ms}"}}.options(t)
+		o.Losses = []Loss{{Worker: 2, At: 123 * time.Millisecond}, {Worker: 0, At: 457 * time.Millisecond}}
+		r, err := Run(o)
+		if err != nil {
+			t.Fatalf("%s: %v", scheme, err)
+		}
+		if s := r.Summary; r.Lost != 2 || s.Samples < 160 || s.BytesSent <= s.BytesReceived {
+			t.Errorf("%s: %d lost, %d samples of 160, %d bytes sent and %d received: some were lost with the workers", scheme, r.Lost, s.Samples, s.BytesSent, s.BytesReceived)
+		}
+	}
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	run := func(seed uint64) *Result {
+		return setting{workers: 6, servers: 2, scheme: "ssp, staleness: 2", iterations: 50, seed: seed, bytes: 100_000,
+			set: []string{"simulate.noise={kind: exponential, spread: 0.5}", "simulate.network={bandwidth: 10MB, latency: 50us}"}}.run(t)
+	}
+	a, b, c := run(7), run(7), run(8)
+	if a.Trace != b.Trace || a.Duration != b.Duration || a.Steps != b.Steps {
+		t.Errorf("seed 7 twice: traces %x and %x, %v and %v", a.Trace, b.Trace, a.Duration, b.Duration)
+	}
+	if a.Trace == c.Trace || a.Duration == c.Duration {
+		t.Errorf("seeds 7 and 8 give the same run: trace %x, %v", a.Trace, a.Duration)
+	}
+}
+
+func TestTimeBudgetStops(t *testing.T) {
+	r := setting{workers: 3, servers: 1, scheme: "bsp", iterations: 1000, set: []string{"train.stop.time=95ms"}}.run(t)
+	if r.Duration != 100*time.Millisecond || r.Summary.Iterations != 10 {
+		t.Errorf("%d iterations in %v, want 10 in 100ms: the running one is finished", r.Summary.Iterations, r.Duration)
+	}
+}

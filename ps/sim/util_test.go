@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/shard"
+)
+
+// setting is a run in a few words; zero values are the defaults of the tests: one server, no noise, no network
+// and no server costs.
+type setting struct {
+	workers, servers int
+	scheme           string // of every parameter: "ssp, staleness: 3"
+	iterations       int64  // of the run
+	bytes            int64  // of the model
+	compute          string
+	seed             uint64
+	set              []string
+}
+
+func (c setting) options(t testing.TB) Options {
+	t.Helper()
+	if c.compute == "" {
+		c.compute = "10ms"
+	}
+	text := fmt.Sprintf(`name: test
+seed: %d
+cluster: {servers: %d}
+data: {set: generated}
+model: {name: softmax}
+train: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {samples: %d}}
+sync: [{match: "*", scheme: %s}]
+simulate:
+  workers: %d
+  compute: %s
+  network: {bandwidth: 0B, latency: 0s}
+  server: {fold: 0B, commit: 0B}
+`, c.seed, c.servers, c.iterations*int64(c.workers), c.scheme, c.workers, c.compute)
+	cfg, _, ds := configs.Parse("test", []byte(text), configs.Options{Set: c.set})
+	if cfg == nil {
+		t.Fatal(ds)
+	}
+	if c.bytes == 0 {
+		c.bytes = 4 * int64(c.servers)
+	}
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: int(c.bytes / shard.ElemBytes)}},
+		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: c.servers, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64, Replay: "go test"}
+}
+
+func (c setting) run(t testing.TB) *Result {
+	t.Helper()
+	r, err := Run(c.options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// perIteration is the virtual time of one iteration of the run.
+func perIteration(r *Result) time.Duration { return r.Duration / time.Duration(r.Summary.Iterations) }
+
+// near fails unless got is within share of want.
+func near(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if d := got - want; d > share*want || d < -share*want {
+		t.Errorf("%s: %.5g, want %.5g within %.3g %%", what, got, want, 100*share)
+	}
+}
