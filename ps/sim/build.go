@@ -21,8 +21,8 @@ const (
 	workerStream = 0x51303300000000
 )
 
-// World is the number of ranks, and the host of each.
-func World(c *configs.Config) (hosts []string) {
+// worldOf names the host of each rank.
+func worldOf(c *configs.Config) (hosts []string) {
 	n := c.Simulate.Workers
 	if c.Cluster.Placement != "colocate" {
 		n += c.Cluster.Servers
@@ -38,7 +38,7 @@ func newSimulation(o Options) (*simulation, error) {
 	if err := refuse(&o); err != nil {
 		return nil, err
 	}
-	hosts := World(c)
+	hosts := worldOf(c)
 	roles, err := shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
 	if err != nil {
 		return nil, err
@@ -73,25 +73,19 @@ func refuse(o *Options) error {
 	if b := c.Train.BatchGlobal; b > 0 && b < n {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
 	}
-	worker := func(what string, w int) error {
-		if w >= n || w < -1 {
-			return fmt.Errorf("%s: worker %d, but the workers are 0 to %d", what, w, n-1)
-		}
-		return nil
-	}
 	for _, f := range c.Faults {
-		if err := worker("faults", f.Worker); err != nil {
-			return err
+		if f.Worker >= n {
+			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, n-1)
 		}
 	}
 	for _, l := range o.Losses {
-		if err := worker("a loss", l.Worker); err != nil || l.Worker < 0 || l.At < 0 {
-			return fmt.Errorf("a loss needs a worker and a time from 0, got worker %d at %v: %w", l.Worker, l.At, err)
+		if l.Worker < 0 || l.Worker >= n || l.At < 0 {
+			return fmt.Errorf("loss of worker %d at %v, but the workers are 0 to %d and times start at 0", l.Worker, l.At, n-1)
 		}
 	}
 	for _, p := range o.Pauses {
-		if err := worker("a pause", p.Worker); err != nil || p.Worker < 0 || p.At < 0 || p.For < 0 {
-			return fmt.Errorf("a pause needs a worker and times from 0, got worker %d at %v for %v: %w", p.Worker, p.At, p.For, err)
+		if p.Worker < 0 || p.Worker >= n || p.At < 0 || p.For < 0 {
+			return fmt.Errorf("pause of worker %d at %v for %v, but the workers are 0 to %d and times start at 0", p.Worker, p.At, p.For, n-1)
 		}
 	}
 	return nil
@@ -172,24 +166,23 @@ func (s *simulation) makeWorkers() error {
 	return nil
 }
 
-// Model says in words what is modelled, one line each: the cost model that every result is printed with.
-func Model(o Options) string {
-	c := o.Config
-	m := c.Simulate
-	var b strings.Builder
-	fmt.Fprintf(&b, "compute  %v per iteration, noise %s", m.Compute, m.Noise.Kind)
-	switch m.Noise.Kind {
+// model says in words what is modelled, one line each.
+func (s *simulation) model() []string {
+	m := s.cfg.Simulate
+	noise := m.Noise.Kind
+	switch noise {
 	case "normal", "exponential":
-		fmt.Fprintf(&b, " (spread %g)", m.Noise.Spread)
+		noise += fmt.Sprintf(" (spread %g)", m.Noise.Spread)
 	case "two_state":
-		fmt.Fprintf(&b, " (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
+		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
 	}
-	fmt.Fprintf(&b, "; all gradients are ready at its end\n")
-	fmt.Fprintf(&b, "network  %s per host each way, shared equally; latency %v; %d ranks per host, between them %s\n",
-		rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory))
-	fmt.Fprintf(&b, "servers  one thing at a time; fold %s, commit %s; control messages cost latency only\n", rate(m.FoldRate), rate(m.CommitRate))
-	fmt.Fprintf(&b, "faults   %d slowed, %d lost, %d paused\n", len(c.Faults), len(o.Losses), len(o.Pauses))
-	return b.String()
+	return []string{
+		fmt.Sprintf("compute  %v per iteration, noise %s; all gradients are ready at its end", m.Compute, noise),
+		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
+			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
+		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
+		fmt.Sprintf("faults   %d slowed, %d lost, %d paused", len(s.cfg.Faults), len(s.o.Losses), len(s.o.Pauses)),
+	}
 }
 
 func rate(bytesPerS int64) string {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"fluentps/ps/core"
@@ -37,7 +39,7 @@ func mix(h, x uint64) uint64 {
 }
 
 func (s *simulation) result() *Result {
-	r := &Result{Model: Model(s.o), Steps: s.steps, Trace: s.trace, Lost: s.lost, Duration: time.Duration(s.ended)}
+	r := &Result{Steps: s.steps, Trace: s.trace, Lost: s.lost, Duration: time.Duration(s.ended)}
 	r.Summary = s.summary()
 	for i := range s.tallies {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
@@ -51,7 +53,7 @@ func (s *simulation) summary() *metrics.Summary {
 	lead := s.servers[0].node.Shard(0)
 	wall := time.Duration(s.ended)
 	sum := &metrics.Summary{
-		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Servers: len(s.servers), Workers: len(s.workers),
+		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
 		Iterations: lead.Accepted / int64(len(s.workers)), Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
 		BytesSent: s.check.sent, BytesReceived: s.check.received,
@@ -85,4 +87,27 @@ func (s *simulation) summary() *metrics.Summary {
 	}
 	sum.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
 	return sum
+}
+
+// WriteText writes what a run left, for people. Every line says that it is simulated, and the cost model comes
+// first: no line of it can be taken for a measurement.
+func WriteText(w io.Writer, r *Result) error {
+	var body strings.Builder
+	body.WriteString("virtual time on a modelled cluster; nothing was trained\n")
+	for _, line := range r.Summary.CostModel {
+		body.WriteString("  " + line + "\n")
+	}
+	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, r.Trace)
+	if err := metrics.WriteText(&body, r.Summary); err != nil {
+		return err
+	}
+	var out strings.Builder
+	for line := range strings.Lines(body.String()) {
+		if strings.TrimSpace(line) == "" {
+			line = "\n"
+		}
+		out.WriteString(strings.TrimRight("simulated: "+line, " \n") + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }

@@ -3,9 +3,9 @@
 // run, bit for bit.
 //
 // This is timing mode: no parameter and no gradient exists, only their bytes. What is modelled, and by what
-// numbers, Model says in words; every result is labelled "simulated".
+// numbers, is part of every result (Summary.CostModel), and every result is labelled "simulated".
 //
-//	s := New(options);  for there is an event: step its node with it; each effect makes events of later times
+//	until all nodes are done: take the next event, step its node with it; each effect makes events of later times
 //
 // Checkers stand beside the run (check.go): they count for themselves what happens and believe no node.
 package sim
@@ -47,7 +47,6 @@ type Pause struct {
 // Result is what came out.
 type Result struct {
 	Summary  *metrics.Summary
-	Model    string         // what was modelled, one line per model
 	Steps    int64          // of nodes, on a push, a pull or a reply
 	Trace    uint64         // hash of every input and effect of every node with its time
 	Delayed  int64          // delayed pulls, over all shards
@@ -109,17 +108,21 @@ type transfer struct {
 }
 
 // Run simulates until every node is done.
-func Run(o Options) (res *Result, err error) {
+func Run(o Options) (*Result, error) {
 	s, err := newSimulation(o)
 	if err != nil {
 		return nil, err
 	}
+	s.begin()
+	return s.run()
+}
+
+func (s *simulation) run() (res *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a node's own panic is a finding like any other
 			res, err = nil, s.failure(fmt.Sprint(p))
 		}
 	}()
-	s.begin()
 	for s.undone > 0 || s.moving > 0 {
 		if !s.next() {
 			return nil, s.failure(s.stuck())

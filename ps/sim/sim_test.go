@@ -2,8 +2,11 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"fluentps/configs"
 )
 
 // The formula for BSP on one server: all pushes collide, then all pulls: T = C + 2*N*x, where x moves the model
@@ -163,5 +166,25 @@ func TestTimeBudgetStops(t *testing.T) {
 	r := setting{workers: 3, servers: 1, scheme: "bsp", iterations: 1000, set: []string{"train.stop.time=95ms"}}.run(t)
 	if r.Duration != 100*time.Millisecond || r.Summary.Iterations != 10 {
 		t.Errorf("%d iterations in %v, want 10 in 100ms: the running one is finished", r.Summary.Iterations, r.Duration)
+	}
+}
+
+func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		spoil func(o *Options)
+	}{
+		{"without gradients there is no accuracy", func(o *Options) { o.Config.Train.Stop.Samples = 0 }},
+		{"faults: worker 2, but the workers are 0 to 1", func(o *Options) { o.Config.Faults = []configs.Fault{{Worker: 2}} }},
+		{"loss of worker -1 at 1s", func(o *Options) { o.Losses = []Loss{{-1, time.Second}} }},
+		{"pause of worker 0 at 1s for -1s", func(o *Options) { o.Pauses = []Pause{{0, time.Second, -time.Second}} }},
+		{"train.batch_global is 1, but there are 2 workers", func(o *Options) { o.Config.Train.BatchGlobal = 1 }},
+		{"fold: rank needs a finite bound", func(o *Options) { o.Config.Sync[0].Common.Fold = "rank" }},
+	} {
+		o := setting{workers: 2, servers: 1, scheme: "asp", iterations: 5}.options(t)
+		c.spoil(&o)
+		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want: %s", err, c.want)
+		}
 	}
 }

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// seedsFrom reads how many seeds to try, and from which: FLUENTPS_SIM_SEEDS=1000000 tries many,
+// FLUENTPS_SIM_SEEDS=1 with FLUENTPS_SIM_FIRST=17 repeats one.
+func seedsFrom(t *testing.T) (first, n int) {
+	read := func(name string, def int) int {
+		text := os.Getenv(name)
+		if text == "" {
+			return def
+		}
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return v
+	}
+	return read("FLUENTPS_SIM_FIRST", 0), read("FLUENTPS_SIM_SEEDS", 10_000)
+}
+
+// randomRule draws a rule over the whole table of schemes; the configuration says if its keys contradict each other.
+func randomRule(r *rand.Rand, match string) string {
+	e := scheme.All[r.IntN(len(scheme.All))]
+	rule := fmt.Sprintf("{match: %q, scheme: %s", match, e.Name)
+	if r.IntN(2) == 0 {
+		rule += []string{", fold: rank", ", fold: arrival"}[r.IntN(2)]
+	}
+	if e.Name == "ssp" {
+		rule += fmt.Sprintf(", staleness: %d, release: %s", r.IntN(5), []string{"soft", "lazy", "block"}[r.IntN(3)])
+	}
+	return rule + "}"
+}
+
+// randomOptions draws a cluster with faults. ok is false where the configuration refuses what was drawn.
+func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
+	r := rand.New(rand.NewPCG(seed, 99))
+	servers := 1 + r.IntN(3)
+	workers := servers + r.IntN(6)
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	var faults []string
+	for range r.IntN(3) {
+		from := r.IntN(5)
+		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {%s, from: %d, until: %d}}", r.IntN(workers), pick("factor: 4", "sleep: 3ms"), from, from+1+r.IntN(20)))
+	}
+	text := fmt.Sprintf(`name: random
+seed: %d
+cluster: {servers: %d, placement: %s}
+data: {set: generated}
+model: {name: softmax}
+train: {batch_per_worker: %d, optimizer: {name: sgd, lr: 0.1}, stop: {%s}}
+shards: {slice: %s, max_bytes: %s}
+sync: [%s, %s]
+faults: [%s]
+simulate:
+  workers: %d
+  ranks_per_host: %d
+  compute: %s
+  noise: {kind: %s}
+  network: {bandwidth: %s, latency: %s, memory: %s}
+  server: {fold: %s, commit: %s}
+`, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
+		pick("even", "layer", "range"), pick("64B", "4MiB"), randomRule(r, "a.*"), randomRule(r, "*"), strings.Join(faults, ", "),
+		workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
+		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"))
+	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
+	if cfg == nil {
+		return o, false
+	}
+	plan, err := shard.Cut([]shard.Param{{Name: "a.weight", N: 40}, {Name: "b.weight", Layer: 1, N: 25}, {Name: "b.bias", Layer: 1, N: 5}},
+		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: servers, Rules: []string{"a.*", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = Options{Config: cfg, Plan: plan, Rows: 30, CheckEvery: 5, Replay: fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim -run TestLawsOverManySeeds", seed)}
+	when := func() time.Duration { return time.Duration(r.Int64N(int64(60 * time.Millisecond))) }
+	for range r.IntN(3) {
+		o.Losses = append(o.Losses, Loss{Worker: r.IntN(workers), At: when()})
+	}
+	for range r.IntN(3) {
+		o.Pauses = append(o.Pauses, Pause{Worker: r.IntN(workers), At: when(), For: when()})
+	}
+	return o, true
+}
+
+// Random clusters, schemes and faults under all checkers. The command in a failure repeats its seed.
+func TestLawsOverManySeeds(t *testing.T) {
+	first, n := seedsFrom(t)
+	ran, lost := 0, 0
+	var steps int64
+	for k := range n {
+		o, ok := randomOptions(t, uint64(first+k))
+		if !ok {
+			continue
+		}
+		r, err := Run(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran++
+		lost += r.Lost
+		steps += r.Steps
+	}
+	t.Logf("%d runs, %d node steps, %d workers lost", ran, steps, lost)
+	if n > 100 && (ran < n/2 || lost < ran/4) {
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost: the draw is too narrow", ran, n, lost)
+	}
+}
