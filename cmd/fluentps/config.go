@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -29,9 +30,9 @@ type input struct {
 // readLimit is more than any configuration may have: a data set given by mistake does not fill the memory.
 const readLimit = 8 << 20
 
-// readInput loads a configuration. The file is read once, so it may be a pipe.
-func readInput(c *cli.Context, file string) *input {
-	o := configs.Options{Set: c.StringSlice("set"), Env: os.Environ()}
+// readInput loads a configuration, with more settings behind those of --set. The file is read once, so it may be a pipe.
+func readInput(c *cli.Context, file string, more ...string) *input {
+	o := configs.Options{Set: slices.Concat(c.StringSlice("set"), more), Env: os.Environ()}
 	in := &input{file: file}
 	var err error
 	if in.src, err = readFile(file); err != nil {

@@ -62,23 +62,35 @@ func planText(cfg *configs.Config, hosts []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	c, err := cutFor(cfg, len(roles.Workers), len(roles.Servers))
+	if err != nil {
+		return "", err
+	}
+	return ps.PlanText(cfg, c.plan, roles, hosts, c.rows), nil
+}
+
+// cut is the shard map of a configuration, for its data.
+type cut struct {
+	plan *shard.Plan
+	rows int // of the training set
+}
+
+// cutFor reads the data set for its shape, and cuts the model's shards.
+func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(ps.DataSpec(cfg))
 	if err != nil {
-		return "", fmt.Errorf("%w\n  the plan needs the number of features and classes; to give them without the files:\n"+
+		return cut{}, fmt.Errorf("%w\n  only the number of features and classes is needed; to give them without the files:\n"+
 			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'", err)
 	}
-	if err := ps.Check(cfg, set, len(roles.Workers)); err != nil {
-		return "", err
+	if err := ps.Check(cfg, set, workers); err != nil {
+		return cut{}, err
 	}
 	model, err := workload.NewModel(workload.ModelSpec{Name: cfg.Model.Name, Layers: cfg.Model.Layers}, set.Train.Cols(), set.Classes, cpu.New(1), 1)
 	if err != nil {
-		return "", err
+		return cut{}, err
 	}
-	plan, err := ps.Plan(cfg, workload.Params(model), len(roles.Servers))
-	if err != nil {
-		return "", err
-	}
-	return ps.PlanText(cfg, plan, roles, hosts, set.Train.Rows()), nil
+	plan, err := ps.Plan(cfg, workload.Params(model), servers)
+	return cut{plan: plan, rows: set.Train.Rows()}, err
 }
 
 // planHosts is the host of each rank.

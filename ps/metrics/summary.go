@@ -59,6 +59,7 @@ type Summary struct {
 	Target           *Float               `json:"target"`           // test accuracy asked for
 	TargetReachedS   *Float               `json:"target_reached_s"` // when the snapshot was taken that reached it
 	Seed             uint64               `json:"seed"`
+	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
 	ParametersSHA256 string               `json:"parameters_sha256"`
 	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/sim"
+)
+
+func simulateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "simulate",
+		Usage:     "run the same decisions in virtual time, on a modelled cluster",
+		ArgsUsage: "CONFIG",
+		Description: "Nothing is trained: computing, network and servers are models (simulate: in the YAML), the workers and\n" +
+			"servers are the real ones. The same seed gives the same run. Every line says \"simulated\".\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "workers", Usage: "`N` workers; short for --set simulate.workers=N"},
+			&cli.IntFlag{Name: "servers", Usage: "`M` servers; short for --set cluster.servers=M"},
+			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
+			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
+			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
+			setFlag(),
+			&cli.StringFlag{Name: "out", Usage: "write summary and configuration to `DIR`, which must be empty or not exist"},
+		},
+		Action: simulateVerb,
+	}
+}
+
+func simulateVerb(c *cli.Context) error {
+	file, err := one(c, "CONFIG")
+	if err != nil {
+		return err
+	}
+	if c.IsSet("out") && c.String("out") == "" {
+		return usagef("simulate: --out is empty; name a folder")
+	}
+	var o sim.Options
+	if o.Losses, o.Pauses, err = simulateFaults(c); err != nil {
+		return err
+	}
+	in := readInput(c, file, shorthands(c)...)
+	if err := in.problem(); err != nil {
+		return err
+	}
+	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
+		return err
+	}
+	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, in.cfg.Cluster.Servers)
+	if err != nil {
+		return usagef("simulate: %v", err)
+	}
+	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 4096, replay(c, file)
+	tune()
+	start := time.Now()
+	res, err := sim.Run(o)
+	var failed *sim.Failure
+	switch took := time.Since(start).Seconds(); {
+	case errors.As(err, &failed):
+		return err
+	case err != nil:
+		return usagef("simulate: %v", err)
+	default:
+		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
+	}
+	return simulateOutput(c, in, res)
+}
+
+// simulateOutput prints the summary, and leaves it in --out if there is one.
+func simulateOutput(c *cli.Context, in *input, res *sim.Result) error {
+	var text strings.Builder
+	if err := sim.WriteText(&text, res); err != nil {
+		return err
+	}
+	if c.IsSet("out") {
+		folder, err := metrics.CreateRunFolder(metrics.FolderSpec{Out: c.String("out")})
+		if err != nil {
+			return err
+		}
+		var resolved strings.Builder
+		if err := in.cfg.Resolved(&resolved, in.origins); err != nil {
+			return err
+		}
+		summary, err := res.Summary.JSON()
+		if err != nil {
+			return err
+		}
+		for _, f := range []struct {
+			name string
+			data []byte
+		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}} {
+			if err := folder.Write(f.name, f.data); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, text.String())
+	return err
+}
+
+// shorthands are the settings that have flags of their own; they win over --set.
+func shorthands(c *cli.Context) []string {
+	var set []string
+	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}} {
+		if c.IsSet(f.flag) {
+			set = append(set, fmt.Sprintf("%s=%v", f.key, c.Value(f.flag)))
+		}
+	}
+	return set
+}
+
+// simulateFaults reads --lose and --pause.
+func simulateFaults(c *cli.Context) (losses []sim.Loss, pauses []sim.Pause, err error) {
+	for _, text := range c.StringSlice("lose") {
+		worker, when, ok := strings.Cut(text, "@")
+		w, err := strconv.Atoi(worker)
+		at, err2 := time.ParseDuration(when)
+		if !ok || err != nil || err2 != nil {
+			return nil, nil, usagef("simulate: --lose is %q; write WORKER@TIME, as in 3@1.5s", text)
+		}
+		losses = append(losses, sim.Loss{Worker: w, At: at})
+	}
+	for _, text := range c.StringSlice("pause") {
+		worker, rest, ok := strings.Cut(text, "@")
+		when, length, ok2 := strings.Cut(rest, "+")
+		w, err := strconv.Atoi(worker)
+		at, err2 := time.ParseDuration(when)
+		d, err3 := time.ParseDuration(length)
+		if !ok || !ok2 || err != nil || err2 != nil || err3 != nil {
+			return nil, nil, usagef("simulate: --pause is %q; write WORKER@TIME+FOR, as in 0@200ms+1s", text)
+		}
+		pauses = append(pauses, sim.Pause{Worker: w, At: at, For: d})
+	}
+	return losses, pauses, nil
+}
+
+// replay is the command that repeats this run.
+func replay(c *cli.Context, file string) string {
+	words := []string{"fluentps", "simulate", quoted(file)}
+	for _, name := range []string{"seed", "workers", "servers"} {
+		if c.IsSet(name) {
+			words = append(words, fmt.Sprintf("--%s %v", name, c.Value(name)))
+		}
+	}
+	for _, name := range []string{"set", "lose", "pause"} {
+		for _, v := range c.StringSlice(name) {
+			words = append(words, "--"+name, quoted(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted makes one word of a text for a shell.
+func quoted(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=@+:,") == "" && text != "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
