@@ -56,7 +56,7 @@ func simulateVerb(c *cli.Context) error {
 	if err != nil {
 		return usagef("simulate: %v", err)
 	}
-	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 4096, replay(c, file)
+	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
 	tune()
 	start := time.Now()
 	res, err := sim.Run(o)

@@ -126,7 +126,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		s.here--
 		for _, id := range s.order {
 			sh := s.shards[id]
-			sh.clock[m.Worker], sh.waits[m.Worker] = gone, false
+			sh.setClock(m.Worker, gone)
+			sh.waits[m.Worker] = false
 			if p := sh.landing[m.Worker]; p != nil { // it died half-way through a push
 				sh.landing[m.Worker] = nil
 				sh.freeSlot(p.slot)
@@ -163,10 +164,10 @@ func event(k scheme.EventKind, m wire.Header) scheme.Event {
 
 func (s *Server) landed(sh *ownShard, p *pushed, out []Effect) []Effect {
 	w := p.head.Worker
-	sh.staged = append(sh.staged, p)
+	sh.stage(p)
 	sh.stats.Pushes++
 	sh.stats.Skipped += p.head.Iter - sh.clock[w]
-	sh.clock[w] = p.head.Iter + 1
+	sh.setClock(w, p.head.Iter+1)
 	out = s.decide(sh, event(scheme.Pushed, p.head), out)
 	return s.wanted(sh, w, out)
 }
