@@ -20,31 +20,34 @@ type checker struct {
 
 // shardCheck is what the laws need to know of one shard.
 type shardCheck struct {
-	pieces  int
-	bound   int64 // on c - v of a running worker; negative: none
-	clock   []int64
-	gone    []bool  // the server knows that the worker left
-	low     int64   // smallest clock of those that are not gone: v
-	atLow   int     // how many have it
-	landing []int64 // iteration of the push on its way, -1: none
-	missing []int   // its pieces that have not landed
-	folded  []int64 // last iteration folded
-	wants   []int64 // iteration of the open pull, -1: none
-	landed  int64   // pushes
-	folds   int64
-	flying  []int32 // replies in flight, per parameter buffer
-	cur     int32
+	pieces int32
+	bound  int64 // on c - v of a running worker; negative: none
+	of     []pairCheck
+	low    int64 // smallest clock of those that are not gone: v
+	atLow  int   // how many have it
+	landed int64 // pushes
+	folds  int64
+	flying []int32 // replies in flight, per parameter buffer
+	cur    int32
+}
+
+// pairCheck is what they need to know of one worker at one shard: a cache line, as there may be a million.
+type pairCheck struct {
+	clock   int64
+	landing int64 // iteration of the push on its way, -1: none
+	folded  int64 // last iteration folded
+	wants   int64 // iteration of the open pull, -1: none
+	missing int32 // pieces of the push that have not landed
+	gone    bool  // the server knows that the worker left
 }
 
 func newChecker(p *shard.Plan, workers int, bounds []int64) *checker {
 	c := &checker{shards: make([]shardCheck, len(p.Shards))}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{pieces: len(p.Shards[i].Pieces), bound: bounds[i], atLow: workers, flying: make([]int32, workers+2),
-			clock: make([]int64, workers), gone: make([]bool, workers), missing: make([]int, workers),
-			landing: make([]int64, workers), folded: make([]int64, workers), wants: make([]int64, workers)}
+		*s = shardCheck{pieces: int32(len(p.Shards[i].Pieces)), bound: bounds[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
 		for w := range workers {
-			s.landing[w], s.folded[w], s.wants[w] = -1, -1, -1
+			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}
 	}
 	return c
@@ -59,20 +62,20 @@ func (c *checker) fail(format string, args ...any) {
 // asked: a worker sends a pull. It has at most one per shard.
 func (c *checker) asked(m wire.Header) {
 	s := &c.shards[m.Shard]
-	if s.wants[m.Worker] >= 0 {
-		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.wants[m.Worker])
+	if s.of[m.Worker].wants >= 0 {
+		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.of[m.Worker].wants)
 	}
-	s.wants[m.Worker] = m.Iter
+	s.of[m.Worker].wants = m.Iter
 }
 
 // replied: a server decides to answer a pull. The worker must have one open, and the gate must be open to it.
 func (c *checker) replied(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w := e.To
-	if s.wants[w] < 0 || e.Msg.Iter < s.wants[w] {
-		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.wants[w])
+	if s.of[w].wants < 0 || e.Msg.Iter < s.of[w].wants {
+		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].wants)
 	}
-	s.wants[w] = -1
+	s.of[w].wants = -1
 	if lead := e.Msg.Iter - s.low; s.bound >= 0 && lead > s.bound {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, s.low, lead, s.bound)
 	}
@@ -85,27 +88,27 @@ func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
 // offered: the header of a push reached its server.
 func (c *checker) offered(m wire.Header) {
 	s := &c.shards[m.Shard]
-	if s.landing[m.Worker] >= 0 || m.Iter < s.clock[m.Worker] {
-		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which is at clock %d", m.Worker, m.Iter, m.Shard, s.clock[m.Worker])
+	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].clock {
+		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which is at clock %d", m.Worker, m.Iter, m.Shard, s.of[m.Worker].clock)
 	}
-	s.landing[m.Worker], s.missing[m.Worker] = m.Iter, s.pieces
+	s.of[m.Worker].landing, s.of[m.Worker].missing = m.Iter, s.pieces
 }
 
 // landed: a piece of the push on its way is in its slot; the last one moves the worker's clock.
 func (c *checker) landed(shard, w int32) {
 	s := &c.shards[shard]
-	if s.landing[w] < 0 {
+	if s.of[w].landing < 0 {
 		c.fail("exactly once: a piece of worker %d for shard %d belongs to no push", w, shard)
 		return
 	}
-	if s.missing[w]--; s.missing[w] > 0 {
+	if s.of[w].missing--; s.of[w].missing > 0 {
 		return
 	}
-	old := s.clock[w]
-	s.clock[w] = s.landing[w] + 1
-	s.landing[w] = -1
+	old := s.of[w].clock
+	s.of[w].clock = s.of[w].landing + 1
+	s.of[w].landing = -1
 	s.landed++
-	if !s.gone[w] && old == s.low {
+	if !s.of[w].gone && old == s.low {
 		s.leaves()
 	}
 }
@@ -116,11 +119,11 @@ func (s *shardCheck) leaves() {
 		return
 	}
 	s.low = math.MaxInt64
-	for w, c := range s.clock {
-		switch {
-		case s.gone[w] || c > s.low:
-		case c < s.low:
-			s.low, s.atLow = c, 1
+	for w := range s.of {
+		switch k := &s.of[w]; {
+		case k.gone || k.clock > s.low:
+		case k.clock < s.low:
+			s.low, s.atLow = k.clock, 1
 		default:
 			s.atLow++
 		}
@@ -131,12 +134,12 @@ func (s *shardCheck) leaves() {
 func (c *checker) left(shards []int32, w int32) {
 	for _, id := range shards {
 		s := &c.shards[id]
-		if s.gone[w] {
+		if s.of[w].gone {
 			continue
 		}
-		s.gone[w] = true
-		s.landing[w], s.wants[w] = -1, -1
-		if s.clock[w] == s.low {
+		s.of[w].gone = true
+		s.of[w].landing, s.of[w].wants = -1, -1
+		if s.of[w].clock == s.low {
 			s.leaves()
 		}
 	}
@@ -147,10 +150,10 @@ func (c *checker) left(shards []int32, w int32) {
 func (c *checker) folded(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w, iter := e.Msg.Worker, e.Msg.Iter
-	if iter <= s.folded[w] || iter >= s.clock[w] {
-		c.fail("exactly once: shard %d folds worker %d's iteration %d after %d, and its clock is %d", e.Shard, w, iter, s.folded[w], s.clock[w])
+	if iter <= s.of[w].folded || iter >= s.of[w].clock {
+		c.fail("exactly once: shard %d folds worker %d's iteration %d after %d, and its clock is %d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
 	}
-	s.folded[w] = iter
+	s.of[w].folded = iter
 	s.folds++
 }
 
@@ -174,8 +177,8 @@ func (c *checker) end(s *simulation) {
 		if k.landed != st.Stats.Pushes {
 			c.fail("shard %d: %d pushes landed, its server counts %d", i, k.landed, st.Stats.Pushes)
 		}
-		for w, iter := range k.wants {
-			if iter >= 0 && !s.workers[w].dead {
+		for w := range k.of {
+			if iter := k.of[w].wants; iter >= 0 && !s.workers[w].dead {
 				c.fail("exactly once: worker %d's pull of shard %d for iteration %d was never answered", w, i, iter)
 			}
 		}
