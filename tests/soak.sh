@@ -12,6 +12,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	go test -count=1 -tags invariants ./comm/... ./ps/...
 	go test -count=1 -race -tags invariants ./comm/... ./ps/core/... ./ps/runtime/...
 	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
+	FLUENTPS_SIM_FIRST=$((round * 1000000)) FLUENTPS_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim
 	for package in ./comm/wire ./configs; do
 		for fuzz in $(go test -list '^Fuzz' "$package" | grep '^Fuzz'); do
 			go test -run '^$' -fuzz "^$fuzz\$" -fuzztime 60s "$package"

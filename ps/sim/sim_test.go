@@ -47,6 +47,14 @@ func TestServerCostsAddUp(t *testing.T) {
 	near(t, "share of folding", float64(r.Summary.PerRole["server"]["fold"].Avg)/r.Duration.Seconds(), 6.0/16, 1e-9)
 }
 
+// Pushes that come at once are folded and committed one after the other, and each reply follows its own commit.
+func TestAServerDoesOneThingAtATime(t *testing.T) {
+	r := setting{workers: 4, servers: 1, scheme: "asp", iterations: 100, bytes: 1_000_000, compute: "1ms",
+		set: []string{"simulate.server.fold=1GB", "simulate.server.commit=500MB"}}.run(t)
+	near(t, "seconds per push", r.Duration.Seconds()/400, 0.003, 0.01)
+	near(t, "idle share of the server", float64(r.Summary.PerRole["server"]["idle"].Avg)/r.Duration.Seconds(), 0.001, 1)
+}
+
 func TestColocatedRanksDoNotUseTheNetwork(t *testing.T) {
 	one := setting{workers: 1, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,
 		set: []string{"simulate.network.bandwidth=1MB", "cluster.placement=colocate"}}
@@ -67,6 +75,7 @@ func TestStragglerBySchemeIsWhatTheRulesSay(t *testing.T) {
 	}
 	bsp, r := steps("bsp")
 	near(t, "bsp", bsp, 8/0.04, 0.01)
+	near(t, "bsp: blocked share of a fast worker", float64(r.Summary.PerWorker[0].BlockedS)/r.Duration.Seconds(), 0.75, 0.01)
 	if r.Summary.MaxLead != 0 {
 		t.Errorf("bsp lets a worker lead by %d", r.Summary.MaxLead)
 	}
