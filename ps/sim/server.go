@@ -15,9 +15,15 @@ type server struct {
 	host int
 
 	busy    bool
-	waiting backlog[event]       // came while it was busy
-	later   backlog[core.Effect] // sends that follow the work it is busy with
+	waiting backlog[event]    // came while it was busy
+	later   backlog[outgoing] // sends that follow the work it is busy with
 	spans   metrics.Spans
+}
+
+// outgoing is a message that a server sends. A reply is followed by the parameters in buffer src.
+type outgoing struct {
+	to, src int32
+	head    wire.Header
 }
 
 // backlog is a queue that keeps its memory.
@@ -59,8 +65,7 @@ func (s *simulation) serve(ev event) {
 	switch ev.kind {
 	case evEffect:
 		for range ev.arg {
-			e := m.later.pop()
-			s.send(m, &e)
+			s.send(m, m.later.pop())
 		}
 		return
 	case evFree:
@@ -143,11 +148,12 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 				s.check.replied(e)
 				t.lead.Add(e.Msg.Iter - e.Msg.Clock)
 			}
+			o := outgoing{to: e.To, src: e.Src, head: e.Msg}
 			if work == 0 {
-				s.send(m, e)
+				s.send(m, o)
 				continue
 			}
-			m.later.push(*e)
+			m.later.push(o)
 			held++
 		case core.Done:
 			s.undone--
@@ -162,10 +168,10 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 }
 
 // send lets a server's message go, with the parameters if it is a reply.
-func (s *simulation) send(m *server, e *core.Effect) {
-	s.control(e.To, e.Msg, m.host == s.workers[e.To].host)
-	if e.Kind == core.Reply {
-		sh := &s.plan.Shards[e.Shard]
-		s.move(transfer{reply: true, worker: e.To, server: sh.Server, shard: e.Shard, buf: e.Src, bytes: sh.Bytes()})
+func (s *simulation) send(m *server, o outgoing) {
+	s.control(o.to, o.head, m.host == s.workers[o.to].host)
+	if o.head.Kind == wire.Reply {
+		sh := &s.plan.Shards[o.head.Shard]
+		s.move(transfer{reply: true, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
 	}
 }
