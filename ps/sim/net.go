@@ -1,6 +1,9 @@
 package sim
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // network moves transfers between hosts. Every host has one full-duplex card: two directions, each of which
 // shares its bandwidth equally among the transfers in it. A transfer is as fast as the smaller of its two
@@ -25,7 +28,7 @@ type direction struct {
 	share float64 // bytes per nanosecond of each
 	clock float64 // bytes that a transfer at home here since the beginning would have received, at time at
 	at    int64
-	home  []int32 // heap of the transfers that this direction holds up, by end, then age
+	home  []stay  // heap of the transfers that this direction holds up, by end, then age
 	away  []int32 // the other transfers through it, in no order
 	peer  float64 // no transfer at home here has a share below this at its other end
 	end   int64   // when the first of home ends, rounded up; valid while there is one
@@ -37,12 +40,17 @@ type direction struct {
 type flow struct {
 	from, to int32   // directions
 	home     int32   // which of the two holds it up
-	place    int32   // in the home's heap
 	apart    int32   // place in away of the other direction
 	age      uint64  // orders transfers that end together
-	end      float64 // home clock at which it is over
 	bytes    float64 // while it is fresh
 	tag      int32   // what the caller knows it by
+}
+
+// stay is a transfer at its home.
+type stay struct {
+	end  float64 // home clock at which it is over
+	age  uint64
+	flow int32
 }
 
 func newNetwork(hosts int, bytesPerS int64) *network {
@@ -117,8 +125,7 @@ func (n *network) settle(now int64) {
 		if n.dirs[f.from].share < n.dirs[f.to].share {
 			home = f.from
 		}
-		f.end = n.dirs[home].clock + f.bytes
-		n.settleAt(i, home)
+		n.settleAt(i, home, n.dirs[home].clock+f.bytes)
 	}
 	n.fresh = n.fresh[:0]
 	for _, i := range touched {
@@ -153,10 +160,10 @@ func (n *network) repel(dir int32, now int64, touched []int32) []int32 {
 	}
 	d.peer = math.Inf(1)
 	var leave []int32
-	for _, i := range d.home {
-		f := &n.flows.all[i]
+	for _, at := range d.home {
+		f := &n.flows.all[at.flow]
 		if share := n.dirs[n.other(f, dir)].share; share < d.share {
-			leave = append(leave, i)
+			leave = append(leave, at.flow)
 		} else {
 			d.peer = math.Min(d.peer, share)
 		}
@@ -169,46 +176,43 @@ func (n *network) repel(dir int32, now int64, touched []int32) []int32 {
 	return touched
 }
 
-// move gives a transfer another home.
+// move gives a transfer another home. It is rare, so the old home is searched.
 func (n *network) move(i, to int32, now int64) {
-	f := &n.flows.all[i]
-	h, d := &n.dirs[f.home], &n.dirs[to]
+	h, d := &n.dirs[n.flows.all[i].home], &n.dirs[to]
 	n.advance(h, now)
 	n.advance(d, now)
-	left := math.Max(0, f.end-h.clock)
-	n.leave(i)
-	f.end = d.clock + left
-	n.settleAt(i, to)
+	k := slices.IndexFunc(h.home, func(at stay) bool { return at.flow == i })
+	left := math.Max(0, h.home[k].end-h.clock)
+	n.leave(h, k)
+	n.settleAt(i, to, d.clock+left)
 }
 
 // settleAt puts a transfer into the heap of its home, and beside at its other end.
-func (n *network) settleAt(i, home int32) {
+func (n *network) settleAt(i, home int32, end float64) {
 	f := &n.flows.all[i]
 	d, o := &n.dirs[home], &n.dirs[n.other(f, home)]
 	f.home = home
-	f.place = int32(len(d.home))
-	d.home = append(d.home, i)
-	n.up(d.home, len(d.home)-1)
+	d.home = append(d.home, stay{end: end, age: f.age, flow: i})
+	up(d.home, len(d.home)-1)
 	d.peer = math.Min(d.peer, o.share)
 	f.apart = int32(len(o.away))
 	o.away = append(o.away, i)
 }
 
-// leave takes a transfer out of its home and its other end.
-func (n *network) leave(i int32) {
-	f := &n.flows.all[i]
-	d, o := &n.dirs[f.home], &n.dirs[n.other(f, f.home)]
+// leave takes the transfer at place k of its home out of there and of its other end.
+func (n *network) leave(d *direction, k int) {
+	f := &n.flows.all[d.home[k].flow]
+	o := &n.dirs[n.other(f, f.home)]
 	last := len(o.away) - 1
 	o.away[f.apart] = o.away[last]
 	n.flows.all[o.away[f.apart]].apart = f.apart
 	o.away = o.away[:last]
-	k, last := int(f.place), len(d.home)-1
+	last = len(d.home) - 1
 	d.home[k] = d.home[last]
-	n.flows.all[d.home[k]].place = int32(k)
 	d.home = d.home[:last]
 	if k < last {
-		n.down(d.home, k)
-		n.up(d.home, k)
+		down(d.home, k)
+		up(d.home, k)
 	}
 	if last == 0 {
 		d.peer = math.Inf(1)
@@ -230,9 +234,9 @@ func (n *network) finished(now int64, done func(tag int32)) {
 		d := &n.dirs[dir]
 		n.advance(d, now)
 		over := d.clock + d.share // the rounding of one nanosecond
-		for first := true; len(d.home) > 0 && (first || n.flows.all[d.home[0]].end <= over); first = false {
-			i := d.home[0]
-			n.leave(i)
+		for first := true; len(d.home) > 0 && (first || d.home[0].end <= over); first = false {
+			i := d.home[0].flow
+			n.leave(d, 0)
 			f := n.flows.take(i)
 			n.change(f.from, -1)
 			n.change(f.to, -1)

@@ -2,44 +2,32 @@ package sim
 
 import "math"
 
-// ends says which of two transfers of one home ends first.
-func (n *network) ends(a, b int32) bool {
-	f, g := &n.flows.all[a], &n.flows.all[b]
-	return f.end < g.end || f.end == g.end && f.age < g.age
-}
+func (a *stay) before(b *stay) bool { return a.end < b.end || a.end == b.end && a.age < b.age }
 
-func (n *network) up(heap []int32, k int) {
-	for k > 0 {
-		above := (k - 1) / 2
-		if !n.ends(heap[k], heap[above]) {
-			break
-		}
-		n.swap(heap, k, above)
-		k = above
+// up and down restore the order of a heap around place k.
+func up(heap []stay, k int) {
+	at := heap[k]
+	for k > 0 && at.before(&heap[(k-1)/2]) {
+		heap[k] = heap[(k-1)/2]
+		k = (k - 1) / 2
 	}
+	heap[k] = at
 }
 
-func (n *network) down(heap []int32, k int) {
+func down(heap []stay, k int) {
+	at := heap[k]
 	for {
 		kid := 2*k + 1
-		if kid >= len(heap) {
-			return
-		}
-		if kid+1 < len(heap) && n.ends(heap[kid+1], heap[kid]) {
+		if kid+1 < len(heap) && heap[kid+1].before(&heap[kid]) {
 			kid++
 		}
-		if !n.ends(heap[kid], heap[k]) {
-			return
+		if kid >= len(heap) || !heap[kid].before(&at) {
+			break
 		}
-		n.swap(heap, k, kid)
+		heap[k] = heap[kid]
 		k = kid
 	}
-}
-
-func (n *network) swap(heap []int32, a, b int) {
-	heap[a], heap[b] = heap[b], heap[a]
-	n.flows.all[heap[a]].place = int32(a)
-	n.flows.all[heap[b]].place = int32(b)
+	heap[k] = at
 }
 
 // schedule puts a direction to its place among those that are due.
@@ -52,7 +40,7 @@ func (n *network) schedule(dir int32) {
 		}
 		return
 	}
-	left := math.Max(0, n.flows.all[d.home[0]].end-d.clock)
+	left := math.Max(0, d.home[0].end-d.clock)
 	d.end = d.at + int64(math.Ceil(left/d.share))
 	if d.slot < 0 {
 		d.slot = len(n.due)
