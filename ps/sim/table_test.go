@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in ps/scheme/README.md")
+
+const (
+	readme     = "../scheme/README.md"
+	tableBegin = "<!-- simulated: begin, written by go test ./ps/sim -update -->\n"
+	tableEnd   = "<!-- simulated: end -->\n"
+)
+
+// TestTableOfSchemes holds the README of the schemes to what the simulator says of each: one straggler at 4 times
+// the compute time among 16 workers, defaults of every scheme, means over the seeds.
+func TestTableOfSchemes(t *testing.T) {
+	want := schemeTable(t)
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), tableBegin)
+	got, after, ok2 := strings.Cut(rest, tableEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table between %q and %q", readme, tableBegin, tableEnd)
+	}
+	if *update {
+		if err := os.WriteFile(readme, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want {
+		t.Errorf("%s has\n%s\nthe simulator says\n%s\n(make golden rewrites it)", readme, got, want)
+	}
+}
+
+// row sums one scheme over the seeds.
+type row struct {
+	steps, blocked, mean float64
+	max, delayed, lead   int64
+	pulls                int64
+}
+
+func schemeTable(t *testing.T) string {
+	seeds := []uint64{1, 2, 3}
+	rows := map[string]*row{}
+	var cost []string
+	for _, e := range scheme.All {
+		rows[e.Name] = &row{}
+		for _, seed := range seeds {
+			r := setting{workers: 16, servers: 2, scheme: e.Name, iterations: 500, bytes: 4 << 20, seed: seed, set: []string{
+				"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.compute=50ms", "simulate.noise={kind: normal, spread: 0.1}",
+				"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"}}.run(t)
+			rows[e.Name].add(r)
+			cost = r.Summary.CostModel
+		}
+	}
+	base := rows["bsp"].steps
+	if base == 0 {
+		t.Fatal("bsp made no steps")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Simulated, not measured: 16 workers, one of them 4 times slower, 2 servers, a model of 4 MiB, 500 iterations, every\nscheme with its defaults; means over the seeds %v. The cost model:\n\n", seeds)
+	for _, line := range cost {
+		b.WriteString("    " + line + "\n")
+	}
+	b.WriteString("\n| scheme | steps per second, bsp = 1 | staleness mean | staleness max | blocked share | delayed pulls | largest lead |\n|---|---|---|---|---|---|---|\n")
+	n := float64(len(seeds))
+	for _, e := range scheme.All {
+		r := rows[e.Name]
+		fmt.Fprintf(&b, "| `%s` | %.2f | %.1f | %d | %.0f %% | %.1f %% | %d |\n", e.Name, r.steps/base, r.mean/n, r.max, 100*r.blocked/n, 100*float64(r.delayed)/float64(r.pulls), r.lead)
+	}
+	return b.String()
+}
+
+func (r *row) add(res *Result) {
+	s := res.Summary
+	r.steps += float64(s.Iterations) / res.Duration.Seconds()
+	r.blocked += float64(s.PerRole[metrics.RoleWorker]["blocked"].Avg) / res.Duration.Seconds()
+	var all metrics.Hist
+	for i := range res.Stale {
+		all.Merge(&res.Stale[i])
+	}
+	r.mean += all.Mean()
+	r.max = max(r.max, all.Max())
+	r.lead = max(r.lead, s.MaxLead)
+	r.delayed += res.Delayed
+	for _, sh := range s.PerShard {
+		r.pulls += sh.Pulls
+	}
+}
