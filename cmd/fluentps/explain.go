@@ -9,12 +9,13 @@ import (
 
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
+	"fluentps/ps/sim"
 )
 
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes and send policies, or explain one: rule, keys, paper",
+		Usage:     "list the schemes and send policies, or explain one: rule, keys, paper, a drawn run",
 		ArgsUsage: "[SCHEME]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
@@ -38,14 +39,19 @@ func explainVerb(c *cli.Context) error {
 		_, err := fmt.Fprintf(c.App.Writer, "%s   (send: {order: %s})\n\n  rule   %s\n  paper  %s\n", p.Name, p.Name, p.Rule, p.Paper)
 		return err
 	}
-	if _, ok := scheme.Lookup(name); !ok {
+	e, ok := scheme.Lookup(name)
+	if !ok {
 		return usagef("explain: %s", unknown("scheme or send policy", name, slices.Concat(scheme.Names(), send.Names())))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(c.App.Writer, text)
+	drawing, err := sim.Timeline(e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s", text, drawing)
 	return err
 }
 

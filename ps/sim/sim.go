@@ -30,6 +30,10 @@ type Options struct {
 	Pauses     []Pause
 	CheckEvery int64  // steps of nodes between two looks at a node's own invariants; 0: only at the end
 	Replay     string // the command that repeats this run, for the report of a failure
+
+	// Computed is told of every iteration that a worker has computed, with the virtual times of its start and end; may
+	// be nil.
+	Computed func(worker int, iter int64, from, until time.Duration)
 }
 
 // Loss is the death of a worker: it stops, what it has on its way vanishes, and the servers are told.

@@ -122,6 +122,9 @@ func (s *simulation) computed(me int32, epoch int32) {
 		return
 	}
 	w.busy = false
+	if s.o.Computed != nil {
+		s.o.Computed(int(me), w.node.Iter(), time.Duration(w.from), time.Duration(s.now))
+	}
 	w.samples += w.batch
 	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
 	w.waitFrom = s.now

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+const (
+	timelineWorkers = 4
+	timelineStep    = 10 * time.Millisecond // one column
+	timelineColumns = 72
+	timelineText    = `name: timeline
+cluster: {servers: 1}
+data: {set: generated}
+model: {name: softmax}
+train: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {time: 1h}}
+sync: [{match: "*", scheme: %s}]
+faults: [{worker: 3, slow: {factor: 3}}]
+simulate: {workers: 4, compute: 30ms, noise: {kind: normal, spread: 0.1}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}
+`
+)
+
+// Timeline draws what a scheme with its defaults does to 4 workers of which the last is 3 times slower: one row
+// per worker, a column per 10 ms of virtual time; the last digit of the iteration that is computed, and a dot where
+// the worker waits.
+func Timeline(e scheme.Entry) (string, error) {
+	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: []string{
+		fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}})
+	if cfg == nil {
+		return "", fmt.Errorf("timeline of %s: %v", e.Name, ds)
+	}
+	plan, err := shard.Cut([]shard.Param{{Name: "w", N: 1}}, shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		return "", err
+	}
+	rows := make([][]byte, timelineWorkers)
+	for w := range rows {
+		rows[w] = []byte(strings.Repeat(".", timelineColumns))
+	}
+	_, err = Run(Options{Config: cfg, Plan: plan, Rows: 1, Computed: func(worker int, iter int64, from, until time.Duration) {
+		for at := from; at < until; at += timelineStep {
+			if c := int(at / timelineStep); c < timelineColumns {
+				rows[worker][c] = byte('0' + iter%10)
+			}
+		}
+	}})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "simulated: %d workers, worker 3 is 3 times slower; a column is %v, a digit the iteration computed, a dot a wait\n", timelineWorkers, timelineStep)
+	for w, row := range rows {
+		fmt.Fprintf(&b, "  w%d |%s|\n", w, row)
+	}
+	return b.String(), nil
+}
