@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
@@ -74,9 +74,9 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 }
 
 func TestOnlineTargetStopsTheRun(t *testing.T) {
-	c := load(t, "train.stop={epochs: 500, target: 0.6}", "evaluate={every_epochs: 0.5, where: online}")
+	c := load(t, "train.stop={epochs: 20000, target: 0.6}", "evaluate={every_epochs: 0.5, where: online}")
 	s := train(t, c, 6).Summary
-	if s.TargetReachedS == nil || s.Samples >= 500*480 {
+	if s.TargetReachedS == nil || s.Samples >= 20000*480 {
 		t.Fatalf("target_reached_s %v after %d samples", s.TargetReachedS, s.Samples)
 	}
 	for i, e := range s.Evaluations {
@@ -110,11 +110,19 @@ func TestTimeEndsTheRun(t *testing.T) {
 }
 
 func TestASignalEndsTheRunOrderly(t *testing.T) {
-	signals := make(chan string, 1)
-	c := load(t, "train.stop={time: 1h}", straggler)
-	time.AfterFunc(200*time.Millisecond, func() { signals <- "SIGTERM" })
+	signals, looks := make(chan string, 1), new(atomic.Int32)
+	c := load(t, "train.stop={time: 1h}")
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, c, 6, func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			slow := *set
+			slow.Train = interrupting{set.Train, looks, 40, signals}
+			return &slow, nil
+		}
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = signals
 			o.Folder = &metrics.FolderSpec{Out: dir}
