@@ -307,6 +307,12 @@ func TestLaterIsNotLegal(t *testing.T) {
 	for _, k := range Keys() {
 		legal[k.Path] = k.Values
 	}
+	for _, e := range scheme.All {
+		for _, d := range scheme.Docs(e.Params()) {
+			path := "sync[]." + d.Key
+			legal[path] = append(legal[path], d.Values...)
+		}
+	}
 	for _, n := range notYet {
 		values, isKey := legal[n.path]
 		if isKey != (n.values != nil || n.numbers) {

@@ -17,15 +17,16 @@ import (
 // which happens next. Buffers hold, instead of floats, the list of pushes that went into them, so that
 // "exactly once" and "a version in flight is immutable" are compared, not believed.
 type cluster struct {
-	plan    *shard.Plan
-	workers []*Worker
-	servers []*Server
-	pending []pending
-	pick    func(n int) int // index into the candidates
-	trace   func(node string, in Input, out []Effect)
-	twice   func() bool // deliver this push header twice
-	iters   []int64     // per worker: iterations computed
-	done    int
+	plan     *shard.Plan
+	workers  []*Worker
+	servers  []*Server
+	pending  []pending
+	pick     func(n int) int // index into the candidates
+	trace    func(node string, in Input, out []Effect)
+	twice    func() bool // deliver this push header twice
+	iters    []int64     // per worker: how many iterations it computed
+	computed [][]int64   // per worker: which
+	done     int
 
 	overtake bool // control messages of a pair may overtake each other
 	messages int
@@ -66,7 +67,7 @@ type rule struct {
 
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
 	c := &cluster{
-		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers),
+		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
 		inbox: map[string]int{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
 		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]int64{},
 	}
@@ -196,6 +197,7 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 		c.add(pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}})
 	case Compute:
 		c.iters[w.me]++
+		c.computed[w.me] = append(c.computed[w.me], e.Iter)
 		line := "compute " + name
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
 		for _, p := range slices.Backward(c.plan.Pieces) {

@@ -104,7 +104,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 func genRule(t *rapid.T) rule {
 	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
 	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
-	switch rapid.IntRange(0, 5).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 6).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
 	case 1:
@@ -120,6 +120,9 @@ func genRule(t *rapid.T) rule {
 		low := int64(rapid.IntRange(0, 2).Draw(t, "s_min"))
 		return rule{name: "dsps", common: scheme.Common{Fold: fold}, params: &scheme.DSPSParams{
 			SMin: low, SMax: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Window: 2, Smoothing: 0.5, Release: release}}
+	case 5:
+		return rule{name: "drop", common: scheme.Common{Fold: fold}, params: &scheme.DropParams{
+			Required: int64(rapid.IntRange(0, 4).Draw(t, "required")), Contributors: "shard"}}
 	default:
 		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}
@@ -127,7 +130,7 @@ func genRule(t *rapid.T) rule {
 
 // The laws of the design, on random plans, random mixes of schemes over shards, and random orders of
 // everything that can happen, with some push headers delivered twice: nobody hangs, every push is folded
-// exactly once, every pull is answered exactly once, no version changes in flight, leads keep their bound.
+// exactly once (or dropped, by drop), every pull is answered exactly once, no version changes in flight, leads keep their bound.
 func TestLawsUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rules := genCluster(t)
@@ -150,23 +153,26 @@ func TestLawsUnderRandomOrders(t *testing.T) {
 }
 
 func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
-	var want, got []string
-	for w, n := range c.iters {
-		for i := range n {
-			want = append(want, fmt.Sprintf("w%d.%d", w, i))
+	pushes, folded := map[string]int64{}, map[string]bool{} // pushes: by name, their iteration
+	closed := map[int64]bool{}                              // iterations of which a push was folded
+	for w, computed := range c.computed {
+		for _, i := range computed {
+			pushes[fmt.Sprintf("w%d.%d", w, i)] = i
 		}
 	}
 	for _, version := range c.got[sh.ID] {
-		got = append(got, strings.Fields(version)...)
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Fatalf("shard %d folded %v, workers pushed %v", sh.ID, got, want)
+		for _, push := range strings.Fields(version) {
+			i, pushed := pushes[push]
+			if !pushed || folded[push] {
+				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", sh.ID, push, c.got[sh.ID], pushes)
+			}
+			folded[push], closed[i] = true, true
+		}
 	}
 	st := c.servers[sh.Server].Shard(sh.ID)
-	if st.Stats.Pushes != int64(len(want)) || st.Accepted != int64(len(want)) || st.Samples != 10*int64(len(want)) || st.Stats.Dropped != 0 {
-		t.Fatalf("shard %d counts %+v for %d pushes", sh.ID, st, len(want))
+	n := int64(len(folded))
+	if st.Stats.Pushes != int64(len(pushes)) || st.Stats.Dropped != int64(len(pushes))-n || st.Accepted != n || st.Samples != 10*n {
+		t.Fatalf("shard %d counts %+v for %d pushes of which %d were folded", sh.ID, st, len(pushes), n)
 	}
 	if want := marks(c.got[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
 		t.Fatalf("shard %d kept snapshots %v, want %v", sh.ID, c.snaps[sh.ID], want)
@@ -181,15 +187,32 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if fold == "" {
 		fold = e.Fold
 	}
-	commits := int64(len(want))
+	commits := n
 	if e.Whole(scheme.Common{Fold: fold}, params) {
-		commits = slices.Max(c.iters)
+		commits = int64(len(closed))
 	}
 	if st.Version != commits {
-		t.Fatalf("shard %d %s made %d versions of %d pushes by workers with %v iterations, want %d", sh.ID, r.name, st.Version, len(want), c.iters, commits)
+		t.Fatalf("shard %d %s made %d versions of %d pushes of %d iterations, want %d", sh.ID, r.name, st.Version, n, len(closed), commits)
 	}
+	checkDrops(t, c, sh, r, params, st.Stats.Dropped)
 	if lead, ok := e.LeadMax(params); ok && c.lead[sh.ID] > lead {
 		t.Fatalf("shard %d %s let a worker lead by %d, the bound is %d", sh.ID, r.name, c.lead[sh.ID], lead)
+	}
+}
+
+// checkDrops: no scheme but drop drops, and no version of drop has more pushes than it requires.
+func checkDrops(t *rapid.T, c *cluster, sh *shard.Shard, r rule, params scheme.Params, dropped int64) {
+	p, drops := params.(*scheme.DropParams)
+	if !drops {
+		if dropped > 0 {
+			t.Fatalf("shard %d %s dropped %d pushes", sh.ID, r.name, dropped)
+		}
+		return
+	}
+	for _, version := range c.got[sh.ID] {
+		if n := len(strings.Fields(version)); p.Required > 0 && n > int(p.Required) {
+			t.Fatalf("shard %d: %d pushes in version %q, %d are required", sh.ID, n, version, p.Required)
+		}
 	}
 }
 

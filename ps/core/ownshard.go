@@ -43,6 +43,7 @@ type ownShard struct {
 	accepted int64 // pushes in them
 	samples  int64 // samples in them
 	folded   int64 // pushes folded since the last commit
+	closed   int64 // 1 + the largest iteration committed as a whole: v, where workers may be behind it
 	letInto  int64 // largest iteration that a reply let a worker start, -1 before the first
 	stats    Stats
 }
@@ -145,8 +146,9 @@ func (sh *ownShard) setClock(w int32, c int64) {
 	}
 }
 
-// minClock is v, as seen by a worker that is let into iteration iter.
-func (sh *ownShard) minClock(iter int64) int64 { return min(iter, sh.low) }
+// minClock is v, as seen by a worker that is let into iteration iter: the smallest clock, or further where the
+// scheme has closed iterations that a slow worker has not pushed.
+func (sh *ownShard) minClock(iter int64) int64 { return min(iter, max(sh.low, sh.closed)) }
 
 // rateClock is the learning-rate clock in iterations: accepted pushes / N, or versions where all advance together.
 func (sh *ownShard) rateClock(workers int) float64 {

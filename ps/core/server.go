@@ -227,6 +227,9 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	sh.folded = 0
 	sh.cur = dst
 	sh.version++
+	if d.Worker == scheme.NoWorker {
+		sh.closed = max(sh.closed, d.Iter+1)
+	}
 	before := sh.samples
 	sh.samples += d.Samples
 	if s.every > 0 {

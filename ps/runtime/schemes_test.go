@@ -32,6 +32,9 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: dssp, s_l: 2, s_u: 4}", 2, 4},
 		{"{match: '*', scheme: pssp, staleness: 1, probability: 0.2, hard_cap: 4}", 2, 4},
 		{"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", 1, 3},
+		{"{match: '*', scheme: drop}", 0, 0},
+		{"{match: '*', scheme: drop, required: 3}", 0, 0},
+		{"{match: '*', scheme: drop, required: 1, fold: arrival}", 0, 0},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 	} {
 		t.Run(c.sync, func(t *testing.T) {
@@ -43,11 +46,36 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 				t.Errorf("finished %q after %d samples", s.Finished, s.Samples)
 			}
 			for _, sh := range s.PerShard {
-				if sh.Pushes != sumIterations(s) || sh.Dropped != 0 {
-					t.Errorf("shard %d folded %d pushes of %d", sh.Shard, sh.Pushes, sumIterations(s))
+				if sh.Pushes != sumIterations(s) || (sh.Dropped > 0) != strings.Contains(c.sync, "required") {
+					t.Errorf("shard %d got %d pushes of %d and dropped %d", sh.Shard, sh.Pushes, sumIterations(s), sh.Dropped)
 				}
 			}
 		})
+	}
+}
+
+// A backup worker costs the others no waiting: they go on while the straggler computes what will be dropped, and it
+// takes up where they are, at every shard.
+func TestDropGoesOnWithoutTheStraggler(t *testing.T) {
+	for _, sync := range []string{
+		"[{match: '*', scheme: drop, required: 3}]",
+		"[{match: '*.bias', scheme: drop, required: 2}, {match: '*', scheme: drop, required: 3}]",
+		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: drop, required: 3}]",
+	} {
+		s := train(t, load(t, "sync="+sync, straggler, "train.stop={samples: 4800}"), 6).Summary
+		slow, fast := s.PerWorker[3].Iterations, s.PerWorker[0].Iterations
+		if s.Finished != "ok" || slow < 1 || slow >= fast {
+			t.Errorf("%s: finished %q after %d iterations of the straggler and %d of a fast worker", sync, s.Finished, slow, fast)
+		}
+	}
+}
+
+// Beside a scheme that waits for all, drop has nothing to drop for long, and nobody hangs.
+func TestDropBesideBSP(t *testing.T) {
+	sync := "sync=[{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: bsp}]"
+	s := train(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
+	if s.Finished != "ok" || s.MaxLead != 0 {
+		t.Errorf("finished %q at a lead of %d", s.Finished, s.MaxLead)
 	}
 }
 
@@ -65,6 +93,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 	bsp := float64(*train(t, load(t, long), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
+		"[{match: '*', scheme: drop, required: 3}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
 		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {

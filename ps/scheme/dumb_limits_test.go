@@ -191,3 +191,28 @@ func (h *hindsight) iterationTimes(w int32, k int) (times []float64) {
 	}
 	return times
 }
+
+// required is N_t.
+func (h *hindsight) required() int {
+	if n := int(h.number("required")); n > 0 {
+		return min(n, h.env.Workers)
+	}
+	return h.env.Workers
+}
+
+// dropLate says whether the push at event k comes to an iteration that is closed, or that N_t others have pushed.
+func (h *hindsight) dropLate(k int) bool {
+	i := h.history[k].Iter
+	return h.name == "drop" && (i < h.v[k] || len(h.pushesOf(i, k-1)) >= h.required())
+}
+
+// dropV moves v after event k past every iteration that N_t have pushed or that nobody in the run can push any more.
+func (h *hindsight) dropV(v int64, k int, clock []int64, left []bool) int64 {
+	for {
+		live := liveClocks(clock, left)
+		if len(h.pushesOf(v, k)) < h.required() && (len(live) == 0 || slices.Min(live) <= v) {
+			return v
+		}
+		v++
+	}
+}

@@ -56,7 +56,7 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 	}
 	if v.Common.Fold == scheme.FoldRank {
 		h.commits = "rank"
-	} else if h.keys["strict"] == "true" {
+	} else if h.keys["strict"] == "true" || h.name == "drop" {
 		h.commits = "close"
 	}
 	h.answered = slices.Repeat([]int{unknown}, len(history))
@@ -83,7 +83,7 @@ func (h *hindsight) scan() {
 		v = slices.Min(live)
 	}
 	h.keep(clock, left, v)
-	for _, ev := range h.history {
+	for k, ev := range h.history {
 		w, wasLeft := ev.Worker, left[ev.Worker]
 		switch ev.Kind {
 		case scheme.Pushed:
@@ -97,6 +97,9 @@ func (h *hindsight) scan() {
 			v = max(v, slices.Min(live))
 		} else if !wasLeft {
 			v = max(v, slices.Max(clock))
+		}
+		if h.name == "drop" {
+			v = h.dropV(v, k, clock, left)
 		}
 		h.keep(clock, left, v)
 	}
@@ -137,7 +140,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 		if h.history[a].Kind == scheme.Wanted && h.answeredAt(a) == k {
 			w := h.history[a].Worker
 			out = append(out, scheme.Decision{Kind: scheme.Reply, Worker: w, Shard: ev.Shard,
-				Iter: max(h.history[a].Iter, h.clock[k+1][w]), Src: scheme.SlotParams})
+				Iter: max(h.history[a].Iter, h.clock[k+1][w], h.v[k+1]), Src: scheme.SlotParams})
 		}
 	}
 	return out
@@ -146,13 +149,13 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 // counts tells whether the push at event k adds something.
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
-	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker]
+	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !h.dropLate(k)
 }
 
 // pushesOf lists the pushes of iteration j that count and came up to event k, in order of arrival.
 func (h *hindsight) pushesOf(j int64, k int) (found []int) {
 	for p := range k + 1 {
-		if h.counts(p) && h.history[p].Iter == j {
+		if h.history[p].Iter == j && h.counts(p) {
 			found = append(found, p)
 		}
 	}

@@ -100,7 +100,11 @@ func Explain(name string) (string, error) {
 		wrap(&b, "        ", d.Doc)
 	}
 	b.WriteString("\n")
-	wrap(&b, "  ", "c is the number of iterations a worker has completed, v the smallest c of all workers in the run, N the number of workers of the run.")
+	v := "the smallest c of all workers in the run"
+	if e.Behind {
+		v = "the number of iterations closed"
+	}
+	wrap(&b, "  ", "c is the number of iterations a worker has completed, v "+v+", N the number of workers of the run.")
 	return b.String(), nil
 }
 
@@ -108,6 +112,9 @@ func leadText(e Entry) string {
 	lead, ok := e.LeadMax(e.Params())
 	if !ok {
 		return "a running worker may lead the slowest by any number of iterations"
+	}
+	if e.Behind {
+		return "a worker starts no iteration but the open one; a slow one may fall any number behind it"
 	}
 	return fmt.Sprintf("a running worker leads the slowest by at most %d iterations with the defaults", lead)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // gate is the engine under every scheme whose pulls wait for v: a pull condition (its limit), one push condition
-// (v is the smallest clock of the live workers), a key for delayed pulls, and a commit mode.
+// (v is the smallest clock of the live workers; with a quorum the first so many pushes close it), a key for delayed pulls, and a commit mode.
 //
 // Its loop is that of the FluentPS server with three corrections: v advances as far as it can in one event;
 // every delayed pull whose key v has passed is answered, never only the bucket equal to v; and a worker that
@@ -20,13 +20,14 @@ type gate struct {
 	weight  float64 // learning-rate scale of a commit of one push
 
 	// clock is the number of iterations each worker has closed by pushing them or passing over them;
-	// v <= clock for every live worker. It stays when a worker leaves, so that what it pushed counts once even
+	// without a quorum v <= clock for every live worker. It stays when a worker leaves, so that what it pushed counts once even
 	// if it comes back.
 	clock []int64
 	left  []bool
 	v     int64 // never decreases
 	live  int   // workers with left false
-	atMin int   // live workers with clock v; at least 1 while live > 0
+	atMin int   // live workers with clock <= v, which may still push v; at least 1 while live > 0
+	atV   int   // pushes of v that are staged or pending; fewer than the quorum where there is one
 
 	staged         []push // landed, neither folded nor dropped; iter >= v, and > v in mode byClose
 	parked         []pull // delayed pulls in order of arrival
@@ -96,16 +97,18 @@ func (g *gate) start(version int64) {
 			g.v = g.clock[w]
 		}
 	}
-	g.countMin()
+	g.count()
 }
 
-func (g *gate) countMin() {
+// count derives atMin and atV.
+func (g *gate) count() {
 	g.atMin = 0
 	for w, c := range g.clock {
-		if !g.left[w] && c == g.v {
+		if !g.left[w] && c <= g.v {
 			g.atMin++
 		}
 	}
+	g.atV = int(g.pendingPushes) + g.held(g.v)
 }
 
 // Step implements Scheme. Offered and Sent change nothing here.
@@ -155,7 +158,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 
 	p := push{worker: w, iter: ev.Iter, samples: ev.Samples}
 	switch {
-	case ev.Samples == 0 || g.left[w]:
+	case ev.Samples == 0 || g.left[w] || g.full(ev.Iter):
 		// A push that was still on the way when its worker left adds nothing either: the iteration was closed
 		// without it, or may be by the time it would be folded.
 		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush})
@@ -164,15 +167,19 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		out = g.commit(w, ev.Iter, g.weight, out)
 	case g.commits == byClose && ev.Iter == g.v:
 		out = g.fold(p, out)
+		g.atV++
 	default:
 		// Also byClose: a push beyond v would get into the version that closes iteration v.
 		g.staged = append(g.staged, p)
+		if ev.Iter == g.v {
+			g.atV++
+		}
 	}
 	if g.left[w] {
 		return out
 	}
 	g.limit.pushed(w, g.now)
-	if old == g.v {
+	if old <= g.v && ev.Iter >= g.v {
 		g.atMin--
 	}
 	return g.advance(out)
@@ -208,7 +215,7 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 	g.left[w] = true
 	g.live--
 	g.limit.forget(w)
-	if g.clock[w] == g.v {
+	if g.clock[w] <= g.v {
 		g.atMin--
 	}
 	if g.waits[w] {
@@ -235,12 +242,31 @@ func (g *gate) join(w int32, out []Decision) []Decision {
 }
 
 // advance is the push condition and the release: v goes to the smallest live clock, or past everything that
-// was pushed when nobody is left; the iterations in between close, then delayed pulls leave. Scanning the
-// clocks only when nobody is at v any more costs N steps per iteration, thus O(1) per push.
+// was pushed when nobody is left, and past each iteration that has its quorum; those in between close, then
+// delayed pulls leave. Scanning the clocks only when v can move costs N steps per iteration, thus O(1) per push.
 func (g *gate) advance(out []Decision) []Decision {
-	if g.atMin > 0 {
-		return out
+	old := g.v
+	for {
+		next := g.v
+		if g.quorum > 0 && g.atV >= g.quorum {
+			next++
+		} else if g.atMin == 0 {
+			next = g.lowest()
+		}
+		if next == g.v {
+			break
+		}
+		out = g.closeTo(next, out)
+		g.count()
 	}
+	if g.v > old {
+		out = g.releaseParked(g.limit.moved(g, old), out)
+	}
+	return out
+}
+
+// lowest is the smallest live clock above v, or the largest clock of all where nobody is left.
+func (g *gate) lowest() int64 {
 	low, high := int64(-1), g.v
 	for w, c := range g.clock {
 		high = max(high, c)
@@ -249,15 +275,9 @@ func (g *gate) advance(out []Decision) []Decision {
 		}
 	}
 	if low < 0 {
-		low = high
+		return high
 	}
-	if low > g.v {
-		old := g.v
-		out = g.closeTo(low, out)
-		out = g.releaseParked(g.limit.moved(g, old), out)
-	}
-	g.countMin()
-	return out
+	return low
 }
 
 // closeTo closes the iterations from v up to but not including next, in order.
@@ -308,10 +328,10 @@ func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 // reply names the next iteration to compute. A worker that resumes from its lowest clock over all shards may
 // have asked for one that this shard has already. The gate judges what it asked for all the same: judged by
 // what they had here, two workers could wait for each other at two shards whose states were saved at
-// different times.
+// different times. A worker that is behind v goes on at v: what it would push before that is dropped.
 func (g *gate) reply(w int32, c int64) Decision {
 	g.limit.replied(w, g.now)
-	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w]), Src: SlotParams}
+	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w], g.v), Src: SlotParams}
 }
 
 // fold adds a push to the pending sums; the first after a commit overwrites them.

@@ -125,7 +125,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 		name string
 		fold FoldOrder
 	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
-		{"dssp", FoldArrival}, {"pssp", FoldArrival}, {"dsps", FoldArrival}} {
+		{"dssp", FoldArrival}, {"pssp", FoldArrival}, {"dsps", FoldArrival},
+		{"drop", FoldRank}, {"drop", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)

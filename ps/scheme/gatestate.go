@@ -127,11 +127,11 @@ func (g *gate) broken() string {
 	for w, gone := range g.left {
 		if gone {
 			g.live--
-		} else if g.clock[w] < g.v {
+		} else if g.clock[w] < g.v && g.quorum == 0 {
 			return "a clock below v"
 		}
 	}
-	g.countMin()
+	g.count()
 	type key struct {
 		worker int32
 		iter   int64

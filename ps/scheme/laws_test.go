@@ -76,6 +76,15 @@ func TestSSP0IsBSP(t *testing.T) {
 	}
 }
 
+// TestDropOfNoneIsBSP: Sync-opt [A], invariants: without backup workers it is BSP: all decisions, in both fold orders.
+func TestDropOfNoneIsBSP(t *testing.T) {
+	for _, fold := range []string{"rank", "arrival"} {
+		for _, required := range []string{"0", "6", "1000000"} { // DrawEnv has up to 6 workers
+			law(t, setting(t, "bsp", "fold="+fold+" strict=true release=soft"), setting(t, "drop", "fold="+fold+" required="+required), false)
+		}
+	}
+}
+
 // TestSSPWithoutBoundIsASP: clock convention, consequence 1, second half.
 func TestSSPWithoutBoundIsASP(t *testing.T) {
 	for _, release := range releases {

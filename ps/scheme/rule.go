@@ -30,6 +30,7 @@ type rule struct {
 	unbounded bool // the limit gives c - v no finite bound
 	release   Release
 	perPush   bool // with fold arrival: each push is a version; else each iteration is
+	quorum    int  // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
 }
 
 // commitMode says when pushes become a version.
@@ -48,6 +49,8 @@ func (r rule) mode(common Common) (commitMode, error) {
 		return byPush, nil
 	case common.Fold == FoldRank && r.unbounded:
 		return 0, fmt.Errorf("%s: fold: rank stages pushes until their iteration closes, and %s has no finite bound on the lead, so the stage would grow without limit; use fold: arrival, or scheme ssp", r.name, r.name)
+	case common.Weight != 0 && r.quorum > 0:
+		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out", r.name, common.Weight)
 	case common.Weight != 0:
 		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out, or commit push by push (fold: arrival, for bsp also strict: false)", r.name, common.Weight)
 	case common.Fold == FoldArrival:

@@ -140,6 +140,7 @@ type Entry struct {
 	Use        string // when to use it, one line
 	Scope      Scope
 	NeedsNorms bool
+	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
 	Fold       FoldOrder                          // the default
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one

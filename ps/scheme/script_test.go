@@ -161,9 +161,9 @@ func (s *script) invariants(t *testing.T) {
 	if what := again.broken(); what != "" {
 		t.Errorf("%s: %v", what, s.gate)
 	}
-	if again.live != s.gate.live || again.live > 0 && again.atMin != s.gate.atMin || !slices.Equal(again.waits, s.gate.waits) {
-		t.Errorf("live %d, at v %d, waits %v; counted again %d, %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.waits,
-			again.live, again.atMin, again.waits, s.gate)
+	if again.live != s.gate.live || again.live > 0 && again.atMin != s.gate.atMin || again.atV != s.gate.atV || !slices.Equal(again.waits, s.gate.waits) {
+		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.atV, s.gate.waits,
+			again.live, again.atMin, again.atV, again.waits, s.gate)
 	}
 }
 
@@ -177,13 +177,16 @@ func (s *script) chart() string {
 			b.WriteString("left\n")
 			continue
 		}
-		bar := strings.Repeat("#", int(c-g.v))
+		bar := strings.Repeat("#", int(max(0, c-g.v)))
 		if bound := g.limit.bound(); bound != math.MaxInt64 {
 			s := int(bound)
 			bar += strings.Repeat(".", max(0, s-len(bar)))
 			bar = bar[:s] + "]" + bar[s:]
 		}
 		line := fmt.Sprintf("c%d %s", c, bar)
+		if c < g.v {
+			line += fmt.Sprintf(" behind by %d", g.v-c)
+		}
 		if g.waits[w] {
 			line += " delayed"
 		}

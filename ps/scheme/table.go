@@ -10,6 +10,7 @@ var All = []Entry{
 	dssp,
 	pssp,
 	dsps,
+	drop,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

@@ -20,6 +20,9 @@ type audit struct {
 	left  []bool
 	v     int64
 
+	quorum   int           // counting pushes that close an iteration; 0: only all live workers do
+	accepted map[int64]int // counting pushes per iteration, looked at where there is a quorum
+
 	landed         map[pushID]int64 // pushes whose slot is taken, with their samples
 	wanted         map[int32]int64  // open pulls: worker to c
 	pendingPushes  int
@@ -31,7 +34,12 @@ func newAudit(v Variant, env scheme.Env) *audit {
 		clock:  make([]int64, env.Workers),
 		left:   make([]bool, env.Workers),
 		landed: map[pushID]int64{},
-		wanted: map[int32]int64{},
+		wanted: map[int32]int64{}, accepted: map[int64]int{},
+	}
+	if p, ok := v.Params.(*scheme.DropParams); ok {
+		if a.quorum = env.Workers; p.Required > 0 {
+			a.quorum = min(a.quorum, int(p.Required))
+		}
 	}
 	a.lead, a.bounded = v.LeadMax()
 	for w, c := range env.Clocks {
@@ -45,7 +53,7 @@ func newAudit(v Variant, env scheme.Env) *audit {
 	return a
 }
 
-// moveV raises v to the smallest clock of the workers in the run.
+// moveV raises v to the smallest clock of the workers in the run, and past iterations that have their quorum.
 func (a *audit) moveV() {
 	low, top := int64(-1), int64(-1)
 	for w, c := range a.clock {
@@ -58,6 +66,9 @@ func (a *audit) moveV() {
 		low = top
 	}
 	a.v = max(a.v, low)
+	for a.quorum > 0 && a.accepted[a.v] >= a.quorum {
+		a.v++
+	}
 }
 
 // see checks one step; the error says what is wrong with which decision.
@@ -66,6 +77,9 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 	case scheme.Pushed:
 		a.landed[pushID{w, ev.Iter}] = ev.Samples
 		a.clock[w] = ev.Iter + 1
+		if ev.Samples > 0 && !a.left[w] && ev.Iter >= a.v && (a.quorum == 0 || a.accepted[ev.Iter] < a.quorum) {
+			a.accepted[ev.Iter]++
+		}
 		if !a.left[w] { // of one that left it closes nothing
 			a.moveV()
 		}
@@ -158,7 +172,7 @@ func (a *audit) reply(d scheme.Decision) error {
 	switch {
 	case !open:
 		return fmt.Errorf("no pull of this worker is open")
-	case d.Iter < c || d.Iter != max(c, a.clock[d.Worker]):
+	case d.Iter < c || d.Iter != max(c, a.clock[d.Worker], a.v):
 		return fmt.Errorf("it asked for %d and has clock %d", c, a.clock[d.Worker])
 	case a.bounded && c-a.v > a.lead:
 		return fmt.Errorf("lead %d is over the bound %d (c=%d v=%d)", c-a.v, a.lead, c, a.v)

@@ -1,0 +1,68 @@
+package scheme
+
+import "fmt"
+
+// DropParams are the keys of a drop rule.
+type DropParams struct {
+	Required     int64  `yaml:"required" min:"0" doc:"N_t, the pushes that close an iteration: those of the N_t fastest workers; 0, or more than there are workers, is all of them, as bsp"`
+	Contributors string `yaml:"contributors" values:"shard" doc:"each shard takes the first N_t pushes that it gets, so that the set of contributors to an iteration may differ between shards"`
+}
+
+// Check names the key, the value, the limit and the way out.
+func (p *DropParams) Check() error {
+	if p.Required < 0 {
+		return fmt.Errorf("required: %d is below 0; set the number of pushes that close an iteration, or 0 for those of all workers", p.Required)
+	}
+	if p.Contributors != "shard" {
+		return fmt.Errorf("contributors: %q is not shard, the one way there is; leave it out", p.Contributors)
+	}
+	return nil
+}
+
+// drop is bsp with backup workers: v is the number of iterations closed, and slow workers may be behind it.
+var drop = Entry{
+	Name:     "drop",
+	Rule:     "backup workers: iteration v closes with the first N_t pushes of it, which are one commit; a push of an iteration closed before is dropped and its worker goes on at v; a pull waits until its iteration is open (c - v <= 0)",
+	Paper:    "Sync-opt (Chen et al., arXiv 1604.00981, 2016), as in the documentation of the authors' framework; the condition table of FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), row drop stragglers",
+	Evidence: "A",
+	Use:      "many workers of which a few are slow now and then, when no gradient may be stale; (N - N_t)/N of the computing is thrown away",
+	Scope:    PerShard,
+	Fold:     FoldRank,
+	Behind:   true,
+	Params:   func() Params { return &DropParams{Contributors: "shard"} },
+	LeadMax:  func(Params) (int64, bool) { return 0, true },
+	Whole:    func(Common, Params) bool { return true },
+	New:      newDrop,
+}
+
+func newDrop(env Env, common Common, params Params) (Scheme, error) {
+	p := params.(*DropParams)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("drop: %w", err)
+	}
+	quorum := env.Workers
+	if p.Required > 0 && p.Required < int64(quorum) {
+		quorum = int(p.Required)
+	}
+	r := rule{name: "drop", limit: fixed{0}, release: ReleaseSoft, quorum: quorum}
+	return newGate(env, common, FoldRank, r)
+}
+
+// full says whether iteration iter takes no more pushes: it is closed, or has its quorum early, because another
+// shard sent workers on that pushed it here before it was open.
+func (g *gate) full(iter int64) bool {
+	if g.quorum == 0 || iter == g.v { // an open iteration with its quorum would be closed
+		return false
+	}
+	return iter < g.v || g.held(iter) >= g.quorum
+}
+
+// held is the number of staged pushes of iter.
+func (g *gate) held(iter int64) (n int) {
+	for _, p := range g.staged {
+		if p.iter == iter {
+			n++
+		}
+	}
+	return n
+}
