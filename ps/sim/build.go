@@ -53,13 +53,13 @@ func newSimulation(o Options) (*simulation, error) {
 		s.pieces = append(s.pieces, o.Plan.Pieces[i].ID)
 	}
 	slices.SortStableFunc(s.pieces, func(a, b int32) int { return int(o.Plan.Pieces[b].Layer - o.Plan.Pieces[a].Layer) })
-	bounds := make([]int64, len(o.Plan.Shards))
+	limits := make([]limit, len(o.Plan.Shards))
 	for m := range s.servers {
-		if err := s.makeServer(int32(m), bounds); err != nil {
+		if err := s.makeServer(int32(m), limits); err != nil {
 			return nil, err
 		}
 	}
-	s.check = newChecker(o.Plan, n, bounds)
+	s.check = newChecker(o.Plan, n, limits)
 	return s, s.makeWorkers()
 }
 
@@ -91,7 +91,7 @@ func refuse(o *Options) error {
 	return nil
 }
 
-func (s *simulation) makeServer(me int32, bounds []int64) error {
+func (s *simulation) makeServer(me int32, limits []limit) error {
 	c, n := s.cfg, len(s.workers)
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
@@ -110,11 +110,12 @@ func (s *simulation) makeServer(me int32, bounds []int64) error {
 			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		lead, bounded := e.LeadMax(rule.Params)
-		bounds[id] = -1
+		limits[id].bound = -1
 		if bounded {
-			bounds[id] = lead
+			limits[id].bound = lead
 		}
-		schemes[id] = core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(rule.Common, rule.Params)}
+		limits[id].whole = e.Whole(rule.Common, rule.Params)
+		schemes[id] = core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: limits[id].whole}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 	}

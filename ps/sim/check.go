@@ -21,7 +21,9 @@ type checker struct {
 // shardCheck is what the laws need to know of one shard.
 type shardCheck struct {
 	pieces int32
-	bound  int64 // on c - v of a running worker; negative: none
+	limit
+	closed int64 // iterations committed whole, in order: backup workers do not hold v back
+	last   int64 // iteration of the push folded last
 	of     []pairCheck
 	low    int64 // smallest clock of those that are not gone: v
 	atLow  int   // how many have it
@@ -41,11 +43,17 @@ type pairCheck struct {
 	gone    bool  // the server knows that the worker left
 }
 
-func newChecker(p *shard.Plan, workers int, bounds []int64) *checker {
+// limit is what the scheme of a shard promises.
+type limit struct {
+	bound int64 // on the lead, -1: none
+	whole bool  // a version is a whole iteration: all that it does not take is late
+}
+
+func newChecker(p *shard.Plan, workers int, limits []limit) *checker {
 	c := &checker{shards: make([]shardCheck, len(p.Shards))}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{pieces: int32(len(p.Shards[i].Pieces)), bound: bounds[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
+		*s = shardCheck{pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}
@@ -76,8 +84,9 @@ func (c *checker) replied(e *core.Effect) {
 		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].wants)
 	}
 	s.of[w].wants = -1
-	if lead := e.Msg.Iter - s.low; s.bound >= 0 && lead > s.bound {
-		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, s.low, lead, s.bound)
+	v := max(s.low, s.closed)
+	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound {
+		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
 	s.flying[e.Src]++
 }
@@ -155,6 +164,7 @@ func (c *checker) folded(e *core.Effect) {
 	}
 	s.of[w].folded = iter
 	s.folds++
+	s.last = iter
 }
 
 // committed: a version is written. Nobody may still read the buffer that it goes into.
@@ -164,6 +174,9 @@ func (c *checker) committed(e *core.Effect) {
 		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
 	}
 	s.cur = e.Dst
+	if s.whole {
+		s.closed = s.last + 1
+	}
 }
 
 // end: every push was folded or dropped, no pull is open, no byte is missing.
