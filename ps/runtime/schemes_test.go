@@ -35,6 +35,8 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: drop}", 0, 0},
 		{"{match: '*', scheme: drop, required: 3}", 0, 0},
 		{"{match: '*', scheme: drop, required: 1, fold: arrival}", 0, 0},
+		{"{match: '*', scheme: softsync, q: 3, staleness: 2}", 2, 2},
+		{"{match: '*', scheme: softsync}", 5, 1 << 40},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 	} {
 		t.Run(c.sync, func(t *testing.T) {

@@ -216,3 +216,25 @@ func (h *hindsight) dropV(v int64, k int, clock []int64, left []bool) int64 {
 		v++
 	}
 }
+
+// several adds up all pushes from the first on, q by q, and gives what that decides at event k.
+func (h *hindsight) several(k int) (out []scheme.Decision) {
+	q, sum, n := h.number("q"), int64(0), int64(0)
+	for p := range k + 1 {
+		ev := h.history[p]
+		out = nil
+		if h.counts(p) {
+			out = append(out, fold(ev, float64(min(1, n))))
+			n, sum = n+1, sum+ev.Samples
+			if n == q {
+				out = append(out, commit(ev.Worker, ev.Iter, float64(n)*(1/float64(q)), sum))
+				n, sum = 0, 0
+			}
+		}
+		if n > 0 && ev.Kind == scheme.Left && !h.left[p][ev.Worker] && !slices.Contains(h.left[p+1], false) {
+			out = append(out, commit(scheme.NoWorker, h.v[p], float64(n)*(1/float64(q)), sum))
+			n, sum = 0, 0
+		}
+	}
+	return out
+}

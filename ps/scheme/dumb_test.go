@@ -43,6 +43,10 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		h.release = release
 	}
 	switch h.name {
+	case "softsync":
+		if h.staleness = h.number("staleness"); h.staleness < 0 {
+			h.staleness = 1 << 40
+		}
 	case "asp":
 		h.staleness = 1 << 40
 	case "ssp":
@@ -127,6 +131,8 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter})
 	}
 	switch {
+	case h.name == "softsync":
+		out = append(out, h.several(k)...)
 	case h.commits == "push" && ev.Kind == scheme.Pushed && h.counts(k):
 		out = append(out, fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples))
 	case h.commits == "rank":

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -62,7 +63,7 @@ func (e Entry) commonDocs() []ParamDoc {
 		fold.Doc = "pushes are added as they come; without a bound on c - v none can be staged"
 	}
 	return []ParamDoc{fold, {
-		Key: "weight", Default: "1/N", Allowed: "number > 0",
+		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
 		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",
 	}}
 }

@@ -77,6 +77,9 @@ func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
 	}
 	if g.weight == 0 {
 		g.weight = 1 / float64(env.Workers)
+		if g.several > 0 {
+			g.weight = 1 / float64(g.several)
+		}
 	}
 	for w, c := range env.Clocks {
 		g.clock[w], g.left[w] = max(c, 0), c < 0
@@ -108,7 +111,10 @@ func (g *gate) count() {
 			g.atMin++
 		}
 	}
-	g.atV = int(g.pendingPushes) + g.held(g.v)
+	g.atV = g.held(g.v)
+	if g.commits == byClose {
+		g.atV += int(g.pendingPushes)
+	}
 }
 
 // Step implements Scheme. Offered and Sent change nothing here.
@@ -165,6 +171,10 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	case g.commits == byPush:
 		out = g.fold(p, out)
 		out = g.commit(w, ev.Iter, g.weight, out)
+	case g.commits == byCount:
+		if out = g.fold(p, out); g.pendingPushes >= g.several {
+			out = g.commitSeveral(w, ev.Iter, out)
+		}
 	case g.commits == byClose && ev.Iter == g.v:
 		out = g.fold(p, out)
 		g.atV++
@@ -221,6 +231,9 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 	if g.waits[w] {
 		g.waits[w] = false
 		g.parked = slices.DeleteFunc(g.parked, func(p pull) bool { return p.worker == w })
+	}
+	if g.live == 0 && g.commits == byCount && g.pendingPushes > 0 {
+		out = g.commitSeveral(NoWorker, g.v, out)
 	}
 	return g.advance(out)
 }
@@ -282,7 +295,9 @@ func (g *gate) lowest() int64 {
 
 // closeTo closes the iterations from v up to but not including next, in order.
 func (g *gate) closeTo(next int64, out []Decision) []Decision {
-	out = g.commitIteration(g.v, out) // byClose: iteration v is in SlotPending already
+	if g.commits == byClose { // iteration v is in SlotPending already
+		out = g.commitIteration(g.v, out)
+	}
 	if g.commits == byRank {
 		slices.SortFunc(g.staged, func(a, b push) int {
 			return cmp.Or(cmp.Compare(a.iter, b.iter), cmp.Compare(a.worker, b.worker))

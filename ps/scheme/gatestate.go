@@ -88,7 +88,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	}
 	d := decoder{rest: data[head:]}
 	n := *g
-	n.commits = commitMode(d.between(0, int64(byPush)))
+	n.commits = commitMode(d.between(0, int64(byCount)))
 	workers := d.count(2)
 	n.v, n.pendingPushes, n.pendingSamples, n.skipped = d.natural(), d.natural(), d.natural(), d.natural()
 	if d.bad == "" && (n.commits != g.commits || workers != len(g.clock)) {
@@ -139,7 +139,7 @@ func (g *gate) broken() string {
 	seen := make(map[key]bool, len(g.staged))
 	for _, p := range g.staged {
 		switch {
-		case g.commits == byPush:
+		case g.commits == byPush || g.commits == byCount:
 			return "a staged push in a scheme that stages none"
 		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v:
 			return "a staged push that should be folded, dropped or not there yet"
@@ -161,7 +161,7 @@ func (g *gate) broken() string {
 	switch {
 	case g.live > 0 && g.atMin == 0:
 		return "no worker at v"
-	case g.pendingPushes > 0 && g.commits != byClose:
+	case g.pendingPushes > 0 && g.commits != byClose && (g.commits != byCount || g.live == 0):
 		return "pending pushes in a scheme that commits what it folds"
 	case g.pendingSamples < g.pendingPushes || g.pendingPushes == 0 && g.pendingSamples > 0:
 		return "pending samples that do not fit the pending pushes"

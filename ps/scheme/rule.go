@@ -29,8 +29,9 @@ type rule struct {
 	limit     limit
 	unbounded bool // the limit gives c - v no finite bound
 	release   Release
-	perPush   bool // with fold arrival: each push is a version; else each iteration is
-	quorum    int  // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
+	perPush   bool  // with fold arrival: each push is a version; else each iteration is
+	several   int64 // with fold arrival: so many pushes are a version; 0: see perPush
+	quorum    int   // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
 }
 
 // commitMode says when pushes become a version.
@@ -40,11 +41,16 @@ const (
 	byRank  commitMode = iota // staged; folded in rank order and committed when the iteration closes
 	byClose                   // folded on arrival; committed when the iteration closes
 	byPush                    // folded and committed on arrival
+	byCount                   // folded on arrival; committed when there are so many, and when the last worker leaves
 )
 
 // mode derives the commit mode from the fold order, and refuses keys that contradict it.
 func (r rule) mode(common Common) (commitMode, error) {
 	switch {
+	case common.Fold == FoldArrival && r.several > 0:
+		return byCount, nil
+	case r.several > 0:
+		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits any %d pushes; use fold: arrival", r.name, r.name, r.several)
 	case common.Fold == FoldArrival && r.perPush:
 		return byPush, nil
 	case common.Fold == FoldRank && r.unbounded:

@@ -142,6 +142,7 @@ type Entry struct {
 	NeedsNorms bool
 	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
 	Fold       FoldOrder                          // the default
+	Weight     string                             // the default of weight, for readers; empty: 1/N
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push

@@ -11,6 +11,7 @@ var All = []Entry{
 	pssp,
 	dsps,
 	drop,
+	softsync,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.
