@@ -4,6 +4,7 @@
 package configs
 
 import (
+	"math"
 	"time"
 
 	"fluentps/ps/scheme"
@@ -91,6 +92,19 @@ type Stop struct {
 	Updates int64 // versions of the lead shard
 	Time    time.Duration
 	Target  float64 // test accuracy; needs evaluate.where online
+}
+
+// SampleBudget is the limit in samples over all workers, of the two that are set the smaller; 0: none. rows is the size
+// of the training set.
+func (s Stop) SampleBudget(rows int) int64 {
+	if s.Epochs <= 0 {
+		return s.Samples
+	}
+	epochs := int64(math.Ceil(s.Epochs * float64(rows)))
+	if s.Samples > 0 {
+		return min(s.Samples, epochs)
+	}
+	return epochs
 }
 
 // Evaluate says when the test set is looked at.

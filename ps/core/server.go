@@ -2,37 +2,12 @@ package core
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
-
-// ShardScheme is one shard's scheme with what the node must know of it.
-type ShardScheme struct {
-	Scheme scheme.Scheme
-	Slots  int  // pushes that may be staged or on their way at once; at least one per worker
-	Exact  bool // all workers must stop at the same iteration (lead bound 0)
-	Whole  bool // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
-}
-
-// SlotsMax is the limit on staged pushes that always admits what the scheme needs: one per worker, and with
-// fold: rank one for each iteration that a worker may be ahead.
-func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (int, error) {
-	if c.Fold != scheme.FoldRank {
-		return workers, nil
-	}
-	lead, ok := e.LeadMax(p)
-	if !ok {
-		return 0, fmt.Errorf("fold: rank needs a finite bound on the lead and %s has none; use fold: arrival", e.Name)
-	}
-	if lead >= int64(math.MaxInt32/workers-1) {
-		return 0, fmt.Errorf("fold: rank with a lead of %d would stage %d x %d pushes; lower the staleness or use fold: arrival", lead, workers, lead+1)
-	}
-	return workers * int(lead+1), nil
-}
 
 // Budget is what ends the run, counted on the lead shard's commits. 0: no limit.
 type Budget struct {

@@ -66,8 +66,10 @@ func newServerSide(r *rank) (*serverSide, error) {
 	me := int32(r.roles.Server(r.me))
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range r.plan.OfServer(me) {
-		if schemes[id], err = makeScheme(r, id, me); err != nil {
-			return nil, err
+		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
+		env := scheme.Env{Workers: len(r.roles.Workers), Shards: []int32{id}, Server: int(me), Servers: len(r.roles.Servers)}
+		if schemes[id], err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, r.cfg.Seed); err != nil {
+			return nil, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		if s.stores[id], err = s.newStore(id); err != nil {
 			return nil, err
@@ -76,27 +78,6 @@ func newServerSide(r *rank) (*serverSide, error) {
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
 		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: snapshotEvery(r.cfg, r.set.Train.Rows())})
 	return s, nil
-}
-
-// makeScheme builds the scheme of a shard through the table.
-func makeScheme(r *rank, id, server int32) (core.ShardScheme, error) {
-	rule := r.cfg.Sync[r.plan.Shards[id].Rule]
-	e, ok := scheme.Lookup(rule.Scheme)
-	if !ok {
-		return core.ShardScheme{}, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
-	}
-	workers := len(r.roles.Workers)
-	slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
-	if err != nil {
-		return core.ShardScheme{}, fmt.Errorf("sync: match %q: %w", rule.Match, err)
-	}
-	sch, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}, Server: int(server), Servers: len(r.roles.Servers),
-		Rand: serverRand(r.cfg.Seed, id)}, rule.Common, rule.Params)
-	if err != nil {
-		return core.ShardScheme{}, fmt.Errorf("sync: match %q: %w", rule.Match, err)
-	}
-	lead, bounded := e.LeadMax(rule.Params)
-	return core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(rule.Common, rule.Params)}, nil
 }
 
 func (s *serverSide) newStore(id int32) (*store, error) {

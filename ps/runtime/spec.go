@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"fluentps/configs"
 	"fluentps/ps/core"
@@ -43,14 +42,7 @@ func batchOf(c *configs.Config, workers, worker int) int {
 
 // budgetOf is what the lead shard counts: samples over all workers, and versions.
 func budgetOf(c *configs.Config, rows int) core.Budget {
-	b := core.Budget{Samples: c.Train.Stop.Samples, Updates: c.Train.Stop.Updates}
-	if c.Train.Stop.Epochs > 0 {
-		epochs := int64(math.Ceil(c.Train.Stop.Epochs * float64(rows)))
-		if b.Samples == 0 || epochs < b.Samples {
-			b.Samples = epochs
-		}
-	}
-	return b
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates}
 }
 
 // snapshotEvery is the number of samples between two evaluations, 0: only at the end.
@@ -59,9 +51,4 @@ func snapshotEvery(c *configs.Config, rows int) int64 {
 		return 0
 	}
 	return max(1, int64(math.Round(c.Evaluate.EveryEpochs*float64(rows))))
-}
-
-// serverRand is the generator of a shard's scheme: seeded by (run seed, shard).
-func serverRand(seed uint64, id int32) *rand.PCG {
-	return rand.NewPCG(seed, 0x5e44e400000000+uint64(id))
 }

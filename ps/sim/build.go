@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,12 +13,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Seeds of the generators. That of a shard's scheme is the runtime's, so that a real run and its simulation
-// draw alike.
-const (
-	shardStream  = 0x5e44e400000000
-	workerStream = 0x51303300000000
-)
+// workerStream keeps the generators of the workers' compute noise apart from those of the shards' schemes.
+const workerStream = 0x51303300000000
 
 // worldOf names the host of each rank.
 func worldOf(c *configs.Config) (hosts []string) {
@@ -96,46 +91,21 @@ func (s *simulation) makeServer(me int32, limits []limit) error {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
 		rule := c.Sync[s.plan.Shards[id].Rule]
-		e, ok := scheme.Lookup(rule.Scheme)
-		if !ok {
-			return fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
-		}
-		slots, err := core.SlotsMax(e, rule.Common, rule.Params, n)
+		env := scheme.Env{Workers: n, Shards: []int32{id}, Server: int(me), Servers: len(s.servers)}
+		ss, err := core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, c.Seed)
 		if err != nil {
 			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		sch, err := e.New(scheme.Env{Workers: n, Shards: []int32{id}, Server: int(me), Servers: len(s.servers),
-			Rand: rand.NewPCG(c.Seed, shardStream+uint64(id))}, rule.Common, rule.Params)
-		if err != nil {
-			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
-		}
-		lead, bounded := e.LeadMax(rule.Params)
-		limits[id].bound = -1
-		if bounded {
-			limits[id].bound = lead
-		}
-		limits[id].whole = e.Whole(rule.Common, rule.Params)
-		schemes[id] = core.ShardScheme{Scheme: sch, Slots: slots, Exact: bounded && lead == 0, Whole: limits[id].whole}
+		schemes[id] = ss
+		limits[id] = limit{bound: ss.Lead, whole: ss.Whole}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 	}
 	m := &s.servers[me]
 	m.rank = s.roles.Servers[me]
 	m.host = m.rank / c.Simulate.RanksPerHost
-	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: budgetOf(c, s.o.Rows)})
+	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}})
 	return nil
-}
-
-// budgetOf is what the lead shard counts: samples over all workers, and versions.
-func budgetOf(c *configs.Config, rows int) core.Budget {
-	b := core.Budget{Samples: c.Train.Stop.Samples, Updates: c.Train.Stop.Updates}
-	if c.Train.Stop.Epochs > 0 {
-		epochs := int64(math.Ceil(c.Train.Stop.Epochs * float64(rows)))
-		if b.Samples == 0 || epochs < b.Samples {
-			b.Samples = epochs
-		}
-	}
-	return b
 }
 
 func (s *simulation) makeWorkers() error {
