@@ -129,8 +129,8 @@ type Shards struct {
 type Rule struct {
 	Match  string // glob on names such as fc1.weight; * crosses dots
 	Scheme string
-	Push   string        // what a push carries: gradient
-	Update string        // how a commit changes the parameters: optimizer
+	Push   string        // what a push carries: gradient, delta
+	Update string        // how a commit changes the parameters: optimizer with gradients, add with deltas
 	Common scheme.Common // fold order and weight, defaults filled from the scheme's table entry
 	Params scheme.Params // the scheme's own keys, defaults filled, checked
 }

@@ -93,8 +93,8 @@ var ruleKeys = []key[Rule]{
 	{spec{path: "scheme", required: true, values: scheme.Names(), doc: "when a pull is answered and how pushes become a version"}, func(r *Rule) any { return &r.Scheme }},
 	{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
 	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N"}, func(r *Rule) any { return &r.Common.Weight }},
-	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries"}, func(r *Rule) any { return &r.Push }},
-	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters"}, func(r *Rule) any { return &r.Update }},
+	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries: the gradient, or the delta of a step that the worker took with the optimizer of its own"}, func(r *Rule) any { return &r.Push }},
+	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs"}, func(r *Rule) any { return &r.Update }},
 }
 
 // faultKeys are the keys of every fault.

@@ -2,6 +2,15 @@ package configs
 
 import "fluentps/ps/scheme"
 
+// What a push carries, and how a commit changes the parameters. A gradient goes through the optimizer on the server; a
+// delta went through the worker's own, and is added.
+const (
+	PushGradient    = "gradient"
+	PushDelta       = "delta"
+	UpdateOptimizer = "optimizer"
+	UpdateAdd       = "add"
+)
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
 	hierarchies = []string{"none"}
@@ -9,8 +18,8 @@ var (
 	devices     = []string{"cpu", "auto"}
 	policies    = []string{"fixed"}
 	folds       = []string{string(scheme.FoldRank), string(scheme.FoldArrival)}
-	pushes      = []string{"gradient"}
-	updates     = []string{"optimizer"}
+	pushes      = []string{PushGradient, PushDelta}
+	updates     = []string{UpdateOptimizer, UpdateAdd}
 	sinks       = []string{"jsonl", "csv"}
 	noises      = []string{"none", "normal", "exponential", "two_state"}
 )

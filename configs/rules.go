@@ -50,18 +50,22 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	}
 	t := bind(path, ruleKeys, r)
 	w.rows = append(w.rows, t)
-	entry, known := scheme.Lookup(schemeOf(n))
+	entry, known := scheme.Lookup(valueOf(n, "scheme"))
 	if known {
 		r.Params = entry.Params()
 		for _, p := range paramsOf(r.Params) {
 			t.add(p.spec, p.ptr)
 		}
-		fold := *t.byPath["fold"].spec
-		fold.def = string(entry.Fold)
-		t.byPath["fold"].spec = &fold
+		t.setDefault("fold", string(entry.Fold))
+		if entry.Push != "" {
+			t.setDefault("push", entry.Push)
+		}
+		if push := cmp.Or(valueOf(n, "push"), entry.Push); push == PushDelta {
+			t.setDefault("update", UpdateAdd)
+		}
 	}
 	before := len(w.diags)
-	w.mapping(t, "", n, func(t *table, section string, key *yaml.Node) { w.unknownInRule(t, key, schemeOf(n), known) })
+	w.mapping(t, "", n, func(t *table, section string, key *yaml.Node) { w.unknownInRule(t, key, valueOf(n, "scheme"), known) })
 	w.finish(t, n)
 	if !known {
 		return false
@@ -69,6 +73,7 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	if err := r.Params.Check(); err != nil {
 		w.schemeError(t, entry, err)
 	}
+	w.crossPush(t, entry, r)
 	if len(w.diags) == before {
 		if err := tryScheme(entry, r); err != nil {
 			w.schemeError(t, entry, err)
@@ -77,13 +82,38 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	return len(w.diags) == before
 }
 
-func schemeOf(n *yaml.Node) string {
+// valueOf is the text of a key of a mapping, before it was checked; "" where it is not given.
+func valueOf(n *yaml.Node, key string) string {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == "scheme" {
+		if n.Content[i].Value == key {
 			return deref(n.Content[i+1]).Value
 		}
 	}
 	return ""
+}
+
+// setDefault gives a key of this rule alone another default.
+func (t *table) setDefault(path, def string) {
+	s := *t.byPath[path].spec
+	s.def = def
+	t.byPath[path].spec = &s
+}
+
+// crossPush holds what a push carries to what the scheme and the update need.
+func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
+	push, update := t.byPath["push"], t.byPath["update"]
+	switch {
+	case push.bad || update.bad:
+	case e.Push != "" && r.Push != e.Push:
+		w.fatal(push.node, push.path, "remove it", "%s takes pushes of kind %s, not %s", e.Name, e.Push, r.Push)
+	case (r.Push == PushDelta) != (r.Update == UpdateAdd):
+		at := update
+		if at.node == nil {
+			at = push
+		}
+		w.fatal(at.node, at.path, "write push: gradient with update: optimizer, or push: delta with update: add",
+			"push: %s does not go with update: %s", r.Push, r.Update)
+	}
 }
 
 // tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
 )
 
 // InputKind says what happened to a rank.
@@ -64,7 +65,7 @@ const (
 	Compute                     // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone
 	Stage                       // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
 	Unstage                     // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
-	Fold                        // Server: Pending = Scale*Pending + Weight*Slot, of Shard; Msg is the push's header
+	Fold                        // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
 	Commit                      // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
 	Reply                       // Server: send Msg and the pieces of Shard from parameters Src to worker To; answer with ReplySent
 	Snapshot                    // Server: keep a copy of parameters Src of Shard as snapshot Iter
@@ -79,6 +80,7 @@ type Effect struct {
 	Piece, Shard  int32
 	Slot          int32
 	Src, Dst      int32
+	From, Into    scheme.Slot
 	Iter          int64
 	Clock         float64 // Commit: accepted pushes / N before it (BSP: versions): the learning-rate clock, in iterations
 	Scale, Weight float64

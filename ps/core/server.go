@@ -187,9 +187,14 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 }
 
 func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	e := Effect{Kind: Fold, Shard: sh.id, From: d.Src, Into: d.Dst, Scale: d.Scale, Weight: d.Weight}
+	if d.Src != scheme.SlotPush {
+		return append(out, e)
+	}
 	p := sh.unstage(d.Worker, d.Iter)
 	sh.folded++
-	out = append(out, Effect{Kind: Fold, Shard: sh.id, Slot: p.slot, Msg: p.head, Scale: d.Scale, Weight: d.Weight})
+	e.Slot, e.Msg = p.slot, p.head
+	out = append(out, e)
 	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
 	return out
 }

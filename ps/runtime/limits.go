@@ -31,7 +31,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			what  string
 		}{
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
-			{0, "parameters and gradients of its worker"},
+			{0, "parameters, gradients and, with push: delta, optimizer of its worker"},
 			{arena, "evaluation"},
 			{int64(ringDepth(ranks)) * comm.CtlMax, "control messages"},
 		}
@@ -42,7 +42,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			}
 		}
 		if roles.Worker(rank) >= 0 {
-			parts[1].bytes = 2 * arena
+			parts[1].bytes = 2*arena + localBytes(c, p)
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
 			parts[2].bytes += arena
@@ -74,13 +74,27 @@ func shardBytes(p *shard.Plan, server int32) int64 {
 	return n
 }
 
+// optimizerVectors is how many numbers the optimizer keeps beside each parameter.
+func optimizerVectors(c *configs.Config) int64 {
+	if c.Train.Optimizer.Name == "sgd" {
+		return 0
+	}
+	return 1
+}
+
+// localBytes is the state of the optimizer that a worker has of its own where it pushes deltas.
+func localBytes(c *configs.Config, p *shard.Plan) int64 {
+	for i := range p.Shards {
+		if c.Sync[p.Shards[i].Rule].Push == configs.PushDelta {
+			return optimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
+		}
+	}
+	return 0
+}
+
 // ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
 // sums and the optimizer's state of each.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
-	vectors := int64(0)
-	if c.Train.Optimizer.Name != "sgd" {
-		vectors = 1
-	}
 	var total int64
 	for _, id := range p.OfServer(server) {
 		s := &p.Shards[id]
@@ -93,7 +107,14 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 		if err != nil {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		total += s.Bytes() * (int64(workers) + 2 + int64(slots) + 1 + vectors)
+		vectors := int64(workers) + 2 + int64(slots) + 1
+		if rule.Update == configs.UpdateOptimizer {
+			vectors += optimizerVectors(c)
+		}
+		if e.Means != nil {
+			vectors += int64(e.Means(rule.Params))
+		}
+		total += s.Bytes() * vectors
 	}
 	return total, nil
 }

@@ -22,9 +22,6 @@ type serverSide struct {
 	r      *rank
 	node   *core.Server
 	stores map[int32]*store
-	rule   optim.Rule
-	sched  optim.Schedule
-	lr     float64
 	out    []core.Effect // scratch
 	spans  metrics.Spans
 	done   bool
@@ -37,32 +34,22 @@ type serverSide struct {
 
 // store is the memory of one shard on its server.
 type store struct {
-	sh      *shard.Shard
-	bufs    []*comm.Buf // versions, by the node's buffer numbers; nil until used
-	slots   []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
-	pending []float32
-	state   [][]float32
-	runs    []run
-	snaps   map[int64]*comm.Buf
-	seen    []int64 // versions seen by the pushes folded since the last commit
-	stale   metrics.Hist
-	lead    metrics.Hist
-}
-
-// run is a part of a shard with one weight decay: offsets within the shard.
-type run struct {
-	lo, hi int
-	decay  float32
+	sh    *shard.Shard
+	bufs  []*comm.Buf // versions, by the node's buffer numbers; nil until used
+	slots []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
+	math  *optim.Store
+	snaps map[int64]*comm.Buf
+	seen  []int64 // versions seen by the pushes folded since the last commit
+	stale metrics.Hist
+	lead  metrics.Hist
 }
 
 func newServerSide(r *rank) (*serverSide, error) {
-	c := r.cfg.Train
-	rule, err := optim.New(optim.Spec{Name: c.Optimizer.Name, LR: c.Optimizer.LR, Momentum: c.Optimizer.Momentum, WeightDecay: c.Optimizer.WeightDecay})
+	update, err := UpdateOf(r.cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSide{r: r, rule: rule, lr: c.Optimizer.LR, stores: map[int32]*store{}, kept: map[int64]int{},
-		sched: optim.Schedule{Name: c.Schedule.Name, Every: c.Schedule.Every, At: c.Schedule.At, Factor: c.Schedule.Factor, WarmUp: c.Schedule.WarmUp}}
+	s := &serverSide{r: r, stores: map[int32]*store{}, kept: map[int64]int{}}
 	me := int32(r.roles.Server(r.me))
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range r.plan.OfServer(me) {
@@ -71,7 +58,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		if schemes[id], err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, r.cfg.Seed); err != nil {
 			return nil, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		if s.stores[id], err = s.newStore(id); err != nil {
+		if s.stores[id], err = s.newStore(id, update); err != nil {
 			return nil, err
 		}
 	}
@@ -80,36 +67,24 @@ func newServerSide(r *rank) (*serverSide, error) {
 	return s, nil
 }
 
-func (s *serverSide) newStore(id int32) (*store, error) {
+func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
-	n := sh.Hi - sh.Lo
-	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2),
-		pending: make([]float32, n), snaps: map[int64]*comm.Buf{}}
-	for range s.rule.State() {
-		st.state = append(st.state, make([]float32, n))
-	}
+	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2), snaps: map[int64]*comm.Buf{}}
 	b, err := r.t.Alloc(int(sh.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
 	st.bufs[0] = b
+	var runs []optim.Run
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
 		hi := lo + g.Hi - g.Lo
 		workload.Fill(b.F32()[lo:hi], r.cfg.Seed, r.param[g.Param], g.Lo)
-		st.runs = append(st.runs, run{lo: lo, hi: hi, decay: decayOf(r.cfg, r.param[g.Param])})
+		runs = append(runs, optim.Run{Lo: lo, Hi: hi, Decay: DecayOf(r.cfg, r.param[g.Param].Name)})
 	}
+	st.math = optim.NewStore(sh.Hi-sh.Lo, runs, update, r.cfg.Sync[sh.Rule].Update == configs.UpdateAdd)
 	return st, nil
-}
-
-// decayOf is the weight decay of a parameter: none for those that no_decay names.
-func decayOf(c *configs.Config, p workload.Param) float32 {
-	o := c.Train.Optimizer
-	if shard.RuleOf(o.NoDecay, p.Name) >= 0 {
-		return 0
-	}
-	return float32(o.WeightDecay)
 }
 
 func (s *serverSide) step(in core.Input) {
@@ -184,12 +159,23 @@ func (s *serverSide) stage(e *core.Effect) {
 func (s *serverSide) fold(e *core.Effect) {
 	start := s.r.t.Now()
 	st := s.stores[e.Shard]
-	optim.Axpy(st.pending, st.slots[e.Slot].F32(), float32(e.Scale), float32(e.Weight))
-	st.seen = append(st.seen, e.Msg.Version)
-	if e.Shard == 0 {
-		s.r.lead.folded(e.Msg)
+	src := st.vector(e.From, e.Slot)
+	optim.Axpy(st.vector(e.Into, e.Slot), src, float32(e.Scale), float32(e.Weight))
+	if e.From == scheme.SlotPush {
+		st.seen = append(st.seen, e.Msg.Version)
+		if e.Shard == 0 {
+			s.r.lead.folded(e.Msg)
+		}
 	}
 	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+}
+
+// vector finds the memory that a scheme's slot names.
+func (st *store) vector(v scheme.Slot, slot int32) []float32 {
+	if v == scheme.SlotPush {
+		return st.slots[slot].F32()
+	}
+	return st.math.Sums(v.Sums())
 }
 
 func (s *serverSide) commit(e *core.Effect) {
@@ -199,16 +185,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	if b == nil {
 		return
 	}
-	dst, src := b.F32(), st.bufs[e.Src].F32()
-	a := optim.Args{LR: float32(s.lr * s.sched.Scale(e.Clock) * e.Scale), GradScale: float32(e.Weight)}
-	state := make([][]float32, len(st.state))
-	for _, q := range st.runs {
-		for i := range state {
-			state[i] = st.state[i][q.lo:q.hi]
-		}
-		a.Decay = q.decay
-		s.rule.Step(dst[q.lo:q.hi], src[q.lo:q.hi], st.pending[q.lo:q.hi], state, a)
-	}
+	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
 	for _, seen := range st.seen {
 		st.stale.Add(e.Iter - 1 - seen)
 		if e.Shard == 0 {
@@ -217,7 +194,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	}
 	st.seen = st.seen[:0]
 	if e.Shard == 0 {
-		s.r.lead.committed(e, s.lr*s.sched.Scale(e.Clock))
+		s.r.lead.committed(e, st.math.Rate(e.Clock))
 	}
 	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 }

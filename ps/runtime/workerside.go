@@ -10,6 +10,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -26,7 +27,9 @@ type workerSide struct {
 	model   workload.Model
 	params  *comm.Buf
 	grads   *comm.Buf
-	pieces  [][]int32 // per layer, the pieces that its gradient completes, in arena order
+	deltas  [][]optim.Run // per layer, what of its gradient is pushed as a delta
+	local   *optim.Delta  // nil unless there are deltas
+	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler
 	batch   workload.Batch
 	rows    []int32
@@ -76,6 +79,9 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	for _, p := range r.plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
 	}
+	if err := w.makeDeltas(); err != nil {
+		return nil, err
+	}
 	for _, f := range c.Faults {
 		if f.Worker == me || f.Worker < 0 {
 			w.slow = append(w.slow, f.Slow)
@@ -87,6 +93,32 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	}
 	w.node = core.NewWorker(int32(me), r.plan, e.New(), 0)
 	return w, nil
+}
+
+// makeDeltas finds what is pushed as deltas: for that the worker has an optimizer of its own.
+func (w *workerSide) makeDeltas() error {
+	r := w.r
+	w.deltas = make([][]optim.Run, len(w.pieces))
+	any := false
+	for _, p := range r.plan.Pieces {
+		sh := &r.plan.Shards[p.Shard]
+		if r.cfg.Sync[sh.Rule].Push != configs.PushDelta {
+			continue
+		}
+		any = true
+		for _, g := range sh.Segs {
+			q := optim.Run{Lo: max(p.Lo, g.At), Hi: min(p.Hi, g.At+g.Hi-g.Lo), Decay: DecayOf(r.cfg, r.param[g.Param].Name)}
+			if q.Lo < q.Hi {
+				w.deltas[p.Layer] = append(w.deltas[p.Layer], q)
+			}
+		}
+	}
+	if !any {
+		return nil
+	}
+	update, err := UpdateOf(r.cfg)
+	w.local = optim.NewDelta(r.plan.Arena, update)
+	return err
 }
 
 // views cuts an arena into one slice per parameter, in model order.
@@ -183,6 +215,9 @@ func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Du
 	report(func() { w.step(in) })
 	var pushing time.Duration
 	w.model.Backward(func(layer int) {
+		for _, q := range w.deltas[layer] {
+			w.local.Step(w.grads.F32(), w.params.F32(), q, iter, int64(w.batch.N))
+		}
 		from := now()
 		report(func() {
 			for _, p := range w.pieces[layer] {

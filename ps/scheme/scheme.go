@@ -48,7 +48,7 @@ type Event struct {
 type DecisionKind uint8
 
 const (
-	Fold    DecisionKind = iota // Dst = Scale*Dst + Weight*Src; the push's slot is free afterwards
+	Fold    DecisionKind = iota // Dst = Scale*Dst + Weight*Src; where Src is a push, its slot is free afterwards
 	Drop                        // forget the push; counted
 	Commit                      // apply the pending sums as one update: the next version
 	Reply                       // answer the worker's pull with the current version; Iter is the iteration to compute next
@@ -66,7 +66,19 @@ const (
 	SlotPush Slot = iota
 	SlotPending
 	SlotParams
+	SlotMean // the first of the accumulators that a scheme has beside; SlotMean + k is the k-th after it
 )
+
+// Sums is the number of the accumulator that the slot names: 0 is the pending sums. A slot that holds none panics.
+func (s Slot) Sums() int {
+	switch {
+	case s == SlotPending:
+		return 0
+	case s >= SlotMean:
+		return 1 + int(s-SlotMean)
+	}
+	panic(fmt.Sprintf("scheme: slot %d holds no sums", s))
+}
 
 // NoWorker is the Worker of a decision that concerns no one worker, such as the Commit of an iteration.
 const NoWorker int32 = -1
@@ -142,6 +154,8 @@ type Entry struct {
 	NeedsNorms bool
 	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
 	Fold       FoldOrder                          // the default
+	Push       string                             // what its pushes must carry: gradient or delta; empty: either
+	Means      func(Params) int                   // accumulators that it folds into beside the pending sums; nil: none
 	Weight     string                             // the default of weight, for readers; empty: 1/N
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one

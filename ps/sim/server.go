@@ -6,6 +6,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
 )
 
 // server is one server: it does one thing at a time, in the order in which things came.
@@ -133,8 +134,10 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 		case core.Fold:
 			hold()
 			work += t.fold
-			s.check.folded(e)
-			t.seen = append(t.seen, e.Msg.Version)
+			if e.From == scheme.SlotPush {
+				s.check.folded(e)
+				t.seen = append(t.seen, e.Msg.Version)
+			}
 		case core.Commit:
 			hold()
 			work += t.commit
