@@ -43,7 +43,7 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		h.release = release
 	}
 	switch h.name {
-	case "softsync":
+	case "softsync", "consgd", "dynsgd":
 		if h.staleness = h.number("staleness"); h.staleness < 0 {
 			h.staleness = 1 << 40
 		}
@@ -134,7 +134,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	case h.name == "softsync":
 		out = append(out, h.several(k)...)
 	case h.commits == "push" && ev.Kind == scheme.Pushed && h.counts(k):
-		out = append(out, fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples))
+		out = append(out, h.mixed(k)...)
 	case h.commits == "rank":
 		for j := h.v[k]; j < h.v[k+1]; j++ {
 			out = append(out, h.whole(h.pushesOf(j, k))...)

@@ -62,10 +62,14 @@ func (e Entry) commonDocs() []ParamDoc {
 		fold.Allowed, fold.Values = "arrival", []string{"arrival"}
 		fold.Doc = "pushes are added as they come; without a bound on c - v none can be staged"
 	}
-	return []ParamDoc{fold, {
+	docs := []ParamDoc{fold}
+	if e.Push != "" {
+		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with an optimizer of its own, and update: add takes what that changed"})
+	}
+	return append(docs, ParamDoc{
 		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
 		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",
-	}}
+	})
 }
 
 // evidence spells out the tags, in the words of the README of this package.
@@ -144,6 +148,9 @@ func (e Entry) Row() string {
 		params = append(params, fmt.Sprintf("`%s: %s`", d.Key, d.Default))
 	}
 	params = append(params, fmt.Sprintf("`fold: %s`", e.Fold))
+	if e.Push != "" {
+		params = append(params, fmt.Sprintf("`push: %s`", e.Push))
+	}
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |",
 		e.Name, e.Rule, strings.Join(params, " "), e.Paper, e.Evidence, e.Use)
 }

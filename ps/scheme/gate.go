@@ -75,6 +75,9 @@ func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
 		parked:  make([]pull, 0, env.Workers),
 		waits:   make([]bool, env.Workers),
 	}
+	if g.mix == nil {
+		g.mix = plain{}
+	}
 	if g.weight == 0 {
 		g.weight = 1 / float64(env.Workers)
 		if g.several > 0 {
@@ -169,8 +172,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		// without it, or may be by the time it would be folded.
 		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush})
 	case g.commits == byPush:
-		out = g.fold(p, out)
-		out = g.commit(w, ev.Iter, g.weight, out)
+		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
 		if out = g.fold(p, out); g.pendingPushes >= g.several {
 			out = g.commitSeveral(w, ev.Iter, out)
@@ -225,6 +227,7 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 	g.left[w] = true
 	g.live--
 	g.limit.forget(w)
+	g.mix.gone(w)
 	if g.clock[w] <= g.v {
 		g.atMin--
 	}
@@ -247,6 +250,7 @@ func (g *gate) join(w int32, out []Decision) []Decision {
 	g.left[w] = false
 	g.live++
 	g.limit.forget(w)
+	g.mix.gone(w)
 	g.clock[w] = max(g.v, g.clock[w])
 	if g.clock[w] == g.v {
 		g.atMin++
@@ -346,6 +350,7 @@ func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 // different times. A worker that is behind v goes on at v: what it would push before that is dropped.
 func (g *gate) reply(w int32, c int64) Decision {
 	g.limit.replied(w, g.now)
+	g.mix.replied(w)
 	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w], g.v), Src: SlotParams}
 }
 

@@ -168,7 +168,7 @@ func TestStrings(t *testing.T) {
 		"commit s0 i2: update 0.25*pending at lr*1, samples=4": Decision{Kind: Commit, Worker: NoWorker, Iter: 2, Dst: SlotParams, Src: SlotPending, Scale: 1, Weight: 0.25, Samples: 4},
 		"grant s0 w1 i2 epoch=3":                               Decision{Kind: Grant, Worker: 1, Iter: 2, Epoch: 3},
 		"wakeat s0 at=1s":                                      Decision{Kind: WakeAt, Worker: NoWorker, At: 1e9},
-		"slot(9)":                                              Slot(9),
+		"mean2":                                                SlotMean + 2,
 		"server":                                               PerServer,
 		"decision(99)":                                         DecisionKind(99),
 	} {

@@ -40,6 +40,7 @@ func (g *gate) String() string {
 		fmt.Fprintf(&b, " skipped=%d", g.skipped)
 	}
 	g.limit.text(&b)
+	g.mix.text(&b)
 	return b.String()
 }
 
@@ -47,7 +48,7 @@ func (g *gate) String() string {
 const gateVersion = 1
 
 // MarshalBinary saves the whole state: the version byte, the length of the name, the name, then 64-bit
-// little-endian integers, and last what the limit saves.
+// little-endian integers, and last what the limit and the mix save.
 func (g *gate) MarshalBinary() ([]byte, error) {
 	b := append([]byte{gateVersion, byte(len(g.name))}, g.name...)
 	put := func(xs ...int64) {
@@ -71,7 +72,7 @@ func (g *gate) MarshalBinary() ([]byte, error) {
 	for _, p := range g.parked {
 		put(int64(p.worker), p.iter, p.key)
 	}
-	return g.limit.save(b), nil
+	return g.mix.save(g.limit.save(b)), nil
 }
 
 // UnmarshalBinary restores a state that MarshalBinary saved from the same scheme, fold order and number of
@@ -108,6 +109,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.natural()})
 	}
 	n.limit = g.limit.load(&d)
+	n.mix = g.mix.load(&d)
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}

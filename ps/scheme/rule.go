@@ -27,6 +27,7 @@ func (r Release) check() error {
 type rule struct {
 	name      string
 	limit     limit
+	mix       mix  // nil: plain
 	unbounded bool // the limit gives c - v no finite bound
 	release   Release
 	perPush   bool  // with fold arrival: each push is a version; else each iteration is

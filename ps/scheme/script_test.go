@@ -45,6 +45,8 @@ type script struct {
 	scheme string
 	gate   *gate
 	at     time.Duration
+	commit int64           // of the shard, from start= on
+	seen   map[int32]int64 // commits at the last reply to a worker
 }
 
 func (s *script) command(t *testing.T, d *datadriven.TestData) string {
@@ -56,8 +58,15 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 			for _, ev := range s.events(t, d, line) {
 				fmt.Fprintf(&b, "%v\n", ev)
+				ev.Seen = s.seen[ev.Worker]
 				for _, decision := range s.gate.Step(ev, nil) {
 					fmt.Fprintf(&b, "  > %v\n", decision)
+					switch decision.Kind {
+					case Commit:
+						s.commit++
+					case Reply:
+						s.seen[decision.Worker] = s.commit
+					}
 				}
 				b.WriteString(s.chart())
 				s.invariants(t)
@@ -103,7 +112,7 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	env.Rand = rand.NewPCG(seed, 0)
-	s.at = 0
+	s.at, s.commit, s.seen = 0, env.Start, map[int32]int64{}
 	made, err := e.New(env, common, params)
 	if err != nil {
 		return "error: " + err.Error() + "\n"

@@ -19,10 +19,9 @@ func (p *SoftsyncParams) Check() error {
 		return fmt.Errorf("q: %d is below 1, a version for each push; set the number of pushes that make a version", p.Q)
 	case p.Q > math.MaxInt32:
 		return fmt.Errorf("q: %d is above %d, more pushes than any run has workers for; lower it", p.Q, math.MaxInt32)
-	case p.Staleness < -1:
-		return fmt.Errorf("staleness: %d is below 0; set a bound of 0 or more, or -1 for none", p.Staleness)
-	case p.Staleness > stalenessMax:
-		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; set -1 for no bound", p.Staleness, int64(stalenessMax))
+	}
+	if err := checkBoundOrNone(p.Staleness); err != nil {
+		return err
 	}
 	return p.Release.check()
 }
@@ -50,11 +49,8 @@ func newSoftsync(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("softsync: %w", err)
 	}
-	r := rule{name: "softsync", limit: fixed{p.Staleness}, release: p.Release, perPush: true, several: p.Q}
-	if p.Staleness < 0 {
-		r.limit, r.unbounded = fixed{math.MaxInt64}, true
-	}
-	return newGate(env, common, FoldArrival, r)
+	r := rule{name: "softsync", release: p.Release, perPush: true, several: p.Q}
+	return newGate(env, common, FoldArrival, r.limited(p.Staleness))
 }
 
 // commitSeveral commits the pushes that are pending at once, each with the weight of one.

@@ -23,6 +23,9 @@ func (s Slot) String() string {
 	if s < 0 {
 		return fmt.Sprintf("slot(%d)", int8(s))
 	}
+	if s >= SlotMean {
+		return fmt.Sprintf("mean%d", s-SlotMean)
+	}
 	return nameOf(slotNames, int(s), "slot")
 }
 

@@ -12,6 +12,8 @@ var All = []Entry{
 	dsps,
 	drop,
 	softsync,
+	consgd,
+	dynsgd,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

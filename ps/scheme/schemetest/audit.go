@@ -27,6 +27,8 @@ type audit struct {
 	wanted         map[int32]int64  // open pulls: worker to c
 	pendingPushes  int
 	pendingSamples int64
+	means          int  // accumulators there are beside the pending sums
+	written        bool // the pending sums, since the last commit
 }
 
 func newAudit(v Variant, env scheme.Env) *audit {
@@ -40,6 +42,9 @@ func newAudit(v Variant, env scheme.Env) *audit {
 		if a.quorum = env.Workers; p.Required > 0 {
 			a.quorum = min(a.quorum, int(p.Required))
 		}
+	}
+	if v.Entry.Means != nil {
+		a.means = v.Entry.Means(v.Params)
 	}
 	a.lead, a.bounded = v.LeadMax()
 	for w, c := range env.Clocks {
@@ -132,6 +137,9 @@ func (a *audit) take(d scheme.Decision) error {
 }
 
 func (a *audit) fold(d scheme.Decision) error {
+	if a.means > 0 {
+		return a.foldMeans(d)
+	}
 	samples := a.landed[pushID{d.Worker, d.Iter}]
 	if err := a.take(d); err != nil {
 		return err
@@ -152,18 +160,45 @@ func (a *audit) fold(d scheme.Decision) error {
 	return nil
 }
 
-func (a *audit) commit(d scheme.Decision) error {
+// foldMeans checks a fold of a scheme that has accumulators: a push goes into one of them, and from there into the
+// pending sums.
+func (a *audit) foldMeans(d scheme.Decision) error {
+	mean := d.Dst
+	if d.Dst == scheme.SlotPending {
+		mean = d.Src
+	}
 	switch {
+	case mean < scheme.SlotMean || int(mean-scheme.SlotMean) >= a.means:
+		return fmt.Errorf("folds %v into %v, and there are %d means", d.Src, d.Dst, a.means)
+	case d.Dst == scheme.SlotPending && a.written == (d.Scale == 0):
+		return fmt.Errorf("pending sums: written since the last commit %v, kept with scale %v", a.written, d.Scale)
+	case d.Dst == scheme.SlotPending:
+		a.written = true
+		return nil
+	}
+	a.pendingPushes++
+	a.pendingSamples += a.landed[pushID{d.Worker, d.Iter}]
+	return a.take(d)
+}
+
+func (a *audit) commit(d scheme.Decision) error {
+	weight := 1 / float64(d.Samples)
+	if a.means > 0 {
+		weight = 1 // a mean is over pushes and samples already
+	}
+	switch {
+	case a.means > 0 && (a.pendingPushes != 1 || !a.written):
+		return fmt.Errorf("%d pushes went into means, pending sums written %v", a.pendingPushes, a.written)
 	case a.pendingPushes == 0:
 		return fmt.Errorf("nothing is pending")
 	case d.Samples != a.pendingSamples:
 		return fmt.Errorf("%d samples are pending", a.pendingSamples)
-	case d.Weight != 1/float64(d.Samples):
-		return fmt.Errorf("weight %v is not 1/samples", d.Weight)
+	case d.Weight != weight:
+		return fmt.Errorf("weight %v is not %v", d.Weight, weight)
 	case d.Scale <= 0 || d.Scale > 1:
 		return fmt.Errorf("scale %v", d.Scale)
 	}
-	a.pendingPushes, a.pendingSamples = 0, 0
+	a.pendingPushes, a.pendingSamples, a.written = 0, 0, false
 	return nil
 }
 

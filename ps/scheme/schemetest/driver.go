@@ -26,6 +26,7 @@ type worker struct {
 	state state
 	clock int64 // iterations it has pushed or passed over, as the worker knows it
 	next  int64 // the iteration it computes
+	seen  int64 // the version it was answered with
 	late  bool  // it left while a push was on the way
 }
 
@@ -41,6 +42,7 @@ type Driver struct {
 	t       *rapid.T
 	scheme  scheme.Scheme
 	workers []worker
+	version int64 // commits, from Env.Start on
 	at      time.Duration
 	out     []scheme.Decision
 }
@@ -67,6 +69,7 @@ func DrawEnv(t *rapid.T) scheme.Env {
 func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
 	d.t, d.scheme = t, s
 	d.workers = make([]worker, d.Env.Workers)
+	d.version = d.Env.Start
 	for w := range d.workers {
 		d.workers[w].state = pushed
 		if d.Env.Clocks == nil {
@@ -175,6 +178,7 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 	ev := scheme.Event{Kind: kind, Worker: int32(w), Owner: int32(w), Shard: Shard, Iter: iter, At: d.at}
 	if kind == scheme.Pushed || kind == scheme.Offered {
 		ev.Parts = 1
+		ev.Seen = d.workers[w].seen
 		ev.Samples = 32
 		if !d.Plain {
 			ev.Samples = int64(rapid.IntRange(0, 5).Draw(d.t, "samples"))
@@ -182,11 +186,14 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 	}
 	d.out = d.scheme.Step(ev, d.out[:0])
 	for _, dec := range d.out {
+		if dec.Kind == scheme.Commit {
+			d.version++
+		}
 		if dec.Kind != scheme.Reply || dec.Worker < 0 || int(dec.Worker) >= len(d.workers) {
 			continue
 		}
 		if you := &d.workers[dec.Worker]; you.state == waiting {
-			you.state, you.next = computing, dec.Iter
+			you.state, you.next, you.seen = computing, dec.Iter, d.version
 		}
 	}
 	d.See(ev, slices.Clone(d.out))
