@@ -73,8 +73,9 @@ type Plan struct {
 	Shards  []Shard
 	Pieces  []Piece
 	Servers int
+	Epoch   int32 // counts the cuts: a map with another epoch has other shards
 
-	rules []string
+	options Options
 }
 
 // Cut makes the plan. It fails when no rule takes a parameter, or on options out of range.
@@ -91,7 +92,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Params: params, At: make([]int, len(params)), Servers: o.Servers, rules: o.Rules}
+	p := &Plan{Params: params, At: make([]int, len(params)), Servers: o.Servers, options: o}
 	for i := range groups {
 		g := &groups[i]
 		g.lo = p.Arena
@@ -172,7 +173,7 @@ func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	if lo == hi {
 		return
 	}
-	name := p.rules[g.rule] + "/" + place
+	name := p.options.Rules[g.rule] + "/" + place
 	if g.stat {
 		name += "/stat"
 	}
