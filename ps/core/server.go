@@ -23,7 +23,12 @@ type ServerConfig struct {
 	Schemes       map[int32]ShardScheme // by shard ID, for every shard of this server
 	Budget        Budget                // looked at only by the server of shard 0
 	SnapshotEvery int64                 // samples committed between two snapshots of a shard; 0: none
+	Decided       Decided               // may be nil
 }
+
+// Decided is told each event that a scheme of this server was told, and what it decided; the slice is reused. What a
+// scheme decides follows from its events alone, so a record of them replays it.
+type Decided func(ev scheme.Event, decisions []scheme.Decision)
 
 // Server owns the shards of one server rank. Each shard decides alone.
 type Server struct {
@@ -41,6 +46,7 @@ type Server struct {
 	done    bool
 	now     time.Duration     // At of the input being stepped
 	pend    []scheme.Decision // scratch
+	decided Decided
 }
 
 // NewServer makes server c.Me. Every shard of it needs a scheme.
@@ -48,6 +54,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
 		shards: map[int32]*ownShard{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), here: c.Workers,
+		decided: c.Decided,
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
@@ -167,6 +174,9 @@ func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
 func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 	ev.At = s.now
 	s.pend = sh.scheme.Step(ev, s.pend[:0])
+	if s.decided != nil {
+		s.decided(ev, s.pend)
+	}
 	for _, d := range s.pend {
 		switch d.Kind {
 		case scheme.Fold:

@@ -16,6 +16,7 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/kernels"
+	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -47,6 +48,7 @@ type Options struct {
 	Warn      io.Writer     // WARN and above, from every rank
 	LogLevel  slog.Level    // least level of the log files; the zero value is Info
 	Interrupt <-chan string // names of signals that ask to stop; may be nil
+	Decided   core.Decided  // told what the schemes of this rank's server decide; may be nil
 }
 
 // Result is what a run came to. Summary, Dir and Parameters are rank 0's only.

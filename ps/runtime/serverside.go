@@ -63,7 +63,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		}
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: snapshotEvery(r.cfg, r.set.Train.Rows())})
+		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: snapshotEvery(r.cfg, r.set.Train.Rows()), Decided: r.o.Decided})
 	return s, nil
 }
 

@@ -104,7 +104,8 @@ func (s *simulation) makeServer(me int32, limits []limit) error {
 	m := &s.servers[me]
 	m.rank = s.roles.Servers[me]
 	m.host = m.rank / c.Simulate.RanksPerHost
-	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}})
+	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates},
+		Decided: s.o.Decided})
 	return nil
 }
 

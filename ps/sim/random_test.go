@@ -41,6 +41,9 @@ func randomRule(r *rand.Rand, match string) string {
 	if e.Name == "ssp" {
 		rule += fmt.Sprintf(", staleness: %d, release: %s", r.IntN(5), []string{"soft", "lazy", "block"}[r.IntN(3)])
 	}
+	if e.Name == "dynsgd" {
+		rule += fmt.Sprintf(", versions: %s", []string{"single", "multi"}[r.IntN(2)])
+	}
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d", r.IntN(5))
 	}

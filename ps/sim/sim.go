@@ -31,6 +31,9 @@ type Options struct {
 	CheckEvery int64  // steps of nodes between two looks at a node's own invariants; 0: only at the end
 	Replay     string // the command that repeats this run, for the report of a failure
 
+	// Decided is told what the schemes decide, of all servers; may be nil.
+	Decided core.Decided
+
 	// Computed is told of every iteration that a worker has computed, with the virtual times of its start and end; may
 	// be nil.
 	Computed func(worker int, iter int64, from, until time.Duration)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -65,7 +66,10 @@ func child() {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	res, err := runtime.Run(options(parse(job.Set), tr, "mpi"))
+	var told record
+	o := options(parse(job.Set), tr, "mpi")
+	o.Decided = told.add
+	res, err := runtime.Run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, tr.Rank(), err)
 		tr.Abort(1)
@@ -79,6 +83,10 @@ func child() {
 			fmt.Fprintln(os.Stderr, err)
 			tr.Abort(1)
 		}
+	}
+	if err := told.write(job.Out, tr.Rank()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		tr.Abort(1)
 	}
 	if err := tr.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -101,6 +109,12 @@ func options(c *configs.Config, tr comm.Transport, mode string) runtime.Options 
 }
 
 func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
+	t.Helper()
+	s, _ := recordOverMPI(t, n, set...)
+	return s
+}
+
+func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
 	path, err := exec.LookPath("mpirun")
 	if err != nil {
@@ -126,11 +140,18 @@ func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
 	if err := json.Unmarshal(data, &s); err != nil {
 		t.Fatal(err)
 	}
-	return &s
+	return &s, readRecords(t, out, n)
 }
 
 func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
 	t.Helper()
+	s, _ := recordInProcess(t, n, set...)
+	return s
+}
+
+func recordInProcess(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
+	t.Helper()
+	told := make([]record, n)
 	results := make([]runtime.Result, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -138,7 +159,9 @@ func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if results[i], errs[i] = runtime.Run(options(parse(set), tr, "local")); errs[i] != nil {
+			o := options(parse(set), tr, "local")
+			o.Decided = told[i].add
+			if results[i], errs[i] = runtime.Run(o); errs[i] != nil {
 				tr.Abort(1)
 			}
 			errs[i] = errors.Join(errs[i], tr.Close())
@@ -148,7 +171,7 @@ func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	return results[0].Summary
+	return results[0].Summary, slices.Concat(told...)
 }
 
 // BSP is exact over any transport, server count and placement: the same bits over MPI as in one process.
