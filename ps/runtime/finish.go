@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -40,6 +41,8 @@ type workerReport struct {
 	Samples    int64
 	LeadMax    int64
 	WaitedLast []int64
+	Records    int   // iterations whose times are kept
+	LeftOut    int64 // iterations whose times found no room
 }
 
 func (r *rank) report() report {
@@ -52,7 +55,8 @@ func (r *rank) report() report {
 		}
 	}
 	if w := r.worker; w != nil {
-		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast}
+		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast,
+			Records: w.records.Len(), LeftOut: w.records.LeftOut}
 	}
 	return rep
 }
@@ -66,6 +70,10 @@ type closing struct {
 // finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
 func (r *rank) finish() (Result, error) {
 	reports, err := gather(r, r.report())
+	if err != nil {
+		return Result{}, err
+	}
+	unwritten, err := r.iterations(reports)
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,7 +95,7 @@ func (r *rank) finish() (Result, error) {
 	if r.me == 0 {
 		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from))
 		c.Code = res.Code
-		if err != nil {
+		if err = errors.Join(unwritten, err); err != nil {
 			c.Code = CodeFailed
 			r.log.Error("summary", "error", err)
 		}

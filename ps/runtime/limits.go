@@ -7,6 +7,7 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
@@ -34,6 +35,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			{0, "parameters, gradients and, with push: delta, optimizer of its worker"},
 			{arena, "evaluation"},
 			{int64(ringDepth(ranks)) * comm.CtlMax, "control messages"},
+			{0, "records of its worker's iterations"},
 		}
 		server := roles.Server(rank)
 		if server >= 0 {
@@ -43,6 +45,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 		}
 		if roles.Worker(rank) >= 0 {
 			parts[1].bytes = 2*arena + localBytes(c, p)
+			parts[4].bytes = int64(recordsMax(c, len(roles.Workers))) * metrics.IterationBytes
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
 			parts[2].bytes += arena
@@ -64,6 +67,14 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 		}
 	}
 	return snapshots, nil
+}
+
+// recordsMax is how many iterations of one worker are kept for iterations.csv: bounded for the file's sake, and to
+// a small part of the memory.
+func recordsMax(c *configs.Config, workers int) int {
+	const part = 256
+	most := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
+	return int(min(int64(most), c.Cluster.MemoryMax/part/metrics.IterationBytes))
 }
 
 func shardBytes(p *shard.Plan, server int32) int64 {

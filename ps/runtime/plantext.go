@@ -8,6 +8,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
 
@@ -69,6 +70,8 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer)\n", m, size(bytes))
 	}
 	fmt.Fprintf(b, "  each worker: %s (parameters and gradients)\n", size(2*int64(p.Arena)*shard.ElemBytes))
+	records := recordsMax(c, len(roles.Workers))
+	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
 	ranks := len(roles.Servers) + len(roles.Workers)
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates\n", size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
 	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.EveryEpochs > 0 {

@@ -40,11 +40,13 @@ type workerSide struct {
 	done     bool
 	samples  int64
 	spans    metrics.Spans
+	records  metrics.Recorder
 	waitFrom time.Duration // when backward of the last iteration was over
 	lastHead time.Duration // when the last reply header came
 	blocked  time.Duration // before the current iteration
 	usual    time.Duration // what an iteration's compute takes, smoothed, without injected slowness
-	paused   time.Duration // of the current iteration: injected slowness
+	injected time.Duration // slowness that the faults ask of the current iteration
+	paused   time.Duration // what that took
 	warned   int64         // iteration whose wait was explained, -1: none
 }
 
@@ -92,6 +94,9 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 		return nil, fmt.Errorf("send.order %q is not built in", c.Send.Order)
 	}
 	w.node = core.NewWorker(int32(me), r.plan, e.New(), 0)
+	if r.dir != "" {
+		w.records.Max = recordsMax(c, len(r.roles.Workers))
+	}
 	return w, nil
 }
 
@@ -193,7 +198,9 @@ func (w *workerSide) waited() {
 	now := w.r.t.Now()
 	w.blocked = max(0, w.lastHead-w.waitFrom)
 	w.spans.Add(metrics.Blocked, w.blocked)
-	w.spans.Add(metrics.Pull, now-max(w.lastHead, w.waitFrom))
+	pull := now - max(w.lastHead, w.waitFrom)
+	w.spans.Add(metrics.Pull, pull)
+	w.records.Waited(w.blocked, pull)
 }
 
 // compute runs one iteration. report runs a function on the goroutine that drives; pause sleeps.
@@ -205,10 +212,10 @@ func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Du
 	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
 	loss, correct := w.model.Forward(w.batch, nil)
 	forward := now() - start
-	w.paused = 0
-	if d := w.stretch(iter, forward); d > 0 {
+	w.paused, w.injected = 0, w.stretch(iter, forward)
+	if w.injected > 0 {
 		from := now()
-		pause(d)
+		pause(w.injected)
 		w.paused = now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
 	}
 	in := core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss, Blocked: int64(w.blocked)}}
@@ -233,6 +240,7 @@ func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Du
 		w.samples += int64(w.batch.N)
 		w.spans.Add(metrics.Compute, end-start-pushing)
 		w.spans.Add(metrics.Push, pushing)
+		w.records.Add(metrics.Iteration{Iter: iter, Start: start - w.r.trainStart, Compute: end - start - pushing, Injected: w.injected, Push: pushing})
 		w.waitFrom = end
 		w.step(core.Input{Kind: core.TaskDone})
 	})

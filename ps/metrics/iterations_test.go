@@ -1,0 +1,124 @@
+package metrics
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What was recorded is read back to the nanosecond, for several workers and several texts of each.
+func TestIterationsAreReadBackAsRecorded(t *testing.T) {
+	dir, draw := t.TempDir(), rand.New(rand.NewPCG(1, 1))
+	f, err := CreateIterations(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := func() time.Duration { return time.Duration(draw.Int64N(1e13)) }
+	var want [][]Iteration
+	for w, n := range []int{1, 7, recorderBlock, recorderBlock + 1} {
+		r, of := Recorder{Max: n}, make([]Iteration, n)
+		for i := range of {
+			of[i] = Iteration{Iter: int64(i), Start: some(), Compute: some(), Injected: some(), Push: some(), Blocked: some(), Pull: some()}
+			known := of[i]
+			known.Blocked, known.Pull = 0, 0
+			r.Add(known)
+			r.Waited(of[i].Blocked, of[i].Pull)
+		}
+		if r.Len() != n || r.Chunks() != ChunksOf(n) {
+			t.Fatalf("%d iterations in %d texts, want %d in %d", r.Len(), r.Chunks(), n, ChunksOf(n))
+		}
+		for k := range r.Chunks() {
+			if err := f.Append(r.Chunk(w, k)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want = append(want, of)
+	}
+	if err := f.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadIterations(filepath.Join(dir, IterationsName))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v: got other iterations than were recorded", err)
+	}
+}
+
+func TestRecorderKeepsTheFirstIterations(t *testing.T) {
+	r := Recorder{Max: 2}
+	r.Waited(time.Hour, time.Hour) // before the first iteration there is none to count it to
+	for i := range 4 {
+		r.Add(Iteration{Iter: int64(i)})
+		r.Waited(time.Duration(i+1), 0)
+	}
+	text := string(r.Chunk(5, 0))
+	want := "5,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000000001,0.000000000\n" +
+		"5,1,0.000000000,0.000000000,0.000000000,0.000000000,0.000000002,0.000000000\n"
+	if text != want || r.LeftOut != 2 || r.Len() != 2 {
+		t.Errorf("%d kept, %d left out:\n%swant\n%s", r.Len(), r.LeftOut, text, want)
+	}
+	if none := (&Recorder{}); none.Chunks() != 0 {
+		t.Error("a recorder without room has a text")
+	}
+}
+
+func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
+	if size := reflect.TypeFor[Iteration]().Size(); size != IterationBytes {
+		t.Errorf("an Iteration takes %d bytes, IterationBytes is %d", size, IterationBytes)
+	}
+}
+
+// A file that is not whole has no name that a reader looks for.
+func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
+	dir := t.TempDir()
+	f, err := CreateIterations(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, IterationsName)); !os.IsNotExist(err) {
+		t.Errorf("while it is written: %v", err)
+	}
+	if err := f.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("after a failure: %v, %v", left, err)
+	}
+}
+
+func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
+	head := strings.Join(iterationColumns, ",") + "\n"
+	for _, c := range []struct{ text, want string }{
+		{"", "line 1 is not the header of iterations: worker,iter,"},
+		{"at_s,iteration\n", "line 1 is not the header"},
+		{head, "it has a header and no iterations"},
+		{head + "0,0,1,1,1\n", "line 2: 5 columns, must be 8"},
+		{head + "0,0,0,0,0,0,0,0\n-1,0,0,0,0,0,0,0\n", `line 3: worker is "-1"`},
+		{head + "99999999,0,0,0,0,0,0,0\n", `line 2: worker is "99999999"`},
+		{head + "0,x,0,0,0,0,0,0\n", `line 2: iter is "x"`},
+		{head + "0,0,0,-1,0,0,0,0\n", `line 2: compute_s is "-1", must be seconds from 0`},
+		{head + "0,0,0,0,0,0,NaN,0\n", `line 2: blocked_s is "NaN"`},
+		{head + "0,0,0,0,0,0,0,1e30\n", `line 2: pull_s is "1e30"`},
+		{head + "1,0,0,0,0,0,0,0\n", "no iterations of worker 0, but some of worker 1"},
+		{head + strings.Repeat("0,0,0,0,0,0,0,0\n", IterationsMax+1), "more than 1000000 rows"},
+	} {
+		_, err := parseIterations(strings.NewReader(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+func TestOwnTimeIsWithoutWhatWasInjected(t *testing.T) {
+	it := Iteration{Start: 100, Compute: 50, Injected: 40, Push: 5}
+	if it.Own() != 15 || it.End() != 155 {
+		t.Errorf("own %d, end %d; want 15, 155", it.Own(), it.End())
+	}
+	it.Injected = 60
+	if it.Own() != 0 {
+		t.Errorf("own %d, want 0: no time is negative", it.Own())
+	}
+}

@@ -1,0 +1,60 @@
+package runtime
+
+import (
+	"errors"
+
+	"fluentps/ps/metrics"
+)
+
+// iterations brings the records of all workers to rank 0, which writes them to the run folder, worker by worker. It
+// holds one text of one worker at a time. unwritten is rank 0's, and no reason for the others to end.
+func (r *rank) iterations(reports []report) (unwritten, err error) {
+	if r.dir == "" {
+		return nil, nil
+	}
+	if r.me != 0 {
+		return nil, r.sendRecords()
+	}
+	f, unwritten := metrics.CreateIterations(r.dir)
+	keep := func(rows []byte) {
+		if unwritten == nil {
+			unwritten = f.Append(rows)
+		}
+	}
+	var leftOut int64
+	for _, from := range r.roles.Workers {
+		w := reports[from].Worker
+		leftOut += w.LeftOut
+		for k := range metrics.ChunksOf(w.Records) {
+			if from == 0 {
+				keep(r.worker.records.Chunk(w.Worker, k))
+				continue
+			}
+			rows, err := r.recvBlob(from)
+			if err != nil {
+				return nil, err
+			}
+			keep(rows)
+		}
+	}
+	if f != nil {
+		unwritten = errors.Join(unwritten, f.Close(unwritten == nil))
+	}
+	if leftOut > 0 {
+		r.log.Warn("iterations.csv holds the first iterations of each worker only; the limit is in plan.txt",
+			"of_each", recordsMax(r.cfg, len(r.roles.Workers)), "left_out", leftOut)
+	}
+	return unwritten, nil
+}
+
+func (r *rank) sendRecords() error {
+	if r.worker == nil {
+		return nil
+	}
+	for k := range r.worker.records.Chunks() {
+		if err := r.sendBlob(0, r.worker.records.Chunk(r.worker.me, k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+// recorded trains with a run folder and returns what is in its iterations.csv.
+func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Summary, [][]metrics.Iteration) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := world(t, load(t, set...), ranks, func(o *Options) {
+		o.Warn = warn
+		if o.Transport.Rank() == 0 {
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res[0].Summary, all
+}
+
+// The rows of a worker add up to what the summary says of it.
+func TestIterationsAddUpToTheSummary(t *testing.T) {
+	const slept = 3 * time.Millisecond
+	for _, placement := range []string{"spread", "colocate"} {
+		t.Run(placement, func(t *testing.T) {
+			s, all := recorded(t, 4, &lines{}, "cluster.placement="+placement, "cluster.servers=2", "faults=[{worker: 1, slow: {sleep: 3ms}}]")
+			if len(all) != s.Workers {
+				t.Fatalf("%d workers in the file, %d in the run", len(all), s.Workers)
+			}
+			for w, of := range all {
+				sum := s.PerWorker[w]
+				var compute, blocked float64
+				next := time.Duration(0)
+				for i, it := range of {
+					compute += it.Compute.Seconds()
+					blocked += it.Blocked.Seconds()
+					if it.Iter != int64(i) || it.Start < next {
+						t.Errorf("worker %d, row %d: iteration %d from %v, before the last one's wait was over (%v)", w, i, it.Iter, it.Start, next)
+					}
+					next = it.End() + it.Blocked + it.Pull
+					if want := map[bool]time.Duration{true: slept}[w == 1]; it.Injected != want || it.Compute <= want {
+						t.Errorf("worker %d, row %d: %v injected into %v, want %v", w, i, it.Injected, it.Compute, want)
+					}
+				}
+				if int64(len(of)) != sum.Iterations || math.Abs(compute-float64(sum.ComputeS)) > 1e-6 {
+					t.Errorf("worker %d: %d rows with %g s of computing, want %d with %g", w, len(of), compute, sum.Iterations, float64(sum.ComputeS))
+				}
+				if blocked > float64(sum.BlockedS)+1e-6 || blocked == 0 {
+					t.Errorf("worker %d: rows with %g s blocked; with the wait before the first there were %g", w, blocked, float64(sum.BlockedS))
+				}
+			}
+		})
+	}
+}
+
+// The records of more iterations than there is room for are left out, with a warning that says so.
+func TestIterationsStayWithinTheirRoom(t *testing.T) {
+	var warn lines
+	s, all := recorded(t, 6, &warn, "cluster.memory_max=1MiB", "train.stop={epochs: 40}", "evaluate.every_epochs=0")
+	const room = (1 << 20) / 256 / metrics.IterationBytes
+	for w, of := range all {
+		if len(of) != room || s.PerWorker[w].Iterations <= room || of[room-1].Iter != room-1 {
+			t.Errorf("worker %d: %d rows of %d iterations, want the first %d", w, len(of), s.PerWorker[w].Iterations, room)
+		}
+	}
+	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=73") {
+		t.Errorf("no warning in %q", warn.String())
+	}
+}
+
+// spoiling makes a folder where the file is to be written, as soon as somebody trains.
+type spoiling struct {
+	workload.Table
+	once *sync.Once
+	dir  string
+}
+
+func (s spoiling) Fill(x []float32, y []int32, rows []int32) {
+	s.once.Do(func() { _ = os.MkdirAll(filepath.Join(s.dir, "."+metrics.IterationsName+".new", "x"), 0o777) })
+	s.Table.Fill(x, y, rows)
+}
+
+// A file that cannot be written costs no rank its way out, nor the run its summary; but the run has failed.
+func TestIterationsThatCannotBeWritten(t *testing.T) {
+	dir, once := filepath.Join(t.TempDir(), "out"), &sync.Once{}
+	var warn lines
+	res, errs := world(t, load(t), 6, func(o *Options) {
+		o.Warn = &warn
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			spoilt := *set
+			spoilt.Train = spoiling{set.Train, once, dir}
+			return &spoilt, nil
+		}
+		if o.Transport.Rank() == 0 {
+			o.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeFailed {
+			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "summary.json")); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(warn.String(), "iterations.csv: open ") {
+		t.Errorf("%q does not say what is wrong", warn.String())
+	}
+}
