@@ -36,7 +36,7 @@ func problemf(hint, format string, args ...any) *problem {
 func (l *leaf) read(n *yaml.Node, override bool) []*problem {
 	var p *problem
 	switch ptr := l.ptr.(type) {
-	case *[]string, *[]int, *[]int64:
+	case *[]string, *[]int, *[]int64, *[]float64:
 		return l.readList(n, override)
 	case *string:
 		p = l.readString(ptr, n, override)
@@ -256,6 +256,8 @@ func (l *leaf) readList(n *yaml.Node, override bool) []*problem {
 		*ptr = readItems[int](n.Content, item)
 	case *[]int64:
 		*ptr = readItems[int64](n.Content, item)
+	case *[]float64:
+		*ptr = readItems[float64](n.Content, item)
 	}
 	return ps
 }

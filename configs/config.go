@@ -175,6 +175,7 @@ type Simulate struct {
 	Workers      int
 	RanksPerHost int
 	Compute      time.Duration // of one iteration of one worker that nothing slows
+	PerWorker    []float64     // each worker's multiple of Compute; empty: all alike
 	Noise        Noise
 	Network      Network
 	FoldRate     int64 // at which a server adds a push to the pending sums
@@ -183,11 +184,12 @@ type Simulate struct {
 
 // Noise varies the compute time from iteration to iteration, each worker on its own.
 type Noise struct {
-	Kind   string  // none, normal, exponential, two_state
+	Kind   string  // none, normal, exponential, two_state, trace
 	Spread float64 // normal: standard deviation; exponential: mean of what is added; both as a share of compute
 	Factor float64 // two_state: the slow state takes so many times as long
 	Enter  float64 // two_state: probability per iteration to become slow
 	Leave  float64 // two_state: probability per iteration to become fast again
+	Path   string  // trace: the iterations of a real run; they stand for Compute, PerWorker and noise
 }
 
 // Network is what moves the bytes: every host has one full-duplex card.

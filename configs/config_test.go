@@ -75,7 +75,7 @@ func TestValues(t *testing.T) {
 		Stall:   Stall{Warn: 90 * time.Second, Abort: time.Hour},
 		Metrics: Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
-			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond,
+			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},
 			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},
 			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
 			FoldRate: 0, CommitRate: 512 << 20,

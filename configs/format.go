@@ -38,6 +38,8 @@ func format(ptr any) string {
 		return formatList(*v, formatString)
 	case *[]int:
 		return formatList(*v, strconv.Itoa)
+	case *[]float64:
+		return formatList(*v, number)
 	case *[]int64:
 		return formatList(*v, func(i int64) string { return strconv.FormatInt(i, 10) })
 	}
@@ -102,6 +104,8 @@ func isZero(ptr any) bool {
 	case *time.Duration:
 		return *v == 0
 	case *[]int:
+		return len(*v) == 0
+	case *[]float64:
 		return len(*v) == 0
 	case *[]int64:
 		return len(*v) == 0

@@ -21,5 +21,5 @@ var (
 	pushes      = []string{PushGradient, PushDelta}
 	updates     = []string{UpdateOptimizer, UpdateAdd}
 	sinks       = []string{"jsonl", "csv"}
-	noises      = []string{"none", "normal", "exponential", "two_state"}
+	noises      = []string{"none", "normal", "exponential", "two_state", "trace"}
 )

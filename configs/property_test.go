@@ -34,6 +34,8 @@ var also = map[string][]string{
 	"simulate.noise.factor": {"simulate.noise.kind=two_state"},
 	"simulate.noise.enter":  {"simulate.noise.kind=two_state"},
 	"simulate.noise.leave":  {"simulate.noise.kind=two_state"},
+	"simulate.noise.path":   {"simulate.noise.kind=trace"},
+	"simulate.noise.kind":   {"simulate.noise.path=p"},
 }
 
 // needs drops what the drawn value does not allow.
@@ -44,7 +46,8 @@ func needs(path, value string) []string {
 		case path == "data.set" && value == "generated",
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
 			path == "model.name" && value == "mlp" && strings.HasPrefix(s, "model."),
-			path == "train.schedule.name" && value == "constant":
+			path == "train.schedule.name" && value == "constant",
+			path == "simulate.noise.kind" && value != "trace":
 		default:
 			out = append(out, s)
 		}
@@ -83,6 +86,8 @@ func draw(t *rapid.T, l *leaf) string {
 		*p = []string{"csv"}
 	case *[]int:
 		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.path)
+	case *[]float64:
+		*p = rapid.SliceOfN(rapid.Float64Range(lo, hi).Filter(l.span.has), 1, 9).Draw(t, l.path)
 	case *[]int64:
 		*p = []int64{whole()}
 	default:

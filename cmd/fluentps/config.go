@@ -30,9 +30,14 @@ type input struct {
 // readLimit is more than any configuration may have: a data set given by mistake does not fill the memory.
 const readLimit = 8 << 20
 
-// readInput loads a configuration, with more settings behind those of --set. The file is read once, so it may be a pipe.
+// readInput loads a configuration, with more settings behind those of --set.
 func readInput(c *cli.Context, file string, more ...string) *input {
-	o := configs.Options{Set: slices.Concat(c.StringSlice("set"), more), Env: os.Environ()}
+	return readInputOver(c, file, nil, more...)
+}
+
+// readInputOver is readInput with settings that those of --set overrule. The file is read once, so it may be a pipe.
+func readInputOver(c *cli.Context, file string, under []string, more ...string) *input {
+	o := configs.Options{Set: slices.Concat(under, c.StringSlice("set"), more), Env: os.Environ()}
 	in := &input{file: file}
 	var err error
 	if in.src, err = readFile(file); err != nil {

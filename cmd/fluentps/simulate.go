@@ -26,6 +26,8 @@ func simulateCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
 			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
+			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print it, and simulate with it; --set overrules it"},
+			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "write summary and configuration to `DIR`, which must be empty or not exist"},
 		},
@@ -45,7 +47,15 @@ func simulateVerb(c *cli.Context) error {
 	if o.Losses, o.Pauses, err = simulateFaults(c); err != nil {
 		return err
 	}
-	in := readInput(c, file, shorthands(c)...)
+	cal, err := calibrate(c)
+	if err != nil {
+		return err
+	}
+	var fitted []string
+	if cal != nil {
+		fitted = []string{cal.Setting()}
+	}
+	in := readInputOver(c, file, fitted, shorthands(c)...)
 	if err := in.problem(); err != nil {
 		return err
 	}
@@ -57,6 +67,11 @@ func simulateVerb(c *cli.Context) error {
 		return usagef("simulate: %v", err)
 	}
 	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
+	iterations, err := traces(in.cfg)
+	if err != nil {
+		return usagef("simulate: %v", err)
+	}
+	o.Traces = sim.Traces(iterations)
 	tune()
 	start := time.Now()
 	res, err := sim.Run(o)
@@ -69,11 +84,15 @@ func simulateVerb(c *cli.Context) error {
 	default:
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
 	}
-	return simulateOutput(c, in, res)
+	return simulateOutput(c, in, cal, res)
 }
 
-// simulateOutput prints the summary, and leaves it in --out if there is one.
-func simulateOutput(c *cli.Context, in *input, res *sim.Result) error {
+// simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.
+func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result) error {
+	models := ""
+	if cal != nil {
+		models = cal.Text() + "\n"
+	}
 	var text strings.Builder
 	if err := sim.WriteText(&text, res); err != nil {
 		return err
@@ -94,13 +113,16 @@ func simulateOutput(c *cli.Context, in *input, res *sim.Result) error {
 		for _, f := range []struct {
 			name string
 			data []byte
-		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}} {
+		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"calibrated.yaml", []byte(models)}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}} {
+			if f.name == "calibrated.yaml" && cal == nil {
+				continue
+			}
 			if err := folder.Write(f.name, f.data); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := fmt.Fprint(c.App.Writer, text.String())
+	_, err := fmt.Fprint(c.App.Writer, models, text.String())
 	return err
 }
 
@@ -147,6 +169,12 @@ func replay(c *cli.Context, file string) string {
 		if c.IsSet(name) {
 			words = append(words, fmt.Sprintf("--%s %v", name, c.Value(name)))
 		}
+	}
+	if c.IsSet("calibrate") {
+		words = append(words, "--calibrate", quoted(c.String("calibrate")))
+	}
+	if c.Bool("fitted") {
+		words = append(words, "--fitted")
 	}
 	for _, name := range []string{"set", "lose", "pause"} {
 		for _, v := range c.StringSlice(name) {

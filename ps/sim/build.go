@@ -73,6 +73,9 @@ func refuse(o *Options) error {
 			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, n-1)
 		}
 	}
+	if err := refuseCompute(o); err != nil {
+		return err
+	}
 	for _, l := range o.Losses {
 		if l.Worker < 0 || l.Worker >= n || l.At < 0 {
 			return fmt.Errorf("loss of worker %d at %v, but the workers are 0 to %d and times start at 0", l.Worker, l.At, n-1)
@@ -125,6 +128,13 @@ func (s *simulation) makeWorkers() error {
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.node = core.NewWorker(int32(i), s.plan, order.New(), 0)
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
+		w.multiple = 1
+		if len(c.Simulate.PerWorker) > 0 {
+			w.multiple = c.Simulate.PerWorker[i]
+		}
+		if c.Simulate.Noise.Kind == "trace" {
+			w.trace = s.o.Traces[i]
+		}
 		w.batch = int64(c.Train.BatchPerWorker)
 		if share != nil {
 			w.batch = int64(share[i])
@@ -142,14 +152,21 @@ func (s *simulation) makeWorkers() error {
 func (s *simulation) model() []string {
 	m := s.cfg.Simulate
 	noise := m.Noise.Kind
+	compute := fmt.Sprintf("%v per iteration", m.Compute)
+	if of := m.PerWorker; len(of) > 0 {
+		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
+	}
 	switch noise {
+	case "trace":
+		compute = fmt.Sprintf("%v per iteration on average", mean(s.o.Traces))
+		noise = fmt.Sprintf("replayed from %s, for each worker its own times in order", m.Noise.Path)
 	case "normal", "exponential":
 		noise += fmt.Sprintf(" (spread %g)", m.Noise.Spread)
 	case "two_state":
 		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
 	}
 	return []string{
-		fmt.Sprintf("compute  %v per iteration, noise %s; all gradients are ready at its end", m.Compute, noise),
+		fmt.Sprintf("compute  %s, noise %s; all gradients are ready at its end", compute, noise),
 		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
 			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),

@@ -28,8 +28,9 @@ type Options struct {
 	Rows       int             // training rows: what an epoch is
 	Losses     []Loss
 	Pauses     []Pause
-	CheckEvery int64  // steps of nodes between two looks at a node's own invariants; 0: only at the end
-	Replay     string // the command that repeats this run, for the report of a failure
+	Traces     [][]time.Duration // per worker, if simulate.noise.kind is trace: computing times, in order, then from the start again
+	CheckEvery int64             // steps of nodes between two looks at a node's own invariants; 0: only at the end
+	Replay     string            // the command that repeats this run, for the report of a failure
 
 	// Decided is told what the schemes decide, of all servers; may be nil.
 	Decided core.Decided

@@ -18,6 +18,10 @@ type worker struct {
 	draw *rand.Rand // of (seed, worker)
 	slow []configs.Slow
 
+	multiple float64         // of the base, for this worker
+	trace    []time.Duration // computing times of a real run, in order; nil: drawn
+	replayed int             // of the trace
+
 	batch   int64
 	samples int64
 	phase   bool // two_state: in a slow phase
@@ -83,9 +87,10 @@ func (s *simulation) compute(me int32, iter int64) {
 	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
 }
 
-// takes is how long an iteration computes, in nanoseconds: the base, its noise, and the injected slowness.
+// takes is how long an iteration computes, in nanoseconds: the base with its noise or the next time of the trace,
+// and the injected slowness.
 func (w *worker) takes(m *configs.Simulate, iter int64) int64 {
-	base := float64(m.Compute)
+	base := float64(m.Compute) * w.multiple
 	noisy := base
 	switch n := &m.Noise; n.Kind {
 	case "normal":
@@ -101,6 +106,9 @@ func (w *worker) takes(m *configs.Simulate, iter int64) int64 {
 		if w.phase {
 			noisy = base * n.Factor
 		}
+	case "trace":
+		noisy = float64(w.trace[w.replayed%len(w.trace)])
+		w.replayed++
 	}
 	d := noisy
 	for _, f := range w.slow {

@@ -1,0 +1,318 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/metrics"
+)
+
+// Recording is what a real run left behind.
+type Recording struct {
+	Options    Options // the run's own Config, whose Simulate is not looked at, and Plan
+	Summary    *metrics.Summary
+	Iterations [][]metrics.Iteration // per worker
+	Path       string                // of the iterations
+}
+
+// Calibration is models that were fitted to a real run.
+type Calibration struct {
+	Models     configs.Simulate // replays the run's computing times
+	Noise      configs.Noise    // to be drawn instead of them
+	Gap        float64          // largest distance between the distribution of Noise and that of the times, 0..1
+	Iterations int              // over all workers, that the fit is about: the first of the run
+	Measured   time.Duration    // from the start of training until that many were computed
+	Simulated  time.Duration    // the same of the run, simulated with Models
+}
+
+const (
+	// iterationsMin is the fewest iterations of each worker that say anything.
+	iterationsMin = 5
+	// calibrateWork bounds the pushes of one simulated run of the fit, some 80 of which are made.
+	calibrateWork = 40_000
+	// latencyMax and secondsPerByteMax bound what is looked for.
+	latencyMax        = 10.0
+	secondsPerByteMax = 1e-3
+	// listMax is the longest list that the configuration takes.
+	listMax = 4096
+)
+
+// Calibrate fits the models to a real run: what a worker computes comes from its records; the rate of folding and
+// committing, one for both, from the time that the servers spent on it; then, with the run simulated again and again,
+// bandwidth is what makes replies take as long to come in, and latency what makes the run take as long. Every rank
+// is taken for a host of its own, so that latency and bandwidth hold all that a step costs between two ranks.
+func Calibrate(r Recording) (*Calibration, error) {
+	if err := errors.Join(r.Refuse(), r.refuse()); err != nil {
+		return nil, err
+	}
+	traces := Traces(r.Iterations)
+	c := &Calibration{}
+	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1}
+	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(traces)
+	c.Models.Noise = configs.Noise{Kind: "trace", Path: r.Path}
+	c.Iterations, c.Measured = r.window()
+	r.Options.Traces = traces
+	f := &fit{r: &r, c: c}
+	if err := f.servers(); err != nil {
+		return nil, err
+	}
+	for range 2 { // latency hardly changes what a transfer takes: the second time confirms the first
+		if err := f.network(); err != nil {
+			return nil, err
+		}
+	}
+	end, err := f.run()
+	c.Simulated = end.end
+	return c, err
+}
+
+// Refuse says what is wrong with the Summary of a recording, whatever else there is.
+func (r *Recording) Refuse() error {
+	if r.Summary.Mode == "simulated" {
+		return errors.New("it is a simulated run; take one that was measured")
+	}
+	return nil
+}
+
+// refuse says what is wrong with the iterations of a recording.
+func (r *Recording) refuse() error {
+	if n := len(r.Iterations); n != r.Summary.Workers {
+		return fmt.Errorf("%s has the iterations of %d workers, and the run had %d", r.Path, n, r.Summary.Workers)
+	}
+	for w, of := range r.Iterations {
+		if len(of) < iterationsMin {
+			return fmt.Errorf("%s has %d iterations of worker %d, too few to fit a model to; make a run of at least %d", r.Path, len(of), w, iterationsMin)
+		}
+	}
+	return nil
+}
+
+// window is how many iterations the fit is about, and when the last of them was computed. It ends with the first
+// worker that has no further records, because it stopped or because no more were kept.
+func (r *Recording) window() (n int, end time.Duration) {
+	cut := time.Duration(math.MaxInt64)
+	for _, of := range r.Iterations {
+		cut = min(cut, of[len(of)-1].End())
+	}
+	var ends []time.Duration
+	for _, of := range r.Iterations {
+		for i := range of {
+			if e := of[i].End(); e <= cut {
+				ends = append(ends, e)
+			}
+		}
+	}
+	slices.Sort(ends)
+	n = min(len(ends), max(iterationsMin*len(r.Iterations), calibrateWork/len(r.Options.Plan.Shards)))
+	return n, ends[n-1]
+}
+
+// fit simulates the recorded run with the models so far.
+type fit struct {
+	r *Recording
+	c *Calibration
+}
+
+// outcome is what a simulated run is compared by.
+type outcome struct {
+	end  time.Duration // when the last iteration of the window was computed
+	pull float64       // seconds from the last reply's header until it was in, mean
+	fold float64       // seconds of the servers per iteration of a worker
+}
+
+func (f *fit) run() (outcome, error) {
+	cfg := *f.r.Options.Config
+	cfg.Simulate = f.c.Models
+	batch := max(cfg.Train.BatchPerWorker, (cfg.Train.BatchGlobal+cfg.Simulate.Workers-1)/cfg.Simulate.Workers)
+	cfg.Train.Stop = configs.Stop{Samples: int64((f.c.Iterations + cfg.Simulate.Workers) * batch)}
+	o := f.r.Options
+	o.Config = &cfg
+	ends := make([]time.Duration, 0, f.c.Iterations)
+	o.Computed = func(_ int, _ int64, _, until time.Duration) {
+		if len(ends) < f.c.Iterations {
+			ends = append(ends, until)
+		}
+	}
+	res, err := Run(o)
+	if err != nil {
+		return outcome{}, err
+	}
+	if len(ends) < f.c.Iterations {
+		return outcome{}, fmt.Errorf("the simulated run ended after %d of %d iterations", len(ends), f.c.Iterations)
+	}
+	s := res.Summary
+	return outcome{end: ends[len(ends)-1], pull: float64(s.PerRole[metrics.RoleWorker]["pull"].Avg) / float64(s.Iterations), fold: foldOf(s)}, nil
+}
+
+// foldOf is the seconds that all servers spent on one push of one worker.
+func foldOf(s *metrics.Summary) float64 {
+	return float64(s.PerRole[metrics.RoleServer]["fold"].Avg) * float64(s.Servers) / float64(s.Iterations*int64(s.Workers))
+}
+
+// servers fits one rate to folding and committing: a run tells their sum only.
+func (f *fit) servers() error {
+	const trial = 1e9
+	m := &f.c.Models
+	m.FoldRate, m.CommitRate = trial, trial
+	o, err := f.run()
+	if err != nil {
+		return err
+	}
+	m.FoldRate, m.CommitRate = 0, 0
+	if took := foldOf(f.r.Summary); took > 0 && o.fold > 0 {
+		m.FoldRate = int64(max(1, digits(trial*o.fold/took, 3)))
+		m.CommitRate = m.FoldRate
+	}
+	return nil
+}
+
+// network fits bandwidth to how long the recorded replies took to come in, then latency to how long the run took.
+func (f *fit) network() error {
+	net := &f.c.Models.Network
+	var pulls []float64
+	for _, of := range f.r.Iterations {
+		for i := range of {
+			pulls = append(pulls, of[i].Pull.Seconds())
+		}
+	}
+	slices.Sort(pulls)
+	perByte, err := solve(1e-12, secondsPerByteMax, pulls[len(pulls)/2], 0.01, func(x float64) (float64, error) {
+		net.Bandwidth = 0
+		if x > 0 {
+			net.Bandwidth = int64(1 / x)
+		}
+		o, err := f.run()
+		return o.pull, err
+	})
+	if err != nil {
+		return err
+	}
+	net.Bandwidth = 0
+	if perByte > 0 {
+		net.Bandwidth = int64(digits(1/perByte, 3))
+	}
+	setLatency := func(x float64) { net.Latency = time.Duration(digits(x*1e9, 3)) }
+	latency, err := solve(1e-6, latencyMax, f.c.Measured.Seconds(), 0.001, func(x float64) (float64, error) {
+		setLatency(x)
+		o, err := f.run()
+		return o.end.Seconds(), err
+	})
+	setLatency(latency)
+	return err
+}
+
+// solve finds x in [0, most] with f(x) = want, to a share of want, for an f that grows with x; where f passes it
+// already at 0, or not even at most, it is that end.
+func solve(first, most, want, share float64, f func(float64) (float64, error)) (float64, error) {
+	lo, hi := 0.0, first
+	y, err := f(0)
+	if err != nil || y >= want {
+		return 0, err
+	}
+	for {
+		if y, err = f(hi); err != nil {
+			return 0, err
+		}
+		if y >= want {
+			break
+		}
+		if hi == most {
+			return most, nil
+		}
+		lo, hi = hi, min(4*hi, most)
+	}
+	x := hi
+	for range 30 {
+		if math.Abs(y-want) <= share*want {
+			break
+		}
+		x = (lo + hi) / 2
+		if y, err = f(x); err != nil {
+			return 0, err
+		}
+		if y < want {
+			lo = x
+		} else {
+			hi = x
+		}
+	}
+	return x, nil
+}
+
+// digits rounds x to n significant digits.
+func digits(x float64, n int) float64 {
+	if x == 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-float64(n-1))
+	if unit < 1 {
+		return math.Round(x*math.Round(1/unit)) / math.Round(1/unit)
+	}
+	return math.Round(x/unit) * unit
+}
+
+// Draw lets the models draw computing times in place of replaying those of the run.
+func (c *Calibration) Draw() { c.Models.Noise, c.Noise = c.Noise, c.Models.Noise }
+
+// Text is the models as the section simulate: of a configuration, with comments that say where they come from.
+func (c *Calibration) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Models.Noise.Path)
+	fmt.Fprintf(&b, "# they took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
+	b.WriteString("simulate:\n")
+	for _, line := range c.lines() {
+		b.WriteString("  " + line + "\n")
+	}
+	fmt.Fprintf(&b, "  # instead of the trace, to draw computing times like them (their distributions differ by %.2g at most):\n  # %s\n", c.Gap, noiseLine(c.Noise))
+	return b.String()
+}
+
+// Setting is the models as one setting, for --set.
+func (c *Calibration) Setting() string { return "simulate={" + strings.Join(c.lines(), ", ") + "}" }
+
+func (c *Calibration) lines() []string {
+	m := &c.Models
+	var of []string
+	for _, x := range m.PerWorker {
+		of = append(of, fmt.Sprintf("%.4g", x))
+	}
+	return []string{
+		fmt.Sprintf("workers: %d", m.Workers),
+		"compute: " + ascii(m.Compute),
+		"per_worker: [" + strings.Join(of, ", ") + "]",
+		noiseLine(m.Noise),
+		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", bytesText(m.Network.Bandwidth), ascii(m.Network.Latency)),
+		fmt.Sprintf("server: {fold: %s, commit: %s}", bytesText(m.FoldRate), bytesText(m.CommitRate)),
+	}
+}
+
+func noiseLine(n configs.Noise) string {
+	switch n.Kind {
+	case "trace":
+		return fmt.Sprintf("noise: {kind: trace, path: %q}", n.Path)
+	case "none":
+		return "noise: {kind: none}"
+	}
+	return fmt.Sprintf("noise: {kind: %s, spread: %.4g}", n.Kind, n.Spread)
+}
+
+// ascii writes a time without the letter that not every editor has.
+func ascii(d time.Duration) string { return strings.ReplaceAll(d.String(), "µs", "us") }
+
+// bytesText writes a size in the largest decimal unit that divides it.
+func bytesText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d%s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", n)
+}

@@ -1,0 +1,274 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/metrics"
+)
+
+// record simulates a run and leaves of it what a real run leaves.
+func record(t *testing.T, c setting) Recording {
+	t.Helper()
+	o := c.options(t)
+	r := Recording{Options: o, Iterations: make([][]metrics.Iteration, c.workers), Path: "run/iterations.csv"}
+	o.Computed = func(w int, iter int64, from, until time.Duration) {
+		it := metrics.Iteration{Iter: iter, Start: from, Compute: until - from}
+		for _, f := range o.Config.Faults {
+			if f.Worker == w || f.Worker < 0 {
+				it.Injected += f.Slow.Sleep
+			}
+		}
+		r.Iterations[w] = append(r.Iterations[w], it)
+	}
+	res, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Summary = res.Summary
+	r.Summary.Mode = "mpi"
+	pull := float64(res.Summary.PerRole["worker"]["pull"].Avg) / float64(res.Summary.Iterations)
+	for w := range r.Iterations {
+		for i := range r.Iterations[w] {
+			r.Iterations[w][i].Pull = time.Duration(pull * 1e9)
+		}
+	}
+	return r
+}
+
+// What a run was made with comes back, whatever its scheme; and the models predict another scheme's run.
+func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
+	c := setting{workers: 4, servers: 2, iterations: 200, bytes: 1_000_000, compute: "20ms", seed: 1, set: []string{
+		"simulate.noise={kind: normal, spread: 0.1}", "simulate.per_worker=[1, 1.5, 1, 0.5]",
+		"simulate.network={bandwidth: 500MB, latency: 700us}", "simulate.server={fold: 2GB, commit: 2GB}",
+		`faults=[{worker: "*", slow: {sleep: 10ms}}, {worker: 3, slow: {sleep: 30ms}}]`}}
+	predict := func(scheme string, set []string) float64 {
+		d := c
+		d.scheme, d.seed, d.set = scheme, 2, set
+		return d.run(t).Duration.Seconds()
+	}
+	schemes := []string{"bsp", "ssp, staleness: 3", "asp"}
+	for _, scheme := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			c.scheme = scheme
+			r := record(t, c)
+			cal, err := Calibrate(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := cal.Models
+			if m.Workers != 4 || m.RanksPerHost != 1 || m.Noise != (configs.Noise{Kind: "trace", Path: "run/iterations.csv"}) {
+				t.Errorf("models %+v", m)
+			}
+			near(t, "compute", float64(m.Compute), 20e6, 0.03)
+			for w, want := range []float64{1, 1.5, 1, 0.5} {
+				near(t, fmt.Sprintf("multiple of worker %d", w), m.PerWorker[w]*float64(m.Compute), want*20e6, 0.03)
+			}
+			if cal.Noise.Kind != "normal" || cal.Gap > 0.05 {
+				t.Errorf("noise %+v, gap %g", cal.Noise, cal.Gap)
+			}
+			near(t, "spread", cal.Noise.Spread, 0.1, 0.1)
+			near(t, "bandwidth", float64(m.Network.Bandwidth), 500e6, 0.05)
+			near(t, "latency", float64(m.Network.Latency), 700e3, 0.10)
+			near(t, "fold", float64(m.FoldRate), 2e9, 0.02)
+			near(t, "the run again", cal.Simulated.Seconds(), cal.Measured.Seconds(), 0.002)
+			cal.Draw()
+			for _, other := range schemes {
+				want, got := predict(other, c.set), predict(other, append(slices.Clone(c.set), cal.Setting()))
+				near(t, "predicted for "+other, got, want, 0.03)
+			}
+		})
+	}
+}
+
+// A run in which a server costs more than the transfers: all that is left over is latency, never less than none.
+func TestCalibrateStaysWithinItsRange(t *testing.T) {
+	r := record(t, setting{workers: 2, servers: 1, scheme: "bsp", iterations: 20, compute: "1ms"})
+	cal, err := Calibrate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := cal.Models; m.Network != (configs.Network{}) || m.FoldRate != 0 || m.CommitRate != 0 || cal.Noise.Kind != "none" || cal.Simulated != cal.Measured {
+		t.Errorf("from a run without costs and noise: %+v, %+v, %v for %v", m, cal.Noise, cal.Simulated, cal.Measured)
+	}
+}
+
+// The windows of all workers end together, or the fast workers' last records would pass for the pace of all.
+func TestTheWindowEndsWithTheFirstWorkersRecords(t *testing.T) {
+	r := record(t, setting{workers: 4, servers: 1, scheme: "asp", iterations: 100, set: []string{"faults=[{worker: 0, slow: {factor: 4}}]"}})
+	r.Iterations[1] = r.Iterations[1][:20] // no more were kept: 200 ms
+	n, end := r.window()
+	if end != 200*time.Millisecond || n != 3*20+5 {
+		t.Errorf("%d iterations until %v, want 65 until 200ms", n, end)
+	}
+}
+
+func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
+	draw := rand.New(rand.NewPCG(1, 2))
+	sample := func(f func(base float64) float64) (traces [][]time.Duration) {
+		for _, base := range []float64{1e6, 3e6, 2e6} {
+			one := []time.Duration{time.Second} // the first is left out
+			for range 4000 {
+				one = append(one, time.Duration(f(base)))
+			}
+			traces = append(traces, one)
+		}
+		return traces
+	}
+	for _, c := range []struct {
+		kind   string
+		spread float64
+		f      func(float64) float64
+	}{
+		{"normal", 0.05, func(b float64) float64 { return b * (1 + 0.05*draw.NormFloat64()) }},
+		{"exponential", 0.5, func(b float64) float64 { return b * (1 + 0.5*draw.ExpFloat64()) }},
+		{"none", 0, func(b float64) float64 { return b }},
+	} {
+		base, multiples, noise, gap := fitCompute(sample(c.f))
+		if noise.Kind != c.kind || gap > 0.02 {
+			t.Errorf("%s: fitted %+v with gap %g", c.kind, noise, gap)
+		}
+		near(t, c.kind+": base", float64(base), 2e6, 0.01)
+		for w, want := range []float64{0.5, 1.5, 1} {
+			near(t, fmt.Sprintf("%s: worker %d", c.kind, w), multiples[w], want, 0.01)
+		}
+		near(t, c.kind+": spread", noise.Spread, c.spread, 0.05)
+	}
+	if _, _, _, gap := fitCompute(sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })); gap < 0.2 {
+		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must tell that they do not fit", gap)
+	}
+}
+
+// The least of few times lies well above the shift that they were drawn with; the fit does not.
+func TestFitOfComputeFromFewIterations(t *testing.T) {
+	draw := rand.New(rand.NewPCG(3, 4))
+	traces := make([][]time.Duration, 500)
+	for w := range traces {
+		for range 11 {
+			traces[w] = append(traces[w], time.Duration(1e6*(1+0.5*draw.ExpFloat64())))
+		}
+	}
+	base, _, noise, _ := fitCompute(traces)
+	if noise.Kind != "exponential" {
+		t.Errorf("fitted %+v", noise)
+	}
+	near(t, "base", float64(base), 1e6, 0.015)
+}
+
+// Each worker computes its own times in order, then from the start again, and the faults come on top.
+func TestATraceIsReplayedExactly(t *testing.T) {
+	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{
+		"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
+	o := c.options(t)
+	o.Traces = Traces([][]metrics.Iteration{
+		{{Compute: 10e6 + 1}, {Compute: 12e6, Push: 2}, {Compute: 60e6, Injected: 40e6}},
+		{{Compute: 7e6}},
+	})
+	var got [2][]time.Duration
+	o.Computed = func(w int, _ int64, from, until time.Duration) { got[w] = append(got[w], until-from) }
+	if _, err := Run(o); err != nil {
+		t.Fatal(err)
+	}
+	for w := range got {
+		if len(got[w]) < 10 {
+			t.Fatalf("worker %d computed %d iterations", w, len(got[w]))
+		}
+		for i, d := range got[w] {
+			want := []time.Duration{10e6 + 1, 12e6 + 2, 20e6}[i%3]
+			if w == 1 {
+				want = 7e6
+				if i >= 3 {
+					want = 12e6
+				}
+			}
+			if d != want {
+				t.Errorf("worker %d, iteration %d: %v, want %v", w, i, d, want)
+			}
+		}
+	}
+}
+
+func TestEachWorkersMultipleOfTheBase(t *testing.T) {
+	r := setting{workers: 3, servers: 1, scheme: "asp", iterations: 100, set: []string{"simulate.per_worker=[1, 0.5, 4]"}}.run(t)
+	for w, want := range []float64{0.010, 0.005, 0.040} {
+		s := r.Summary.PerWorker[w]
+		near(t, fmt.Sprintf("worker %d, seconds per iteration", w), float64(s.ComputeS)/float64(s.Iterations), want, 1e-9)
+	}
+	if !strings.Contains(r.Summary.CostModel[0], "10ms per iteration, times 0.5 to 4 by worker") {
+		t.Errorf("cost model: %s", r.Summary.CostModel[0])
+	}
+}
+
+func TestModelsThatDoNotFitAreRefused(t *testing.T) {
+	c := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10}
+	for _, q := range []struct {
+		set    string
+		traces [][]time.Duration
+		want   string
+	}{
+		{"simulate.per_worker=[1, 2, 3]", nil, "simulate.per_worker has 3 values, and simulate.workers is 2"},
+		{"simulate.noise={kind: trace, path: a.csv}", nil, "a.csv has the times of 0 workers, and simulate.workers is 2"},
+		{"simulate.noise={kind: trace, path: a.csv}", [][]time.Duration{{1}, {}}, "a.csv has no iteration of worker 1"},
+	} {
+		c.set = []string{q.set}
+		o := c.options(t)
+		o.Traces = q.traces
+		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), q.want) {
+			t.Errorf("%s: %v, want %q", q.set, err, q.want)
+		}
+	}
+	good := record(t, setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10})
+	for want, spoil := range map[string]func(r *Recording, s *metrics.Summary){
+		"it is a simulated run":                                   func(_ *Recording, s *metrics.Summary) { s.Mode = "simulated" },
+		"has the iterations of 2 workers, and the run had 3":      func(_ *Recording, s *metrics.Summary) { s.Workers = 3 },
+		"has 4 iterations of worker 1, too few to fit a model to": func(r *Recording, _ *metrics.Summary) { r.Iterations[1] = r.Iterations[1][:4] },
+	} {
+		r, s := good, *good.Summary
+		r.Summary, r.Iterations = &s, slices.Clone(good.Iterations)
+		spoil(&r, &s)
+		if _, err := Calibrate(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// The text is YAML that can stand in a file, and says the same as the setting.
+func TestCalibratedModelsReadBack(t *testing.T) {
+	cal, err := Calibrate(record(t, setting{workers: 3, servers: 2, scheme: "asp", iterations: 40, bytes: 4000,
+		set: []string{"simulate.noise={kind: exponential, spread: 0.3}", "simulate.network={bandwidth: 10MB, latency: 150us}", "simulate.server={fold: 1GB, commit: 1GB}"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
+	for range 2 { // with the trace, then with the fitted noise
+		pasted, _, ds := configs.Parse("pasted", []byte(rest+cal.Text()), configs.Options{})
+		if pasted == nil {
+			t.Fatalf("%v in\n%s", ds, cal.Text())
+		}
+		set, _, ds := configs.Parse("set", []byte(rest), configs.Options{Set: []string{cal.Setting()}})
+		if set == nil {
+			t.Fatal(ds)
+		}
+		got, want := fmt.Sprintf("%+v", pasted.Simulate), fmt.Sprintf("%+v", cal.Models)
+		if got != want || fmt.Sprintf("%+v", set.Simulate) != want {
+			t.Errorf("pasted %s, want %s", got, want)
+		}
+		if !strings.HasPrefix(cal.Text(), "# simulated: ") {
+			t.Errorf("it does not say that it is simulated:\n%s", cal.Text())
+		}
+		cal.Draw()
+	}
+}
+
+func TestSizesAreWholeNumbersOfTheirUnit(t *testing.T) {
+	for n, want := range map[int64]string{0: "0B", 1: "1B", 1234: "1234B", 12_000: "12KB", 2_070_000_000: "2070MB", 5_000_000_000: "5GB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d bytes: %s, want %s", n, got, want)
+		}
+	}
+}
