@@ -185,8 +185,10 @@ func parseSize(text string) (int64, error) {
 		return 0, errors.New("no size")
 	}
 	v, err := strconv.ParseFloat(m[1], 64)
-	if bytes := v * sizeUnits[m[2]]; err == nil && bytes == math.Trunc(bytes) && bytes < 1<<53 {
-		return int64(bytes), nil
+	bytes := v * sizeUnits[m[2]]
+	whole := math.Round(bytes)
+	if rounding := 1e-15 * bytes; err == nil && math.Abs(bytes-whole) <= rounding && whole < 1<<53 { // 2.07 GB is not exact in binary
+		return int64(whole), nil
 	}
 	return 0, errors.New("not a whole number of bytes")
 }
