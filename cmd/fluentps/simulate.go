@@ -113,7 +113,7 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		for _, f := range []struct {
 			name string
 			data []byte
-		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"calibrated.yaml", []byte(models)}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}} {
+		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"calibrated.yaml", []byte(models)}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}, {"histograms.csv", res.Summary.HistogramsCSV()}} {
 			if f.name == "calibrated.yaml" && cal == nil {
 				continue
 			}

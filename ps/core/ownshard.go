@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -21,17 +22,18 @@ type ownShard struct {
 	exact  bool
 	whole  bool
 
-	clock   []int64   // iterations whose push landed, per worker; gone once it left
-	low     int64     // the smallest clock
-	atLow   int       // workers whose clock it is; at least 1
-	landing []*pushed // the push on its way, per worker; at most one
-	staged  []*pushed // landed, neither folded nor dropped, per worker: a list in order of landing; slots are distinct
-	stagedN int       // pushes in staged
-	asked   []bool    // a pull came that the scheme has not seen, per worker
-	wants   []int64   // the iteration of that pull
-	waits   []bool    // the scheme has seen this worker's pull and not answered it
-	free    []int32   // slots used before and free now, a stack: the one used last is the one still in cache
-	slots   int32     // slots ever used, at most slotMax: memory is only taken for these
+	clock   []int64         // iterations whose push landed, per worker; gone once it left
+	low     int64           // the smallest clock
+	atLow   int             // workers whose clock it is; at least 1
+	landing []*pushed       // the push on its way, per worker; at most one
+	staged  []*pushed       // landed, neither folded nor dropped, per worker: a list in order of landing; slots are distinct
+	stagedN int             // pushes in staged
+	asked   []bool          // a pull came that the scheme has not seen, per worker
+	wants   []int64         // the iteration of that pull
+	waits   []bool          // the scheme has seen this worker's pull and not answered it
+	since   []time.Duration // when the scheme began to hold this worker's pull back; 0: it does not
+	free    []int32         // slots used before and free now, a stack: the one used last is the one still in cache
+	slots   int32           // slots ever used, at most slotMax: memory is only taken for these
 	slotMax int32
 
 	refs    []int   // replies in flight per parameter buffer
@@ -60,7 +62,7 @@ func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
 		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole,
 		clock: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers), slotMax: int32(ss.Slots),
-		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers),
+		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
 	}
 	for w := range workers {

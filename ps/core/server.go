@@ -109,7 +109,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		for _, id := range s.order {
 			sh := s.shards[id]
 			sh.setClock(m.Worker, gone)
-			sh.waits[m.Worker] = false
+			sh.waits[m.Worker], sh.since[m.Worker] = false, 0
 			if p := sh.landing[m.Worker]; p != nil { // it died half-way through a push
 				sh.landing[m.Worker] = nil
 				sh.freeSlot(p.slot)
@@ -166,6 +166,7 @@ func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
 	out = s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.wants[w]}, out)
 	if sh.waits[w] {
 		sh.stats.Delayed++
+		sh.since[w] = s.now
 	}
 	return out
 }
@@ -185,6 +186,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 			p := sh.unstage(d.Worker, d.Iter)
 			sh.freeSlot(p.slot)
 			sh.stats.Dropped++
+			sh.stats.DroppedFor[d.Reason]++
 		case scheme.Commit:
 			out = s.commit(sh, d, out)
 		case scheme.Reply:
@@ -250,6 +252,10 @@ func (s *Server) stopped() {
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	w := d.Worker
 	sh.waits[w] = false
+	if sh.since[w] > 0 {
+		sh.stats.DelayedFor += s.now - sh.since[w]
+		sh.since[w] = 0
+	}
 	if sh.sending[w] >= 0 { // its last reply has arrived, only the transport has not said so yet
 		sh.held[w] = d.Iter
 		return out

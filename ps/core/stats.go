@@ -1,14 +1,33 @@
 package core
 
+import (
+	"time"
+
+	"fluentps/ps/scheme"
+)
+
 // Stats counts what one shard saw. Counters only grow. Staleness and lead are in the effects: Fold carries the
 // version that the gradient saw, Reply the lead that it grants.
 type Stats struct {
 	Pushes     int64 // landed, duplicates not counted
 	Pulls      int64
-	Delayed    int64 // pulls that the scheme did not answer at once
-	Dropped    int64 // pushes that were neither folded nor a duplicate
+	Delayed    int64                 // pulls that the scheme did not answer at once
+	DelayedFor time.Duration         // that these waited for the scheme, together
+	Dropped    int64                 // pushes that were neither folded nor a duplicate
+	DroppedFor [scheme.Reasons]int64 // by reason
 	Duplicates int64
 	Skipped    int64 // iterations passed over without a push
+}
+
+// Reasons names the reasons for which pushes were dropped, with their number; none is left out that occurred.
+func (s *Stats) Reasons() map[string]int64 {
+	by := map[string]int64{}
+	for r, n := range s.DroppedFor {
+		if n > 0 {
+			by[scheme.Reason(r).String()] = n
+		}
+	}
+	return by
 }
 
 // ShardState is what a server reports of one shard.

@@ -72,26 +72,35 @@ type Summary struct {
 
 // ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.
 type ShardSummary struct {
-	Shard        int    `json:"shard"`
-	Name         string `json:"name"` // what a reader knows it by, such as fc1.weight
-	Scheme       string `json:"scheme"`
-	Server       int    `json:"server"`
-	Bytes        int64  `json:"bytes"` // of its parameters
-	Pushes       int64  `json:"pushes"`
-	Pulls        int64  `json:"pulls"`
-	DelayedPulls int64  `json:"delayed_pulls"` // not answered at once: the scheme held them back
-	StalenessP50 int64  `json:"staleness_p50"`
-	StalenessP99 int64  `json:"staleness_p99"`
-	StalenessMax int64  `json:"staleness_max"`
-	Dropped      int64  `json:"dropped"`     // pushes dropped with a reason
-	Skipped      int64  `json:"skipped"`     // iterations that a worker closed without a push
-	Duplicates   int64  `json:"duplicates"`  // pushes acknowledged and ignored
-	WaitedLast   int64  `json:"waited_last"` // how often a worker waited for this shard last
+	Shard        int              `json:"shard"`
+	Name         string           `json:"name"` // what a reader knows it by, such as fc1.weight
+	Scheme       string           `json:"scheme"`
+	Server       int              `json:"server"`
+	Bytes        int64            `json:"bytes"` // of its parameters
+	Pushes       int64            `json:"pushes"`
+	Pulls        int64            `json:"pulls"`
+	DelayedPulls int64            `json:"delayed_pulls"` // not answered at once: the scheme held them back
+	DelayedS     Float            `json:"delayed_s"`     // how long, together
+	StalenessP50 int64            `json:"staleness_p50"`
+	StalenessP99 int64            `json:"staleness_p99"`
+	StalenessMax int64            `json:"staleness_max"`
+	Staleness    *Hist            `json:"-"`        // in histograms.csv
+	LeadP50      int64            `json:"lead_p50"` // c - v of the pulls when they were answered
+	LeadP99      int64            `json:"lead_p99"`
+	LeadMax      int64            `json:"lead_max"`
+	Lead         *Hist            `json:"-"`           // in histograms.csv
+	Dropped      int64            `json:"dropped"`     // pushes dropped with a reason
+	DroppedFor   map[string]int64 `json:"dropped_for"` // by reason: empty, gone, late, surplus; those that occurred
+	Skipped      int64            `json:"skipped"`     // iterations that a worker closed without a push
+	Duplicates   int64            `json:"duplicates"`  // pushes acknowledged and ignored
+	WaitedLast   int64            `json:"waited_last"` // how often a worker waited for this shard last
 }
 
-// SetStaleness fills the three staleness fields from h.
-func (s *ShardSummary) SetStaleness(h *Hist) {
-	s.StalenessP50, s.StalenessP99, s.StalenessMax = h.Quantile(0.5), h.Quantile(0.99), h.Max()
+// SetHists fills the fields of staleness and lead.
+func (s *ShardSummary) SetHists(stale, lead *Hist) {
+	s.Staleness, s.Lead = stale, lead
+	s.StalenessP50, s.StalenessP99, s.StalenessMax = stale.Quantile(0.5), stale.Quantile(0.99), stale.Max()
+	s.LeadP50, s.LeadP99, s.LeadMax = lead.Quantile(0.5), lead.Quantile(0.99), lead.Max()
 }
 
 // WorkerSummary is one row of Summary.PerWorker.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestSummaryKeepsTheContract(t *testing.T) {
 	}
 	shard := full["per_shard"].([]any)[0].(map[string]any)
 	for _, key := range strings.Fields("shard scheme server bytes pushes pulls delayed_pulls staleness_p50 staleness_p99" +
-		" staleness_max dropped name skipped duplicates waited_last") {
+		" staleness_max dropped name delayed_s dropped_for lead_p50 lead_p99 lead_max skipped duplicates waited_last") {
 		if _, ok := shard[key]; !ok {
 			t.Errorf("per_shard has no %s", key)
 		}
@@ -120,18 +121,23 @@ func TestSummaryOfADivergedRun(t *testing.T) {
 		t.Errorf("train_loss %v, test_loss %v, samples_per_s %v; want null, null, null",
 			back.TrainLoss, back.TestLoss, back.SamplesPerS)
 	}
-	if back.Seed != 7 || *back.TestAccuracy != 0.9012 || back.PerShard[2] != s.PerShard[2] {
+	if back.Seed != 7 || *back.TestAccuracy != 0.9012 || !reflect.DeepEqual(back.PerShard[2], s.PerShard[2]) {
 		t.Errorf("other fields did not come back: %+v", back)
 	}
 }
 
-func TestSetStaleness(t *testing.T) {
+func TestSetHists(t *testing.T) {
 	var h Hist
 	for v := range int64(200) {
 		h.Add(v)
 	}
 	var s ShardSummary
-	s.SetStaleness(&h)
+	var lead Hist
+	lead.Add(3)
+	s.SetHists(&h, &lead)
+	if s.LeadMax != 3 || s.LeadP50 != 3 || s.Lead.N() != 1 || s.Staleness.N() != 200 {
+		t.Errorf("lead %+v", s)
+	}
 	if s.StalenessP50 != 99 || s.StalenessP99 != 197 || s.StalenessMax != 199 {
 		t.Errorf("p50 %d, p99 %d, max %d; want 99, 197, 199", s.StalenessP50, s.StalenessP99, s.StalenessMax)
 	}

@@ -3,7 +3,9 @@ package metrics
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -98,14 +100,30 @@ func shardText(s *Summary) string {
 		text += fmt.Sprintf("%s more in summary.json\n", plural(more, "shard"))
 	}
 	var dropped, skipped, duplicates int64
+	reasons := map[string]int64{}
 	for _, h := range s.PerShard {
+		for why, n := range h.DroppedFor {
+			reasons[why] += n
+		}
 		dropped, skipped, duplicates = dropped+h.Dropped, skipped+h.Skipped, duplicates+h.Duplicates
 	}
 	if dropped+skipped+duplicates > 0 {
-		text += fmt.Sprintf("Over all shards: %s pushes dropped, %s iterations skipped, %s duplicates ignored\n",
-			thousands(dropped), thousands(skipped), thousands(duplicates))
+		text += fmt.Sprintf("Over all shards: %s pushes dropped%s, %s iterations skipped, %s duplicates ignored\n",
+			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates))
 	}
 	return text
+}
+
+// listed is " (late 12, empty 1)", in order of the names; nothing where there are none.
+func listed(counts map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, name+" "+thousands(counts[name]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func evaluationText(s *Summary) string {

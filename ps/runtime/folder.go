@@ -100,6 +100,9 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if err := f.Write("summary.txt", []byte(text.String())); err != nil {
 		return err
 	}
+	if err := f.Write("histograms.csv", s.HistogramsCSV()); err != nil {
+		return err
+	}
 	data, err := s.JSON()
 	if err != nil {
 		return err

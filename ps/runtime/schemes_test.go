@@ -167,7 +167,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 	if s := res[0].Summary; s.Finished != "stopped by SIGTERM" || s.Samples == 0 {
 		t.Errorf("finished %q", s.Finished)
 	}
-	for _, name := range []string{"summary.json", "summary.txt", "run.json", "plan.txt", "metrics.jsonl", "metrics.csv", "logs/rank-0005.log"} {
+	for _, name := range []string{"summary.json", "summary.txt", "histograms.csv", "run.json", "plan.txt", "metrics.jsonl", "metrics.csv", "logs/rank-0005.log"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -48,15 +48,6 @@ func newDrop(env Env, common Common, params Params) (Scheme, error) {
 	return newGate(env, common, FoldRank, r)
 }
 
-// full says whether iteration iter takes no more pushes: it is closed, or has its quorum early, because another
-// shard sent workers on that pushed it here before it was open.
-func (g *gate) full(iter int64) bool {
-	if g.quorum == 0 || iter == g.v { // an open iteration with its quorum would be closed
-		return false
-	}
-	return iter < g.v || g.held(iter) >= g.quorum
-}
-
 // held is the number of staged pushes of iter.
 func (g *gate) held(iter int64) (n int) {
 	for _, p := range g.staged {

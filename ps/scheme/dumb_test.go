@@ -128,7 +128,7 @@ func liveClocks(clock []int64, left []bool) (live []int64) {
 func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	ev := h.history[k]
 	if ev.Kind == scheme.Pushed && !h.counts(k) {
-		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter})
+		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Reason: h.reason(k)})
 	}
 	switch {
 	case h.name == "softsync":
@@ -156,6 +156,20 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
 	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !h.dropLate(k)
+}
+
+// reason is why the push at event k adds nothing.
+func (h *hindsight) reason(k int) scheme.Reason {
+	ev := h.history[k]
+	switch {
+	case ev.Samples == 0:
+		return scheme.Empty
+	case h.left[k][ev.Worker]:
+		return scheme.Gone
+	case ev.Iter < h.v[k]:
+		return scheme.Late
+	}
+	return scheme.Surplus
 }
 
 // pushesOf lists the pushes of iteration j that count and came up to event k, in order of arrival.

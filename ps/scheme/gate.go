@@ -166,11 +166,10 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	g.skipped += ev.Iter - old
 
 	p := push{worker: w, iter: ev.Iter, samples: ev.Samples}
+	why := g.refused(ev)
 	switch {
-	case ev.Samples == 0 || g.left[w] || g.full(ev.Iter):
-		// A push that was still on the way when its worker left adds nothing either: the iteration was closed
-		// without it, or may be by the time it would be folded.
-		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush})
+	case why != NotDropped:
+		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush, Reason: why})
 	case g.commits == byPush:
 		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
@@ -195,6 +194,24 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		g.atMin--
 	}
 	return g.advance(out)
+}
+
+// refused says why a push adds nothing. One that was still on the way when its worker left does not: the iteration was
+// closed without it, or may be by the time it would be folded.
+func (g *gate) refused(ev Event) Reason {
+	switch {
+	case ev.Samples == 0:
+		return Empty
+	case g.left[ev.Worker]:
+		return Gone
+	case g.quorum == 0 || ev.Iter == g.v: // an open iteration with its quorum would be closed
+		return NotDropped
+	case ev.Iter < g.v:
+		return Late
+	case g.held(ev.Iter) >= g.quorum: // another shard sent workers on that pushed it here before it was open
+		return Surplus
+	}
+	return NotDropped
 }
 
 func (g *gate) wanted(ev Event, out []Decision) []Decision {
@@ -352,38 +369,6 @@ func (g *gate) reply(w int32, c int64) Decision {
 	g.limit.replied(w, g.now)
 	g.mix.replied(w)
 	return Decision{Kind: Reply, Worker: w, Shard: g.shard, Iter: max(c, g.clock[w], g.v), Src: SlotParams}
-}
-
-// fold adds a push to the pending sums; the first after a commit overwrites them.
-func (g *gate) fold(p push, out []Decision) []Decision {
-	d := Decision{
-		Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter,
-		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: 1,
-	}
-	if g.pendingPushes == 0 {
-		d.Scale = 0
-	}
-	g.pendingPushes++
-	g.pendingSamples += p.samples
-	return append(out, d)
-}
-
-// commitIteration commits what is pending as the version that closes iter; an iteration to which nobody
-// contributed makes no version.
-func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
-	if g.pendingPushes == 0 {
-		return out
-	}
-	return g.commit(NoWorker, iter, 1, out)
-}
-
-func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
-	d := Decision{
-		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
-		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,
-	}
-	g.pendingPushes, g.pendingSamples = 0, 0
-	return append(out, d)
 }
 
 func (g *gate) anyParkedAt(c int64) bool {

@@ -49,13 +49,25 @@ type DecisionKind uint8
 
 const (
 	Fold    DecisionKind = iota // Dst = Scale*Dst + Weight*Src; where Src is a push, its slot is free afterwards
-	Drop                        // forget the push; counted
+	Drop                        // forget the push; counted under its Reason
 	Commit                      // apply the pending sums as one update: the next version
 	Reply                       // answer the worker's pull with the current version; Iter is the iteration to compute next
 	Publish                     // send the current version to a subscriber
 	Grant                       // the worker may send its push
 	Revoke                      // the grant of this Epoch is void
 	WakeAt                      // give me Alarm at At
+)
+
+// Reason says why a push is dropped.
+type Reason uint8
+
+const (
+	NotDropped Reason = iota
+	Empty             // it sums no samples
+	Gone              // its worker left before it landed
+	Late              // its iteration is closed
+	Surplus           // its iteration has all the pushes that it takes, though it is not closed
+	Reasons
 )
 
 // Slot names a buffer of the shard: the push of (Worker, Iter, Part) of the decision, the sums that the next
@@ -89,6 +101,7 @@ type Decision struct {
 	Worker, Shard, Part int32 // Worker: of a Commit: the pusher, or NoWorker where it closes an iteration
 	Iter, Epoch         int64 // Iter: of a Commit: the iteration pushed or closed; of a Reply: the one to compute next
 	Dst, Src            Slot
+	Reason              Reason // of a Drop
 	// Fold: Dst = Scale*Dst + Weight*Src; Scale 0 overwrites, whatever Dst held.
 	// Commit: the update is Weight*Pending (Weight is 1/samples) at learning rate Scale*lr.
 	Scale, Weight float64

@@ -17,6 +17,10 @@ var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "gran
 
 func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
 
+var reasonNames = []string{"not dropped", "empty", "gone", "late", "surplus"}
+
+func (r Reason) String() string { return nameOf(reasonNames, int(r), "reason") }
+
 var slotNames = []string{"push", "pending", "params"}
 
 func (s Slot) String() string {
@@ -70,6 +74,8 @@ func (d Decision) String() string {
 		return fmt.Sprintf("%s i%d: %v = %s", head, d.Iter, d.Dst, sum)
 	case Commit:
 		return fmt.Sprintf("%s i%d: update %.6g*%v at lr*%.6g, samples=%d", head, d.Iter, d.Weight, d.Src, d.Scale, d.Samples)
+	case Drop:
+		return fmt.Sprintf("%s i%d: %v", head, d.Iter, d.Reason)
 	case Grant, Revoke:
 		return fmt.Sprintf("%s i%d epoch=%d", head, d.Iter, d.Epoch)
 	case WakeAt:

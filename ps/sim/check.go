@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
@@ -186,6 +187,13 @@ func (c *checker) end(s *simulation) {
 		st := s.servers[s.plan.Shards[i].Server].node.Shard(int32(i))
 		if k.landed != k.folds+st.Stats.Dropped {
 			c.fail("exactly once: shard %d: %d pushes landed, %d were folded and %d dropped", i, k.landed, k.folds, st.Stats.Dropped)
+		}
+		var reasons int64
+		for _, n := range st.Stats.DroppedFor[scheme.NotDropped+1:] {
+			reasons += n
+		}
+		if reasons != st.Stats.Dropped {
+			c.fail("shard %d: %d pushes dropped, %d of them with a reason", i, st.Stats.Dropped, reasons)
 		}
 		if k.landed != st.Stats.Pushes {
 			c.fail("shard %d: %d pushes landed, its server counts %d", i, k.landed, st.Stats.Pushes)

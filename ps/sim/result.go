@@ -62,8 +62,8 @@ func (s *simulation) summary() *metrics.Summary {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
 		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Scheme, Server: int(sh.Server), Bytes: sh.Bytes(),
-			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, Dropped: st.Dropped, Skipped: st.Skipped, Duplicates: st.Duplicates}
-		row.SetStaleness(&s.tallies[i].stale)
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates}
+		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
 			row.WaitedLast += s.workers[w].node.WaitedLast[i]
 		}

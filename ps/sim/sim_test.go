@@ -37,6 +37,23 @@ func TestBSPWithoutCostsDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
+// Under bsp the fast worker's pulls wait for the slow one's push, in both shards; under drop the slow worker's pushes
+// are late but for the first, which nobody else was ahead of.
+func TestWaitingAndDroppingAreCounted(t *testing.T) {
+	slow := "faults=[{worker: 1, slow: {factor: 3}}]"
+	r := setting{workers: 2, servers: 2, scheme: "bsp", iterations: 20, set: []string{slow}}.run(t)
+	for _, sh := range r.Summary.PerShard {
+		if sh.DelayedPulls != 20 || float64(sh.DelayedS) != 0.4 || sh.LeadMax != 0 || sh.Lead.N() != 42 || len(sh.DroppedFor) > 0 {
+			t.Errorf("bsp: %d delayed pulls waited %v s, lead %v of %d pulls, dropped %v; want 20, 0.4 s, 0 of 42, none", sh.DelayedPulls, sh.DelayedS, sh.LeadMax, sh.Lead.N(), sh.DroppedFor)
+		}
+	}
+	r = setting{workers: 3, servers: 1, scheme: "drop, required: 2", iterations: 20, set: []string{slow}}.run(t)
+	sh := r.Summary.PerShard[0]
+	if sh.Dropped == 0 || sh.DroppedFor["late"] != sh.Dropped || sh.Pushes != sh.Staleness.N()+sh.Dropped {
+		t.Errorf("drop: %d pushes, %d committed, %d dropped, for %v; want all of them late", sh.Pushes, sh.Staleness.N(), sh.Dropped, sh.DroppedFor)
+	}
+}
+
 // A server folds and commits one push after the other: N folds and one commit stand between push and reply.
 func TestServerCostsAddUp(t *testing.T) {
 	r := setting{workers: 4, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,

@@ -1,0 +1,33 @@
+package scheme
+
+// fold adds a push to the pending sums; the first after a commit overwrites them.
+func (g *gate) fold(p push, out []Decision) []Decision {
+	d := Decision{
+		Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter,
+		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: 1,
+	}
+	if g.pendingPushes == 0 {
+		d.Scale = 0
+	}
+	g.pendingPushes++
+	g.pendingSamples += p.samples
+	return append(out, d)
+}
+
+// commitIteration commits what is pending as the version that closes iter; an iteration to which nobody
+// contributed makes no version.
+func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
+	if g.pendingPushes == 0 {
+		return out
+	}
+	return g.commit(NoWorker, iter, 1, out)
+}
+
+func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
+	d := Decision{
+		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
+		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,
+	}
+	g.pendingPushes, g.pendingSamples = 0, 0
+	return append(out, d)
+}
