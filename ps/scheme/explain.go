@@ -3,6 +3,7 @@ package scheme
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 )
@@ -58,9 +59,9 @@ func (e Entry) commonDocs() []ParamDoc {
 		Key: "fold", Default: string(e.Fold), Allowed: "rank | arrival", Values: []string{"rank", "arrival"},
 		Doc: "rank stages pushes and adds them in rank order when their iteration closes; arrival adds them as they come",
 	}
-	if _, bounded := e.LeadMax(e.Params()); !bounded {
+	if _, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}, Common{Fold: FoldRank}, e.Params()); err != nil {
 		fold.Allowed, fold.Values = "arrival", []string{"arrival"}
-		fold.Doc = "pushes are added as they come; without a bound on c - v none can be staged"
+		fold.Doc = "pushes are added as they come; with these keys none can be staged"
 	}
 	docs := []ParamDoc{fold}
 	if e.Push != "" {
