@@ -42,7 +42,7 @@ func newEvaluator(r *rank) (*evaluator, error) {
 	if e.model, err = workload.NewModel(workload.ModelSpec{Name: c.Name, Layers: c.Layers}, r.set.Train.Cols(), r.set.Classes, e.device, evalRows); err != nil {
 		return nil, err
 	}
-	e.model.Bind(views(r.plan, e.arena), nil)
+	e.model.Bind(r.plan.Views(e.arena.F32()), nil)
 	return e, nil
 }
 

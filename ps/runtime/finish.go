@@ -1,17 +1,13 @@
 package runtime
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
-	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // report is what every rank tells rank 0 when training is over.
@@ -133,7 +129,7 @@ func (r *rank) look(indices []int64) ([]sum, []float32, error) {
 		return nil, nil, err
 	}
 	var flat []float32
-	for _, v := range views(r.plan, e.arena) {
+	for _, v := range r.plan.Views(e.arena.F32()) {
 		flat = append(flat, v...)
 	}
 	return sums, flat, nil
@@ -218,9 +214,9 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	train := (r.trainEnd - r.trainStart).Seconds()
 	s := &metrics.Summary{
 		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
-		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.trainLoss(), Seed: r.cfg.Seed,
+		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
-		ParametersSHA256: hashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
+		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
 	var servers, workers []metrics.Spans
 	for rank, rep := range reports {
@@ -253,20 +249,4 @@ func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.SetHists(&rep.Stale, &rep.Lead)
-}
-
-// hashOf is the sha256 of parameters in model order, as little-endian float32: it does not depend on slicing,
-// servers or transport.
-func hashOf(flat []float32) string {
-	h := sha256.New()
-	var b [4096]byte
-	for len(flat) > 0 {
-		n := min(len(flat), len(b)/shard.ElemBytes)
-		for i, x := range flat[:n] {
-			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
-		}
-		h.Write(b[:4*n])
-		flat = flat[n:]
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

@@ -26,8 +26,7 @@ type lead struct {
 	version  int64
 	leadMax  int64
 	lr       float64
-	epoch    lossMean // of the current epoch
-	last     lossMean // of the last complete epoch
+	epoch    metrics.EpochLoss
 
 	marks  map[int64]mark // by snapshot index
 	readyN map[int64]int  // by snapshot index: servers that have kept it
@@ -54,19 +53,6 @@ type window struct {
 	stale   metrics.Hist
 }
 
-// lossMean is a mean over samples.
-type lossMean struct {
-	sum     float64
-	samples int64
-}
-
-func (m lossMean) value() *metrics.Float {
-	if m.samples == 0 {
-		return nil
-	}
-	return metrics.Some(m.sum / float64(m.samples))
-}
-
 // mark is when a snapshot was taken.
 type mark struct {
 	at        time.Duration // since the start of training
@@ -75,7 +61,7 @@ type mark struct {
 }
 
 func newLead(r *rank) *lead {
-	l := &lead{r: r, budget: budgetOf(r.cfg, r.set.Train.Rows()), marks: map[int64]mark{}, readyN: map[int64]int{}}
+	l := &lead{r: r, budget: budgetOf(r.cfg, r.set.Train.Rows()), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
 	for m := range r.roles.Servers {
 		if len(r.plan.OfServer(int32(m))) > 0 {
 			l.owners++
@@ -98,20 +84,7 @@ func (l *lead) folded(m wire.Header) {
 		l.halt(fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
 			m.Worker, m.Loss, m.Iter, l.r.cfg.Train.Optimizer.LR))
 	}
-	rows := int64(l.r.set.Train.Rows())
-	if l.epoch.samples >= rows {
-		l.last, l.epoch = l.epoch, lossMean{}
-	}
-	l.epoch.sum += m.Loss
-	l.epoch.samples += m.Samples
-}
-
-// trainLoss is the mean loss over the last epoch that is complete, or over all samples before there is one.
-func (l *lead) trainLoss() *metrics.Float {
-	if l.epoch.samples >= int64(l.r.set.Train.Rows()) || l.last.samples == 0 {
-		return l.epoch.value()
-	}
-	return l.last.value()
+	l.epoch.Add(m.Loss, m.Samples)
 }
 
 // committed follows the lead shard's versions.

@@ -74,7 +74,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
 	ranks := len(roles.Servers) + len(roles.Workers)
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates\n", size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
-	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.EveryEpochs > 0 {
+	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}
@@ -82,20 +82,15 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 
 // snapshotsOf is about how many snapshots a run takes; Limits is what holds.
 func snapshotsOf(c *configs.Config, rows int) int64 {
-	if c.Evaluate.EveryEpochs <= 0 {
+	every, budget := c.Evaluate.Samples(rows), c.Train.Stop.SampleBudget(rows)
+	switch {
+	case every == 0:
 		return 0
-	}
-	epochs := c.Train.Stop.Epochs
-	if rows > 0 && c.Train.Stop.Samples > 0 {
-		if e := float64(c.Train.Stop.Samples) / float64(rows); epochs == 0 || e < epochs {
-			epochs = e
-		}
-	}
-	if epochs == 0 {
+	case budget == 0:
 		return SnapshotsMax
 	}
 	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
-	return min(SnapshotsMax, int64(epochs/c.Evaluate.EveryEpochs)+1+int64(c.Cluster.Servers))
+	return min(SnapshotsMax, budget/every+1+int64(c.Cluster.Servers))
 }
 
 func planTraffic(b *strings.Builder, p *shard.Plan, roles shard.Roles) {

@@ -7,7 +7,6 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
@@ -45,7 +44,7 @@ type store struct {
 }
 
 func newServerSide(r *rank) (*serverSide, error) {
-	update, err := UpdateOf(r.cfg)
+	update, err := r.cfg.Update()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		}
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: snapshotEvery(r.cfg, r.set.Train.Rows()), Decided: r.o.Decided})
+		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided})
 	return s, nil
 }
 
@@ -76,14 +75,11 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
 	st.bufs[0] = b
-	var runs []optim.Run
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
-		hi := lo + g.Hi - g.Lo
-		workload.Fill(b.F32()[lo:hi], r.cfg.Seed, r.param[g.Param], g.Lo)
-		runs = append(runs, optim.Run{Lo: lo, Hi: hi, Decay: DecayOf(r.cfg, r.param[g.Param].Name)})
+		workload.Fill(b.F32()[lo:lo+g.Hi-g.Lo], r.cfg.Seed, r.param[g.Param], g.Lo)
 	}
-	st.math = optim.NewStore(sh.Hi-sh.Lo, runs, update, r.cfg.Sync[sh.Rule].Update == configs.UpdateAdd)
+	st.math = r.cfg.NewStore(r.plan, id, update)
 	return st, nil
 }
 
@@ -226,7 +222,7 @@ func (s *serverSide) snapshot(e *core.Effect) {
 	st := s.stores[e.Shard]
 	if int64(len(st.snaps)) >= s.r.snapsMax {
 		if !s.full {
-			s.r.log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs or cluster.memory_max", "kept", s.r.snapsMax)
+			s.r.log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", s.r.snapsMax)
 		}
 		s.full = true
 		return

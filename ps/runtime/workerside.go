@@ -76,7 +76,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if w.grads, err = r.t.Alloc(arena); err != nil {
 		return nil, fmt.Errorf("gradient arena: %w", err)
 	}
-	model.Bind(views(r.plan, w.params), views(r.plan, w.grads))
+	model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(w.grads.F32()))
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
@@ -105,35 +105,18 @@ func (w *workerSide) makeDeltas() error {
 	r := w.r
 	w.deltas = make([][]optim.Run, len(w.pieces))
 	any := false
-	for _, p := range r.plan.Pieces {
-		sh := &r.plan.Shards[p.Shard]
-		if r.cfg.Sync[sh.Rule].Push != configs.PushDelta {
-			continue
-		}
-		any = true
-		for _, g := range sh.Segs {
-			q := optim.Run{Lo: max(p.Lo, g.At), Hi: min(p.Hi, g.At+g.Hi-g.Lo), Decay: DecayOf(r.cfg, r.param[g.Param].Name)}
-			if q.Lo < q.Hi {
-				w.deltas[p.Layer] = append(w.deltas[p.Layer], q)
-			}
-		}
+	for i := range r.plan.Pieces {
+		p := &r.plan.Pieces[i]
+		runs := r.cfg.DeltaRuns(r.plan, p)
+		w.deltas[p.Layer] = append(w.deltas[p.Layer], runs...)
+		any = any || len(runs) > 0
 	}
 	if !any {
 		return nil
 	}
-	update, err := UpdateOf(r.cfg)
+	update, err := r.cfg.Update()
 	w.local = optim.NewDelta(r.plan.Arena, update)
 	return err
-}
-
-// views cuts an arena into one slice per parameter, in model order.
-func views(p *shard.Plan, arena *comm.Buf) [][]float32 {
-	all := arena.F32()
-	v := make([][]float32, len(p.Params))
-	for k, q := range p.Params {
-		v[k] = all[p.At[k] : p.At[k]+q.N : p.At[k]+q.N]
-	}
-	return v
 }
 
 func (w *workerSide) step(in core.Input) {

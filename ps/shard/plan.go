@@ -78,6 +78,15 @@ type Plan struct {
 	options Options
 }
 
+// Views cuts an arena into one slice per parameter, in model order.
+func (p *Plan) Views(arena []float32) [][]float32 {
+	v := make([][]float32, len(p.Params))
+	for k, q := range p.Params {
+		v[k] = arena[p.At[k] : p.At[k]+q.N : p.At[k]+q.N]
+	}
+	return v
+}
+
 // Cut makes the plan. It fails when no rule takes a parameter, or on options out of range.
 // Slicing: even and layer are FluentPS's elastic parameter slicing as reconstructed [R]; range is the
 // key ranges of PS-Lite [C], kept as a baseline: small consecutive keys all land on server 0.

@@ -1,0 +1,64 @@
+package configs
+
+import (
+	"math"
+
+	"fluentps/ps/optim"
+	"fluentps/ps/shard"
+)
+
+// What the values mean for the arithmetic, in one place for all drivers that train.
+
+// Update is how gradients become parameters: the optimizer and the schedule of its rate.
+func (c *Config) Update() (optim.Update, error) {
+	o, d := c.Train.Optimizer, c.Train.Schedule
+	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, WeightDecay: o.WeightDecay})
+	return optim.Update{Rule: rule, LR: o.LR,
+		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, WarmUp: d.WarmUp}}, err
+}
+
+// decay is the weight decay of the parameter of that name: none for those that no_decay names.
+func (c *Config) decay(name string) float32 {
+	o := c.Train.Optimizer
+	if shard.RuleOf(o.NoDecay, name) >= 0 {
+		return 0
+	}
+	return float32(o.WeightDecay)
+}
+
+// NewStore makes the arithmetic of shard id on its server.
+func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store {
+	sh := &p.Shards[id]
+	var runs []optim.Run
+	for _, g := range sh.Segs {
+		lo := g.At - sh.Lo
+		runs = append(runs, optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(p.Params[g.Param].Name)})
+	}
+	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.Sync[sh.Rule].Update == UpdateAdd)
+}
+
+// DeltaRuns are the stretches of the arena that make up a piece which is pushed as a delta; none where gradients are
+// pushed.
+func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
+	sh := &p.Shards[piece.Shard]
+	if c.Sync[sh.Rule].Push != PushDelta {
+		return nil
+	}
+	var runs []optim.Run
+	for _, g := range sh.Segs {
+		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name)}
+		if q.Lo < q.Hi {
+			runs = append(runs, q)
+		}
+	}
+	return runs
+}
+
+// Samples is the number of samples over all workers between two evaluations; 0: only at the end. rows is the size of
+// the training set.
+func (e Evaluate) Samples(rows int) int64 {
+	if e.EveryEpochs <= 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(e.EveryEpochs*float64(rows))))
+}
