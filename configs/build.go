@@ -57,8 +57,11 @@ func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 // Samples is the number of samples over all workers between two evaluations; 0: only at the end. rows is the size of
 // the training set.
 func (e Evaluate) Samples(rows int) int64 {
-	if e.EveryEpochs <= 0 {
-		return 0
+	switch {
+	case e.EverySamples > 0:
+		return e.EverySamples
+	case e.EveryEpochs > 0:
+		return max(1, int64(math.Round(e.EveryEpochs*float64(rows))))
 	}
-	return max(1, int64(math.Round(e.EveryEpochs*float64(rows))))
+	return 0
 }

@@ -109,8 +109,9 @@ func (s Stop) SampleBudget(rows int) int64 {
 
 // Evaluate says when the test set is looked at.
 type Evaluate struct {
-	EveryEpochs float64 // 0: only at the end
-	Where       string  // after, online
+	EveryEpochs  float64 // 0: only at the end, unless EverySamples is set; at most one of the two is
+	EverySamples int64   // over all workers
+	Where        string  // after, online
 }
 
 // Device says what computes.

@@ -128,6 +128,8 @@ func TestSet(t *testing.T) {
 		{[]string{"train.optimizer={name: sgd, lr: 2}"}, func(c *Config) bool { return c.Train.Optimizer.Name == "sgd" && c.Train.Optimizer.LR == 2 }},
 		{[]string{"data.set=idx", "data.path=/a=b # c"}, func(c *Config) bool { return c.Data.Path == "/a=b # c" }},
 		{[]string{"shards.max_bytes=64KiB"}, func(c *Config) bool { return c.Shards.MaxBytes == 65536 }},
+		{[]string{"evaluate.every_samples=640"}, func(c *Config) bool { return c.Evaluate.EverySamples == 640 && c.Evaluate.EveryEpochs == 0 }},
+		{[]string{"evaluate.every_samples=0"}, func(c *Config) bool { return c.Evaluate.EverySamples == 0 && c.Evaluate.EveryEpochs == 1 }},
 		{[]string{"metrics.sinks=[csv]"}, func(c *Config) bool { return slices.Equal(c.Metrics.Sinks, []string{"csv"}) }},
 	} {
 		t.Run(strings.Join(tt.set, " "), func(t *testing.T) {

@@ -78,15 +78,18 @@ func (w *walker) crossStop(t *table, root *yaml.Node) {
 	if !any {
 		w.fatal(w.sectionOf(t, t.byPath["train.stop.epochs"], root), "train.stop", "set at least one of "+strings.Join(names, ", "), "is missing: the run would never end")
 	}
-	target, where, every := t.byPath["train.stop.target"], t.byPath["evaluate.where"], t.byPath["evaluate.every_epochs"]
+	target, where, every, samples := t.byPath["train.stop.target"], t.byPath["evaluate.where"], t.byPath["evaluate.every_epochs"], t.byPath["evaluate.every_samples"]
+	if e := w.cfg.Evaluate; !every.bad && !samples.bad && e.EveryEpochs > 0 && e.EverySamples > 0 {
+		w.fatal(samples.key, samples.path, "keep one of the two, or set the other to 0", "stands beside every_epochs (%s)", w.where(every.key))
+	}
 	if target.key == nil || target.bad {
 		return
 	}
 	if !where.bad && w.cfg.Evaluate.Where != "online" {
 		w.fatal(target.key, target.path, "set evaluate.where: online", "is only seen when the test set is looked at during training, and evaluate.where is %s", w.cfg.Evaluate.Where)
 	}
-	if !every.bad && w.cfg.Evaluate.EveryEpochs == 0 {
-		w.fatal(target.key, target.path, "set evaluate.every_epochs above 0", "is only seen when the test set is looked at, and evaluate.every_epochs is 0: only at the end")
+	if !every.bad && !samples.bad && w.cfg.Evaluate.EveryEpochs == 0 && w.cfg.Evaluate.EverySamples == 0 {
+		w.fatal(target.key, target.path, "set evaluate.every_epochs or every_samples above 0", "is only seen when the test set is looked at, and evaluate.every_epochs is 0: only at the end")
 	}
 }
 

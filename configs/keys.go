@@ -52,6 +52,7 @@ var topKeys = []key[Config]{
 	{spec{path: "train.stop.target", span: aboveTo(0, 1), doc: "test accuracy; needs evaluate.where: online"}, func(c *Config) any { return &c.Train.Stop.Target }},
 
 	{spec{path: "evaluate.every_epochs", def: "1", span: atLeast(0), doc: "epochs between two evaluations; 0: only at the end"}, func(c *Config) any { return &c.Evaluate.EveryEpochs }},
+	{spec{path: "evaluate.every_samples", def: "0", span: atLeast(0), doc: "samples over all workers between two evaluations, where epochs are too coarse; 0: as every_epochs says"}, func(c *Config) any { return &c.Evaluate.EverySamples }},
 	{spec{path: "evaluate.where", def: "after", values: evaluations, doc: "after training by all ranks, or online beside it on server 0"}, func(c *Config) any { return &c.Evaluate.Where }},
 
 	{spec{path: "device.kind", def: "auto", values: devices, doc: "what computes"}, func(c *Config) any { return &c.Device.Kind }},

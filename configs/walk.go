@@ -54,6 +54,9 @@ func (w *walker) fatal(n *yaml.Node, path, hint, format string, args ...any) {
 func (w *walker) root(n *yaml.Node) {
 	t := bind("", topKeys, w.cfg)
 	w.mapping(t, "", n, w.unknownTop)
+	if w.cfg.Evaluate.EverySamples > 0 {
+		t.setDefault("evaluate.every_epochs", "0")
+	}
 	w.finish(t, n)
 	w.cross(t, n)
 }
