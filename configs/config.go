@@ -181,6 +181,7 @@ type Simulate struct {
 	Network      Network
 	FoldRate     int64 // at which a server adds a push to the pending sums
 	CommitRate   int64 // at which a server makes a version
+	Gradients    bool  // gradients are real; else nothing is trained
 }
 
 // Noise varies the compute time from iteration to iteration, each worker on its own.

@@ -72,6 +72,7 @@ func planText(cfg *configs.Config, hosts []string) (string, error) {
 // cut is the shard map of a configuration, for its data.
 type cut struct {
 	plan *shard.Plan
+	set  *workload.Set
 	rows int // of the training set
 }
 
@@ -90,7 +91,7 @@ func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 		return cut{}, err
 	}
 	plan, err := ps.Plan(cfg, workload.Params(model), servers)
-	return cut{plan: plan, rows: set.Train.Rows()}, err
+	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
 }
 
 // planHosts is the host of each rank.

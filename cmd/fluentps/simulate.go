@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 )
@@ -18,18 +20,21 @@ func simulateCommand() *cli.Command {
 		Name:      "simulate",
 		Usage:     "run the same decisions in virtual time, on a modelled cluster",
 		ArgsUsage: "CONFIG",
-		Description: "Nothing is trained: computing, network and servers are models (simulate: in the YAML), the workers and\n" +
-			"servers are the real ones. The same seed gives the same run. Every line says \"simulated\".\n" + precedence,
+		Description: "Computing, network and servers are models (simulate: in the YAML), the workers and servers are the real\n" +
+			"ones. Nothing is trained, unless --gradients is given: then every worker computes its real gradients, and\n" +
+			"accuracy is told against virtual time, up to train.stop.target. The same seed gives the same run. Every line\n" +
+			"says \"simulated\".\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "workers", Usage: "`N` workers; short for --set simulate.workers=N"},
 			&cli.IntFlag{Name: "servers", Usage: "`M` servers; short for --set cluster.servers=M"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
+			&cli.BoolFlag{Name: "gradients", Usage: "real gradients in virtual time; short for --set simulate.gradients=true"},
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
 			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
 			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print it, and simulate with it; --set overrules it"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
-			&cli.StringFlag{Name: "out", Usage: "write summary and configuration to `DIR`, which must be empty or not exist"},
+			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
 		},
 		Action: simulateVerb,
 	}
@@ -72,6 +77,9 @@ func simulateVerb(c *cli.Context) error {
 		return usagef("simulate: %v", err)
 	}
 	o.Traces = sim.Traces(iterations)
+	if in.cfg.Simulate.Gradients {
+		o.Gradients = &sim.Gradients{Set: cut.set, Device: cpu.New(in.cfg.Device.Threads)}
+	}
 	tune()
 	start := time.Now()
 	res, err := sim.Run(o)
@@ -81,10 +89,18 @@ func simulateVerb(c *cli.Context) error {
 		return err
 	case err != nil:
 		return usagef("simulate: %v", err)
+	case o.Gradients != nil: // the gradients took the time, not the steps
+		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps with real gradients in %.2f s of real time\n", res.Steps, took)
 	default:
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
 	}
-	return simulateOutput(c, in, cal, res)
+	if err := simulateOutput(c, in, cal, res); err != nil {
+		return err
+	}
+	if res.Summary.Finished != metrics.FinishedOK {
+		return &exitError{code: codeFailed} // the summary says why
+	}
+	return nil
 }
 
 // simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.
@@ -110,13 +126,20 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		if err != nil {
 			return err
 		}
-		for _, f := range []struct {
-			name string
-			data []byte
-		}{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"calibrated.yaml", []byte(models)}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}, {"histograms.csv", res.Summary.HistogramsCSV()}} {
-			if f.name == "calibrated.yaml" && cal == nil {
-				continue
+		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
+		if cal != nil {
+			files = append(files, file{"calibrated.yaml", []byte(models)})
+		}
+		for _, sink := range in.cfg.Metrics.Sinks {
+			if in.cfg.Simulate.Gradients {
+				f, err := simulatedRecords(sink, res.Records)
+				if err != nil {
+					return err
+				}
+				files = append(files, f)
 			}
+		}
+		for _, f := range files {
 			if err := folder.Write(f.name, f.data); err != nil {
 				return err
 			}
@@ -126,10 +149,35 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 	return err
 }
 
+// file is one of the files in --out.
+type file struct {
+	name string
+	data []byte
+}
+
+// simulatedRecords is the file of one sink. Its name says what a run's metrics file is not: that the times in it are
+// virtual.
+func simulatedRecords(sink string, records []metrics.Record) (file, error) {
+	var b bytes.Buffer
+	s := metrics.JSONL(&b)
+	if sink == "csv" {
+		s = metrics.CSV(&b)
+	}
+	for _, r := range records {
+		if err := s.Record(r); err != nil {
+			return file{}, err
+		}
+	}
+	if err := s.Close(); err != nil { // writes the header where there is no record
+		return file{}, err
+	}
+	return file{"simulated." + sink, b.Bytes()}, nil
+}
+
 // shorthands are the settings that have flags of their own; they win over --set.
 func shorthands(c *cli.Context) []string {
 	var set []string
-	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}} {
+	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}} {
 		if c.IsSet(f.flag) {
 			set = append(set, fmt.Sprintf("%s=%v", f.key, c.Value(f.flag)))
 		}
@@ -175,6 +223,9 @@ func replay(c *cli.Context, file string) string {
 	}
 	if c.Bool("fitted") {
 		words = append(words, "--fitted")
+	}
+	if c.Bool("gradients") {
+		words = append(words, "--gradients")
 	}
 	for _, name := range []string{"set", "lose", "pause"} {
 		for _, v := range c.StringSlice(name) {

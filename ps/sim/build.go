@@ -55,15 +55,24 @@ func newSimulation(o Options) (*simulation, error) {
 		}
 	}
 	s.check = newChecker(o.Plan, n, limits)
-	return s, s.makeWorkers()
+	if err := s.makeWorkers(); err != nil {
+		return nil, err
+	}
+	if o.Gradients != nil {
+		s.real, err = newFloats(s)
+	}
+	return s, err
 }
 
-// refuse says what timing mode cannot do.
+// refuse says what cannot be simulated.
 func refuse(o *Options) error {
 	c, n := o.Config, o.Config.Simulate.Workers
 	stop := c.Train.Stop
-	if stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
-		return fmt.Errorf("train.stop has only a target, and without gradients there is no accuracy; set epochs, samples, updates or time")
+	if o.Gradients == nil && stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
+		return fmt.Errorf("train.stop has only a target, and without gradients there is no accuracy; set epochs, samples, updates or time, or simulate.gradients")
+	}
+	if g := o.Gradients; g != nil && stop.Target > 0 && g.Set.Test.Rows() == 0 {
+		return fmt.Errorf("train.stop.target needs test data, and the data set has none; name data.test")
 	}
 	if b := c.Train.BatchGlobal; b > 0 && b < n {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
@@ -107,8 +116,12 @@ func (s *simulation) makeServer(me int32, limits []limit) error {
 	m := &s.servers[me]
 	m.rank = s.roles.Servers[me]
 	m.host = m.rank / c.Simulate.RanksPerHost
-	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates},
-		Decided: s.o.Decided})
+	every := int64(0)
+	if s.o.Gradients != nil {
+		every = c.Evaluate.Samples(s.o.Rows)
+	}
+	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
+		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}, Decided: s.o.Decided})
 	return nil
 }
 
@@ -165,13 +178,18 @@ func (s *simulation) model() []string {
 	case "two_state":
 		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
 	}
-	return []string{
+	lines := []string{
 		fmt.Sprintf("compute  %s, noise %s; all gradients are ready at its end", compute, noise),
 		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
 			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
 		fmt.Sprintf("faults   %d slowed, %d lost, %d paused", len(s.cfg.Faults), len(s.o.Losses), len(s.o.Pauses)),
 	}
+	if f := s.real; f != nil {
+		lines = append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
+			size(f.most), f.view.room, size(int64(s.plan.Arena)*shard.ElemBytes)))
+	}
+	return lines
 }
 
 func rate(bytesPerS int64) string {

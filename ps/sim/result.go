@@ -26,6 +26,9 @@ func (s *simulation) count(node int32, in *core.Input, n core.Node) {
 	h = mix(h, uint64(in.Msg.Iter)^uint64(in.Msg.Version)<<20^uint64(in.Msg.Clock)<<40)
 	for i := range s.out {
 		e := &s.out[i]
+		if e.Kind == core.Snapshot {
+			continue // evaluation is no decision: the trace is that of timing mode
+		}
 		h = mix(h, uint64(e.Kind)<<56|uint64(uint32(e.To))<<24|uint64(uint32(e.Slot)))
 		h = mix(h, uint64(e.Iter+e.Msg.Iter)<<32|uint64(uint32(e.Shard))<<16|uint64(uint32(e.Dst)))
 	}
@@ -45,6 +48,11 @@ func (s *simulation) result() *Result {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
 		r.Stale = append(r.Stale, s.tallies[i].stale)
 		r.Delayed += r.Summary.PerShard[i].DelayedPulls
+	}
+	if s.real != nil {
+		v := s.real.view
+		r.Parameters = v.finish(r.Summary)
+		r.Records, r.LeftOut = v.records, v.leftOut
 	}
 	return r
 }
@@ -93,9 +101,16 @@ func (s *simulation) summary() *metrics.Summary {
 // first: no line of it can be taken for a measurement.
 func WriteText(w io.Writer, r *Result) error {
 	var body strings.Builder
-	body.WriteString("virtual time on a modelled cluster; nothing was trained\n")
+	what := "nothing was trained"
+	if r.Parameters != nil {
+		what = "gradients are real, times are modelled"
+	}
+	fmt.Fprintf(&body, "virtual time on a modelled cluster; %s\n", what)
 	for _, line := range r.Summary.CostModel {
 		body.WriteString("  " + line + "\n")
+	}
+	if r.LeftOut > 0 {
+		fmt.Fprintf(&body, "  room     %d snapshots of shards were not kept, and evaluations left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
 	}
 	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, r.Trace)
 	if err := metrics.WriteText(&body, r.Summary); err != nil {

@@ -98,7 +98,11 @@ func (s *simulation) handle(m *server, ev event) {
 	case evLanded:
 		t := s.transfers.take(ev.arg)
 		s.check.landed(t.shard, t.worker)
-		s.stepServer(m, ev.node, core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]})
+		slot := s.tallies[t.shard].slots[t.worker]
+		if s.real != nil {
+			s.real.pushLanded(&t, slot)
+		}
+		s.stepServer(m, ev.node, core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: slot})
 	case evSent:
 		t := s.replies.take(ev.arg)
 		s.check.replySent(t.shard, t.buf)
@@ -128,6 +132,9 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	for i := range s.out {
 		e := &s.out[i]
 		t := &s.tallies[e.Shard]
+		if s.real != nil {
+			s.real.obey(e)
+		}
 		switch e.Kind {
 		case core.Stage:
 			t.slots[e.To] = e.Slot

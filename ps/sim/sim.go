@@ -2,8 +2,10 @@
 // clock: a modelled cluster in place of a real one, the same decisions. The same options and seed give the same
 // run, bit for bit.
 //
-// This is timing mode: no parameter and no gradient exists, only their bytes. What is modelled, and by what
-// numbers, is part of every result (Summary.CostModel), and every result is labelled "simulated".
+// In timing mode no parameter and no gradient exists, only their bytes. With real gradients (Options.Gradients) the
+// messages carry numbers too, and the result has the accuracy against virtual time; no decision changes by that. What
+// is modelled, and by what numbers, is part of every result (Summary.CostModel), and every result is labelled
+// "simulated".
 //
 //	until all nodes are done: take the next event, step its node with it; each effect makes events of later times
 //
@@ -28,6 +30,7 @@ type Options struct {
 	Rows       int             // training rows: what an epoch is
 	Losses     []Loss
 	Pauses     []Pause
+	Gradients  *Gradients        // nil: timing mode
 	Traces     [][]time.Duration // per worker, if simulate.noise.kind is trace: computing times, in order, then from the start again
 	CheckEvery int64             // steps of nodes between two looks at a node's own invariants; 0: only at the end
 	Replay     string            // the command that repeats this run, for the report of a failure
@@ -62,6 +65,11 @@ type Result struct {
 	Stale    []metrics.Hist // per shard: version at commit minus version at pull
 	Lost     int            // workers that died
 	Duration time.Duration  // virtual, from the first pull until the last worker is done
+
+	// Of real gradients alone.
+	Parameters []float32        // final, in model order
+	Records    []metrics.Record // one per evaluation; their times are virtual
+	LeftOut    int              // snapshots of a shard that were not evaluated for want of room
 }
 
 // Failure is a run in which a law was broken: a bug of ours. Its text ends with the command that repeats it.
@@ -101,6 +109,7 @@ type simulation struct {
 	lost      int
 	out       []core.Effect // scratch
 	check     *checker
+	real      *floats // nil in timing mode
 	steps     int64
 	trace     uint64
 	pieces    []int32 // all pieces, last layer first: the order in which backward makes them ready
@@ -239,6 +248,9 @@ func (s *simulation) landed(ev event) {
 		return
 	}
 	reply := s.transfers.take(ev.arg)
+	if s.real != nil {
+		s.real.replyLanded(&reply)
+	}
 	for _, p := range s.plan.Shards[reply.shard].Pieces {
 		s.stepWorker(ev.node, core.Input{Kind: core.PieceLanded, Piece: p.ID})
 	}
@@ -284,6 +296,9 @@ func (s *simulation) sent(i int32) {
 	}
 	s.q.after(s.now, d, evLanded, to, i)
 	if t.reply {
+		if s.real != nil {
+			s.real.replySent(&t)
+		}
 		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
 	} else if !s.workers[t.worker].dead {
 		s.stepWorker(t.worker, core.Input{Kind: core.PieceSent, Piece: t.piece})

@@ -56,6 +56,9 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.control(int32(len(s.workers))+e.To, e.Msg, w.host == m.host)
 		case core.SendPiece:
 			p := &s.plan.Pieces[e.Piece]
+			if s.real != nil {
+				s.real.pushSent(me)
+			}
 			s.move(transfer{worker: me, server: e.To, shard: e.Shard, piece: e.Piece, bytes: bytesOf(p)})
 		case core.Compute:
 			s.compute(me, e.Iter)
@@ -85,6 +88,9 @@ func (s *simulation) compute(me int32, iter int64) {
 	w.from = s.now
 	w.until = max(s.now, w.resume) + w.takes(&s.cfg.Simulate, iter)
 	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+	if s.real != nil {
+		s.real.compute(me, iter)
+	}
 }
 
 // takes is how long an iteration computes, in nanoseconds: the base with its noise or the next time of the trace,
@@ -136,7 +142,12 @@ func (s *simulation) computed(me int32, epoch int32) {
 	w.samples += w.batch
 	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
 	w.waitFrom = s.now
-	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: w.batch, Blocked: w.blocked}})
+	head := wire.Header{Samples: w.batch, Blocked: w.blocked}
+	if s.real != nil {
+		r := &s.real.replicas[me]
+		head.Loss, head.Correct = r.loss, int64(r.correct)
+	}
+	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
 	for _, p := range s.pieces {
 		s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
 	}

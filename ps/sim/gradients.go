@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"fmt"
+
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/core"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// Gradients makes a run compute: every worker trains a replica of the model, on the rows and with the seeds that it
+// would have under the runtime, and its pushes, versions and replies carry numbers. Times stay those of the models.
+type Gradients struct {
+	Set    *workload.Set
+	Device kernels.Device // computes all replicas, one after the other; Run does not close it
+}
+
+// floats are the numbers of a run with real gradients. They follow the decisions and are no part of them, but for
+// train.stop.target and a loss that is not a number: both end the run.
+type floats struct {
+	s      *simulation
+	set    *workload.Set
+	params []workload.Param
+	model  workload.Model // bound to the replica that computes
+	x      []float32
+	y      []int32
+	rows   []int32
+
+	replicas []replica
+	deltas   []optim.Run // of the arena, what is pushed as deltas
+	stores   []store     // per shard
+	view     *view
+	most     int64 // bytes that all of it may take
+}
+
+// replica is what one worker computes with.
+type replica struct {
+	params, grads []float32 // arenas
+	mail          []float32 // arena: a reply that has left its server and not landed; there is one per shard at most
+	views         [2][][]float32
+	sampler       *workload.Sampler
+	local         *optim.Delta // nil unless there are deltas
+	loss          float64      // of its last iteration
+	correct       int
+	flying        int // pieces of its last push that have not landed: while there are any, grads may not change
+}
+
+// store is the memory of one shard on its server, by the node's numbers; nil until used.
+type store struct {
+	sh    *shard.Shard
+	bufs  [][]float32 // versions
+	slots [][]float32 // staged pushes
+	math  *optim.Store
+}
+
+func newFloats(s *simulation) (*floats, error) {
+	g, c := s.o.Gradients, s.cfg
+	f := &floats{s: s, set: g.Set, replicas: make([]replica, len(s.workers)), stores: make([]store, len(s.plan.Shards))}
+	batch := 0
+	for i := range s.workers {
+		batch = max(batch, int(s.workers[i].batch))
+	}
+	f.x, f.y = make([]float32, batch*f.set.Train.Cols()), make([]int32, batch)
+	var err error
+	spec := workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}
+	if f.model, err = workload.NewModel(spec, f.set.Train.Cols(), f.set.Classes, g.Device, batch); err != nil {
+		return nil, err
+	}
+	f.params = workload.Params(f.model)
+	update, err := c.Update()
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.plan.Pieces {
+		f.deltas = append(f.deltas, c.DeltaRuns(s.plan, &s.plan.Pieces[i])...)
+	}
+	snapshots, err := f.limit(update)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.stores {
+		f.makeStore(&s.plan.Shards[i], update)
+	}
+	for i := range f.replicas {
+		if err := f.makeReplica(i, update); err != nil {
+			return nil, err
+		}
+	}
+	f.view, err = newView(f, spec, snapshots)
+	return f, err
+}
+
+// limit says how many snapshots there is room for, or that the run may need more memory than cluster.memory_max: the
+// arenas of all workers and the stores of all servers are in one process.
+func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
+	c, p, n := f.s.cfg, f.s.plan, int64(len(f.replicas))
+	arena := int64(p.Arena) * shard.ElemBytes
+	each := int64(3)
+	if len(f.deltas) > 0 {
+		each += int64(update.Rule.State())
+	}
+	f.most = arena + n*each*arena // one snapshot is evaluated
+	for i := range p.Shards {
+		rule := c.Sync[p.Shards[i].Rule]
+		e, _ := scheme.Lookup(rule.Scheme) // the servers have been made
+		slots, err := core.SlotsMax(e, rule.Common, rule.Params, int(n))
+		if err != nil {
+			return 0, err
+		}
+		vectors := n + 2 + int64(slots) + 1
+		if rule.Update == configs.UpdateOptimizer {
+			vectors += int64(update.Rule.State())
+		}
+		if e.Means != nil {
+			vectors += int64(e.Means(rule.Params))
+		}
+		f.most += vectors * p.Shards[i].Bytes()
+	}
+	if f.most > c.Cluster.MemoryMax || f.most < 0 {
+		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, and cluster.memory_max is %s: the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged pushes; simulate fewer workers, raise cluster.memory_max, or leave simulate.gradients out",
+			n, size(f.most), size(c.Cluster.MemoryMax), size(arena), each, size(f.most-arena-n*each*arena))
+	}
+	return min(snapshotsMax, 1+(c.Cluster.MemoryMax-f.most)/arena), nil
+}
+
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%.4g KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20))
+}
+
+func (f *floats) makeStore(sh *shard.Shard, update optim.Update) {
+	c := f.s.cfg
+	st := &f.stores[sh.ID]
+	*st = store{sh: sh, bufs: make([][]float32, len(f.replicas)+2), math: c.NewStore(f.s.plan, sh.ID, update)}
+	first := st.vector(st.bufs, 0)
+	for _, g := range sh.Segs {
+		lo := g.At - sh.Lo
+		workload.Fill(first[lo:lo+g.Hi-g.Lo], c.Seed, f.params[g.Param], g.Lo)
+	}
+}
+
+func (f *floats) makeReplica(i int, update optim.Update) error {
+	c, w := f.s.cfg, &f.replicas[i]
+	rows, err := workload.Partition(c.Data.Partition, f.set.Train.Rows(), len(f.replicas), i, c.Seed)
+	if err != nil {
+		return err
+	}
+	n := f.s.plan.Arena
+	w.params, w.grads, w.mail = make([]float32, n), make([]float32, n), make([]float32, n)
+	w.views = [2][][]float32{f.s.plan.Views(w.params), f.s.plan.Views(w.grads)}
+	w.sampler = workload.NewSampler(rows, int(f.s.workers[i].batch), c.Seed, i)
+	if len(f.deltas) > 0 {
+		w.local = optim.NewDelta(n, update)
+	}
+	return nil
+}
+
+// compute runs one iteration, at the virtual time at which it starts, on the parameters that have landed by then.
+func (f *floats) compute(me int32, iter int64) {
+	w, n := &f.replicas[me], int(f.s.workers[me].batch)
+	if w.flying > 0 {
+		f.s.check.fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
+	}
+	cols := f.set.Train.Cols()
+	f.rows = w.sampler.Batch(iter, f.rows)
+	b := workload.Batch{X: f.x[:n*cols], Y: f.y[:n], N: n, Cols: cols}
+	f.set.Train.Fill(b.X, b.Y, f.rows)
+	f.model.Bind(w.views[0], w.views[1])
+	w.loss, w.correct = f.model.Forward(b, nil)
+	f.model.Backward(nil)
+	for _, q := range f.deltas {
+		w.local.Step(w.grads, w.params, q, iter, int64(n))
+	}
+}
+
+// pushSent counts a piece that its worker sends: grads hold it until it has landed.
+func (f *floats) pushSent(me int32) { f.replicas[me].flying++ }
+
+// pushLanded puts a piece of a push into its slot.
+func (f *floats) pushLanded(t *transfer, slot int32) {
+	p, st, w := &f.s.plan.Pieces[t.piece], &f.stores[t.shard], &f.replicas[t.worker]
+	w.flying--
+	copy(st.slots[slot][p.Lo-st.sh.Lo:], w.grads[p.Lo:p.Hi])
+}
+
+// replySent takes the version that a reply carries while its server still keeps it.
+func (f *floats) replySent(t *transfer) {
+	st := &f.stores[t.shard]
+	copy(f.replicas[t.worker].mail[st.sh.Lo:st.sh.Hi], st.bufs[t.buf])
+}
+
+// replyLanded gives it to the worker.
+func (f *floats) replyLanded(t *transfer) {
+	sh, w := f.stores[t.shard].sh, &f.replicas[t.worker]
+	copy(w.params[sh.Lo:sh.Hi], w.mail[sh.Lo:sh.Hi])
+}
+
+// obey does what an effect of a server node means for its numbers.
+func (f *floats) obey(e *core.Effect) {
+	st := &f.stores[e.Shard]
+	switch e.Kind {
+	case core.Stage:
+		if int(e.Slot) == len(st.slots) {
+			st.slots = append(st.slots, nil)
+		}
+		st.vector(st.slots, e.Slot)
+	case core.Fold:
+		src := st.slotOf(e.From, e.Slot)
+		optim.Axpy(st.slotOf(e.Into, e.Slot), src, float32(e.Scale), float32(e.Weight))
+		if e.From == scheme.SlotPush && e.Shard == 0 {
+			f.view.folded(e.Msg)
+		}
+	case core.Commit:
+		st.math.Commit(st.vector(st.bufs, e.Dst), st.bufs[e.Src], e.Clock, e.Scale, e.Weight)
+		if e.Shard == 0 {
+			f.view.rate = st.math.Rate(e.Clock)
+		}
+	case core.Snapshot:
+		f.view.snapshot(e, st.bufs[e.Src])
+	}
+}
+
+// vector finds the memory of a number, and makes it the first time.
+func (st *store) vector(list [][]float32, i int32) []float32 {
+	if list[i] == nil {
+		list[i] = make([]float32, st.sh.Hi-st.sh.Lo)
+	}
+	return list[i]
+}
+
+// slotOf finds the memory that a scheme's slot names.
+func (st *store) slotOf(v scheme.Slot, slot int32) []float32 {
+	if v == scheme.SlotPush {
+		return st.slots[slot]
+	}
+	return st.math.Sums(v.Sums())
+}

@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+const (
+	viewRows     = 256  // the batch of evaluation
+	snapshotsMax = 1000 // kept at once, whatever room there is
+)
+
+// view looks at the test set while a run with real gradients goes on. That takes no virtual time.
+type view struct {
+	f     *floats
+	model workload.Model
+	x     []float32
+	y     []int32
+	rows  []int32
+
+	room    int64 // snapshots kept at once
+	kept    map[int64]*snapshot
+	free    [][]float32 // arenas
+	leftOut int         // snapshots of a shard, for want of room
+
+	loss     metrics.EpochLoss
+	window   window // since the last record
+	accepted int64  // pushes that entered the lead shard
+	leadMax  int64
+	rate     float64 // learning rate of the lead shard's last commit
+	evals    []metrics.Evaluation
+	records  []metrics.Record
+	target   *metrics.Float // virtual seconds
+	reason   string         // why the run was cut short; empty: it was not
+}
+
+// window sums what entered the lead shard.
+type window struct {
+	loss             float64
+	correct, samples int64
+}
+
+// snapshot is the model as it was when a number of samples had been committed, each shard by its own count.
+type snapshot struct {
+	arena   []float32
+	missing int // shards that have not reached it
+	mark    mark
+}
+
+// mark is when the lead shard reached a snapshot.
+type mark struct{ at, samples, iteration int64 }
+
+func newView(f *floats, spec workload.ModelSpec, room int64) (*view, error) {
+	v := &view{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
+		x: make([]float32, viewRows*f.set.Train.Cols()), y: make([]int32, viewRows)}
+	var err error
+	v.model, err = workload.NewModel(spec, f.set.Train.Cols(), f.set.Classes, f.s.o.Gradients.Device, viewRows)
+	return v, err
+}
+
+// folded counts a push that entered the lead shard.
+func (v *view) folded(m wire.Header) {
+	v.accepted++
+	v.leadMax = max(v.leadMax, m.Iter-m.Clock)
+	v.loss.Add(m.Loss, m.Samples)
+	w := &v.window
+	w.loss, w.correct, w.samples = w.loss+m.Loss, w.correct+m.Correct, w.samples+m.Samples
+	if (math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0)) && v.reason == "" {
+		v.reason = fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
+			m.Worker, m.Loss, m.Iter, v.f.s.cfg.Train.Optimizer.LR)
+		v.stop()
+	}
+}
+
+// stop ends the run for a reason that the nodes cannot see.
+func (v *view) stop() { v.f.s.q.after(v.f.s.now, 0, evStop, 0, 0) }
+
+// arena finds room for a model.
+func (v *view) arena() []float32 {
+	if n := len(v.free); n > 0 {
+		a := v.free[n-1]
+		v.free = v.free[:n-1]
+		return a
+	}
+	return make([]float32, v.f.s.plan.Arena)
+}
+
+// snapshot keeps a version of a shard, and looks at the model when it is the last shard's. Where there is no room, an
+// evaluation is left out.
+func (v *view) snapshot(e *core.Effect, version []float32) {
+	s := v.kept[e.Iter]
+	if s == nil {
+		if int64(len(v.kept)) >= v.room {
+			v.leftOut++
+			return
+		}
+		s = &snapshot{arena: v.arena(), missing: len(v.f.stores)}
+		v.kept[e.Iter] = s
+	}
+	copy(s.arena[v.f.stores[e.Shard].sh.Lo:], version)
+	if e.Shard == 0 {
+		s.mark = mark{at: v.f.s.now, samples: e.Samples, iteration: v.iteration()}
+	}
+	if s.missing--; s.missing > 0 {
+		return
+	}
+	if v.reason == "" {
+		v.look(s.arena, s.mark)
+	}
+	for k, old := range v.kept { // shards keep them in order: what is older will never be complete
+		if k <= e.Iter {
+			v.free = append(v.free, old.arena)
+			delete(v.kept, k)
+		}
+	}
+}
+
+// iteration counts the run's: accepted pushes of the lead shard / workers.
+func (v *view) iteration() int64 { return v.accepted / int64(len(v.f.replicas)) }
+
+// look evaluates a model on the whole test set.
+func (v *view) look(arena []float32, m mark) {
+	t := v.f.set.Test
+	if t.Rows() == 0 {
+		return
+	}
+	v.model.Bind(v.f.s.plan.Views(arena), nil)
+	loss, correct := 0.0, 0
+	for lo := 0; lo < t.Rows(); lo += viewRows {
+		n := min(viewRows, t.Rows()-lo)
+		v.rows = v.rows[:0]
+		for i := range n {
+			v.rows = append(v.rows, int32(lo+i))
+		}
+		b := workload.Batch{X: v.x[:n*t.Cols()], Y: v.y[:n], N: n, Cols: t.Cols()}
+		t.Fill(b.X, b.Y, v.rows)
+		l, c := v.model.Eval(b)
+		loss, correct = loss+l, correct+c
+	}
+	v.evaluated(m, loss/float64(t.Rows()), float64(correct)/float64(t.Rows()))
+}
+
+func (v *view) evaluated(m mark, loss, accuracy float64) {
+	at := time.Duration(m.at)
+	epoch := float64(m.samples) / float64(v.f.set.Train.Rows())
+	v.evals = append(v.evals, metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds()),
+		TestAccuracy: metrics.Some(accuracy), TestLoss: metrics.Some(loss)})
+	rec := metrics.Record{At: at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
+	if w := v.window; w.samples > 0 {
+		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
+		rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+	}
+	v.window = window{}
+	rec.Set(metrics.TrainLR, v.rate)
+	rec.Set(metrics.LeadMax, float64(v.leadMax))
+	rec.Set(metrics.TestLoss, loss)
+	rec.Set(metrics.TestAccuracy, accuracy)
+	v.records = append(v.records, rec)
+	if goal := v.f.s.cfg.Train.Stop.Target; goal > 0 && accuracy >= goal && v.target == nil {
+		v.target = metrics.Some(at.Seconds())
+		v.stop()
+	}
+}
+
+// finish looks at the final model and writes what the run came to. It returns the parameters in model order.
+func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
+	s := v.f.s
+	arena := v.arena()
+	for i := range v.f.stores {
+		sh := v.f.stores[i].sh
+		cur := s.servers[sh.Server].node.Shard(sh.ID).Cur
+		copy(arena[sh.Lo:sh.Hi], v.f.stores[i].bufs[cur])
+	}
+	for _, p := range s.plan.Views(arena) {
+		parameters = append(parameters, p...)
+	}
+	sum.ParametersSHA256 = workload.HashOf(parameters)
+	sum.TrainLoss = v.loss.Value()
+	if v.reason == "" {
+		if n := len(v.evals); n > 0 && v.evals[n-1].Samples == sum.Samples {
+			// A snapshot is cut per shard, so this one may lack a few pushes of the final version.
+			v.evals = v.evals[:n-1]
+		}
+		v.look(arena, mark{at: s.ended, samples: sum.Samples, iteration: v.iteration()})
+	} else {
+		sum.Finished = v.reason
+	}
+	if n := len(v.evals); n > 0 && v.reason == "" {
+		sum.TestLoss, sum.TestAccuracy = v.evals[n-1].TestLoss, v.evals[n-1].TestAccuracy
+	}
+	sum.Evaluations = v.evals
+	if goal := s.cfg.Train.Stop.Target; goal > 0 {
+		sum.Target, sum.TargetReachedS = metrics.Some(goal), v.target
+	}
+	return parameters
+}
