@@ -8,28 +8,32 @@ import "fmt"
 type Kind uint8
 
 const (
-	Push     Kind = 1 + iota // worker to server: pieces of this shard follow on Data
-	Pull                     // worker to server: wants the parameters to start Iter
-	Reply                    // server to worker: pieces of this shard follow on Data
-	Ack                      // server to worker: a duplicate push was seen and ignored
-	Left                     // worker to server: will neither push nor pull again
-	Snapshot                 // any rank to server: send me your slices of snapshot Iter on Data
-	Ready                    // server to rank 0: snapshot Iter of all my shards is kept
-	Looked                   // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
-	Halt                     // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
+	Push      Kind = 1 + iota // worker to server: pieces of this shard follow on Data
+	Pull                      // worker to server: wants the parameters to start Iter
+	Reply                     // server to worker: pieces of this shard follow on Data
+	Ack                       // server to worker: a duplicate push was seen and ignored
+	Left                      // worker to server: will neither push nor pull again
+	Snapshot                  // any rank to server: send me your slices of snapshot Iter on Data
+	Ready                     // server to rank 0: snapshot Iter of all my shards is kept
+	Looked                    // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
+	Halt                      // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
+	PushReady                 // worker to server: the push of Iter for the shards in your rotation is ready and held back
+	Grant                     // server to worker: push them now
+	Revoke                    // server to worker: the grant of this Epoch is void, announce the push again
 	Kinds
 )
 
 // Header is every control message. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
-	Flags   uint8 // Stop
-	Worker  int32 // index among workers, not a rank
-	Shard   int32
+	Flags   uint8   // Stop
+	Worker  int32   // index among workers, not a rank
+	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
 	Part    int32   // task, partition or codeword id; 0 where an iteration is one push
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push
 	Owner   int32   // whose iteration this push counts for
-	Iter    int64   // Push: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next
+	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one
+	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next
 	Version int64   // Push: version the gradient was computed on. Reply: version sent
 	Clock   int64   // Reply: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
 	Samples int64   // Push: samples summed in this push
@@ -41,7 +45,7 @@ type Header struct {
 // Stop in Reply.Flags: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -15,6 +15,8 @@
 //	PieceLanded, Arrived Reply ◄──────────── Reply (header and pieces, from the version's own buffer)
 //	... of the last shard: Compute the next iteration, or Send Left to every server and Done
 //
+// Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go).
+//
 // A worker is Computing until backward is over, Pushing until every piece was let go, Waiting until every
 // shard has replied and every send is complete, and then Computing again or Finished. It pushes all shards
 // before it waits for any (the law "push all, then wait"): the pull of a shard never holds back a push.
@@ -40,6 +42,7 @@ const (
 	PieceLanded                  // Worker: a piece of a reply is in the arena. Server: a piece of a push is in Slot of Shard
 	Arrived                      // both: the control message Msg came
 	ReplySent                    // Server: the transport is done with Buf of Shard for Worker
+	Alarm                        // Server: the time of a WakeAt for Shard has come; At is no earlier
 	StopNow                      // Server: the budget that only the driver can see (time, target, signal) is used up
 )
 
@@ -69,6 +72,7 @@ const (
 	Commit                      // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
 	Reply                       // Server: send Msg and the pieces of Shard from parameters Src to worker To; answer with ReplySent
 	Snapshot                    // Server: keep a copy of parameters Src of Shard as snapshot Iter
+	WakeAt                      // Server: give Alarm of Shard at At
 	Done                        // this node is finished
 )
 
@@ -85,6 +89,7 @@ type Effect struct {
 	Clock         float64 // Commit: accepted pushes / N before it (BSP: versions): the learning-rate clock, in iterations
 	Scale, Weight float64
 	Samples       int64
+	At            time.Duration // WakeAt
 }
 
 // Node is one rank's role.

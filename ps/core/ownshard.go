@@ -21,6 +21,7 @@ type ownShard struct {
 	scheme scheme.Scheme
 	exact  bool
 	whole  bool
+	shared bool // the scheme schedules the link, for all its shards on this server
 
 	clock   []int64         // iterations whose push landed, per worker; gone once it left
 	low     int64           // the smallest clock
@@ -60,7 +61,7 @@ type pushed struct {
 
 func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
-		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole,
+		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole, shared: ss.Shared,
 		clock: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers), slotMax: int32(ss.Slots),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,

@@ -7,11 +7,11 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "StopNow"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "Done"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "WakeAt", "Done"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -26,6 +26,8 @@ func (in Input) String() string {
 		return "Arrived " + Describe(in.Msg)
 	case ReplySent:
 		return fmt.Sprintf("%v shard%d buf%d w%d", in.Kind, in.Shard, in.Buf, in.Worker)
+	case Alarm:
+		return fmt.Sprintf("%v shard%d at=%v", in.Kind, in.Shard, in.At)
 	case Forwarded:
 		return fmt.Sprintf("%v samples=%d", in.Kind, in.Msg.Samples)
 	default:
@@ -52,6 +54,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d", e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
 	case Reply:
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
+	case WakeAt:
+		return fmt.Sprintf("%v shard%d at=%v", e.Kind, e.Shard, e.At)
 	case Snapshot:
 		return fmt.Sprintf("%v shard%d buf%d index=%d", e.Kind, e.Shard, e.Src, e.Iter)
 	default:
@@ -74,6 +78,10 @@ func Describe(m wire.Header) string {
 		}
 	case wire.Ack:
 		fmt.Fprintf(&b, "Ack w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
+	case wire.PushReady:
+		fmt.Fprintf(&b, "PushReady w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
+	case wire.Grant, wire.Revoke:
+		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d", map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
 	case wire.Left:
 		fmt.Fprintf(&b, "Left w%d", m.Worker)
 	default:

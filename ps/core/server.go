@@ -81,6 +81,8 @@ func (s *Server) Step(in Input, out []Effect) []Effect {
 		sh := s.shards[in.Shard]
 		out = s.replySent(sh, in, out)
 		return s.maybeDone(out)
+	case Alarm:
+		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
 	case StopNow:
 		s.stopped()
 		return out
@@ -100,6 +102,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		s.must(!sh.asked[m.Worker], in)
 		sh.asked[m.Worker], sh.wants[m.Worker] = true, m.Iter
 		return s.wanted(sh, m.Worker, out)
+	case wire.PushReady:
+		return s.pushReady(in, out)
 	case wire.Left:
 		if s.left[m.Worker] {
 			return out
@@ -115,7 +119,9 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 				sh.freeSlot(p.slot)
 				out = append(out, Effect{Kind: Unstage, To: m.Worker, Shard: id, Slot: p.slot})
 			}
-			out = s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out)
+		}
+		for _, id := range s.order { // a scheme may decide for several shards: all of them know by now
+			out = s.decide(s.shards[id], scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out)
 		}
 		return s.maybeDone(out)
 	default:
@@ -179,6 +185,9 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 		s.decided(ev, s.pend)
 	}
 	for _, d := range s.pend {
+		if d.Shard != sh.id {
+			sh = s.shards[d.Shard]
+		}
 		switch d.Kind {
 		case scheme.Fold:
 			out = s.fold(sh, d, out)
@@ -192,7 +201,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 		case scheme.Reply:
 			out = s.reply(sh, d, out)
 		default:
-			panic(fmt.Sprintf("core: server %d shard %d: decision %v is not built", s.me, sh.id, d.Kind))
+			out = s.schedule(d, out)
 		}
 	}
 	return out
@@ -283,7 +292,7 @@ func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
 		sh.held[in.Worker] = -1
 		out = s.send(sh, in.Worker, iter, out)
 	}
-	return out
+	return s.sent(sh, in.Worker, out)
 }
 
 func (s *Server) maybeDone(out []Effect) []Effect {

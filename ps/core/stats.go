@@ -52,10 +52,10 @@ func (s *Server) Shards() []int32 { return s.order }
 // Stopping says whether the budget is used up.
 func (s *Server) Stopping() bool { return s.stop }
 
-// Waiting says whether a scheme of this server holds a pull back.
+// Waiting says whether a scheme of this server holds a pull or a grant back.
 func (s *Server) Waiting() bool {
 	for _, id := range s.order {
-		if s.shards[id].waiting() > 0 {
+		if _, awaited := s.shards[id].turn(); awaited || s.shards[id].waiting() > 0 {
 			return true
 		}
 	}
@@ -65,10 +65,13 @@ func (s *Server) Waiting() bool {
 // Me is this server's index.
 func (s *Server) Me() int32 { return s.me }
 
-// Slowest lists the workers with the smallest clock, and that clock, of a shard that holds pulls back; none if it
-// holds none back.
+// Slowest lists the workers with the smallest clock, and that clock, of a shard that holds pulls back, or the worker
+// whose turn it is while others wait for theirs; none if nobody waits.
 func (s *Server) Slowest(id int32) (workers []int32, clock int64) {
 	sh := s.shards[id]
+	if w, awaited := sh.turn(); awaited {
+		return []int32{w}, sh.clock[w]
+	}
 	if sh.waiting() == 0 {
 		return nil, 0
 	}

@@ -36,10 +36,12 @@ type Worker struct {
 	stop   bool        // a reply told us to start no new iteration
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
-	flying int     // pieces given to the transport whose PieceSent is missing
-	open   int     // shards whose reply is incomplete
-	last   int32   // the shard whose reply was complete last, -1 before the first
-	let    []int32 // scratch for the send policy
+	flying int         // pieces given to the transport whose PieceSent is missing
+	open   int         // shards whose reply is incomplete
+	last   int32       // the shard whose reply was complete last, -1 before the first
+	let    []int32     // scratch for the send policy
+	stiles []turnstile // per server; nil if nothing waits for grants
+	kept   int         // pieces in them
 
 	LeadMax    int64   // largest c - v at the start of an iteration
 	Started    int64   // iterations started
@@ -54,6 +56,8 @@ type workerShard struct {
 	landed  int   // pieces of the reply that are in the arena
 	pulled  bool  // the pull is out
 	replied bool  // the reply's header came
+
+	scheduled bool // its pieces wait for a grant
 }
 
 // NewWorker makes worker me of the plan, with a send policy of its own. It starts at iteration start.
@@ -112,6 +116,9 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 		out = append(out, Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
 	}
 	sh.ready++
+	if sh.scheduled {
+		return w.keep(in.Piece, w.plan.Shards[s].Server, out)
+	}
 	return w.letGo(send.Event{Kind: send.Handed, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
 }
 
@@ -144,6 +151,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if m.Kind == wire.Ack {
 		return out // a duplicate of ours was seen and ignored: nothing waits for it
 	}
+	if m.Kind == wire.Grant || m.Kind == wire.Revoke {
+		return w.grantOrRevoke(in, out)
+	}
 	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
 	sh := &w.shards[m.Shard]
 	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
@@ -167,7 +177,7 @@ func (w *Worker) closeShard(s int32, out []Effect) []Effect {
 
 // advance moves on when nothing of this iteration is missing any more.
 func (w *Worker) advance(out []Effect) []Effect {
-	if w.state == Pushing && w.policy.Held() == 0 {
+	if w.state == Pushing && w.policy.Held() == 0 && w.kept == 0 {
 		w.state = Waiting
 	}
 	if w.state != Waiting || w.open > 0 || w.flying > 0 {
@@ -188,8 +198,9 @@ func (w *Worker) advance(out []Effect) []Effect {
 	w.head = wire.Header{}
 	w.open = len(w.shards)
 	for s := range w.shards {
-		w.shards[s] = workerShard{version: w.shards[s].version}
+		w.shards[s] = workerShard{version: w.shards[s].version, scheduled: w.shards[s].scheduled}
 	}
+	w.closeStiles()
 	return append(out, Effect{Kind: Compute, Iter: w.iter})
 }
 
@@ -238,6 +249,9 @@ func (w *Worker) Check() error {
 		case w.state == Computing && sh.pulled && sh.gone < n:
 			return fmt.Errorf("core: worker %d pulled shard %d before its push was let go", w.me, s)
 		}
+	}
+	if err := w.checkStiles(); err != nil {
+		return err
 	}
 	if w.state == Finished && (w.flying > 0 || w.open > 0) {
 		return fmt.Errorf("core: worker %d finished with %d sends and %d replies open", w.me, w.flying, w.open)

@@ -24,11 +24,12 @@ type serverSide struct {
 	out    []core.Effect // scratch
 	spans  metrics.Spans
 	done   bool
-	kept   map[int64]int // snapshot index: shards of this server that have kept it
-	told   int64         // Ready messages sent
-	full   bool          // a snapshot was left out for want of room
-	last   time.Duration // when the node was last told anything
-	warned bool          // since then, a stall was explained
+	alarms map[*time.Timer]bool // that will come
+	kept   map[int64]int        // snapshot index: shards of this server that have kept it
+	told   int64                // Ready messages sent
+	full   bool                 // a snapshot was left out for want of room
+	last   time.Duration        // when the node was last told anything
+	warned bool                 // since then, a stall was explained
 }
 
 // store is the memory of one shard on its server.
@@ -51,10 +52,13 @@ func newServerSide(r *rank) (*serverSide, error) {
 	s := &serverSide{r: r, stores: map[int32]*store{}, kept: map[int64]int{}}
 	me := int32(r.roles.Server(r.me))
 	schemes := map[int32]core.ShardScheme{}
+	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: len(r.roles.Workers), Shards: []int32{id}, Server: int(me), Servers: len(r.roles.Servers)}
-		if schemes[id], err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, r.cfg.Seed); err != nil {
+		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers)}
+		if ss, made := schemes[env.Shards[0]]; made {
+			schemes[id] = ss
+		} else if schemes[id], err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, r.cfg.Seed); err != nil {
 			return nil, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		if s.stores[id], err = s.newStore(id, update); err != nil {
@@ -83,8 +87,10 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	return st, nil
 }
 
-func (s *serverSide) step(in core.Input) {
-	in.At = s.r.now()
+func (s *serverSide) step(in core.Input) { s.stepAt(in, s.r.now()) }
+
+func (s *serverSide) stepAt(in core.Input, at time.Duration) {
+	in.At = at
 	s.last, s.warned = in.At, false
 	s.out = s.node.Step(in, s.out[:0])
 	for i := range s.out {
@@ -108,11 +114,32 @@ func (s *serverSide) obey(e *core.Effect) {
 		s.snapshot(e)
 	case core.Done:
 		s.done = true
+		for t := range s.alarms {
+			t.Stop()
+		}
+	case core.WakeAt:
+		s.wake(e)
 	case core.Unstage:
 		s.r.fail(errors.New("runtime: a worker left in the middle of a push, over a transport that loses nothing"))
 	default:
 		panic(fmt.Sprintf("runtime: server effect %v", e))
 	}
+}
+
+// wake gives the node an alarm at its time, which is stamped on it: no clock may say that it comes too early.
+func (s *serverSide) wake(e *core.Effect) {
+	in := core.Input{Kind: core.Alarm, Shard: e.Shard}
+	at := e.At
+	var t *time.Timer
+	t = time.AfterFunc(max(0, at-s.r.now()), func() {
+		s.r.t.Post(func() {
+			delete(s.alarms, t)
+			if !s.done {
+				s.stepAt(in, max(at, s.r.now()))
+			}
+		})
+	})
+	s.alarms[t] = true
 }
 
 // memory finds the buffer of a number, and makes it the first time.

@@ -30,6 +30,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	return shard.Cut(flat, shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs})
 }
 
+// schemeOf names the scheme of a rule.
+func (r *rank) schemeOf(rule int) string { return r.cfg.Sync[rule].Scheme }
+
 // batchOf is the batch of one worker.
 func batchOf(c *configs.Config, workers, worker int) int {
 	if c.Train.BatchGlobal > 0 {

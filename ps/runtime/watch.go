@@ -69,7 +69,7 @@ func (r *rank) stall() {
 		}
 	}
 	w := r.worker
-	if w == nil || w.done || w.node.State() != core.Waiting {
+	if w == nil || w.done || w.node.State() != core.Waiting && w.node.State() != core.Pushing {
 		return
 	}
 	waited := r.t.Now() - max(w.waitFrom, r.trainStart)
@@ -105,10 +105,13 @@ func (s *serverSide) explain(silent time.Duration) string {
 	return text
 }
 
-// explainWait says which shards this rank's worker waits for.
+// explainWait says which shards this rank's worker waits for, and which servers' grants.
 func (r *rank) explainWait(waited time.Duration) string {
 	w := r.worker
 	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
+	for _, m := range w.node.Ungranted() {
+		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.place(r.roles.Servers[m]))
+	}
 	missing := w.node.Missing()
 	for i, id := range missing {
 		if i == 4 {

@@ -97,6 +97,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if r.dir != "" {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
+	w.node.HoldBack(r.schemeOf)
 	return w, nil
 }
 

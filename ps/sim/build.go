@@ -98,15 +98,20 @@ func refuse(o *Options) error {
 	return nil
 }
 
+func (s *simulation) schemeOf(rule int) string { return s.cfg.Sync[rule].Scheme }
+
 func (s *simulation) makeServer(me int32, limits []limit) error {
 	c, n := s.cfg, len(s.workers)
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
 		rule := c.Sync[s.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: n, Shards: []int32{id}, Server: int(me), Servers: len(s.servers)}
-		ss, err := core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, c.Seed)
-		if err != nil {
-			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
+		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers)}
+		ss, made := schemes[env.Shards[0]]
+		if !made {
+			var err error
+			if ss, err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, c.Seed); err != nil {
+				return fmt.Errorf("sync: match %q: %w", rule.Match, err)
+			}
 		}
 		schemes[id] = ss
 		limits[id] = limit{bound: ss.Lead, whole: ss.Whole}
@@ -140,6 +145,7 @@ func (s *simulation) makeWorkers() error {
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.node = core.NewWorker(int32(i), s.plan, order.New(), 0)
+		w.node.HoldBack(s.schemeOf)
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
 		w.multiple = 1
 		if len(c.Simulate.PerWorker) > 0 {

@@ -14,6 +14,7 @@ const (
 	evLost                      // node: a worker dies
 	evTold                      // node: a server is told that worker arg died
 	evPause                     // node: a worker stands still; arg is the index of the pause
+	evAlarm                     // node: a server's alarm for shard arg
 	evStop                      // the budget of virtual time is used up
 )
 

@@ -110,6 +110,8 @@ func (s *simulation) handle(m *server, ev event) {
 	case evTold:
 		s.check.left(m.node.Shards(), ev.arg)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: wire.Header{Kind: wire.Left, Worker: ev.arg}})
+	case evAlarm:
+		s.stepServer(m, ev.node, core.Input{Kind: core.Alarm, Shard: ev.arg})
 	case evStop:
 		s.stepServer(m, ev.node, core.Input{Kind: core.StopNow})
 	}
@@ -165,6 +167,8 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			}
 			m.later.push(o)
 			held++
+		case core.WakeAt:
+			s.q.after(s.now, max(0, int64(e.At)-s.now), evAlarm, id, e.Shard)
 		case core.Done:
 			s.undone--
 		}
