@@ -1,10 +1,12 @@
 package configs
 
 import (
+	"reflect"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
@@ -29,6 +31,9 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
 		w.crossSync(sync, root)
+	}
+	if !t.byPath["sync"].bad {
+		w.crossRotations()
 	}
 }
 
@@ -129,6 +134,26 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 			at = root
 		}
 		w.fatal(at, sync.path, `add a last rule with match: "*"`, "no rule takes every parameter")
+	}
+}
+
+// crossRotations refuses two rules of a scheme that decides for a whole server if their keys differ: it has one rotation
+// there, for the shards of both.
+func (w *walker) crossRotations() {
+	first := map[string]int{}
+	for i, r := range w.cfg.Sync {
+		if e, ok := scheme.Lookup(r.Scheme); !ok || e.Scope != scheme.PerServer {
+			continue
+		}
+		k, seen := first[r.Scheme]
+		if !seen {
+			first[r.Scheme] = i
+			continue
+		}
+		if other := w.cfg.Sync[k]; r.Common != other.Common || !reflect.DeepEqual(r.Params, other.Params) {
+			l := w.rows[i].byPath["scheme"]
+			w.fatal(l.node, l.path, "give both rules the same keys", "%s has other keys than in sync[%d], but a server has one rotation for all its %s shards", r.Scheme, k, r.Scheme)
+		}
 	}
 }
 

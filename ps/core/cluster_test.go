@@ -74,18 +74,24 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 	for m := range plan.Servers {
 		schemes := map[int32]ShardScheme{}
 		for _, id := range plan.OfServer(int32(m)) {
-			schemes[id] = mustScheme(rules[plan.Shards[id].Rule], id, workers)
+			ids := Together(plan, id, func(rule int) string { return rules[rule].name })
+			if ss, made := schemes[ids[0]]; made {
+				schemes[id] = ss
+			} else {
+				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers)
+			}
 		}
 		c.servers = append(c.servers, NewServer(ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}))
 	}
 	for w := range workers {
 		e, _ := send.Lookup("fifo")
 		c.workers = append(c.workers, NewWorker(int32(w), plan, e.New(), 0))
+		c.workers[w].HoldBack(func(rule int) string { return rules[rule].name })
 	}
 	return c
 }
 
-func mustScheme(r rule, id int32, workers int) ShardScheme {
+func mustScheme(r rule, ids []int32, server, workers int) ShardScheme {
 	e, ok := scheme.Lookup(r.name)
 	if !ok {
 		panic("no scheme " + r.name)
@@ -96,7 +102,7 @@ func mustScheme(r rule, id int32, workers int) ShardScheme {
 	if r.common.Fold == "" {
 		r.common.Fold = e.Fold
 	}
-	s, err := e.New(scheme.Env{Workers: workers, Shards: []int32{id}, Rand: rand.NewPCG(7, uint64(id))}, r.common, r.params)
+	s, err := e.New(scheme.Env{Workers: workers, Shards: ids, Server: server, Rand: rand.NewPCG(7, uint64(ids[0]))}, r.common, r.params)
 	if err != nil {
 		panic(err)
 	}
@@ -105,7 +111,7 @@ func mustScheme(r rule, id int32, workers int) ShardScheme {
 		panic(err)
 	}
 	lead, bounded := e.LeadMax(r.params)
-	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Whole: e.Whole(r.common, r.params)}
+	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Shared: e.Scope == scheme.PerServer, Whole: e.Whole(r.common, r.params)}
 }
 
 // ctl names the line of a control message: one for all of a pair, or one each where they may overtake each
@@ -147,7 +153,7 @@ func (c *cluster) drain(limit int) error {
 		if p.then != nil {
 			p.then()
 		}
-		p.in.At = time.Duration(step) * time.Millisecond
+		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
 		if c.trace != nil {
 			c.trace(p.name, p.in, out)
@@ -213,6 +219,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	switch e.Kind {
 	case Send:
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
+	case WakeAt:
+		c.messages++
+		c.add(pending{line: fmt.Sprintf("alarm #%d", c.messages), node: s, name: name, in: Input{Kind: Alarm, Shard: e.Shard, At: e.At}})
 	case Stage:
 		c.stage(s, e)
 	case Unstage:

@@ -34,7 +34,7 @@ func threeShards(t testing.TB) *shard.Plan {
 // The golden of every input and effect: 2 servers, 4 workers, 3 shards, one iteration, then everybody leaves.
 func TestOneIterationGolden(t *testing.T) {
 	ssp := &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}
-	for name, r := range map[string]rule{"bsp": {name: "bsp"}, "ssp": {name: "ssp", params: ssp}} {
+	for name, r := range map[string]rule{"bsp": {name: "bsp"}, "ssp": {name: "ssp", params: ssp}, "r2sp": {name: "r2sp"}} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			c := newCluster(threeShards(t), 4, []rule{r, r}, Budget{Samples: 40}, 40)
@@ -93,8 +93,12 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 		t.Fatal(err)
 	}
 	var rules []rule
+	rotation := &scheme.R2SPParams{SkipAfter: int64(rapid.IntRange(0, 3).Draw(t, "skip_after")), Profile: int64(rapid.IntRange(1, 3).Draw(t, "profile")),
+		Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2} // one for all, as the configuration demands
 	for range o.Rules {
-		rules = append(rules, genRule(t))
+		if rules = append(rules, genRule(t)); rapid.IntRange(0, 2).Draw(t, "r2sp") == 0 {
+			rules[len(rules)-1] = rule{name: "r2sp", params: rotation}
+		}
 	}
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples"))}
@@ -404,7 +408,7 @@ func TestEventsCarryTheTimeOfTheirInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ss := mustScheme(rule{name: "asp"}, 0, 1)
+	ss := mustScheme(rule{name: "asp"}, []int32{0}, 0, 1)
 	s := &spy{Scheme: ss.Scheme}
 	ss.Scheme = s
 	node := NewServer(ServerConfig{Plan: plan, Workers: 1, Schemes: map[int32]ShardScheme{0: ss}})

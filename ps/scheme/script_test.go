@@ -31,6 +31,10 @@ func TestScripts(t *testing.T) {
 			found := false
 			datadriven.Walk(t, "testdata/"+name, func(t *testing.T, path string) {
 				found = true
+				if e, _ := Lookup(name); e.Scope == PerServer {
+					datadriven.RunTest(t, path, (&rotationScript{script: script{scheme: name}}).command)
+					return
+				}
 				s := script{scheme: name}
 				datadriven.RunTest(t, path, s.command)
 			})
@@ -42,11 +46,12 @@ func TestScripts(t *testing.T) {
 }
 
 type script struct {
-	scheme string
-	gate   *gate
-	at     time.Duration
-	commit int64           // of the shard, from start= on
-	seen   map[int32]int64 // commits at the last reply to a worker
+	scheme   string
+	gate     *gate
+	rotation *rotation // instead of the gate
+	at       time.Duration
+	commit   int64           // of the shard, from start= on
+	seen     map[int32]int64 // commits at the last reply to a worker
 }
 
 func (s *script) command(t *testing.T, d *datadriven.TestData) string {
@@ -83,7 +88,7 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	env := Env{Shards: []int32{0}, Servers: 1}
 	common := Common{Fold: e.Fold}
 	params := e.Params()
-	seed := uint64(1)
+	seed, shards := uint64(1), int32(1)
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "workers":
@@ -103,6 +108,10 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
+		case "server":
+			arg.Scan(t, 0, &env.Server)
+		case "shards":
+			arg.Scan(t, 0, &shards)
 		case "seed":
 			arg.Scan(t, 0, &seed)
 		default:
@@ -111,11 +120,18 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	}
+	for k := int32(1); k < shards; k++ {
+		env.Shards = append(env.Shards, k)
+	}
 	env.Rand = rand.NewPCG(seed, 0)
 	s.at, s.commit, s.seen = 0, env.Start, map[int32]int64{}
 	made, err := e.New(env, common, params)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
+	}
+	if r, ok := made.(*rotation); ok {
+		s.rotation = r
+		return drawRotation(r)
 	}
 	s.gate = made.(*gate)
 	return s.chart()

@@ -14,6 +14,7 @@ var All = []Entry{
 	softsync,
 	consgd,
 	dynsgd,
+	r2sp,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

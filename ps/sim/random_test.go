@@ -47,6 +47,9 @@ func randomRule(r *rand.Rand, match string) string {
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d", r.IntN(5))
 	}
+	if e.Name == "r2sp" {
+		rule += fmt.Sprintf(", skip_after: %d, profile: %d", r.IntN(4), 1+r.IntN(3))
+	}
 	return rule + "}"
 }
 

@@ -23,6 +23,10 @@ type audit struct {
 	quorum   int           // counting pushes that close an iteration; 0: only all live workers do
 	accepted map[int64]int // counting pushes per iteration, looked at where there is a quorum
 
+	announced map[int32]int64  // pushes that wait for a grant: worker to iteration
+	out       *scheme.Decision // the grant under which nothing has landed yet
+	epoch     int64            // of the last grant revoked
+
 	landed         map[pushID]int64 // pushes whose slot is taken, with their samples
 	wanted         map[int32]int64  // open pulls: worker to c
 	pendingPushes  int
@@ -36,7 +40,7 @@ func newAudit(v Variant, env scheme.Env) *audit {
 		clock:  make([]int64, env.Workers),
 		left:   make([]bool, env.Workers),
 		landed: map[pushID]int64{},
-		wanted: map[int32]int64{}, accepted: map[int64]int{},
+		wanted: map[int32]int64{}, accepted: map[int64]int{}, announced: map[int32]int64{}, epoch: -1,
 	}
 	if p, ok := v.Params.(*scheme.DropParams); ok {
 		if a.quorum = env.Workers; p.Required > 0 {
@@ -79,7 +83,12 @@ func (a *audit) moveV() {
 // see checks one step; the error says what is wrong with which decision.
 func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 	switch w := ev.Worker; ev.Kind {
+	case scheme.Ready:
+		a.announced[w] = ev.Iter
 	case scheme.Pushed:
+		if a.out != nil && a.out.Worker == w {
+			a.out = nil
+		}
 		a.landed[pushID{w, ev.Iter}] = ev.Samples
 		a.clock[w] = ev.Iter + 1
 		if ev.Samples > 0 && !a.left[w] && ev.Iter >= a.v && (a.quorum == 0 || a.accepted[ev.Iter] < a.quorum) {
@@ -94,6 +103,10 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		if !a.left[w] {
 			a.left[w] = true
 			delete(a.wanted, w)
+			delete(a.announced, w)
+			if a.out != nil && a.out.Worker == w {
+				a.out = nil
+			}
 			a.moveV()
 		}
 	case scheme.Joined:
@@ -102,14 +115,14 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		a.moveV()
 	}
 	for _, d := range decisions {
-		if err := a.obey(d); err != nil {
+		if err := a.obey(ev, d); err != nil {
 			return fmt.Errorf("%v: decision %v: %w", ev, d, err)
 		}
 	}
 	return nil
 }
 
-func (a *audit) obey(d scheme.Decision) error {
+func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 	if d.Shard != Shard {
 		return fmt.Errorf("shard is not %d", Shard)
 	}
@@ -122,6 +135,15 @@ func (a *audit) obey(d scheme.Decision) error {
 		return a.commit(d)
 	case scheme.Reply:
 		return a.reply(d)
+	case scheme.Grant:
+		return a.grant(d)
+	case scheme.Revoke:
+		return a.revoke(d)
+	case scheme.WakeAt:
+		if d.At <= ev.At {
+			return fmt.Errorf("it is %v already", ev.At)
+		}
+		return nil
 	}
 	return fmt.Errorf("schemetest has no rule for this kind")
 }
@@ -216,6 +238,29 @@ func (a *audit) reply(d scheme.Decision) error {
 	return nil
 }
 
+func (a *audit) grant(d scheme.Decision) error {
+	iter, waits := a.announced[d.Worker]
+	switch {
+	case !waits || iter != d.Iter:
+		return fmt.Errorf("no such push waits for a grant")
+	case a.out != nil:
+		return fmt.Errorf("%v is still out", *a.out)
+	case d.Epoch <= a.epoch:
+		return fmt.Errorf("epoch %d was revoked before", a.epoch)
+	}
+	delete(a.announced, d.Worker)
+	a.out = &d
+	return nil
+}
+
+func (a *audit) revoke(d scheme.Decision) error {
+	if a.out == nil || a.out.Worker != d.Worker || a.out.Iter != d.Iter || a.out.Epoch != d.Epoch {
+		return fmt.Errorf("no such grant is out")
+	}
+	a.out, a.epoch = nil, d.Epoch
+	return nil
+}
+
 // end checks what must hold when every worker has left.
 func (a *audit) end() error {
 	switch {
@@ -223,6 +268,8 @@ func (a *audit) end() error {
 		return fmt.Errorf("%d pushes were neither folded nor dropped: %v", len(a.landed), a.landed)
 	case len(a.wanted) > 0:
 		return fmt.Errorf("%d pulls were not answered: %v", len(a.wanted), a.wanted)
+	case len(a.announced) > 0:
+		return fmt.Errorf("%d pushes were not granted: %v", len(a.announced), a.announced)
 	case a.pendingPushes > 0:
 		return fmt.Errorf("%d pushes were folded but not committed", a.pendingPushes)
 	}

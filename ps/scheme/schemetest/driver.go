@@ -17,6 +17,8 @@ type state uint8
 
 const (
 	computing state = iota // holds parameters, will push next
+	announced              // has a push ready and waits for the grant (schemes that schedule a link)
+	granted                // may push
 	pushed                 // push landed, will ask for parameters
 	waiting                // asked, not answered
 	gone                   // left, or never came
@@ -28,6 +30,7 @@ type worker struct {
 	next  int64 // the iteration it computes
 	seen  int64 // the version it was answered with
 	late  bool  // it left while a push was on the way
+	heard bool  // the scheme was told that the reply has left the server
 }
 
 // Driver plays the workers of one shard against a scheme, in the order that rapid draws. Its workers obey the
@@ -36,6 +39,8 @@ type Driver struct {
 	Env scheme.Env
 	// Plain leaves out everything but pushing and pulling until the workers finish.
 	Plain bool
+	// Grants makes the workers announce each push and wait for the grant, and gives the scheme its alarms.
+	Grants bool
 	// See is told each event with the decisions that answered it.
 	See func(ev scheme.Event, decisions []scheme.Decision)
 
@@ -44,6 +49,7 @@ type Driver struct {
 	workers []worker
 	version int64 // commits, from Env.Start on
 	at      time.Duration
+	alarms  []time.Duration
 	out     []scheme.Decision
 }
 
@@ -97,6 +103,7 @@ func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
 
 // act lets one worker do something; a waiting one mostly waits.
 func (d *Driver) act(w int) {
+	d.ring()
 	me := &d.workers[w]
 	odd := 0
 	if !d.Plain {
@@ -114,9 +121,11 @@ func (d *Driver) act(w int) {
 	case me.state == gone:
 	case odd == 24:
 		d.send(w, scheme.Left, 0)
-		me.state, me.late = gone, me.state == computing
+		me.state, me.late = gone, me.state == granted || me.state == computing && !d.Grants
 	case odd == 23 && me.state == computing:
 		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard is further on
+	case odd == 21 && d.Grants:
+		d.at += time.Duration(rapid.IntRange(1, 40).Draw(d.t, "stands still")) * time.Millisecond
 	case odd == 22:
 		d.send(w, []scheme.EventKind{scheme.Offered, scheme.Sent}[w%2], me.clock)
 	default:
@@ -127,13 +136,24 @@ func (d *Driver) act(w int) {
 // step lets a worker take its next step in the protocol and tells whether there was one.
 func (d *Driver) step(w int) bool {
 	me := &d.workers[w]
-	switch me.state {
-	case computing:
+	switch {
+	case me.state == computing && d.Grants:
+		if !me.heard && !d.Plain && rapid.IntRange(0, 4).Draw(d.t, "told in time") == 0 {
+			me.heard = true // so late that it says nothing
+		}
+		if !me.heard {
+			me.heard = true
+			d.send(w, scheme.Sent, me.next)
+		}
+		me.state = announced
+		d.send(w, scheme.Ready, me.next)
+		return true
+	case me.state == computing || me.state == granted:
 		d.send(w, scheme.Pushed, me.next)
 		me.next++
 		me.clock, me.state = me.next, pushed
 		return true
-	case pushed:
+	case me.state == pushed:
 		me.state = waiting
 		d.send(w, scheme.Wanted, me.clock)
 		return true
@@ -149,6 +169,7 @@ func (d *Driver) finish() {
 	}
 	last += 3
 	for {
+		d.ring()
 		moved, all := false, true
 		for w := range d.workers {
 			me := &d.workers[w]
@@ -167,6 +188,10 @@ func (d *Driver) finish() {
 		if all {
 			return
 		}
+		if !moved && len(d.alarms) > 0 {
+			d.at = max(d.at, slices.Min(d.alarms))
+			continue
+		}
 		if !moved {
 			d.t.Fatalf("stall: every worker in the run waits for a reply; state: %v", d.scheme)
 		}
@@ -184,16 +209,43 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 			ev.Samples = int64(rapid.IntRange(0, 5).Draw(d.t, "samples"))
 		}
 	}
+	d.tell(ev)
+}
+
+// ring gives the alarms that are due, in the order of their times.
+func (d *Driver) ring() {
+	for len(d.alarms) > 0 {
+		first := slices.Min(d.alarms)
+		if first > d.at {
+			return
+		}
+		d.alarms = slices.DeleteFunc(d.alarms, func(at time.Duration) bool { return at == first })
+		d.tell(scheme.Event{Kind: scheme.Alarm, Shard: Shard, At: d.at})
+	}
+}
+
+// tell gives the scheme an event, and what it decides to the workers.
+func (d *Driver) tell(ev scheme.Event) {
 	d.out = d.scheme.Step(ev, d.out[:0])
 	for _, dec := range d.out {
 		if dec.Kind == scheme.Commit {
 			d.version++
 		}
-		if dec.Kind != scheme.Reply || dec.Worker < 0 || int(dec.Worker) >= len(d.workers) {
+		if dec.Kind == scheme.WakeAt {
+			d.alarms = append(d.alarms, dec.At)
+		}
+		if dec.Worker < 0 || int(dec.Worker) >= len(d.workers) {
 			continue
 		}
-		if you := &d.workers[dec.Worker]; you.state == waiting {
-			you.state, you.next, you.seen = computing, dec.Iter, d.version
+		switch you := &d.workers[dec.Worker]; {
+		case dec.Kind == scheme.Reply && you.state == waiting:
+			you.state, you.next, you.seen, you.heard = computing, dec.Iter, d.version, false
+		case dec.Kind == scheme.Grant && you.state == announced && dec.Iter == you.next:
+			you.state = granted
+		case dec.Kind == scheme.Revoke && you.state == granted && dec.Iter == you.next:
+			if d.Plain || rapid.Bool().Draw(d.t, "the grant is taken back before the push leaves") {
+				you.state = computing // and will announce it again
+			}
 		}
 	}
 	d.See(ev, slices.Clone(d.out))

@@ -20,6 +20,8 @@ import (
 //   - a pull is answered only while c - v is within LeadMax
 //   - everybody reaches the last iteration: with uneven speeds, a straggler, workers that leave, come back, pass
 //     over iterations or push nothing
+//   - of a scheme that grants: a grant answers an announcement, one is out at a time, only that one is revoked, and who
+//     is never granted never pushes
 //   - the first fold after a commit overwrites the pending sums, later ones add
 //   - the same events give the same decisions, also after the state was saved and restored half-way
 //   - damaged state is refused
@@ -41,7 +43,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if err := a.see(ev, decisions); err != nil {
 			t.Fatalf("%v; state: %v", err, s)
 		}
@@ -60,7 +62,7 @@ func checkTwins(t *rapid.T, v Variant) {
 	var restored scheme.Scheme
 	saveAt := rapid.IntRange(1, 60).Draw(t, "save at event")
 	events := 0
-	d := Driver{Env: env, See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		same(t, "a second instance", ev, decisions, second.Step(ev, nil))
 		if restored != nil {
 			same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
@@ -102,7 +104,7 @@ func checkDamage(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	states := [][]byte{}
-	d := Driver{Env: env, See: func(scheme.Event, []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), See: func(scheme.Event, []scheme.Decision) {
 		b, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatalf("save: %v", err)

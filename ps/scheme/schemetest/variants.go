@@ -38,6 +38,9 @@ func (v Variant) New(env scheme.Env) scheme.Scheme {
 // LeadMax is the bound on c - v of the variant.
 func (v Variant) LeadMax() (lead int64, ok bool) { return v.Entry.LeadMax(v.Params) }
 
+// Grants says whether the scheme schedules a link: its workers push when they are told to.
+func (v Variant) Grants() bool { return v.Entry.Scope == scheme.PerServer }
+
 // Variants lists the combinations of fold order and parameter values that the entry accepts: each value of a
 // bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a
 // fraction. Where there are very many it lists enough of them to have each pair of values.

@@ -1,0 +1,364 @@
+package scheme
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// R2SPParams are the keys of an r2sp rule.
+type R2SPParams struct {
+	SkipAfter   int64   `yaml:"skip_after" min:"0" doc:"in gaps between two workers' slots: how late a worker may be before its turn passes to the next; 0 waits for ever, the strict order"`
+	Profile     int64   `yaml:"profile" min:"1" doc:"rounds without slots by which the first period is measured, and turns of a worker over which its times are averaged from then on"`
+	Delta       float64 `yaml:"delta" min:"0" max:"4" doc:"share of a gap by which a worker may on average be ready earlier or later than planned"`
+	DeltaRounds int64   `yaml:"delta_rounds" min:"1" doc:"turns in a row that a worker is off by more than delta before the slots are dealt anew"`
+	Smoothing   float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest turn in the moving average of how much earlier or later than planned a worker is ready"`
+}
+
+// gapsMax keeps a time of that many gaps far from overflow.
+const gapsMax = 1 << 20
+
+// Check names the key, the value, the limit and the way out.
+func (p *R2SPParams) Check() error {
+	switch {
+	case p.SkipAfter < 0 || p.SkipAfter > gapsMax:
+		return fmt.Errorf("skip_after: %d is not within 0 and %d gaps; 3 is the default, 0 never skips", p.SkipAfter, gapsMax)
+	case p.Profile < 1:
+		return fmt.Errorf("profile: %d is below 1; set the rounds to measure by, or leave it out for 10", p.Profile)
+	case !(p.Delta >= 0 && p.Delta <= 4):
+		return fmt.Errorf("delta: %v is not within 0 and 4; 0.25 is the default", p.Delta)
+	case p.DeltaRounds < 1:
+		return fmt.Errorf("delta_rounds: %d is below 1; 3 is the default", p.DeltaRounds)
+	case !(p.Smoothing >= 0.01 && p.Smoothing <= 1):
+		return fmt.Errorf("smoothing: %v is not within 0.01 and 1; 0.2 is the default, 1 takes the newest turn alone", p.Smoothing)
+	}
+	return nil
+}
+
+var r2sp = Entry{
+	Name:     "r2sp",
+	Rule:     "round robin: a server lets one worker push at a time, in the order of ranks and in evenly spaced slots; each push is a commit and its pull is answered at once, beside the next worker's push; the turn of a worker that is too late passes",
+	Paper:    "R2SP (Chen, Wang, Li, INFOCOM 2019): evenly gapped round robin, from its abstract; gap, slots, weights and everything else reconstructed",
+	Evidence: "R",
+	Use:      "workers of equal speed whose pushes and pulls crowd the servers' links; staleness is N - 1 while nobody misses a turn",
+	Scope:    PerServer,
+	Fold:     FoldArrival,
+	Weight:   "samples / those of all workers",
+	Params: func() Params {
+		return &R2SPParams{SkipAfter: 3, Profile: 10, Delta: 0.25, DeltaRounds: 3, Smoothing: 0.2}
+	},
+	LeadMax: func(p Params) (int64, bool) { return 1, p.(*R2SPParams).SkipAfter == 0 },
+	Whole:   func(Common, Params) bool { return false },
+	New:     newR2SP,
+}
+
+// rotation is r2sp: one for all shards of a server that are under it. This file has what concerns the parameters;
+// turns.go has the order, the slots and the grants.
+//
+// The turn is that of the worker with the smallest key (iterations pushed plus turns missed), and of these of the
+// lowest rank. While nobody misses a turn that is the round robin, and as it follows from the iterations alone, the
+// servers agree on it without a message: the worker that is first by (iteration, rank) is granted everywhere, so
+// rotations never wait for each other in a circle. Rounds are the values of the key.
+type rotation struct {
+	keys    R2SPParams
+	weight  float64 // of one push; 0: by samples
+	server  int     // k: the slots run k push times later than those of server 0
+	shards  []int32 // ascending
+	reigns  []reign // of each shard
+	workers []runner
+
+	round   int64 // the largest key that had the turn
+	turn    int32 // whose turn it is, NoWorker where nobody takes turns
+	granted bool  // turn has the grant: the one push in flight
+	turnAt  time.Duration
+	slots
+	epoch  int64         // grants revoked so far: tells a grant from those before it
+	skips  int64         // turns that passed because a worker was too late
+	strays int64         // pushes that landed without the turn
+	wakeAt time.Duration // of the earliest alarm that will come; unknown: none
+	now    time.Duration // largest At so far
+}
+
+// reign is v of one shard, as in the gate.
+type reign struct {
+	clock  []int64 // iterations that each worker has pushed or passed over
+	parked []int64 // c of a delayed pull, -1: none; only in the strict order
+	v      int64   // smallest clock of the live workers; never decreases
+	atMin  int     // live workers with clock <= v
+}
+
+// unknown is a time that has not come.
+const unknown time.Duration = -1
+
+// runner is what is known of a worker.
+type runner struct {
+	left    bool
+	out     bool  // takes no turns until it is heard of: it missed one, or came back
+	ready   bool  // has announced the push of iter and has no grant
+	iter    int64 // of its last announcement
+	missed  int64 // turns missed, which count as taken
+	samples int64 // of its last push, 0: none yet
+
+	readyAt  time.Duration // of the last announcement
+	grantAt  time.Duration // of the last grant
+	landedAt time.Duration // of the push under it; unknown: it did not land in its turn
+	sentAt   time.Duration // when a reply was last sent
+	measured int64         // turns in the averages, at most Profile
+	cycle    time.Duration // averages: from grant to ready again,
+	push     time.Duration // from grant to landed,
+	pull     time.Duration // from landed to sent
+	alone    time.Duration // shortest push ever: nothing else was on the link
+
+	rank    int64         // among those that the slots were dealt to, -1: none
+	planned time.Duration // cycle when the slots were dealt, 0: none yet
+	due     time.Duration // when it is ready if the slots are kept
+	drift   time.Duration // moving average of how much later it was
+	drifted int64         // turns in a row with too much drift
+}
+
+func newR2SP(env Env, common Common, params Params) (Scheme, error) {
+	p := *params.(*R2SPParams)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("r2sp: %w", err)
+	}
+	one := env
+	one.Shards = env.Shards[:min(1, len(env.Shards))]
+	if err := one.check("r2sp"); err != nil {
+		return nil, err
+	}
+	common, err := common.resolve("r2sp", FoldArrival)
+	if err != nil {
+		return nil, err
+	}
+	if common.Fold == FoldRank {
+		return nil, fmt.Errorf("r2sp: fold: rank waits until an iteration closes, but r2sp commits each push in its turn; use fold: arrival")
+	}
+	r := &rotation{keys: p, weight: common.Weight, server: env.Server, shards: slices.Clone(env.Shards), workers: make([]runner, env.Workers),
+		turn: NoWorker, round: -1, wakeAt: unknown}
+	for w := range r.workers {
+		r.workers[w] = runner{left: env.Clocks != nil && env.Clocks[w] < 0, landedAt: unknown, due: unknown, rank: -1}
+	}
+	slices.Sort(r.shards)
+	for range r.shards {
+		s := reign{clock: make([]int64, env.Workers), parked: slices.Repeat([]int64{-1}, env.Workers), v: env.Start}
+		for w, c := range env.Clocks {
+			s.clock[w] = max(c, 0)
+		}
+		if low, _ := r.lowest(&s); r.anyLive() {
+			s.v = low
+		}
+		r.count(&s)
+		r.reigns = append(r.reigns, s)
+	}
+	r.next()
+	return r, nil
+}
+
+func (r *rotation) anyLive() bool {
+	return slices.ContainsFunc(r.workers, func(w runner) bool { return !w.left })
+}
+
+// Step implements Scheme.
+func (r *rotation) Step(ev Event, out []Decision) []Decision {
+	k, ok := slices.BinarySearch(r.shards, ev.Shard)
+	if !ok || ev.Worker < 0 || int(ev.Worker) >= len(r.workers) {
+		r.bug(ev, "not my shard or no such worker")
+	}
+	r.now = max(r.now, ev.At)
+	switch ev.Kind {
+	case Offered:
+		return out
+	case Pushed:
+		return r.pushed(ev, k, out)
+	case Wanted:
+		return r.wanted(ev, k, out)
+	case Ready:
+		out = r.announced(ev, out)
+	case Sent:
+		r.workers[ev.Worker].sentAt = r.now
+		return out
+	case Alarm:
+		if r.wakeAt != unknown && r.now >= r.wakeAt {
+			r.wakeAt = unknown
+		}
+	case Left:
+		out = r.leave(ev.Worker, out)
+	case Joined:
+		r.join(ev.Worker)
+	default:
+		r.bug(ev, "no such event")
+	}
+	return r.run(out)
+}
+
+func (r *rotation) bug(ev Event, what string) {
+	panic(fmt.Sprintf("scheme: %v: %s; state: %v", ev, what, r))
+}
+
+// pushed takes a push of one shard. The next grant goes out before it is folded, so that the link does not wait for
+// the server's arithmetic.
+func (r *rotation) pushed(ev Event, k int, out []Decision) []Decision {
+	w, s := &r.workers[ev.Worker], &r.reigns[k]
+	switch {
+	case ev.Iter < s.clock[ev.Worker]:
+		r.bug(ev, "iteration already closed for this worker")
+	case ev.Parts != 1:
+		r.bug(ev, "this scheme takes pushes of exactly 1 part")
+	case ev.Owner != ev.Worker:
+		r.bug(ev, "this scheme takes no helper's pushes")
+	case ev.Samples < 0:
+		r.bug(ev, "negative sample count")
+	case s.parked[ev.Worker] >= 0:
+		r.bug(ev, "pushed while its pull is open")
+	}
+	before := r.clockOf(ev.Worker)
+	old := s.clock[ev.Worker]
+	s.clock[ev.Worker] = ev.Iter + 1
+	push := Decision{Kind: Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Src: SlotPush, Reason: Empty}
+	if w.left {
+		if ev.Samples > 0 {
+			push.Reason = Gone
+		}
+		return append(out, push)
+	}
+	if r.clockOf(ev.Worker) > before {
+		r.landed(ev.Worker, ev.Iter-before)
+		out = r.run(out)
+	}
+	if ev.Samples == 0 {
+		out = append(out, push)
+	} else {
+		w.samples = ev.Samples
+		push.Kind, push.Reason, push.Dst, push.Weight = Fold, NotDropped, SlotPending, 1
+		out = append(out, push, Decision{Kind: Commit, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Dst: SlotParams, Src: SlotPending,
+			Scale: r.share(ev.Samples), Weight: 1 / float64(ev.Samples), Samples: ev.Samples})
+	}
+	if old <= s.v && ev.Iter >= s.v {
+		s.atMin--
+	}
+	return r.advance(k, out)
+}
+
+// share is the weight of a push: its samples among those of the last pushes of all workers in the run, so that a
+// round of pushes weighs as one step whatever their batches. Who has not pushed yet counts as one like this.
+func (r *rotation) share(samples int64) float64 {
+	if r.weight != 0 {
+		return r.weight
+	}
+	sum := int64(0)
+	for i := range r.workers {
+		switch w := &r.workers[i]; {
+		case w.left:
+		case w.samples == 0:
+			sum += samples
+		default:
+			sum += w.samples
+		}
+	}
+	return float64(samples) / float64(sum)
+}
+
+func (r *rotation) wanted(ev Event, k int, out []Decision) []Decision {
+	s := &r.reigns[k]
+	switch {
+	case r.workers[ev.Worker].left:
+		return out // overtaken by its Left: nobody waits for the reply
+	case ev.Iter < 0 || ev.Iter > s.clock[ev.Worker]:
+		r.bug(ev, "wants an iteration beyond its pushes")
+	case s.parked[ev.Worker] >= 0:
+		r.bug(ev, "its pull is already open")
+	}
+	if r.keys.SkipAfter == 0 && ev.Iter-s.v > 1 { // only who has passed over iterations is so far ahead
+		s.parked[ev.Worker] = ev.Iter
+		return out
+	}
+	return append(out, r.reply(ev.Worker, k, ev.Iter))
+}
+
+func (r *rotation) reply(w int32, k int, c int64) Decision {
+	return Decision{Kind: Reply, Worker: w, Shard: r.shards[k], Iter: max(c, r.reigns[k].clock[w]), Src: SlotParams}
+}
+
+// leave passes the turn of a worker that is gone at once; its open pulls vanish.
+func (r *rotation) leave(w int32, out []Decision) []Decision {
+	if r.workers[w].left {
+		return out
+	}
+	r.workers[w].left, r.workers[w].out, r.workers[w].ready = true, false, false
+	r.changed = true
+	if r.turn == w {
+		r.turn, r.granted = NoWorker, false
+	}
+	for k := range r.reigns {
+		s := &r.reigns[k]
+		s.parked[w] = -1
+		if s.clock[w] <= s.v {
+			s.atMin--
+		}
+		out = r.advance(k, out)
+	}
+	return out
+}
+
+// join starts a worker at v, or at its own clock where what it pushed before it left is further. It takes turns from
+// its first announcement on, so that nobody waits for the parameters that it has to fetch.
+func (r *rotation) join(w int32) {
+	if !r.workers[w].left {
+		return
+	}
+	r.workers[w] = runner{out: true, landedAt: unknown, due: unknown, rank: -1}
+	for k := range r.reigns {
+		s := &r.reigns[k]
+		s.clock[w] = max(s.v, s.clock[w])
+		if s.clock[w] == s.v {
+			s.atMin++
+		}
+		if s.atMin == 0 { // it comes alone, and further than where the others left
+			s.v, _ = r.lowest(s)
+			r.count(s)
+		}
+	}
+}
+
+// advance moves v of a shard to the smallest live clock, and answers the delayed pulls that it frees, in order of
+// rank. Scanning the clocks only when v can move costs N steps per round.
+func (r *rotation) advance(k int, out []Decision) []Decision {
+	s := &r.reigns[k]
+	if s.atMin > 0 {
+		return out
+	}
+	low, high := r.lowest(s)
+	if !r.anyLive() {
+		low = high
+	}
+	s.v = max(s.v, low)
+	r.count(s)
+	for w, c := range s.parked {
+		if c >= 0 && c-s.v <= 1 {
+			s.parked[w] = -1
+			out = append(out, r.reply(int32(w), k, c))
+		}
+	}
+	return out
+}
+
+// lowest is the smallest clock of the live workers, and the largest of all.
+func (r *rotation) lowest(s *reign) (low, high int64) {
+	low = -1
+	for w, c := range s.clock {
+		high = max(high, c)
+		if !r.workers[w].left && (low < 0 || c < low) {
+			low = c
+		}
+	}
+	return low, high
+}
+
+func (r *rotation) count(s *reign) {
+	s.atMin = 0
+	for w, c := range s.clock {
+		if !r.workers[w].left && c <= s.v {
+			s.atMin++
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package scheme
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// String is one line: the round, the iterations pushed by every worker, who has the turn, who waits for it, and the
+// timetable, such as
+//
+//	r2sp round=3 clocks=4,3,3,left turn=w1 granted ready=w2 period=40ms gap=13.333333ms
+//
+// A worker that takes no turns is marked out; skips, strays and parked pulls are left out where there are none.
+func (r *rotation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "r2sp round=%d clocks=", r.round)
+	for i := range r.workers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		switch w := &r.workers[i]; {
+		case w.left:
+			b.WriteString("left")
+		case w.out:
+			b.WriteString(strconv.FormatInt(r.clockOf(int32(i)), 10) + "(out)")
+		default:
+			b.WriteString(strconv.FormatInt(r.clockOf(int32(i)), 10))
+		}
+	}
+	if r.turn != NoWorker {
+		fmt.Fprintf(&b, " turn=w%d", r.turn)
+	}
+	if r.granted {
+		b.WriteString(" granted")
+	}
+	b.WriteString(r.listed(" ready=", func(w int) bool { return r.workers[w].ready }))
+	for k := range r.reigns {
+		b.WriteString(r.listed(fmt.Sprintf(" s%d parked=", r.shards[k]), func(w int) bool { return r.reigns[k].parked[w] >= 0 }))
+	}
+	if r.period > 0 {
+		fmt.Fprintf(&b, " period=%v gap=%v", r.period, r.gap())
+	}
+	if r.skips > 0 {
+		fmt.Fprintf(&b, " skips=%d", r.skips)
+	}
+	if r.strays > 0 {
+		fmt.Fprintf(&b, " strays=%d", r.strays)
+	}
+	return b.String()
+}
+
+// listed names the workers that are, after a head; nothing where none is.
+func (r *rotation) listed(head string, is func(w int) bool) string {
+	var names []string
+	for w := range r.workers {
+		if is(w) {
+			names = append(names, fmt.Sprintf("w%d", w))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return head + strings.Join(names, ",")
+}
+
+// r2spVersion is the first byte of the saved state; a new layout takes the next number.
+const r2spVersion = 1
+
+// MarshalBinary saves the whole state: a version byte, the letters "r2sp", then 64-bit little-endian integers.
+func (r *rotation) MarshalBinary() ([]byte, error) {
+	b := append([]byte{r2spVersion}, "r2sp"...)
+	for _, x := range r.numbers() {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x.get()))
+	}
+	return b, nil
+}
+
+// UnmarshalBinary restores a state that MarshalBinary saved from the same shards and number of workers. On an error
+// the state is as before.
+func (r *rotation) UnmarshalBinary(data []byte) error {
+	if len(data) < 5 || data[0] != r2spVersion || string(data[1:5]) != "r2sp" {
+		return fmt.Errorf("r2sp: saved state of %d bytes is not of r2sp, or of another layout than %d; resume with the scheme and program that wrote it", len(data), r2spVersion)
+	}
+	d := decoder{rest: data[5:]}
+	n := r.clone()
+	for _, x := range n.numbers() {
+		x.set(d.between(x.low, x.high))
+	}
+	if len(d.rest) != 0 {
+		d.fail("bytes after its end")
+	}
+	if d.bad == "" {
+		d.bad = n.broken()
+	}
+	if d.bad != "" {
+		return fmt.Errorf("r2sp: saved state is damaged, or of other workers or shards: %s", d.bad)
+	}
+	*r = *n
+	return nil
+}
+
+func (r *rotation) clone() *rotation {
+	n := *r
+	n.workers = append([]runner(nil), r.workers...)
+	n.reigns = nil
+	for _, s := range r.reigns {
+		s.clock, s.parked = append([]int64(nil), s.clock...), append([]int64(nil), s.parked...)
+		n.reigns = append(n.reigns, s)
+	}
+	return &n
+}
+
+// number is a place in the state, with the values it may have.
+type number struct {
+	get       func() int64
+	set       func(int64)
+	low, high int64
+}
+
+// numbers lists all places of the state, in the order in which they are saved.
+func (r *rotation) numbers() (list []number) {
+	count := func(p *int64, low int64) {
+		list = append(list, number{func() int64 { return *p }, func(x int64) { *p = x }, low, maxClock})
+	}
+	when := func(ps ...*time.Duration) {
+		for _, p := range ps {
+			list = append(list, number{func() int64 { return int64(*p) }, func(x int64) { *p = time.Duration(x) }, int64(unknown), maxClock})
+		}
+	}
+	flag := func(ps ...*bool) {
+		for _, p := range ps {
+			get := func() int64 {
+				if *p {
+					return 1
+				}
+				return 0
+			}
+			list = append(list, number{get, func(x int64) { *p = x == 1 }, 0, 1})
+		}
+	}
+	workers := int64(len(r.workers))
+	list = append(list,
+		number{func() int64 { return workers }, func(int64) {}, workers, workers},
+		number{func() int64 { return int64(len(r.shards)) }, func(int64) {}, int64(len(r.shards)), int64(len(r.shards))},
+		number{func() int64 { return int64(r.turn) }, func(x int64) { r.turn = int32(x) }, int64(NoWorker), workers - 1})
+	count(&r.round, -1)
+	count(&r.epoch, 0)
+	count(&r.skips, 0)
+	count(&r.strays, 0)
+	count(&r.rounds, 0)
+	count(&r.members, 0)
+	flag(&r.granted, &r.changed)
+	when(&r.turnAt, &r.wakeAt, &r.now, &r.period, &r.t0, &r.offset)
+	for i := range r.workers {
+		w := &r.workers[i]
+		flag(&w.left, &w.out, &w.ready)
+		count(&w.iter, 0)
+		count(&w.missed, 0)
+		count(&w.samples, 0)
+		count(&w.drifted, 0)
+		count(&w.rank, -1)
+		count(&w.measured, 0)
+		when(&w.readyAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.alone, &w.pull, &w.planned, &w.due)
+		list = append(list, number{func() int64 { return int64(w.drift) }, func(x int64) { w.drift = time.Duration(x) }, -maxClock, maxClock})
+	}
+	for k := range r.reigns {
+		s := &r.reigns[k]
+		count(&s.v, 0)
+		for w := range r.workers {
+			count(&s.clock[w], 0)
+			count(&s.parked[w], -1)
+		}
+	}
+	return list
+}
+
+// broken names the first invariant that a decoded state breaks, and fills in the counts.
+func (r *rotation) broken() string {
+	switch {
+	case r.period > 0 && (r.members < 1 || r.period < time.Duration(r.members)):
+		return "a period without a gap"
+	case r.turn == NoWorker && r.granted:
+		return "a grant of nobody"
+	case r.turn != NoWorker && (r.workers[r.turn].left || r.workers[r.turn].out):
+		return "a turn of a worker that takes none"
+	}
+	for i := range r.workers {
+		switch w := &r.workers[i]; {
+		case w.left && (w.ready || w.out):
+			return "a worker that has left and waits"
+		case w.ready && w.out:
+			return "a worker that waits and takes no turns"
+		case w.ready && r.granted && int(r.turn) == i:
+			return "a worker that waits for the grant that it has"
+		case w.rank >= r.members:
+			return "a slot beyond the last"
+		}
+	}
+	for k := range r.reigns {
+		s := &r.reigns[k]
+		for w, c := range s.clock {
+			gone := r.workers[w].left
+			if !gone && c < s.v || s.parked[w] >= 0 && (gone || r.keys.SkipAfter > 0 || s.parked[w] > c || s.parked[w]-s.v <= 1) {
+				return "a clock below v, or a delayed pull that should be answered or not there yet"
+			}
+		}
+		if r.count(s); s.atMin == 0 && r.anyLive() {
+			return "no worker at v"
+		}
+	}
+	return ""
+}
