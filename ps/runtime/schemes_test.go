@@ -37,6 +37,8 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: drop, required: 1, fold: arrival}", 0, 0},
 		{"{match: '*', scheme: softsync, q: 3, staleness: 2}", 2, 2},
 		{"{match: '*', scheme: softsync}", 5, 1 << 40},
+		{"{match: '*', scheme: r2sp, skip_after: 0}", 1, 1},
+		{"{match: '*', scheme: r2sp}", 1, 1 << 40},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 	} {
 		t.Run(c.sync, func(t *testing.T) {
@@ -95,8 +97,8 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 	bsp := float64(*train(t, load(t, long), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
-		"[{match: '*', scheme: drop, required: 3}]",
-		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
+		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]",
+		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
 		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {
 			t.Errorf("%s: test accuracy %.3f, bsp %.3f", sync, acc, bsp)
