@@ -179,9 +179,10 @@ type Simulate struct {
 	PerWorker    []float64     // each worker's multiple of Compute; empty: all alike
 	Noise        Noise
 	Network      Network
-	FoldRate     int64 // at which a server adds a push to the pending sums
-	CommitRate   int64 // at which a server makes a version
-	Gradients    bool  // gradients are real; else nothing is trained
+	FoldRate     int64   // at which a server adds a push to the pending sums
+	CommitRate   int64   // at which a server makes a version
+	PushNorm     float64 // magnitude of each element of a push's mean, where a scheme asks for norms; parameters are 1
+	Gradients    bool    // gradients are real; else nothing is trained
 }
 
 // Noise varies the compute time from iteration to iteration, each worker on its own.

@@ -78,7 +78,7 @@ func TestValues(t *testing.T) {
 			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},
 			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},
 			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
-			FoldRate: 0, CommitRate: 512 << 20, Gradients: true,
+			FoldRate: 0, CommitRate: 512 << 20, PushNorm: 0.1, Gradients: true,
 		},
 	}
 	if !reflect.DeepEqual(c, want) {

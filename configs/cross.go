@@ -31,6 +31,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
 		w.crossSync(sync, root)
+		w.crossSchemes(t)
 	}
 	if !t.byPath["sync"].bad {
 		w.crossRotations()

@@ -87,6 +87,7 @@ var topKeys = []key[Config]{
 	{spec{path: "simulate.network.memory", def: "0B", span: from(0, 1<<50), doc: "bytes per second between ranks of one host; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.Network.Memory) }},
 	{spec{path: "simulate.server.fold", def: "4GB", span: from(0, 1<<50), doc: "bytes per second at which a server adds up pushes; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.FoldRate) }},
 	{spec{path: "simulate.server.commit", def: "2GB", span: from(0, 1<<50), doc: "bytes per second at which a server makes versions; 0B: without limit"}, func(c *Config) any { return (*byteSize)(&c.Simulate.CommitRate) }},
+	{spec{path: "simulate.push_norm", def: "0.1", span: atLeast(0), doc: "magnitude of each element of a pushed mean, for schemes that ask for norms; parameters are 1"}, func(c *Config) any { return &c.Simulate.PushNorm }},
 	{spec{path: "simulate.gradients", def: "false", doc: "real gradients in virtual time: the workers train, and times are still modelled"}, func(c *Config) any { return &c.Simulate.Gradients }},
 }
 

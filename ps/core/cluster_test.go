@@ -30,6 +30,7 @@ type cluster struct {
 
 	overtake bool // control messages of a pair may overtake each other
 	messages int
+	norms    int
 	inbox    map[string]int        // pieces sent and not matched, by line
 	posted   map[string][]pending  // receives posted and not matched, by line
 	slots    map[[3]int32]*slotOf  // server, shard, slot
@@ -112,6 +113,12 @@ func mustScheme(r rule, ids []int32, server, workers int) ShardScheme {
 	}
 	lead, bounded := e.LeadMax(r.params)
 	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Shared: e.Scope == scheme.PerServer, Whole: e.Whole(r.common, r.params)}
+}
+
+// norm makes up a norm: of every push another one.
+func (c *cluster) norm() float32 {
+	c.norms++
+	return []float32{1, 0.5, 3, 0, 0.25, 1}[c.norms%6]
 }
 
 // ctl names the line of a control message: one for all of a pair, or one each where they may overtake each
@@ -277,7 +284,8 @@ func (c *cluster) stage(s *Server, e Effect) {
 	for _, p := range c.plan.Shards[e.Shard].Pieces {
 		line := fmt.Sprintf("data w%d p%d", e.To, p.ID)
 		c.posted[line] = append(c.posted[line], pending{line: line, node: s, name: fmt.Sprintf("s%d", s.me),
-			in:   Input{Kind: PieceLanded, Piece: p.ID, Shard: e.Shard, Worker: e.To, Slot: e.Slot},
+			in: Input{Kind: PieceLanded, Piece: p.ID, Shard: e.Shard, Worker: e.To, Slot: e.Slot,
+				Norm2: c.norm(), NormInf: c.norm(), NormW: 1},
 			then: func() { slot.pieces-- }})
 		c.match(line)
 	}

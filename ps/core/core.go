@@ -55,7 +55,11 @@ type Input struct {
 	Slot   int32
 	Worker int32
 	Buf    int32
-	At     time.Duration // since the start of training, stamped by the driver; schemes that measure speed read it
+	// Norms of a push whose last piece landed, of its mean over the samples: 2-norm and largest element; and the 2-norm of
+	// the current parameters of the shard. Only where the shard's scheme asks for them.
+	Norm2, NormInf, NormW float32
+
+	At time.Duration // since the start of training, stamped by the driver; schemes that measure speed read it
 }
 
 // EffectKind says what the driver must do.
@@ -88,7 +92,7 @@ type Effect struct {
 	Iter          int64
 	Clock         float64 // Commit: accepted pushes / N before it (BSP: versions): the learning-rate clock, in iterations
 	Scale, Weight float64
-	Samples       int64
+	Samples       int64         // Stage: of the push; Commit: of the version
 	At            time.Duration // WakeAt
 }
 

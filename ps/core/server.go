@@ -76,7 +76,7 @@ func (s *Server) Step(in Input, out []Effect) []Effect {
 			return out
 		}
 		sh.landing[in.Worker] = nil
-		return s.landed(sh, p, out)
+		return s.landed(sh, p, in, out)
 	case ReplySent:
 		sh := s.shards[in.Shard]
 		out = s.replySent(sh, in, out)
@@ -142,7 +142,7 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	}
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = &pushed{head: m, slot: slot, missing: sh.pieces}
-	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot})
+	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Samples: m.Samples})
 	return s.decide(sh, event(scheme.Offered, m), out)
 }
 
@@ -150,13 +150,15 @@ func event(k scheme.EventKind, m wire.Header) scheme.Event {
 	return scheme.Event{Kind: k, Worker: m.Worker, Shard: m.Shard, Part: m.Part, Parts: m.Parts, Owner: m.Owner, Iter: m.Iter, Seen: m.Version, Samples: m.Samples}
 }
 
-func (s *Server) landed(sh *ownShard, p *pushed, out []Effect) []Effect {
+func (s *Server) landed(sh *ownShard, p *pushed, in Input, out []Effect) []Effect {
 	w := p.head.Worker
 	sh.stage(p)
 	sh.stats.Pushes++
 	sh.stats.Skipped += p.head.Iter - sh.clock[w]
 	sh.setClock(w, p.head.Iter+1)
-	out = s.decide(sh, event(scheme.Pushed, p.head), out)
+	ev := event(scheme.Pushed, p.head)
+	ev.Norm2, ev.NormInf, ev.NormW = in.Norm2, in.NormInf, in.NormW
+	out = s.decide(sh, ev, out)
 	return s.wanted(sh, w, out)
 }
 

@@ -40,6 +40,8 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: r2sp, skip_after: 0}", 1, 1},
 		{"{match: '*', scheme: r2sp}", 1, 1 << 40},
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
+		{"{match: '*', scheme: vap, push: delta, v0: 1000}", 5, 1 << 40},
+		{"{match: '*', scheme: vap, push: delta, v0: 1000, strict: false, staleness: 2}", 2, 2},
 	} {
 		t.Run(c.sync, func(t *testing.T) {
 			s := train(t, load(t, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}"), 6).Summary
@@ -97,7 +99,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 	bsp := float64(*train(t, load(t, long), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
-		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]",
+		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
 		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {

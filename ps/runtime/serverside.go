@@ -38,6 +38,7 @@ type store struct {
 	bufs  []*comm.Buf // versions, by the node's buffer numbers; nil until used
 	slots []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
 	math  *optim.Store
+	norms bool // the scheme asks for the norms of each push
 	snaps map[int64]*comm.Buf
 	seen  []int64 // versions seen by the pushes folded since the last commit
 	stale metrics.Hist
@@ -64,6 +65,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		if s.stores[id], err = s.newStore(id, update); err != nil {
 			return nil, err
 		}
+		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
 		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided})
@@ -166,6 +168,7 @@ func (s *serverSide) stage(e *core.Effect) {
 		return
 	}
 	from := comm.Peer(s.r.roles.Workers[e.To])
+	open, samples := len(st.sh.Pieces), e.Samples
 	for _, p := range st.sh.Pieces {
 		off, n := at(p)
 		in := core.Input{Kind: core.PieceLanded, Piece: p.ID, Shard: e.Shard, Slot: e.Slot, Worker: e.To}
@@ -174,9 +177,19 @@ func (s *serverSide) stage(e *core.Effect) {
 				return
 			}
 			s.r.bytesReceived += int64(n)
+			if open--; open == 0 && st.norms {
+				start := s.r.t.Now()
+				st.measure(&in, s.node.Shard(in.Shard).Cur, samples)
+				s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+			}
 			s.step(in)
 		})
 	}
+}
+
+// measure takes the norms of the mean of a push that is complete, and of the current parameters.
+func (st *store) measure(in *core.Input, current int32, samples int64) {
+	in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot].F32(), st.bufs[current].F32(), 1/float64(max(samples, 1)))
 }
 
 func (s *serverSide) fold(e *core.Effect) {

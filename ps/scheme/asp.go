@@ -20,6 +20,8 @@ var asp = Entry{
 	LeadMax:  func(Params) (int64, bool) { return 0, false },
 	Whole:    func(Common, Params) bool { return false },
 	New:      newASP,
+
+	NeverWaits: func(Params) bool { return true },
 }
 
 func newASP(env Env, common Common, params Params) (Scheme, error) {

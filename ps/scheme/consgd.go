@@ -53,8 +53,9 @@ var consgd = Entry{
 		s := p.(*ConSGDParams).Staleness
 		return max(s, 0), s >= 0
 	},
-	Whole: func(c Common, _ Params) bool { return c.Fold == FoldRank },
-	New:   newConSGD,
+	Whole:      func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	NeverWaits: func(p Params) bool { return p.(*ConSGDParams).Staleness < 0 },
+	New:        newConSGD,
 }
 
 func newConSGD(env Env, common Common, params Params) (Scheme, error) {

@@ -84,12 +84,12 @@ func (l *tuned) admit(_ *gate, _ int32, lead int64) bool { return lead <= l.s }
 
 func (l *tuned) replied(w int32, at time.Duration) { l.pace[w].since = at }
 
-func (l *tuned) pushed(w int32, at time.Duration) {
-	p := &l.pace[w]
+func (l *tuned) pushed(ev Event) {
+	p := &l.pace[ev.Worker]
 	if p.since < 0 {
 		return
 	}
-	x := float64(at - p.since)
+	x := float64(ev.At - p.since)
 	if p.mean < 0 {
 		p.mean = x
 	} else {

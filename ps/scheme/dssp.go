@@ -92,9 +92,9 @@ type pushTimes struct {
 	known            uint8 // 0, 1: latest alone, 2: both
 }
 
-func (l *granted) pushed(w int32, at time.Duration) {
-	t := &l.last[w]
-	t.previous, t.latest = t.latest, at
+func (l *granted) pushed(ev Event) {
+	t := &l.last[ev.Worker]
+	t.previous, t.latest = t.latest, ev.At
 	t.known = min(t.known+1, 2)
 }
 

@@ -27,8 +27,9 @@ type hindsight struct {
 	left  [][]bool
 	v     []int64
 
-	answered []int   // what answeredAt has found, or unknown
-	bound    []int64 // what dspsBound has found, or unknown
+	answered []int       // what answeredAt has found, or unknown
+	folded   map[int]int // vap: for each push, the event at which it goes in
+	bound    []int64     // what dspsBound has found, or unknown
 }
 
 // unknown stands for what has not been searched for yet.
@@ -57,6 +58,10 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		h.staleness = h.number("s_l")
 	case "pssp":
 		h.staleness = h.number("staleness")
+	case "vap":
+		if h.staleness = h.number("staleness"); h.staleness < 0 {
+			h.staleness = 1 << 40
+		}
 	}
 	if v.Common.Fold == scheme.FoldRank {
 		h.commits = "rank"
@@ -66,6 +71,9 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 	h.answered = slices.Repeat([]int{unknown}, len(history))
 	h.bound = slices.Repeat([]int64{unknown}, len(history))
 	h.scan()
+	if h.name == "vap" {
+		h.playVAP()
+	}
 	return h
 }
 
@@ -133,6 +141,8 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	switch {
 	case h.name == "softsync":
 		out = append(out, h.several(k)...)
+	case h.name == "vap":
+		out = append(out, h.valued(k)...)
 	case h.commits == "push" && ev.Kind == scheme.Pushed && h.counts(k):
 		out = append(out, h.mixed(k)...)
 	case h.commits == "rank":
@@ -320,7 +330,7 @@ func TestHindsight(t *testing.T) {
 			t.Run(e.Name+" "+v.String(), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
 					env := schemetest.DrawEnv(rt)
-					history, answers := record(rt, env, v.New(env), false)
+					history, answers := recordNorms(rt, env, v.New(env), false, v.DrawNorms(rt))
 					h := newHindsight(v, env, history)
 					for k, got := range answers {
 						if want := h.decisions(k); !slices.Equal(got, want) {
@@ -335,7 +345,12 @@ func TestHindsight(t *testing.T) {
 
 // record runs s and returns its events and what it decided at each.
 func record(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool) (history []scheme.Event, answers [][]scheme.Decision) {
-	d := schemetest.Driver{Env: env, Plain: plain, See: func(ev scheme.Event, decisions []scheme.Decision) {
+	return recordNorms(t, env, s, plain, nil)
+}
+
+// recordNorms is record with pushes whose norms are filled in.
+func recordNorms(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool, norms func(*scheme.Event)) (history []scheme.Event, answers [][]scheme.Decision) {
+	d := schemetest.Driver{Env: env, Plain: plain, Norms: norms, See: func(ev scheme.Event, decisions []scheme.Decision) {
 		history = append(history, ev)
 		answers = append(answers, decisions)
 	}}

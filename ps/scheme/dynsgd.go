@@ -54,8 +54,9 @@ var dynsgd = Entry{
 		}
 		return 0
 	},
-	Whole: func(Common, Params) bool { return false },
-	New:   newDynSGD,
+	Whole:      func(Common, Params) bool { return false },
+	NeverWaits: func(p Params) bool { return p.(*DynSGDParams).Staleness < 0 },
+	New:        newDynSGD,
 }
 
 func newDynSGD(env Env, common Common, params Params) (Scheme, error) {

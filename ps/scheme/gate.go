@@ -170,6 +170,8 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	switch {
 	case why != NotDropped:
 		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush, Reason: why})
+	case g.commits == byValue:
+		g.transit.hold(p, ev.NormInf)
 	case g.commits == byPush:
 		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
@@ -189,7 +191,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	if g.left[w] {
 		return out
 	}
-	g.limit.pushed(w, g.now)
+	g.limit.pushed(ev)
 	if old <= g.v && ev.Iter >= g.v {
 		g.atMin--
 	}
@@ -225,11 +227,14 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 		g.bug(ev, "its pull is already open")
 	}
 	c := ev.Iter
-	if g.limit.admit(g, w, c-g.v) && !(g.release == ReleaseBlock && g.anyParkedAt(c)) {
-		return append(out, g.reply(w, c))
-	}
 	key := g.v
-	if g.release != ReleaseSoft {
+	switch {
+	case g.limit.admit(g, w, c-g.v) && !(g.release == ReleaseBlock && g.anyParkedAt(c)):
+		if !g.transit.holds(w) {
+			return append(out, g.reply(w, c))
+		}
+		key = noKey
+	case g.release != ReleaseSoft:
 		key = c - 1
 	}
 	g.parked = append(g.parked, pull{worker: w, iter: c, key: key})
@@ -293,8 +298,12 @@ func (g *gate) advance(out []Decision) []Decision {
 		out = g.closeTo(next, out)
 		g.count()
 	}
-	if g.v > old {
-		out = g.releaseParked(g.limit.moved(g, old), out)
+	in := false
+	if g.transit != nil {
+		out, in = g.transit.admitPushes(g, out)
+	}
+	if g.v > old || in {
+		out = g.releaseParked(g.v > old && g.limit.moved(g, old), out)
 	}
 	return out
 }
@@ -350,7 +359,7 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 	kept := g.parked[:0]
 	for _, p := range g.parked {
-		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound() {
+		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound() && !g.transit.holds(p.worker) {
 			out = append(out, g.reply(p.worker, p.iter))
 			g.waits[p.worker] = false
 		} else {

@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		fold FoldOrder
 	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
 		{"dssp", FoldArrival}, {"pssp", FoldArrival}, {"dsps", FoldArrival},
-		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}} {
+		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}, {"vap", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)
@@ -158,12 +159,14 @@ func TestStrings(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]fmt.Stringer{
-		"pushed s1 w2 i3 samples=4 part=0/2 owner=w5": Event{Kind: Pushed, Shard: 1, Worker: 2, Iter: 3, Samples: 4, Parts: 2, Owner: 5},
-		"wanted s0 w1 c2":                 Event{Kind: Wanted, Worker: 1, Iter: 2},
-		"left s0 w1":                      Event{Kind: Left, Worker: 1},
-		"alarm s0 at=5ns":                 Event{Kind: Alarm, At: 5},
-		"sent s0 w0 i7":                   Event{Kind: Sent, Iter: 7},
-		"fold s0 w1 i2: pending = 1*push": Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Weight: 1},
+		"pushed s1 w2 i3 samples=4 part=0/2 owner=w5":          Event{Kind: Pushed, Shard: 1, Worker: 2, Iter: 3, Samples: 4, Parts: 2, Owner: 5},
+		"pushed s0 w0 i0 samples=1 inf=0.5":                    Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 0.5},
+		"pushed s0 w0 i0 samples=1 inf=1 norms=3/2":            Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 1, Norm2: 3, NormW: 2},
+		"wanted s0 w1 c2":                                      Event{Kind: Wanted, Worker: 1, Iter: 2},
+		"left s0 w1":                                           Event{Kind: Left, Worker: 1},
+		"alarm s0 at=5ns":                                      Event{Kind: Alarm, At: 5},
+		"sent s0 w0 i7":                                        Event{Kind: Sent, Iter: 7},
+		"fold s0 w1 i2: pending = 1*push":                      Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Weight: 1},
 		"fold s0 w1 i2: pending = 0.5*pending + 1*push":        Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Scale: 0.5, Weight: 1},
 		"commit s0 i2: update 0.25*pending at lr*1, samples=4": Decision{Kind: Commit, Worker: NoWorker, Iter: 2, Dst: SlotParams, Src: SlotPending, Scale: 1, Weight: 0.25, Samples: 4},
 		"grant s0 w1 i2 epoch=3":                               Decision{Kind: Grant, Worker: 1, Iter: 2, Epoch: 3},
@@ -249,6 +252,56 @@ func TestRestoreBrokenState(t *testing.T) {
 	}
 }
 
+// TestRestoreBrokenTransit: saved state of vap that decodes but cannot be is refused, by name.
+func TestRestoreBrokenTransit(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		spoil func(g *gate)
+	}{
+		{"computes and has left, or waits", func(g *gate) { g.left[1] = true }},
+		{"computes and has left, or waits", func(g *gate) {
+			g.transit.held = append(g.transit.held, heldPush{push: push{worker: 1, samples: 1}})
+		}},
+		{"should be in, or not be there yet", func(g *gate) { g.transit.held[0].samples = 0 }},
+		{"should be in, or not be there yet", func(g *gate) { g.transit.held[0].iter = 2 }},
+		{"two pushes of one worker", func(g *gate) { g.transit.held = append(g.transit.held, g.transit.held[0]) }},
+		{"should be answered", func(g *gate) { g.transit.held = nil }},
+		{"is not within", func(g *gate) { g.transit.held[0].norm = -1 }},
+		{"is not within", func(g *gate) { g.transit.sent[0][0].norm = math.NaN() }},
+		{"is not within", func(g *gate) { g.transit.sent[0][0].version = 9 }},
+		{"more updates in transit", func(g *gate) {
+			g.transit.version = 5000
+			for v := range int64(2000) {
+				g.transit.sent[0] = append(g.transit.sent[0], update{version: v + 2})
+			}
+		}},
+		{"a staged push", func(g *gate) { g.staged = []push{{worker: 0, iter: 1, samples: 1}} }},
+	} {
+		made := newTestGate(t, "vap", 2, Common{})
+		g := made.(*gate)
+		g.Step(Event{Kind: Wanted, Worker: 1}, nil)
+		for i := range int64(2) { // the second waits
+			g.Step(Event{Kind: Pushed, Parts: 1, Iter: i, Samples: 4, NormInf: 9}, nil)
+			g.Step(Event{Kind: Wanted, Iter: i + 1}, nil)
+		}
+		saved, err := g.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := newTestGate(t, "vap", 2, Common{}).UnmarshalBinary(saved); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(g)
+		if saved, err = g.MarshalBinary(); err != nil {
+			t.Fatal(err)
+		}
+		err = newTestGate(t, "vap", 2, Common{}).UnmarshalBinary(saved)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q; state: %v", err, c.want, g)
+		}
+	}
+}
+
 // TestRestoreWithOtherRange: what dsps saves is how uneven the workers are, so that a run that resumes with another
 // range has the bound which that gives there.
 func TestRestoreWithOtherRange(t *testing.T) {
@@ -294,9 +347,16 @@ func TestRestoreRefusesBrokenLimits(t *testing.T) {
 		{"dssp", "is not within", func(b []byte) { b[len(b)-1] = 0x80 }}, // a grant below 0
 		{"pssp", "no state of a random generator", func(b []byte) { b[len(b)-20] ^= 1 }},
 		{"dsps", "is not within [0, 1]", func(b []byte) { b[len(b)-33], b[len(b)-34] = 0x7f, 0xf8 }}, // alpha is not a number
+		{"vap", "computes on two versions", func(b []byte) { b[len(b)-56], b[len(b)-40] = 0, 0 }},    // both are worker 0
+		{"vap", "is not within [0, 1]", func(b []byte) { b[len(b)-40] = 2 }},                         // a worker that computes
+		{"vap", "is not within", func(b []byte) { b[len(b)-8] = 9 }},                                 // more pushes that wait than bytes
 		{"dsps", "is not within [-1,", func(b []byte) { b[len(b)-1], b[len(b)-2] = 0x7f, 0xf0 }},     // an infinite mean
 	} {
-		saved, err := newTestGate(t, c.name, 2, Common{}).MarshalBinary()
+		s := newTestGate(t, c.name, 2, Common{})
+		for w := range int32(2) {
+			s.Step(Event{Kind: Wanted, Worker: w}, nil)
+		}
+		saved, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	}
 	d := decoder{rest: data[head:]}
 	n := *g
-	n.commits = commitMode(d.between(0, int64(byCount)))
+	n.commits = commitMode(d.between(0, int64(byValue)))
 	workers := d.count(2)
 	n.v, n.pendingPushes, n.pendingSamples, n.skipped = d.natural(), d.natural(), d.natural(), d.natural()
 	if d.bad == "" && (n.commits != g.commits || workers != len(g.clock)) {
@@ -106,10 +106,13 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	}
 	n.parked = make([]pull, 0, workers)
 	for range d.count(3) {
-		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.natural()})
+		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.between(noKey, maxClock)})
 	}
 	n.limit = g.limit.load(&d)
 	n.mix = g.mix.load(&d)
+	if g.transit != nil {
+		n.transit = n.limit.(*transit)
+	}
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}
@@ -141,7 +144,7 @@ func (g *gate) broken() string {
 	seen := make(map[key]bool, len(g.staged))
 	for _, p := range g.staged {
 		switch {
-		case g.commits == byPush || g.commits == byCount:
+		case g.commits == byPush || g.commits == byCount || g.commits == byValue:
 			return "a staged push in a scheme that stages none"
 		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v:
 			return "a staged push that should be folded, dropped or not there yet"
@@ -153,12 +156,17 @@ func (g *gate) broken() string {
 	g.waits = make([]bool, len(g.left))
 	for _, p := range g.parked {
 		switch {
-		case g.left[p.worker] || p.iter > g.clock[p.worker] || p.iter <= g.v || p.key >= p.iter:
+		case g.left[p.worker] || p.iter > g.clock[p.worker] || p.key >= p.iter || (p.iter <= g.v || p.key == noKey) && !g.transit.holds(p.worker):
 			return "a delayed pull that should be answered or not there yet"
 		case g.waits[p.worker]:
 			return "two open pulls of one worker"
 		}
 		g.waits[p.worker] = true
+	}
+	if g.transit != nil {
+		if what := g.transit.broken(g); what != "" {
+			return what
+		}
 	}
 	switch {
 	case g.live > 0 && g.atMin == 0:

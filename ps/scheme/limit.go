@@ -12,8 +12,8 @@ type limit interface {
 	bound() int64
 	// admit says whether a pull is answered on arrival. It is asked once per pull, so it may draw or spend.
 	admit(g *gate, w int32, lead int64) bool
-	// pushed and replied tell the times between which a worker computes.
-	pushed(w int32, at time.Duration)
+	// pushed and replied tell when a worker computes, and what it pushed.
+	pushed(ev Event)
 	replied(w int32, at time.Duration)
 	// forget drops what is known of a worker that leaves or comes.
 	forget(w int32)
@@ -32,7 +32,7 @@ type fixed struct{ s int64 }
 
 func (f fixed) bound() int64                            { return f.s }
 func (f fixed) admit(_ *gate, _ int32, lead int64) bool { return lead <= f.s }
-func (f fixed) pushed(int32, time.Duration)             {}
+func (f fixed) pushed(Event)                            {}
 func (f fixed) replied(int32, time.Duration)            {}
 func (f fixed) forget(int32)                            {}
 func (f fixed) moved(*gate, int64) (rose bool)          { return false }

@@ -242,7 +242,7 @@ func TestPSSPDrawsOncePerGatedPull(t *testing.T) {
 // TestPSSPNeedsNoNorms: alpha would come from a significance of gradients [R, M]; ours is a constant, so that servers
 // need not compute any norm.
 func TestPSSPNeedsNoNorms(t *testing.T) {
-	if e, _ := scheme.Lookup("pssp"); e.NeedsNorms {
+	if e, _ := scheme.Lookup("pssp"); e.NeedsNorms != nil {
 		t.Error("pssp asks for norms that it does not use")
 	}
 }

@@ -30,9 +30,10 @@ type rule struct {
 	mix       mix  // nil: plain
 	unbounded bool // the limit gives c - v no finite bound
 	release   Release
-	perPush   bool  // with fold arrival: each push is a version; else each iteration is
-	several   int64 // with fold arrival: so many pushes are a version; 0: see perPush
-	quorum    int   // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
+	perPush   bool     // with fold arrival: each push is a version; else each iteration is
+	several   int64    // with fold arrival: so many pushes are a version; 0: see perPush
+	transit   *transit // the limit, where it also says when a push goes in; else nil: at once
+	quorum    int      // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
 }
 
 // commitMode says when pushes become a version.
@@ -43,11 +44,16 @@ const (
 	byClose                   // folded on arrival; committed when the iteration closes
 	byPush                    // folded and committed on arrival
 	byCount                   // folded on arrival; committed when there are so many, and when the last worker leaves
+	byValue                   // folded and committed when it fits among the updates in transit
 )
 
 // mode derives the commit mode from the fold order, and refuses keys that contradict it.
 func (r rule) mode(common Common) (commitMode, error) {
 	switch {
+	case common.Fold == FoldArrival && r.transit != nil:
+		return byValue, nil
+	case r.transit != nil:
+		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits each push as soon as its bound allows; use fold: arrival", r.name, r.name)
 	case common.Fold == FoldArrival && r.several > 0:
 		return byCount, nil
 	case r.several > 0:

@@ -40,7 +40,7 @@ type Event struct {
 	Owner                 int32         // whose iteration this push counts for; the worker itself unless a helper pushed
 	Iter, Seen            int64         // Iter: i in Pushed, c = i+1 in Wanted; Seen: version the gradient was computed on
 	Samples               int64         // samples summed in this push
-	Norm2, NormInf, NormW float32       // of gradient and parameters; set only where the Entry asks for them
+	Norm2, NormInf, NormW float32       // Pushed: of the push's mean over its samples, and of the parameters; only where the Entry asks for them
 	At                    time.Duration // since the start of the run, stamped by the driver
 }
 
@@ -164,7 +164,10 @@ type Entry struct {
 	Evidence   string // tag of the source: P, C, A, R, M or X, as in the README of this package
 	Use        string // when to use it, one line
 	Scope      Scope
-	NeedsNorms bool
+	NeedsNorms func(Params) bool                  // Pushed must carry norms; nil: never
+	OwnUpdate  bool                               // the rule holds only where an update is its push times the learning rate: no momentum, no decay
+	NeverWaits func(Params) bool                  // no pull waits until other workers get further; nil: one may
+	Alone      func(Params) bool                  // the other shards of the run must never wait either; nil: they may
 	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
 	Fold       FoldOrder                          // the default
 	Push       string                             // what its pushes must carry: gradient or delta; empty: either
@@ -175,3 +178,6 @@ type Entry struct {
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
 	New        func(Env, Common, Params) (Scheme, error)
 }
+
+// WantsNorms says whether the driver must compute the norms of each push.
+func (e Entry) WantsNorms(p Params) bool { return e.NeedsNorms != nil && e.NeedsNorms(p) }

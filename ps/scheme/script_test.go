@@ -17,6 +17,7 @@ import (
 //	new workers=N [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
 //	run            one event per line of input; each prints the event, its decisions and a chart
 //	  push wK [iC] [samples=N] [at=3s]    by default the next iteration, 32 samples, the time of the last event
+//	          [inf=X] [norms=X/Y]         NormInf; Norm2 and NormW
 //	  want wK [cC] [at=3s]                by default its clock
 //	  step wK [samples=N] [at=3s]         push, then want
 //	  left wK | join wK
@@ -156,6 +157,12 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 			}
 			continue
 		}
+		if n, _ := fmt.Sscanf(word, "inf=%g", &ev.NormInf); n == 1 {
+			continue
+		}
+		if n, _ := fmt.Sscanf(word, "norms=%g/%g", &ev.Norm2, &ev.NormW); n == 2 {
+			continue
+		}
 		form, into := "samples=%d", &ev.Samples
 		if word[0] == 'i' || word[0] == 'c' {
 			form, into = word[:1]+"%d", &ev.Iter
@@ -192,6 +199,29 @@ func (s *script) invariants(t *testing.T) {
 	}
 }
 
+// inTransit is what a worker's updates in transit add up to and the bound on that, its push that waits, and the version
+// that it computes on.
+func inTransit(g *gate, w int32) string {
+	l := g.transit
+	text := " waits"
+	if l.saw[w] != idle {
+		text = fmt.Sprintf(" computes on version %d", l.saw[w])
+	}
+	sum := 0.0
+	for _, u := range l.inTransit(w) {
+		sum += l.weight * u.norm
+	}
+	if sum > 0 {
+		text += fmt.Sprintf(", in transit %.3g of %.3g", sum, l.keys.V0/math.Sqrt(float64(g.v+1)))
+	}
+	for _, h := range l.held {
+		if h.worker == w {
+			text += fmt.Sprintf(", holds back %.3g", l.weight*h.norm)
+		}
+	}
+	return text
+}
+
 // chart draws the state that String tells, so that a reader sees the gap between the workers.
 func (s *script) chart() string {
 	g := s.gate
@@ -211,6 +241,9 @@ func (s *script) chart() string {
 		line := fmt.Sprintf("c%d %s", c, bar)
 		if c < g.v {
 			line += fmt.Sprintf(" behind by %d", g.v-c)
+		}
+		if g.transit != nil {
+			line += inTransit(g, int32(w))
 		}
 		if g.waits[w] {
 			line += " delayed"

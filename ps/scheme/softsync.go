@@ -40,8 +40,9 @@ var softsync = Entry{
 		s := p.(*SoftsyncParams).Staleness
 		return max(s, 0), s >= 0
 	},
-	Whole: func(Common, Params) bool { return false },
-	New:   newSoftsync,
+	Whole:      func(Common, Params) bool { return false },
+	NeverWaits: func(p Params) bool { return p.(*SoftsyncParams).Staleness < 0 },
+	New:        newSoftsync,
 }
 
 func newSoftsync(env Env, common Common, params Params) (Scheme, error) {

@@ -49,6 +49,12 @@ func (ev Event) String() string {
 		if ev.Owner != ev.Worker {
 			head += fmt.Sprintf(" owner=w%d", ev.Owner)
 		}
+		if ev.NormInf != 0 {
+			head += fmt.Sprintf(" inf=%g", ev.NormInf)
+		}
+		if ev.Norm2 != 0 || ev.NormW != 0 {
+			head += fmt.Sprintf(" norms=%g/%g", ev.Norm2, ev.NormW)
+		}
 	case Wanted, Joined:
 		head += fmt.Sprintf(" c%d", ev.Iter)
 	case Ready, Sent:

@@ -15,6 +15,7 @@ var All = []Entry{
 	consgd,
 	dynsgd,
 	r2sp,
+	vap,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

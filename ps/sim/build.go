@@ -117,6 +117,9 @@ func (s *simulation) makeServer(me int32, limits []limit) error {
 		limits[id] = limit{bound: ss.Lead, whole: ss.Whole}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
+		if ss.Norms {
+			s.tallies[id].owed = make([]owed, n)
+		}
 	}
 	m := &s.servers[me]
 	m.rank = s.roles.Servers[me]
@@ -192,8 +195,13 @@ func (s *simulation) model() []string {
 		fmt.Sprintf("faults   %d slowed, %d lost, %d paused", len(s.cfg.Faults), len(s.o.Losses), len(s.o.Pauses)),
 	}
 	if f := s.real; f != nil {
-		lines = append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
+		return append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
 			size(f.most), f.view.room, size(int64(s.plan.Arena)*shard.ElemBytes)))
+	}
+	for i := range s.tallies {
+		if s.tallies[i].owed != nil {
+			return append(lines, fmt.Sprintf("norms    each element of a pushed mean is %g, each parameter 1; to find that out costs nothing", m.PushNorm))
+		}
 	}
 	return lines
 }

@@ -14,7 +14,7 @@ import (
 
 // Recording is what a real run left behind.
 type Recording struct {
-	Options    Options // the run's own Config, whose Simulate is not looked at, and Plan
+	Options    Options // the run's own Config, of whose Simulate only PushNorm is kept, and Plan
 	Summary    *metrics.Summary
 	Iterations [][]metrics.Iteration // per worker
 	Path       string                // of the iterations
@@ -52,7 +52,7 @@ func Calibrate(r Recording) (*Calibration, error) {
 	}
 	traces := Traces(r.Iterations)
 	c := &Calibration{}
-	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1}
+	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
 	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(traces)
 	c.Models.Noise = configs.Noise{Kind: "trace", Path: r.Path}
 	c.Iterations, c.Measured = r.window()
@@ -288,6 +288,7 @@ func (c *Calibration) lines() []string {
 		noiseLine(m.Noise),
 		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", bytesText(m.Network.Bandwidth), ascii(m.Network.Latency)),
 		fmt.Sprintf("server: {fold: %s, commit: %s}", bytesText(m.FoldRate), bytesText(m.CommitRate)),
+		fmt.Sprintf("push_norm: %g", m.PushNorm),
 	}
 }
 

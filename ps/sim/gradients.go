@@ -20,7 +20,7 @@ type Gradients struct {
 }
 
 // floats are the numbers of a run with real gradients. They follow the decisions and are no part of them, but for
-// train.stop.target and a loss that is not a number: both end the run.
+// train.stop.target and a loss that is not a number, which end the run, and the norms of pushes for schemes that ask.
 type floats struct {
 	s      *simulation
 	set    *workload.Set

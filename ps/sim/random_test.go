@@ -44,6 +44,12 @@ func randomRule(r *rand.Rand, match string) string {
 	if e.Name == "dynsgd" {
 		rule += fmt.Sprintf(", versions: %s", []string{"single", "multi"}[r.IntN(2)])
 	}
+	if e.Name == "vap" {
+		rule += fmt.Sprintf(", v0: %s, release: %s", []string{"0", "0.1", "1"}[r.IntN(3)], []string{"soft", "lazy"}[r.IntN(2)])
+		if r.IntN(2) == 0 {
+			rule += fmt.Sprintf(", strict: false, staleness: %d", r.IntN(4)-1)
+		}
+	}
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d", r.IntN(5))
 	}
@@ -80,10 +86,11 @@ simulate:
   noise: {kind: %s}
   network: {bandwidth: %s, latency: %s, memory: %s}
   server: {fold: %s, commit: %s}
+  push_norm: %s
 `, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
 		pick("even", "layer", "range"), pick("64B", "4MiB"), randomRule(r, "a.*"), randomRule(r, "*"), strings.Join(faults, ", "),
 		workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
-		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"))
+		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
 	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
 	if cfg == nil {
 		return o, false

@@ -49,6 +49,7 @@ func (b *backlog[T]) pop() T {
 
 // tally is what is counted of one shard.
 type tally struct {
+	owed   []owed  // per worker: its push on the way; nil unless the scheme asks for norms
 	fold   int64   // nanoseconds to fold one push
 	commit int64   // nanoseconds to make a version
 	seen   []int64 // versions that the pushes folded since the last commit were computed on
@@ -98,11 +99,12 @@ func (s *simulation) handle(m *server, ev event) {
 	case evLanded:
 		t := s.transfers.take(ev.arg)
 		s.check.landed(t.shard, t.worker)
-		slot := s.tallies[t.shard].slots[t.worker]
+		in := core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]}
 		if s.real != nil {
-			s.real.pushLanded(&t, slot)
+			s.real.pushLanded(&t, in.Slot)
 		}
-		s.stepServer(m, ev.node, core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: slot})
+		s.measure(m, &in)
+		s.stepServer(m, ev.node, in)
 	case evSent:
 		t := s.replies.take(ev.arg)
 		s.check.replySent(t.shard, t.buf)
@@ -139,7 +141,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 		}
 		switch e.Kind {
 		case core.Stage:
-			t.slots[e.To] = e.Slot
+			s.staged(e)
 		case core.Fold:
 			hold()
 			work += t.fold

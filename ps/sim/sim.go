@@ -3,9 +3,9 @@
 // run, bit for bit.
 //
 // In timing mode no parameter and no gradient exists, only their bytes. With real gradients (Options.Gradients) the
-// messages carry numbers too, and the result has the accuracy against virtual time; no decision changes by that. What
-// is modelled, and by what numbers, is part of every result (Summary.CostModel), and every result is labelled
-// "simulated".
+// messages carry numbers too, and the result has the accuracy against virtual time; no decision changes by that,
+// but of schemes that ask for norms. What is modelled, and by what numbers, is part of every result
+// (Summary.CostModel), and every result is labelled "simulated".
 //
 //	until all nodes are done: take the next event, step its node with it; each effect makes events of later times
 //

@@ -110,6 +110,15 @@ func same(t *testing.T, what string, got, want map[int32][]string) {
 	}
 }
 
+// under is the setting for one scheme for all parameters, with an optimizer that it can do with.
+func under(name string) []string {
+	set := []string{fmt.Sprintf("sync=[{match: '*', scheme: %s}]", name)}
+	if e, _ := scheme.Lookup(name); e.OwnUpdate {
+		set = append(set, "train.optimizer={name: sgd, lr: 0.1}")
+	}
+	return set
+}
+
 // Where the order of arrivals is the same, so are the decisions, whatever drives the nodes. With one worker only one
 // order is possible, for every scheme; with several, bsp folds in rank order and commits when all are there.
 func TestDriversDecideAlike(t *testing.T) {
@@ -124,7 +133,7 @@ func TestDriversDecideAlike(t *testing.T) {
 	} {
 		for _, name := range c.schemes {
 			t.Run(fmt.Sprintf("%d workers %s", c.workers, name), func(t *testing.T) {
-				set := []string{"train.stop.updates=12", fmt.Sprintf("sync=[{match: '*', scheme: %s}]", name)}
+				set := append(under(name), "train.stop.updates=12")
 				want := recordSimulated(t, c.workers, set...).decided(c.kinds...)
 				_, local := recordInProcess(t, 2+c.workers, set...)
 				same(t, "in process", local.decided(c.kinds...), want)
@@ -140,7 +149,7 @@ func TestDriversDecideAlike(t *testing.T) {
 func TestRecordsReplay(t *testing.T) {
 	for _, e := range scheme.All {
 		t.Run(e.Name, func(t *testing.T) {
-			set := []string{"train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]", fmt.Sprintf("sync=[{match: '*', scheme: %s}]", e.Name)}
+			set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
 			_, local := recordInProcess(t, 6, set...)
 			_, mpi := recordOverMPI(t, 6, set...)
 			for what, r := range map[string]record{"in process": local, "over MPI": mpi, "simulated": recordSimulated(t, 4, set...)} {

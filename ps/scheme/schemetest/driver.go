@@ -1,6 +1,7 @@
 package schemetest
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -41,6 +42,8 @@ type Driver struct {
 	Plain bool
 	// Grants makes the workers announce each push and wait for the grant, and gives the scheme its alarms.
 	Grants bool
+	// Norms fills in the norms of a push; nil leaves them out.
+	Norms func(ev *scheme.Event)
 	// See is told each event with the decisions that answered it.
 	See func(ev scheme.Event, decisions []scheme.Decision)
 
@@ -68,6 +71,18 @@ func DrawEnv(t *rapid.T) scheme.Env {
 		}
 	}
 	return env
+}
+
+// DrawNorms draws the norms of pushes, for a variant that asks for them; nil for another.
+func (v Variant) DrawNorms(t *rapid.T) func(*scheme.Event) {
+	if !v.Entry.WantsNorms(v.Params) {
+		return nil
+	}
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	few := rapid.SampledFrom([]float32{0, 0.25, 0.5, 1, 1, 2, 3, 1e-30, 1e30, inf, nan})
+	return func(ev *scheme.Event) {
+		ev.NormInf, ev.Norm2, ev.NormW = few.Draw(t, "inf"), few.Draw(t, "norm2"), few.Draw(t, "normW")
+	}
 }
 
 // Run plays up to 250 drawn actions, then lets every worker reach the same last iteration and leave. It fails
@@ -207,6 +222,9 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 		ev.Samples = 32
 		if !d.Plain {
 			ev.Samples = int64(rapid.IntRange(0, 5).Draw(d.t, "samples"))
+		}
+		if d.Norms != nil && kind == scheme.Pushed {
+			d.Norms(&ev)
 		}
 	}
 	d.tell(ev)

@@ -43,7 +43,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, Grants: v.Grants(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if err := a.see(ev, decisions); err != nil {
 			t.Fatalf("%v; state: %v", err, s)
 		}
@@ -62,7 +62,7 @@ func checkTwins(t *rapid.T, v Variant) {
 	var restored scheme.Scheme
 	saveAt := rapid.IntRange(1, 60).Draw(t, "save at event")
 	events := 0
-	d := Driver{Env: env, Grants: v.Grants(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		same(t, "a second instance", ev, decisions, second.Step(ev, nil))
 		if restored != nil {
 			same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
@@ -104,7 +104,7 @@ func checkDamage(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	states := [][]byte{}
-	d := Driver{Env: env, Grants: v.Grants(), See: func(scheme.Event, []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(scheme.Event, []scheme.Decision) {
 		b, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatalf("save: %v", err)

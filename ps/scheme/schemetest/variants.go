@@ -1,6 +1,7 @@
 package schemetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -43,7 +44,7 @@ func (v Variant) Grants() bool { return v.Entry.Scope == scheme.PerServer }
 
 // Variants lists the combinations of fold order and parameter values that the entry accepts: each value of a
 // bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a
-// fraction. Where there are very many it lists enough of them to have each pair of values.
+// fraction (2 where it has no largest). Where there are very many it lists enough of them to have each pair of values.
 func Variants(e scheme.Entry) []Variant {
 	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}
 	var accepted []Variant
@@ -125,8 +126,8 @@ func valuesOf(field reflect.StructField) []reflect.Value {
 	}
 	if field.Type.Kind() == reflect.Float64 {
 		var least, most float64
-		if _, err := fmt.Sscan(field.Tag.Get("min")+" "+field.Tag.Get("max"), &least, &most); err != nil {
-			panic(fmt.Sprintf("schemetest: %s: a fraction needs a min and a max tag: %v", field.Name, err))
+		if _, err := fmt.Sscan(field.Tag.Get("min")+" "+cmp.Or(field.Tag.Get("max"), "2"), &least, &most); err != nil {
+			panic(fmt.Sprintf("schemetest: %s: a fraction needs a min tag: %v", field.Name, err))
 		}
 		return []reflect.Value{reflect.ValueOf(least), reflect.ValueOf((least + most) / 2), reflect.ValueOf(most)}
 	}

@@ -1,0 +1,217 @@
+package scheme
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// VAPParams are the keys of a vap rule.
+type VAPParams struct {
+	V0        float64 `yaml:"v0" min:"0" doc:"the bound in the first iteration, v0/sqrt(t) in iteration t = v+1; in the units of weight times the largest element of a pushed mean, so that times the learning rate it is a change of a parameter"`
+	Strict    bool    `yaml:"strict" doc:"true keeps the bound for every worker, which needs all other rules to let nobody wait (asp, softsync, vap); false lets the pushes of the slowest worker in at once, and goes with any rule"`
+	Staleness int64   `yaml:"staleness" min:"-1" doc:"with strict: false, s, a bound on c - v in iterations as in ssp with a soft barrier (ClockVAP); -1 is none"`
+	Release   Release `yaml:"release" values:"soft,lazy" doc:"when a push that has to wait goes in, and with it the pull behind it: soft once it fits, lazy once nothing of its worker is in transit"`
+}
+
+// Check names the key, the value, the limit and the way out.
+func (p *VAPParams) Check() error {
+	switch {
+	case !(p.V0 >= 0 && p.V0 <= math.MaxFloat64):
+		return fmt.Errorf("v0: %v is not a finite number of 0 or more; 0 lets each worker have one update in transit", p.V0)
+	case checkBoundOrNone(p.Staleness) != nil:
+		return checkBoundOrNone(p.Staleness)
+	case p.Staleness >= 0 && p.Strict:
+		return fmt.Errorf("staleness: %d makes fast workers wait for slow ones, whose pushes strict: true may hold back until the fast ones go on; set strict: false too, or -1 for none", p.Staleness)
+	case p.Release == ReleaseBlock:
+		return fmt.Errorf("release: block keeps the workers of an iteration together, and here nobody waits for an iteration; use soft or lazy")
+	case p.Release != ReleaseSoft && p.Release != ReleaseLazy:
+		return fmt.Errorf("release: %q is not one of soft, lazy; soft is the default", p.Release)
+	}
+	return nil
+}
+
+var vap = Entry{
+	Name:       "vap",
+	Rule:       "a push goes in at once where the largest elements of its worker's updates in transit, committed but not sent to every worker that computes, add up to at most v0/sqrt(t) with it, or none is; else it waits, and so does the pull behind it; one commit per push",
+	Paper:      "value-bounded asynchronous parallel (VAP), the ideal model of the ESSP paper (Dai et al., AAAI 2015), from its abstract and a summary: the condition is reconstructed; strict, release and the norm are ours; with staleness ClockVAP, from a header of an older Petuum",
+	Evidence:   "R",
+	Use:        "when staleness is to be bounded by what is missing rather than by iterations; beside ssp in experiments",
+	Scope:      PerShard,
+	Fold:       FoldArrival,
+	NeedsNorms: func(Params) bool { return true },
+	OwnUpdate:  true,
+	NeverWaits: func(p Params) bool { return p.(*VAPParams).Staleness < 0 },
+	Alone:      func(p Params) bool { return p.(*VAPParams).Strict },
+	Params:     func() Params { return &VAPParams{V0: 1, Strict: true, Staleness: -1, Release: ReleaseSoft} },
+	LeadMax: func(p Params) (int64, bool) {
+		s := p.(*VAPParams).Staleness
+		return max(s, 0), s >= 0
+	},
+	Whole: func(Common, Params) bool { return false },
+	New:   newVAP,
+}
+
+func newVAP(env Env, common Common, params Params) (Scheme, error) {
+	p := *params.(*VAPParams)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("vap: %w", err)
+	}
+	n := env.Workers
+	l := &transit{keys: p, saw: make([]int64, n), next: make([]int32, n+1), prev: make([]int32, n+1),
+		sent: make([][]update, n), heldBack: make([]bool, n), held: make([]heldPush, 0, n)}
+	for w := range l.saw {
+		l.saw[w] = idle
+	}
+	l.next[n], l.prev[n] = int32(n), int32(n)
+	r := rule{name: "vap", release: ReleaseSoft, perPush: true}.limited(p.Staleness)
+	l.fixed = r.limit.(fixed)
+	r.limit, r.transit = l, l
+	s, err := newGate(env, common, FoldArrival, r)
+	if err == nil {
+		l.weight = s.(*gate).weight
+	}
+	return s, err
+}
+
+// transit is vap's limit. An update of worker p is in transit while a worker computes on a version without it. That is
+// told from the replies: a worker reads the version of its last reply from that reply until its next push has landed.
+// One that waits does not count, for it will read everything: its reply is yet to come. So an update that is not in
+// transit any more never is again, and those in transit are the newest of their worker.
+//
+// It cannot stop the run. On one shard: while anybody computes, a push will come; once nobody does, nothing is in transit
+// and every push goes in. Over several shards a worker that computes for one of them may wait at another:
+//
+//   - strict: true, where no rule makes anybody wait but by holding a push. Say that everybody waits, and let b(p) be
+//     when p began its last iteration. If a push of p is held at some shard, then for an older update of p that some q
+//     has not seen, though q was answered there after b(q). That update was committed before p was answered there, thus
+//     before b(p). So b(q) < b(p), and q waits too: for somebody with a smaller b still. Workers are finite; nobody waits.
+//   - strict: false, where other rules may make a worker wait for slower ones. The slowest worker waits nowhere: no rule
+//     makes it, and here its push goes in.
+type transit struct {
+	fixed      // the bound on c - v, of a worker whose push is in
+	keys       VAPParams
+	weight     float64    // share of a push: its update is weight times its mean, times the learning rate
+	version    int64      // commits so far
+	saw        []int64    // by worker: the version that it computes on, idle if it does not
+	next, prev []int32    // the workers that compute, as a ring through len(saw), by ascending version: that of their replies
+	sent       [][]update // by worker: its updates that may be in transit, the oldest first; at most transitMax
+	held       []heldPush // landed pushes that wait, in order of arrival; at most one of a worker
+	heldBack   []bool     // by worker: it has one in held
+	judged     int        // of held: how many have been found not to fit since the oldest version read, or v, was another
+	judgedAt   [2]int64   // that version and that v
+}
+
+// update is a push that was committed.
+type update struct {
+	version int64   // the first that contains it
+	norm    float64 // the largest element of its mean; +Inf where that is not a number
+}
+
+// heldPush is a push whose slot is still taken.
+type heldPush struct {
+	push
+	norm   float64
+	waited bool // it did not fit when it landed
+}
+
+const (
+	idle       = -1   // in saw: computes on no version
+	noKey      = -1   // the key of a pull that waits for nothing but its worker's push to go in
+	transitMax = 1024 // of one worker; where it has so many in transit, its next push waits as if it did not fit
+)
+
+// holds says whether a push of w waits; never without a transit.
+func (l *transit) holds(w int32) bool { return l != nil && l.heldBack[w] }
+
+// hold takes a push that has landed.
+func (l *transit) hold(p push, norm float32) {
+	h := heldPush{push: p, norm: float64(norm)}
+	if h.norm != h.norm {
+		h.norm = math.Inf(1)
+	}
+	l.held = append(l.held, h)
+	l.heldBack[p.worker] = true
+}
+
+// pushed: the worker reads no parameters of this shard until it is answered again.
+func (l *transit) pushed(ev Event) { l.stop(ev.Worker) }
+
+// forget: whatever it had read, it is not computing for this run.
+func (l *transit) forget(w int32) { l.stop(w) }
+
+// replied: the worker computes on the current version from now on.
+func (l *transit) replied(w int32, _ time.Duration) {
+	l.stop(w)
+	ring := int32(len(l.saw))
+	last := l.prev[ring]
+	l.next[last], l.prev[w], l.next[w], l.prev[ring] = w, last, ring, w
+	l.saw[w] = l.version
+}
+
+func (l *transit) stop(w int32) {
+	if l.saw[w] == idle {
+		return
+	}
+	l.next[l.prev[w]], l.prev[l.next[w]] = l.next[w], l.prev[w]
+	l.saw[w] = idle
+}
+
+// oldest is the oldest version that anybody computes on: updates up to it are in transit no more.
+func (l *transit) oldest() int64 {
+	if first := l.next[len(l.saw)]; int(first) < len(l.saw) {
+		return l.saw[first]
+	}
+	return math.MaxInt64
+}
+
+// admitPushes folds and commits the pushes that fit, each as a version, and says whether there were any. It runs when v
+// has moved as far as it can and before anybody is answered. Nothing that it does makes room for another push.
+func (l *transit) admitPushes(g *gate, out []Decision) ([]Decision, bool) {
+	now := [2]int64{l.oldest(), g.v}
+	if now[0] != l.judgedAt[0] || now[1] != l.judgedAt[1] && !l.keys.Strict {
+		l.judged = 0 // else v has moved at most, which leaves less room than there was
+	}
+	kept := l.held[:l.judged]
+	before := len(l.held)
+	for _, h := range l.held[l.judged:] {
+		if !l.fits(g, h) {
+			h.waited = true
+			kept = append(kept, h)
+			continue
+		}
+		l.version++
+		l.sent[h.worker] = append(l.sent[h.worker], update{l.version, h.norm})
+		l.heldBack[h.worker] = false
+		out = g.fold(h.push, out)
+		out = g.commit(h.worker, h.iter, g.weight, out)
+	}
+	l.held, l.judged, l.judgedAt = kept, len(kept), now
+	return out, len(kept) < before
+}
+
+// fits is the condition on one push.
+func (l *transit) fits(g *gate, h heldPush) bool {
+	now := l.inTransit(h.worker)
+	switch {
+	case len(now) == 0 || !l.keys.Strict && g.clock[h.worker] <= g.v:
+		return true
+	case h.waited && l.keys.Release == ReleaseLazy || len(now) >= transitMax:
+		return false
+	}
+	sum := 0.0
+	for _, u := range now {
+		sum += u.norm
+	}
+	return l.weight*(sum+h.norm) <= l.keys.V0/math.Sqrt(float64(g.v+1))
+}
+
+// inTransit lists the updates of w that are in transit, and forgets its older ones.
+func (l *transit) inTransit(w int32) []update {
+	oldest, k := l.oldest(), 0
+	for k < len(l.sent[w]) && l.sent[w][k].version <= oldest {
+		k++
+	}
+	l.sent[w] = append(l.sent[w][:0], l.sent[w][k:]...)
+	return l.sent[w]
+}

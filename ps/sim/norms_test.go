@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+)
+
+// The modelled norms decide, and only where a scheme asks for them are they part of the cost model.
+func TestModelledNorms(t *testing.T) {
+	delayed := func(scheme, norm string) (int64, bool) {
+		r := setting{workers: 4, servers: 1, scheme: scheme, iterations: 200, bytes: 400, set: []string{
+			"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.push_norm=" + norm}}.run(t)
+		return r.Delayed, strings.Contains(strings.Join(r.Summary.CostModel, "\n"), "norms    each element of a pushed mean is "+norm+", each parameter 1")
+	}
+	for _, c := range []struct {
+		scheme, norm  string
+		delays, tells bool
+	}{
+		{"vap, v0: 0", "0", false, true},
+		{"vap, v0: 0", "0.001", true, true},
+		{"vap, v0: 1000", "2", false, true},
+		{"vap, v0: 1000", "2e+09", true, true},
+		{"pssp, mode: dynamic", "0", true, false},
+		{"ssp", "0", true, false},
+	} {
+		n, tells := delayed(c.scheme, c.norm)
+		if n > 0 != c.delays || tells != c.tells {
+			t.Errorf("%s with norms of %s: %d delayed pulls, cost model names the norms: %v", c.scheme, c.norm, n, tells)
+		}
+	}
+}
+
+// One straggler at 4 times the compute time, and a bound of 0: a fast worker may push once while the straggler computes,
+// and its next push waits for the straggler's, so that all go at about twice its pace.
+func TestVAPWithoutRoomGoesAtTheStragglersPace(t *testing.T) {
+	r := setting{workers: 8, servers: 1, scheme: "vap, v0: 0", iterations: 1000, set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}}.run(t)
+	perS := float64(r.Summary.Samples) / r.Duration.Seconds()
+	near(t, "pushes per second", perS, (7*2+1)/0.04, 0.03)
+}
