@@ -146,7 +146,8 @@ func genRule(t *rapid.T) rule {
 			SL: low, SU: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Mode: scheme.DSSPBounded, Release: release}}
 	case 3:
 		return rule{name: "pssp", params: &scheme.PSSPParams{Staleness: int64(rapid.IntRange(0, 2).Draw(t, "s")), Mode: scheme.PSSPDynamic,
-			Alpha: 0.7, Centre: scheme.PSSPCentreS, CutOff: true, PauseOnlyFastest: rapid.Bool().Draw(t, "fastest"), Release: release}}
+			Alpha: 0.7, Centre: scheme.PSSPCentreS, CutOff: true, PauseOnlyFastest: rapid.Bool().Draw(t, "fastest"),
+			Significance: rapid.Bool().Draw(t, "significance"), Recheck: rapid.Bool().Draw(t, "recheck"), Release: release}}
 	case 4:
 		low := int64(rapid.IntRange(0, 2).Draw(t, "s_min"))
 		return rule{name: "dsps", common: scheme.Common{Fold: fold}, params: &scheme.DSPSParams{

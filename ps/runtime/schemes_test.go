@@ -42,6 +42,7 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: asp}", 5, 1 << 40},
 		{"{match: '*', scheme: vap, push: delta, v0: 1000}", 5, 1 << 40},
 		{"{match: '*', scheme: vap, push: delta, v0: 1000, strict: false, staleness: 2}", 2, 2},
+		{"{match: '*', scheme: pssp, mode: dynamic, significance: true, hard_cap: 4}", 2, 4},
 	} {
 		t.Run(c.sync, func(t *testing.T) {
 			s := train(t, load(t, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}"), 6).Summary

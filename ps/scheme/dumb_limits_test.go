@@ -121,8 +121,27 @@ func (h *hindsight) psspAdmits(a int) bool {
 	if h.keys["mode"] == "dynamic" {
 		centre := map[string]int64{"s": 1, "2s": 2}[h.keys["centre"]] * h.number("staleness")
 		chance = h.fraction("alpha") / (1 + math.Exp(float64(centre-(h.lead(a)-1))))
+		if h.keys["significance"] == "true" {
+			chance *= h.significance(h.history[a].Worker, a)
+		}
 	}
 	return coin >= chance
+}
+
+// significance is that of the last push of w since it came; 1 if there is none.
+func (h *hindsight) significance(w int32, a int) float64 {
+	for k := a; k > h.begun(w, a); k-- {
+		if ev := h.history[k]; ev.Kind == scheme.Pushed && ev.Worker == w && !h.left[k][w] {
+			if ev.Norm2 == 0 {
+				return 0
+			}
+			if sf := float64(ev.Norm2) / float64(ev.NormW); !math.IsNaN(sf) {
+				return math.Min(1, sf)
+			}
+			return 1
+		}
+	}
+	return 1
 }
 
 // dspsBound is s_t after event k, from all that happened up to it.

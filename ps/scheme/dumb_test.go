@@ -255,6 +255,11 @@ func (h *hindsight) searchAnswer(a int) int {
 	}
 	for k := a + 1; k < len(h.history) && !h.leftBetween(w, a, k); k++ {
 		bound := h.staleness
+		if h.name == "pssp" && h.keys["recheck"] == "false" {
+			if bound = h.number("hard_cap"); bound == 0 {
+				bound = 1 << 40
+			}
+		}
 		if h.name == "dsps" {
 			if bound = h.dspsBound(k); bound > h.dspsBound(k-1) && c-h.v[k+1] <= bound {
 				return k

@@ -1,10 +1,12 @@
 package scheme
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // PSSPMode says what the probability of a pause depends on.
@@ -28,12 +30,14 @@ type PSSPParams struct {
 	Staleness        int64      `yaml:"staleness" min:"0" doc:"s: up to this lead nobody is paused (but see cut_off)"`
 	Mode             PSSPMode   `yaml:"mode" values:"constant,dynamic" doc:"constant pauses with the given probability, dynamic with alpha / (1 + e^(centre - k)), k = i - v of the iteration i just pushed"`
 	Probability      float64    `yaml:"probability" min:"0" max:"1" doc:"c of mode: constant; 1 is ssp, 0 is asp, and 1/c - 1 the mean of the iterations that follow beyond s before a pause"`
-	Alpha            float64    `yaml:"alpha" min:"0" max:"1" doc:"of mode: dynamic; a constant here, 1 is the released code"`
+	Alpha            float64    `yaml:"alpha" min:"0" max:"1" doc:"of mode: dynamic; the factor of its formula, 1 is the released code"`
+	Significance     bool       `yaml:"significance" doc:"of mode: dynamic; true multiplies alpha by the significance of the worker's last push, |g|/|w| but at most 1, of 2-norms over the shard"`
 	Centre           PSSPCentre `yaml:"centre" values:"s,2s" doc:"of mode: dynamic; the k at which the probability is alpha/2"`
 	CutOff           bool       `yaml:"cut_off" doc:"of mode: dynamic; false pauses below s too, whoever leads the slowest at all"`
 	PauseOnlyFastest bool       `yaml:"pause_only_fastest" doc:"only a worker that no other has overtaken is paused"`
 	HardCap          int64      `yaml:"hard_cap" min:"0" doc:"beyond this lead every pull waits; at least s, or 0 for no cap; with a cap there is a bound on c - v, which fold: rank needs"`
-	Release          Release    `yaml:"release" values:"soft,lazy,block" doc:"when a paused pull is answered, given that its lead is within s again"`
+	Recheck          bool       `yaml:"recheck" doc:"true answers a paused pull only when its lead is within s again, which the bound in the mean needs; false is the released code: at the step of v that release names, whatever the lead"`
+	Release          Release    `yaml:"release" values:"soft,lazy,block" doc:"when a paused pull is answered, if recheck allows it"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -56,23 +60,24 @@ func (p *PSSPParams) Check() error {
 		return fmt.Errorf("hard_cap: %d is below the staleness, %d; set that or more, or 0 for no cap", p.HardCap, p.Staleness)
 	case p.HardCap > stalenessMax:
 		return fmt.Errorf("hard_cap: %d is above %d, more iterations than any run has; set 0 for no cap", p.HardCap, stalenessMax)
-	case p.Mode == PSSPConstant && (p.Alpha != 1 || p.Centre != PSSPCentreS || !p.CutOff):
-		return errors.New("mode: constant has no use for alpha, centre and cut_off; remove them, or set mode: dynamic")
+	case p.Mode == PSSPConstant && (p.Alpha != 1 || p.Significance || p.Centre != PSSPCentreS || !p.CutOff):
+		return errors.New("mode: constant has no use for alpha, significance, centre and cut_off; remove them, or set mode: dynamic")
 	}
 	return p.Release.check()
 }
 
 var pssp = Entry{
-	Name:     "pssp",
-	Rule:     "a pull with c - v <= s is answered at once; beyond s a coin of the server, thrown once per pull, lets it through or delays it until c - v <= s; one commit per push",
-	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released server; alpha reconstructed as a constant; hard_cap is ours",
-	Evidence: "C",
-	Use:      "as ssp with fewer delayed pulls, where the staleness needs a bound in the mean only",
-	Scope:    PerShard,
-	Fold:     FoldArrival,
+	Name:       "pssp",
+	Rule:       "a pull with c - v <= s is answered at once; beyond s a coin of the server, thrown once per pull, lets it through or delays it until c - v <= s; one commit per push",
+	Paper:      "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released server; significance is reconstructed, hard_cap and recheck are ours",
+	Evidence:   "C",
+	Use:        "as ssp with fewer delayed pulls, where the staleness needs a bound in the mean only",
+	Scope:      PerShard,
+	Fold:       FoldArrival,
+	NeedsNorms: func(p Params) bool { return p.(*PSSPParams).Significance },
 	Params: func() Params {
 		return &PSSPParams{Staleness: 3, Mode: PSSPConstant, Probability: 0.5, Alpha: 1, Centre: PSSPCentreS,
-			CutOff: true, PauseOnlyFastest: true, Release: ReleaseSoft}
+			CutOff: true, PauseOnlyFastest: true, Recheck: true, Release: ReleaseSoft}
 	},
 	LeadMax: func(p Params) (int64, bool) { return p.(*PSSPParams).HardCap, p.(*PSSPParams).HardCap > 0 },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
@@ -87,7 +92,7 @@ func newPSSP(env Env, common Common, params Params) (Scheme, error) {
 	if env.Rand == nil {
 		return nil, errors.New("pssp: no random generator in its Env; the driver makes one of (run seed, shard)")
 	}
-	l := &paused{fixed: fixed{p.Staleness}, keys: p, rand: *env.Rand}
+	l := &paused{fixed: fixed{p.Staleness}, keys: p, rand: *env.Rand, weighs: slices.Repeat([]float64{1}, env.Workers)}
 	r := rule{name: "pssp", limit: l, unbounded: p.HardCap == 0, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }
@@ -95,8 +100,41 @@ func newPSSP(env Env, common Common, params Params) (Scheme, error) {
 // paused is PSSP's limit: beyond the fixed bound s a pull is delayed with some probability.
 type paused struct {
 	fixed
-	keys PSSPParams
-	rand rand.PCG // draws once per pull that is gated, whatever becomes of it, so that a history replays
+	keys   PSSPParams
+	rand   rand.PCG  // draws once per pull that is gated, whatever becomes of it, so that a history replays
+	weighs []float64 // by worker: the significance of its last push, within 0 and 1; 1 before the first, and without the key
+}
+
+// bound is what a paused pull waits for: s, or nothing but its key and the cap.
+func (l *paused) bound() int64 {
+	switch {
+	case l.keys.Recheck:
+		return l.s
+	case l.keys.HardCap > 0:
+		return l.keys.HardCap
+	}
+	return math.MaxInt64
+}
+
+// pushed keeps the significance SF = |g|/|w| of the worker's last push. That alpha comes from such a function of Gaia's
+// kind is recalled of FluentPS, how it is normalised was not found: that it is cut off at 1 is ours.
+func (l *paused) pushed(ev Event) {
+	if l.keys.Significance {
+		l.weighs[ev.Worker] = significance(float64(ev.Norm2), float64(ev.NormW))
+	}
+}
+
+func (l *paused) forget(w int32) { l.weighs[w] = 1 }
+
+// significance is g/w but at most 1; where that is not a number the push is one that nobody should run away from.
+func significance(g, w float64) float64 {
+	switch sf := g / w; {
+	case g == 0:
+		return 0
+	case sf < 1:
+		return sf
+	}
+	return 1
 }
 
 func (l *paused) admit(g *gate, w int32, lead int64) bool {
@@ -115,10 +153,10 @@ func (l *paused) admit(g *gate, w int32, lead int64) bool {
 	case l.keys.PauseOnlyFastest && !g.fastest(w):
 		return true
 	}
-	return coin >= l.keys.pause(k)
+	return coin >= l.weighs[w]*l.keys.pause(k)
 }
 
-// pause is the probability of a pause at k = i - v.
+// pause is the probability of a pause at k = i - v of a push of significance 1.
 func (p *PSSPParams) pause(k int64) float64 {
 	if p.Mode == PSSPConstant {
 		return p.Probability
@@ -135,6 +173,11 @@ func (l *paused) save(b []byte) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("scheme: pssp: state of its random generator: %v", err)) // it has no way to fail
 	}
+	if l.keys.Significance {
+		for _, x := range l.weighs {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		}
+	}
 	return b
 }
 
@@ -145,6 +188,12 @@ func (l *paused) load(d *decoder) limit {
 	n := *l
 	if err := n.rand.UnmarshalBinary(d.bytes(randBytes)); err != nil {
 		d.fail("no state of a random generator")
+	}
+	n.weighs = slices.Clone(l.weighs)
+	if l.keys.Significance {
+		for w := range n.weighs {
+			n.weighs[w] = d.fraction(0, 1)
+		}
 	}
 	return &n
 }

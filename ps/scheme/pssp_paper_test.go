@@ -239,11 +239,109 @@ func TestPSSPDrawsOncePerGatedPull(t *testing.T) {
 	}
 }
 
-// TestPSSPNeedsNoNorms: alpha would come from a significance of gradients [R, M]; ours is a constant, so that servers
-// need not compute any norm.
+// TestPSSPSignificance: alpha from a significance of Gaia's kind, SF = |g|/|w| of the worker's last push [R, M]; that it is
+// cut off at 1, and 1 before the first push, is ours: the normalisation was not found.
+func TestPSSPSignificance(t *testing.T) {
+	v := setting(t, "pssp", "staleness=0 mode=dynamic alpha=0.8 significance=true")
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		g, w float32
+		want float64 // of SF
+	}{{1, 4, 0.25}, {3, 4, 0.75}, {4, 4, 1}, {9, 4, 1}, {0, 4, 0}, {0, 0, 0}, {2, 0, 1}, {nan, 4, 1}, {inf, inf, 1}} {
+		const runs = 4000
+		paused := 0
+		for seed := range uint64(runs) {
+			s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(seed, 13)})
+			last := scheme.Event{Kind: scheme.Pushed, Parts: 1, Iter: 2, Samples: 1, Norm2: c.g, NormW: c.w}
+			s.Step(scheme.Event{Kind: scheme.Pushed, Parts: 1, Samples: 1, Norm2: 100, NormW: 1}, nil) // only the last counts
+			s.Step(scheme.Event{Kind: scheme.Pushed, Worker: 1, Owner: 1, Parts: 1, Samples: 1, Norm2: 100, NormW: 1}, nil)
+			s.Step(last, nil)
+			if len(s.Step(scheme.Event{Kind: scheme.Wanted, Iter: 3}, nil)) == 0 {
+				paused++
+			}
+		}
+		p := c.want * 0.8 / (1 + math.Exp(-1)) // k - s = 1
+		if got := float64(paused) / runs; math.Abs(got-p) > 5*math.Sqrt(p*(1-p)/runs) {
+			t.Errorf("|g| = %v, |w| = %v: paused %.3f of all pulls, want %.3f", c.g, c.w, got, p)
+		}
+	}
+}
+
+// TestPSSPNeedsNoNorms: servers compute norms for significance only; and a worker that comes back starts at 1 again.
 func TestPSSPNeedsNoNorms(t *testing.T) {
-	if e, _ := scheme.Lookup("pssp"); e.NeedsNorms != nil {
-		t.Error("pssp asks for norms that it does not use")
+	for keys, want := range map[string]bool{"": false, "mode=dynamic": false, "mode=dynamic significance=true": true} {
+		if v := setting(t, "pssp", keys); v.Entry.WantsNorms(v.Params) != want {
+			t.Errorf("pssp %s asks for norms: %v", keys, !want)
+		}
+	}
+	v := setting(t, "pssp", "staleness=0 mode=dynamic centre=s significance=true")
+	for _, back := range []bool{false, true} {
+		s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)})
+		s.Step(scheme.Event{Kind: scheme.Pushed, Parts: 1, Iter: 60, Samples: 1, NormW: 1}, nil) // of no significance
+		if back {
+			s.Step(scheme.Event{Kind: scheme.Left}, nil)
+			s.Step(scheme.Event{Kind: scheme.Joined, Iter: 61}, nil)
+		}
+		if answered := len(s.Step(scheme.Event{Kind: scheme.Wanted, Iter: 61}, nil)) > 0; answered == back {
+			t.Errorf("came back %v: answered %v", back, answered)
+		}
+	}
+}
+
+// TestPSSPReleasedLeadGrows: departure of recheck: true, and why. As released, a paused pull leaves at the next step of v
+// whatever its lead, so that with c < 1 a worker that is twice as fast gets further and further away; checked again, its
+// lead stays near s + 1/c - 1. Only the soft barrier differs: lazy and block wait until v has passed the worker.
+func TestPSSPReleasedLeadGrows(t *testing.T) {
+	mean := func(keys string) (first, second float64) {
+		v := setting(t, "pssp", "staleness=2 mode=constant probability=0.5 "+keys)
+		s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(3, 3)})
+		const rounds = 2000
+		fast, waits := int64(0), false // clock of w0, and whether its pull is open
+		for i := range int64(rounds) {
+			for range 2 { // w0 has time for two iterations while w1 makes one
+				if !waits {
+					s.Step(scheme.Event{Kind: scheme.Pushed, Parts: 1, Iter: fast, Samples: 1}, nil)
+					fast++
+					waits = len(replies(s.Step(scheme.Event{Kind: scheme.Wanted, Iter: fast}, nil))) == 0
+				}
+			}
+			for _, d := range replies(s.Step(scheme.Event{Kind: scheme.Pushed, Worker: 1, Owner: 1, Parts: 1, Iter: i, Samples: 1}, nil)) {
+				waits = waits && d.Worker != 0
+			}
+			s.Step(scheme.Event{Kind: scheme.Wanted, Worker: 1, Iter: i + 1}, nil)
+			if lead := float64(fast - (i + 1)); i < rounds/2 {
+				first += lead / (rounds / 2)
+			} else {
+				second += lead / (rounds / 2)
+			}
+		}
+		return first, second
+	}
+	for _, release := range releases {
+		first, second := mean("recheck=true release=" + release)
+		if first > 6 || second > 6 {
+			t.Errorf("%s, checked again: mean leads %.1f and %.1f in the two halves", release, first, second)
+		}
+		if first, second = mean("recheck=false release=" + release); (second > 2*first && second > 100) != (release == "soft") {
+			t.Errorf("%s, as released: mean leads %.1f and %.1f in the two halves", release, first, second)
+		}
+	}
+	for _, release := range []string{"lazy", "block"} {
+		keys := " staleness=1 probability=0.5 release=" + release
+		law(t, setting(t, "pssp", "recheck=true"+keys), setting(t, "pssp", "recheck=false"+keys), false)
+	}
+}
+
+// TestPSSPCapAsReleased: with a cap the lead is bounded, also where a paused pull is not checked again for s.
+func TestPSSPCapAsReleased(t *testing.T) {
+	v := setting(t, "pssp", "staleness=0 probability=1 pause_only_fastest=false hard_cap=2 recheck=false")
+	s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{5, 0}, Rand: rand.NewPCG(1, 1)})
+	s.Step(scheme.Event{Kind: scheme.Wanted, Worker: 0, Iter: 5}, nil)
+	for i := range int64(4) {
+		got := replies(s.Step(scheme.Event{Kind: scheme.Pushed, Worker: 1, Owner: 1, Parts: 1, Iter: i, Samples: 1}, nil))
+		if (len(got) > 0) != (i == 2) {
+			t.Errorf("v = %d, lead %d: decided %v", i+1, 5-(i+1), got)
+		}
 	}
 }
 

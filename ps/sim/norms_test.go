@@ -20,6 +20,8 @@ func TestModelledNorms(t *testing.T) {
 		{"vap, v0: 0", "0.001", true, true},
 		{"vap, v0: 1000", "2", false, true},
 		{"vap, v0: 1000", "2e+09", true, true},
+		{"pssp, mode: dynamic, significance: true", "0", false, true},
+		{"pssp, mode: dynamic, significance: true", "0.5", true, true},
 		{"pssp, mode: dynamic", "0", true, false},
 		{"ssp", "0", true, false},
 	} {
@@ -27,6 +29,11 @@ func TestModelledNorms(t *testing.T) {
 		if n > 0 != c.delays || tells != c.tells {
 			t.Errorf("%s with norms of %s: %d delayed pulls, cost model names the norms: %v", c.scheme, c.norm, n, tells)
 		}
+	}
+	// A push as large as the parameters is fully significant: alpha alone decides.
+	full, _ := delayed("pssp, mode: dynamic, significance: true", "1")
+	if plain, _ := delayed("pssp, mode: dynamic", "1"); full != plain {
+		t.Errorf("%d delayed pulls where all pushes are significant, %d without significance", full, plain)
 	}
 }
 

@@ -50,6 +50,12 @@ func randomRule(r *rand.Rand, match string) string {
 			rule += fmt.Sprintf(", strict: false, staleness: %d", r.IntN(4)-1)
 		}
 	}
+	if e.Name == "pssp" {
+		rule += fmt.Sprintf(", recheck: %v, release: %s", r.IntN(2) == 0, []string{"soft", "lazy", "block"}[r.IntN(3)])
+		if r.IntN(2) == 0 {
+			rule += ", mode: dynamic, significance: true"
+		}
+	}
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d", r.IntN(5))
 	}
