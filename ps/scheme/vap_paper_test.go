@@ -41,9 +41,13 @@ type vapUpdate struct {
 
 func newVAPBooks(env scheme.Env, v0 float64) *vapBooks {
 	b := &vapBooks{env: env, v0: v0, pushed: map[[2]int64][]float64{}, reads: slices.Repeat([]int{-1}, env.Workers),
-		clock: make([]int64, env.Workers), left: make([]bool, env.Workers), v: env.Start}
+		clock: make([]int64, env.Workers), left: make([]bool, env.Workers)}
 	for w, c := range env.Clocks {
 		b.clock[w], b.left[w] = max(0, c), c < 0
+	}
+	if len(liveClocks(b.clock, b.left)) == 0 {
+		b.v = env.Start
+		return b
 	}
 	b.moveV()
 	return b
