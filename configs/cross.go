@@ -35,6 +35,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
+		w.crossCopies()
 	}
 }
 
@@ -162,4 +163,28 @@ func (w *walker) crossRotations() {
 // second, whose stars only a star may swallow; a question mark must not, so those pairs are let pass.
 func covers(first, second string) bool {
 	return shard.Match(first, second) && !(strings.Contains(first, "?") && strings.Contains(second, "*"))
+}
+
+// crossCopies refuses copies that workers keep beside a scheme that sends workers past iterations: what others pushed of
+// those would count as late for longer than the bound of the copy says.
+func (w *walker) crossCopies() {
+	behind := ""
+	for i := range w.cfg.Sync {
+		if e, ok := scheme.Lookup(w.cfg.Sync[i].Scheme); ok && e.Behind {
+			behind = e.Name
+		}
+	}
+	for i := range w.cfg.Sync {
+		r := &w.cfg.Sync[i]
+		e, ok := scheme.Lookup(r.Scheme)
+		if !ok || behind == "" || e.CopiesOf(r.Params) == scheme.Pulled {
+			continue
+		}
+		at := w.rows[i].byPath["scheme"]
+		if cache := w.rows[i].byPath["cache"]; cache != nil {
+			at = cache
+		}
+		w.fatal(at.node, at.path, "take "+behind+" out, or let workers pull before every iteration: scheme: ssp without cache",
+			"workers keep copies of these parameters from one iteration to the next, and %s sends them past iterations", behind)
+	}
 }

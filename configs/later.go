@@ -27,7 +27,6 @@ var notYet = []struct {
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
-	{path: "sync[].scheme", values: []string{"essp"}},
 	{path: "sync[].update", values: []string{"average"}},
 	{path: "sync[].contributors", values: []string{"step"}},
 	{path: "sync[].until", has: "a rule has one scheme from start to end"},

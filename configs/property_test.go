@@ -29,6 +29,7 @@ var also = map[string][]string{
 	"train.stop.target":     {"evaluate.where=online"},
 	"train.optimizer.name":  {"train.optimizer.momentum=null"},
 	"stall.abort":           {"stall.warn=0s"},
+	"sync[1].cache":         {"sync[1].push=delta"},
 	"evaluate.every_epochs": {"evaluate.where=online"},
 	"simulate.noise.spread": {"simulate.noise.kind=normal"},
 	"simulate.noise.factor": {"simulate.noise.kind=two_state"},

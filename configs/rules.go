@@ -74,6 +74,7 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 		w.schemeError(t, entry, err)
 	}
 	w.crossPush(t, entry, r)
+	w.crossCache(t, entry, r)
 	if len(w.diags) == before {
 		if err := tryScheme(entry, r); err != nil {
 			w.schemeError(t, entry, err)
@@ -114,6 +115,16 @@ func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
 		w.fatal(at.node, at.path, "write push: gradient with update: optimizer, or push: delta with update: add",
 			"push: %s does not go with update: %s", r.Push, r.Update)
 	}
+}
+
+// crossCache demands deltas where workers add their own updates to their copies: what an optimizer on the server makes of
+// a gradient they do not know.
+func (w *walker) crossCache(t *table, e scheme.Entry, r *Rule) {
+	cache, push := t.byPath["cache"], t.byPath["push"]
+	if cache == nil || cache.bad || push.bad || e.CopiesOf(r.Params) == scheme.Pulled || r.Push == PushDelta {
+		return
+	}
+	w.fatal(cache.node, cache.path, "add push: delta", "a worker adds its own updates to its copy, and with push: %s it does not know them", r.Push)
 }
 
 // tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys

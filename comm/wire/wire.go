@@ -20,6 +20,9 @@ const (
 	PushReady                 // worker to server: the push of Iter for the shards in your rotation is ready and held back
 	Grant                     // server to worker: push them now
 	Revoke                    // server to worker: the grant of this Epoch is void, announce the push again
+	Publish                   // server to worker: pieces of this shard, which it did not ask for, follow on Data
+	Taken                     // worker to server: the published version was taken; the next may come
+	Ended                     // server to worker that has sent Left: no version of this shard comes any more
 	Kinds
 )
 
@@ -33,19 +36,19 @@ type Header struct {
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one
-	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next
-	Version int64   // Push: version the gradient was computed on. Reply: version sent
-	Clock   int64   // Reply: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
+	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next. Publish: the worker's pushes of iterations before it are in this version. Left: it has pushed those before. Ended: versions published to it
+	Version int64   // Push: version the gradient was computed on. Reply, Publish: version sent
+	Clock   int64   // Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
 	Samples int64   // Push: samples summed in this push
 	Correct int64   // Push: of these, how many the model had right before the update
 	Loss    float64 // Push: sum of the loss over these samples
 	Blocked int64   // Push: nanoseconds that the worker waited for replies before this iteration
 }
 
-// Stop in Reply.Flags: start no new iteration, send Left to every server.
+// Stop in Flags of Reply and Publish: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended"}
 
 func (k Kind) String() string {
 	if k < Kinds {

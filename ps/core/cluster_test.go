@@ -31,7 +31,7 @@ type cluster struct {
 	overtake bool // control messages of a pair may overtake each other
 	messages int
 	norms    int
-	inbox    map[string]int        // pieces sent and not matched, by line
+	inbox    map[string][]int64    // pieces sent and not matched, by line: the iterations they are of
 	posted   map[string][]pending  // receives posted and not matched, by line
 	slots    map[[3]int32]*slotOf  // server, shard, slot
 	pend     map[int32]string      // per shard: pushes folded and not committed
@@ -43,6 +43,13 @@ type cluster struct {
 	snaps    map[int32][]int64
 	lead     map[int32]int64 // per shard: largest c - v of a reply
 	deaf     []*Worker       // died: replies to them go nowhere
+
+	copyOf func(rule int) Copy
+	arena  map[[2]int32]string               // worker, shard: pushes in its copy
+	beside map[[2]int32]string               // worker, shard: pushes in the version beside it
+	kept   map[[3]int32]string               // worker, shard, slot: the push kept there
+	coming map[string][]string               // published pieces sent and not received, by line: content
+	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
 }
 
 type slotOf struct {
@@ -69,8 +76,17 @@ type rule struct {
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
 	c := &cluster{
 		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
-		inbox: map[string]int{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
+		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
 		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]int64{},
+		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, coming: map[string][]string{},
+	}
+	c.copyOf = func(i int) Copy {
+		r := rules[i]
+		if r.params == nil {
+			e, _ := scheme.Lookup(r.name)
+			r.params = e.Params()
+		}
+		return CopyOf(r.name, r.common, r.params, workers)
 	}
 	for m := range plan.Servers {
 		schemes := map[int32]ShardScheme{}
@@ -88,6 +104,7 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 		e, _ := send.Lookup("fifo")
 		c.workers = append(c.workers, NewWorker(int32(w), plan, e.New(), 0))
 		c.workers[w].HoldBack(func(rule int) string { return rules[rule].name })
+		c.workers[w].KeepCopies(c.copyOf)
 	}
 	return c
 }
@@ -112,7 +129,7 @@ func mustScheme(r rule, ids []int32, server, workers int) ShardScheme {
 		panic(err)
 	}
 	lead, bounded := e.LeadMax(r.params)
-	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Shared: e.Scope == scheme.PerServer, Whole: e.Whole(r.common, r.params)}
+	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Copies: e.CopiesOf(r.params), Shared: e.Scope == scheme.PerServer, Whole: e.Whole(r.common, r.params)}
 }
 
 // norm makes up a norm: of every push another one.
@@ -198,25 +215,36 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 	to := fmt.Sprintf("s%d", e.To)
 	switch e.Kind {
 	case Send:
-		p := pending{line: c.ctl("ctl " + name + to), node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}}
+		line := c.ctl("ctl " + name + to)
+		if e.Msg.Kind == wire.Push && c.overtake { // of one shard they come in order, as comm promises
+			line = fmt.Sprintf("ctl %s%s push shard%d", name, to, e.Msg.Shard)
+		}
+		p := pending{line: line, node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}}
 		c.add(p)
 		if e.Msg.Kind == wire.Push && c.twice() {
 			c.add(p)
 		}
 	case SendPiece:
 		line := fmt.Sprintf("data %s p%d", name, e.Piece)
-		c.inbox[line]++
+		c.inbox[line] = append(c.inbox[line], w.iter)
 		c.match(line)
 		c.add(pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}})
 	case Compute:
 		c.iters[w.me]++
 		c.computed[w.me] = append(c.computed[w.me], e.Iter)
+		if c.reads != nil {
+			if err := c.reads(w, e.Iter); err != nil {
+				return err
+			}
+		}
 		line := "compute " + name
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
 		for _, p := range slices.Backward(c.plan.Pieces) {
 			c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
 		}
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: TaskDone}})
+	default:
+		return c.obeyCopies(w, name, e)
 	}
 	return nil
 }
@@ -225,6 +253,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	key := [2]int32{e.Shard, e.Src}
 	switch e.Kind {
 	case Send:
+		if slices.Contains(c.deaf, c.workers[e.To]) {
+			return nil
+		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
 	case WakeAt:
 		c.messages++
@@ -237,8 +268,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		})
 	case Fold:
 		slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
-		if slot.pieces != 0 {
-			return fmt.Errorf("folded with %d pieces missing", slot.pieces)
+		if slot.pieces != 0 || slot.iter != e.Msg.Iter {
+			return fmt.Errorf("folded iteration %d with %d pieces missing from what is of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
 		}
 		if e.Scale == 0 {
 			c.pend[e.Shard] = ""
@@ -253,18 +284,27 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		c.pend[e.Shard] = ""
 	case Reply:
 		c.flying[key]++
-		c.lead[e.Shard] = max(c.lead[e.Shard], e.Msg.Iter-e.Msg.Clock)
 		content := c.bufs[key]
 		to := Node(c.workers[e.To])
 		if slices.Contains(c.deaf, c.workers[e.To]) {
 			to = deaf{}
 		}
 		wname := fmt.Sprintf("w%d", e.To)
-		c.replied[fmt.Sprintf("shard%d w%d iter%d", e.Shard, e.To, e.Msg.Iter)]++
-		c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
+		if e.Msg.Kind == wire.Reply {
+			c.lead[e.Shard] = max(c.lead[e.Shard], e.Msg.Iter-e.Msg.Clock)
+			c.replied[fmt.Sprintf("shard%d w%d iter%d", e.Shard, e.To, e.Msg.Iter)]++
+			c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
+		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: to, name: wname, in: Input{Kind: Arrived, Msg: e.Msg}})
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
-			c.add(pending{line: fmt.Sprintf("reply %d %s", p.ID, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: p.ID}})
+			if e.Msg.Kind == wire.Publish {
+				line := fmt.Sprintf("publish %d %s", p.ID, wname)
+				c.coming[line] = append(c.coming[line], content)
+				c.matchPublished(line)
+				continue
+			}
+			c.add(pending{line: fmt.Sprintf("reply %d %s", p.ID, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: p.ID},
+				then: func() { c.arena[[2]int32{e.To, e.Shard}] = content }})
 		}
 		c.add(pending{line: fmt.Sprintf("sent %s shard%d %s", name, e.Shard, wname), node: s, name: name,
 			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.flying[key]-- }})
@@ -279,7 +319,7 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 
 // stage posts the receives of a push's pieces; a piece that has been sent already lands from the inbox.
 func (c *cluster) stage(s *Server, e Effect) {
-	slot := &slotOf{worker: e.To, iter: c.workers[e.To].iter, pieces: len(c.plan.Shards[e.Shard].Pieces)}
+	slot := &slotOf{worker: e.To, iter: -1, pieces: len(c.plan.Shards[e.Shard].Pieces)}
 	c.slots[[3]int32{s.me, e.Shard, e.Slot}] = slot
 	for _, p := range c.plan.Shards[e.Shard].Pieces {
 		line := fmt.Sprintf("data w%d p%d", e.To, p.ID)
@@ -292,9 +332,15 @@ func (c *cluster) stage(s *Server, e Effect) {
 }
 
 func (c *cluster) match(line string) {
-	for c.inbox[line] > 0 && len(c.posted[line]) > 0 {
-		c.inbox[line]--
-		c.add(c.posted[line][0])
+	for len(c.inbox[line]) > 0 && len(c.posted[line]) > 0 {
+		p, iter := c.posted[line][0], c.inbox[line][0]
+		c.inbox[line] = c.inbox[line][1:]
+		slot := c.slots[[3]int32{p.node.(*Server).me, p.in.Shard, p.in.Slot}]
+		if slot.iter >= 0 && slot.iter != iter {
+			panic(fmt.Sprintf("pieces of iterations %d and %d in one slot: %v", slot.iter, iter, p.in))
+		}
+		slot.iter = iter
+		c.add(p)
 		c.posted[line] = c.posted[line][1:]
 	}
 }

@@ -16,6 +16,7 @@
 //	... of the last shard: Compute the next iteration, or Send Left to every server and Done
 //
 // Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go).
+// A worker may keep its copy of a shard for several iterations, or have newer ones published to it (copies.go).
 //
 // A worker is Computing until backward is over, Pushing until every piece was let go, Waiting until every
 // shard has replied and every send is complete, and then Computing again or Finished. It pushes all shards
@@ -39,7 +40,7 @@ const (
 	PieceReady                   // Worker: the gradient of Piece is final and its parameters are no longer read
 	TaskDone                     // Worker: backward is over
 	PieceSent                    // Worker: the transport is done with Piece's gradient
-	PieceLanded                  // Worker: a piece of a reply is in the arena. Server: a piece of a push is in Slot of Shard
+	PieceLanded                  // Worker: a piece of a reply is in the arena, or of a published version beside it. Server: a piece of a push is in Slot of Shard
 	Arrived                      // both: the control message Msg came
 	ReplySent                    // Server: the transport is done with Buf of Shard for Worker
 	Alarm                        // Server: the time of a WakeAt for Shard has come; At is no earlier
@@ -66,18 +67,22 @@ type Input struct {
 type EffectKind uint8
 
 const (
-	Send      EffectKind = iota // send Msg to server To (from a worker) or worker To (from a server)
-	SendPiece                   // Worker: send Piece of the gradient arena to server To; answer with PieceSent
-	Expect                      // Worker: receive the pieces of Shard's next reply into the parameter arena; precedes the Pull
-	Compute                     // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone
-	Stage                       // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
-	Unstage                     // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
-	Fold                        // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
-	Commit                      // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
-	Reply                       // Server: send Msg and the pieces of Shard from parameters Src to worker To; answer with ReplySent
-	Snapshot                    // Server: keep a copy of parameters Src of Shard as snapshot Iter
-	WakeAt                      // Server: give Alarm of Shard at At
-	Done                        // this node is finished
+	Send         EffectKind = iota // send Msg to server To (from a worker) or worker To (from a server)
+	SendPiece                      // Worker: send Piece of the gradient arena to server To; answer with PieceSent
+	Expect                         // Worker: receive the pieces of Shard's next reply into the parameter arena; precedes the Pull
+	ExpectBeside                   // Worker: receive the pieces of a published version of Shard beside the arena; none is there or on its way
+	Adopt                          // Worker: parameters of Shard = the version that landed beside them
+	Keep                           // Worker: keep a copy of the push of Shard that is in the gradient arena, in Slot
+	AddLocal                       // Worker: parameters of Shard += Scale*Weight * its own push: that kept in Slot, or that in the gradient arena where Slot is -1
+	Compute                        // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone
+	Stage                          // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
+	Unstage                        // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
+	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
+	Commit                         // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
+	Reply                          // Server: send Msg, a Reply or a Publish, and the pieces of Shard from parameters Src to worker To; answer with ReplySent
+	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
+	WakeAt                         // Server: give Alarm of Shard at At
+	Done                           // this node is finished
 )
 
 // Effect is one thing to do. Slots and buffers are small integers, reused; the driver finds memory for each.

@@ -106,6 +106,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 			rules = append(rules, genRule(t))
 		}
 	}
+	withoutCopiesBesideDrop(rules)
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples"))}
 	return newCluster(plan, workers, rules, budget, 25), rules
@@ -135,7 +136,7 @@ func genVAP(t *rapid.T, strict bool) rule {
 func genRule(t *rapid.T) rule {
 	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
 	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
-	switch rapid.IntRange(0, 8).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 10).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
 	case 1:
@@ -160,6 +161,10 @@ func genRule(t *rapid.T) rule {
 			Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: int64(rapid.IntRange(-1, 2).Draw(t, "s")), Release: release}}
 	case 7:
 		return genVAP(t, false)
+	case 8:
+		return genCached(t)
+	case 9:
+		return genPublished(t)
 	default:
 		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}
@@ -175,6 +180,7 @@ func TestLawsUnderRandomOrders(t *testing.T) {
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
 		c.twice = func() bool { return rng.IntN(8) == 0 }
+		c.reads = c.readsOfCopies
 		if err := c.run(200000); err != nil {
 			t.Fatal(err)
 		}
@@ -186,6 +192,7 @@ func TestLawsUnderRandomOrders(t *testing.T) {
 				t.Fatalf("%s was answered %d times", k, n)
 			}
 		}
+		c.nothingComing(t)
 	})
 }
 
@@ -386,6 +393,7 @@ func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 		dead := c.workers[rng.IntN(len(c.workers))]
 		name := fmt.Sprintf("w%d", dead.me)
 		at := rng.IntN(300)
+		c.reads = c.readsOfCopies
 		steps := 0
 		c.trace = func(string, Input, []Effect) {
 			if steps++; steps != at || dead.state == Finished {

@@ -22,6 +22,7 @@ type ownShard struct {
 	exact  bool
 	whole  bool
 	shared bool // the scheme schedules the link, for all its shards on this server
+	copies scheme.Copies
 
 	clock   []int64         // iterations whose push landed, per worker; gone once it left
 	low     int64           // the smallest clock
@@ -36,6 +37,9 @@ type ownShard struct {
 	free    []int32         // slots used before and free now, a stack: the one used last is the one still in cache
 	slots   int32           // slots ever used, at most slotMax: memory is only taken for these
 	slotMax int32
+
+	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
+	feeds []feed          // what is published, per worker; nil where nothing is
 
 	refs    []int   // replies in flight per parameter buffer
 	cur     int32   // the buffer of the current version
@@ -61,7 +65,7 @@ type pushed struct {
 
 func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
-		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole, shared: ss.Shared,
+		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole, shared: ss.Shared, copies: ss.Copies,
 		clock: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers), slotMax: int32(ss.Slots),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
@@ -69,6 +73,7 @@ func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	for w := range workers {
 		sh.sending[w], sh.held[w] = -1, -1
 	}
+	sh.keepCopies(workers)
 	return sh
 }
 
@@ -207,6 +212,9 @@ func (sh *ownShard) check() error {
 	}
 	if len(used) != n || n != int(sh.slots) {
 		return fmt.Errorf("core: shard %d: %d names for %d slots of %d: one is used twice or lost", sh.id, n, len(used), sh.slots)
+	}
+	if err := sh.checkCopies(); err != nil {
+		return err
 	}
 	if low := slices.Min(sh.clock); low != sh.low {
 		return fmt.Errorf("core: shard %d: the smallest clock is %d, kept as %d", sh.id, low, sh.low)

@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "WakeAt", "Done"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "WakeAt", "Done"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -42,8 +42,12 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v to=%d %s", e.Kind, e.To, Describe(e.Msg))
 	case SendPiece:
 		return fmt.Sprintf("%v to=%d p%d", e.Kind, e.To, e.Piece)
-	case Expect:
+	case Expect, ExpectBeside, Adopt:
 		return fmt.Sprintf("%v shard%d", e.Kind, e.Shard)
+	case Keep:
+		return fmt.Sprintf("%v shard%d slot%d", e.Kind, e.Shard, e.Slot)
+	case AddLocal:
+		return fmt.Sprintf("%v shard%d += %.4g*%.4g*slot%d", e.Kind, e.Shard, e.Scale, e.Weight, e.Slot)
 	case Compute:
 		return fmt.Sprintf("%v iter=%d", e.Kind, e.Iter)
 	case Stage, Unstage:
@@ -71,11 +75,15 @@ func Describe(m wire.Header) string {
 		fmt.Fprintf(&b, "Push w%d shard%d iter=%d seen=%d samples=%d", m.Worker, m.Shard, m.Iter, m.Version, m.Samples)
 	case wire.Pull:
 		fmt.Fprintf(&b, "Pull w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
-	case wire.Reply:
-		fmt.Fprintf(&b, "Reply w%d shard%d iter=%d version=%d v=%d", m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
+	case wire.Reply, wire.Publish:
+		fmt.Fprintf(&b, "%s w%d shard%d iter=%d version=%d v=%d", map[wire.Kind]string{wire.Reply: "Reply", wire.Publish: "Publish"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
 		if m.Flags&wire.Stop != 0 {
 			b.WriteString(" stop")
 		}
+	case wire.Taken:
+		fmt.Fprintf(&b, "Taken w%d shard%d version=%d", m.Worker, m.Shard, m.Version)
+	case wire.Ended:
+		fmt.Fprintf(&b, "Ended w%d shard%d versions=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Ack:
 		fmt.Fprintf(&b, "Ack w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.PushReady:

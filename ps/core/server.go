@@ -40,8 +40,9 @@ type Server struct {
 	shards  map[int32]*ownShard
 	order   []int32 // the shards' IDs, ascending: maps have no order
 	left    []bool
-	here    int  // workers that have not left
-	stop    bool // the budget is used up
+	here    int                   // workers that have not left
+	leaving map[int32]wire.Header // Left of a worker some of whose pushes have not landed
+	stop    bool                  // the budget is used up
 	stopAt  int64
 	done    bool
 	now     time.Duration     // At of the input being stepped
@@ -53,7 +54,7 @@ type Server struct {
 func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
-		shards: map[int32]*ownShard{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), here: c.Workers,
+		shards: map[int32]*ownShard{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
 		decided: c.Decided,
 	}
 	for _, id := range s.order {
@@ -104,8 +105,10 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		return s.wanted(sh, m.Worker, out)
 	case wire.PushReady:
 		return s.pushReady(in, out)
+	case wire.Taken:
+		return s.taken(s.shards[m.Shard], m.Worker, out)
 	case wire.Left:
-		if s.left[m.Worker] {
+		if s.left[m.Worker] || s.notYet(m) {
 			return out
 		}
 		s.left[m.Worker] = true
@@ -119,6 +122,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 				sh.freeSlot(p.slot)
 				out = append(out, Effect{Kind: Unstage, To: m.Worker, Shard: id, Slot: p.slot})
 			}
+			out = s.unsubscribe(sh, m.Worker, out)
 		}
 		for _, id := range s.order { // a scheme may decide for several shards: all of them know by now
 			out = s.decide(s.shards[id], scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out)
@@ -136,6 +140,10 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	if s.left[m.Worker] || m.Iter < sh.clock[m.Worker] || p != nil && p.head.Iter == m.Iter {
 		sh.stats.Duplicates++
 		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
+	}
+	if p != nil && sh.copies != scheme.Pulled {
+		sh.early[m.Worker] = append(sh.early[m.Worker], m)
+		return out
 	}
 	if p != nil {
 		panic(fmt.Sprintf("core: server %d: %s while the push of iteration %d is on its way", s.me, Describe(m), p.head.Iter))
@@ -159,7 +167,8 @@ func (s *Server) landed(sh *ownShard, p *pushed, in Input, out []Effect) []Effec
 	ev := event(scheme.Pushed, p.head)
 	ev.Norm2, ev.NormInf, ev.NormW = in.Norm2, in.NormInf, in.NormW
 	out = s.decide(sh, ev, out)
-	return s.wanted(sh, w, out)
+	out = s.wanted(sh, w, out)
+	return s.caughtUp(sh, w, out)
 }
 
 // wanted hands a pull to the scheme once the push before it has landed: a small pull can overtake bulk data
@@ -202,6 +211,8 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 			out = s.commit(sh, d, out)
 		case scheme.Reply:
 			out = s.reply(sh, d, out)
+		case scheme.Publish:
+			out = s.publish(sh, d.Worker, out)
 		default:
 			out = s.schedule(d, out)
 		}
@@ -276,14 +287,19 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
-	if sh.id == 0 && s.stop && iter >= s.stopAt {
+	return s.ship(sh, m, iter, out)
+}
+
+// ship sends the current version, with which its worker may start an iteration up to into.
+func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []Effect {
+	if sh.id == 0 && s.stop && into >= s.stopAt {
 		m.Flags |= wire.Stop
 	} else if sh.id == 0 {
-		sh.letInto = max(sh.letInto, iter)
+		sh.letInto = max(sh.letInto, into)
 	}
-	sh.sending[w] = sh.cur
+	sh.sending[m.Worker] = sh.cur
 	sh.refs[sh.cur]++
-	return append(out, Effect{Kind: Reply, To: w, Shard: sh.id, Src: sh.cur, Msg: m})
+	return append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m})
 }
 
 func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
@@ -294,6 +310,7 @@ func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
 		sh.held[in.Worker] = -1
 		out = s.send(sh, in.Worker, iter, out)
 	}
+	out = s.publishDue(sh, in.Worker, out)
 	return s.sent(sh, in.Worker, out)
 }
 

@@ -16,7 +16,8 @@ type ShardScheme struct {
 	Lead   int64 // the bound on c - v of a running worker, -1: none
 	Shared bool  // the instance decides for all its shards on the server, and grants pushes
 	Norms  bool  // the driver gives the norms of each push
-	Whole  bool  // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+	Copies scheme.Copies
+	Whole  bool // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
 }
 
 // SlotsMax is the limit on staged pushes that always admits what the scheme needs: one per worker, and with
@@ -58,5 +59,5 @@ func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.En
 	if !bounded {
 		lead = -1
 	}
-	return ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer, Norms: e.WantsNorms(p), Whole: e.Whole(c, p)}, nil
+	return ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer, Norms: e.WantsNorms(p), Copies: e.CopiesOf(p), Whole: e.Whole(c, p)}, nil
 }

@@ -17,6 +17,7 @@ type Stats struct {
 	DroppedFor [scheme.Reasons]int64 // by reason
 	Duplicates int64
 	Skipped    int64 // iterations passed over without a push
+	Published  int64 // versions sent to workers that did not ask
 }
 
 // Reasons names the reasons for which pushes were dropped, with their number; none is left out that occurred.

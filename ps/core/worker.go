@@ -36,21 +36,25 @@ type Worker struct {
 	stop   bool        // a reply told us to start no new iteration
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
+	copies []ownCopy   // per shard; nil if all are pulled before every iteration
 	flying int         // pieces given to the transport whose PieceSent is missing
 	open   int         // shards whose reply is incomplete
-	last   int32       // the shard whose reply was complete last, -1 before the first
+	last   int32       // the shard that was waited for last, of those this iteration waits for; -1: none
 	let    []int32     // scratch for the send policy
+	done   bool        // Done was given: all is in that was on its way
 	stiles []turnstile // per server; nil if nothing waits for grants
 	kept   int         // pieces in them
 
 	LeadMax    int64   // largest c - v at the start of an iteration
 	Started    int64   // iterations started
-	WaitedLast []int64 // per shard: how often its reply was the last
+	WaitedLast []int64 // per shard: how often it was the last to be waited for
+	Cached     []int64 // per shard: iterations started on a copy of the worker's own, without a pull
 }
 
 // workerShard counts the pieces of one shard through one iteration.
 type workerShard struct {
-	version int64 // of the parameters in the arena
+	version int64 // of the parameters in the arena; each update of its own that it has added counts as one
+	clock   int64 // v of them
 	ready   int   // pieces whose gradient is ready, this iteration
 	gone    int   // pieces let go by the send policy, this iteration: gone <= ready
 	landed  int   // pieces of the reply that are in the arena
@@ -65,7 +69,7 @@ func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Wor
 	return &Worker{
 		me: me, plan: plan, policy: policy,
 		state: Waiting, iter: start - 1, next: start, last: -1,
-		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)),
+		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
 }
 
@@ -96,6 +100,9 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		return w.advance(out)
 	case PieceLanded:
 		s := w.plan.Pieces[in.Piece].Shard
+		if w.landsBeside(s) {
+			return w.landedBeside(s, out)
+		}
 		w.must(w.shards[s].pulled && w.shards[s].landed < len(w.plan.Shards[s].Pieces), in)
 		w.shards[s].landed++
 		return w.closeShard(s, out)
@@ -133,7 +140,7 @@ func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
 		w.flying++
 		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s})
 		if sh.gone == len(w.plan.Shards[s].Pieces) {
-			out = w.pull(s, out)
+			out = w.renew(s, out)
 		}
 	}
 	return out
@@ -154,11 +161,14 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if m.Kind == wire.Grant || m.Kind == wire.Revoke {
 		return w.grantOrRevoke(in, out)
 	}
+	if m.Kind == wire.Publish || m.Kind == wire.Ended {
+		return w.published(in, out)
+	}
 	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
 	sh := &w.shards[m.Shard]
 	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
 	sh.replied = true
-	sh.version = m.Version
+	sh.version, sh.clock = m.Version, m.Clock
 	w.next = max(w.next, m.Iter)
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
@@ -183,22 +193,27 @@ func (w *Worker) advance(out []Effect) []Effect {
 	if w.state != Waiting || w.open > 0 || w.flying > 0 {
 		return out
 	}
-	w.WaitedLast[w.last]++
+	if w.last >= 0 {
+		w.WaitedLast[w.last]++
+	}
 	if w.stop {
 		w.state = Finished
 		for m := range w.plan.Servers {
 			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1}})
 		}
-		return append(out, Effect{Kind: Done})
+		return w.drained(out)
 	}
 	w.state = Computing
-	w.iter, w.known = w.next, w.clock
+	w.iter, w.known = max(w.next, w.iter+1), w.clock
 	w.Started++
 	w.LeadMax = max(w.LeadMax, w.iter-w.known)
 	w.head = wire.Header{}
-	w.open = len(w.shards)
+	w.open, w.last = len(w.shards), -1
 	for s := range w.shards {
-		w.shards[s] = workerShard{version: w.shards[s].version, scheduled: w.shards[s].scheduled}
+		w.shards[s] = workerShard{version: w.shards[s].version, clock: w.shards[s].clock, scheduled: w.shards[s].scheduled}
+	}
+	for s := range w.copies {
+		w.copies[s].settled = false
 	}
 	w.closeStiles()
 	return append(out, Effect{Kind: Compute, Iter: w.iter})
@@ -228,7 +243,7 @@ func (w *Worker) State() State { return w.state }
 func (w *Worker) Missing() []int32 {
 	var ids []int32
 	for s := range w.shards {
-		if w.shards[s].pulled && (!w.shards[s].replied || w.shards[s].landed < len(w.plan.Shards[s].Pieces)) {
+		if w.tooOld(int32(s)) || w.shards[s].pulled && (!w.shards[s].replied || w.shards[s].landed < len(w.plan.Shards[s].Pieces)) {
 			ids = append(ids, int32(s))
 		}
 	}
@@ -251,6 +266,9 @@ func (w *Worker) Check() error {
 		}
 	}
 	if err := w.checkStiles(); err != nil {
+		return err
+	}
+	if err := w.checkCopies(); err != nil {
 		return err
 	}
 	if w.state == Finished && (w.flying > 0 || w.open > 0) {

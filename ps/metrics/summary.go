@@ -88,12 +88,21 @@ type ShardSummary struct {
 	LeadP50      int64            `json:"lead_p50"` // c - v of the pulls when they were answered
 	LeadP99      int64            `json:"lead_p99"`
 	LeadMax      int64            `json:"lead_max"`
-	Lead         *Hist            `json:"-"`           // in histograms.csv
-	Dropped      int64            `json:"dropped"`     // pushes dropped with a reason
-	DroppedFor   map[string]int64 `json:"dropped_for"` // by reason: empty, gone, late, surplus; those that occurred
-	Skipped      int64            `json:"skipped"`     // iterations that a worker closed without a push
-	Duplicates   int64            `json:"duplicates"`  // pushes acknowledged and ignored
-	WaitedLast   int64            `json:"waited_last"` // how often a worker waited for this shard last
+	Lead         *Hist            `json:"-"`            // in histograms.csv
+	Dropped      int64            `json:"dropped"`      // pushes dropped with a reason
+	DroppedFor   map[string]int64 `json:"dropped_for"`  // by reason: empty, gone, late, surplus; those that occurred
+	Skipped      int64            `json:"skipped"`      // iterations that a worker closed without a push
+	Duplicates   int64            `json:"duplicates"`   // pushes acknowledged and ignored
+	WaitedLast   int64            `json:"waited_last"`  // how often a worker waited for this shard last
+	CachedReads  int64            `json:"cached_reads"` // iterations that a worker started on its own copy, without a pull
+	SavedBytes   int64            `json:"saved_bytes"`  // that their replies would have been
+	Published    int64            `json:"published"`    // versions sent to workers that did not ask
+}
+
+// AddCached counts n reads of a worker's own copy of a shard of that many bytes.
+func (s *ShardSummary) AddCached(n, bytes int64) {
+	s.CachedReads += n
+	s.SavedBytes += n * bytes
 }
 
 // SetHists fills the fields of staleness and lead.

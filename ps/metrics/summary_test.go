@@ -94,7 +94,7 @@ func TestSummaryKeepsTheContract(t *testing.T) {
 	}
 	shard := full["per_shard"].([]any)[0].(map[string]any)
 	for _, key := range strings.Fields("shard scheme server bytes pushes pulls delayed_pulls staleness_p50 staleness_p99" +
-		" staleness_max dropped name delayed_s dropped_for lead_p50 lead_p99 lead_max skipped duplicates waited_last") {
+		" staleness_max dropped name delayed_s dropped_for lead_p50 lead_p99 lead_max skipped duplicates waited_last cached_reads saved_bytes published") {
 		if _, ok := shard[key]; !ok {
 			t.Errorf("per_shard has no %s", key)
 		}

@@ -111,6 +111,21 @@ func shardText(s *Summary) string {
 		text += fmt.Sprintf("Over all shards: %s pushes dropped%s, %s iterations skipped, %s duplicates ignored\n",
 			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates))
 	}
+	return text + copiesText(s)
+}
+
+// copiesText says what copies that workers keep have saved, and what publishing took.
+func copiesText(s *Summary) (text string) {
+	var cached, saved, published int64
+	for _, h := range s.PerShard {
+		cached, saved, published = cached+h.CachedReads, saved+h.SavedBytes, published+h.Published
+	}
+	if cached > 0 {
+		text += fmt.Sprintf("Over all shards: %s pulls and %s saved by cached copies\n", thousands(cached), bytesText(saved))
+	}
+	if published > 0 {
+		text += fmt.Sprintf("Over all shards: %s versions published\n", thousands(published))
+	}
 	return text
 }
 

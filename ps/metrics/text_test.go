@@ -188,3 +188,22 @@ func TestATargetIsNotRoundedAway(t *testing.T) {
 		}
 	}
 }
+
+// What copies saved and what publishing took is said once over all shards, and not at all where there is none of it.
+func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
+	s := sample()
+	if text := text(t, s); strings.Contains(text, "cached") || strings.Contains(text, "published") {
+		t.Errorf("copies in a run that keeps none:\n%s", text)
+	}
+	s.PerShard[0].AddCached(3, 1<<20)
+	s.PerShard[1].AddCached(1000, 1<<10)
+	s.PerShard[1].Published = 12
+	for _, want := range []string{"Over all shards: 1,003 pulls and 4.0 MiB saved by cached copies\n", "Over all shards: 12 versions published\n"} {
+		if text := text(t, s); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if got := s.PerShard[0]; got.CachedReads != 3 || got.SavedBytes != 3<<20 {
+		t.Errorf("%d cached reads saved %d bytes", got.CachedReads, got.SavedBytes)
+	}
+}

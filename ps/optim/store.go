@@ -85,6 +85,9 @@ func sum(dst, a, b []float32, weight float32) {
 	}
 }
 
+// AddDelta adds weight * delta to parameters, to the bit as a commit of that delta alone does.
+func AddDelta(params, delta []float32, weight float64) { sum(params, params, delta, float32(weight)) }
+
 // deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
 const deltaBlock = 2048
 

@@ -94,6 +94,7 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"sync=[{match: '*', scheme: ssp, staleness: 300000000, fold: rank}]"}, "rank 0 (s0) may need 187.7"},
+		{[]string{"sync=[{match: '*', scheme: essp, staleness: 900000}]", "cluster.memory_max=1MiB"}, "with essp s+2 copies of its worker (lower staleness)"},
 		{[]string{"model={name: mlp, layers: [2000]}", "cluster.memory_max=1MiB"}, "cluster.memory_max is 1.00 MiB"},
 	} {
 		_, errs := world(t, load(t, c.set...), 6, nil)

@@ -39,6 +39,7 @@ type workerReport struct {
 	WaitedLast []int64
 	Records    int   // iterations whose times are kept
 	LeftOut    int64 // iterations whose times found no room
+	Cached     []int64
 }
 
 func (r *rank) report() report {
@@ -51,7 +52,7 @@ func (r *rank) report() report {
 		}
 	}
 	if w := r.worker; w != nil {
-		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast,
+		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast, Cached: w.node.Cached,
 			Records: w.records.Len(), LeftOut: w.records.LeftOut}
 	}
 	return rep
@@ -233,6 +234,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 			s.MaxLead = max(s.MaxLead, w.LeadMax)
 			for id, n := range w.WaitedLast {
 				s.PerShard[id].WaitedLast += n
+				s.PerShard[id].AddCached(w.Cached[id], r.plan.Shards[id].Bytes())
 			}
 			s.PerWorker = append(s.PerWorker, metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
 				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax})
@@ -249,4 +251,5 @@ func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.SetHists(&rep.Stale, &rep.Lead)
+	s.Published = st.Published
 }

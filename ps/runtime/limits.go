@@ -32,7 +32,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			what  string
 		}{
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
-			{0, "parameters, gradients and, with push: delta, optimizer of its worker"},
+			{0, "parameters, gradients, with push: delta optimizer, and with essp s+2 copies of its worker (lower staleness)"},
 			{arena, "evaluation"},
 			{int64(ringDepth(ranks)) * comm.CtlMax, "control messages"},
 			{0, "records of its worker's iterations"},
@@ -44,7 +44,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			}
 		}
 		if roles.Worker(rank) >= 0 {
-			parts[1].bytes = 2*arena + localBytes(c, p)
+			parts[1].bytes = WorkerBytes(c, p, len(roles.Workers))
 			parts[4].bytes = int64(recordsMax(c, len(roles.Workers))) * metrics.IterationBytes
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
@@ -91,6 +91,13 @@ func optimizerVectors(c *configs.Config) int64 {
 		return 0
 	}
 	return 1
+}
+
+// WorkerBytes is what a worker takes: parameters and gradients, the state of its own optimizer, and what it keeps and
+// receives beside the parameters where versions are published to it.
+func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
+	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
+	return 2*int64(p.Arena)*shard.ElemBytes + localBytes(c, p) + core.CopyBytes(p, copyOf)
 }
 
 // localBytes is the state of the optimizer that a worker has of its own where it pushes deltas.

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
@@ -69,7 +70,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 		}
 		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer)\n", m, size(bytes))
 	}
-	fmt.Fprintf(b, "  each worker: %s (parameters and gradients)\n", size(2*int64(p.Arena)*shard.ElemBytes))
+	fmt.Fprintf(b, "  each worker: %s (%s)\n", size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	records := recordsMax(c, len(roles.Workers))
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
 	ranks := len(roles.Servers) + len(roles.Workers)
@@ -78,6 +79,20 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}
+}
+
+// workerText says what a worker's memory is for.
+func workerText(c *configs.Config, p *shard.Plan) string {
+	text := "parameters and gradients"
+	if localBytes(c, p) > 0 {
+		text += ", optimizer of its own"
+	}
+	for i := range p.Shards {
+		if CopyOf(c, p.Shards[i].Rule, 1).Kind == scheme.Published {
+			return text + ", published versions and pushes that they may lack"
+		}
+	}
+	return text
 }
 
 // snapshotsOf is about how many snapshots a run takes; Limits is what holds.

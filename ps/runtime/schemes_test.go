@@ -36,6 +36,10 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: drop, required: 3}", 0, 0},
 		{"{match: '*', scheme: drop, required: 1, fold: arrival}", 0, 0},
 		{"{match: '*', scheme: softsync, q: 3, staleness: 2}", 2, 2},
+		{"{match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}", 3, 3},
+		{"{match: '*', scheme: ssp, push: delta, staleness: 0, cache: true}", 0, 0},
+		{"{match: '*', scheme: essp, staleness: 0}", 0, 0},
+		{"{match: '*', scheme: essp, staleness: 3}", 3, 3},
 		{"{match: '*', scheme: softsync}", 5, 1 << 40},
 		{"{match: '*', scheme: r2sp, skip_after: 0}", 1, 1},
 		{"{match: '*', scheme: r2sp}", 1, 1 << 40},
@@ -101,6 +105,8 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
 		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
+		"[{match: '*', scheme: ssp, push: delta, cache: true}]", "[{match: '*', scheme: essp}]",
+		"[{match: '*.bias', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
 		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {

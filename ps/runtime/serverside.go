@@ -235,12 +235,14 @@ func (s *serverSide) commit(e *core.Effect) {
 	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 }
 
-// reply sends the version's own buffer: no copy.
+// reply sends the version's own buffer, asked for or published: no copy.
 func (s *serverSide) reply(e *core.Effect) {
 	start := s.r.t.Now()
 	st := s.stores[e.Shard]
 	to := s.r.roles.Workers[e.To]
-	st.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	if e.Msg.Kind == wire.Reply {
+		st.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	}
 	in := core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}
 	open := len(st.sh.Pieces)
 	s.r.send(to, e.Msg)

@@ -33,6 +33,14 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 // schemeOf names the scheme of a rule.
 func (r *rank) schemeOf(rule int) string { return r.cfg.Sync[rule].Scheme }
 
+// CopyOf is how a worker keeps its copy of the shards of a rule.
+func CopyOf(c *configs.Config, rule, workers int) core.Copy {
+	r := &c.Sync[rule]
+	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
+}
+
+func (r *rank) copyOf(rule int) core.Copy { return CopyOf(r.cfg, rule, len(r.roles.Workers)) }
+
 // batchOf is the batch of one worker.
 func batchOf(c *configs.Config, workers, worker int) int {
 	if c.Train.BatchGlobal > 0 {

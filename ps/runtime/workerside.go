@@ -29,6 +29,7 @@ type workerSide struct {
 	grads   *comm.Buf
 	deltas  [][]optim.Run // per layer, what of its gradient is pushed as a delta
 	local   *optim.Delta  // nil unless there are deltas
+	copies  copies        // of shards that are not pulled before every iteration
 	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler
 	batch   workload.Batch
@@ -98,6 +99,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
 	w.node.HoldBack(r.schemeOf)
+	w.node.KeepCopies(r.copyOf)
 	return w, nil
 }
 
@@ -121,7 +123,7 @@ func (w *workerSide) makeDeltas() error {
 }
 
 func (w *workerSide) step(in core.Input) {
-	if in.Kind == core.Arrived && in.Msg.Kind == wire.Reply {
+	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
 		w.lastHead = w.r.t.Now()
 	}
 	w.out = w.node.Step(in, w.out[:0])
@@ -145,7 +147,9 @@ func (w *workerSide) obey(e *core.Effect) {
 			w.step(in)
 		})
 	case core.Expect:
-		w.expect(e)
+		w.expect(e, w.params, 0)
+	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
+		w.obeyCopies(e)
 	case core.Compute:
 		w.waited()
 		w.todo = e.Iter
@@ -160,14 +164,15 @@ func (w *workerSide) obey(e *core.Effect) {
 	}
 }
 
-func (w *workerSide) expect(e *core.Effect) {
+// expect receives a version of a shard into a buffer that begins at byte from of the arena.
+func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	r := w.r
 	sh := &r.plan.Shards[e.Shard]
-	from := comm.Peer(r.roles.Servers[e.To])
+	server := comm.Peer(r.roles.Servers[e.To])
 	for _, p := range sh.Pieces {
 		off, n := at(p)
 		in := core.Input{Kind: core.PieceLanded, Piece: p.ID}
-		r.t.Irecv(from, comm.Data, tagReply|uint32(p.ID), w.params, off, n, func(d comm.Done) {
+		r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), into, off-from, n, func(d comm.Done) {
 			if !r.whole(d, n, "reply of shard %s", sh.Name) {
 				return
 			}
@@ -276,5 +281,8 @@ func (w *workerSide) sleep(d time.Duration) {
 func (w *workerSide) close() {
 	w.params.Free()
 	w.grads.Free()
+	for _, b := range w.copies.beside {
+		b.Free()
+	}
 	w.r.fail(w.device.Close())
 }

@@ -50,7 +50,7 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 		}
 	case "asp":
 		h.staleness = 1 << 40
-	case "ssp":
+	case "ssp", "essp":
 		h.staleness = h.number("staleness")
 	case "bounded_delay":
 		h.staleness = h.number("tau")
@@ -159,7 +159,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 				Iter: max(h.history[a].Iter, h.clock[k+1][w], h.v[k+1]), Src: scheme.SlotParams})
 		}
 	}
-	return out
+	return append(out, h.publishes(k)...)
 }
 
 // counts tells whether the push at event k adds something.

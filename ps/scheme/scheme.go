@@ -52,7 +52,7 @@ const (
 	Drop                        // forget the push; counted under its Reason
 	Commit                      // apply the pending sums as one update: the next version
 	Reply                       // answer the worker's pull with the current version; Iter is the iteration to compute next
-	Publish                     // send the current version to a subscriber
+	Publish                     // send the current version to a worker that did not ask; where one is on its way, as soon as it was taken
 	Grant                       // the worker may send its push
 	Revoke                      // the grant of this Epoch is void
 	WakeAt                      // give me Alarm at At
@@ -136,6 +136,15 @@ const (
 	PerServer              // one instance for all its shards on that server
 )
 
+// Copies says how a worker gets a newer copy of a shard.
+type Copies uint8
+
+const (
+	Pulled    Copies = iota // it pulls one before every iteration
+	Cached                  // it keeps one with its own updates added, and pulls when that is too old: clock < c - LeadMax
+	Published               // it pulls the first; newer ones are sent to it (Publish). It waits while its copy is too old
+)
+
 // Params is what a rule may set in the YAML, beside the common keys. It is a pointer to a struct with yaml
 // tags whose zero-argument constructor in the table fills the defaults.
 type Params interface {
@@ -171,6 +180,7 @@ type Entry struct {
 	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
 	Fold       FoldOrder                          // the default
 	Push       string                             // what its pushes must carry: gradient or delta; empty: either
+	Copies     func(Params) Copies                // nil: Pulled
 	Means      func(Params) int                   // accumulators that it folds into beside the pending sums; nil: none
 	Weight     string                             // the default of weight, for readers; empty: 1/N
 	Params     func() Params                      // defaults filled
@@ -181,3 +191,19 @@ type Entry struct {
 
 // WantsNorms says whether the driver must compute the norms of each push.
 func (e Entry) WantsNorms(p Params) bool { return e.NeedsNorms != nil && e.NeedsNorms(p) }
+
+// CopiesOf says how the copies of a rule with these keys are renewed.
+func (e Entry) CopiesOf(p Params) Copies {
+	if e.Copies == nil {
+		return Pulled
+	}
+	return e.Copies(p)
+}
+
+// Share is the part of a push's mean that one commit adds where each push is a commit: weight, by default 1/N.
+func (c Common) Share(workers int) float64 {
+	if c.Weight > 0 {
+		return c.Weight
+	}
+	return 1 / float64(workers)
+}

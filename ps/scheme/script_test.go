@@ -48,7 +48,8 @@ func TestScripts(t *testing.T) {
 
 type script struct {
 	scheme   string
-	gate     *gate
+	made     Scheme
+	gate     *gate     // of made
 	rotation *rotation // instead of the gate
 	at       time.Duration
 	commit   int64           // of the shard, from start= on
@@ -65,7 +66,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			for _, ev := range s.events(t, d, line) {
 				fmt.Fprintf(&b, "%v\n", ev)
 				ev.Seen = s.seen[ev.Worker]
-				for _, decision := range s.gate.Step(ev, nil) {
+				for _, decision := range s.made.Step(ev, nil) {
 					fmt.Fprintf(&b, "  > %v\n", decision)
 					switch decision.Kind {
 					case Commit:
@@ -130,11 +131,16 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	if r, ok := made.(*rotation); ok {
-		s.rotation = r
-		return drawRotation(r)
+	s.made = made
+	switch m := made.(type) {
+	case *rotation:
+		s.rotation = m
+		return drawRotation(m)
+	case *gate:
+		s.gate = m
+	case *publisher:
+		s.gate = m.gate
 	}
-	s.gate = made.(*gate)
 	return s.chart()
 }
 
@@ -250,5 +256,5 @@ func (s *script) chart() string {
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	return b.String() + "    " + g.String() + "\n"
+	return b.String() + "    " + s.made.String() + "\n"
 }

@@ -1,11 +1,15 @@
 package scheme
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // SSPParams are the keys of an ssp rule.
 type SSPParams struct {
 	Staleness int64   `yaml:"staleness" min:"0" doc:"s, the bound on c - v in iterations; 0 is bsp"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered: soft at the next step of v, lazy when all have finished the iteration the worker has just pushed, block as lazy and with all others that come to the same iteration meanwhile"`
+	Cache     bool    `yaml:"cache" doc:"a worker keeps its copy, with its own updates added, and pulls only when that has a clock below c - s: up to s iterations of s+1 need no pull; needs push: delta"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -31,15 +35,26 @@ var ssp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Params:   func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
+	Copies:   copiesOfSSP,
 	LeadMax:  func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
 	Whole:    func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	New:      newSSP,
+}
+
+func copiesOfSSP(p Params) Copies {
+	if p.(*SSPParams).Cache {
+		return Cached
+	}
+	return Pulled
 }
 
 func newSSP(env Env, common Common, params Params) (Scheme, error) {
 	p := params.(*SSPParams)
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("ssp: %w", err)
+	}
+	if p.Cache && common.Fold == FoldRank {
+		return nil, errors.New("ssp: cache: a reply must contain all that its worker has pushed, and fold: rank keeps pushes back; use fold: arrival")
 	}
 	r := rule{name: "ssp", limit: fixed{p.Staleness}, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)

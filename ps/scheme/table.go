@@ -16,6 +16,7 @@ var All = []Entry{
 	dynsgd,
 	r2sp,
 	vap,
+	essp,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

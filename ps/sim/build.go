@@ -114,7 +114,7 @@ func (s *simulation) makeServer(me int32, limits []limit) error {
 			}
 		}
 		schemes[id] = ss
-		limits[id] = limit{bound: ss.Lead, whole: ss.Whole}
+		limits[id] = limit{bound: ss.Lead, whole: ss.Whole, copies: ss.Copies}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 		if ss.Norms {
@@ -149,6 +149,7 @@ func (s *simulation) makeWorkers() error {
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.node = core.NewWorker(int32(i), s.plan, order.New(), 0)
 		w.node.HoldBack(s.schemeOf)
+		w.node.KeepCopies(s.copyOf)
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
 		w.multiple = 1
 		if len(c.Simulate.PerWorker) > 0 {

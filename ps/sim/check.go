@@ -16,11 +16,14 @@ type checker struct {
 	broken string // what went wrong first
 	shards []shardCheck
 
+	leaving map[[2]int32]leaver // by server and worker: workers of which something has not landed
+
 	sent, received, lost int64 // bytes: sent = received + lost when nothing moves any more
 }
 
 // shardCheck is what the laws need to know of one shard.
 type shardCheck struct {
+	server int32
 	pieces int32
 	limit
 	closed int64 // iterations committed whole, in order: backup workers do not hold v back
@@ -40,21 +43,26 @@ type pairCheck struct {
 	landing int64 // iteration of the push on its way, -1: none
 	folded  int64 // last iteration folded
 	wants   int64 // iteration of the open pull, -1: none
+	sent    int64 // v of the version on its way to it, or that landed last
+	copy    int64 // v of its copy
 	missing int32 // pieces of the push that have not landed
 	gone    bool  // the server knows that the worker left
+	fed     bool  // a version was published to it and not taken
+	beside  bool  // that version has landed
 }
 
 // limit is what the scheme of a shard promises.
 type limit struct {
-	bound int64 // on the lead, -1: none
-	whole bool  // a version is a whole iteration: all that it does not take is late
+	bound  int64 // on the lead, -1: none
+	whole  bool  // a version is a whole iteration: all that it does not take is late
+	copies scheme.Copies
 }
 
 func newChecker(p *shard.Plan, workers int, limits []limit) *checker {
-	c := &checker{shards: make([]shardCheck, len(p.Shards))}
+	c := &checker{leaving: map[[2]int32]leaver{}, shards: make([]shardCheck, len(p.Shards))}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
+		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}
@@ -90,6 +98,7 @@ func (c *checker) replied(e *core.Effect) {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
 	s.flying[e.Src]++
+	s.of[w].sent = v
 }
 
 // replySent: the version that a reply carried is no longer read.
@@ -121,6 +130,7 @@ func (c *checker) landed(shard, w int32) {
 	if !s.of[w].gone && old == s.low {
 		s.leaves()
 	}
+	c.leavesAtLast(s.server, w)
 }
 
 // leaves: one worker less has the smallest clock.

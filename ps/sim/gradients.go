@@ -31,16 +31,18 @@ type floats struct {
 	rows   []int32
 
 	replicas []replica
-	deltas   []optim.Run // of the arena, what is pushed as deltas
-	stores   []store     // per shard
+	deltas   []optim.Run         // of the arena, what is pushed as deltas
+	stores   []store             // per shard
+	onWay    map[int32][]float32 // by transfer: a piece of a push that has left while its worker computes on
 	view     *view
 	most     int64 // bytes that all of it may take
 }
 
 // replica is what one worker computes with.
 type replica struct {
-	params, grads []float32 // arenas
-	mail          []float32 // arena: a reply that has left its server and not landed; there is one per shard at most
+	params, grads []float32              // arenas
+	mail          []float32              // arena: a version that has left its server and not landed, or is published and not adopted; there is one per shard at most
+	kept          map[[2]int32][]float32 // by shard and slot: pushes of its own
 	views         [2][][]float32
 	sampler       *workload.Sampler
 	local         *optim.Delta // nil unless there are deltas
@@ -103,7 +105,7 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	if len(f.deltas) > 0 {
 		each += int64(update.Rule.State())
 	}
-	f.most = arena + n*each*arena // one snapshot is evaluated
+	f.most = arena + n*(each*arena+f.s.copyBytes()) // one snapshot is evaluated
 	for i := range p.Shards {
 		rule := c.Sync[p.Shards[i].Rule]
 		e, _ := scheme.Lookup(rule.Scheme) // the servers have been made
@@ -182,11 +184,10 @@ func (f *floats) compute(me int32, iter int64) {
 // pushSent counts a piece that its worker sends: grads hold it until it has landed.
 func (f *floats) pushSent(me int32) { f.replicas[me].flying++ }
 
-// pushLanded puts a piece of a push into its slot.
-func (f *floats) pushLanded(t *transfer, slot int32) {
-	p, st, w := &f.s.plan.Pieces[t.piece], &f.stores[t.shard], &f.replicas[t.worker]
-	w.flying--
-	copy(st.slots[slot][p.Lo-st.sh.Lo:], w.grads[p.Lo:p.Hi])
+// pushLanded puts a piece of a push, that of transfer i, into its slot.
+func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
+	p, st := &f.s.plan.Pieces[t.piece], &f.stores[t.shard]
+	copy(st.slots[slot][p.Lo-st.sh.Lo:], f.pushed(i, t))
 }
 
 // replySent takes the version that a reply carries while its server still keeps it.

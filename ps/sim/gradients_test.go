@@ -133,6 +133,8 @@ func TestSameBitsAsARun(t *testing.T) {
 		"consgd, one worker":       {`sync=[{match: "*", scheme: consgd}]`, "simulate.workers=1"},
 		"dynsgd, one worker":       {`sync=[{match: "*", scheme: dynsgd, versions: multi}]`, "simulate.workers=1", "cluster.servers=2"},
 		"mixed, one worker":        {mixed, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"cache, one worker":        {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`, "simulate.workers=1", "cluster.servers=2"},
+		"essp(0), one worker":      {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +166,8 @@ func TestSameBitsAsARun(t *testing.T) {
 
 // Numbers are carried along, they decide nothing.
 func TestGradientsDoNotChangeTheTrace(t *testing.T) {
-	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi"} {
+	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",
+		"ssp, push: delta, cache: true", "essp"} {
 		o := realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "model={name: mlp, layers: [8]}", "train.stop={samples: 2000}",
 			"faults=[{worker: 1, slow: {factor: 3}}]")
 		o.Losses = []Loss{{Worker: 2, At: 300 * time.Millisecond}}
@@ -306,7 +309,7 @@ func TestDivergenceEndsTheRun(t *testing.T) {
 }
 
 func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
-	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi"} {
+	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0"} {
 		o := realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "evaluate.every_epochs=0")
 		s, err := newSimulation(o)
 		if err != nil {
@@ -324,6 +327,9 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 		}
 		for _, w := range s.real.replicas {
 			add(w.params, w.grads, w.mail)
+			for _, v := range w.kept {
+				add(v)
+			}
 		}
 		for i := range s.real.stores {
 			add(s.real.stores[i].bufs...)

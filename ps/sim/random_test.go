@@ -40,6 +40,12 @@ func randomRule(r *rand.Rand, match string) string {
 	}
 	if e.Name == "ssp" {
 		rule += fmt.Sprintf(", staleness: %d, release: %s", r.IntN(5), []string{"soft", "lazy", "block"}[r.IntN(3)])
+		if r.IntN(3) == 0 {
+			rule += ", cache: true, push: delta"
+		}
+	}
+	if e.Name == "essp" {
+		rule += fmt.Sprintf(", staleness: %d", r.IntN(5))
 	}
 	if e.Name == "dynsgd" {
 		rule += fmt.Sprintf(", versions: %s", []string{"single", "multi"}[r.IntN(2)])

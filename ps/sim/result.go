@@ -46,6 +46,8 @@ func (s *simulation) result() *Result {
 	r.Summary = s.summary()
 	for i := range s.tallies {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
+		r.Lags = append(r.Lags, s.tallies[i].lag)
+		r.Ages = append(r.Ages, s.tallies[i].age)
 		r.Stale = append(r.Stale, s.tallies[i].stale)
 		r.Delayed += r.Summary.PerShard[i].DelayedPulls
 	}
@@ -70,10 +72,11 @@ func (s *simulation) summary() *metrics.Summary {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
 		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Scheme, Server: int(sh.Server), Bytes: sh.Bytes(),
-			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates}
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Published: st.Published}
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
 			row.WaitedLast += s.workers[w].node.WaitedLast[i]
+			row.AddCached(s.workers[w].node.Cached[i], row.Bytes)
 		}
 		sum.PerShard = append(sum.PerShard, row)
 	}

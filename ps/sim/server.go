@@ -56,6 +56,8 @@ type tally struct {
 	slots  []int32 // per worker: where its push is received
 	stale  metrics.Hist
 	lead   metrics.Hist
+	lag    metrics.Hist // c - clock of the copy, at the start of iteration c
+	age    metrics.Hist // v - clock of the copy
 }
 
 // serve gives a server one thing to do, now or when it gets to it.
@@ -92,8 +94,10 @@ func (s *simulation) handle(m *server, ev event) {
 		switch head.Kind {
 		case wire.Push:
 			s.check.offered(head)
+		case wire.Taken:
+			s.check.taken(head)
 		case wire.Left:
-			s.check.left(m.node.Shards(), head.Worker)
+			s.check.leaves(m.node.Me(), m.node.Shards(), head)
 		}
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
 	case evLanded:
@@ -101,7 +105,7 @@ func (s *simulation) handle(m *server, ev event) {
 		s.check.landed(t.shard, t.worker)
 		in := core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]}
 		if s.real != nil {
-			s.real.pushLanded(&t, in.Slot)
+			s.real.pushLanded(ev.arg, &t, in.Slot)
 		}
 		s.measure(m, &in)
 		s.stepServer(m, ev.node, in)
@@ -158,7 +162,9 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			}
 			t.seen = t.seen[:0]
 		case core.Reply, core.Send:
-			if e.Kind == core.Reply {
+			if e.Kind == core.Reply && e.Msg.Kind == wire.Publish {
+				s.check.published(e)
+			} else if e.Kind == core.Reply {
 				s.check.replied(e)
 				t.lead.Add(e.Msg.Iter - e.Msg.Clock)
 			}
@@ -186,8 +192,8 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 // send lets a server's message go, with the parameters if it is a reply.
 func (s *simulation) send(m *server, o outgoing) {
 	s.control(o.to, o.head, m.host == s.workers[o.to].host)
-	if o.head.Kind == wire.Reply {
+	if o.head.Kind == wire.Reply || o.head.Kind == wire.Publish {
 		sh := &s.plan.Shards[o.head.Shard]
-		s.move(transfer{reply: true, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
+		s.move(transfer{reply: true, published: o.head.Kind == wire.Publish, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
 	}
 }

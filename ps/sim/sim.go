@@ -62,6 +62,8 @@ type Result struct {
 	Trace    uint64         // hash of every input and effect of every node with its time
 	Delayed  int64          // delayed pulls, over all shards
 	Leads    []metrics.Hist // per shard: c - v of its replies
+	Lags     []metrics.Hist // per shard: c - clock of the copy with which a worker starts iteration c
+	Ages     []metrics.Hist // per shard: v - clock of that copy: what pulling at that moment would have brought
 	Stale    []metrics.Hist // per shard: version at commit minus version at pull
 	Lost     int            // workers that died
 	Duration time.Duration  // virtual, from the first pull until the last worker is done
@@ -118,6 +120,7 @@ type simulation struct {
 // transfer is a bulk of bytes on its way: a piece of a push, or a reply's pieces one behind the other.
 type transfer struct {
 	reply          bool
+	published      bool // that nobody asked for
 	worker, server int32
 	shard, piece   int32
 	buf            int32
@@ -227,7 +230,7 @@ func (s *simulation) arrived(ev event) {
 	if w.dead {
 		return
 	}
-	if m.Kind == wire.Reply {
+	if m.Kind == wire.Reply || m.Kind == wire.Publish {
 		w.lastHead = s.now
 	}
 	s.stepWorker(ev.node, core.Input{Kind: core.Arrived, Msg: m})
@@ -240,6 +243,9 @@ func (s *simulation) landed(ev event) {
 	if s.workers[t.worker].dead {
 		s.check.lost += t.bytes
 		s.transfers.take(ev.arg)
+		if s.real != nil {
+			s.real.lost(ev.arg)
+		}
 		return
 	}
 	s.check.received += t.bytes
@@ -248,7 +254,8 @@ func (s *simulation) landed(ev event) {
 		return
 	}
 	reply := s.transfers.take(ev.arg)
-	if s.real != nil {
+	s.check.replyLanded(reply.shard, reply.worker)
+	if s.real != nil && !reply.published {
 		s.real.replyLanded(&reply)
 	}
 	for _, p := range s.plan.Shards[reply.shard].Pieces {
@@ -301,6 +308,9 @@ func (s *simulation) sent(i int32) {
 		}
 		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
 	} else if !s.workers[t.worker].dead {
+		if s.real != nil {
+			s.real.pushLeft(i, &t)
+		}
 		s.stepWorker(t.worker, core.Input{Kind: core.PieceSent, Piece: t.piece})
 	}
 }

@@ -60,7 +60,15 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 				s.real.pushSent(me)
 			}
 			s.move(transfer{worker: me, server: e.To, shard: e.Shard, piece: e.Piece, bytes: bytesOf(p)})
+		case core.Adopt, core.Keep, core.AddLocal:
+			if e.Kind == core.Adopt {
+				s.check.adopted(e.Shard, me)
+			}
+			if s.real != nil {
+				s.real.obeyWorker(me, e)
+			}
 		case core.Compute:
+			s.started(me, e.Iter)
 			s.compute(me, e.Iter)
 		case core.Done:
 			s.waited(w)
@@ -68,6 +76,15 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.ended = s.now
 			s.undone--
 		}
+	}
+}
+
+// started notes how old what a worker reads is.
+func (s *simulation) started(me int32, iter int64) {
+	for i := range s.tallies {
+		lag, age := s.check.started(int32(i), me, iter)
+		s.tallies[i].lag.Add(lag)
+		s.tallies[i].age.Add(age)
 	}
 }
 

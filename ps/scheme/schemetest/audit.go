@@ -33,12 +33,16 @@ type audit struct {
 	pendingSamples int64
 	means          int  // accumulators there are beside the pending sums
 	written        bool // the pending sums, since the last commit
+
+	copies     scheme.Copies
+	subscribed []bool // workers that were answered since they came
 }
 
 func newAudit(v Variant, env scheme.Env) *audit {
 	a := &audit{
 		clock:  make([]int64, env.Workers),
 		left:   make([]bool, env.Workers),
+		copies: v.Entry.CopiesOf(v.Params), subscribed: make([]bool, env.Workers),
 		landed: map[pushID]int64{},
 		wanted: map[int32]int64{}, accepted: map[int64]int{}, announced: map[int32]int64{}, epoch: -1,
 	}
@@ -82,6 +86,7 @@ func (a *audit) moveV() {
 
 // see checks one step; the error says what is wrong with which decision.
 func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
+	v := a.v
 	switch w := ev.Worker; ev.Kind {
 	case scheme.Ready:
 		a.announced[w] = ev.Iter
@@ -101,7 +106,7 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		a.wanted[w] = ev.Iter
 	case scheme.Left:
 		if !a.left[w] {
-			a.left[w] = true
+			a.left[w], a.subscribed[w] = true, false
 			delete(a.wanted, w)
 			delete(a.announced, w)
 			if a.out != nil && a.out.Worker == w {
@@ -118,6 +123,9 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		if err := a.obey(ev, d); err != nil {
 			return fmt.Errorf("%v: decision %v: %w", ev, d, err)
 		}
+	}
+	if err := a.published(a.v > v, decisions); err != nil {
+		return fmt.Errorf("%v: %w", ev, err)
 	}
 	return nil
 }
@@ -144,6 +152,10 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 			return fmt.Errorf("it is %v already", ev.At)
 		}
 		return nil
+	case scheme.Publish:
+		if a.copies == scheme.Published && d.Iter == a.v && d.Src == scheme.SlotParams {
+			return nil // to whom, and when, is for published
+		}
 	}
 	return fmt.Errorf("schemetest has no rule for this kind")
 }
@@ -258,6 +270,32 @@ func (a *audit) revoke(d scheme.Decision) error {
 		return fmt.Errorf("no such grant is out")
 	}
 	a.out, a.epoch = nil, d.Epoch
+	return nil
+}
+
+// published checks that a step of v, and nothing else, is published, once to each worker that was answered before and is
+// not answered now.
+func (a *audit) published(moved bool, decisions []scheme.Decision) error {
+	times := make([]int, len(a.left))
+	answered := make([]bool, len(a.left))
+	for _, d := range decisions {
+		switch d.Kind {
+		case scheme.Publish:
+			times[d.Worker]++
+		case scheme.Reply:
+			answered[d.Worker] = true
+		}
+	}
+	for w, n := range times {
+		want := 0
+		if a.copies == scheme.Published && moved && a.subscribed[w] && !answered[w] {
+			want = 1
+		}
+		if n != want {
+			return fmt.Errorf("published %d times to w%d, want %d", n, w, want)
+		}
+		a.subscribed[w] = a.subscribed[w] || answered[w]
+	}
 	return nil
 }
 

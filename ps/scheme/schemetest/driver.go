@@ -32,6 +32,8 @@ type worker struct {
 	seen  int64 // the version it was answered with
 	late  bool  // it left while a push was on the way
 	heard bool  // the scheme was told that the reply has left the server
+	fed   bool  // versions are published to it
+	copy  int64 // v of the last, or less
 }
 
 // Driver plays the workers of one shard against a scheme, in the order that rapid draws. Its workers obey the
@@ -44,6 +46,10 @@ type Driver struct {
 	Grants bool
 	// Norms fills in the norms of a push; nil leaves them out.
 	Norms func(ev *scheme.Event)
+	// Fed workers ask for their first version, and then start iteration c on what was published, if its v is c - Bound or
+	// more.
+	Fed   bool
+	Bound int64
 	// See is told each event with the decisions that answered it.
 	See func(ev scheme.Event, decisions []scheme.Decision)
 
@@ -136,7 +142,7 @@ func (d *Driver) act(w int) {
 	case me.state == gone:
 	case odd == 24:
 		d.send(w, scheme.Left, 0)
-		me.state, me.late = gone, me.state == granted || me.state == computing && !d.Grants
+		me.state, me.late, me.fed = gone, me.state == granted || me.state == computing && !d.Grants, false
 	case odd == 23 && me.state == computing:
 		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard is further on
 	case odd == 21 && d.Grants:
@@ -170,10 +176,21 @@ func (d *Driver) step(w int) bool {
 		return true
 	case me.state == pushed:
 		me.state = waiting
+		if me.fed {
+			d.startFed(w)
+			return true
+		}
 		d.send(w, scheme.Wanted, me.clock)
 		return true
 	}
 	return false
+}
+
+// startFed lets a worker go on if what was published to it is new enough.
+func (d *Driver) startFed(w int) {
+	if me := &d.workers[w]; me.copy >= me.clock-d.Bound {
+		me.state, me.next = computing, me.clock
+	}
 }
 
 // finish runs every worker to the same iteration; whoever is there leaves. The stalled are told by name.
@@ -258,6 +275,11 @@ func (d *Driver) tell(ev scheme.Event) {
 		switch you := &d.workers[dec.Worker]; {
 		case dec.Kind == scheme.Reply && you.state == waiting:
 			you.state, you.next, you.seen, you.heard = computing, dec.Iter, d.version, false
+			you.fed, you.copy = d.Fed, dec.Iter-d.Bound
+		case dec.Kind == scheme.Publish && d.Fed:
+			if you.copy, you.seen = dec.Iter, d.version; you.state == waiting && you.fed {
+				d.startFed(int(dec.Worker))
+			}
 		case dec.Kind == scheme.Grant && you.state == announced && dec.Iter == you.next:
 			you.state = granted
 		case dec.Kind == scheme.Revoke && you.state == granted && dec.Iter == you.next:

@@ -17,6 +17,7 @@ import (
 //
 //   - each push that lands is folded or dropped exactly once, and what is folded is committed
 //   - each pull is answered exactly once or vanishes when its worker leaves; nobody else is answered
+//   - each step of v is published once to each worker that was answered, where the entry says so, and nothing else is
 //   - a pull is answered only while c - v is within LeadMax
 //   - everybody reaches the last iteration: with uneven speeds, a straggler, workers that leave, come back, pass
 //     over iterations or push nothing
@@ -43,7 +44,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if err := a.see(ev, decisions); err != nil {
 			t.Fatalf("%v; state: %v", err, s)
 		}
@@ -62,7 +63,7 @@ func checkTwins(t *rapid.T, v Variant) {
 	var restored scheme.Scheme
 	saveAt := rapid.IntRange(1, 60).Draw(t, "save at event")
 	events := 0
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		same(t, "a second instance", ev, decisions, second.Step(ev, nil))
 		if restored != nil {
 			same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
@@ -104,7 +105,7 @@ func checkDamage(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	states := [][]byte{}
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), See: func(scheme.Event, []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(scheme.Event, []scheme.Decision) {
 		b, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatalf("save: %v", err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"pgregory.net/rapid"
+
 	"fluentps/ps/scheme"
 )
 
@@ -41,6 +43,16 @@ func (v Variant) LeadMax() (lead int64, ok bool) { return v.Entry.LeadMax(v.Para
 
 // Grants says whether the scheme schedules a link: its workers push when they are told to.
 func (v Variant) Grants() bool { return v.Entry.Scope == scheme.PerServer }
+
+// fed says whether workers of a run live on what is published to them; where it is, mostly.
+func (v Variant) fed(t *rapid.T) bool {
+	return v.Entry.CopiesOf(v.Params) == scheme.Published && rapid.IntRange(0, 3).Draw(t, "fed") > 0
+}
+
+func (v Variant) bound() int64 {
+	lead, _ := v.LeadMax()
+	return lead
+}
 
 // Variants lists the combinations of fold order and parameter values that the entry accepts: each value of a
 // bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"slices"
+
+	"fluentps/ps/core"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+)
+
+// The numbers of copies that workers keep. A worker that does not pull computes on while its push is on its way: so that
+// carries numbers of its own, from the moment at which its last byte has left. A published version stays where it came
+// until it is adopted: the next one does not leave its server before that.
+
+// copyOf is how workers keep their copies of the shards of a rule.
+func (s *simulation) copyOf(rule int) core.Copy {
+	r := &s.cfg.Sync[rule]
+	return core.CopyOf(r.Scheme, r.Common, r.Params, len(s.workers))
+}
+
+// copyBytes is what the copies of one worker may take: the pushes that it keeps, and those that are on their way.
+func (s *simulation) copyBytes() (n int64) {
+	for i := range s.plan.Shards {
+		sh := &s.plan.Shards[i]
+		switch c := s.copyOf(sh.Rule); c.Kind {
+		case scheme.Cached:
+			n += (c.Bound + 1) * sh.Bytes()
+		case scheme.Published:
+			n += 2 * (c.Bound + 1) * sh.Bytes()
+		}
+	}
+	return n
+}
+
+// pushLeft takes the numbers of a piece whose worker may go on before it has landed.
+func (f *floats) pushLeft(i int32, t *transfer) {
+	if f.s.copyOf(f.s.plan.Shards[t.shard].Rule).Kind == scheme.Pulled {
+		return
+	}
+	p, w := &f.s.plan.Pieces[t.piece], &f.replicas[t.worker]
+	w.flying--
+	if f.onWay == nil {
+		f.onWay = map[int32][]float32{}
+	}
+	f.onWay[i] = slices.Clone(w.grads[p.Lo:p.Hi])
+}
+
+// pushed finds the numbers of a piece that has landed: those that it took along, or those in its worker's arena.
+func (f *floats) pushed(i int32, t *transfer) []float32 {
+	if v, ok := f.onWay[i]; ok {
+		delete(f.onWay, i)
+		return v
+	}
+	p, w := &f.s.plan.Pieces[t.piece], &f.replicas[t.worker]
+	w.flying--
+	return w.grads[p.Lo:p.Hi]
+}
+
+// lost forgets the numbers of a piece that will not land.
+func (f *floats) lost(i int32) { delete(f.onWay, i) }
+
+// obeyWorker does what an effect of a worker node means for its copy.
+func (f *floats) obeyWorker(me int32, e *core.Effect) {
+	sh, w := &f.s.plan.Shards[e.Shard], &f.replicas[me]
+	params, push := w.params[sh.Lo:sh.Hi], w.grads[sh.Lo:sh.Hi]
+	slot := [2]int32{e.Shard, e.Slot}
+	switch e.Kind {
+	case core.Adopt:
+		copy(params, w.mail[sh.Lo:sh.Hi])
+	case core.Keep:
+		if w.kept == nil {
+			w.kept = map[[2]int32][]float32{}
+		}
+		w.kept[slot] = append(w.kept[slot][:0], push...)
+	case core.AddLocal:
+		if e.Slot >= 0 {
+			push = w.kept[slot]
+		}
+		optim.AddDelta(params, push, e.Scale*e.Weight)
+	}
+}
