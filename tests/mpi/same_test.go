@@ -202,6 +202,8 @@ func TestMixedSchemesOverMPI(t *testing.T) {
 	for _, set := range [][]string{
 		{"sync=[{match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 2, release: lazy}]"},
 		{"sync=[{match: '*', scheme: ssp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
+		{"sync=[{match: '*', scheme: essp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
+		{"sync=[{match: 'fc3.*', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}]", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*.bias', scheme: ssp, staleness: 3, fold: rank}, {match: '*', scheme: asp}]", "evaluate.where=online"},
 	} {
 		s := overMPI(t, 6, append(set, "train.stop={samples: 4000}")...)
