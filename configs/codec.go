@@ -56,6 +56,8 @@ func (l *leaf) read(n *yaml.Node, override bool) []*problem {
 		p = readSize(l, ptr, n)
 	case *workerIndex:
 		p = readWorker(ptr, n)
+	case *Until:
+		p = readUntil(ptr, n)
 	default:
 		panic(fmt.Sprintf("configs: no reader for %T of %s", l.ptr, l.path))
 	}

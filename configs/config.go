@@ -6,8 +6,6 @@ package configs
 import (
 	"math"
 	"time"
-
-	"fluentps/ps/scheme"
 )
 
 // Config is one experiment, defaults filled, checked.
@@ -128,12 +126,11 @@ type Shards struct {
 
 // Rule gives the parameters whose names fit Match their scheme.
 type Rule struct {
-	Match  string // glob on names such as fc1.weight; * crosses dots
-	Scheme string
-	Push   string        // what a push carries: gradient, delta
-	Update string        // how a commit changes the parameters: optimizer with gradients, add with deltas
-	Common scheme.Common // fold order and weight, defaults filled from the scheme's table entry
-	Params scheme.Params // the scheme's own keys, defaults filled, checked
+	Match  string  // glob on names such as fc1.weight; * crosses dots
+	Push   string  // what a push carries: gradient, delta
+	Update string  // how a commit changes the parameters: optimizer with gradients, add with deltas
+	Phase          // the scheme, or the first of several in turn
+	Then   []Phase // those that follow
 }
 
 // Send is the order in which a worker's pieces leave.

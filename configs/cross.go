@@ -170,8 +170,10 @@ func covers(first, second string) bool {
 func (w *walker) crossCopies() {
 	behind := ""
 	for i := range w.cfg.Sync {
-		if e, ok := scheme.Lookup(w.cfg.Sync[i].Scheme); ok && e.Behind {
-			behind = e.Name
+		for _, ph := range w.cfg.Sync[i].Phases() {
+			if e, ok := scheme.Lookup(ph.Scheme); ok && e.Behind {
+				behind = e.Name
+			}
 		}
 	}
 	for i := range w.cfg.Sync {

@@ -1,55 +1,71 @@
 package configs
 
-import "fluentps/ps/scheme"
+import (
+	"slices"
+
+	"fluentps/ps/scheme"
+)
 
 // crossSchemes holds the rules to what their schemes need of the optimizer and of each other.
 func (w *walker) crossSchemes(t *table) {
 	name, decay := t.byPath["train.optimizer.name"], t.byPath["train.optimizer.weight_decay"]
-	for i, row := range w.rows {
-		e, known := w.schemeOf(i)
-		if !known {
-			continue
-		}
-		at, r := row.byPath["scheme"], &w.cfg.Sync[i]
-		switch o := w.cfg.Train.Optimizer; {
-		case !e.OwnUpdate || r.Update == UpdateAdd:
-		case !name.bad && o.Name != "sgd":
-			w.fatal(at.node, at.path, "set train.optimizer.name: sgd, or push: delta in this rule",
-				"%s bounds what each push changes, but under %s a push moves the parameters again with later ones", e.Name, o.Name)
-		case !decay.bad && o.WeightDecay > 0:
-			w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or push: delta in this rule",
-				"%s bounds what each push changes, but weight_decay (%s) changes the parameters too", e.Name, format(&o.WeightDecay))
-		}
-		if e.Alone != nil && e.Alone(r.Params) {
-			w.crossAlone(i, e)
+	for i := range w.rows {
+		phases, at := w.phasesOf(i)
+		for k, ph := range phases {
+			e, _ := scheme.Lookup(ph.Scheme)
+			switch o := w.cfg.Train.Optimizer; {
+			case !e.OwnUpdate || w.cfg.Sync[i].Update == UpdateAdd:
+			case !name.bad && o.Name != "sgd":
+				w.fatal(at.node, at.path, "set train.optimizer.name: sgd, or push: delta in this rule",
+					"%s bounds what each push changes, but under %s a push moves the parameters again with later ones", e.Name, o.Name)
+			case !decay.bad && o.WeightDecay > 0:
+				w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or push: delta in this rule",
+					"%s bounds what each push changes, but weight_decay (%s) changes the parameters too", e.Name, format(&o.WeightDecay))
+			}
+			if e.Alone != nil && e.Alone(ph.Params) {
+				w.crossAlone(i, k, e)
+			}
 		}
 	}
 }
 
-// crossAlone looks for a rule under which a worker may wait for slower ones, beside one that cannot stand that.
-func (w *walker) crossAlone(i int, e scheme.Entry) {
-	at := w.rows[i].byPath["scheme"]
+// crossAlone looks for a rule under which a worker may wait for slower ones, beside a scheme that cannot stand that:
+// the k-th of rule i. A change of scheme is such a wait, in its own rule too.
+func (w *walker) crossAlone(i, k int, e scheme.Entry) {
+	phases, at := w.phasesOf(i)
+	if k < len(phases)-1 {
+		w.fatal(at.node, at.path, "set strict: false there, or let it be the last",
+			"%s with strict: true may hold back a slow worker until the fast ones go on, and these wait for it at the change: nobody would go on", e.Name)
+		return
+	}
 	for j := range w.rows {
-		other, known := w.schemeOf(j)
-		if j == i || !known || other.NeverWaits != nil && other.NeverWaits(w.cfg.Sync[j].Params) {
+		others, _ := w.phasesOf(j)
+		waits := slices.IndexFunc(others, func(ph Phase) bool {
+			o, _ := scheme.Lookup(ph.Scheme)
+			return o.NeverWaits == nil || !o.NeverWaits(ph.Params)
+		})
+		if j == i || waits < 0 && len(others) < 2 {
 			continue
 		}
 		w.fatal(at.node, at.path, "set strict: false here, or take asp, softsync or vap there",
 			"%s with strict: true may hold back a slow worker until the fast ones go on, and %s (%s) may make these wait for it: nobody would go on",
-			e.Name, w.rows[j].prefix, other.Name)
+			e.Name, w.rows[j].prefix, others[max(0, waits)].Scheme)
 		return
 	}
 }
 
-// schemeOf is the table entry of a rule without a problem of its own.
-func (w *walker) schemeOf(i int) (e scheme.Entry, known bool) {
+// phasesOf lists the schemes of a rule, and the key that names them; none where the rule has a problem of its own.
+func (w *walker) phasesOf(i int) (phases []Phase, at *leaf) {
 	if i >= len(w.cfg.Sync) || w.cfg.Sync[i].Params == nil {
-		return e, false
+		return nil, nil
 	}
 	for _, l := range w.rows[i].leaves {
 		if l.bad {
-			return e, false
+			return nil, nil
+		}
+		if name := lastName(l.path); name == "scheme" || name == "schemes" {
+			at = l
 		}
 	}
-	return scheme.Lookup(w.cfg.Sync[i].Scheme)
+	return w.cfg.Sync[i].Phases(), at
 }

@@ -34,6 +34,8 @@ func format(ptr any) string {
 			return `"*"`
 		}
 		return strconv.Itoa(int(*v))
+	case *Until:
+		return formatUntil(*v)
 	case *[]string:
 		return formatList(*v, formatString)
 	case *[]int:
@@ -103,6 +105,8 @@ func isZero(ptr any) bool {
 		return *v == 0
 	case *time.Duration:
 		return *v == 0
+	case *Until:
+		return *v == Until{}
 	case *[]int:
 		return len(*v) == 0
 	case *[]float64:

@@ -29,7 +29,6 @@ var notYet = []struct {
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
 	{path: "sync[].update", values: []string{"average"}},
 	{path: "sync[].contributors", values: []string{"step"}},
-	{path: "sync[].until", has: "a rule has one scheme from start to end"},
 }
 
 // laterKey says whether the design names the key and this version lacks it, and what to do instead.

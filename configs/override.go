@@ -170,9 +170,12 @@ func (k *knownPaths) fill() {
 	}
 	list("", bind("", topKeys, &Config{}).leaves)
 	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
+	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
+	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	for _, e := range scheme.All {
 		list("sync[]", paramsOf(e.Params()))
+		list("sync[].schemes[]", paramsOf(e.Params()))
 	}
 	for path, l := range bind("", topKeys, &Config{}).byPath {
 		if typeName(l) == "list" {

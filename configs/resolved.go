@@ -76,11 +76,21 @@ func (p *printer) leaf(l *leaf, start string) {
 		p.line(start, "")
 		for i := range *v {
 			r := &(*v)[i]
-			t := bind(fmt.Sprintf("%s[%d]", l.path, i), ruleKeys, r)
-			for _, param := range paramsOf(r.Params) {
-				t.add(param.spec, param.ptr)
+			path, phases := fmt.Sprintf("%s[%d]", l.path, i), r.Phases()
+			t := bindPhased(path, r, &phases)
+			if len(phases) == 1 {
+				t = bind(path, ruleKeys, r)
+				bindScheme(t, &r.Params, r.Scheme)
 			}
 			p.table(t, "  - ", "    ")
+		}
+	case *[]Phase: // of a rule
+		p.line(start, "")
+		for i := range *v {
+			ph := &(*v)[i]
+			t := bind(fmt.Sprintf("%s[%d]", l.path, i), phaseKeys, ph)
+			bindScheme(t, &ph.Params, ph.Scheme)
+			p.table(t, "      - ", "        ")
 		}
 	case *[]Fault:
 		if len(*v) == 0 {

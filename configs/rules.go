@@ -48,15 +48,13 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 		w.fatal(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", describe(n))
 		return false
 	}
+	if child(n, "schemes") != nil {
+		return w.phasedRule(r, path, n)
+	}
 	t := bind(path, ruleKeys, r)
 	w.rows = append(w.rows, t)
-	entry, known := scheme.Lookup(valueOf(n, "scheme"))
+	entry, known := bindScheme(t, &r.Params, valueOf(n, "scheme"))
 	if known {
-		r.Params = entry.Params()
-		for _, p := range paramsOf(r.Params) {
-			t.add(p.spec, p.ptr)
-		}
-		t.setDefault("fold", string(entry.Fold))
 		if entry.Push != "" {
 			t.setDefault("push", entry.Push)
 		}
@@ -70,25 +68,39 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	if !known {
 		return false
 	}
-	if err := r.Params.Check(); err != nil {
-		w.schemeError(t, entry, err)
-	}
 	w.crossPush(t, entry, r)
 	w.crossCache(t, entry, r)
+	w.checkScheme(t, entry, &r.Phase, before)
+	return len(w.diags) == before
+}
+
+// checkScheme holds the keys of a scheme to what it says of them; before is the number of problems before its keys
+// were read.
+func (w *walker) checkScheme(t *table, e scheme.Entry, ph *Phase, before int) {
+	if err := ph.Params.Check(); err != nil {
+		w.schemeError(t, e, err)
+	}
 	if len(w.diags) == before {
-		if err := tryScheme(entry, r); err != nil {
-			w.schemeError(t, entry, err)
+		if err := tryScheme(e, ph); err != nil {
+			w.schemeError(t, e, err)
 		}
 	}
-	return len(w.diags) == before
+}
+
+// child is the value of a key of a mapping, nil where it is not given.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return deref(n.Content[i+1])
+		}
+	}
+	return nil
 }
 
 // valueOf is the text of a key of a mapping, before it was checked; "" where it is not given.
 func valueOf(n *yaml.Node, key string) string {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return deref(n.Content[i+1]).Value
-		}
+	if value := child(n, key); value != nil {
+		return value.Value
 	}
 	return ""
 }
@@ -129,7 +141,7 @@ func (w *walker) crossCache(t *table, e scheme.Entry, r *Rule) {
 
 // tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys
 // contradict each other.
-func tryScheme(e scheme.Entry, r *Rule) error {
+func tryScheme(e scheme.Entry, r *Phase) error {
 	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
 		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without limit; use fold: arrival, or scheme: ssp", e.Name)
 	}
@@ -161,6 +173,10 @@ func (w *walker) schemeError(t *table, e scheme.Entry, err error) {
 
 func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool) {
 	path := join(t.prefix, key.Value)
+	if key.Value == "until" { // an item of schemes has the key
+		w.fatal(key, path, "write "+schemesExample, "belongs to a list of schemes")
+		return
+	}
 	if hint, later := laterKey(indices.ReplaceAllString(path, "[]")); later {
 		w.fatal(key, path, hint, "this key is not in this version")
 		return

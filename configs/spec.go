@@ -164,6 +164,8 @@ func Keys() []Key {
 	}
 	list("", bind("", topKeys, &Config{}).leaves)
 	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
+	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
+	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	return out
 }
@@ -187,6 +189,8 @@ func typeName(l *leaf) string {
 		return "size"
 	case *workerIndex:
 		return `whole number or "*"`
+	case *Until:
+		return "whole number or {epochs: number}"
 	}
 	return "list"
 }

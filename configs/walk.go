@@ -123,6 +123,9 @@ func (w *walker) value(l *leaf, key, value *yaml.Node) {
 	case *[]Rule:
 		l.bad = !w.rules(ptr, l, value)
 		return
+	case *[]Phase:
+		l.bad = !w.phases(ptr, l, value)
+		return
 	case *[]Fault:
 		l.bad = !w.faults(ptr, l, value)
 		return

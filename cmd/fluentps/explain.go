@@ -67,6 +67,8 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, e.Name), e.Rule)
 		wrapped(&b, indent, fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
 	}
+	b.WriteString("\nA rule may have several schemes in turn. Each change waits until all workers have come to it:\n\n" +
+		"  - {match: \"*\", schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]}   or until: {epochs: 2}\n")
 	b.WriteString("\nSend policies, under send: order:\n\n")
 	for _, p := range send.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)

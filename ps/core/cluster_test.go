@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -41,8 +40,8 @@ type cluster struct {
 	got      map[int32][]string    // per shard: content of the versions in the order of commits
 	seen     map[[2]int32][]string // shard, worker: content of each reply
 	snaps    map[int32][]int64
-	lead     map[int32]int64 // per shard: largest c - v of a reply
-	deaf     []*Worker       // died: replies to them go nowhere
+	lead     map[int32]map[int64]int64 // per shard and iteration: largest c - v of a reply
+	deaf     []*Worker                 // died: replies to them go nowhere
 
 	copyOf func(rule int) Copy
 	arena  map[[2]int32]string               // worker, shard: pushes in its copy
@@ -71,13 +70,15 @@ type rule struct {
 	name   string
 	common scheme.Common
 	params scheme.Params
+	until  []int64 // where the rules of then take over, if there are any
+	then   []rule
 }
 
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
 	c := &cluster{
 		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
 		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
-		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]int64{},
+		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
 		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, coming: map[string][]string{},
 	}
 	c.copyOf = func(i int) Copy {
@@ -109,27 +110,34 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 	return c
 }
 
+// phases are the schemes of the rule in turn, defaults filled.
+func (r rule) phases() (all []scheme.Phase) {
+	for k, one := range append([]rule{r}, r.then...) {
+		e, ok := scheme.Lookup(one.name)
+		if !ok {
+			panic("no scheme " + one.name)
+		}
+		ph := scheme.Phase{Scheme: one.name, Common: one.common, Params: one.params}
+		if ph.Params == nil {
+			ph.Params = e.Params()
+		}
+		if ph.Common.Fold == "" {
+			ph.Common.Fold = e.Fold
+		}
+		if k < len(r.then) {
+			ph.Until = r.until[k]
+		}
+		all = append(all, ph)
+	}
+	return all
+}
+
 func mustScheme(r rule, ids []int32, server, workers int) ShardScheme {
-	e, ok := scheme.Lookup(r.name)
-	if !ok {
-		panic("no scheme " + r.name)
-	}
-	if r.params == nil {
-		r.params = e.Params()
-	}
-	if r.common.Fold == "" {
-		r.common.Fold = e.Fold
-	}
-	s, err := e.New(scheme.Env{Workers: workers, Shards: ids, Server: server, Rand: rand.NewPCG(7, uint64(ids[0]))}, r.common, r.params)
+	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server}, 7)
 	if err != nil {
 		panic(err)
 	}
-	slots, err := SlotsMax(e, r.common, r.params, workers)
-	if err != nil {
-		panic(err)
-	}
-	lead, bounded := e.LeadMax(r.params)
-	return ShardScheme{Scheme: s, Slots: slots, Exact: bounded && lead == 0, Copies: e.CopiesOf(r.params), Shared: e.Scope == scheme.PerServer, Whole: e.Whole(r.common, r.params)}
+	return ss
 }
 
 // norm makes up a norm: of every push another one.
@@ -291,7 +299,10 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		}
 		wname := fmt.Sprintf("w%d", e.To)
 		if e.Msg.Kind == wire.Reply {
-			c.lead[e.Shard] = max(c.lead[e.Shard], e.Msg.Iter-e.Msg.Clock)
+			if c.lead[e.Shard] == nil {
+				c.lead[e.Shard] = map[int64]int64{}
+			}
+			c.lead[e.Shard][e.Msg.Iter] = max(c.lead[e.Shard][e.Msg.Iter], e.Msg.Iter-e.Msg.Clock)
 			c.replied[fmt.Sprintf("shard%d w%d iter%d", e.Shard, e.To, e.Msg.Iter)]++
 			c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
 		}

@@ -103,7 +103,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 		case rapid.IntRange(0, 2).Draw(t, "r2sp") == 0:
 			rules = append(rules, rule{name: "r2sp", params: rotation})
 		default:
-			rules = append(rules, genRule(t))
+			rules = append(rules, genPhases(t))
 		}
 	}
 	withoutCopiesBesideDrop(rules)
@@ -198,7 +198,6 @@ func TestLawsUnderRandomOrders(t *testing.T) {
 
 func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	pushes, folded := map[string]int64{}, map[string]bool{} // pushes: by name, their iteration
-	closed := map[int64]bool{}                              // iterations of which a push was folded
 	for w, computed := range c.computed {
 		for _, i := range computed {
 			pushes[fmt.Sprintf("w%d.%d", w, i)] = i
@@ -206,11 +205,10 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	}
 	for _, version := range c.got[sh.ID] {
 		for _, push := range strings.Fields(version) {
-			i, pushed := pushes[push]
-			if !pushed || folded[push] {
+			if _, pushed := pushes[push]; !pushed || folded[push] {
 				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", sh.ID, push, c.got[sh.ID], pushes)
 			}
-			folded[push], closed[i] = true, true
+			folded[push] = true
 		}
 	}
 	st := c.servers[sh.Server].Shard(sh.ID)
@@ -221,46 +219,7 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if want := marks(c.got[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
 		t.Fatalf("shard %d kept snapshots %v, want %v", sh.ID, c.snaps[sh.ID], want)
 	}
-	r := rules[sh.Rule]
-	e, _ := scheme.Lookup(r.name)
-	params := r.params
-	if params == nil {
-		params = e.Params()
-	}
-	fold := r.common.Fold
-	if fold == "" {
-		fold = e.Fold
-	}
-	commits := n
-	if e.Whole(scheme.Common{Fold: fold}, params) {
-		commits = int64(len(closed))
-	}
-	if p, ok := params.(*scheme.SoftsyncParams); ok {
-		commits = (n + p.Q - 1) / p.Q // the last worker to leave commits the rest
-	}
-	if st.Version != commits {
-		t.Fatalf("shard %d %s made %d versions of %d pushes of %d iterations, want %d", sh.ID, r.name, st.Version, n, len(closed), commits)
-	}
-	checkDrops(t, c, sh, r, params, st.Stats.Dropped)
-	if lead, ok := e.LeadMax(params); ok && c.lead[sh.ID] > lead {
-		t.Fatalf("shard %d %s let a worker lead by %d, the bound is %d", sh.ID, r.name, c.lead[sh.ID], lead)
-	}
-}
-
-// checkDrops: no scheme but drop drops, and no version of drop has more pushes than it requires.
-func checkDrops(t *rapid.T, c *cluster, sh *shard.Shard, r rule, params scheme.Params, dropped int64) {
-	p, drops := params.(*scheme.DropParams)
-	if !drops {
-		if dropped > 0 {
-			t.Fatalf("shard %d %s dropped %d pushes", sh.ID, r.name, dropped)
-		}
-		return
-	}
-	for _, version := range c.got[sh.ID] {
-		if n := len(strings.Fields(version)); p.Required > 0 && n > int(p.Required) {
-			t.Fatalf("shard %d: %d pushes in version %q, %d are required", sh.ID, n, version, p.Required)
-		}
-	}
+	checkPhases(t, c, sh, rules[sh.Rule].phases(), pushes, folded)
 }
 
 // marks are the snapshots of a shard by the rule: a commit of 10 samples a push that passes one or more multiples
@@ -323,36 +282,7 @@ func TestAPushReportsTheLargestClockOfTheReplies(t *testing.T) {
 // order, whatever the order in which messages arrive (FluentPS notes 1.8 P4, 1.9 BSP race).
 func TestBSPReadsAreTheSameForAllOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		workers := rapid.IntRange(1, 4).Draw(t, "workers")
-		plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 5}, {Name: "b", Layer: 1, N: 4}},
-			shard.Options{Slice: "even", MaxBytes: 8, Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"*"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newCluster(plan, workers, []rule{{name: "bsp"}}, Budget{Updates: 5}, 0)
-		c.pick = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)).IntN
-		if err := c.run(100000); err != nil {
-			t.Fatal(err)
-		}
-		want := ""
-		var all []string
-		for i := range 6 {
-			all = append(all, want)
-			for w := range workers {
-				want += fmt.Sprintf(" w%d.%d", w, i)
-			}
-			want += " |"
-		}
-		for k, seen := range c.seen {
-			if !slices.Equal(seen, all) {
-				t.Fatalf("shard %d worker %d read %q, want %q", k[0], k[1], seen, all)
-			}
-		}
-		for w, n := range c.iters {
-			if n != 5 || c.workers[w].LeadMax != 0 {
-				t.Fatalf("worker %d computed %d iterations at a lead of up to %d, want 5 at 0", w, n, c.workers[w].LeadMax)
-			}
-		}
+		checkReadsLikeBSP(t, rule{name: "bsp"})
 	})
 }
 

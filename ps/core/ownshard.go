@@ -18,13 +18,15 @@ const gone = int64(1) << 62
 type ownShard struct {
 	id     int32
 	pieces int
+	cut    cut // where the next scheme takes over
 	scheme scheme.Scheme
 	exact  bool
 	whole  bool
 	shared bool // the scheme schedules the link, for all its shards on this server
 	copies scheme.Copies
 
-	clock   []int64         // iterations whose push landed, per worker; gone once it left
+	clock   []int64         // iterations closed for a worker, by its pushes or by a change of scheme; gone once it left
+	reached []int64         // 1 + the last iteration that a worker pushed; clock may be further
 	low     int64           // the smallest clock
 	atLow   int             // workers whose clock it is; at least 1
 	landing []*pushed       // the push on its way, per worker; at most one
@@ -33,7 +35,7 @@ type ownShard struct {
 	asked   []bool          // a pull came that the scheme has not seen, per worker
 	wants   []int64         // the iteration of that pull
 	waits   []bool          // the scheme has seen this worker's pull and not answered it
-	since   []time.Duration // when the scheme began to hold this worker's pull back; 0: it does not
+	since   []time.Duration // when this worker's pull began to be held back; 0: it is not
 	free    []int32         // slots used before and free now, a stack: the one used last is the one still in cache
 	slots   int32           // slots ever used, at most slotMax: memory is only taken for these
 	slotMax int32
@@ -47,6 +49,7 @@ type ownShard struct {
 	held    []int64 // Iter of a reply that waits for the one in flight to the same worker, or -1
 
 	version  int64 // commits so far
+	rated    int64 // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
 	accepted int64 // pushes in them
 	samples  int64 // samples in them
 	folded   int64 // pushes folded since the last commit
@@ -60,13 +63,15 @@ type pushed struct {
 	head    wire.Header
 	slot    int32
 	missing int // pieces that have not landed
-	next    *pushed
+
+	norm2, normInf, normW float32 // once it has landed, where the driver gives them
+	next                  *pushed
 }
 
 func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
-		id: id, pieces: pieces, scheme: ss.Scheme, exact: ss.Exact, whole: ss.Whole, shared: ss.Shared, copies: ss.Copies,
-		clock: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers), slotMax: int32(ss.Slots),
+		id: id, pieces: pieces, slotMax: int32(ss.Slots), shared: ss.Shared, copies: ss.Copies,
+		clock: make([]int64, workers), reached: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
 	}
@@ -74,6 +79,7 @@ func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 		sh.sending[w], sh.held[w] = -1, -1
 	}
 	sh.keepCopies(workers)
+	sh.take(ss)
 	return sh
 }
 
@@ -91,9 +97,9 @@ func (sh *ownShard) takeSlot() int32 {
 	return slot
 }
 
-// waiting counts the pulls that the scheme holds back.
+// waiting counts the pulls that are held back, by the scheme or by the next one that is not there yet.
 func (sh *ownShard) waiting() int {
-	n := 0
+	n := len(sh.cut.pulls)
 	for _, w := range sh.waits {
 		if w {
 			n++
@@ -159,12 +165,8 @@ func (sh *ownShard) setClock(w int32, c int64) {
 func (sh *ownShard) minClock(iter int64) int64 { return min(iter, max(sh.low, sh.closed)) }
 
 // rateClock is the learning-rate clock in iterations: accepted pushes / N, or versions where all advance together.
-func (sh *ownShard) rateClock(workers int) float64 {
-	if sh.whole {
-		return float64(sh.version)
-	}
-	return float64(sh.accepted) / float64(workers)
-}
+// It goes on where it was when the scheme changes.
+func (sh *ownShard) rateClock(workers int) float64 { return float64(sh.rated) / float64(workers) }
 
 // Check holds the server to its invariants.
 func (s *Server) Check() error {

@@ -81,7 +81,7 @@ func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
 // nothing.
 func (s *Server) notYet(m wire.Header) bool {
 	for _, id := range s.order {
-		if sh := s.shards[id]; sh.copies != scheme.Pulled && sh.clock[m.Worker] < m.Iter {
+		if sh := s.shards[id]; sh.copies != scheme.Pulled && sh.reached[m.Worker] < m.Iter {
 			s.leaving[m.Worker] = m
 			return true
 		}

@@ -114,18 +114,11 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		s.left[m.Worker] = true
 		s.here--
 		for _, id := range s.order {
-			sh := s.shards[id]
-			sh.setClock(m.Worker, gone)
-			sh.waits[m.Worker], sh.since[m.Worker] = false, 0
-			if p := sh.landing[m.Worker]; p != nil { // it died half-way through a push
-				sh.landing[m.Worker] = nil
-				sh.freeSlot(p.slot)
-				out = append(out, Effect{Kind: Unstage, To: m.Worker, Shard: id, Slot: p.slot})
-			}
-			out = s.unsubscribe(sh, m.Worker, out)
+			out = s.leave(s.shards[id], m.Worker, out)
 		}
 		for _, id := range s.order { // a scheme may decide for several shards: all of them know by now
-			out = s.decide(s.shards[id], scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out)
+			sh := s.shards[id]
+			out = s.change(sh, s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out))
 		}
 		return s.maybeDone(out)
 	default:
@@ -137,7 +130,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 // ignored: exactly once.
 func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	p := sh.landing[m.Worker]
-	if s.left[m.Worker] || m.Iter < sh.clock[m.Worker] || p != nil && p.head.Iter == m.Iter {
+	if s.left[m.Worker] || m.Iter < sh.reached[m.Worker] || p != nil && p.head.Iter == m.Iter {
 		sh.stats.Duplicates++
 		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
 	}
@@ -151,7 +144,23 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = &pushed{head: m, slot: slot, missing: sh.pieces}
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Samples: m.Samples})
+	if m.Iter < sh.clock[m.Worker] || m.Iter >= sh.cut.at {
+		return out // of another scheme than the current one
+	}
 	return s.decide(sh, event(scheme.Offered, m), out)
+}
+
+// leave ends a worker at one shard, before any scheme hears of it.
+func (s *Server) leave(sh *ownShard, w int32, out []Effect) []Effect {
+	sh.setClock(w, gone)
+	sh.waits[w], sh.asked[w], sh.since[w] = false, false, 0
+	sh.forget(w)
+	if p := sh.landing[w]; p != nil { // it died half-way through a push
+		sh.landing[w] = nil
+		sh.freeSlot(p.slot)
+		out = append(out, Effect{Kind: Unstage, To: w, Shard: sh.id, Slot: p.slot})
+	}
+	return s.unsubscribe(sh, w, out)
 }
 
 func event(k scheme.EventKind, m wire.Header) scheme.Event {
@@ -160,32 +169,47 @@ func event(k scheme.EventKind, m wire.Header) scheme.Event {
 
 func (s *Server) landed(sh *ownShard, p *pushed, in Input, out []Effect) []Effect {
 	w := p.head.Worker
-	sh.stage(p)
 	sh.stats.Pushes++
-	sh.stats.Skipped += p.head.Iter - sh.clock[w]
+	sh.stats.Skipped += p.head.Iter - sh.reached[w]
+	sh.reached[w] = p.head.Iter + 1
+	if p.head.Iter < sh.clock[w] { // closed without it when the scheme changed
+		sh.freeSlot(p.slot)
+		sh.stats.drop(scheme.Late)
+		return s.caughtUp(sh, w, s.wanted(sh, w, out))
+	}
+	sh.stage(p)
 	sh.setClock(w, p.head.Iter+1)
-	ev := event(scheme.Pushed, p.head)
-	ev.Norm2, ev.NormInf, ev.NormW = in.Norm2, in.NormInf, in.NormW
-	out = s.decide(sh, ev, out)
-	out = s.wanted(sh, w, out)
-	return s.caughtUp(sh, w, out)
+	p.norm2, p.normInf, p.normW = in.Norm2, in.NormInf, in.NormW
+	out = s.change(sh, s.tell(sh, p, out))
+	return s.caughtUp(sh, w, s.wanted(sh, w, out))
 }
 
 // wanted hands a pull to the scheme once the push before it has landed: a small pull can overtake bulk data
 // (the law "order at the gate").
 func (s *Server) wanted(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.asked[w] || sh.landing[w] != nil || s.left[w] || sh.wants[w] > sh.clock[w] {
+	if !sh.asked[w] || sh.landing[w] != nil || s.left[w] || sh.wants[w] > sh.reached[w] {
 		return out
 	}
 	sh.asked[w] = false
 	sh.stats.Pulls++
-	sh.waits[w] = true
-	out = s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.wants[w]}, out)
+	if sh.wants[w] >= sh.cut.at {
+		sh.stats.Delayed++
+		sh.since[w] = s.now
+		sh.cut.pulls = append(sh.cut.pulls, w)
+		return out
+	}
+	out = s.ask(sh, w, out)
 	if sh.waits[w] {
 		sh.stats.Delayed++
 		sh.since[w] = s.now
 	}
 	return out
+}
+
+// ask tells the scheme of a pull.
+func (s *Server) ask(sh *ownShard, w int32, out []Effect) []Effect {
+	sh.waits[w] = true
+	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.wants[w]}, out)
 }
 
 // decide tells the scheme, and obeys.
@@ -205,8 +229,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 		case scheme.Drop:
 			p := sh.unstage(d.Worker, d.Iter)
 			sh.freeSlot(p.slot)
-			sh.stats.Dropped++
-			sh.stats.DroppedFor[d.Reason]++
+			sh.stats.drop(d.Reason)
 		case scheme.Commit:
 			out = s.commit(sh, d, out)
 		case scheme.Reply:
@@ -238,10 +261,15 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
 		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: d.Weight, Samples: d.Samples})
 	sh.accepted += sh.folded
+	if sh.whole {
+		sh.rated += int64(s.workers)
+	} else {
+		sh.rated += sh.folded
+	}
 	sh.folded = 0
 	sh.cur = dst
 	sh.version++
-	if d.Worker == scheme.NoWorker {
+	if sh.whole && d.Worker == scheme.NoWorker {
 		sh.closed = max(sh.closed, d.Iter+1)
 	}
 	before := sh.samples

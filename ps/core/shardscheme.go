@@ -15,9 +15,12 @@ type ShardScheme struct {
 	Exact  bool  // all workers must stop at the same iteration (lead bound 0)
 	Lead   int64 // the bound on c - v of a running worker, -1: none
 	Shared bool  // the instance decides for all its shards on the server, and grants pushes
-	Norms  bool  // the driver gives the norms of each push
+	Norms  bool  // the driver gives the norms of each push, to this or to one that follows
 	Copies scheme.Copies
-	Whole  bool // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+	Whole  bool  // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+	Until  int64 // the clock at which Next takes over; 0: never
+	// Next makes the scheme that follows, for a shard whose workers are at these clocks; nil where none does.
+	Next func(clocks []int64, start int64) ShardScheme
 }
 
 // SlotsMax is the limit on staged pushes that always admits what the scheme needs: one per worker, and with
@@ -36,28 +39,83 @@ func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (in
 	return workers * int(lead+1), nil
 }
 
+// Most is what the greediest of a shard's schemes needs: staged pushes, and accumulators beside the pending sums.
+func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
+	for _, ph := range phases {
+		e, ok := scheme.Lookup(ph.Scheme)
+		if !ok {
+			return 0, 0, fmt.Errorf("scheme %q is not built in", ph.Scheme)
+		}
+		n, err := SlotsMax(e, ph.Common, ph.Params, workers)
+		if err != nil {
+			return 0, 0, err
+		}
+		slots = max(slots, n)
+		if e.Means != nil {
+			means = max(means, e.Means(ph.Params))
+		}
+	}
+	return slots, means, nil
+}
+
 // schemeStream keeps the generators of shards apart from those of workers.
 const schemeStream = 0x5e44e400000000
 
-// NewShardScheme builds the scheme of shard env.Shards[0] through the table, with a generator seeded by (seed, shard),
-// so that every driver of the nodes makes the same one. env.Rand is filled in.
+// NewShardScheme builds the one scheme of a shard; see NewShardSchemes.
 func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.Env, seed uint64) (ShardScheme, error) {
-	e, ok := scheme.Lookup(name)
+	return NewShardSchemes([]scheme.Phase{{Scheme: name, Common: c, Params: p}}, env, seed)
+}
+
+// NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, with generators seeded by
+// (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the first; Slots are what any
+// of them needs. env.Rand is filled in.
+func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardScheme, error) {
+	slots, norms := 0, false
+	for k, ph := range phases {
+		ss, err := newPhase(phases, k, env, seed) // the later ones only to see that they can be made
+		if err != nil {
+			return ShardScheme{}, err
+		}
+		if last := k == len(phases)-1; last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until {
+			return ShardScheme{}, fmt.Errorf("scheme %d of %d (%s) is until iteration %d; each but the last needs an iteration, later than the one before", k+1, len(phases), ph.Scheme, ph.Until)
+		}
+		slots, norms = max(slots, ss.Slots), norms || ss.Norms
+	}
+	first, err := newPhase(phases, 0, env, seed)
+	first.Slots, first.Norms = slots, norms
+	return first, err
+}
+
+func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardScheme, error) {
+	ph := phases[k]
+	e, ok := scheme.Lookup(ph.Scheme)
 	if !ok {
-		return ShardScheme{}, fmt.Errorf("scheme %q is not built in", name)
+		return ShardScheme{}, fmt.Errorf("scheme %q is not built in", ph.Scheme)
 	}
-	slots, err := SlotsMax(e, c, p, env.Workers)
+	slots, err := SlotsMax(e, ph.Common, ph.Params, env.Workers)
 	if err != nil {
 		return ShardScheme{}, err
 	}
-	env.Rand = rand.NewPCG(seed, schemeStream+uint64(env.Shards[0]))
-	sch, err := e.New(env, c, p)
+	env.Rand = rand.NewPCG(seed, schemeStream+uint64(k)<<32+uint64(env.Shards[0]))
+	sch, err := e.New(env, ph.Common, ph.Params)
 	if err != nil {
 		return ShardScheme{}, err
 	}
-	lead, bounded := e.LeadMax(p)
+	lead, bounded := e.LeadMax(ph.Params)
 	if !bounded {
 		lead = -1
 	}
-	return ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer, Norms: e.WantsNorms(p), Copies: e.CopiesOf(p), Whole: e.Whole(c, p)}, nil
+	ss := ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer,
+		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until}
+	if ph.Until > 0 {
+		ss.Next = func(clocks []int64, start int64) ShardScheme {
+			env.Clocks, env.Start = clocks, start
+			next, err := newPhase(phases, k+1, env, seed)
+			if err != nil {
+				panic(fmt.Sprintf("core: shard %d: %v, though it could be made at the start", env.Shards[0], err))
+			}
+			return next
+		}
+	}
+	return ss, nil
 }

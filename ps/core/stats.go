@@ -20,6 +20,11 @@ type Stats struct {
 	Published  int64 // versions sent to workers that did not ask
 }
 
+func (s *Stats) drop(why scheme.Reason) {
+	s.Dropped++
+	s.DroppedFor[why]++
+}
+
 // Reasons names the reasons for which pushes were dropped, with their number; none is left out that occurred.
 func (s *Stats) Reasons() map[string]int64 {
 	by := map[string]int64{}

@@ -247,7 +247,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
 	sh := &r.plan.Shards[rep.State.ID]
 	st := rep.State.Stats
-	s.Shard, s.Name, s.Scheme, s.Server, s.Bytes = int(sh.ID), sh.Name, r.cfg.Sync[sh.Rule].Scheme, int(sh.Server), sh.Bytes()
+	s.Shard, s.Name, s.Scheme, s.Server, s.Bytes = int(sh.ID), sh.Name, r.cfg.Sync[sh.Rule].Schemes(), int(sh.Server), sh.Bytes()
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.SetHists(&rep.Stale, &rep.Lead)

@@ -8,7 +8,6 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
-	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
@@ -116,21 +115,14 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 	var total int64
 	for _, id := range p.OfServer(server) {
 		s := &p.Shards[id]
-		rule := c.Sync[s.Rule]
-		e, ok := scheme.Lookup(rule.Scheme)
-		if !ok {
-			return 0, fmt.Errorf("sync: scheme %q is not built in", rule.Scheme)
-		}
-		slots, err := core.SlotsMax(e, rule.Common, rule.Params, workers)
+		rule := &c.Sync[s.Rule]
+		slots, means, err := core.Most(rule.InTurn(), workers)
 		if err != nil {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		vectors := int64(workers) + 2 + int64(slots) + 1
+		vectors := int64(workers) + 2 + int64(slots) + 1 + int64(means)
 		if rule.Update == configs.UpdateOptimizer {
 			vectors += optimizerVectors(c)
-		}
-		if e.Means != nil {
-			vectors += int64(e.Means(rule.Params))
 		}
 		total += s.Bytes() * vectors
 	}

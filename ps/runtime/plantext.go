@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -19,6 +20,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
 	planShards(&b, c, p)
+	planChanges(&b, c, p, len(roles.Workers), rows)
 	planMemory(&b, c, p, roles, rows)
 	planTraffic(&b, p, roles)
 	for _, w := range planWarnings(c, p, roles) {
@@ -55,9 +57,28 @@ func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 		if n := len(names); n > 4 {
 			names = append(names[:3], fmt.Sprintf("... %d more", n-3))
 		}
-		fmt.Fprintf(t, "  %d\t%s\t%s\t%d\t%d:%d\t%s\t%d\t%s\n", s.ID, s.Name, c.Sync[s.Rule].Scheme, s.Server, s.Lo, s.Hi, size(s.Bytes()), len(s.Pieces), strings.Join(names, " "))
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%d\t%d:%d\t%s\t%d\t%s\n", s.ID, s.Name, c.Sync[s.Rule].Schemes(), s.Server, s.Lo, s.Hi, size(s.Bytes()), len(s.Pieces), strings.Join(names, " "))
 	}
 	_ = t.Flush() // a strings.Builder never fails
+}
+
+// planChanges says when a rule's shards change their scheme.
+func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, rows int) {
+	for i := range c.Sync {
+		if len(c.Sync[i].Then) == 0 || !slices.ContainsFunc(p.Shards, func(s shard.Shard) bool { return int(s.Rule) == i }) {
+			continue
+		}
+		phases, err := c.PhasesOf(i, workers, rows)
+		if err != nil {
+			fmt.Fprintf(b, "  %v\n", err)
+			continue
+		}
+		fmt.Fprintf(b, "  %s: %s", c.Sync[i].Match, phases[0].Scheme)
+		for k, ph := range phases[1:] {
+			fmt.Fprintf(b, " until iteration %d, then %s", phases[k].Until, ph.Scheme)
+		}
+		b.WriteString("; each change waits until all workers have come to it\n")
+	}
 }
 
 func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
@@ -138,7 +159,7 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 	}
 	names, used := map[string]bool{}, map[int]bool{}
 	for i := range p.Shards {
-		names[c.Sync[p.Shards[i].Rule].Scheme] = true
+		names[c.Sync[p.Shards[i].Rule].Schemes()] = true
 		used[p.Shards[i].Rule] = true
 	}
 	for i, rule := range c.Sync {

@@ -202,6 +202,11 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 	if rows := set.Train.Rows(); rows < workers {
 		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
 	}
+	for i := range c.Sync {
+		if _, err := c.PhasesOf(i, workers, set.Train.Rows()); err != nil {
+			return err
+		}
+	}
 	if c.Train.Stop.Target > 0 && set.Test.Rows() == 0 {
 		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
 	}

@@ -57,9 +57,13 @@ func newServerSide(r *rank) (*serverSide, error) {
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
 		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers)}
+		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.roles.Workers), r.set.Train.Rows())
+		if err != nil {
+			return nil, err
+		}
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
-		} else if schemes[id], err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, r.cfg.Seed); err != nil {
+		} else if schemes[id], err = core.NewShardSchemes(phases, env, r.cfg.Seed); err != nil {
 			return nil, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		if s.stores[id], err = s.newStore(id, update); err != nil {

@@ -92,7 +92,7 @@ func (s *serverSide) explain(silent time.Duration) string {
 			continue
 		}
 		sh := &s.r.plan.Shards[id]
-		text += fmt.Sprintf("; shard %d %s (%s) waits for", id, sh.Name, s.r.cfg.Sync[sh.Rule].Scheme)
+		text += fmt.Sprintf("; shard %d %s (%s) waits for", id, sh.Name, s.r.cfg.Sync[sh.Rule].Schemes())
 		for i, w := range slowest {
 			if i == 4 {
 				text += fmt.Sprintf(" and %d more", len(slowest)-i)
@@ -119,7 +119,7 @@ func (r *rank) explainWait(waited time.Duration) string {
 			break
 		}
 		sh := &r.plan.Shards[id]
-		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.cfg.Sync[sh.Rule].Scheme, sh.Server, r.place(r.serverRank(id)))
+		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.cfg.Sync[sh.Rule].Schemes(), sh.Server, r.place(r.serverRank(id)))
 	}
 	return text
 }

@@ -165,6 +165,14 @@ const (
 	FoldArrival FoldOrder = "arrival" // folded as they come
 )
 
+// Phase is one of the schemes that a shard has in turn.
+type Phase struct {
+	Scheme string
+	Common Common
+	Params Params
+	Until  int64 // the clock at which the next one takes over; 0 in the last
+}
+
 // Entry is one row of the table: all that config, explain, README and tests know of a scheme.
 type Entry struct {
 	Name       string

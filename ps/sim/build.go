@@ -48,7 +48,7 @@ func newSimulation(o Options) (*simulation, error) {
 		s.pieces = append(s.pieces, o.Plan.Pieces[i].ID)
 	}
 	slices.SortStableFunc(s.pieces, func(a, b int32) int { return int(o.Plan.Pieces[b].Layer - o.Plan.Pieces[a].Layer) })
-	limits := make([]limit, len(o.Plan.Shards))
+	limits := make([][]limit, len(o.Plan.Shards))
 	for m := range s.servers {
 		if err := s.makeServer(int32(m), limits); err != nil {
 			return nil, err
@@ -100,21 +100,24 @@ func refuse(o *Options) error {
 
 func (s *simulation) schemeOf(rule int) string { return s.cfg.Sync[rule].Scheme }
 
-func (s *simulation) makeServer(me int32, limits []limit) error {
+func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	c, n := s.cfg, len(s.workers)
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
 		rule := c.Sync[s.plan.Shards[id].Rule]
 		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers)}
+		phases, err := c.PhasesOf(s.plan.Shards[id].Rule, n, s.o.Rows)
+		if err != nil {
+			return err
+		}
 		ss, made := schemes[env.Shards[0]]
 		if !made {
-			var err error
-			if ss, err = core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, env, c.Seed); err != nil {
+			if ss, err = core.NewShardSchemes(phases, env, c.Seed); err != nil {
 				return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 			}
 		}
 		schemes[id] = ss
-		limits[id] = limit{bound: ss.Lead, whole: ss.Whole, copies: ss.Copies}
+		limits[id] = limitsOf(phases)
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 		if ss.Norms {

@@ -25,9 +25,10 @@ type checker struct {
 type shardCheck struct {
 	server int32
 	pieces int32
-	limit
-	closed int64 // iterations committed whole, in order: backup workers do not hold v back
-	last   int64 // iteration of the push folded last
+	limit          // of the current scheme
+	then   []limit // of those that follow
+	closed int64   // iterations committed whole, in order: backup workers do not hold v back
+	last   int64   // iteration of the push folded last
 	of     []pairCheck
 	low    int64 // smallest clock of those that are not gone: v
 	atLow  int   // how many have it
@@ -39,7 +40,8 @@ type shardCheck struct {
 
 // pairCheck is what they need to know of one worker at one shard: a cache line, as there may be a million.
 type pairCheck struct {
-	clock   int64
+	clock   int64 // closed for it, by its pushes or by a change of scheme
+	reached int64 // 1 + the last iteration that it pushed
 	landing int64 // iteration of the push on its way, -1: none
 	folded  int64 // last iteration folded
 	wants   int64 // iteration of the open pull, -1: none
@@ -51,18 +53,11 @@ type pairCheck struct {
 	beside  bool  // that version has landed
 }
 
-// limit is what the scheme of a shard promises.
-type limit struct {
-	bound  int64 // on the lead, -1: none
-	whole  bool  // a version is a whole iteration: all that it does not take is late
-	copies scheme.Copies
-}
-
-func newChecker(p *shard.Plan, workers int, limits []limit) *checker {
+func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
 	c := &checker{leaving: map[[2]int32]leaver{}, shards: make([]shardCheck, len(p.Shards))}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
+		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}
@@ -97,6 +92,9 @@ func (c *checker) replied(e *core.Effect) {
 	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
+	if e.Msg.Iter >= s.until {
+		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, and its scheme is until %d", e.Shard, w, e.Msg.Iter, v, s.until)
+	}
 	s.flying[e.Src]++
 	s.of[w].sent = v
 }
@@ -107,8 +105,8 @@ func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
 // offered: the header of a push reached its server.
 func (c *checker) offered(m wire.Header) {
 	s := &c.shards[m.Shard]
-	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].clock {
-		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which is at clock %d", m.Worker, m.Iter, m.Shard, s.of[m.Worker].clock)
+	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].reached {
+		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
 	}
 	s.of[m.Worker].landing, s.of[m.Worker].missing = m.Iter, s.pieces
 }
@@ -124,20 +122,26 @@ func (c *checker) landed(shard, w int32) {
 		return
 	}
 	old := s.of[w].clock
-	s.of[w].clock = s.of[w].landing + 1
+	s.of[w].reached = s.of[w].landing + 1
+	s.of[w].clock = max(old, s.of[w].reached)
 	s.of[w].landing = -1
 	s.landed++
-	if !s.of[w].gone && old == s.low {
+	if !s.of[w].gone && old == s.low && s.of[w].clock > old {
 		s.leaves()
 	}
+	s.changes()
 	c.leavesAtLast(s.server, w)
 }
 
 // leaves: one worker less has the smallest clock.
 func (s *shardCheck) leaves() {
-	if s.atLow--; s.atLow > 0 {
-		return
+	if s.atLow--; s.atLow == 0 {
+		s.lowest()
 	}
+}
+
+// lowest finds the smallest clock and how many have it; none where nobody is in the run.
+func (s *shardCheck) lowest() {
 	s.low = math.MaxInt64
 	for w := range s.of {
 		switch k := &s.of[w]; {
@@ -162,6 +166,7 @@ func (c *checker) left(shards []int32, w int32) {
 		if s.of[w].clock == s.low {
 			s.leaves()
 		}
+		s.changes()
 	}
 }
 
@@ -187,6 +192,7 @@ func (c *checker) committed(e *core.Effect) {
 	s.cur = e.Dst
 	if s.whole {
 		s.closed = s.last + 1
+		s.changes()
 	}
 }
 

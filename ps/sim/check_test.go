@@ -25,6 +25,7 @@ func TestCheckersBite(t *testing.T) {
 		{"liveness", func(s *simulation) { lost(s, evControl) }},
 		{"liveness", func(s *simulation) { lost(s, evComputed) }},
 		{"the gate", func(s *simulation) { s.check.shards[0].bound = 1 }},
+		{"the change", func(s *simulation) { s.check.shards[0].until, s.check.shards[0].then = 4, []limit{{}} }},
 		{"exactly once: shard 0 folds", func(s *simulation) { s.check.shards[0].of[1].folded = 5 }},
 		{"exactly once: shard 0 answers", func(s *simulation) { s.next(); s.check.shards[0].of[0].wants = -1 }},
 		{"pushes landed", func(s *simulation) { s.check.shards[0].landed++ }},

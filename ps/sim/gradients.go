@@ -107,18 +107,14 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	}
 	f.most = arena + n*(each*arena+f.s.copyBytes()) // one snapshot is evaluated
 	for i := range p.Shards {
-		rule := c.Sync[p.Shards[i].Rule]
-		e, _ := scheme.Lookup(rule.Scheme) // the servers have been made
-		slots, err := core.SlotsMax(e, rule.Common, rule.Params, int(n))
+		rule := &c.Sync[p.Shards[i].Rule]
+		slots, means, err := core.Most(rule.InTurn(), int(n))
 		if err != nil {
 			return 0, err
 		}
-		vectors := n + 2 + int64(slots) + 1
+		vectors := n + 2 + int64(slots) + 1 + int64(means)
 		if rule.Update == configs.UpdateOptimizer {
 			vectors += int64(update.Rule.State())
-		}
-		if e.Means != nil {
-			vectors += int64(e.Means(rule.Params))
 		}
 		f.most += vectors * p.Shards[i].Bytes()
 	}

@@ -50,6 +50,8 @@ type Driver struct {
 	// more.
 	Fed   bool
 	Bound int64
+	// Quit lets everybody leave at the end wherever they stand, as when a shard changes its scheme.
+	Quit bool
 	// See is told each event with the decisions that answered it.
 	See func(ev scheme.Event, decisions []scheme.Decision)
 
@@ -118,6 +120,12 @@ func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
 			}
 		}
 		d.act(w)
+	}
+	if d.Quit {
+		for w := range d.workers {
+			d.send(w, scheme.Left, 0)
+		}
+		return
 	}
 	d.finish()
 }

@@ -19,6 +19,7 @@ import (
 //   - each pull is answered exactly once or vanishes when its worker leaves; nobody else is answered
 //   - each step of v is published once to each worker that was answered, where the entry says so, and nothing else is
 //   - a pull is answered only while c - v is within LeadMax
+//   - whenever everybody has left, nothing is staged or pending: a shard may change its scheme there
 //   - everybody reaches the last iteration: with uneven speeds, a straggler, workers that leave, come back, pass
 //     over iterations or push nothing
 //   - of a scheme that grants: a grant answers an announcement, one is out at a time, only that one is revoked, and who
@@ -44,7 +45,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Quit: rapid.IntRange(0, 3).Draw(t, "quit") == 0, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if err := a.see(ev, decisions); err != nil {
 			t.Fatalf("%v; state: %v", err, s)
 		}

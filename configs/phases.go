@@ -1,0 +1,272 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/scheme"
+)
+
+// Phase is one of the schemes that a rule's shards have in turn.
+type Phase struct {
+	Scheme string
+	Common scheme.Common // fold order and weight, defaults filled from the scheme's table entry
+	Params scheme.Params // the scheme's own keys, defaults filled, checked
+	Until  Until         // where the next one takes over; zero in the last
+}
+
+// Until is a clock of a run, given in one of two units; zero is none.
+type Until struct {
+	Iterations int64
+	Epochs     float64 // passes over the training rows, all workers together
+}
+
+// Clock is the iteration that begins the next phase, for a run whose workers together take so many samples in one
+// iteration, of so many training rows.
+func (u Until) Clock(perIteration, rows int) int64 {
+	if u.Epochs == 0 {
+		return u.Iterations
+	}
+	return max(1, int64(math.Ceil(u.Epochs*float64(rows)/float64(perIteration))))
+}
+
+func (u Until) String() string {
+	if u.Epochs > 0 {
+		return "epoch " + number(u.Epochs)
+	}
+	return fmt.Sprintf("iteration %d", u.Iterations)
+}
+
+// Phases lists the schemes of a rule in turn; most rules have one.
+func (r *Rule) Phases() []Phase { return append([]Phase{r.Phase}, r.Then...) }
+
+// InTurn lists them for who does not care when they change: every Until is 0.
+func (r *Rule) InTurn() (phases []scheme.Phase) {
+	for _, ph := range r.Phases() {
+		phases = append(phases, scheme.Phase{Scheme: ph.Scheme, Common: ph.Common, Params: ph.Params})
+	}
+	return phases
+}
+
+// Schemes names the schemes of a rule in turn, such as "bsp>ssp".
+func (r *Rule) Schemes() string {
+	text := r.Scheme
+	for _, ph := range r.Then {
+		text += ">" + ph.Scheme
+	}
+	return text
+}
+
+// PhasesOf resolves the phases of a rule for a run: at which iterations they end.
+func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
+	perIteration := c.Train.BatchGlobal
+	if perIteration == 0 {
+		perIteration = c.Train.BatchPerWorker * workers
+	}
+	r := &c.Sync[rule]
+	phases := r.InTurn()
+	for i, ph := range r.Phases() {
+		at := ph.Until.Clock(perIteration, rows)
+		if i > 0 && at > 0 && at <= phases[i-1].Until {
+			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
+		}
+		phases[i].Until = at
+	}
+	return phases, nil
+}
+
+// ruleSpec is a key that a rule with one scheme and a list of schemes share.
+func ruleSpec(path string) spec {
+	i := slices.IndexFunc(ruleKeys, func(k key[Rule]) bool { return k.path == path })
+	return ruleKeys[i].spec
+}
+
+// phaseKeys are the keys of every item of schemes; those of its scheme come from the scheme's table.
+var phaseKeys = []key[Phase]{
+	{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
+	{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
+	{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
+	{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
+}
+
+// bindPhased makes the table of a rule with a list of schemes.
+func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
+	t := &table{prefix: prefix, byPath: map[string]*leaf{}, sections: map[string]*yaml.Node{}}
+	match, push, update := ruleSpec("match"), ruleSpec("push"), ruleSpec("update")
+	t.add(&match, &r.Match)
+	t.add(&spec{path: "schemes", required: true, doc: "the schemes that its shards have in turn, each but the last with until"}, list)
+	t.add(&push, &r.Push)
+	t.add(&update, &r.Update)
+	return t
+}
+
+// bindScheme adds the keys of a scheme to the table of a rule or a phase.
+func bindScheme(t *table, params *scheme.Params, name string) (e scheme.Entry, known bool) {
+	e, known = scheme.Lookup(name)
+	if !known {
+		return e, false
+	}
+	if *params == nil {
+		*params = e.Params()
+	}
+	for _, p := range paramsOf(*params) {
+		t.add(p.spec, p.ptr)
+	}
+	t.setDefault("fold", string(e.Fold))
+	return e, true
+}
+
+// phasedRule reads a rule with a list of schemes.
+func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
+	var list []Phase
+	t := bindPhased(path, r, &list)
+	w.rows = append(w.rows, t)
+	for _, item := range child(n, "schemes").Content {
+		if e, ok := scheme.Lookup(valueOf(deref(item), "scheme")); ok && e.Push != "" {
+			t.setDefault("push", e.Push)
+		}
+	}
+	if push := cmp.Or(valueOf(n, "push"), t.byPath["push"].def); push == PushDelta {
+		t.setDefault("update", UpdateAdd)
+	}
+	before := len(w.diags)
+	w.mapping(t, "", n, w.unknownBesideSchemes)
+	w.finish(t, n)
+	if len(w.diags) > before {
+		return false
+	}
+	for i := range list {
+		e, _ := scheme.Lookup(list[i].Scheme)
+		w.crossPush(t, e, r)
+	}
+	r.Phase, r.Then = list[0], list[1:]
+	return len(w.diags) == before
+}
+
+// unknownBesideSchemes reports a key of a rule that belongs into one of its schemes, or nowhere.
+func (w *walker) unknownBesideSchemes(t *table, section string, key *yaml.Node) {
+	if slices.Contains(bind("", phaseKeys, &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
+		w.fatal(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "stands beside schemes")
+		return
+	}
+	w.unknownKey(t, section, key)
+}
+
+const schemesExample = "schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]"
+
+// phases reads the list of schemes of a rule.
+func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
+	items, ok := w.items(l, n, schemesExample)
+	if ok && len(items) < 2 {
+		w.fatal(n, l.path, "write scheme: in the rule itself, or "+schemesExample, "want at least 2 schemes, got %d", len(items))
+		ok = false
+	}
+	if !ok {
+		return false
+	}
+	*ptr = make([]Phase, len(items))
+	before := len(w.diags)
+	for i := 0; i < len(items) && !w.more; i++ {
+		path, item := fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])
+		if item.Kind != yaml.MappingNode {
+			w.fatal(item, path, "write {scheme: bsp, until: 100}", "want a scheme with its keys, got %s", describe(item))
+			continue
+		}
+		w.crossUntil(w.phase(&(*ptr)[i], path, item), *ptr, i, item)
+	}
+	return len(w.diags) == before
+}
+
+// phase reads one of them.
+func (w *walker) phase(ph *Phase, path string, n *yaml.Node) *table {
+	t := bind(path, phaseKeys, ph)
+	name := valueOf(n, "scheme")
+	e, known := bindScheme(t, &ph.Params, name)
+	before := len(w.diags)
+	w.mapping(t, "", n, func(t *table, _ string, key *yaml.Node) {
+		if key.Value == "match" || key.Value == "push" || key.Value == "update" {
+			w.fatal(key, join(path, key.Value), "write it beside schemes", "is one for all schemes of a rule")
+			return
+		}
+		w.unknownInRule(t, key, name, known)
+	})
+	w.finish(t, n)
+	if !known {
+		return t
+	}
+	if e.Scope == scheme.PerServer {
+		w.schemeError(t, e, errServerScope)
+	}
+	if e.CopiesOf(ph.Params) != scheme.Pulled {
+		w.schemeError(t, e, errCopies)
+	}
+	w.checkScheme(t, e, ph, before)
+	return t
+}
+
+// crossUntil demands an end of each phase but the last, later than that of the one before.
+func (w *walker) crossUntil(t *table, all []Phase, i int, n *yaml.Node) {
+	until := t.byPath["until"]
+	last := i == len(all)-1
+	switch {
+	case until.bad:
+	case last && until.key != nil:
+		w.fatal(until.key, until.path, "remove it, or add the scheme that follows", "ends the last scheme, and none follows")
+	case !last && until.key == nil:
+		w.fatal(n, until.path, "write until: 100, or until: {epochs: 2}", "is missing: another scheme follows")
+	case i > 0 && !last:
+		was, is := all[i-1].Until, all[i].Until
+		if was.Epochs > 0 && is.Epochs > 0 && is.Epochs <= was.Epochs || was.Iterations > 0 && is.Iterations > 0 && is.Iterations <= was.Iterations {
+			w.fatal(until.node, until.path, "let each scheme end later than the one before", "%v is not after %v, where it begins", is, was)
+		}
+	}
+}
+
+// readUntil reads a number of iterations, or {epochs: 2}.
+func readUntil(ptr *Until, n *yaml.Node) *problem {
+	const hint = "write a number of iterations, or {epochs: 2}"
+	if n.Kind != yaml.MappingNode {
+		l := leaf{spec: &spec{path: "until", span: from(1, 1e15)}, path: "until"}
+		p := readInt(&l, &ptr.Iterations, n)
+		if p != nil && p.hint == "" {
+			p.hint = hint
+		}
+		return p
+	}
+	if len(n.Content) != 2 || n.Content[0].Value != "epochs" && n.Content[0].Value != "iterations" {
+		var keys []string
+		for i := 0; i < len(n.Content); i += 2 {
+			keys = append(keys, clip(n.Content[i].Value))
+		}
+		return problemf(hint, "want the one key epochs, got {%s}", strings.Join(keys, ", "))
+	}
+	value := deref(n.Content[1])
+	if n.Content[0].Value == "iterations" {
+		return problemf("write until: "+clip(value.Value), "iterations need no key")
+	}
+	l := leaf{spec: &spec{path: "epochs", span: aboveTo(0, 1e9)}, path: "epochs"}
+	p := readFloat(&l, &ptr.Epochs, value)
+	if p != nil {
+		p.at, p.hint = value, cmp.Or(p.hint, hint)
+	}
+	return p
+}
+
+func formatUntil(u Until) string {
+	if u.Epochs > 0 {
+		return "{epochs: " + number(u.Epochs) + "}"
+	}
+	return fmt.Sprint(u.Iterations)
+}
+
+// errCopies is why one under which workers keep copies cannot either: at a change everybody pulls.
+var errCopies = errors.New("scheme: lets workers keep copies, and at a change they would have to pull; give it a rule of its own, or set cache: false")
+
+// errServerScope is why a scheme that schedules a link cannot take turns.
+var errServerScope = errors.New("scheme: decides for all shards of its rule on a server, and cannot take turns with another; give it a rule of its own")

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/shard"
+)
+
+// lone is one server with one shard of one piece, told by hand what its workers do.
+type lone struct {
+	t        *testing.T
+	s        *Server
+	slot     map[int32]int32
+	pending  string
+	versions []string
+	clocks   []float64 // the learning-rate clock of each commit
+	replies  []string  // since the last expect
+}
+
+func newLone(t *testing.T, workers int, ss ShardScheme) *lone {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lone{t: t, slot: map[int32]int32{}, s: NewServer(ServerConfig{Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{0: ss}})}
+}
+
+func (n *lone) step(in Input) {
+	n.t.Helper()
+	for _, e := range n.s.Step(in, nil) {
+		switch e.Kind {
+		case Stage:
+			n.slot[e.To] = e.Slot
+		case Fold:
+			n.pending += fmt.Sprintf(" w%d.%d", e.Msg.Worker, e.Msg.Iter)
+		case Commit:
+			n.versions = append(n.versions, n.pending+" |")
+			n.clocks = append(n.clocks, e.Clock)
+			n.pending = ""
+		case Reply:
+			n.replies = append(n.replies, fmt.Sprintf("w%d@%d", e.To, e.Msg.Iter))
+			n.step(Input{Kind: ReplySent, Buf: e.Src, Worker: e.To})
+		}
+	}
+	if err := n.s.Check(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *lone) push(w int32, iter int64) {
+	n.t.Helper()
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Iter: iter, Parts: 1, Samples: 1}})
+	n.step(Input{Kind: PieceLanded, Worker: w, Slot: n.slot[w]})
+}
+
+func (n *lone) pull(w int32, iter int64) {
+	n.t.Helper()
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: iter}})
+}
+
+func (n *lone) leave(w int32) {
+	n.t.Helper()
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w}})
+}
+
+// expect compares the replies since the last one.
+func (n *lone) expect(want string) {
+	n.t.Helper()
+	if got := strings.Join(n.replies, " "); got != want {
+		n.t.Errorf("replies %q, want %q", got, want)
+	}
+	n.replies = nil
+}
