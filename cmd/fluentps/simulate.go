@@ -30,6 +30,7 @@ func simulateCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
 			&cli.BoolFlag{Name: "gradients", Usage: "real gradients in virtual time; short for --set simulate.gradients=true"},
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
+			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died comes back: `WORKER@TIME`, as in 3@2s; may be repeated"},
 			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
 			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print it, and simulate with it; --set overrules it"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
@@ -49,7 +50,7 @@ func simulateVerb(c *cli.Context) error {
 		return usagef("simulate: --out is empty; name a folder")
 	}
 	var o sim.Options
-	if o.Losses, o.Pauses, err = simulateFaults(c); err != nil {
+	if err = simulateFaults(c, &o); err != nil {
 		return err
 	}
 	cal, err := calibrate(c)
@@ -185,16 +186,32 @@ func shorthands(c *cli.Context) []string {
 	return set
 }
 
-// simulateFaults reads --lose and --pause.
-func simulateFaults(c *cli.Context) (losses []sim.Loss, pauses []sim.Pause, err error) {
+// workerAt reads the WORKER@TIME of a flag.
+func workerAt(flag, text string) (worker int, at time.Duration, err error) {
+	left, right, ok := strings.Cut(text, "@")
+	worker, err = strconv.Atoi(left)
+	at, err2 := time.ParseDuration(right)
+	if !ok || err != nil || err2 != nil {
+		return 0, 0, usagef("simulate: --%s is %q; write WORKER@TIME, as in 3@1.5s", flag, text)
+	}
+	return worker, at, nil
+}
+
+// simulateFaults reads --lose, --join and --pause.
+func simulateFaults(c *cli.Context, o *sim.Options) error {
 	for _, text := range c.StringSlice("lose") {
-		worker, when, ok := strings.Cut(text, "@")
-		w, err := strconv.Atoi(worker)
-		at, err2 := time.ParseDuration(when)
-		if !ok || err != nil || err2 != nil {
-			return nil, nil, usagef("simulate: --lose is %q; write WORKER@TIME, as in 3@1.5s", text)
+		w, at, err := workerAt("lose", text)
+		if err != nil {
+			return err
 		}
-		losses = append(losses, sim.Loss{Worker: w, At: at})
+		o.Losses = append(o.Losses, sim.Loss{Worker: w, At: at})
+	}
+	for _, text := range c.StringSlice("join") {
+		w, at, err := workerAt("join", text)
+		if err != nil {
+			return err
+		}
+		o.Joins = append(o.Joins, sim.Join{Worker: w, At: at})
 	}
 	for _, text := range c.StringSlice("pause") {
 		worker, rest, ok := strings.Cut(text, "@")
@@ -203,11 +220,11 @@ func simulateFaults(c *cli.Context) (losses []sim.Loss, pauses []sim.Pause, err 
 		at, err2 := time.ParseDuration(when)
 		d, err3 := time.ParseDuration(length)
 		if !ok || !ok2 || err != nil || err2 != nil || err3 != nil {
-			return nil, nil, usagef("simulate: --pause is %q; write WORKER@TIME+FOR, as in 0@200ms+1s", text)
+			return usagef("simulate: --pause is %q; write WORKER@TIME+FOR, as in 0@200ms+1s", text)
 		}
-		pauses = append(pauses, sim.Pause{Worker: w, At: at, For: d})
+		o.Pauses = append(o.Pauses, sim.Pause{Worker: w, At: at, For: d})
 	}
-	return losses, pauses, nil
+	return nil
 }
 
 // replay is the command that repeats this run.
@@ -227,7 +244,7 @@ func replay(c *cli.Context, file string) string {
 	if c.Bool("gradients") {
 		words = append(words, "--gradients")
 	}
-	for _, name := range []string{"set", "lose", "pause"} {
+	for _, name := range []string{"set", "lose", "join", "pause"} {
 		for _, v := range c.StringSlice(name) {
 			words = append(words, "--"+name, quoted(v))
 		}

@@ -23,6 +23,7 @@ const (
 	Publish                   // server to worker: pieces of this shard, which it did not ask for, follow on Data
 	Taken                     // worker to server: the published version was taken; the next may come
 	Ended                     // server to worker that has sent Left: no version of this shard comes any more
+	Joined                    // worker to server: came back with nothing, and pulls all shards of the server
 	Kinds
 )
 
@@ -48,7 +49,7 @@ type Header struct {
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -64,12 +64,17 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 		sh.cut.pushes, sh.cut.pulls = nil, nil
 		clocks := make([]int64, s.workers)
 		for w := range clocks {
-			clocks[w] = at
 			if s.left[w] {
 				clocks[w] = -1
-			} else if sh.clock[w] < at { // a slow one that the others did not wait for: what it pushes before is too late
+				continue
+			}
+			if sh.clock[w] < at { // a slow one that the others did not wait for: what it pushes before is too late
 				sh.setClock(int32(w), at)
 			}
+			clocks[w] = sh.clock[w]
+		}
+		for _, p := range pushes {
+			clocks[p.head.Worker] = at
 		}
 		sh.take(sh.cut.next(clocks, sh.version))
 		for _, p := range sh.landing {

@@ -25,8 +25,9 @@ type cluster struct {
 	twice    func() bool // deliver this push header twice
 	iters    []int64     // per worker: how many iterations it computed
 	computed [][]int64   // per worker: which
-	done     int
+	done     map[Node]bool
 
+	schemeOf func(rule int) string
 	overtake bool // control messages of a pair may overtake each other
 	messages int
 	norms    int
@@ -76,7 +77,7 @@ type rule struct {
 
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
 	c := &cluster{
-		plan: plan, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
+		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
 		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
 		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
 		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, coming: map[string][]string{},
@@ -89,6 +90,7 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 		}
 		return CopyOf(r.name, r.common, r.params, workers)
 	}
+	c.schemeOf = func(k int) string { return rules[k].name }
 	for m := range plan.Servers {
 		schemes := map[int32]ShardScheme{}
 		for _, id := range plan.OfServer(int32(m)) {
@@ -104,7 +106,7 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 	for w := range workers {
 		e, _ := send.Lookup("fifo")
 		c.workers = append(c.workers, NewWorker(int32(w), plan, e.New(), 0))
-		c.workers[w].HoldBack(func(rule int) string { return rules[rule].name })
+		c.workers[w].HoldBack(c.schemeOf)
 		c.workers[w].KeepCopies(c.copyOf)
 	}
 	return c
@@ -185,6 +187,9 @@ func (c *cluster) drain(limit int) error {
 		if p.then != nil {
 			p.then()
 		}
+		if s, ok := p.node.(*Server); ok && p.in.Msg.Kind == wire.Joined && len(s.order) > 0 {
+			c.done[s] = false
+		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
 		if c.trace != nil {
@@ -199,15 +204,25 @@ func (c *cluster) drain(limit int) error {
 			}
 		}
 	}
-	if c.done != len(c.workers)+len(c.servers) {
-		return fmt.Errorf("nothing left to happen, but only %d nodes are done: %s", c.done, c)
+	for _, w := range c.workers {
+		if !c.done[w] {
+			return fmt.Errorf("nothing left to happen, but worker %d is not done: %s", w.me, c)
+		}
+	}
+	for _, s := range c.servers {
+		if !c.done[s] {
+			return fmt.Errorf("nothing left to happen, but server %d is not done: %s", s.me, c)
+		}
 	}
 	return nil
 }
 
 func (c *cluster) obey(n Node, name string, e Effect) error {
 	if e.Kind == Done {
-		c.done++
+		if c.done[n] {
+			return fmt.Errorf("done twice")
+		}
+		c.done[n] = true
 		return nil
 	}
 	if w, ok := n.(*Worker); ok {
@@ -274,6 +289,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
 			return p.node == Node(s) && p.in.Kind == PieceLanded && p.in.Shard == e.Shard && p.in.Slot == e.Slot
 		})
+		for _, p := range c.plan.Shards[e.Shard].Pieces {
+			delete(c.posted, fmt.Sprintf("data w%d p%d", e.To, p.ID))
+		}
 	case Fold:
 		slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
 		if slot.pieces != 0 || slot.iter != e.Msg.Iter {

@@ -90,7 +90,7 @@ func (w *Worker) renew(s int32, out []Effect) []Effect {
 	case scheme.Published:
 		c := &w.copies[s]
 		slot := c.slot(w.iter)
-		if int(slot) == len(c.weights) {
+		for int(slot) >= len(c.weights) { // who comes back does not begin with slot 0
 			c.weights = append(c.weights, 0)
 		}
 		c.weights[slot] = 1 / float64(w.head.Samples)
@@ -181,7 +181,7 @@ func (w *Worker) adopt(s int32, out []Effect) []Effect {
 	c.beside = false
 	sh.version, sh.clock = m.Version, m.Clock
 	out = append(out, Effect{Kind: Adopt, Shard: s})
-	for i := m.Iter; i <= w.iter; i++ {
+	for i := max(m.Iter, w.first); i <= w.iter; i++ {
 		out = w.addLocal(s, c.slot(i), i, out)
 	}
 	taken := wire.Header{Kind: wire.Taken, Worker: w.me, Shard: s, Version: m.Version}
@@ -208,9 +208,9 @@ func (w *Worker) checkCopies() error {
 		c, sh := &w.copies[s], &w.shards[s]
 		switch {
 		case c.Kind == scheme.Pulled:
-		case w.state == Computing && sh.gone == 0 && sh.clock < w.iter-c.Bound:
+		case w.state == Computing && sh.gone == 0 && sh.clock < w.iter-c.Bound && w.iter > w.first: // at first another shard may send it on
 			return fmt.Errorf("core: worker %d computes %d on a copy of shard %d of clock %d; the bound is %d", w.me, w.iter, s, sh.clock, c.Bound)
-		case c.Kind == scheme.Published && c.beside && w.iter+1-c.head.Iter > c.Bound+1:
+		case c.Kind == scheme.Published && c.beside && w.iter+1-max(c.head.Iter, w.first) > c.Bound+1:
 			return fmt.Errorf("core: worker %d has pushed %d iterations and keeps %d; a version of shard %d has %d of them", w.me, w.iter+1, c.Bound+1, s, c.head.Iter)
 		}
 	}

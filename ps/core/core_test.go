@@ -339,7 +339,7 @@ func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 
 // kill makes the worker vanish: what it has on the way is lost, and the servers are told Left.
 func (c *cluster) kill(w *Worker, name string) {
-	c.done++
+	c.done[w] = true
 	c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
 		return strings.HasPrefix(p.line, "data "+name+" ") || strings.HasPrefix(p.line, "ctl "+name+"s")
 	})
@@ -351,6 +351,11 @@ func (c *cluster) kill(w *Worker, name string) {
 	for line := range c.posted {
 		if strings.HasPrefix(line, "data "+name+" ") {
 			delete(c.posted, line)
+		}
+	}
+	for line := range c.inbox {
+		if strings.HasPrefix(line, "data "+name+" ") {
+			delete(c.inbox, line)
 		}
 	}
 	for m, s := range c.servers {

@@ -18,6 +18,9 @@ type lone struct {
 	versions []string
 	clocks   []float64 // the learning-rate clock of each commit
 	replies  []string  // since the last expect
+	unstaged int
+	slow     []Input // what the transport has not said yet of the replies sent, where it is not nil
+	done     int
 }
 
 func newLone(t *testing.T, workers int, ss ShardScheme) *lone {
@@ -34,6 +37,10 @@ func (n *lone) step(in Input) {
 		switch e.Kind {
 		case Stage:
 			n.slot[e.To] = e.Slot
+		case Unstage:
+			n.unstaged++
+		case Done:
+			n.done++
 		case Fold:
 			n.pending += fmt.Sprintf(" w%d.%d", e.Msg.Worker, e.Msg.Iter)
 		case Commit:
@@ -42,7 +49,12 @@ func (n *lone) step(in Input) {
 			n.pending = ""
 		case Reply:
 			n.replies = append(n.replies, fmt.Sprintf("w%d@%d", e.To, e.Msg.Iter))
-			n.step(Input{Kind: ReplySent, Buf: e.Src, Worker: e.To})
+			sent := Input{Kind: ReplySent, Buf: e.Src, Worker: e.To}
+			if n.slow != nil {
+				n.slow = append(n.slow, sent)
+				continue
+			}
+			n.step(sent)
 		}
 	}
 	if err := n.s.Check(); err != nil {
@@ -64,6 +76,11 @@ func (n *lone) pull(w int32, iter int64) {
 func (n *lone) leave(w int32) {
 	n.t.Helper()
 	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w}})
+}
+
+func (n *lone) join(w int32) {
+	n.t.Helper()
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w}})
 }
 
 // expect compares the replies since the last one.

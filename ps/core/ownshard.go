@@ -149,10 +149,14 @@ func (sh *ownShard) setClock(w int32, c int64) {
 	if old > sh.low || c == old {
 		return
 	}
-	if sh.atLow--; sh.atLow > 0 {
-		return
+	if sh.atLow--; sh.atLow == 0 {
+		sh.lowest()
 	}
-	sh.low = slices.Min(sh.clock)
+}
+
+// lowest finds the smallest clock and how many have it.
+func (sh *ownShard) lowest() {
+	sh.low, sh.atLow = slices.Min(sh.clock), 0
 	for _, c := range sh.clock {
 		if c == sh.low {
 			sh.atLow++

@@ -92,6 +92,8 @@ func Describe(m wire.Header) string {
 		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d", map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
 	case wire.Left:
 		fmt.Fprintf(&b, "Left w%d", m.Worker)
+	case wire.Joined:
+		fmt.Fprintf(&b, "Joined w%d", m.Worker)
 	default:
 		fmt.Fprintf(&b, "kind%d", m.Kind)
 	}

@@ -111,16 +111,9 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		if s.left[m.Worker] || s.notYet(m) {
 			return out
 		}
-		s.left[m.Worker] = true
-		s.here--
-		for _, id := range s.order {
-			out = s.leave(s.shards[id], m.Worker, out)
-		}
-		for _, id := range s.order { // a scheme may decide for several shards: all of them know by now
-			sh := s.shards[id]
-			out = s.change(sh, s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: m.Worker, Shard: id}, out))
-		}
-		return s.maybeDone(out)
+		return s.maybeDone(s.gone(m.Worker, out))
+	case wire.Joined:
+		return s.join(m.Worker, out)
 	default:
 		panic(fmt.Sprintf("core: server %d: %v is not for a server", s.me, in))
 	}
@@ -148,19 +141,6 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 		return out // of another scheme than the current one
 	}
 	return s.decide(sh, event(scheme.Offered, m), out)
-}
-
-// leave ends a worker at one shard, before any scheme hears of it.
-func (s *Server) leave(sh *ownShard, w int32, out []Effect) []Effect {
-	sh.setClock(w, gone)
-	sh.waits[w], sh.asked[w], sh.since[w] = false, false, 0
-	sh.forget(w)
-	if p := sh.landing[w]; p != nil { // it died half-way through a push
-		sh.landing[w] = nil
-		sh.freeSlot(p.slot)
-		out = append(out, Effect{Kind: Unstage, To: w, Shard: sh.id, Slot: p.slot})
-	}
-	return s.unsubscribe(sh, w, out)
 }
 
 func event(k scheme.EventKind, m wire.Header) scheme.Event {

@@ -30,10 +30,12 @@ type Worker struct {
 
 	state  State
 	iter   int64       // the iteration being computed; in Waiting, the one just pushed; -1 before the first
+	first  int64       // the first iteration computed, -1 before: one that came back may have passed over some
 	next   int64       // largest Iter of the replies so far: the iteration to compute next
 	clock  int64       // largest v of the replies so far
 	known  int64       // clock at the start of iter: what its pushes report
 	stop   bool        // a reply told us to start no new iteration
+	joins  bool        // came back: the servers are told, and say where to go on
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
 	copies []ownCopy   // per shard; nil if all are pulled before every iteration
@@ -68,7 +70,7 @@ type workerShard struct {
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
 	return &Worker{
 		me: me, plan: plan, policy: policy,
-		state: Waiting, iter: start - 1, next: start, last: -1,
+		state: Waiting, iter: start - 1, next: start, first: -1, last: -1,
 		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
 }
@@ -77,11 +79,7 @@ func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Wor
 func (w *Worker) Step(in Input, out []Effect) []Effect {
 	switch in.Kind {
 	case Begin:
-		w.open = len(w.shards)
-		for s := range w.shards {
-			out = w.pull(int32(s), out)
-		}
-		return out
+		return w.begin(out)
 	case Forwarded:
 		w.must(w.state == Computing && w.head.Kind == 0, in)
 		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Iter: w.iter, Clock: w.known,
@@ -205,6 +203,9 @@ func (w *Worker) advance(out []Effect) []Effect {
 	}
 	w.state = Computing
 	w.iter, w.known = max(w.next, w.iter+1), w.clock
+	if w.first < 0 {
+		w.first = w.iter
+	}
 	w.Started++
 	w.LeadMax = max(w.LeadMax, w.iter-w.known)
 	w.head = wire.Header{}

@@ -104,7 +104,7 @@ func (p *plainRotation) decide(ev scheme.Event) (out []scheme.Decision) {
 		return append(out, p.act()...)
 	case scheme.Joined:
 		if w.left {
-			p.workers[w.id] = &plainWorker{id: w.id, clock: max(p.v, w.clock), parked: -1, out: true} // a new one, without a slot
+			p.workers[w.id] = &plainWorker{id: w.id, clock: max(p.v, w.clock, ev.Iter), parked: -1, out: true} // a new one, without a slot
 			p.release()
 		}
 		return p.act()
@@ -219,7 +219,7 @@ func (p *plainRotation) gap() time.Duration {
 
 func (p *plainRotation) enter(w *plainWorker) {
 	w.out, p.changed = false, true
-	if p.keys.SkipAfter > 0 {
+	if p.keys.SkipAfter > 0 && p.table != nil && p.table.period > 0 {
 		w.missed += max(0, p.round-w.clock-w.missed)
 	}
 	if !p.granted {
@@ -282,8 +282,14 @@ func (p *plainRotation) deal() {
 	cycle, pull, alone, crowd := p.times(t.order)
 	t.offset = time.Duration(p.server) * alone
 	first := p.table == nil || p.table.period == 0
+	last := time.Duration(0)
+	if !first {
+		last = p.table.period
+	}
 	p.table = t
-	if t.period = max(t.offset+cycle, n*alone, n*pull); t.period < n {
+	if t.period = max(t.offset+cycle, n*alone, n*pull); t.period < n && last >= n {
+		t.period = last
+	} else if t.period < n {
 		t.period = 0
 		return
 	}

@@ -103,7 +103,7 @@ func (h *hindsight) scan() {
 		case scheme.Left:
 			left[w] = true
 		case scheme.Joined:
-			left[w], clock[w] = false, max(v, clock[w])
+			left[w], clock[w] = false, max(v, clock[w], ev.Iter)
 		}
 		if live := liveClocks(clock, left); len(live) > 0 {
 			v = max(v, slices.Min(live))

@@ -136,7 +136,7 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 	case Left:
 		return g.leave(ev.Worker, out)
 	case Joined:
-		return g.join(ev.Worker, out)
+		return g.join(ev.Worker, ev.Iter, out)
 	}
 	g.bug(ev, "an answer to a Grant or WakeAt that was never given")
 	return out
@@ -265,7 +265,7 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 
 // join starts a worker at v, or at its own clock where what it pushed before it left is further: those
 // iterations count, and taking them again would count them twice.
-func (g *gate) join(w int32, out []Decision) []Decision {
+func (g *gate) join(w int32, clock int64, out []Decision) []Decision {
 	if !g.left[w] {
 		return out
 	}
@@ -273,7 +273,7 @@ func (g *gate) join(w int32, out []Decision) []Decision {
 	g.live++
 	g.limit.forget(w)
 	g.mix.gone(w)
-	g.clock[w] = max(g.v, g.clock[w])
+	g.clock[w] = max(g.v, g.clock[w], clock)
 	if g.clock[w] == g.v {
 		g.atMin++
 	}

@@ -184,7 +184,7 @@ func (r *rotation) Step(ev Event, out []Decision) []Decision {
 	case Left:
 		out = r.leave(ev.Worker, out)
 	case Joined:
-		r.join(ev.Worker)
+		r.join(ev.Worker, ev.Iter)
 	default:
 		r.bug(ev, "no such event")
 	}
@@ -302,14 +302,14 @@ func (r *rotation) leave(w int32, out []Decision) []Decision {
 
 // join starts a worker at v, or at its own clock where what it pushed before it left is further. It takes turns from
 // its first announcement on, so that nobody waits for the parameters that it has to fetch.
-func (r *rotation) join(w int32) {
+func (r *rotation) join(w int32, clock int64) {
 	if !r.workers[w].left {
 		return
 	}
 	r.workers[w] = runner{out: true, landedAt: unknown, due: unknown, rank: -1}
 	for k := range r.reigns {
 		s := &r.reigns[k]
-		s.clock[w] = max(s.v, s.clock[w])
+		s.clock[w] = max(s.v, s.clock[w], clock)
 		if s.clock[w] == s.v {
 			s.atMin++
 		}

@@ -28,7 +28,7 @@ const (
 	Ready                    // a worker has a push ready and waits for a Grant (schemes that schedule a link)
 	Sent                     // the last byte of a reply left the server
 	Alarm                    // a time asked for with WakeAt has come
-	Joined                   // a worker came (back) at clock Iter; the scheme starts it no earlier than v, its Reply says where
+	Joined                   // a worker came (back) at clock Iter, where its pushes here end; it starts no earlier than v, and its Reply says where
 	Left                     // a worker is gone; its open pull vanishes, and what it has pushed counts
 )
 

@@ -44,12 +44,12 @@ func (r *rotation) announced(ev Event, out []Decision) []Decision {
 	return out
 }
 
-// enter takes a worker into the rotation. Turns that it missed are not made up for; in the strict order nobody misses
-// any.
+// enter takes a worker into the rotation. Turns that it missed are not made up for. In the strict order nobody misses
+// any, nor before there are slots: whoever has the turn is waited for, who may itself wait elsewhere for one behind it.
 func (r *rotation) enter(w int32) {
 	me := &r.workers[w]
 	me.out = false
-	if r.keys.SkipAfter > 0 {
+	if r.keys.SkipAfter > 0 && r.period > 0 {
 		me.missed += max(0, r.round-r.key(w))
 	}
 	r.changed = true
@@ -240,10 +240,15 @@ func (r *rotation) deal() {
 	}
 	first := r.period == 0
 	r.members = n
-	if r.period, r.offset = r.estimate(); r.period < time.Duration(n) { // nobody was measured, or all is for free
-		r.period = 0
-		return
+	period, offset := r.estimate()
+	if period < time.Duration(n) { // nobody was measured, or all is for free
+		if r.period < time.Duration(n) {
+			r.period, r.offset = 0, offset
+			return
+		}
+		period = r.period // of workers that are gone: without one nobody would miss a turn any more
 	}
+	r.period, r.offset = period, offset
 	r.changed = false
 	r.t0 = r.now + r.crowded()
 	if first { // the rotations of all servers have run side by side so far

@@ -75,7 +75,7 @@ func (b *vapBooks) see(ev scheme.Event, decisions []scheme.Decision) error {
 			b.moveV()
 		}
 	case scheme.Joined:
-		b.left[w], b.clock[w] = false, max(b.v, b.clock[w])
+		b.left[w], b.clock[w] = false, max(b.v, b.clock[w], ev.Iter)
 		b.moveV()
 	}
 	for _, d := range decisions {

@@ -90,6 +90,9 @@ func refuse(o *Options) error {
 			return fmt.Errorf("loss of worker %d at %v, but the workers are 0 to %d and times start at 0", l.Worker, l.At, n-1)
 		}
 	}
+	if err := refuseJoins(o); err != nil {
+		return err
+	}
 	for _, p := range o.Pauses {
 		if p.Worker < 0 || p.Worker >= n || p.At < 0 || p.For < 0 {
 			return fmt.Errorf("pause of worker %d at %v for %v, but the workers are 0 to %d and times start at 0", p.Worker, p.At, p.For, n-1)
@@ -125,6 +128,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		}
 	}
 	m := &s.servers[me]
+	m.lives = make([]uint16, n)
 	m.rank = s.roles.Servers[me]
 	m.host = m.rank / c.Simulate.RanksPerHost
 	every := int64(0)
@@ -196,7 +200,7 @@ func (s *simulation) model() []string {
 		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
 			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
-		fmt.Sprintf("faults   %d slowed, %d lost, %d paused", len(s.cfg.Faults), len(s.o.Losses), len(s.o.Pauses)),
+		fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(s.cfg.Faults), len(s.o.Losses), back(len(s.o.Joins)), len(s.o.Pauses)),
 	}
 	if f := s.real; f != nil {
 		return append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",

@@ -51,11 +51,12 @@ func (c *checker) taken(m wire.Header) {
 	k.fed = false
 }
 
-// started: a worker starts an iteration, on its copy. It gives how many clocks that is behind the iteration, and behind v.
-func (c *checker) started(shard, w int32, iter int64) (lag, age int64) {
+// started: a worker starts an iteration, on its copy. It gives how many clocks that is behind the iteration, and behind v. One
+// that came back may have been sent on by another shard.
+func (c *checker) started(shard, w int32, iter int64, fresh bool) (lag, age int64) {
 	s := &c.shards[shard]
 	lag, age = iter-s.of[w].copy, max(s.low, s.closed)-s.of[w].copy
-	if s.copies != scheme.Pulled && lag > s.bound {
+	if s.copies != scheme.Pulled && lag > s.bound && !fresh {
 		c.fail("the gate: worker %d starts iteration %d on a copy of shard %d of clock %d, and its scheme allows %d", w, iter, shard, s.of[w].copy, s.bound)
 	}
 	return lag, age

@@ -52,7 +52,9 @@ func (f *floats) pushed(i int32, t *transfer) []float32 {
 		return v
 	}
 	p, w := &f.s.plan.Pieces[t.piece], &f.replicas[t.worker]
-	w.flying--
+	if t.life == f.s.workers[t.worker].life {
+		w.flying--
+	} // else it waited for a busy server, and its worker has come back: that computes when all servers have answered it
 	return w.grads[p.Lo:p.Hi]
 }
 

@@ -13,6 +13,7 @@ const (
 	evFree                      // node: a server is done with its work
 	evLost                      // node: a worker dies
 	evTold                      // node: a server is told that worker arg died
+	evJoin                      // node: a worker comes back
 	evPause                     // node: a worker stands still; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg
 	evStop                      // the budget of virtual time is used up

@@ -138,6 +138,11 @@ simulate:
 	for range r.IntN(3) {
 		o.Losses = append(o.Losses, Loss{Worker: r.IntN(workers), At: when()})
 	}
+	for _, l := range o.Losses {
+		if r.IntN(2) == 0 {
+			o.Joins = append(o.Joins, Join{Worker: l.Worker, At: l.At + when()})
+		}
+	}
 	for range r.IntN(3) {
 		o.Pauses = append(o.Pauses, Pause{Worker: r.IntN(workers), At: when(), For: when()})
 	}
@@ -147,7 +152,7 @@ simulate:
 // Random clusters, schemes and faults under all checkers. The command in a failure repeats its seed.
 func TestLawsOverManySeeds(t *testing.T) {
 	first, n := seedsFrom(t)
-	ran, lost := 0, 0
+	ran, lost, joined := 0, 0, 0
 	var steps int64
 	for k := range n {
 		o, ok := randomOptions(t, uint64(first+k))
@@ -163,10 +168,11 @@ func TestLawsOverManySeeds(t *testing.T) {
 		}
 		ran++
 		lost += r.Lost
+		joined += r.Joined
 		steps += r.Steps
 	}
-	t.Logf("%d runs, %d node steps, %d workers lost", ran, steps, lost)
-	if n > 100 && (ran < n/2 || lost < ran/4) {
-		t.Errorf("only %d of %d seeds made a run, with %d workers lost: the draw is too narrow", ran, n, lost)
+	t.Logf("%d runs, %d node steps, %d workers lost, %d back", ran, steps, lost, joined)
+	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16) {
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost and %d back: the draw is too narrow", ran, n, lost, joined)
 	}
 }

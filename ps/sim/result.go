@@ -42,7 +42,7 @@ func mix(h, x uint64) uint64 {
 }
 
 func (s *simulation) result() *Result {
-	r := &Result{Steps: s.steps, Trace: s.trace, Lost: s.lost, Duration: time.Duration(s.ended)}
+	r := &Result{Steps: s.steps, Trace: s.trace, Lost: s.lost, Joined: s.joined, Duration: time.Duration(s.ended)}
 	r.Summary = s.summary()
 	for i := range s.tallies {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
@@ -115,7 +115,7 @@ func WriteText(w io.Writer, r *Result) error {
 	if r.LeftOut > 0 {
 		fmt.Fprintf(&body, "  room     %d snapshots of shards were not kept, and evaluations left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
 	}
-	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, r.Trace)
+	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, back(r.Joined), r.Trace)
 	if err := metrics.WriteText(&body, r.Summary); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ type server struct {
 	waiting backlog[event]    // came while it was busy
 	later   backlog[outgoing] // sends that follow the work it is busy with
 	spans   metrics.Spans
+	done    bool
+	lives   []uint16 // of each worker, the life that the server knows
 }
 
 // outgoing is a message that a server sends. A reply is followed by the parameters in buffer src.
@@ -90,7 +92,8 @@ func (s *simulation) serve(ev event) {
 func (s *simulation) handle(m *server, ev event) {
 	switch ev.kind {
 	case evControl:
-		head := s.messages.take(ev.arg)
+		msg := s.messages.take(ev.arg)
+		head := msg.head
 		switch head.Kind {
 		case wire.Push:
 			s.check.offered(head)
@@ -98,6 +101,13 @@ func (s *simulation) handle(m *server, ev event) {
 			s.check.taken(head)
 		case wire.Left:
 			s.check.leaves(m.node.Me(), m.node.Shards(), head)
+		case wire.Joined:
+			m.lives[head.Worker] = msg.life
+			s.check.joined(m.node.Shards(), head.Worker)
+			if m.done && len(m.node.Shards()) > 0 { // everybody had left; a server without shards does not care
+				m.done = false
+				s.undone++
+			}
 		}
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
 	case evLanded:
@@ -178,6 +188,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 		case core.WakeAt:
 			s.q.after(s.now, max(0, int64(e.At)-s.now), evAlarm, id, e.Shard)
 		case core.Done:
+			m.done = true
 			s.undone--
 		}
 	}
@@ -191,9 +202,9 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 
 // send lets a server's message go, with the parameters if it is a reply.
 func (s *simulation) send(m *server, o outgoing) {
-	s.control(o.to, o.head, m.host == s.workers[o.to].host)
+	s.control(o.to, message{o.head, m.lives[o.to]}, m.host == s.workers[o.to].host)
 	if o.head.Kind == wire.Reply || o.head.Kind == wire.Publish {
 		sh := &s.plan.Shards[o.head.Shard]
-		s.move(transfer{reply: true, published: o.head.Kind == wire.Publish, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
+		s.move(transfer{reply: true, life: m.lives[o.to], published: o.head.Kind == wire.Publish, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
 	}
 }

@@ -29,6 +29,7 @@ type Options struct {
 	Plan       *shard.Plan     // cut for Config.Cluster.Servers
 	Rows       int             // training rows: what an epoch is
 	Losses     []Loss
+	Joins      []Join
 	Pauses     []Pause
 	Gradients  *Gradients        // nil: timing mode
 	Traces     [][]time.Duration // per worker, if simulate.noise.kind is trace: computing times, in order, then from the start again
@@ -65,7 +66,8 @@ type Result struct {
 	Lags     []metrics.Hist // per shard: c - clock of the copy with which a worker starts iteration c
 	Ages     []metrics.Hist // per shard: v - clock of that copy: what pulling at that moment would have brought
 	Stale    []metrics.Hist // per shard: version at commit minus version at pull
-	Lost     int            // workers that died
+	Lost     int            // times that a worker died
+	Joined   int            // times that one came back
 	Duration time.Duration  // virtual, from the first pull until the last worker is done
 
 	// Of real gradients alone.
@@ -103,12 +105,13 @@ type simulation struct {
 	workers   []worker
 	servers   []server
 	tallies   []tally // per shard
-	messages  slab[wire.Header]
+	messages  slab[message]
 	transfers slab[transfer]
 	replies   slab[transfer] // replies that left and of which the server does not know yet
 	moving    int            // transfers that have not landed
-	undone    int            // nodes that are neither done nor dead
+	undone    int            // nodes that are neither done nor dead, and joins to come
 	lost      int
+	joined    int
 	out       []core.Effect // scratch
 	check     *checker
 	real      *floats // nil in timing mode
@@ -120,7 +123,8 @@ type simulation struct {
 // transfer is a bulk of bytes on its way: a piece of a push, or a reply's pieces one behind the other.
 type transfer struct {
 	reply          bool
-	published      bool // that nobody asked for
+	published      bool   // that nobody asked for
+	life           uint16 // of the worker
 	worker, server int32
 	shard, piece   int32
 	buf            int32
@@ -169,6 +173,10 @@ func (s *simulation) begin() {
 	for _, l := range s.o.Losses {
 		s.q.after(0, int64(l.At), evLost, int32(l.Worker), 0)
 	}
+	s.undone += len(s.o.Joins)
+	for _, j := range s.o.Joins {
+		s.q.after(0, int64(j.At), evJoin, int32(j.Worker), 0)
+	}
 	for i, p := range s.o.Pauses {
 		s.q.after(0, int64(p.At), evPause, int32(p.Worker), int32(i))
 	}
@@ -201,6 +209,8 @@ func (s *simulation) next() bool {
 		s.computed(ev.node, ev.arg)
 	case evLost:
 		s.lose(ev.node)
+	case evJoin:
+		s.rejoin(ev.node)
 	case evPause:
 		s.pause(ev.node, s.o.Pauses[ev.arg])
 	case evSent:
@@ -217,30 +227,33 @@ func (s *simulation) next() bool {
 
 // arrived delivers a control message. What a dead worker sent, or would get, is gone.
 func (s *simulation) arrived(ev event) {
+	m := &s.messages.all[ev.arg]
+	if !s.workers[m.head.Worker].lives(m.life) {
+		s.messages.take(ev.arg)
+		return
+	}
 	if int(ev.node) >= len(s.workers) {
-		if m := &s.messages.all[ev.arg]; s.workers[m.Worker].dead {
-			s.messages.take(ev.arg)
-			return
-		}
 		s.serve(ev)
 		return
 	}
-	m := s.messages.take(ev.arg)
-	w := &s.workers[ev.node]
-	if w.dead {
-		return
-	}
+	s.messages.take(ev.arg)
+	s.told(ev.node, m.head)
+}
+
+// told gives a worker a message.
+func (s *simulation) told(me int32, m wire.Header) {
+	w := &s.workers[me]
 	if m.Kind == wire.Reply || m.Kind == wire.Publish {
 		w.lastHead = s.now
 	}
-	s.stepWorker(ev.node, core.Input{Kind: core.Arrived, Msg: m})
+	s.stepWorker(me, core.Input{Kind: core.Arrived, Msg: m})
 }
 
 // landed delivers the last byte of a transfer.
 func (s *simulation) landed(ev event) {
 	t := &s.transfers.all[ev.arg]
 	s.moving--
-	if s.workers[t.worker].dead {
+	if !s.workers[t.worker].lives(t.life) {
 		s.check.lost += t.bytes
 		s.transfers.take(ev.arg)
 		if s.real != nil {
@@ -264,7 +277,7 @@ func (s *simulation) landed(ev event) {
 }
 
 // control sends a message to a node.
-func (s *simulation) control(to int32, m wire.Header, local bool) {
+func (s *simulation) control(to int32, m message, local bool) {
 	d := s.latency
 	if local {
 		d = 0
@@ -303,11 +316,11 @@ func (s *simulation) sent(i int32) {
 	}
 	s.q.after(s.now, d, evLanded, to, i)
 	if t.reply {
-		if s.real != nil {
+		if s.real != nil && s.workers[t.worker].lives(t.life) {
 			s.real.replySent(&t)
 		}
 		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
-	} else if !s.workers[t.worker].dead {
+	} else if s.workers[t.worker].lives(t.life) {
 		if s.real != nil {
 			s.real.pushLeft(i, &t)
 		}

@@ -26,6 +26,9 @@ type worker struct {
 	samples int64
 	phase   bool // two_state: in a slow phase
 	dead    bool
+	life    uint16 // how often it came back: what is on its way from or to an earlier life is lost
+	died    int64  // when it last did
+	fresh   bool   // it came back and has not begun an iteration since
 	done    bool
 	busy    bool  // computes
 	epoch   int32 // of its computing: an evComputed of another one is void
@@ -53,13 +56,13 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 				s.check.asked(e.Msg)
 			}
 			m := &s.servers[e.To]
-			s.control(int32(len(s.workers))+e.To, e.Msg, w.host == m.host)
+			s.control(int32(len(s.workers))+e.To, message{e.Msg, w.life}, w.host == m.host)
 		case core.SendPiece:
 			p := &s.plan.Pieces[e.Piece]
 			if s.real != nil {
 				s.real.pushSent(me)
 			}
-			s.move(transfer{worker: me, server: e.To, shard: e.Shard, piece: e.Piece, bytes: bytesOf(p)})
+			s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, bytes: bytesOf(p)})
 		case core.Adopt, core.Keep, core.AddLocal:
 			if e.Kind == core.Adopt {
 				s.check.adopted(e.Shard, me)
@@ -82,10 +85,11 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 // started notes how old what a worker reads is.
 func (s *simulation) started(me int32, iter int64) {
 	for i := range s.tallies {
-		lag, age := s.check.started(int32(i), me, iter)
+		lag, age := s.check.started(int32(i), me, iter, s.workers[me].fresh)
 		s.tallies[i].lag.Add(lag)
 		s.tallies[i].age.Add(age)
 	}
+	s.workers[me].fresh = false
 }
 
 // waited splits the time since the last iteration was over as the runtime does: blocked until the last reply
@@ -191,7 +195,7 @@ func (s *simulation) lose(me int32) {
 	if w.dead || w.done {
 		return
 	}
-	w.dead, w.busy = true, false
+	w.dead, w.busy, w.died = true, false, s.now
 	s.ended = s.now
 	s.undone--
 	s.lost++

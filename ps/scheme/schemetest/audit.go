@@ -116,7 +116,7 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		}
 	case scheme.Joined:
 		a.left[w] = false
-		a.clock[w] = max(a.clock[w], a.v)
+		a.clock[w] = max(a.clock[w], a.v, ev.Iter)
 		a.moveV()
 	}
 	for _, d := range decisions {

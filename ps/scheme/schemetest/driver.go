@@ -143,6 +143,7 @@ func (d *Driver) act(w int) {
 		d.send(w, scheme.Pushed, me.next)
 		me.clock, me.late = me.next+1, false
 	case me.state == gone && odd >= 20:
+		me.clock += int64(max(0, rapid.IntRange(-3, 2).Draw(d.t, "came further elsewhere")))
 		d.send(w, scheme.Joined, me.clock)
 		me.state, me.late = pushed, false
 	case me.state == gone && odd == 19:

@@ -1,0 +1,273 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+)
+
+// revive brings a worker back that was killed, once every server knows that it is gone.
+func (c *cluster) revive(me int32) bool {
+	for _, p := range c.pending {
+		if p.in.Msg.Kind == wire.Left && p.in.Msg.Worker == me {
+			return false
+		}
+	}
+	e, _ := send.Lookup("fifo")
+	w := NewJoining(me, c.plan, e.New())
+	w.HoldBack(c.schemeOf)
+	w.KeepCopies(c.copyOf)
+	c.workers[me] = w
+	name := fmt.Sprintf("w%d", me)
+	c.add(pending{line: name, node: w, name: name, in: Input{Kind: Begin}})
+	return true
+}
+
+// killsAndRevives makes workers vanish at some steps and come back at later ones. It counts those that came back.
+func (c *cluster) killsAndRevives(rng *rand.Rand) (back *int) {
+	back = new(int)
+	type life struct {
+		me           int32
+		dies, joins  int
+		gone, joined bool
+	}
+	var lives []*life
+	for range 1 + rng.IntN(4) {
+		dies := rng.IntN(400)
+		lives = append(lives, &life{me: int32(rng.IntN(len(c.workers))), dies: dies, joins: dies + rng.IntN(300)})
+	}
+	step := 0
+	c.trace = func(string, Input, []Effect) {
+		step++
+		for _, l := range lives {
+			w := c.workers[l.me]
+			if !l.gone && step >= l.dies && w.state != Finished && !slices.Contains(c.deaf, w) {
+				l.gone = true
+				c.kill(w, fmt.Sprintf("w%d", l.me))
+			}
+			if l.gone && !l.joined && step >= l.joins {
+				l.joined = true // when all that this step does is done
+				c.add(pending{line: "revive", node: deaf{}, name: "nobody", then: func() {
+					if !slices.Contains(c.deaf, c.workers[l.me]) {
+						return // another of its lives has begun
+					}
+					if l.joined = c.revive(l.me); l.joined {
+						*back++
+					}
+				}})
+			}
+		}
+	}
+	return back
+}
+
+// The laws when workers die and come back, under all mixes of schemes and changes: nobody hangs, what a worker pushed
+// before it died counts and counts once, what it pushes afterwards too, and leads keep their bound.
+func TestLawsWhenWorkersComeBack(t *testing.T) {
+	total := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c, rules := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		back := c.killsAndRevives(rng)
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+		total += *back
+		for i := range c.plan.Shards {
+			checkLives(t, c, int32(i), rules[c.plan.Shards[i].Rule].phases())
+		}
+	})
+	if total < 10 {
+		t.Errorf("only %d workers came back", total)
+	}
+}
+
+func checkLives(t *rapid.T, c *cluster, id int32, phases []scheme.Phase) {
+	folded := map[string]bool{}
+	last := 0
+	for _, version := range c.got[id] {
+		for _, push := range strings.Fields(version) {
+			var w int32
+			var i int64
+			if _, err := fmt.Sscanf(push, "w%d.%d", &w, &i); err != nil || folded[push] || !slices.Contains(c.computed[w], i) {
+				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", id, push, c.got[id], c.computed)
+			}
+			folded[push] = true
+			k := phaseOf(phases, i)
+			if k < last {
+				t.Fatalf("shard %d %v: %s is folded after a push of scheme %d: %v", id, phases, push, last, c.got[id])
+			}
+			last = k
+		}
+	}
+	st := c.servers[c.plan.Shards[id].Server].Shard(id)
+	if n := int64(len(folded)); st.Accepted != n || st.Stats.Pushes != n+st.Stats.Dropped || st.Version != int64(len(c.got[id])) {
+		t.Fatalf("shard %d counts %+v, %d pushes were folded into %d versions", id, st, n, len(c.got[id]))
+	}
+	for iter, lead := range c.lead[id] {
+		ph := phases[phaseOf(phases, iter)]
+		e, _ := scheme.Lookup(ph.Scheme)
+		if bound, ok := e.LeadMax(ph.Params); ok && lead > bound {
+			t.Fatalf("shard %d %s let a worker lead by %d into iteration %d, the bound is %d", id, ph.Scheme, lead, iter, bound)
+		}
+	}
+}
+
+// One that comes back goes on at v, where the others are.
+func TestAWorkerThatComesBackStartsAtV(t *testing.T) {
+	n := newLone(t, 3, mustScheme(rule{name: "bsp"}, []int32{0}, 0, 3))
+	n.leave(2)
+	for i := range int64(4) {
+		n.push(0, i)
+		n.push(1, i)
+	}
+	n.join(2)
+	n.expect("w2@4")
+	n.push(0, 4)
+	n.push(1, 4)
+	n.pull(0, 5)
+	n.pull(1, 5)
+	n.expect("") // for they wait for it again
+	n.push(2, 4)
+	n.pull(2, 5)
+	n.expect("w0@5 w1@5 w2@5")
+	if got := n.s.Shard(0); got.Version != 5 || got.Stats.Skipped != 4 || got.Stats.Pushes != 11 {
+		t.Errorf("%+v, want 5 versions of 11 pushes, and iterations 0 to 3 of worker 2 passed over", got)
+	}
+}
+
+// One that comes back goes on behind what it had pushed: that counts, and it waits at the gate like anybody there.
+func TestAWorkerThatComesBackDoesNothingTwice(t *testing.T) {
+	n := newLone(t, 2, mustScheme(rule{name: "ssp", params: &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}}, []int32{0}, 0, 2))
+	n.pull(1, 0)
+	n.push(0, 0)
+	n.pull(0, 1)
+	n.push(0, 1)
+	n.expect("w1@0 w0@1")
+	n.leave(0)
+	n.join(0)
+	n.expect("") // its clock is 2, v is 0, and the lead may be 1
+	n.push(1, 0)
+	n.expect("w0@2")
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: 0, Iter: 1, Parts: 1, Samples: 1}})
+	if got := n.s.Shard(0); got.Stats.Duplicates != 1 || got.Version != 3 {
+		t.Errorf("%+v, want the push of its last life ignored", got)
+	}
+}
+
+// A reply that waited for the one before to leave goes with its worker: it answers no pull of the next life.
+func TestAReplyThatWaitedVanishesWithItsWorker(t *testing.T) {
+	n := newLone(t, 2, mustScheme(rule{name: "ssp", params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}, []int32{0}, 0, 2))
+	n.slow = []Input{}
+	n.pull(0, 0)
+	n.push(1, 0)
+	n.push(0, 0)
+	n.pull(0, 1)
+	n.expect("w0@0") // the reply for 1 is decided, and waits
+	n.leave(0)
+	n.push(1, 1)
+	n.leave(1)
+	n.join(1)
+	n.join(0)
+	n.expect("w1@2")
+	n.step(n.slow[0])
+	n.expect("w0@2")
+}
+
+// Where everybody is gone, a push past a change takes nobody past it.
+func TestWhoComesBackGoesNoFurtherThanTheChange(t *testing.T) {
+	n := newLone(t, 2, mustScheme(rule{name: "bsp", until: []int64{5}, then: []rule{{name: "bsp"}}}, []int32{0}, 0, 2))
+	n.push(0, 10)
+	n.leave(0)
+	n.leave(1)
+	n.join(1)
+	n.expect("w1@5")
+}
+
+// The end of a life that nobody noticed ends with the next one: half a push is forgotten, an open pull vanishes.
+func TestAJoinEndsTheLifeBefore(t *testing.T) {
+	n := newLone(t, 2, mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2))
+	n.push(0, 0)
+	n.pull(0, 1)
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: 1, Owner: 1, Iter: 0, Parts: 1, Samples: 1}})
+	n.join(1)
+	n.expect("w0@1 w1@1") // without worker 1 iteration 0 is over
+	if n.unstaged != 1 || n.s.Shard(0).Version != 1 {
+		t.Errorf("%d unstaged, %+v", n.unstaged, n.s.Shard(0))
+	}
+}
+
+// A server that was done when everybody had left is not done when one comes back, and then it is again.
+func TestAServerIsDoneAgainWhenTheLastHasLeftAgain(t *testing.T) {
+	n := newLone(t, 1, mustScheme(rule{name: "asp"}, []int32{0}, 0, 1))
+	n.push(0, 0)
+	n.leave(0)
+	if n.done != 1 {
+		t.Fatalf("done %d times", n.done)
+	}
+	n.join(0)
+	n.expect("w0@1")
+	n.push(0, 1)
+	n.leave(0)
+	if n.done != 2 || n.s.Shard(0).Version != 2 {
+		t.Errorf("done %d times, %+v", n.done, n.s.Shard(0))
+	}
+}
+
+// One that comes back behind a change of scheme is let in at the change, not before; one that comes back before it is
+// waited for.
+func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
+	r := rule{name: "bsp", until: []int64{2}, then: []rule{{name: "asp"}}}
+	n := newLone(t, 2, mustScheme(r, []int32{0}, 0, 2))
+	n.push(0, 0)
+	n.leave(1)
+	n.join(1)
+	n.expect("w1@1")
+	n.push(0, 1)
+	n.pull(0, 2)
+	n.expect("")
+	n.leave(1)
+	n.expect("w0@2")
+	n.join(1)
+	n.push(0, 2)
+	n.pull(0, 3)
+	n.expect("w1@2 w0@3") // asp lets it go on
+}
+
+// The worker that comes back asks with the message that says so, and takes the largest iteration that it is told.
+func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
+	plan := threeShards(t)
+	e, _ := send.Lookup("fifo")
+	w := NewJoining(1, plan, e.New())
+	joined := 0
+	for _, ef := range w.Step(Input{Kind: Begin}, nil) {
+		if ef.Kind == Send {
+			joined++
+			if ef.Msg.Kind != wire.Joined || ef.Msg.Worker != 1 {
+				t.Errorf("sends %v", ef)
+			}
+		}
+	}
+	if joined != 2 || w.Check() != nil {
+		t.Errorf("told %d servers of 2, %v", joined, w.Check())
+	}
+	for s, iter := range []int64{3, 6, 5} {
+		for _, p := range plan.Shards[s].Pieces {
+			w.Step(Input{Kind: PieceLanded, Piece: p.ID}, nil)
+		}
+		w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Worker: 1, Shard: int32(s), Iter: iter}}, nil)
+	}
+	if w.Iter() != 6 || w.State() != Computing {
+		t.Errorf("goes on at %d, want 6", w.Iter())
+	}
+}

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A worker that is away for the middle of a run computes before and after, and the others wait for it only while it is
+// there.
+func TestAWorkerThatComesBackWorksAgain(t *testing.T) {
+	o := setting{workers: 3, servers: 2, scheme: "bsp", iterations: 100,
+		set: []string{"faults=[{worker: 2, slow: {factor: 3}}]", "simulate.network.latency=1ms"}}.options(t)
+	o.Losses = []Loss{{Worker: 2, At: 500 * time.Millisecond}}
+	o.Joins = []Join{{Worker: 2, At: time.Second}}
+	var starts []time.Duration
+	o.Computed = func(worker int, _ int64, from, _ time.Duration) {
+		if worker == 2 {
+			starts = append(starts, from)
+		}
+	}
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Lost != 1 || r.Joined != 1 || r.Summary.Samples < 300 {
+		t.Errorf("lost %d, joined %d, %d samples", r.Lost, r.Joined, r.Summary.Samples)
+	}
+	before, after := 0, 0
+	for _, at := range starts {
+		switch {
+		case at < 500*time.Millisecond:
+			before++
+		case at < time.Second:
+			t.Errorf("the dead worker began an iteration at %v", at)
+		default:
+			after++
+		}
+	}
+	if before < 10 || after < 10 {
+		t.Errorf("%d iterations before and %d after, want a dozen and more", before, after)
+	}
+	if n := r.Summary.PerWorker[2].Iterations; n < int64(before+after) || n > int64(before+after+1) {
+		t.Errorf("the summary counts %d iterations in both lives, it computed %d", n, before+after)
+	}
+}
+
+// Whatever is on the way when a worker dies is lost, also where the worker is back before it arrives: replies, pieces
+// and messages of the old life, over a network slow enough for it.
+func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
+	for ms := range 60 {
+		o := setting{workers: 3, servers: 2, scheme: "ssp, staleness: 1", iterations: 20, bytes: 4000,
+			set: []string{"simulate.network={bandwidth: 1MB, latency: 5ms}", "simulate.server={fold: 1MB, commit: 1MB}"}}.options(t)
+		for k := range 3 {
+			at := time.Duration(ms+40*k) * time.Millisecond
+			o.Losses = append(o.Losses, Loss{Worker: 1, At: at})
+			o.Joins = append(o.Joins, Join{Worker: 1, At: at})
+		}
+		r, err := Run(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Joined != r.Lost || r.Joined < 2 || r.Summary.BytesSent <= r.Summary.BytesReceived {
+			t.Fatalf("lost at %d ms: joined %d of %d, %d bytes sent and %d received", ms, r.Joined, r.Lost, r.Summary.BytesSent, r.Summary.BytesReceived)
+		}
+	}
+}
+
+// The run waits for one that is to come back, even if all are dead.
+func TestARunGoesOnWhenTheLastWorkerComesBack(t *testing.T) {
+	// softsync has a rest of pushes both times that the worker goes.
+	o := setting{workers: 1, servers: 2, scheme: "softsync, q: 4", iterations: 10, set: []string{"train.stop={time: 1095ms}"}}.options(t)
+	o.Losses = []Loss{{Worker: 0, At: 35 * time.Millisecond}}
+	o.Joins = []Join{{Worker: 0, At: time.Second}}
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Summary.Samples != 13 || r.Duration < time.Second || r.Joined != 1 {
+		t.Errorf("%d samples in %v, want the 3 before and the 10 after", r.Summary.Samples, r.Duration)
+	}
+	o.Joins[0].At = 35 * time.Millisecond // no time to be missed
+	if r, err = Run(o); err != nil || r.Summary.Samples != 109 || r.Joined != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestJoinsThatCannotBeAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		join Join
+		want string
+	}{
+		{Join{Worker: 2, At: time.Second}, "join of worker 2 at 1s, but the workers are 0 to 1"},
+		{Join{Worker: 0, At: time.Second}, "join of worker 0 at 1s, but it is not lost before; let it die first"},
+		{Join{Worker: 1, At: time.Millisecond}, "it is not lost before"},
+	} {
+		o := setting{workers: 2, servers: 1, scheme: "asp", iterations: 3}.options(t)
+		o.Losses = []Loss{{Worker: 1, At: 5 * time.Millisecond}}
+		o.Joins = []Join{c.join}
+		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.join, err, c.want)
+		}
+	}
+}
