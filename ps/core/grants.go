@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -65,7 +66,7 @@ func (w *Worker) keep(piece int32, server int32, out []Effect) []Effect {
 }
 
 func (w *Worker) announce(server int32, out []Effect) []Effect {
-	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.stiles[server].first, Iter: w.iter}
+	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.stiles[server].first, Iter: w.iter, Blocked: w.head.Blocked}
 	return append(out, Effect{Kind: Send, To: server, Msg: m})
 }
 
@@ -184,7 +185,7 @@ func (s *Server) pushReady(in Input, out []Effect) []Effect {
 	m := in.Msg
 	sh := s.shards[m.Shard]
 	s.must(sh != nil && sh.shared, in)
-	return s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter}, out)
+	return s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked)}, out)
 }
 
 // sent tells a scheme that schedules the link that a reply has left it.

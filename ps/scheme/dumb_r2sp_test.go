@@ -41,12 +41,14 @@ type plainWorker struct {
 	left, out, ready bool
 	parked           int64 // c of its delayed pull, -1: none
 	readyAt, sentAt  time.Duration
+	firstAt          map[int64]time.Duration // of its announcements, by iteration
 	last             *plainTurn
 	turns            []plainTurn // that landed in their turn, and after which it was ready again
 }
 
 type plainTurn struct {
 	grant, landed, pulled, ready time.Duration // landed 0: not in its turn
+	busy                         time.Duration // until ready, from when it was ready before and without its wait for replies
 	table                        *plainTable   // that was valid when it was granted
 	due                          time.Duration
 }
@@ -91,7 +93,7 @@ func (p *plainRotation) decide(ev scheme.Event) (out []scheme.Decision) {
 		}
 		return p.act()
 	case scheme.Ready:
-		p.announced(w, ev.Iter)
+		p.announced(w, ev.Iter, ev.Blocked)
 		return p.act()
 	case scheme.Left:
 		if !w.left {
@@ -181,13 +183,17 @@ func (p *plainRotation) pushed(w *plainWorker, ev scheme.Event) (out []scheme.De
 	return append(append(out, fold(ev, 0), commit(w.id, ev.Iter, float64(ev.Samples)/float64(sum), ev.Samples)), p.release()...)
 }
 
-func (p *plainRotation) announced(w *plainWorker, iter int64) {
+func (p *plainRotation) announced(w *plainWorker, iter int64, blocked time.Duration) {
 	if w.left {
 		return
 	}
+	before := w.firstAt[w.iter]
 	w.ready, w.iter, w.readyAt = true, iter, p.now
+	if _, again := w.firstAt[iter]; !again {
+		w.firstAt = map[int64]time.Duration{iter: p.now}
+	}
 	if t := w.last; t != nil && t.landed > 0 {
-		t.ready, t.pulled = p.now, max(0, w.sentAt-t.landed)
+		t.ready, t.pulled, t.busy = p.now, max(0, w.sentAt-t.landed), max(0, p.now-before-blocked)
 		w.turns = append(w.turns, *t)
 		if t.due > 0 && t.table == p.table {
 			p.table.late[w] = append(p.table.late[w], p.now-t.due)
@@ -254,7 +260,7 @@ func (p *plainRotation) times(of []*plainWorker) (cycle, pull, alone, crowd time
 		for k, t := range w.turns {
 			push := t.landed - t.grant
 			if n := time.Duration(min(int64(k+1), p.keys.Profile)); true {
-				c, s, l = c+(t.ready-t.grant-c)/n, s+(push-s)/n, l+(t.pulled-l)/n
+				c, s, l = c+(min(t.ready-t.grant, t.busy+push)-c)/n, s+(push-s)/n, l+(t.pulled-l)/n
 			}
 			if k == 0 || push < short {
 				short = push

@@ -100,11 +100,12 @@ type runner struct {
 	samples int64 // of its last push, 0: none yet
 
 	readyAt  time.Duration // of the last announcement
+	doneAt   time.Duration // of the first announcement of that iteration, 0: none yet
 	grantAt  time.Duration // of the last grant
 	landedAt time.Duration // of the push under it; unknown: it did not land in its turn
 	sentAt   time.Duration // when a reply was last sent
 	measured int64         // turns in the averages, at most Profile
-	cycle    time.Duration // averages: from grant to ready again,
+	cycle    time.Duration // averages: from grant to ready again, if no other server held it up,
 	push     time.Duration // from grant to landed,
 	pull     time.Duration // from landed to sent
 	alone    time.Duration // shortest push ever: nothing else was on the link

@@ -163,7 +163,7 @@ func (r *rotation) numbers() (list []number) {
 		count(&w.drifted, 0)
 		count(&w.rank, -1)
 		count(&w.measured, 0)
-		when(&w.readyAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.alone, &w.pull, &w.planned, &w.due)
+		when(&w.readyAt, &w.doneAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.alone, &w.pull, &w.planned, &w.due)
 		list = append(list, number{func() int64 { return int64(w.drift) }, func(x int64) { w.drift = time.Duration(x) }, -maxClock, maxClock})
 	}
 	for k := range r.reigns {

@@ -41,6 +41,7 @@ type Event struct {
 	Iter, Seen            int64         // Iter: i in Pushed, c = i+1 in Wanted; Seen: version the gradient was computed on
 	Samples               int64         // samples summed in this push
 	Norm2, NormInf, NormW float32       // Pushed: of the push's mean over its samples, and of the parameters; only where the Entry asks for them
+	Blocked               time.Duration // Ready: how long its worker waited for replies, of all servers, before it computed this push
 	At                    time.Duration // since the start of the run, stamped by the driver
 }
 

@@ -59,6 +59,9 @@ func (ev Event) String() string {
 		head += fmt.Sprintf(" c%d", ev.Iter)
 	case Ready, Sent:
 		head += fmt.Sprintf(" i%d", ev.Iter)
+		if ev.Blocked != 0 {
+			head += fmt.Sprintf(" blocked=%v", ev.Blocked)
+		}
 	case Alarm:
 		head = fmt.Sprintf("%v s%d at=%v", ev.Kind, ev.Shard, ev.At)
 	}

@@ -36,8 +36,12 @@ func (r *rotation) announced(ev Event, out []Decision) []Decision {
 	case r.granted && r.turn == ev.Worker:
 		r.bug(ev, "its push of an earlier iteration has not landed")
 	}
+	busy := r.now - w.doneAt - ev.Blocked
+	if ev.Iter != w.iter || w.doneAt == 0 {
+		w.doneAt = r.now
+	}
 	w.ready, w.iter, w.readyAt = true, ev.Iter, r.now
-	r.measure(w)
+	r.measure(w, busy)
 	if w.out {
 		r.enter(ev.Worker)
 	}
@@ -195,8 +199,10 @@ func (r *rotation) wake(at time.Duration, out []Decision) []Decision {
 	return append(out, Decision{Kind: WakeAt, Worker: NoWorker, Shard: r.shards[0], At: at})
 }
 
-// measure learns from a worker that is ready again after a turn how long it takes, and whether it keeps its slot.
-func (r *rotation) measure(w *runner) {
+// measure learns from a worker that is ready again after a turn how long it takes, and whether it keeps its slot. busy is
+// the time since it was ready before, without what it waited for replies: what other servers kept it waiting for is no
+// part of its cycle, or each rotation would stretch its period by the slots and the deadlines of the others, for ever.
+func (r *rotation) measure(w *runner, busy time.Duration) {
 	if w.landedAt == unknown {
 		return
 	}
@@ -207,7 +213,7 @@ func (r *rotation) measure(w *runner) {
 	w.alone = min(w.alone, push)
 	w.measured = min(w.measured+1, r.keys.Profile)
 	n := time.Duration(w.measured)
-	w.cycle += (w.readyAt - w.grantAt - w.cycle) / n
+	w.cycle += (min(w.readyAt-w.grantAt, push+max(0, busy)) - w.cycle) / n
 	w.push += (push - w.push) / n
 	w.pull += (max(0, w.sentAt-w.landedAt) - w.pull) / n
 	if w.due == unknown {

@@ -227,3 +227,20 @@ func TestR2SPLosesWorkers(t *testing.T) {
 		}
 	}
 }
+
+// Each rotation learns what a worker takes without the waits that the others cause: else one late worker makes them
+// stretch each other's periods. Workers that are now and then 100 times slower for a while pass a turn then, and that
+// must cost as much with several servers as with one.
+func TestR2SPRotationsDoNotStretchEachOther(t *testing.T) {
+	run := func(servers int) float64 {
+		_, r := starts(t, setting{workers: 4, servers: servers, scheme: "r2sp, skip_after: 30", iterations: 3000, bytes: 20_000, compute: "100us",
+			set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", "simulate.noise={kind: two_state, factor: 100, enter: 0.003, leave: 0.5}"}})
+		return r.Duration.Seconds()
+	}
+	one := run(1)
+	for _, servers := range []int{2, 4} {
+		if many := run(servers); many > 1.5*one {
+			t.Errorf("%.3f s with %d servers, %.3f s with one", many, servers, one)
+		}
+	}
+}

@@ -253,6 +253,9 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 			d.Norms(&ev)
 		}
 	}
+	if kind == scheme.Ready && !d.Plain {
+		ev.Blocked = time.Duration(rapid.IntRange(0, 20).Draw(d.t, "blocked")) * time.Millisecond
+	}
 	d.tell(ev)
 }
 
