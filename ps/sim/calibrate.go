@@ -207,13 +207,14 @@ func (f *fit) network() error {
 }
 
 // solve finds x in [0, most] with f(x) = want, to a share of want, for an f that grows with x; where f passes it
-// already at 0, or not even at most, it is that end.
+// already at 0, or not even at most, it is that end; and 0 where x changes nothing, as a network does between no hosts.
 func solve(first, most, want, share float64, f func(float64) (float64, error)) (float64, error) {
 	lo, hi := 0.0, first
-	y, err := f(0)
-	if err != nil || y >= want {
+	least, err := f(0)
+	if err != nil || least >= want {
 		return 0, err
 	}
+	y := least
 	for {
 		if y, err = f(hi); err != nil {
 			return 0, err
@@ -222,6 +223,9 @@ func solve(first, most, want, share float64, f func(float64) (float64, error)) (
 			break
 		}
 		if hi == most {
+			if y <= least*(1+share) {
+				return 0, nil
+			}
 			return most, nil
 		}
 		lo, hi = hi, min(4*hi, most)

@@ -99,6 +99,23 @@ func TestCalibrateStaysWithinItsRange(t *testing.T) {
 }
 
 // The windows of all workers end together, or the fast workers' last records would pass for the pace of all.
+// One rank that works and serves sends nothing over the network, so that a run tells nothing of it.
+func TestCalibrateLeavesOutANetworkThatWasNotUsed(t *testing.T) {
+	r := record(t, setting{workers: 1, servers: 1, scheme: "bsp", iterations: 50, bytes: 1000, seed: 1, set: []string{"cluster.placement=colocate"}})
+	of := r.Iterations[0]
+	for i := range of {
+		of[i].Start += time.Duration(i) * time.Millisecond // what a real run takes beside computing
+		of[i].Pull = time.Microsecond
+	}
+	cal, err := Calibrate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := cal.Models.Network; n.Latency != 0 || n.Bandwidth != 0 {
+		t.Errorf("network %+v", n)
+	}
+}
+
 func TestTheWindowEndsWithTheFirstWorkersRecords(t *testing.T) {
 	r := record(t, setting{workers: 4, servers: 1, scheme: "asp", iterations: 100, set: []string{"faults=[{worker: 0, slow: {factor: 4}}]"}})
 	r.Iterations[1] = r.Iterations[1][:20] // no more were kept: 200 ms
