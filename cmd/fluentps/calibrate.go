@@ -50,7 +50,8 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(text, &r.Summary); err != nil || r.Summary == nil {
+	r.Summary = &metrics.Summary{}
+	if err := json.Unmarshal(text, r.Summary); err != nil {
 		return r, fmt.Errorf("summary.json is damaged: %v", err)
 	}
 	if err := r.Refuse(); err != nil {
