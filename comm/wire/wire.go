@@ -24,6 +24,7 @@ const (
 	Taken                     // worker to server: the published version was taken; the next may come
 	Ended                     // server to worker that has sent Left: no version of this shard comes any more
 	Joined                    // worker to server: came back with nothing, and pulls all shards of the server
+	Moved                     // server to worker: your map of the shards is not mine, of this Epoch; nothing was done
 	Kinds
 )
 
@@ -36,7 +37,7 @@ type Header struct {
 	Part    int32   // task, partition or codeword id; 0 where an iteration is one push
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push
 	Owner   int32   // whose iteration this push counts for
-	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one
+	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Moved: of the sender's map of the shards
 	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next. Publish: the worker's pushes of iterations before it are in this version. Left: it has pushed those before. Ended: versions published to it
 	Version int64   // Push: version the gradient was computed on. Reply, Publish: version sent
 	Clock   int64   // Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
@@ -49,7 +50,7 @@ type Header struct {
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved"}
 
 func (k Kind) String() string {
 	if k < Kinds {

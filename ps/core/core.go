@@ -83,6 +83,7 @@ const (
 	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
 	WakeAt                         // Server: give Alarm of Shard at At
 	Done                           // this node is finished
+	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
 )
 
 // Effect is one thing to do. Slots and buffers are small integers, reused; the driver finds memory for each.

@@ -48,6 +48,8 @@ type Server struct {
 	now     time.Duration     // At of the input being stepped
 	pend    []scheme.Decision // scratch
 	decided Decided
+
+	Stale int64 // requests made by another map of the shards, refused
 }
 
 // NewServer makes server c.Me. Every shard of it needs a scheme.
@@ -95,6 +97,13 @@ func (s *Server) Step(in Input, out []Effect) []Effect {
 func (s *Server) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
 	s.must(m.Worker >= 0 && int(m.Worker) < s.workers, in)
+	switch m.Kind {
+	case wire.Push, wire.Pull:
+		if m.Epoch != s.plan.Epoch { // of a shard that may be another's now
+			s.Stale++
+			return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Moved, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Epoch: s.plan.Epoch}})
+		}
+	}
 	switch m.Kind {
 	case wire.Push:
 		return s.offered(s.shards[m.Shard], m, out)

@@ -82,7 +82,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		return w.begin(out)
 	case Forwarded:
 		w.must(w.state == Computing && w.head.Kind == 0, in)
-		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Iter: w.iter, Clock: w.known,
+		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Epoch: w.plan.Epoch, Iter: w.iter, Clock: w.known,
 			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
 		return out
 	case PieceReady:
@@ -146,13 +146,16 @@ func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
 
 func (w *Worker) pull(s int32, out []Effect) []Effect {
 	w.shards[s].pulled = true
-	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.iter + 1}
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Epoch: w.plan.Epoch, Iter: w.iter + 1}
 	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
 		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
 }
 
 func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
+	if m.Kind == wire.Moved {
+		return append(out, Effect{Kind: Remap, Iter: int64(m.Epoch)})
+	}
 	if m.Kind == wire.Ack {
 		return out // a duplicate of ours was seen and ignored: nothing waits for it
 	}

@@ -133,7 +133,7 @@ func (r *rank) arrived(from int, h wire.Header) {
 	switch h.Kind {
 	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined:
 		r.server.step(core.Input{Kind: core.Arrived, Msg: h})
-	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended:
+	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved:
 		r.worker.step(core.Input{Kind: core.Arrived, Msg: h})
 	case wire.Snapshot:
 		r.server.sendSnapshot(from, h)
@@ -169,7 +169,7 @@ func (r *rank) send(to int, h wire.Header) {
 
 // training tells the messages that are counted as traffic from those of evaluation, which may still be on
 // their way when the counts are taken.
-func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k <= wire.Joined }
+func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k <= wire.Moved }
 
 // whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
 func (r *rank) whole(d comm.Done, n int, what string, args ...any) bool {

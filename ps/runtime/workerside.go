@@ -156,6 +156,8 @@ func (w *workerSide) obey(e *core.Effect) {
 		if w.beside {
 			go w.compute(e.Iter, r.t.Post, time.Sleep)
 		}
+	case core.Remap:
+		r.fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
 	case core.Done:
 		w.waited()
 		w.done = true

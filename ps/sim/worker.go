@@ -73,6 +73,8 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.Compute:
 			s.started(me, e.Iter)
 			s.compute(me, e.Iter)
+		case core.Remap:
+			s.check.fail("worker %d has the map of the shards of epoch %d, a server that of epoch %d", me, s.plan.Epoch, e.Iter)
 		case core.Done:
 			s.waited(w)
 			w.done = true
