@@ -118,8 +118,11 @@ func (w *workerSide) makeDeltas() error {
 		return nil
 	}
 	update, err := r.cfg.Update()
+	if err != nil {
+		return err
+	}
 	w.local = optim.NewDelta(r.plan.Arena, update)
-	return err
+	return nil
 }
 
 func (w *workerSide) step(in core.Input) {

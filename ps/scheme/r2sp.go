@@ -15,20 +15,23 @@ type R2SPParams struct {
 	Smoothing   float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest turn in the moving average of how much earlier or later than planned a worker is ready"`
 }
 
-// gapsMax keeps a time of that many gaps far from overflow.
-const gapsMax = 1 << 20
+// gapsMax keeps a time of that many gaps far from overflow; of rounds to measure by, so many already say nothing new.
+const (
+	gapsMax   = 1 << 20
+	roundsMax = 10_000
+)
 
 // Check names the key, the value, the limit and the way out.
 func (p *R2SPParams) Check() error {
 	switch {
 	case p.SkipAfter < 0 || p.SkipAfter > gapsMax:
 		return fmt.Errorf("skip_after: %d is not within 0 and %d gaps; 3 is the default, 0 never skips", p.SkipAfter, gapsMax)
-	case p.Profile < 1:
-		return fmt.Errorf("profile: %d is below 1; set the rounds to measure by, or leave it out for 10", p.Profile)
+	case p.Profile < 1 || p.Profile > roundsMax:
+		return fmt.Errorf("profile: %d is not within 1 and %d; set the rounds to measure by, or leave it out for 10", p.Profile, roundsMax)
 	case !(p.Delta >= 0 && p.Delta <= 4):
 		return fmt.Errorf("delta: %v is not within 0 and 4; 0.25 is the default", p.Delta)
-	case p.DeltaRounds < 1:
-		return fmt.Errorf("delta_rounds: %d is below 1; 3 is the default", p.DeltaRounds)
+	case p.DeltaRounds < 1 || p.DeltaRounds > roundsMax:
+		return fmt.Errorf("delta_rounds: %d is not within 1 and %d; 3 is the default", p.DeltaRounds, roundsMax)
 	case !(p.Smoothing >= 0.01 && p.Smoothing <= 1):
 		return fmt.Errorf("smoothing: %v is not within 0.01 and 1; 0.2 is the default, 1 takes the newest turn alone", p.Smoothing)
 	}
