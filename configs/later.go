@@ -28,7 +28,6 @@ var notYet = []struct {
 	{path: "local.hpsgd", has: "local has: steps: 1"},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
 	{path: "sync[].update", values: []string{"average"}},
-	{path: "sync[].contributors", values: []string{"step"}},
 }
 
 // laterKey says whether the design names the key and this version lacks it, and what to do instead.

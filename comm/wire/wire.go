@@ -25,23 +25,24 @@ const (
 	Ended                     // server to worker that has sent Left: no version of this shard comes any more
 	Joined                    // worker to server: came back with nothing, and pulls all shards of the server
 	Moved                     // server to worker: your map of the shards is not mine, of this Epoch; nothing was done
+	Closed                    // server to server: Shard closed Iter, and these workers contributed; or, with Over, nobody is in the run
 	Kinds
 )
 
 // Header is every control message. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
-	Flags   uint8   // Stop
+	Flags   uint8   // Stop, Over
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push
-	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers
+	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
-	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Moved: of the sender's map of the shards
-	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next. Publish: the worker's pushes of iterations before it are in this version. Left: it has pushed those before. Ended: versions published to it
-	Version int64   // Push: version the gradient was computed on. Reply, Publish: version sent
-	Clock   int64   // Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter
-	Samples int64   // Push: samples summed in this push
+	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards
+	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next. Publish: the worker's pushes of iterations before it are in this version. Left: it has pushed those before. Ended: versions published to it. Closed: the iteration closed. Joined: the worker's clock
+	Version int64   // Push: version the gradient was computed on. Reply, Publish: version sent. Closed: closings that the shard announced before
+	Clock   int64   // Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter. Left, Joined: the worker's life, from 0
+	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b
 	Correct int64   // Push: of these, how many the model had right before the update
 	Loss    float64 // Push: sum of the loss over these samples
 	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration
@@ -50,7 +51,10 @@ type Header struct {
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server.
 const Stop = 1
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved"}
+// Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
+const Over = 2
+
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed"}
 
 func (k Kind) String() string {
 	if k < Kinds {

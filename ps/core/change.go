@@ -22,7 +22,7 @@ const never = math.MaxInt64
 
 // take makes a scheme the current one.
 func (sh *ownShard) take(ss ShardScheme) {
-	sh.scheme, sh.exact, sh.whole = ss.Scheme, ss.Exact, ss.Whole
+	sh.scheme, sh.exact, sh.whole, sh.agrees = ss.Scheme, ss.Exact, ss.Whole, ss.Agrees
 	sh.cut.at, sh.cut.next = never, ss.Next
 	if ss.Until > 0 {
 		sh.cut.at = ss.Until
@@ -58,7 +58,8 @@ func (s *Server) tell(sh *ownShard, p *pushed, out []Effect) []Effect {
 // change takes the next scheme when v has reached the cut, and the one after it if v is there too. Where nobody is in
 // the run nobody waits for it.
 func (s *Server) change(sh *ownShard, out []Effect) []Effect {
-	for s.here > 0 && max(sh.low, sh.closed) >= sh.cut.at {
+	changed := false
+	for ; s.here > 0 && sh.v() >= sh.cut.at; changed = true {
 		out = s.drain(sh, out)
 		at, pushes, pulls := sh.cut.at, sh.cut.pushes, sh.cut.pulls
 		sh.cut.pushes, sh.cut.pulls = nil, nil
@@ -77,6 +78,7 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 			clocks[p.head.Worker] = at
 		}
 		sh.take(sh.cut.next(clocks, sh.version))
+		sh.closed = max(sh.closed, at)
 		for _, p := range sh.landing {
 			if p != nil && p.head.Iter >= at && p.head.Iter < sh.cut.at {
 				out = s.decide(sh, event(scheme.Offered, p.head), out)
@@ -95,6 +97,9 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 				out = s.ask(sh, w, out)
 			}
 		}
+	}
+	if changed {
+		out = s.follow(sh, out)
 	}
 	return out
 }

@@ -98,7 +98,7 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 			if ss, made := schemes[ids[0]]; made {
 				schemes[id] = ss
 			} else {
-				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers)
+				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers, LeadShard(plan, id) != id)
 			}
 		}
 		c.servers = append(c.servers, NewServer(ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}))
@@ -134,8 +134,8 @@ func (r rule) phases() (all []scheme.Phase) {
 	return all
 }
 
-func mustScheme(r rule, ids []int32, server, workers int) ShardScheme {
-	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server}, 7)
+func mustScheme(r rule, ids []int32, server, workers int, follows ...bool) ShardScheme {
+	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server, Follows: slices.Contains(follows, true)}, 7)
 	if err != nil {
 		panic(err)
 	}
@@ -187,11 +187,11 @@ func (c *cluster) drain(limit int) error {
 		if p.then != nil {
 			p.then()
 		}
-		if s, ok := p.node.(*Server); ok && p.in.Msg.Kind == wire.Joined && len(s.order) > 0 {
-			c.done[s] = false
-		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
+		if s, ok := p.node.(*Server); ok && !s.done {
+			c.done[s] = false
+		}
 		if c.trace != nil {
 			c.trace(p.name, p.in, out)
 		}
@@ -283,6 +283,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	case WakeAt:
 		c.messages++
 		c.add(pending{line: fmt.Sprintf("alarm #%d", c.messages), node: s, name: name, in: Input{Kind: Alarm, Shard: e.Shard, At: e.At}})
+	case SendServer:
+		to := fmt.Sprintf("s%d", e.To)
+		c.add(pending{line: c.ctl("ctl " + name + to), node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}})
 	case Stage:
 		c.stage(s, e)
 	case Unstage:

@@ -17,6 +17,8 @@
 //
 // Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go).
 // A worker may keep its copy of a shard for several iterations, or have newer ones published to it (copies.go).
+// Servers speak to each other only where shards agree on contributors (agree.go). Who leaves and comes back is in
+// member.go, the change of a shard's scheme in change.go.
 //
 // A worker is Computing until backward is over, Pushing until every piece was let go, Waiting until every
 // shard has replied and every send is complete, and then Computing again or Finished. It pushes all shards
@@ -80,6 +82,8 @@ const (
 	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
 	Commit                         // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
 	Reply                          // Server: send Msg, a Reply or a Publish, and the pieces of Shard from parameters Src to worker To; answer with ReplySent
+	SendServer                     // Server: send Msg to server To
+	Close                          // Server: v of Shard has come to Iter+1; for who looks on
 	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
 	WakeAt                         // Server: give Alarm of Shard at At
 	Done                           // this node is finished

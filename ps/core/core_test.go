@@ -155,7 +155,7 @@ func genRule(t *rapid.T) rule {
 			SMin: low, SMax: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Window: 2, Smoothing: 0.5, Release: release}}
 	case 5:
 		return rule{name: "drop", common: scheme.Common{Fold: fold}, params: &scheme.DropParams{
-			Required: int64(rapid.IntRange(0, 4).Draw(t, "required")), Contributors: "shard"}}
+			Required: int64(rapid.IntRange(0, 4).Draw(t, "required")), Contributors: rapid.SampledFrom([]string{"shard", "step"}).Draw(t, "contributors")}}
 	case 6:
 		return rule{name: "softsync", params: &scheme.SoftsyncParams{
 			Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: int64(rapid.IntRange(-1, 2).Draw(t, "s")), Release: release}}
@@ -187,6 +187,7 @@ func TestLawsUnderRandomOrders(t *testing.T) {
 		for i := range c.plan.Shards {
 			checkShard(t, c, &c.plan.Shards[i], rules)
 		}
+		checkContributors(t, c, rules, false)
 		for k, n := range c.replied {
 			if n != 1 {
 				t.Fatalf("%s was answered %d times", k, n)
@@ -360,7 +361,7 @@ func (c *cluster) kill(w *Worker, name string) {
 	}
 	for m, s := range c.servers {
 		c.add(pending{line: "ctl " + name + fmt.Sprintf("s%d", m), node: s, name: fmt.Sprintf("s%d", m),
-			in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w.me}}})
+			in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w.me, Clock: w.life}}})
 	}
 	c.deaf = append(c.deaf, w)
 }

@@ -13,6 +13,7 @@ import (
 type lone struct {
 	t        *testing.T
 	s        *Server
+	id       int32 // of the shard and its piece
 	slot     map[int32]int32
 	pending  string
 	versions []string
@@ -21,6 +22,7 @@ type lone struct {
 	unstaged int
 	slow     []Input // what the transport has not said yet of the replies sent, where it is not nil
 	done     int
+	told     []wire.Header // messages to other servers
 }
 
 func newLone(t *testing.T, workers int, ss ShardScheme) *lone {
@@ -28,7 +30,12 @@ func newLone(t *testing.T, workers int, ss ShardScheme) *lone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lone{t: t, slot: map[int32]int32{}, s: NewServer(ServerConfig{Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{0: ss}})}
+	return newLoneOf(t, plan, 0, workers, ss)
+}
+
+// newLoneOf is server id of a plan that gives each server one shard of one piece.
+func newLoneOf(t *testing.T, plan *shard.Plan, id int32, workers int, ss ShardScheme) *lone {
+	return &lone{t: t, id: id, slot: map[int32]int32{}, s: NewServer(ServerConfig{Me: id, Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{id: ss}})}
 }
 
 func (n *lone) step(in Input) {
@@ -37,6 +44,8 @@ func (n *lone) step(in Input) {
 		switch e.Kind {
 		case Stage:
 			n.slot[e.To] = e.Slot
+		case SendServer:
+			n.told = append(n.told, e.Msg)
 		case Unstage:
 			n.unstaged++
 		case Done:
@@ -49,7 +58,7 @@ func (n *lone) step(in Input) {
 			n.pending = ""
 		case Reply:
 			n.replies = append(n.replies, fmt.Sprintf("w%d@%d", e.To, e.Msg.Iter))
-			sent := Input{Kind: ReplySent, Buf: e.Src, Worker: e.To}
+			sent := Input{Kind: ReplySent, Shard: n.id, Buf: e.Src, Worker: e.To}
 			if n.slow != nil {
 				n.slow = append(n.slow, sent)
 				continue
@@ -64,23 +73,23 @@ func (n *lone) step(in Input) {
 
 func (n *lone) push(w int32, iter int64) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Iter: iter, Parts: 1, Samples: 1}})
-	n.step(Input{Kind: PieceLanded, Worker: w, Slot: n.slot[w]})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Shard: n.id, Worker: w, Owner: w, Iter: iter, Parts: 1, Samples: 1}})
+	n.step(Input{Kind: PieceLanded, Piece: n.id, Shard: n.id, Worker: w, Slot: n.slot[w]})
 }
 
 func (n *lone) pull(w int32, iter int64) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: iter}})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Shard: n.id, Worker: w, Iter: iter}})
 }
 
 func (n *lone) leave(w int32) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w}})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w, Clock: n.s.life[w]}})
 }
 
 func (n *lone) join(w int32) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w}})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w, Clock: n.s.life[w] + 1}})
 }
 
 // expect compares the replies since the last one.

@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
+	"fluentps/ps/shard"
 )
 
 // revive brings a worker back that was killed, once every server knows that it is gone.
@@ -22,7 +23,7 @@ func (c *cluster) revive(me int32) bool {
 		}
 	}
 	e, _ := send.Lookup("fifo")
-	w := NewJoining(me, c.plan, e.New())
+	w := NewJoining(me, c.plan, e.New(), c.workers[me].life+1, c.workers[me].Clock())
 	w.HoldBack(c.schemeOf)
 	w.KeepCopies(c.copyOf)
 	c.workers[me] = w
@@ -86,6 +87,7 @@ func TestLawsWhenWorkersComeBack(t *testing.T) {
 		for i := range c.plan.Shards {
 			checkLives(t, c, int32(i), rules[c.plan.Shards[i].Rule].phases())
 		}
+		checkContributors(t, c, rules, true)
 	})
 	if total < 10 {
 		t.Errorf("only %d workers came back", total)
@@ -248,12 +250,12 @@ func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
 func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	plan := threeShards(t)
 	e, _ := send.Lookup("fifo")
-	w := NewJoining(1, plan, e.New())
+	w := NewJoining(1, plan, e.New(), 1, 2)
 	joined := 0
 	for _, ef := range w.Step(Input{Kind: Begin}, nil) {
 		if ef.Kind == Send {
 			joined++
-			if ef.Msg.Kind != wire.Joined || ef.Msg.Worker != 1 {
+			if ef.Msg.Kind != wire.Joined || ef.Msg.Worker != 1 || ef.Msg.Iter != 2 || ef.Msg.Clock != 1 {
 				t.Errorf("sends %v", ef)
 			}
 		}
@@ -269,5 +271,46 @@ func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	}
 	if w.Iter() != 6 || w.State() != Computing {
 		t.Errorf("goes on at %d, want 6", w.Iter())
+	}
+}
+
+// Two workers whose last pushes got to one of two shards each come back at one clock: by what the shards have of them
+// each would wait, at another shard, for a push that the other will not make before it is let in.
+func TestWorkersThatComeBackDoNotWaitForEachOther(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 2, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range int32(2) {
+		n := newLoneOf(t, plan, id, 2, mustScheme(rule{name: "bsp"}, []int32{id}, int(id), 2))
+		n.push(id, 0) // worker 0 at shard 0, worker 1 at shard 1
+		n.leave(0)
+		n.leave(1)
+		for w := range int32(2) {
+			n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w, Iter: 1, Clock: 1}})
+		}
+		n.expect("w0@1 w1@1")
+	}
+}
+
+// News of a life that is out of date changes nothing, and of one that was missed counts.
+func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
+	n := newLone(t, 2, mustScheme(rule{name: "asp"}, []int32{0}, 0, 2))
+	news := func(kind wire.Kind, life int64) {
+		n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: kind, Worker: 0, Clock: life}})
+	}
+	news(wire.Left, 0)
+	news(wire.Joined, 1)
+	n.expect("w0@0")
+	news(wire.Joined, 1)
+	news(wire.Left, 0)
+	if n.s.left[0] || n.s.here != 2 || n.s.ended != 1 {
+		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.left[0], n.s.here, n.s.ended)
+	}
+	news(wire.Left, 3) // of lives 2 and 3 it never heard
+	news(wire.Joined, 3)
+	n.expect("")
+	if !n.s.left[0] || n.s.here != 1 || n.s.ended != 4 {
+		t.Errorf("left %v, %d here, %d lives ended, want 4", n.s.left[0], n.s.here, n.s.ended)
 	}
 }

@@ -20,10 +20,12 @@ type ownShard struct {
 	pieces int
 	cut    cut // where the next scheme takes over
 	scheme scheme.Scheme
+	accord accord
 	exact  bool
 	whole  bool
 	shared bool // the scheme schedules the link, for all its shards on this server
 	copies scheme.Copies
+	agrees bool // the scheme says which iterations are closed, and v is known by that alone
 
 	clock   []int64         // iterations closed for a worker, by its pushes or by a change of scheme; gone once it left
 	reached []int64         // 1 + the last iteration that a worker pushed; clock may be further
@@ -166,7 +168,14 @@ func (sh *ownShard) lowest() {
 
 // minClock is v, as seen by a worker that is let into iteration iter: the smallest clock, or further where the
 // scheme has closed iterations that a slow worker has not pushed.
-func (sh *ownShard) minClock(iter int64) int64 { return min(iter, max(sh.low, sh.closed)) }
+func (sh *ownShard) minClock(iter int64) int64 { return min(iter, sh.v()) }
+
+func (sh *ownShard) v() int64 {
+	if sh.agrees {
+		return sh.closed
+	}
+	return max(sh.low, sh.closed)
+}
 
 // rateClock is the learning-rate clock in iterations: accepted pushes / N, or versions where all advance together.
 // It goes on where it was when the scheme changes.

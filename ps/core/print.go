@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "Snapshot", "WakeAt", "Done"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "Close", "Snapshot", "WakeAt", "Done"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -38,7 +38,7 @@ func (in Input) String() string {
 // String is the effect on one line, with only the fields that its kind uses.
 func (e Effect) String() string {
 	switch e.Kind {
-	case Send:
+	case Send, SendServer:
 		return fmt.Sprintf("%v to=%d %s", e.Kind, e.To, Describe(e.Msg))
 	case SendPiece:
 		return fmt.Sprintf("%v to=%d p%d", e.Kind, e.To, e.Piece)
@@ -60,6 +60,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
 	case WakeAt:
 		return fmt.Sprintf("%v shard%d at=%v", e.Kind, e.Shard, e.At)
+	case Close:
+		return fmt.Sprintf("%v shard%d iter=%d", e.Kind, e.Shard, e.Iter)
 	case Snapshot:
 		return fmt.Sprintf("%v shard%d buf%d index=%d", e.Kind, e.Shard, e.Src, e.Iter)
 	default:
@@ -92,6 +94,11 @@ func Describe(m wire.Header) string {
 		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d", map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
 	case wire.Left:
 		fmt.Fprintf(&b, "Left w%d", m.Worker)
+	case wire.Closed:
+		fmt.Fprintf(&b, "Closed shard%d iter=%d number=%d part=%d of %d workers=%#x", m.Shard, m.Iter, m.Version, m.Part, m.Parts, uint64(m.Samples))
+		if m.Flags&wire.Over != 0 {
+			fmt.Fprintf(&b, " over lives=%d", m.Clock)
+		}
 	case wire.Joined:
 		fmt.Fprintf(&b, "Joined w%d", m.Worker)
 	default:

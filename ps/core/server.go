@@ -32,22 +32,26 @@ type Decided func(ev scheme.Event, decisions []scheme.Decision)
 
 // Server owns the shards of one server rank. Each shard decides alone.
 type Server struct {
-	me      int32
-	plan    *shard.Plan
-	workers int
-	budget  Budget
-	every   int64
-	shards  map[int32]*ownShard
-	order   []int32 // the shards' IDs, ascending: maps have no order
-	left    []bool
-	here    int                   // workers that have not left
-	leaving map[int32]wire.Header // Left of a worker some of whose pushes have not landed
-	stop    bool                  // the budget is used up
-	stopAt  int64
-	done    bool
-	now     time.Duration     // At of the input being stepped
-	pend    []scheme.Decision // scratch
-	decided Decided
+	me       int32
+	plan     *shard.Plan
+	workers  int
+	budget   Budget
+	every    int64
+	shards   map[int32]*ownShard
+	order    []int32 // the shards' IDs, ascending: maps have no order
+	left     []bool
+	here     int                   // workers that have not left
+	leaving  map[int32]wire.Header // Left of a worker some of whose pushes have not landed
+	life     []int64               // of each worker: how often it came back
+	ended    int64                 // lives of workers that have ended, all together
+	hearings map[int32]*hearing    // by leading shard
+	own      []own                 // announcements of this step
+	stop     bool                  // the budget is used up
+	stopAt   int64
+	done     bool
+	now      time.Duration     // At of the input being stepped
+	pend     []scheme.Decision // scratch
+	decided  Decided
 
 	Stale int64 // requests made by another map of the shards, refused
 }
@@ -56,18 +60,23 @@ type Server struct {
 func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
-		shards: map[int32]*ownShard{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
+		shards: map[int32]*ownShard{}, hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
 		decided: c.Decided,
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
 	}
+	s.makeAccords(c.Schemes)
 	return s
 }
 
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
 	s.now = in.At
+	return s.maybeDone(s.settle(s.step(in, out)))
+}
+
+func (s *Server) step(in Input, out []Effect) []Effect {
 	switch in.Kind {
 	case Arrived:
 		return s.arrived(in, out)
@@ -82,8 +91,7 @@ func (s *Server) Step(in Input, out []Effect) []Effect {
 		return s.landed(sh, p, in, out)
 	case ReplySent:
 		sh := s.shards[in.Shard]
-		out = s.replySent(sh, in, out)
-		return s.maybeDone(out)
+		return s.replySent(sh, in, out)
 	case Alarm:
 		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
 	case StopNow:
@@ -98,7 +106,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
 	s.must(m.Worker >= 0 && int(m.Worker) < s.workers, in)
 	switch m.Kind {
-	case wire.Push, wire.Pull:
+	case wire.Push, wire.Pull, wire.Joined:
 		if m.Epoch != s.plan.Epoch { // of a shard that may be another's now
 			s.Stale++
 			return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Moved, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Epoch: s.plan.Epoch}})
@@ -117,12 +125,11 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 	case wire.Taken:
 		return s.taken(s.shards[m.Shard], m.Worker, out)
 	case wire.Left:
-		if s.left[m.Worker] || s.notYet(m) {
-			return out
-		}
-		return s.maybeDone(s.gone(m.Worker, out))
+		return s.ends(m, out)
 	case wire.Joined:
-		return s.join(m.Worker, out)
+		return s.join(m.Worker, m.Clock, m.Iter, out)
+	case wire.Closed:
+		return s.hear(m, out)
 	default:
 		panic(fmt.Sprintf("core: server %d: %v is not for a server", s.me, in))
 	}
@@ -225,6 +232,8 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 			out = s.reply(sh, d, out)
 		case scheme.Publish:
 			out = s.publish(sh, d.Worker, out)
+		case scheme.Close:
+			out = s.closed(sh, d.Iter, out)
 		default:
 			out = s.schedule(d, out)
 		}
@@ -239,6 +248,9 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	}
 	p := sh.unstage(d.Worker, d.Iter)
 	sh.folded++
+	if sh.accord.leads && sh.agrees {
+		sh.accord.set = append(sh.accord.set, d.Worker)
+	}
 	e.Slot, e.Msg = p.slot, p.head
 	out = append(out, e)
 	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
@@ -304,6 +316,9 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
+	if sh.feeds != nil {
+		sh.feeds[w].due = false // this is the newest there is
+	}
 	return s.ship(sh, m, iter, out)
 }
 
@@ -325,7 +340,7 @@ func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
 	sh.refs[in.Buf]--
 	if iter := sh.held[in.Worker]; iter >= 0 {
 		sh.held[in.Worker] = -1
-		out = s.send(sh, in.Worker, iter, out)
+		out = s.send(sh, in.Worker, max(iter, sh.closed), out) // v may have gone past it without this worker
 	}
 	out = s.publishDue(sh, in.Worker, out)
 	return s.sent(sh, in.Worker, out)
@@ -336,6 +351,9 @@ func (s *Server) maybeDone(out []Effect) []Effect {
 		return out
 	}
 	for _, id := range s.order {
+		if !s.over(s.shards[id]) {
+			return out
+		}
 		for _, buf := range s.shards[id].sending {
 			if buf >= 0 {
 				return out

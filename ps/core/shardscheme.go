@@ -18,6 +18,8 @@ type ShardScheme struct {
 	Norms  bool  // the driver gives the norms of each push, to this or to one that follows
 	Copies scheme.Copies
 	Whole  bool  // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+	Agrees bool  // it agrees with the other shards of its rule on contributors
+	Accord bool  // it does, or one that follows
 	Until  int64 // the clock at which Next takes over; 0: never
 	// Next makes the scheme that follows, for a shard whose workers are at these clocks; nil where none does.
 	Next func(clocks []int64, start int64) ShardScheme
@@ -70,7 +72,7 @@ func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.En
 // (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the first; Slots are what any
 // of them needs. env.Rand is filled in.
 func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardScheme, error) {
-	slots, norms := 0, false
+	slots, norms, accord := 0, false, false
 	for k, ph := range phases {
 		ss, err := newPhase(phases, k, env, seed) // the later ones only to see that they can be made
 		if err != nil {
@@ -79,10 +81,10 @@ func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardS
 		if last := k == len(phases)-1; last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until {
 			return ShardScheme{}, fmt.Errorf("scheme %d of %d (%s) is until iteration %d; each but the last needs an iteration, later than the one before", k+1, len(phases), ph.Scheme, ph.Until)
 		}
-		slots, norms = max(slots, ss.Slots), norms || ss.Norms
+		slots, norms, accord = max(slots, ss.Slots), norms || ss.Norms, accord || ss.Agrees
 	}
 	first, err := newPhase(phases, 0, env, seed)
-	first.Slots, first.Norms = slots, norms
+	first.Slots, first.Norms, first.Accord = slots, norms, accord
 	return first, err
 }
 
@@ -106,7 +108,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 		lead = -1
 	}
 	ss := ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer,
-		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until}
+		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
 	if ph.Until > 0 {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
 			env.Clocks, env.Start = clocks, start

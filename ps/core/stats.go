@@ -68,6 +68,9 @@ func (s *Server) Waiting() bool {
 	return false
 }
 
+// Done says whether all workers have left, and nothing is on its way. It may be over when one comes back.
+func (s *Server) Done() bool { return s.done }
+
 // Me is this server's index.
 func (s *Server) Me() int32 { return s.me }
 

@@ -35,7 +35,7 @@ type Worker struct {
 	clock  int64       // largest v of the replies so far
 	known  int64       // clock at the start of iter: what its pushes report
 	stop   bool        // a reply told us to start no new iteration
-	joins  bool        // came back: the servers are told, and say where to go on
+	life   int64       // how often it came back: then the servers are told, and say where to go on
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
 	copies []ownCopy   // per shard; nil if all are pulled before every iteration
@@ -200,7 +200,7 @@ func (w *Worker) advance(out []Effect) []Effect {
 	if w.stop {
 		w.state = Finished
 		for m := range w.plan.Servers {
-			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1}})
+			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1, Clock: w.life}})
 		}
 		return w.drained(out)
 	}

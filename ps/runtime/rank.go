@@ -131,7 +131,7 @@ func (r *rank) closeRing() error {
 // arrived hands a control message to the node it is for.
 func (r *rank) arrived(from int, h wire.Header) {
 	switch h.Kind {
-	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined:
+	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
 		r.server.step(core.Input{Kind: core.Arrived, Msg: h})
 	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved:
 		r.worker.step(core.Input{Kind: core.Arrived, Msg: h})
@@ -169,7 +169,7 @@ func (r *rank) send(to int, h wire.Header) {
 
 // training tells the messages that are counted as traffic from those of evaluation, which may still be on
 // their way when the counts are taken.
-func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k <= wire.Moved }
+func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k <= wire.Closed }
 
 // whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
 func (r *rank) whole(d comm.Done, n int, what string, args ...any) bool {

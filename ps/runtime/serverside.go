@@ -56,7 +56,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers)}
+		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers), Follows: core.LeadShard(r.plan, id) != id}
 		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.roles.Workers), r.set.Train.Rows())
 		if err != nil {
 			return nil, err
@@ -108,6 +108,9 @@ func (s *serverSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
 		s.r.send(s.r.roles.Workers[e.To], e.Msg)
+	case core.SendServer:
+		s.r.send(s.r.roles.Servers[e.To], e.Msg)
+	case core.Close:
 	case core.Stage:
 		s.stage(e)
 	case core.Fold:

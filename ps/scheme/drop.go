@@ -5,16 +5,21 @@ import "fmt"
 // DropParams are the keys of a drop rule.
 type DropParams struct {
 	Required     int64  `yaml:"required" min:"0" doc:"N_t, the pushes that close an iteration: those of the N_t fastest workers; 0, or more than there are workers, is all of them, as bsp"`
-	Contributors string `yaml:"contributors" values:"shard" doc:"each shard takes the first N_t pushes that it gets, so that the set of contributors to an iteration may differ between shards"`
+	Contributors string `yaml:"contributors" values:"shard,step" doc:"shard: each shard takes the first N_t pushes that it gets, so that the contributors to an iteration may differ between shards; step: the first shard of the rule does, and the others take those of the same workers"`
 }
+
+const (
+	contributorsShard = "shard"
+	contributorsStep  = "step"
+)
 
 // Check names the key, the value, the limit and the way out.
 func (p *DropParams) Check() error {
 	if p.Required < 0 {
 		return fmt.Errorf("required: %d is below 0; set the number of pushes that close an iteration, or 0 for those of all workers", p.Required)
 	}
-	if p.Contributors != "shard" {
-		return fmt.Errorf("contributors: %q is not shard, the one way there is; leave it out", p.Contributors)
+	if p.Contributors != contributorsShard && p.Contributors != contributorsStep {
+		return fmt.Errorf("contributors: %q is not one of shard, step; shard is the default", p.Contributors)
 	}
 	return nil
 }
@@ -29,7 +34,8 @@ var drop = Entry{
 	Scope:    PerShard,
 	Fold:     FoldRank,
 	Behind:   true,
-	Params:   func() Params { return &DropParams{Contributors: "shard"} },
+	Params:   func() Params { return &DropParams{Contributors: contributorsShard} },
+	Agrees:   func(p Params) bool { return p.(*DropParams).Contributors == contributorsStep },
 	LeadMax:  func(Params) (int64, bool) { return 0, true },
 	Whole:    func(Common, Params) bool { return true },
 	New:      newDrop,
@@ -44,7 +50,7 @@ func newDrop(env Env, common Common, params Params) (Scheme, error) {
 	if p.Required > 0 && p.Required < int64(quorum) {
 		quorum = int(p.Required)
 	}
-	r := rule{name: "drop", limit: fixed{0}, release: ReleaseSoft, quorum: quorum}
+	r := rule{name: "drop", limit: fixed{0}, release: ReleaseSoft, quorum: quorum, agree: p.Contributors == contributorsStep}
 	return newGate(env, common, FoldRank, r)
 }
 

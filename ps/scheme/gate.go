@@ -17,6 +17,7 @@ type gate struct {
 	rule
 	commits commitMode
 	shard   int32
+	follows bool    // another shard closes the iterations, and v follows it: neither atMin nor atV matters
 	weight  float64 // learning-rate scale of a commit of one push
 
 	// clock is the number of iterations each worker has closed by pushing them or passing over them;
@@ -29,12 +30,13 @@ type gate struct {
 	atMin int   // live workers with clock <= v, which may still push v; at least 1 while live > 0
 	atV   int   // pushes of v that are staged or pending; fewer than the quorum where there is one
 
-	staged         []push // landed, neither folded nor dropped; iter >= v, and > v in mode byClose
-	parked         []pull // delayed pulls in order of arrival
-	waits          []bool // worker has a pull in parked; never more than one
-	pendingPushes  int64  // folded into SlotPending since the last Commit
-	pendingSamples int64  // their samples
-	skipped        int64  // iterations that workers passed over without a push
+	staged         []push    // landed, neither folded nor dropped; iter >= v, and > v in mode byClose
+	parked         []pull    // delayed pulls in order of arrival
+	waits          []bool    // worker has a pull in parked; never more than one
+	told           []closing // iterations that the shard followed has closed and this one has not, ascending from v on
+	pendingPushes  int64     // folded into SlotPending since the last Commit
+	pendingSamples int64     // their samples
+	skipped        int64     // iterations that workers passed over without a push
 
 	now time.Duration // of the event in work
 }
@@ -69,6 +71,7 @@ func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
 		rule:    r,
 		commits: commits,
 		shard:   env.Shards[0],
+		follows: env.Follows && r.agree,
 		weight:  common.Weight,
 		clock:   make([]int64, env.Workers),
 		left:    make([]bool, env.Workers),
@@ -122,6 +125,9 @@ func (g *gate) count() {
 
 // Step implements Scheme. Offered and Sent change nothing here.
 func (g *gate) Step(ev Event, out []Decision) []Decision {
+	if ev.Kind == Closed {
+		return g.closedEvent(ev, out)
+	}
 	if ev.Shard != g.shard || ev.Worker < 0 || int(ev.Worker) >= len(g.clock) {
 		g.bug(ev, "not my shard or no such worker")
 	}
@@ -178,7 +184,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		if out = g.fold(p, out); g.pendingPushes >= g.several {
 			out = g.commitSeveral(w, ev.Iter, out)
 		}
-	case g.commits == byClose && ev.Iter == g.v:
+	case g.commits == byClose && ev.Iter == g.v && !g.follows:
 		out = g.fold(p, out)
 		g.atV++
 	default:
@@ -210,7 +216,7 @@ func (g *gate) refused(ev Event) Reason {
 		return NotDropped
 	case ev.Iter < g.v:
 		return Late
-	case g.held(ev.Iter) >= g.quorum: // another shard sent workers on that pushed it here before it was open
+	case !g.follows && g.held(ev.Iter) >= g.quorum: // another shard sent workers on that pushed it here before it was open
 		return Surplus
 	}
 	return NotDropped
@@ -284,6 +290,9 @@ func (g *gate) join(w int32, clock int64, out []Decision) []Decision {
 // was pushed when nobody is left, and past each iteration that has its quorum; those in between close, then
 // delayed pulls leave. Scanning the clocks only when v can move costs N steps per iteration, thus O(1) per push.
 func (g *gate) advance(out []Decision) []Decision {
+	if g.follows {
+		return g.follow(out)
+	}
 	old := g.v
 	for {
 		next := g.v
@@ -343,6 +352,7 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 		}
 		out = g.commitIteration(iter, out)
 	}
+	out = g.closes(next-1, out)
 	if g.commits == byClose { // iteration next is open from now on: its early pushes may go in
 		for ; k < len(g.staged) && g.staged[k].iter == next; k++ {
 			out = g.fold(g.staged[k], out)

@@ -20,7 +20,7 @@ func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
 	if g.pendingPushes == 0 {
 		return out
 	}
-	return g.commit(NoWorker, iter, 1, out)
+	return g.closes(iter, g.commit(NoWorker, iter, 1, out))
 }
 
 func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {

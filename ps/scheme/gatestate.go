@@ -39,6 +39,7 @@ func (g *gate) String() string {
 	if g.skipped > 0 {
 		fmt.Fprintf(&b, " skipped=%d", g.skipped)
 	}
+	g.textTold(&b)
 	g.limit.text(&b)
 	g.mix.text(&b)
 	return b.String()
@@ -72,7 +73,7 @@ func (g *gate) MarshalBinary() ([]byte, error) {
 	for _, p := range g.parked {
 		put(int64(p.worker), p.iter, p.key)
 	}
-	return g.mix.save(g.limit.save(b)), nil
+	return g.mix.save(g.limit.save(g.saveTold(b))), nil
 }
 
 // UnmarshalBinary restores a state that MarshalBinary saved from the same scheme, fold order and number of
@@ -108,6 +109,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	for range d.count(3) {
 		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.between(noKey, maxClock)})
 	}
+	n.loadTold(&d)
 	n.limit = g.limit.load(&d)
 	n.mix = g.mix.load(&d)
 	if g.transit != nil {
@@ -146,7 +148,7 @@ func (g *gate) broken() string {
 		switch {
 		case g.commits == byPush || g.commits == byCount || g.commits == byValue:
 			return "a staged push in a scheme that stages none"
-		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v:
+		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v && !g.follows:
 			return "a staged push that should be folded, dropped or not there yet"
 		case seen[key{p.worker, p.iter}]:
 			return "a push staged twice"
@@ -169,8 +171,10 @@ func (g *gate) broken() string {
 		}
 	}
 	switch {
-	case g.live > 0 && g.atMin == 0:
+	case g.live > 0 && g.atMin == 0 && !g.follows:
 		return "no worker at v"
+	case len(g.told) > 0 && g.ready(&g.told[0]):
+		return "an iteration that should be closed"
 	case g.pendingPushes > 0 && g.commits != byClose && (g.commits != byCount || g.live == 0):
 		return "pending pushes in a scheme that commits what it folds"
 	case g.pendingSamples < g.pendingPushes || g.pendingPushes == 0 && g.pendingSamples > 0:

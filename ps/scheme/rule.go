@@ -33,6 +33,7 @@ type rule struct {
 	perPush   bool     // with fold arrival: each push is a version; else each iteration is
 	several   int64    // with fold arrival: so many pushes are a version; 0: see perPush
 	transit   *transit // the limit, where it also says when a push goes in; else nil: at once
+	agree     bool     // with a quorum: the shards of a rule agree on its pushes
 	quorum    int      // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
 }
 

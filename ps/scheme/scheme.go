@@ -30,6 +30,7 @@ const (
 	Alarm                    // a time asked for with WakeAt has come
 	Joined                   // a worker came (back) at clock Iter, where its pushes here end; it starts no earlier than v, and its Reply says where
 	Left                     // a worker is gone; its open pull vanishes, and what it has pushed counts
+	Closed                   // the shard that this one follows closed Iter: Worker contributes, one event for each of Parts in a row, or NoWorker where Parts is 0
 )
 
 // Event is one input. Times and counts are data, so that a recorded stream replays the same decisions.
@@ -57,6 +58,7 @@ const (
 	Grant                       // the worker may send its push
 	Revoke                      // the grant of this Epoch is void
 	WakeAt                      // give me Alarm at At
+	Close                       // Iter is closed, with the pushes folded since the last Close; those between had none. Where shards agree
 )
 
 // Reason says why a push is dropped.
@@ -67,7 +69,7 @@ const (
 	Empty             // it sums no samples
 	Gone              // its worker left before it landed
 	Late              // its iteration is closed
-	Surplus           // its iteration has all the pushes that it takes, though it is not closed
+	Surplus           // its iteration has all the pushes that it takes, without it
 	Reasons
 )
 
@@ -126,6 +128,7 @@ type Env struct {
 	Server, Servers int       // index of this server, number of servers
 	Clocks          []int64   // clock per worker; nil: all 0; -1: has left
 	Start           int64     // version at the start; it is v where nobody is in the run
+	Follows         bool      // another shard of the rule decides who contributes to an iteration; where shards agree
 	Rand            *rand.PCG // seeded by (run seed, shard); its state is checkpointed
 }
 
@@ -187,6 +190,7 @@ type Entry struct {
 	NeverWaits func(Params) bool                  // no pull waits until other workers get further; nil: one may
 	Alone      func(Params) bool                  // the other shards of the run must never wait either; nil: they may
 	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
+	Agrees     func(Params) bool                  // the shards of a rule agree on who contributes to an iteration: Close and Closed; nil: never
 	Fold       FoldOrder                          // the default
 	Push       string                             // what its pushes must carry: gradient or delta; empty: either
 	Copies     func(Params) Copies                // nil: Pulled

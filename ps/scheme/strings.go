@@ -9,11 +9,11 @@ func nameOf(names []string, k int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, k)
 }
 
-var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left"}
+var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left", "closed"}
 
 func (k EventKind) String() string { return nameOf(eventNames, int(k), "event") }
 
-var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "grant", "revoke", "wakeat"}
+var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "grant", "revoke", "wakeat", "close"}
 
 func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
 
@@ -61,6 +61,11 @@ func (ev Event) String() string {
 		head += fmt.Sprintf(" i%d", ev.Iter)
 		if ev.Blocked != 0 {
 			head += fmt.Sprintf(" blocked=%v", ev.Blocked)
+		}
+	case Closed:
+		head = fmt.Sprintf("%v s%d i%d of %d", ev.Kind, ev.Shard, ev.Iter, ev.Parts)
+		if ev.Worker != NoWorker {
+			head += fmt.Sprintf(" w%d", ev.Worker)
 		}
 	case Alarm:
 		head = fmt.Sprintf("%v s%d at=%v", ev.Kind, ev.Shard, ev.At)

@@ -108,7 +108,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
 		rule := c.Sync[s.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers)}
+		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers), Follows: core.LeadShard(s.plan, id) != id}
 		phases, err := c.PhasesOf(s.plan.Shards[id].Rule, n, s.o.Rows)
 		if err != nil {
 			return err

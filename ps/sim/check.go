@@ -15,6 +15,7 @@ import (
 type checker struct {
 	broken string // what went wrong first
 	shards []shardCheck
+	sets   map[setOf]*contributors
 
 	leaving map[[2]int32]leaver // by server and worker: workers of which something has not landed
 
@@ -23,19 +24,22 @@ type checker struct {
 
 // shardCheck is what the laws need to know of one shard.
 type shardCheck struct {
-	server int32
-	pieces int32
-	limit          // of the current scheme
-	then   []limit // of those that follow
-	closed int64   // iterations committed whole, in order: backup workers do not hold v back
-	last   int64   // iteration of the push folded last
-	of     []pairCheck
-	low    int64 // smallest clock of those that are not gone: v
-	atLow  int   // how many have it
-	landed int64 // pushes
-	folds  int64
-	flying []int32 // replies in flight, per parameter buffer
-	cur    int32
+	server    int32
+	pieces    int32
+	limit             // of the current scheme
+	then      []limit // of those that follow
+	closed    int64   // iterations committed whole, in order: backup workers do not hold v back
+	last      int64   // iteration of the push folded last
+	of        []pairCheck
+	low       int64 // smallest clock of those that are not gone: v
+	atLow     int   // how many have it
+	landed    int64 // pushes
+	folds     int64
+	set       []int32 // agrees: workers folded since the last Close
+	lead      int32   // the shard whose contributors it has
+	followers int     // of its rule, where it leads
+	flying    []int32 // replies in flight, per parameter buffer
+	cur       int32
 }
 
 // pairCheck is what they need to know of one worker at one shard: a cache line, as there may be a million.
@@ -54,12 +58,17 @@ type pairCheck struct {
 }
 
 func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
-	c := &checker{leaving: map[[2]int32]leaver{}, shards: make([]shardCheck, len(p.Shards))}
+	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setOf]*contributors{}}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), of: make([]pairCheck, workers)}
+		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
+		}
+	}
+	for i := range c.shards {
+		if lead := c.shards[i].lead; lead != int32(i) {
+			c.shards[lead].followers++
 		}
 	}
 	return c
@@ -88,7 +97,7 @@ func (c *checker) replied(e *core.Effect) {
 		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].wants)
 	}
 	s.of[w].wants = -1
-	v := max(s.low, s.closed)
+	v := s.v()
 	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
@@ -181,6 +190,9 @@ func (c *checker) folded(e *core.Effect) {
 	s.of[w].folded = iter
 	s.folds++
 	s.last = iter
+	if s.agrees && iter >= s.closed { // else it is the scheme's before the change
+		s.set = append(s.set, w)
+	}
 }
 
 // committed: a version is written. Nobody may still read the buffer that it goes into.
@@ -190,7 +202,7 @@ func (c *checker) committed(e *core.Effect) {
 		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
 	}
 	s.cur = e.Dst
-	if s.whole {
+	if s.whole && !s.agrees {
 		s.closed = s.last + 1
 		s.changes()
 	}

@@ -55,7 +55,7 @@ func (c *checker) taken(m wire.Header) {
 // that came back may have been sent on by another shard.
 func (c *checker) started(shard, w int32, iter int64, fresh bool) (lag, age int64) {
 	s := &c.shards[shard]
-	lag, age = iter-s.of[w].copy, max(s.low, s.closed)-s.of[w].copy
+	lag, age = iter-s.of[w].copy, s.v()-s.of[w].copy
 	if s.copies != scheme.Pulled && lag > s.bound && !fresh {
 		c.fail("the gate: worker %d starts iteration %d on a copy of shard %d of clock %d, and its scheme allows %d", w, iter, shard, s.of[w].copy, s.bound)
 	}

@@ -10,7 +10,7 @@ import (
 	"fluentps/ps/send"
 )
 
-// Join is a worker that died and comes back, with nothing. One that is not dead then, because its work was done before
+// Join is a worker that died and comes back, with no more than its clock. One that is not dead then, because its work was done before
 // it could die, does nothing.
 type Join struct {
 	Worker int
@@ -67,7 +67,7 @@ func (s *simulation) rejoin(me int32) {
 		return
 	}
 	order, _ := send.Lookup(s.cfg.Send.Order)
-	node := core.NewJoining(me, s.plan, order.New())
+	node := core.NewJoining(me, s.plan, order.New(), int64(w.life)+1, w.node.Clock())
 	node.HoldBack(s.schemeOf)
 	node.KeepCopies(s.copyOf)
 	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
@@ -83,12 +83,13 @@ func (s *simulation) rejoin(me int32) {
 }
 
 // joined: a server learns that a worker came back, and takes that for its pulls of all shards.
-func (c *checker) joined(shards []int32, w int32) {
+func (c *checker) joined(shards []int32, w int32, clock int64) {
 	for _, id := range shards {
 		s := &c.shards[id]
 		k := &s.of[w]
-		v := max(s.low, s.closed)
-		if s.low == math.MaxInt64 { // nobody was there: v is where all that was pushed ends
+		k.reached = max(k.reached, clock)
+		v := s.v()
+		if s.low == math.MaxInt64 && !s.agrees { // nobody was there: v is where all that was pushed ends
 			v = s.closed
 			for i := range s.of {
 				v = max(v, min(s.of[i].reached, s.until))

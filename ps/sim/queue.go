@@ -12,7 +12,7 @@ const (
 	evEffect                    // node: a server gets to the effect in slot arg
 	evFree                      // node: a server is done with its work
 	evLost                      // node: a worker dies
-	evTold                      // node: a server is told that worker arg died
+	evTold                      // node: a server is told of a death, with the message in slot arg
 	evJoin                      // node: a worker comes back
 	evPause                     // node: a worker stands still; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg

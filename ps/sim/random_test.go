@@ -84,7 +84,7 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 		}
 	}
 	if e.Name == "drop" {
-		rule += fmt.Sprintf(", required: %d", r.IntN(5))
+		rule += fmt.Sprintf(", required: %d, contributors: %s", r.IntN(5), []string{"shard", "step"}[r.IntN(2)])
 	}
 	if e.Name == "r2sp" {
 		rule += fmt.Sprintf(", skip_after: %d, profile: %d", r.IntN(4), 1+r.IntN(3))

@@ -27,6 +27,7 @@ type server struct {
 type outgoing struct {
 	to, src int32
 	head    wire.Header
+	server  bool // to is one
 }
 
 // backlog is a queue that keeps its memory.
@@ -103,13 +104,13 @@ func (s *simulation) handle(m *server, ev event) {
 			s.check.leaves(m.node.Me(), m.node.Shards(), head)
 		case wire.Joined:
 			m.lives[head.Worker] = msg.life
-			s.check.joined(m.node.Shards(), head.Worker)
-			if m.done && len(m.node.Shards()) > 0 { // everybody had left; a server without shards does not care
-				m.done = false
-				s.undone++
-			}
+			s.check.joined(m.node.Shards(), head.Worker, head.Iter)
 		}
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
+		if m.done && !m.node.Done() { // everybody had left, and one came back
+			m.done = false
+			s.undone++
+		}
 	case evLanded:
 		t := s.transfers.take(ev.arg)
 		s.check.landed(t.shard, t.worker)
@@ -124,8 +125,9 @@ func (s *simulation) handle(m *server, ev event) {
 		s.check.replySent(t.shard, t.buf)
 		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
 	case evTold:
-		s.check.left(m.node.Shards(), ev.arg)
-		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: wire.Header{Kind: wire.Left, Worker: ev.arg}})
+		msg := s.messages.take(ev.arg)
+		s.check.left(m.node.Shards(), msg.head.Worker)
+		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: msg.head})
 	case evAlarm:
 		s.stepServer(m, ev.node, core.Input{Kind: core.Alarm, Shard: ev.arg})
 	case evStop:
@@ -171,14 +173,16 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 				t.stale.Add(e.Iter - 1 - v)
 			}
 			t.seen = t.seen[:0]
-		case core.Reply, core.Send:
+		case core.Close:
+			s.check.closes(e, s.workers)
+		case core.Reply, core.Send, core.SendServer:
 			if e.Kind == core.Reply && e.Msg.Kind == wire.Publish {
 				s.check.published(e)
 			} else if e.Kind == core.Reply {
 				s.check.replied(e)
 				t.lead.Add(e.Msg.Iter - e.Msg.Clock)
 			}
-			o := outgoing{to: e.To, src: e.Src, head: e.Msg}
+			o := outgoing{to: e.To, src: e.Src, head: e.Msg, server: e.Kind == core.SendServer}
 			if work == 0 {
 				s.send(m, o)
 				continue
@@ -202,6 +206,10 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 
 // send lets a server's message go, with the parameters if it is a reply.
 func (s *simulation) send(m *server, o outgoing) {
+	if o.server {
+		s.control(int32(len(s.workers))+o.to, message{head: o.head}, m.host == s.servers[o.to].host)
+		return
+	}
 	s.control(o.to, message{o.head, m.lives[o.to]}, m.host == s.workers[o.to].host)
 	if o.head.Kind == wire.Reply || o.head.Kind == wire.Publish {
 		sh := &s.plan.Shards[o.head.Shard]

@@ -228,7 +228,7 @@ func (s *simulation) next() bool {
 // arrived delivers a control message. What a dead worker sent, or would get, is gone.
 func (s *simulation) arrived(ev event) {
 	m := &s.messages.all[ev.arg]
-	if !s.workers[m.head.Worker].lives(m.life) {
+	if m.head.Kind != wire.Closed && !s.workers[m.head.Worker].lives(m.life) {
 		s.messages.take(ev.arg)
 		return
 	}

@@ -202,6 +202,7 @@ func (s *simulation) lose(me int32) {
 	s.undone--
 	s.lost++
 	for m := range s.servers {
-		s.q.after(s.now, s.latency, evTold, int32(len(s.workers)+m), me)
+		left := message{head: wire.Header{Kind: wire.Left, Worker: me, Clock: int64(w.life)}, life: w.life}
+		s.q.after(s.now, s.latency, evTold, int32(len(s.workers)+m), s.messages.put(left))
 	}
 }

@@ -26,6 +26,8 @@ type audit struct {
 	announced map[int32]int64  // pushes that wait for a grant: worker to iteration
 	out       *scheme.Decision // the grant under which nothing has landed yet
 	epoch     int64            // of the last grant revoked
+	agrees    bool             // it must tell which iterations are closed
+	closed    int64            // iterations that it said are
 
 	landed         map[pushID]int64 // pushes whose slot is taken, with their samples
 	wanted         map[int32]int64  // open pulls: worker to c
@@ -54,6 +56,7 @@ func newAudit(v Variant, env scheme.Env) *audit {
 	if v.Entry.Means != nil {
 		a.means = v.Entry.Means(v.Params)
 	}
+	a.agrees = v.Entry.Agrees != nil && v.Entry.Agrees(v.Params)
 	a.lead, a.bounded = v.LeadMax()
 	for w, c := range env.Clocks {
 		a.clock[w], a.left[w] = max(0, c), c < 0
@@ -63,6 +66,7 @@ func newAudit(v Variant, env scheme.Env) *audit {
 	if a.v < 0 {
 		a.v = env.Start
 	}
+	a.closed = a.v
 	return a
 }
 
@@ -127,6 +131,9 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 	if err := a.published(a.v > v, decisions); err != nil {
 		return fmt.Errorf("%v: %w", ev, err)
 	}
+	if a.agrees && a.closed != a.v {
+		return fmt.Errorf("%v: v is %d, and it said that %d iterations are closed", ev, a.v, a.closed)
+	}
 	return nil
 }
 
@@ -156,6 +163,8 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 		if a.copies == scheme.Published && d.Iter == a.v && d.Src == scheme.SlotParams {
 			return nil // to whom, and when, is for published
 		}
+	case scheme.Close:
+		return a.close(d)
 	}
 	return fmt.Errorf("schemetest has no rule for this kind")
 }
@@ -296,6 +305,18 @@ func (a *audit) published(moved bool, decisions []scheme.Decision) error {
 		}
 		a.subscribed[w] = a.subscribed[w] || answered[w]
 	}
+	return nil
+}
+
+// close: iterations close in order, with all that was folded committed, and before v.
+func (a *audit) close(d scheme.Decision) error {
+	switch {
+	case !a.agrees:
+		return fmt.Errorf("nobody asked which iterations are closed")
+	case d.Iter < a.closed || d.Iter >= a.v || a.pendingPushes > 0 || d.Worker != scheme.NoWorker:
+		return fmt.Errorf("v is %d, %d iterations were closed before, %d pushes are pending", a.v, a.closed, a.pendingPushes)
+	}
+	a.closed = d.Iter + 1
 	return nil
 }
 

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"slices"
+
+	"fluentps/ps/core"
+)
+
+// setOf names the contributors to an iteration of the shards of a rule that agree on them.
+type setOf struct {
+	lead int32 // the shard that decides
+	iter int64
+}
+
+type contributors struct {
+	who    []int32 // ascending, at the leading shard
+	shards int     // that have closed the iteration
+}
+
+// v is the smallest clock of those in the run, or further where the scheme closes iterations without the slow.
+func (s *shardCheck) v() int64 {
+	if s.agrees {
+		return s.closed
+	}
+	return max(s.low, s.closed)
+}
+
+// closes: a shard says that an iteration is closed. Iterations close in order, the leading shard's first, and the others
+// have its contributors, all but those that died before their push came.
+func (c *checker) closes(e *core.Effect, workers []worker) {
+	s := &c.shards[e.Shard]
+	if e.Iter < s.closed {
+		c.fail("contributors: shard %d closes iteration %d, and %d are closed", e.Shard, e.Iter, s.closed)
+	}
+	slices.Sort(s.set)
+	key := setOf{s.lead, e.Iter}
+	k := c.sets[key]
+	switch {
+	case s.lead == e.Shard && s.followers == 0:
+	case s.lead == e.Shard:
+		c.sets[key] = &contributors{who: slices.Clone(s.set)}
+	case k == nil && len(s.set) > 0:
+		c.fail("contributors: shard %d closes iteration %d with pushes of workers %v before shard %d, which leads", e.Shard, e.Iter, s.set, s.lead)
+	case k != nil:
+		c.agree(e, k.who, s.set, workers)
+		if k.shards++; k.shards == c.shards[s.lead].followers {
+			delete(c.sets, key)
+		}
+	}
+	s.set = s.set[:0]
+	s.closed = e.Iter + 1
+	s.changes()
+}
+
+func (c *checker) agree(e *core.Effect, want, got []int32, workers []worker) {
+	for _, w := range got {
+		if _, ok := slices.BinarySearch(want, w); !ok {
+			c.fail("contributors: shard %d has worker %d in iteration %d, and the leading shard has %v", e.Shard, w, e.Iter, want)
+		}
+	}
+	for _, w := range want {
+		if _, ok := slices.BinarySearch(got, w); !ok && !workers[w].dead && workers[w].life == 0 {
+			c.fail("contributors: shard %d has workers %v in iteration %d, and not worker %d, which has not died and is among the leading shard's %v", e.Shard, got, e.Iter, w, want)
+		}
+	}
+}
