@@ -42,8 +42,8 @@ func (c *cluster) killsAndRevives(rng *rand.Rand) (back *int) {
 	}
 	var lives []*life
 	for range 1 + rng.IntN(4) {
-		dies := rng.IntN(400)
-		lives = append(lives, &life{me: int32(rng.IntN(len(c.workers))), dies: dies, joins: dies + rng.IntN(300)})
+		dies := rng.IntN(160)
+		lives = append(lives, &life{me: int32(rng.IntN(len(c.workers))), dies: dies, joins: dies + rng.IntN(120)})
 	}
 	step := 0
 	c.trace = func(string, Input, []Effect) {
@@ -89,6 +89,7 @@ func TestLawsWhenWorkersComeBack(t *testing.T) {
 		}
 		checkContributors(t, c, rules, true)
 	})
+	t.Logf("%d workers came back", total)
 	if total < 10 {
 		t.Errorf("only %d workers came back", total)
 	}
