@@ -5,9 +5,15 @@ import (
 
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // What the values mean for the arithmetic, in one place for all drivers that train.
+
+// ModelSpec is the model as workload makes it.
+func (c *Config) ModelSpec() workload.ModelSpec {
+	return workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers, Compute: c.Model.Compute}
+}
 
 // Update is how gradients become parameters: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {

@@ -53,7 +53,9 @@ type Data struct {
 // Model names the model.
 type Model struct {
 	Name   string // workload.ModelNames()
-	Layers []int  // mlp: widths of the hidden layers
+	Layers []int  // mlp: widths of the hidden layers; synthetic: parameters of each layer
+	// Compute is the time of one step's computing of synthetic.
+	Compute time.Duration
 }
 
 // Train says how to learn and when to stop. Exactly one of the two batch sizes is set.

@@ -36,6 +36,22 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
 		w.crossCopies()
+		w.crossSynthetic(t)
+	}
+}
+
+// crossSynthetic: a worker turns its gradients into deltas in place, and those of model synthetic are written once.
+func (w *walker) crossSynthetic(t *table) {
+	name := t.byPath["model.name"]
+	if name.bad || w.cfg.Model.Name != "synthetic" {
+		return
+	}
+	for i := range w.cfg.Sync {
+		if r := &w.cfg.Sync[i]; r.Push == PushDelta {
+			w.fatal(name.node, name.path, "choose a model that learns, or a scheme that pushes gradients",
+				"synthetic writes its gradients only once, and match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
+			return
+		}
 	}
 }
 

@@ -30,8 +30,9 @@ var topKeys = []key[Config]{
 	{spec{path: "data.classes", def: "10", span: from(2, 1e6), only: when("data.set", "generated"), doc: "classes"}, func(c *Config) any { return &c.Data.Classes }},
 	{spec{path: "data.partition", def: "disjoint_random", values: workload.PartitionNames(), doc: "how workers share the rows"}, func(c *Config) any { return &c.Data.Partition }},
 
-	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model"}, func(c *Config) any { return &c.Model.Name }},
-	{spec{path: "model.layers", required: true, items: 1, span: from(1, 1e6), only: when("model.name", "mlp"), doc: "widths of the hidden layers"}, func(c *Config) any { return &c.Model.Layers }},
+	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model; synthetic learns nothing: it shows what moving parameters costs"}, func(c *Config) any { return &c.Model.Name }},
+	{spec{path: "model.layers", required: true, items: 1, span: from(1, 1e9), only: when("model.name", "mlp", "synthetic"), doc: "mlp: widths of the hidden layers; synthetic: parameters of each layer"}, func(c *Config) any { return &c.Model.Layers }},
+	{spec{path: "model.compute", def: "0s", span: atLeast(0), only: when("model.name", "synthetic"), doc: "time of one step's computing, a third of it forward"}, func(c *Config) any { return &c.Model.Compute }},
 
 	{spec{path: "train.batch_per_worker", span: from(1, 1e9), doc: "samples of one worker in one iteration; or batch_global"}, func(c *Config) any { return &c.Train.BatchPerWorker }},
 	{spec{path: "train.batch_global", span: from(1, 1e9), doc: "samples of all workers in one iteration; or batch_per_worker"}, func(c *Config) any { return &c.Train.BatchGlobal }},

@@ -21,6 +21,7 @@ var also = map[string][]string{
 	"data.test":             {"data.set=csv", "data.path=p"},
 	"data.scale":            {"data.set=csv", "data.path=p", "data.test=t"},
 	"model.name":            {"model.layers=null", "data.classes=2"},
+	"model.compute":         {"model.name=synthetic"},
 	"train.batch_global":    {"train.batch_per_worker=null"},
 	"train.schedule.every":  {"train.schedule.name=step"},
 	"train.schedule.at":     {"train.schedule.name=step"},
@@ -46,7 +47,7 @@ func needs(path, value string) []string {
 		switch {
 		case path == "data.set" && value == "generated",
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
-			path == "model.name" && value == "mlp" && strings.HasPrefix(s, "model."),
+			path == "model.name" && (value == "mlp" || value == "synthetic") && strings.HasPrefix(s, "model."),
 			path == "train.schedule.name" && value == "constant",
 			path == "simulate.noise.kind" && value != "trace":
 		default:

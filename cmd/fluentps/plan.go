@@ -86,7 +86,7 @@ func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	if err := ps.Check(cfg, set, workers); err != nil {
 		return cut{}, err
 	}
-	model, err := workload.NewModel(workload.ModelSpec{Name: cfg.Model.Name, Layers: cfg.Model.Layers}, set.Train.Cols(), set.Classes, cpu.New(1), 1)
+	model, err := workload.NewModel(cfg.ModelSpec(), set.Train.Cols(), set.Classes, cpu.New(1), 1)
 	if err != nil {
 		return cut{}, err
 	}

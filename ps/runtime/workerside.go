@@ -59,7 +59,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, r.set.Train.Cols(), r.set.Classes, device, batch)
+	model, err := workload.NewModel(c.ModelSpec(), r.set.Train.Cols(), r.set.Classes, device, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -68,8 +68,7 @@ func newFloats(s *simulation) (*floats, error) {
 	}
 	f.x, f.y = make([]float32, batch*f.set.Train.Cols()), make([]int32, batch)
 	var err error
-	spec := workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}
-	if f.model, err = workload.NewModel(spec, f.set.Train.Cols(), f.set.Classes, g.Device, batch); err != nil {
+	if f.model, err = workload.NewModel(c.ModelSpec(), f.set.Train.Cols(), f.set.Classes, g.Device, batch); err != nil {
 		return nil, err
 	}
 	f.params = workload.Params(f.model)
@@ -92,7 +91,7 @@ func newFloats(s *simulation) (*floats, error) {
 			return nil, err
 		}
 	}
-	f.view, err = newView(f, spec, snapshots)
+	f.view, err = newView(f, c.ModelSpec(), snapshots)
 	return f, err
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"fluentps/kernels"
 )
@@ -72,7 +73,9 @@ type Model interface {
 // ModelSpec chooses a model.
 type ModelSpec struct {
 	Name   string // one of ModelNames
-	Layers []int  // widths of the hidden layers, first to last; of "mlp" only
+	Layers []int  // mlp: widths of the hidden layers, first to last; synthetic: parameters of each layer
+	// Compute is the time of one step's computing; of "synthetic" only.
+	Compute time.Duration
 }
 
 var models = []struct {
@@ -82,6 +85,7 @@ var models = []struct {
 	{"softmax", noHidden},
 	{"mlp", hiddenWidths},
 	{"logistic", binaryOnly},
+	{"synthetic", layerSizes},
 }
 
 // ModelNames lists what ModelSpec.Name may be.
@@ -111,6 +115,9 @@ func NewModel(s ModelSpec, inputs, classes int, dev kernels.Device, batchMax int
 		if err := m.check(s, classes); err != nil {
 			return nil, err
 		}
+		if s.Name == "synthetic" {
+			return newSynthetic(s), nil
+		}
 		d, err := newDense(s, inputs, classes, dev, batchMax)
 		if err != nil {
 			return nil, err
@@ -135,6 +142,21 @@ func hiddenWidths(s ModelSpec, _ int) error {
 		if w < 1 {
 			return fmt.Errorf("model mlp: hidden layer %d has width %d, need at least 1", i+1, w)
 		}
+	}
+	return nil
+}
+
+func layerSizes(s ModelSpec, _ int) error {
+	if len(s.Layers) == 0 {
+		return fmt.Errorf("model synthetic: layers is empty; give the number of parameters of each layer, such as [65536, 65536]")
+	}
+	for i, n := range s.Layers {
+		if n < 1 {
+			return fmt.Errorf("model synthetic: layer %d has %d parameters, need at least 1", i+1, n)
+		}
+	}
+	if s.Compute < 0 {
+		return fmt.Errorf("model synthetic: compute is %v, need 0 or more", s.Compute)
 	}
 	return nil
 }

@@ -271,7 +271,9 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, logistic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, logistic, synthetic`},
+		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
+		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "mlp", Layers: []int{3, 0}}, 4, 2, 1, "hidden layer 2 has width 0"},
 		{ModelSpec{Name: "softmax", Layers: []int{3}}, 4, 2, 1, "has no hidden layers"},

@@ -1,0 +1,92 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+)
+
+// synthetic is a model that learns nothing: layers of given sizes, gradients that never change, and a set time of
+// computing. It shows what moving parameters costs by itself, and what overlap hides. Its computing is a sleep, as a
+// host sees an accelerator at work: the core is free meanwhile.
+type synthetic struct {
+	spec   ModelSpec
+	layers []Layer
+	grads  [][]float32
+	filled int           // samples that the gradients hold the sum of
+	rows   int           // of the last Forward
+	owed   time.Duration // computing that sleeps have overshot so far: the next is shorter
+}
+
+// forwardShare is the part of a step's computing that is forward: backward has two products where forward has one.
+const forwardShare = 1.0 / 3
+
+func newSynthetic(s ModelSpec) *synthetic {
+	m := &synthetic{spec: s}
+	for l, n := range s.Layers {
+		name := fmt.Sprintf("layer%d", l+1)
+		m.layers = append(m.layers, Layer{Name: name, Params: []Param{{Name: name + ".weight", Shape: []int{n}, Layer: l, Fan: n}}})
+	}
+	return m
+}
+
+func (m *synthetic) Layers() []Layer { return m.layers }
+
+func (m *synthetic) Clone() Model { return newSynthetic(m.spec) }
+
+func (m *synthetic) Bind(params, grads [][]float32) {
+	if len(params) != len(m.layers) || grads != nil && len(grads) != len(m.layers) {
+		panic(fmt.Sprintf("workload: Bind got %d parameters and %d gradients, model synthetic has %d", len(params), len(grads), len(m.layers)))
+	}
+	m.grads, m.filled = grads, 0
+}
+
+func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+	for l := range m.layers {
+		if wait != nil {
+			wait(l)
+		}
+		m.work(forwardShare)
+	}
+	m.rows = x.N
+	return float64(x.N), 0
+}
+
+// Backward writes the gradients once for a batch size: they are the same in every iteration, and a step with no
+// computing must not touch memory.
+func (m *synthetic) Backward(ready func(layer int)) {
+	if m.rows == 0 || m.grads == nil {
+		panic("workload: Backward of model synthetic without a Forward, or without gradients bound")
+	}
+	for l := len(m.layers) - 1; l >= 0; l-- {
+		if m.filled != m.rows {
+			for i := range m.grads[l] {
+				m.grads[l][i] = float32(m.rows) * SyntheticGradient(i)
+			}
+		}
+		m.work(1 - forwardShare)
+		if ready != nil {
+			ready(l)
+		}
+	}
+	m.filled, m.rows = m.rows, 0
+}
+
+// SyntheticGradient is the gradient of element i of a layer of model synthetic, for one sample. Sums of a few
+// thousand are exact in float32.
+func SyntheticGradient(i int) float32 { return float32(1+i%7) / 1024 }
+
+// Eval says the loss 1 and nothing right of every sample.
+func (m *synthetic) Eval(x Batch) (loss float64, correct int) { return float64(x.N), 0 }
+
+// work computes one layer's part of a pass.
+func (m *synthetic) work(share float64) {
+	if m.spec.Compute <= 0 {
+		return
+	}
+	start := time.Now()
+	due := time.Duration(share*float64(m.spec.Compute))/time.Duration(len(m.layers)) - m.owed
+	if due > 0 {
+		time.Sleep(due)
+	}
+	m.owed = time.Since(start) - due
+}
