@@ -8,8 +8,9 @@ import (
 // Roles says which rank serves and which works. Rank 0 is always server 0: it owns the lead shard, counts the
 // budget and writes the run folder.
 type Roles struct {
-	Servers []int // rank of each server
-	Workers []int // rank of each worker, ascending
+	Servers []int   // rank of each server
+	Workers []int   // rank of each worker, ascending
+	Teams   [][]int // ranks that compute for each worker, itself first, ascending; nil: no worker has members
 }
 
 // Placements lists the values of cluster.placement.
@@ -95,9 +96,16 @@ func indexOf(list []int, x int) int {
 	return -1
 }
 
-// Name is the rank's role for people: s0, w3, or s0+w0 where a rank is both.
+// Name is the rank's role for people: s0, w3, or s0+w0 where a rank is both; w3.1 is the first member of w3.
 func (r Roles) Name(rank int) string {
 	s, w := r.Server(rank), r.Worker(rank)
+	if lead := r.Leader(rank); w < 0 && lead >= 0 {
+		name := fmt.Sprintf("w%d.%d", lead, indexOf(r.Team(lead), rank))
+		if s >= 0 {
+			name = fmt.Sprintf("s%d+%s", s, name)
+		}
+		return name
+	}
 	switch {
 	case s >= 0 && w >= 0:
 		return fmt.Sprintf("s%d+w%d", s, w)

@@ -1,0 +1,102 @@
+package core
+
+import (
+	"fmt"
+
+	"fluentps/comm/wire"
+)
+
+// Team is what the leader of a node knows of the ranks that compute with it (cluster.hierarchy: node). Inside a node
+// gradients are summed as under BSP: a layer is ready to be pushed when all ranks have computed theirs, and is then
+// summed in the order of the ranks, so that its bits do not depend on who was first. What crosses the network is one
+// sum and one count of samples a node, never a mean: nodes may have different numbers of ranks.
+// Source: straggler-and-contention 7.2 [A][T].
+type Team struct {
+	iter  int64         // the iteration being computed, -1 before the first
+	heads []wire.Header // of each rank, the leader first; Kind is zero until it was forwarded
+	done  [][]bool      // done[l][m]: the gradients of layer l of rank m are final
+}
+
+// NewTeam makes the team of a leader and size-1 members that compute a model of so many layers.
+func NewTeam(size, layers int) *Team {
+	t := &Team{iter: -1, heads: make([]wire.Header, size), done: make([][]bool, layers)}
+	for l := range t.done {
+		t.done[l] = make([]bool, size)
+	}
+	return t
+}
+
+// Begin starts an iteration.
+func (t *Team) Begin(iter int64) {
+	if iter <= t.iter || t.iter >= 0 && !t.over() {
+		panic(fmt.Sprintf("core: team: iteration %d begins in state %v", iter, t))
+	}
+	t.iter = iter
+	clear(t.heads)
+	for l := range t.done {
+		clear(t.done[l])
+	}
+}
+
+// Forwarded notes that a rank's forward pass is over. With the last one whole is true, and sum has Samples, Correct
+// and Loss of all, and the longest Blocked.
+func (t *Team) Forwarded(rank int, head wire.Header) (sum wire.Header, whole bool) {
+	if t.heads[rank].Kind != 0 {
+		panic(fmt.Sprintf("core: team: rank %d has done its forward pass in state %v", rank, t))
+	}
+	t.heads[rank] = head
+	t.heads[rank].Kind = wire.Push
+	for m := range t.heads {
+		if t.heads[m].Kind == 0 {
+			return wire.Header{}, false
+		}
+		sum.Samples += t.heads[m].Samples
+		sum.Correct += t.heads[m].Correct
+		sum.Loss += t.heads[m].Loss
+		sum.Blocked = max(sum.Blocked, t.heads[m].Blocked)
+	}
+	return sum, true
+}
+
+// Ready notes that the gradients of a layer of a rank are final. With the last one whole is true: the members'
+// gradients are to be added to the leader's in the order of their ranks, and then the layer's pieces are ready.
+func (t *Team) Ready(rank, layer int) (whole bool) {
+	if t.heads[rank].Kind == 0 || t.done[layer][rank] {
+		panic(fmt.Sprintf("core: team: rank %d has layer %d ready in state %v", rank, layer, t))
+	}
+	t.done[layer][rank] = true
+	return t.whole(layer)
+}
+
+func (t *Team) whole(layer int) bool {
+	for _, done := range t.done[layer] {
+		if !done {
+			return false
+		}
+	}
+	return true
+}
+
+// over says whether everybody has computed everything.
+func (t *Team) over() bool {
+	for l := range t.done {
+		if !t.whole(l) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Team) String() string {
+	text := fmt.Sprintf("team iter=%d", t.iter)
+	for m := range t.heads {
+		ready := 0
+		for l := range t.done {
+			if t.done[l][m] {
+				ready++
+			}
+		}
+		text += fmt.Sprintf(" %d:%d/%d", m, ready, len(t.done))
+	}
+	return text
+}

@@ -1,0 +1,50 @@
+package shard
+
+import "slices"
+
+// ByNode makes one worker of all that work on a host, as cluster.hierarchy: node asks: the first of them leads, and
+// is the only one that the servers know; the others are its members. hosts names the host of each rank.
+// Source: straggler-and-contention 7.2, after MXNet's device aggregation [A] and the node-communicator recipe [T].
+func (r Roles) ByNode(hosts []string) Roles {
+	lead := map[string]int{} // the index of a host's leader
+	grouped := Roles{Servers: r.Servers}
+	for _, rank := range r.Workers {
+		i, led := lead[hosts[rank]]
+		if !led {
+			i = len(grouped.Workers)
+			lead[hosts[rank]] = i
+			grouped.Workers = append(grouped.Workers, rank)
+			grouped.Teams = append(grouped.Teams, nil)
+		}
+		grouped.Teams[i] = append(grouped.Teams[i], rank)
+	}
+	return grouped
+}
+
+// Team lists the ranks that compute for a worker, itself first; a worker without members is a team of one.
+func (r Roles) Team(worker int) []int {
+	if r.Teams == nil {
+		return r.Workers[worker : worker+1]
+	}
+	return r.Teams[worker]
+}
+
+// Computing lists all ranks that compute gradients, ascending: workers and their members. Samples are dealt to them.
+func (r Roles) Computing() []int {
+	var all []int
+	for w := range r.Workers {
+		all = append(all, r.Team(w)...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Leader is the worker that the rank computes for, or -1. It is the rank's own index where the rank leads.
+func (r Roles) Leader(rank int) int {
+	for w := range r.Workers {
+		if slices.Contains(r.Team(w), rank) {
+			return w
+		}
+	}
+	return -1
+}
