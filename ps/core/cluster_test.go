@@ -45,11 +45,14 @@ type cluster struct {
 	deaf     []*Worker                 // died: replies to them go nowhere
 
 	copyOf func(rule int) Copy
-	arena  map[[2]int32]string               // worker, shard: pushes in its copy
+	arena  map[[2]int32]string               // worker, piece: pushes in its copy
 	beside map[[2]int32]string               // worker, shard: pushes in the version beside it
 	kept   map[[3]int32]string               // worker, shard, slot: the push kept there
 	coming map[string][]string               // published pieces sent and not received, by line: content
 	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
+
+	early   *earlyDriver // nil: an iteration starts when the last exchange is over
+	problem error        // what went wrong while something happened
 }
 
 type slotOf struct {
@@ -65,6 +68,7 @@ type pending struct {
 	name string
 	in   Input
 	then func()
+	when func() bool // nil: at any time
 }
 
 type rule struct {
@@ -104,12 +108,24 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 		c.servers = append(c.servers, NewServer(ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}))
 	}
 	for w := range workers {
-		e, _ := send.Lookup("fifo")
-		c.workers = append(c.workers, NewWorker(int32(w), plan, e.New(), 0))
-		c.workers[w].HoldBack(c.schemeOf)
-		c.workers[w].KeepCopies(c.copyOf)
+		c.workers = append(c.workers, c.prepared(NewWorker(int32(w), plan, fifo(), 0)))
 	}
 	return c
+}
+
+func fifo() send.Policy {
+	e, _ := send.Lookup("fifo")
+	return e.New()
+}
+
+// prepared is a worker that has been told what it must know before it begins.
+func (c *cluster) prepared(w *Worker) *Worker {
+	w.HoldBack(c.schemeOf)
+	w.KeepCopies(c.copyOf)
+	if c.early != nil {
+		c.early.prepare(w)
+	}
+	return w
 }
 
 // phases are the schemes of the rule in turn, defaults filled.
@@ -178,14 +194,22 @@ func (c *cluster) drain(limit int) error {
 		for i, p := range c.pending {
 			if !first[p.line] {
 				first[p.line] = true
-				ready = append(ready, i)
+				if p.when == nil || p.when() {
+					ready = append(ready, i)
+				}
 			}
+		}
+		if len(ready) == 0 {
+			return fmt.Errorf("nothing can happen, of %d that are left: %s", len(c.pending), c)
 		}
 		i := ready[c.pick(len(ready))]
 		p := c.pending[i]
 		c.pending = slices.Delete(c.pending, i, i+1)
 		if p.then != nil {
 			p.then()
+		}
+		if c.problem != nil {
+			return c.problem
 		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
@@ -235,6 +259,11 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 	if slices.Contains(c.deaf, w) {
 		return nil // it died before it could do this
 	}
+	if c.early != nil {
+		if err := c.early.look(c, w, e); err != nil {
+			return err
+		}
+	}
 	to := fmt.Sprintf("s%d", e.To)
 	switch e.Kind {
 	case Send:
@@ -249,12 +278,19 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 		}
 	case SendPiece:
 		line := fmt.Sprintf("data %s p%d", name, e.Piece)
-		c.inbox[line] = append(c.inbox[line], w.iter)
+		c.inbox[line] = append(c.inbox[line], c.gradientOf(w, e.Piece))
 		c.match(line)
-		c.add(pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}})
+		sent := pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}}
+		if c.early != nil {
+			sent.then = func() { c.early.mem[w].grads[e.Piece].flying = false }
+		}
+		c.add(sent)
 	case Compute:
 		c.iters[w.me]++
 		c.computed[w.me] = append(c.computed[w.me], e.Iter)
+		if c.early != nil {
+			return c.early.compute(c, w, name, e.Iter)
+		}
 		if c.reads != nil {
 			if err := c.reads(w, e.Iter); err != nil {
 				return err
@@ -336,7 +372,7 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 				continue
 			}
 			c.add(pending{line: fmt.Sprintf("reply %d %s", p.ID, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: p.ID},
-				then: func() { c.arena[[2]int32{e.To, e.Shard}] = content }})
+				then: func() { c.write(to, p.ID, content) }})
 		}
 		c.add(pending{line: fmt.Sprintf("sent %s shard%d %s", name, e.Shard, wname), node: s, name: name,
 			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.flying[key]-- }})
@@ -347,6 +383,26 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		c.snaps[e.Shard] = append(c.snaps[e.Shard], e.Iter)
 	}
 	return nil
+}
+
+// gradientOf is the iteration whose gradient is in a piece of the gradient arena.
+func (c *cluster) gradientOf(w *Worker, piece int32) int64 {
+	if c.early != nil {
+		return c.early.mem[w].grads[piece].iter
+	}
+	return w.iter
+}
+
+// write is a piece of a reply that lands in the arena of a worker.
+func (c *cluster) write(to Node, piece int32, content string) {
+	w, ok := to.(*Worker)
+	if !ok || slices.Contains(c.deaf, w) {
+		return
+	}
+	c.arena[[2]int32{w.me, piece}] = content
+	if c.early != nil {
+		c.early.written(c, w, piece)
+	}
 }
 
 // stage posts the receives of a push's pieces; a piece that has been sent already lands from the inbox.

@@ -123,6 +123,7 @@ func (w *Worker) settle(s int32, out []Effect) []Effect {
 		return out
 	}
 	c.settled = true
+	w.readableCopy(s)
 	w.open--
 	if w.state == Waiting {
 		w.last = s
@@ -168,7 +169,7 @@ func (w *Worker) landedBeside(s int32, out []Effect) []Effect {
 	switch {
 	case w.state == Finished:
 		return w.drained(out)
-	case w.shards[s].gone == n || w.state == Waiting:
+	case (w.shards[s].gone == n || w.state == Waiting) && !w.beingRead(s):
 		return w.advance(w.adopt(s, out))
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 // obeyCopies does what a worker wants done with its copies.
 func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 	key := [2]int32{w.me, e.Shard}
+	own := fmt.Sprintf(" w%d.%d", w.me, c.gradientOf(w, c.plan.Shards[e.Shard].Pieces[0].ID))
 	switch e.Kind {
 	case ExpectBeside:
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
@@ -28,18 +29,22 @@ func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 			c.matchPublished(line)
 		}
 	case Adopt:
-		c.arena[key] = c.beside[key]
+		for _, p := range c.plan.Shards[e.Shard].Pieces {
+			c.arena[[2]int32{w.me, p.ID}] = c.beside[key]
+		}
 	case Keep:
-		c.kept[[3]int32{w.me, e.Shard, e.Slot}] = fmt.Sprintf(" w%d.%d", w.me, w.iter)
+		c.kept[[3]int32{w.me, e.Shard, e.Slot}] = own
 	case AddLocal:
-		push := fmt.Sprintf(" w%d.%d", w.me, w.iter)
+		push := own
 		if e.Slot >= 0 {
 			push = c.kept[[3]int32{w.me, e.Shard, e.Slot}]
 		}
 		if want := fmt.Sprintf(" w%d.%d", w.me, e.Iter); push != want {
 			return fmt.Errorf("adds%s, which should be%s", push, want)
 		}
-		c.arena[key] += push
+		for _, p := range c.plan.Shards[e.Shard].Pieces {
+			c.arena[[2]int32{w.me, p.ID}] += push
+		}
 	}
 	return nil
 }
@@ -65,41 +70,50 @@ func (c *cluster) nothingComing(t *rapid.T) {
 	}
 }
 
-// readsOfCopies holds what a worker reads of the shards it keeps copies of, at the start of iteration c, to the promises
-// of Bösen (notes 2.5 [C]): I1 all updates of iterations before c - s, I2 all of its own, each once; and none of an
-// iteration beyond c + s, for nobody is further ahead. I3 is in checkShard: every push is in exactly one version.
+// readsOfCopies holds what a worker reads of the shards it keeps copies of, when it starts iteration c.
 func (c *cluster) readsOfCopies(w *Worker, iter int64) error {
-	for i := range c.plan.Shards {
-		sh := &c.plan.Shards[i]
-		k := c.copyOf(sh.Rule)
-		if k.Kind == scheme.Pulled {
+	for i := range c.plan.Pieces {
+		if err := c.readOfCopy(w, int32(i), iter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOfCopy holds what a worker reads in iteration c, of a shard that it keeps a copy of, to the promises of Bösen
+// (notes 2.5 [C]): I1 all updates of iterations before c - s, I2 all of its own, each once; and none of an iteration
+// beyond c + s, for nobody is further ahead. I3 is in checkShard: every push is in exactly one version.
+func (c *cluster) readOfCopy(w *Worker, piece int32, iter int64) error {
+	i := c.plan.Pieces[piece].Shard
+	k := c.copyOf(c.plan.Shards[i].Rule)
+	if k.Kind == scheme.Pulled {
+		return nil
+	}
+	content := c.arena[[2]int32{w.me, piece}]
+	read := map[string]bool{}
+	for _, push := range strings.Fields(content) {
+		if push != "|" && read[push] {
+			return fmt.Errorf("shard %d: w%d reads %s twice at %d: %s", i, w.me, push, iter, content)
+		}
+		read[push] = true
+	}
+	delete(read, "|")
+	for u, computed := range c.computed {
+		if slices.Contains(c.deaf, c.workers[u]) {
 			continue
 		}
-		read := map[string]bool{}
-		for _, push := range strings.Fields(c.arena[[2]int32{w.me, sh.ID}]) {
-			if push != "|" && read[push] {
-				return fmt.Errorf("shard %d: w%d reads %s twice at %d: %s", i, w.me, push, iter, c.arena[[2]int32{w.me, sh.ID}])
+		for _, j := range computed {
+			push := fmt.Sprintf("w%d.%d", u, j)
+			if must := j < iter-k.Bound || u == int(w.me) && j < iter; must && !read[push] {
+				return fmt.Errorf("shard %d: w%d does not read %s at %d with s=%d: %s", i, w.me, push, iter, k.Bound, content)
 			}
-			read[push] = true
-		}
-		delete(read, "|")
-		for u, computed := range c.computed {
-			if slices.Contains(c.deaf, c.workers[u]) {
-				continue
-			}
-			for _, j := range computed {
-				push := fmt.Sprintf("w%d.%d", u, j)
-				if must := j < iter-k.Bound || u == int(w.me) && j < iter; must && !read[push] {
-					return fmt.Errorf("shard %d: w%d does not read %s at %d with s=%d: %s", i, w.me, push, iter, k.Bound, c.arena[[2]int32{w.me, sh.ID}])
-				}
-				if j > iter+k.Bound && read[push] {
-					return fmt.Errorf("shard %d: w%d reads %s at %d with s=%d", i, w.me, push, iter, k.Bound)
-				}
+			if j > iter+k.Bound && read[push] {
+				return fmt.Errorf("shard %d: w%d reads %s at %d with s=%d", i, w.me, push, iter, k.Bound)
 			}
 		}
-		if lead := iter - w.shards[i].clock; lead > k.Bound {
-			return fmt.Errorf("shard %d: w%d computes %d on a copy of clock %d, s=%d", i, w.me, iter, w.shards[i].clock, k.Bound)
-		}
+	}
+	if lead := iter - w.shards[i].clock; lead > k.Bound {
+		return fmt.Errorf("shard %d: w%d computes %d on a copy of clock %d, s=%d", i, w.me, iter, w.shards[i].clock, k.Bound)
 	}
 	return nil
 }

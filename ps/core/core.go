@@ -22,7 +22,8 @@
 //
 // A worker is Computing until backward is over, Pushing until every piece was let go, Waiting until every
 // shard has replied and every send is complete, and then Computing again or Finished. It pushes all shards
-// before it waits for any (the law "push all, then wait"): the pull of a shard never holds back a push.
+// before it waits for any (the law "push all, then wait"): the pull of a shard never holds back a push. Forward of the
+// next iteration may start before all have replied, layer by layer (early.go).
 package core
 
 import (
@@ -76,7 +77,7 @@ const (
 	Adopt                          // Worker: parameters of Shard = the version that landed beside them
 	Keep                           // Worker: keep a copy of the push of Shard that is in the gradient arena, in Slot
 	AddLocal                       // Worker: parameters of Shard += Scale*Weight * its own push: that kept in Slot, or that in the gradient arena where Slot is -1
-	Compute                        // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone
+	Compute                        // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone. After StartEarly ask Readable and Writable of each layer
 	Stage                          // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
 	Unstage                        // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
 	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header

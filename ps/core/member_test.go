@@ -22,10 +22,7 @@ func (c *cluster) revive(me int32) bool {
 			return false
 		}
 	}
-	e, _ := send.Lookup("fifo")
-	w := NewJoining(me, c.plan, e.New(), c.workers[me].life+1, c.workers[me].Clock())
-	w.HoldBack(c.schemeOf)
-	w.KeepCopies(c.copyOf)
+	w := c.prepared(NewJoining(me, c.plan, fifo(), c.workers[me].life+1, c.workers[me].Clock()))
 	c.workers[me] = w
 	name := fmt.Sprintf("w%d", me)
 	c.add(pending{line: name, node: w, name: name, in: Input{Kind: Begin}})

@@ -29,11 +29,11 @@ type Worker struct {
 	policy send.Policy
 
 	state  State
-	iter   int64       // the iteration being computed; in Waiting, the one just pushed; -1 before the first
+	iter   int64       // the iteration being computed; in Pushing and Waiting, the one pushed; -1 before the first
 	first  int64       // the first iteration computed, -1 before: one that came back may have passed over some
 	next   int64       // largest Iter of the replies so far: the iteration to compute next
 	clock  int64       // largest v of the replies so far
-	known  int64       // clock at the start of iter: what its pushes report
+	known  int64       // clock when the exchange of iter began: what its pushes report
 	stop   bool        // a reply told us to start no new iteration
 	life   int64       // how often it came back: then the servers are told, and say where to go on
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
@@ -46,6 +46,7 @@ type Worker struct {
 	done   bool        // Done was given: all is in that was on its way
 	stiles []turnstile // per server; nil if nothing waits for grants
 	kept   int         // pieces in them
+	early  early
 
 	LeadMax    int64   // largest c - v at the start of an iteration
 	Started    int64   // iterations started
@@ -68,11 +69,13 @@ type workerShard struct {
 
 // NewWorker makes worker me of the plan, with a send policy of its own. It starts at iteration start.
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
-	return &Worker{
+	w := &Worker{
 		me: me, plan: plan, policy: policy,
 		state: Waiting, iter: start - 1, next: start, first: -1, last: -1,
 		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
+	w.makeLayers()
+	return w
 }
 
 // Step advances the worker by one input.
@@ -92,8 +95,8 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		w.state = Pushing
 		return w.advance(out)
 	case PieceSent:
-		w.must(w.flying > 0, in)
-		w.flying--
+		w.must(w.early.pieces[in.Piece].flying, in)
+		w.flown(in.Piece)
 		out = w.letGo(send.Event{Kind: send.Sent, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
 		return w.advance(out)
 	case PieceLanded:
@@ -103,6 +106,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		}
 		w.must(w.shards[s].pulled && w.shards[s].landed < len(w.plan.Shards[s].Pieces), in)
 		w.shards[s].landed++
+		w.landedIn(in.Piece)
 		return w.closeShard(s, out)
 	case Arrived:
 		return w.arrived(in, out)
@@ -114,7 +118,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	s := w.plan.Pieces[in.Piece].Shard
 	sh := &w.shards[s]
-	w.must(w.state == Computing && w.head.Kind != 0 && sh.ready < len(w.plan.Shards[s].Pieces), in)
+	w.must(w.state == Computing && w.head.Kind != 0 && sh.ready < len(w.plan.Shards[s].Pieces) && !w.early.pieces[in.Piece].flying, in)
 	if sh.ready == 0 {
 		m := w.head
 		m.Shard, m.Version = s, sh.version
@@ -135,7 +139,7 @@ func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
 		s := w.plan.Pieces[p].Shard
 		sh := &w.shards[s]
 		sh.gone++
-		w.flying++
+		w.fly(p)
 		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s})
 		if sh.gone == len(w.plan.Shards[s].Pieces) {
 			out = w.renew(s, out)
@@ -169,6 +173,7 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	sh := &w.shards[m.Shard]
 	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
 	sh.replied = true
+	w.answered(m.Shard)
 	sh.version, sh.clock = m.Version, m.Clock
 	w.next = max(w.next, m.Iter)
 	w.clock = max(w.clock, m.Clock)
@@ -176,40 +181,53 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	return w.closeShard(m.Shard, out)
 }
 
+// closeShard is called when something of a reply came.
 func (w *Worker) closeShard(s int32, out []Effect) []Effect {
 	sh := &w.shards[s]
-	if !sh.replied || sh.landed < len(w.plan.Shards[s].Pieces) {
-		return out
+	if sh.replied && sh.landed == len(w.plan.Shards[s].Pieces) {
+		w.open--
+		w.last = s
 	}
-	w.open--
-	w.last = s
 	return w.advance(out)
 }
 
-// advance moves on when nothing of this iteration is missing any more.
+// advance starts the next iteration when that may be, and its exchange when nothing of this one's is missing any more.
 func (w *Worker) advance(out []Effect) []Effect {
 	if w.state == Pushing && w.policy.Held() == 0 && w.kept == 0 {
 		w.state = Waiting
 	}
-	if w.state != Waiting || w.open > 0 || w.flying > 0 {
+	if w.mayStart() {
+		w.early.begun, w.early.started = true, max(w.next, w.iter+1)
+		w.Started++
+		out = append(out, Effect{Kind: Compute, Iter: w.early.started})
+	}
+	if w.state != Waiting || w.open > 0 || !w.early.begun && w.flying > 0 {
 		return out
 	}
 	if w.last >= 0 {
 		w.WaitedLast[w.last]++
 	}
-	if w.stop {
+	if !w.early.begun { // there is no next one
 		w.state = Finished
 		for m := range w.plan.Servers {
 			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1, Clock: w.life}})
 		}
 		return w.drained(out)
 	}
-	w.state = Computing
-	w.iter, w.known = max(w.next, w.iter+1), w.clock
+	w.exchange()
+	return out
+}
+
+// exchange begins the exchange of the iteration that was started.
+func (w *Worker) exchange() {
+	if next := max(w.next, w.iter+1); next != w.early.started {
+		panic(fmt.Sprintf("core: worker %d started iteration %d before a shard sent it on to %d: its scheme does not say that it may: %v", w.me, w.early.started, next, w))
+	}
+	w.state, w.early.begun = Computing, false
+	w.iter, w.known = w.early.started, w.clock
 	if w.first < 0 {
 		w.first = w.iter
 	}
-	w.Started++
 	w.LeadMax = max(w.LeadMax, w.iter-w.known)
 	w.head = wire.Header{}
 	w.open, w.last = len(w.shards), -1
@@ -219,8 +237,8 @@ func (w *Worker) advance(out []Effect) []Effect {
 	for s := range w.copies {
 		w.copies[s].settled = false
 	}
+	w.awaitLayers()
 	w.closeStiles()
-	return append(out, Effect{Kind: Compute, Iter: w.iter})
 }
 
 func (w *Worker) allReady() bool {
@@ -273,6 +291,9 @@ func (w *Worker) Check() error {
 		return err
 	}
 	if err := w.checkCopies(); err != nil {
+		return err
+	}
+	if err := w.checkLayers(); err != nil {
 		return err
 	}
 	if w.state == Finished && (w.flying > 0 || w.open > 0) {
