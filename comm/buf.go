@@ -7,13 +7,16 @@ import (
 )
 
 // Buf is memory outside the Go heap: C may keep its address after a call returns, and gradients in
-// it do not pace the garbage collector. It comes from a Pool and goes back with Free.
+// it do not pace the garbage collector. It comes from a Pool and goes back with Free, or it is a
+// segment of a Window and goes with that.
 type Buf struct {
-	mem   []byte // as long as asked for; the region may be longer
-	from  region
-	pool  *Pool
-	refs  atomic.Int32 // the owner and every operation in flight; at 0 the memory is reused
-	freed atomic.Bool  // the owner's Free was called: no method may follow
+	mem    []byte       // as long as asked for; the region may be longer
+	region []byte       // of one class; nil for a segment
+	slab   *slab        // that the region was cut from; nil for a mapping of its own
+	used   bool         // was handed out before; else the system's zeroes are still there
+	pool   *Pool        // nil for a segment
+	refs   atomic.Int32 // the owner and every operation in flight; at 0 the memory is reused
+	freed  atomic.Bool  // the owner's Free was called: no method may follow
 }
 
 // Bytes is the whole buffer. Slices of it must not outlive Free.
@@ -39,8 +42,12 @@ func (b *Buf) Len() int {
 
 // Free gives the buffer up; any goroutine may call it, once. The memory is reused when no operation
 // holds it any more. A build with the tag invariants fills it with NaN then, and panics at the next
-// reuse if somebody wrote to it in between.
+// reuse if somebody wrote to it in between. The Buf itself is handed out again with the memory, so
+// only that build tells for sure when somebody uses it after the next Alloc.
 func (b *Buf) Free() {
+	if b.pool == nil {
+		panic(fmt.Sprintf("comm: Free of a segment of %d bytes: it goes with its window", len(b.mem)))
+	}
 	if b.freed.Swap(true) {
 		panic(fmt.Sprintf("comm: double free of a buffer of %d bytes", len(b.mem)))
 	}
@@ -57,7 +64,7 @@ func (b *Buf) Hold() {
 func (b *Buf) Release() {
 	switch refs := b.refs.Add(-1); {
 	case refs == 0:
-		b.pool.put(b.from)
+		b.pool.put(b)
 	case refs < 0:
 		panic(fmt.Sprintf("comm: buffer of %d bytes released more often than held", len(b.mem)))
 	}

@@ -115,6 +115,66 @@ func TestHeldMemoryIsNotReused(t *testing.T) {
 	}
 }
 
+func TestReservedBytesCount(t *testing.T) {
+	p := NewPool(2 << 20)
+	defer p.Close()
+	mustAlloc(t, p, 1<<20).Free() // idle: it makes room
+	if err := p.Reserve(3 << 19); err != nil {
+		t.Fatal(err)
+	}
+	if mapped, inUse, _ := p.Usage(); mapped != 3<<19 || inUse != 3<<19 {
+		t.Fatalf("%d mapped, %d in use", mapped, inUse)
+	}
+	if _, err := p.Alloc(1 << 20); !errors.Is(err, ErrNoMemory) {
+		t.Fatalf("Alloc past the limit: %v", err)
+	}
+	if err := p.Reserve(1 << 20); !errors.Is(err, ErrNoMemory) {
+		t.Fatalf("Reserve past the limit: %v", err)
+	}
+	p.Unreserve(3 << 19)
+	mustAlloc(t, p, 2<<20).Free()
+}
+
+func TestSmallBuffersComeBackWithoutAllocation(t *testing.T) {
+	if Invariants {
+		t.Skip("this build never hands out a Buf twice")
+	}
+	p := NewPool(0)
+	defer p.Close()
+	n := testing.AllocsPerRun(100, func() {
+		a, _ := p.Alloc(64)
+		b, _ := p.Alloc(100_000)
+		a.Free()
+		b.Free()
+	})
+	if n != 0 {
+		t.Fatalf("%v allocations for two buffers", n)
+	}
+}
+
+func TestWindowMisusePanics(t *testing.T) {
+	well := func() error { return nil }
+	w := NewWindow([]*Buf{NewSegment(make([]byte, 8)), nil}, well, well)
+	own := w.Of(0)
+	if w.Of(1) != nil || own.Len() != 8 {
+		t.Fatal("the window has other segments")
+	}
+	mustPanic(t, "goes with its window", own.Free)
+	Span(own, 0, 8)
+	mustPanic(t, "1 operations in flight on the segment of rank 0", func() { w.Free() })
+	own.Release()
+	if err := w.Free(); err != nil {
+		t.Fatal(err)
+	}
+	mustPanic(t, "double free", func() { w.Free() })
+	mustPanic(t, "after its Free", func() { w.Of(0) })
+	mustPanic(t, "after its Free", func() { own.Bytes() })
+	gone := NewWindow(nil, func() error { return ErrClosed }, nil)
+	if err := gone.Free(); !errors.Is(err, ErrClosed) {
+		t.Fatalf("Free after Close: %v", err)
+	}
+}
+
 func TestMisusePanics(t *testing.T) {
 	p := NewPool(0)
 	defer p.Close()

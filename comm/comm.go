@@ -81,12 +81,15 @@ type Transport interface {
 	Rank() int
 	Size() int
 	NodeRank() (rank, size int) // among the ranks of this host
+	NodePeers() []Peer          // the ranks of this host, this one too, in order of node rank; read-only
 
 	// Alloc hands out n bytes outside the Go heap, zeroed, 64-byte aligned. The pool is bounded: past its
 	// limit the error wraps ErrNoMemory and names the limit.
 	Alloc(n int) (*Buf, error)
-	// Shared is Alloc in a window that all ranks of this host see, or an error that wraps ErrNotBuilt.
-	Shared(n int) (*Buf, error)
+	// Shared makes a window in which this rank's segment has n bytes, which may be 0. All ranks of the
+	// world call it, in the same order; it drives like Barrier. Segments count against the pool's limit.
+	// If one rank cannot get its memory, all get the same error, which wraps ErrNoMemory.
+	Shared(n int) (*Window, error)
 
 	Isend(to Peer, ch Chan, tag uint32, b *Buf, off, n int, h Handler) Op
 	Irecv(from Peer, ch Chan, tag uint32, b *Buf, off, n int, h Handler) Op

@@ -15,6 +15,7 @@ const (
 	classMin  = 64       // the smallest region, also the alignment of all
 	carvedMax = 64 << 10 // regions up to this length are carved from slabs, longer ones mapped alone
 	slabSize  = 1 << 20
+	classes   = 4 * 64 // what indexOf may be
 )
 
 // Pool hands out Bufs and reuses their memory by size class. It maps at most its limit; a class
@@ -23,17 +24,10 @@ type Pool struct {
 	max int64
 
 	mu     sync.Mutex
-	mapped int64            // bytes from the system; at most max
-	inUse  int64            // bytes of regions handed out
-	free   map[int][]region // by class
+	mapped int64           // bytes from the system and of Reserve; at most max
+	inUse  int64           // bytes of regions handed out and of Reserve
+	free   [classes][]*Buf // by index of the class
 	closed bool
-}
-
-// region is memory of one class: a mapping of its own or a piece of a slab.
-type region struct {
-	mem  []byte
-	slab *slab // nil for a mapping of its own
-	used bool  // was handed out before; else the system's zeroes are still there
 }
 
 // slab is one mapping cut into regions of one class.
@@ -50,7 +44,7 @@ func NewPool(max int64) *Pool {
 	if max == 0 {
 		max = PoolMax
 	}
-	return &Pool{max: max, free: make(map[int][]region)}
+	return &Pool{max: max}
 }
 
 // Alloc returns n zeroed bytes, 64-byte aligned. An error wraps ErrNoMemory, or ErrClosed.
@@ -67,25 +61,52 @@ func (p *Pool) Alloc(n int) (*Buf, error) {
 		return nil, p.full(n)
 	}
 	class := classOf(n)
-	if len(p.free[class]) == 0 {
+	list := &p.free[indexOf(class)]
+	if len(*list) == 0 {
 		if err := p.grow(n, class); err != nil {
 			return nil, err
 		}
 	}
-	list := p.free[class]
-	r := list[len(list)-1]
-	p.free[class] = list[:len(list)-1]
-	if r.used {
-		checkPoison(r.mem)
-		clear(r.mem)
+	last := len(*list) - 1
+	b := (*list)[last]
+	*list = (*list)[:last]
+	b.mem = b.region[:n:n]
+	if b.used {
+		checkPoison(b.region)
+		clear(b.mem)
 	}
-	if r.slab != nil {
-		r.slab.live++
+	if b.slab != nil {
+		b.slab.live++
 	}
 	p.inUse += int64(class)
-	b := &Buf{mem: r.mem[:n:n], from: r, pool: p}
 	b.refs.Store(1)
+	b.freed.Store(false)
 	return b, nil
+}
+
+// Reserve counts n bytes that come from elsewhere, such as a window's, against the limit. An error
+// wraps ErrNoMemory, or ErrClosed.
+func (p *Pool) Reserve(n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return fmt.Errorf("comm: %d bytes asked: %w", n, ErrClosed)
+	}
+	p.trim(p.mapped + int64(n) - p.max)
+	if p.mapped+int64(n) > p.max {
+		return p.full(n)
+	}
+	p.mapped += int64(n)
+	p.inUse += int64(n)
+	return nil
+}
+
+// Unreserve undoes a Reserve of n bytes.
+func (p *Pool) Unreserve(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mapped -= int64(n)
+	p.inUse -= int64(n)
 }
 
 // Usage is the memory mapped, the part of it handed out, and the limit, in bytes.
@@ -104,17 +125,21 @@ func (p *Pool) Close() {
 	p.trim(p.mapped)
 }
 
-func (p *Pool) put(r region) {
+func (p *Pool) put(b *Buf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	class := len(r.mem)
+	class := len(b.region)
 	p.inUse -= int64(class)
-	poison(r.mem)
-	r.used = true
-	p.free[class] = append(p.free[class], r)
-	if r.slab != nil {
-		r.slab.live--
+	poison(b.region)
+	if b.slab != nil {
+		b.slab.live--
 	}
+	if Invariants { // whoever still has the old one shall panic
+		b = &Buf{region: b.region, slab: b.slab, pool: p}
+	}
+	b.used = true
+	list := &p.free[indexOf(class)]
+	*list = append(*list, b)
 	if p.closed {
 		p.trim(p.mapped)
 	}
@@ -141,23 +166,27 @@ func (p *Pool) grow(n, class int) error {
 		return fmt.Errorf("comm: the system refuses %d bytes: %v: %w", size, err, ErrNoMemory)
 	}
 	p.mapped += size
+	list := &p.free[indexOf(class)]
 	if class > carvedMax {
-		p.free[class] = append(p.free[class], region{mem: mem})
+		*list = append(*list, &Buf{region: mem, pool: p})
 		return nil
 	}
 	s := &slab{mem: mem}
 	for ; len(mem) >= class; mem = mem[class:] {
 		piece := mem[:class:class]
-		p.free[class] = append(p.free[class], region{mem: piece, slab: s})
+		*list = append(*list, &Buf{region: piece, slab: s, pool: p})
 	}
 	return nil
 }
 
 // trim unmaps idle memory until at least want bytes went back or none is idle.
 func (p *Pool) trim(want int64) {
-	for class, list := range p.free {
+	for i, list := range &p.free {
 		if want <= 0 {
 			return
+		}
+		if len(list) == 0 {
+			continue
 		}
 		gone := make(map[*slab]bool)
 		kept := list[:0]
@@ -170,11 +199,11 @@ func (p *Pool) trim(want int64) {
 				gone[r.slab] = true
 				want -= p.unmap(r.slab.mem)
 			default:
-				want -= p.unmap(r.mem)
+				want -= p.unmap(r.region)
 			}
 		}
 		clear(list[len(kept):])
-		p.free[class] = kept
+		p.free[i] = kept
 	}
 }
 
@@ -198,4 +227,10 @@ func classOf(n int) int {
 	}
 	step := max(classMin, 1<<max(0, bits.Len(uint(n-1))-3))
 	return (n + step - 1) &^ (step - 1)
+}
+
+// indexOf numbers the classes without gaps worth saving.
+func indexOf(class int) int {
+	doubling := bits.Len(uint(class - 1))
+	return 4*doubling + (class-1)>>max(0, doubling-3)&3
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,10 @@ func All() []Case {
 		{"barrier waits for all", barrier},
 		{"one clock", oneClock},
 		{"ranks of the host", hostRanks},
+		{"windows show what was written", windowVisible},
+		{"messages between windows", windowMessages},
+		{"several windows", windowsSeveral},
+		{"a window too large", windowTooLarge},
 	}...)
 }
 
@@ -331,11 +336,13 @@ func oneClock(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Ranks of a host are numbered without gaps; all suites run on one host.
+// Ranks of a host are numbered without gaps, in order.
 func hostRanks(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
-	if me, n := r.NodeRank(); me < 0 || me >= n || n > r.n {
-		t.Errorf("NodeRank %d of %d in a world of %d", me, n, r.n)
+	me, n := r.NodeRank()
+	peers := r.NodePeers()
+	if me < 0 || me >= n || len(peers) != n || int(peers[me]) != r.me || !slices.IsSorted(peers) || int(peers[n-1]) >= r.n {
+		t.Errorf("NodeRank %d of %d in a world of %d, with peers %v", me, n, r.n, peers)
 	}
 	r.end()
 }

@@ -21,14 +21,15 @@ func (e *endpoint) Post(f func()) {
 	e.signal()
 }
 
-// enter guards against a handler that drives; it returns the way out.
-func (e *endpoint) enter(use string) func() {
+// enter guards against a handler that drives; leave is the way out.
+func (e *endpoint) enter(use string) {
 	if e.driving {
 		panic(fmt.Sprintf("inproc: %s on rank %d inside a handler", use, e.rank))
 	}
 	e.driving = true
-	return func() { e.driving = false }
 }
+
+func (e *endpoint) leave() { e.driving = false }
 
 func (e *endpoint) stopped() error {
 	if abort := e.world.aborted.Load(); abort != nil {
@@ -41,7 +42,8 @@ func (e *endpoint) stopped() error {
 }
 
 func (e *endpoint) Drive(until func() bool) error {
-	defer e.enter("Drive")()
+	e.enter("Drive")
+	defer e.leave()
 	for {
 		if err := e.stopped(); err != nil {
 			return err
@@ -56,7 +58,8 @@ func (e *endpoint) Drive(until func() bool) error {
 }
 
 func (e *endpoint) Tick() {
-	defer e.enter("Tick")()
+	e.enter("Tick")
+	defer e.leave()
 	if e.stopped() == nil {
 		e.progress()
 	}
@@ -75,7 +78,7 @@ func (e *endpoint) Barrier() error {
 func (e *endpoint) progress() bool {
 	e.mu.Lock()
 	arrived, posts := e.arrived, e.posts
-	e.arrived, e.posts = e.emptied, nil
+	e.arrived, e.posts = e.emptied, e.posting
 	e.ready = append(e.ready, e.settled...)
 	e.settled = e.settled[:0]
 	e.mu.Unlock()
@@ -89,8 +92,7 @@ func (e *endpoint) progress() bool {
 	e.ready = e.batch[:0] // what handlers complete waits for the next batch, so that until is looked at
 	e.batch = batch
 	for _, d := range batch {
-		o := e.ops[d.Op]
-		delete(e.ops, d.Op)
+		o := e.ops.Give(uint32(d.Op))
 		o.release()
 		if o.handler != nil {
 			o.handler(d)
@@ -99,6 +101,8 @@ func (e *endpoint) progress() bool {
 	for _, f := range posts {
 		f()
 	}
+	clear(posts)
+	e.posting = posts[:0]
 	return len(arrived)+len(batch)+len(posts) > 0
 }
 
@@ -108,7 +112,7 @@ func (e *endpoint) Close() error {
 	if e.closed {
 		return e.stopped()
 	}
-	if e.world.aborted.Load() == nil && len(e.ops) > 0 {
+	if e.world.aborted.Load() == nil && e.ops.Len() > 0 {
 		return e.busy()
 	}
 	err := e.Barrier()
@@ -120,28 +124,34 @@ func (e *endpoint) Close() error {
 	return err
 }
 
-func (e *endpoint) busy() error {
-	for _, o := range e.ops {
+func (e *endpoint) busy() (err error) {
+	e.ops.Each(func(slot uint32, o *operation) {
 		verb := "send to"
 		if o.recv {
 			verb = "receive from"
 		}
-		return fmt.Errorf("inproc: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
-			e.rank, len(e.ops), verb, o.from, o.stream.ch, o.stream.tag)
-	}
-	return nil
+		err = fmt.Errorf("inproc: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+			e.rank, e.ops.Len(), verb, o.from, o.stream.ch, o.stream.tag)
+	})
+	return err
 }
 
 func (e *endpoint) unreceived() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, m := range e.arrived {
-		e.unexpected[m.stream] = append(e.unexpected[m.stream], m)
+		e.unexpected.Push(m.stream.key(), e.early.Take(m))
 	}
 	e.arrived = nil
-	for s, list := range e.unexpected {
-		return fmt.Errorf("inproc: rank %d closes with %d messages that nobody received on channel %d, tag %d, the first %d bytes from rank %d",
-			e.rank, len(list), s.ch, s.tag, len(list[0].data), list[0].from.rank)
+	var first *message
+	e.early.Each(func(slot uint32, m *message) {
+		if first == nil {
+			first = m
+		}
+	})
+	if first == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("inproc: rank %d closes with %d messages that nobody received, among them one of %d bytes from rank %d on channel %d, tag %d",
+		e.rank, e.early.Len(), len(first.data), first.from.rank, first.stream.ch, first.stream.tag)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"fluentps/comm"
+	"fluentps/comm/inflight"
 )
 
 // endpoint is one rank. Below mu are the fields that other goroutines write; the rest belongs to
@@ -12,6 +13,7 @@ import (
 type endpoint struct {
 	world *world
 	rank  int
+	peers []comm.Peer   // of this host
 	wake  chan struct{} // one token: something arrived since the last look
 
 	mu      sync.Mutex
@@ -19,15 +21,17 @@ type endpoint struct {
 	settled []comm.Done // long sends of ours that the receiver has copied
 	posts   []func()
 	kept    int      // copies of short messages held for this rank; at most eagerMax
-	spare   [][]byte // their memory, for reuse
+	spare   [][]byte // their memory, for reuse; each of comm.CtlMax bytes
 
-	last       comm.Op
-	ops        map[comm.Op]*operation // in flight
-	posted     map[stream][]*operation
-	unexpected map[stream][]message
-	ready      []comm.Done // complete, handler not yet run
-	batch      []comm.Done // handlers running now; the other half of ready
-	emptied    []message   // the other half of arrived
+	ops        inflight.Slots[operation]
+	posted     inflight.Queues         // slots of receives, by stream
+	early      inflight.Slots[message] // that nobody has posted a receive for
+	unexpected inflight.Queues         // their slots, by stream
+	ready      []comm.Done             // complete, handler not yet run
+	batch      []comm.Done             // handlers running now; the other half of ready
+	emptied    []message               // the other half of arrived
+	posting    []func()                // the other half of posts
+	windows    []*comm.Buf             // our segments, of windows not yet freed
 	driving    bool
 	closed     bool
 }
@@ -38,13 +42,14 @@ type stream struct {
 	tag uint32
 }
 
+func (s stream) key() uint64 { return uint64(s.ch)<<32 | uint64(s.tag) }
+
 // operation is a send or receive from its submission until its handler runs.
 type operation struct {
-	id      comm.Op
 	handler comm.Handler
 	buf     *comm.Buf // nil for an empty message
 	recv    bool
-	from    comm.Peer // of a receive; may be AnyPeer
+	from    comm.Peer // of a receive, where it may be AnyPeer; of a send where it goes
 	stream  stream
 	span    []byte // of a receive: where the message goes
 }
@@ -64,22 +69,14 @@ type message struct {
 	copied bool   // the send has completed already
 }
 
-func (e *endpoint) submit(o *operation, h comm.Handler, b *comm.Buf) *operation {
-	e.last++
-	o.id, o.handler, o.buf = e.last, h, b
-	e.ops[o.id] = o
-	return o
-}
-
 func (e *endpoint) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckSend(e.Size(), to, ch, tag, b, off, n)
-	o := e.submit(&operation{}, h, b)
-	m := message{from: e, id: o.id, stream: stream{ch, tag}, data: comm.Span(b, off, n)}
-	if e.world.ranks[to].accept(m) {
-		e.ready = append(e.ready, comm.Done{Op: o.id, Peer: to, Tag: tag, N: n})
+	s := stream{ch, tag}
+	id := e.ops.Op(e.ops.Take(operation{handler: h, buf: b, from: to, stream: s}))
+	if e.world.ranks[to].accept(message{from: e, id: id, stream: s, data: comm.Span(b, off, n)}) {
+		e.ready = append(e.ready, comm.Done{Op: id, Peer: to, Tag: tag, N: n})
 	}
-	o.from, o.stream = to, m.stream
-	return o.id
+	return id
 }
 
 // accept puts a message into the inbox and tells whether it was copied. Past eagerMax a short
@@ -89,11 +86,13 @@ func (e *endpoint) accept(m message) bool {
 	if len(m.data) <= comm.CtlMax && e.kept < e.world.eagerMax {
 		e.kept++
 		m.copied = true
-		var room []byte
 		if last := len(e.spare) - 1; last >= 0 {
+			var room []byte
 			room, e.spare = e.spare[last], e.spare[:last]
+			m.data = append(room[:0], m.data...)
+		} else {
+			m.data = append(make([]byte, 0, comm.CtlMax), m.data...)
 		}
-		m.data = append(room[:0], m.data...)
 	}
 	e.arrived = append(e.arrived, m)
 	e.mu.Unlock()
@@ -103,26 +102,32 @@ func (e *endpoint) accept(m message) bool {
 
 func (e *endpoint) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckRecv(e.Size(), from, ch, tag, b, off, n)
-	o := e.submit(&operation{recv: true, from: from, stream: stream{ch, tag}, span: comm.Span(b, off, n)}, h, b)
-	for i, m := range e.unexpected[o.stream] {
-		if from == comm.AnyPeer || int(from) == m.from.rank {
-			remove(e.unexpected, o.stream, i)
-			e.land(o, m)
-			return o.id
+	s := stream{ch, tag}
+	slot := e.ops.Take(operation{handler: h, buf: b, recv: true, from: from, stream: s, span: comm.Span(b, off, n)})
+	id := e.ops.Op(slot)
+	for i := e.unexpected.First(s.key()); i != inflight.None; i = e.unexpected.Next(i) {
+		if from == comm.AnyPeer || int(from) == e.early.At(i).from.rank {
+			e.unexpected.Remove(i)
+			e.land(slot, e.early.Give(i))
+			return id
 		}
 	}
-	e.posted[o.stream] = append(e.posted[o.stream], o)
-	return o.id
+	e.posted.Push(s.key(), slot)
+	return id
 }
 
 func (e *endpoint) Cancel(id comm.Op) {
-	o := e.ops[id]
-	if o == nil || !o.recv {
+	slot, live := e.ops.Find(id)
+	if !live {
 		return
 	}
-	for i, p := range e.posted[o.stream] {
-		if p == o {
-			remove(e.posted, o.stream, i)
+	o := e.ops.At(slot)
+	if !o.recv {
+		return
+	}
+	for i := e.posted.First(o.stream.key()); i != inflight.None; i = e.posted.Next(i) {
+		if i == slot {
+			e.posted.Remove(slot)
 			e.ready = append(e.ready, comm.Done{Op: id, Peer: o.from, Tag: o.stream.tag, Err: comm.ErrCancelled})
 			return
 		}
@@ -131,19 +136,21 @@ func (e *endpoint) Cancel(id comm.Op) {
 
 // match finds the oldest posted receive for a message, or keeps the message.
 func (e *endpoint) match(m message) {
-	for i, o := range e.posted[m.stream] {
-		if o.from == comm.AnyPeer || int(o.from) == m.from.rank {
-			remove(e.posted, m.stream, i)
-			e.land(o, m)
+	key := m.stream.key()
+	for i := e.posted.First(key); i != inflight.None; i = e.posted.Next(i) {
+		if from := e.ops.At(i).from; from == comm.AnyPeer || int(from) == m.from.rank {
+			e.posted.Remove(i)
+			e.land(i, m)
 			return
 		}
 	}
-	e.unexpected[m.stream] = append(e.unexpected[m.stream], m)
+	e.unexpected.Push(key, e.early.Take(m))
 }
 
 // land copies a message into its receive and completes both.
-func (e *endpoint) land(o *operation, m message) {
-	d := comm.Done{Op: o.id, Peer: comm.Peer(m.from.rank), Tag: m.stream.tag, N: len(m.data)}
+func (e *endpoint) land(slot uint32, m message) {
+	o := e.ops.At(slot)
+	d := comm.Done{Op: e.ops.Op(slot), Peer: comm.Peer(m.from.rank), Tag: m.stream.tag, N: len(m.data)}
 	if len(m.data) > len(o.span) {
 		d.N = 0
 		d.Err = fmt.Errorf("inproc: %d bytes from rank %d, tag %d, into %d: %w",
@@ -167,17 +174,4 @@ func (e *endpoint) settle(d comm.Done) {
 	e.settled = append(e.settled, d)
 	e.mu.Unlock()
 	e.signal()
-}
-
-// remove deletes element i of a queue. The common case, the head, costs nothing.
-func remove[T any](queues map[stream][]T, s stream, i int) {
-	q := queues[s]
-	copy(q[1:i+1], q[:i])
-	var none T
-	q[0] = none
-	if q = q[1:]; len(q) == 0 {
-		delete(queues, s)
-		return
-	}
-	queues[s] = q
 }

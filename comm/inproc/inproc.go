@@ -11,6 +11,7 @@ package inproc
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 type Options struct {
 	PoolMax  int64 // bytes of all ranks' buffers together; 0: comm.PoolMax
 	EagerMax int   // short messages that one receiver keeps copies of; 0: 4096, which is 8 MiB
+	Hosts    []int // of each rank, to try out what several hosts would do; nil: all on one
 }
 
 // New returns the n ranks of a world. Each must be driven by one goroutine at a time and closed.
@@ -29,17 +31,20 @@ func New(n int, o Options) []comm.Transport {
 	if n < 1 {
 		panic(fmt.Sprintf("inproc: a world of %d ranks", n))
 	}
+	if o.Hosts != nil && len(o.Hosts) != n {
+		panic(fmt.Sprintf("inproc: %d hosts for %d ranks", len(o.Hosts), n))
+	}
 	if o.EagerMax == 0 {
 		o.EagerMax = 4096
 	}
 	w := &world{pool: comm.NewPool(o.PoolMax), start: time.Now(), eagerMax: o.EagerMax, open: n}
 	ranks := make([]comm.Transport, n)
 	for i := range ranks {
-		e := &endpoint{
-			world: w, rank: i, wake: make(chan struct{}, 1),
-			ops:        make(map[comm.Op]*operation),
-			posted:     make(map[stream][]*operation),
-			unexpected: make(map[stream][]message),
+		e := &endpoint{world: w, rank: i, wake: make(chan struct{}, 1)}
+		for peer := range n {
+			if o.Hosts == nil || o.Hosts[peer] == o.Hosts[i] {
+				e.peers = append(e.peers, comm.Peer(peer))
+			}
 		}
 		w.ranks = append(w.ranks, e)
 		ranks[i] = e
@@ -57,8 +62,9 @@ type world struct {
 	passed   atomic.Int64                    // barriers that all ranks have entered
 
 	mu      sync.Mutex
-	waiting int // ranks inside the barrier
-	open    int // ranks not closed
+	waiting int     // ranks inside the barrier
+	open    int     // ranks not closed
+	making  *window // that some ranks have joined and some have not
 }
 
 func (w *world) wakeAll() {
@@ -89,24 +95,25 @@ func (w *world) leave() {
 		return
 	}
 	for _, e := range w.ranks {
-		for _, o := range e.ops {
-			o.release()
+		e.ops.Each(func(slot uint32, o *operation) { o.release() })
+		for _, b := range e.windows {
+			b.Free()
 		}
-		clear(e.ops)
 	}
 	w.pool.Close()
 }
 
-func (e *endpoint) Rank() int            { return e.rank }
-func (e *endpoint) Size() int            { return len(e.world.ranks) }
-func (e *endpoint) NodeRank() (int, int) { return e.rank, len(e.world.ranks) }
-func (e *endpoint) Now() time.Duration   { return time.Since(e.world.start) }
+func (e *endpoint) Rank() int              { return e.rank }
+func (e *endpoint) Size() int              { return len(e.world.ranks) }
+func (e *endpoint) NodePeers() []comm.Peer { return e.peers }
+func (e *endpoint) Now() time.Duration     { return time.Since(e.world.start) }
+
+func (e *endpoint) NodeRank() (rank, size int) {
+	return slices.Index(e.peers, comm.Peer(e.rank)), len(e.peers)
+}
 
 // Alloc takes from the one pool of the world.
 func (e *endpoint) Alloc(n int) (*comm.Buf, error) { return e.world.pool.Alloc(n) }
-
-// Shared is Alloc: every rank sees the process's memory.
-func (e *endpoint) Shared(n int) (*comm.Buf, error) { return e.world.pool.Alloc(n) }
 
 // Abort ends Drive and Barrier of every rank; the first code counts.
 func (e *endpoint) Abort(code int) {

@@ -22,6 +22,11 @@ func TestConformanceWithoutEager(t *testing.T) {
 	commtest.Run(t, commtest.All(), func(_ *testing.T, n int) []comm.Transport { return New(n, Options{EagerMax: 2}) }, 3)
 }
 
+// Ranks of two hosts see the segments of their own host only.
+func TestConformanceOnTwoHosts(t *testing.T) {
+	commtest.Run(t, commtest.All(), func(_ *testing.T, n int) []comm.Transport { return New(n, Options{Hosts: []int{3, 1, 3, 1, 1}}) }, 5)
+}
+
 func TestAbort(t *testing.T) { commtest.Abort(t, newWorld) }
 
 // A receiver that does not look keeps eagerMax copies; the sends past that wait, and none is lost.
@@ -83,7 +88,7 @@ func TestCloseReportsUnreceived(t *testing.T) {
 	if err := ranks[0].Drive(func() bool { return sent == 3 }); err != nil {
 		t.Fatal(err)
 	}
-	end(t, ranks, "", "rank 1 closes with 3 messages that nobody received on channel 0, tag 8, the first 0 bytes from rank 0")
+	end(t, ranks, "", "rank 1 closes with 3 messages that nobody received, among them one of 0 bytes from rank 0 on channel 0, tag 8")
 }
 
 func TestClosedIsClosed(t *testing.T) {
@@ -119,7 +124,7 @@ func TestPoolLimitIsTheWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ranks[1].Shared(1<<19 + 1); !errors.Is(err, comm.ErrNoMemory) {
+	if _, err := ranks[1].Alloc(1<<19 + 1); !errors.Is(err, comm.ErrNoMemory) {
 		t.Fatalf("error %v", err)
 	}
 	b.Free()

@@ -100,7 +100,7 @@ func (t *transport) clockOffset() (int64, error) {
 			offset = int64(binary.LittleEndian.Uint64(buf.Bytes())) - (before + trip/2)
 		}
 	}
-	if err := t.Drive(func() bool { return t.open == 0 }); err != nil {
+	if err := t.Drive(func() bool { return t.ops.Len() == 0 }); err != nil {
 		return 0, err
 	}
 	if 2*max(offset, -offset) <= best {

@@ -16,7 +16,8 @@
 // Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
 // pause for 5 us after the last event, gives its core away between polls for 50 us, then sleeps 20
 // us, 200 us (after 1 ms) and 1 ms (after 10 ms) between polls; Post wakes it at once. No blocking MPI
-// call is made after Init, not even for the barrier, so other ranks on the same cores get their turn.
+// call is made after Init, not even for the barrier, so other ranks on the same cores get their turn;
+// only Shared and the end of a window block, for as long as it takes all ranks of a host to come.
 //
 // # How a world ends
 //

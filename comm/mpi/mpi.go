@@ -19,10 +19,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	gompi "github.com/sbromberger/gompi"
 
 	"fluentps/comm"
+	"fluentps/comm/inflight"
 )
 
 // Options of Init; the zero value is ready to use.
@@ -32,23 +34,25 @@ type Options struct {
 
 // transport is the one rank of this process.
 type transport struct {
-	rank, size         int
-	nodeRank, nodeSize int
-	pool               *comm.Pool
-	clock              clock
+	rank, size int
+	nodeRank   int
+	nodePeers  []comm.Peer
+	pool       *comm.Pool
+	clock      clock
+	numbers    *comm.Buf // one int64 of ours and one of each rank, for agree
 
-	ops      []operation // by slot
-	idle     []uint32    // slots without an operation
-	open     int         // slots with one
-	streams  map[stream]*[]uint32
-	ready    []uint32 // complete and in turn, handler not yet run
-	batch    []uint32 // handlers running now; the other half of ready
+	ops      inflight.Slots[operation]
+	streams  inflight.Queues // receives that MPI fills in posting order
+	ready    []uint32        // slots complete and in turn, handler not yet run
+	batch    []uint32        // handlers running now; the other half of ready
+	windows  []*window       // not yet freed, in order of making
 	driving  bool
 	closed   bool
 	finished atomic.Bool // MPI is being finalized or was
 
-	mu    sync.Mutex
-	posts []func()
+	mu      sync.Mutex
+	posts   []func()
+	posting []func() // the other half of posts; belongs to the driver
 }
 
 var started bool // MPI can be initialised once per process
@@ -84,9 +88,11 @@ func InitWith(o Options) (comm.Transport, error) {
 	}
 	t := &transport{
 		rank: gompi.WorldRank(), size: gompi.WorldSize(),
-		nodeRank: int(w.node_rank), nodeSize: int(w.node_size),
-		pool:    comm.NewPool(o.PoolMax),
-		streams: make(map[stream]*[]uint32),
+		nodeRank: int(w.node_rank),
+		pool:     comm.NewPool(o.PoolMax),
+	}
+	for _, peer := range unsafe.Slice(w.node_peers, int(w.node_size)) {
+		t.nodePeers = append(t.nodePeers, comm.Peer(peer))
 	}
 	if err := CheckWorld(t.size, firstLine(running), os.Getenv); err != nil {
 		gompi.Stop()
@@ -96,6 +102,10 @@ func InitWith(o Options) (comm.Transport, error) {
 		gompi.Stop()
 		return nil, fmt.Errorf("mpi: %s offers tags up to %d, this program needs %d: use another MPI or transport layer",
 			firstLine(running), w.tag_max, comm.TagMax)
+	}
+	var err error
+	if t.numbers, err = t.pool.Alloc(8 * (1 + t.size)); err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
 	}
 	if err := t.agreeOnClock(); err != nil {
 		return nil, fmt.Errorf("mpi: measuring clock offsets: %w", err)
@@ -135,14 +145,10 @@ func onMainThread(use string) error {
 
 func (t *transport) Rank() int                      { return t.rank }
 func (t *transport) Size() int                      { return t.size }
-func (t *transport) NodeRank() (int, int)           { return t.nodeRank, t.nodeSize }
+func (t *transport) NodeRank() (int, int)           { return t.nodeRank, len(t.nodePeers) }
+func (t *transport) NodePeers() []comm.Peer         { return t.nodePeers }
 func (t *transport) Alloc(n int) (*comm.Buf, error) { return t.pool.Alloc(n) }
 func (t *transport) Now() time.Duration             { return t.clock.now() }
-
-// Shared is not built: it needs an MPI window.
-func (t *transport) Shared(n int) (*comm.Buf, error) {
-	return nil, fmt.Errorf("mpi: a window of %d bytes that the ranks of a host share: %w", n, comm.ErrNotBuilt)
-}
 
 // Abort ends all processes of the world with the code and does not return.
 func (t *transport) Abort(code int) {
@@ -160,11 +166,16 @@ func (t *transport) Close() error {
 	if err := onMainThread("Close"); err != nil {
 		return err
 	}
-	if t.open > 0 {
+	if t.ops.Len() > 0 {
 		return t.busy()
 	}
 	if err := t.Barrier(); err != nil {
 		return err
+	}
+	for len(t.windows) > 0 {
+		if err := t.windows[0].release(); err != nil {
+			return err
+		}
 	}
 	t.closed = true
 	t.finished.Store(true)
@@ -172,6 +183,7 @@ func (t *transport) Close() error {
 		return fmt.Errorf("mpi: MPI_Comm_free: %s", errorText(rc))
 	}
 	gompi.Stop()
+	t.numbers.Free()
 	t.pool.Close()
 	return nil
 }
@@ -183,12 +195,10 @@ func (t *transport) stopped() error {
 	return nil
 }
 
-func (t *transport) busy() error {
-	for _, o := range t.ops {
-		if o.kind != free {
-			return fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
-				t.rank, t.open, o.kind, o.peer, o.stream.ch, o.stream.tag)
-		}
-	}
-	return nil
+func (t *transport) busy() (err error) {
+	t.ops.Each(func(slot uint32, o *operation) {
+		err = fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+			t.rank, t.ops.Len(), o.kind, o.peer, o.ch, o.tag)
+	})
+	return err
 }

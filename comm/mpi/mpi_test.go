@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -205,9 +206,31 @@ func TestLibrary(t *testing.T) {
 
 func TestRankConformance(t *testing.T) { commtest.Rank(t, world, commtest.All()) }
 
-func TestRankShared(t *testing.T) {
-	if _, err := world.Shared(8); !errors.Is(err, comm.ErrNotBuilt) {
-		t.Errorf("Shared: %v", err)
+func TestRankMessagesDoNotAllocate(t *testing.T) {
+	commtest.Rank(t, world, []commtest.Case{commtest.Allocations()})
+}
+
+// A window that a pool or the host has no room for fails on all ranks alike, and costs nothing.
+func TestRankWindowTooLarge(t *testing.T) {
+	tr := world.(*transport)
+	_, before, _ := tr.pool.Usage()
+	n, last := 100, tr.size-1
+	if tr.rank == last {
+		n = 1 << 40
+	}
+	_, err := tr.Shared(n)
+	want := fmt.Sprintf("rank %d cannot have %d bytes of its pool", last, 1<<40+lineMax-1)
+	if !errors.Is(err, comm.ErrNoMemory) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Shared: %v, want %q", err, want)
+	}
+	if _, after, _ := tr.pool.Usage(); after != before {
+		t.Errorf("%d bytes in use after the failure, %d before it", after, before)
+	}
+	bytes, full := tr.roomOnHost(slices.Repeat([]int64{1 << 50}, tr.size))
+	_, err = tr.agree(bytes, sharedMemory, full)
+	want = fmt.Sprintf("rank 0 cannot have %d bytes of %s", tr.size<<50, sharedMemory)
+	if !errors.Is(err, comm.ErrNoMemory) || !strings.Contains(err.Error(), want) {
+		t.Errorf("agree: %v, want %q", err, want)
 	}
 }
 

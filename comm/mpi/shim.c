@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "shim.h"
+#include "shared.h"
 
 #include <linux/futex.h>
 #include <mpi.h>
@@ -17,10 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-// MPI_THREAD_SERIALIZED asks that no two calls overlap; this lock is what keeps them apart.
-static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fp_serial = PTHREAD_MUTEX_INITIALIZER;
+MPI_Comm fp_node;
 
 static MPI_Comm comms[2]; // by channel; ours alone, with errors returned
+static int node_size;
 
 // Requests in flight and, element by element, the slots they belong to.
 static MPI_Request *requests;
@@ -61,6 +63,24 @@ static int init_thread(void) {
 		}                            \
 	} while (0)
 
+// name_peers finds the world ranks of this host's ranks.
+static int name_peers(struct fp_world *w) {
+	MPI_Group world, host;
+	int *numbers = malloc(node_size * sizeof *numbers);
+	w->node_peers = malloc(node_size * sizeof *w->node_peers);
+	if (!numbers || !w->node_peers)
+		return MPI_ERR_NO_MEM;
+	for (int i = 0; i < node_size; i++)
+		numbers[i] = i;
+	MPI_Comm_group(comms[0], &world);
+	MPI_Comm_group(fp_node, &host);
+	int rc = MPI_Group_translate_ranks(host, node_size, numbers, world, w->node_peers);
+	MPI_Group_free(&host);
+	MPI_Group_free(&world);
+	free(numbers);
+	return rc;
+}
+
 int fp_init(struct fp_world *w) {
 	TRY(init_thread(), "MPI_Init_thread(MPI_THREAD_SERIALIZED)");
 	for (int ch = 0; ch < 2; ch++) {
@@ -70,11 +90,12 @@ int fp_init(struct fp_world *w) {
 	int *tag_max, found = 0;
 	TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_max, &found), "MPI_Comm_get_attr");
 	w->tag_max = found ? *tag_max : 32767; // the standard's floor
-	MPI_Comm node;
-	TRY(MPI_Comm_split_type(comms[0], MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
-	TRY(MPI_Comm_rank(node, &w->node_rank), "MPI_Comm_rank");
-	TRY(MPI_Comm_size(node, &w->node_size), "MPI_Comm_size");
-	TRY(MPI_Comm_free(&node), "MPI_Comm_free");
+	TRY(MPI_Comm_split_type(comms[0], MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &fp_node), "MPI_Comm_split_type");
+	TRY(MPI_Comm_set_errhandler(fp_node, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+	TRY(MPI_Comm_rank(fp_node, &w->node_rank), "MPI_Comm_rank");
+	TRY(MPI_Comm_size(fp_node, &node_size), "MPI_Comm_size");
+	w->node_size = node_size;
+	TRY(name_peers(w), "MPI_Group_translate_ranks");
 	return MPI_SUCCESS;
 }
 
@@ -106,39 +127,48 @@ static int keep(int rc, uint32_t slot) {
 }
 
 int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot) {
-	pthread_mutex_lock(&serial);
+	pthread_mutex_lock(&fp_serial);
 	int rc = reserve();
 	if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Isend(p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot);
-	pthread_mutex_unlock(&serial);
+	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
 int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot) {
-	pthread_mutex_lock(&serial);
+	pthread_mutex_lock(&fp_serial);
 	int rc = reserve();
 	if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Irecv(p, n, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag, comms[ch], &requests[count]), slot);
-	pthread_mutex_unlock(&serial);
+	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
 int fp_barrier(uint32_t slot) {
-	pthread_mutex_lock(&serial);
+	pthread_mutex_lock(&fp_serial);
 	int rc = reserve();
 	if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Ibarrier(comms[0], &requests[count]), slot);
-	pthread_mutex_unlock(&serial);
+	pthread_mutex_unlock(&fp_serial);
+	return rc;
+}
+
+int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot) {
+	pthread_mutex_lock(&fp_serial);
+	int rc = reserve();
+	if (rc == MPI_SUCCESS)
+		rc = keep(MPI_Iallgather(mine, k, MPI_INT64_T, all, k, MPI_INT64_T, comms[0], &requests[count]), slot);
+	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
 int fp_cancel(uint32_t slot) {
 	int rc = MPI_SUCCESS;
-	pthread_mutex_lock(&serial);
+	pthread_mutex_lock(&fp_serial);
 	for (int i = 0; i < count; i++)
 		if (slots[i] == slot)
 			rc = MPI_Cancel(&requests[i]);
-	pthread_mutex_unlock(&serial);
+	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
@@ -213,15 +243,16 @@ static void rest(int64_t idle) {
 	syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
 }
 
-int fp_poll(int wait, struct fp_done **out, int *code) {
+struct fp_batch fp_poll(int wait) {
+	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
 	int64_t since = wait ? fp_clock() : 0;
 	for (;;) {
-		pthread_mutex_lock(&serial);
-		int n = test(code);
-		pthread_mutex_unlock(&serial);
-		*out = done;
-		if (n != 0 || !wait || atomic_exchange(&woken, 0))
-			return n;
+		pthread_mutex_lock(&fp_serial);
+		batch.n = test(&batch.code);
+		pthread_mutex_unlock(&fp_serial);
+		batch.done = done;
+		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0))
+			return batch;
 		rest(fp_clock() - since);
 	}
 }
@@ -237,7 +268,7 @@ void fp_abort(int code) {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 2;
-	pthread_mutex_timedlock(&serial, &until);
+	pthread_mutex_timedlock(&fp_serial, &until);
 	MPI_Abort(MPI_COMM_WORLD, code);
 	_exit(code);
 }
@@ -246,6 +277,8 @@ int fp_close(void) {
 	int rc = MPI_SUCCESS;
 	for (int ch = 0; ch < 2 && rc == MPI_SUCCESS; ch++)
 		rc = MPI_Comm_free(&comms[ch]);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_free(&fp_node);
 	return rc;
 }
 

@@ -9,6 +9,7 @@ enum { FP_TEXT = 512 };
 // What fp_init finds out.
 struct fp_world {
 	int node_rank, node_size;
+	int *node_peers; // world ranks by node rank, never freed
 	int64_t tag_max;
 	const char *failed; // the call that failed, or NULL
 };
@@ -27,13 +28,26 @@ int fp_init(struct fp_world *w);
 int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot);
 int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot); // from -1: any
 int fp_barrier(uint32_t slot);
+// fp_gather brings k numbers of every rank to all, in order of rank.
+int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot);
 int fp_cancel(uint32_t slot);
-// fp_poll returns the number of completions at *out, valid until the next call, or -1 with *code.
-// With wait it returns 0 only after fp_wake.
-int fp_poll(int wait, struct fp_done **out, int *code);
+
+// A batch of completions, valid until the next poll; n is -1 with an error code.
+struct fp_batch {
+	int n, code;
+	struct fp_done *done;
+};
+
+// With wait fp_poll returns an empty batch only after fp_wake.
+struct fp_batch fp_poll(int wait);
 void fp_wake(void);
 void fp_abort(int code);
 int fp_close(void); // before MPI_Finalize
+
+// fp_window makes a window with n bytes of ours; collective on the host, blocks inside MPI. bases[i] is where the
+// rank of the host with number i has its bytes, on this rank. fp_window_free ends it, collective too.
+int fp_window(int64_t n, void **bases, int *window);
+int fp_window_free(int window);
 int64_t fp_clock(void); // ns of CLOCK_MONOTONIC
 void fp_error(int code, char *text);          // FP_TEXT bytes
 void fp_library(char *compiled, char *running); // FP_TEXT bytes each
