@@ -68,38 +68,3 @@ func TestAxpyCutsDoNotChangeBits(t *testing.T) {
 		}
 	})
 }
-
-const benchElements = 1 << 20
-
-// The MB/s column counts every float32 that is read or written once, as a device's peak does.
-func BenchmarkStep(b *testing.B) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	for _, name := range Names() {
-		b.Run(name, func(b *testing.B) {
-			r := mustNew(b, spec(name))
-			dst, src, grad := make([]float32, benchElements), gaussian(rng, benchElements), gaussian(rng, benchElements)
-			st := stateOf(r, benchElements)
-			b.SetBytes(int64(4 * benchElements * (3 + 2*r.State())))
-			for b.Loop() {
-				r.Step(dst, src, grad, st, Args{LR: 1e-3, GradScale: 1e-2, Decay: 1e-4})
-			}
-		})
-	}
-}
-
-func BenchmarkAxpy(b *testing.B) {
-	rng := rand.New(rand.NewPCG(9, 10))
-	for _, c := range []struct {
-		name          string
-		scale, weight float32
-		vectors       int64
-	}{{"copy", 0, 1, 2}, {"scaled", 0, 0.5, 2}, {"add", 1, 1, 3}, {"blend", 0.9, 0.1, 3}} {
-		b.Run(c.name, func(b *testing.B) {
-			dst, src := gaussian(rng, benchElements), gaussian(rng, benchElements)
-			b.SetBytes(4 * benchElements * c.vectors)
-			for b.Loop() {
-				Axpy(dst, src, c.scale, c.weight)
-			}
-		})
-	}
-}

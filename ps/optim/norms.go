@@ -7,34 +7,44 @@ import (
 
 // Norms is one pass over a push and the parameters that it is for, which have the same length n, else it panics: the
 // 2-norm and the largest magnitude of scale*push, and the 2-norm of params. Sums are taken in float64, so that they
-// neither overflow nor lose small terms, and rounded once. Where push has a NaN its norms are NaN.
+// neither overflow nor lose small terms, and rounded once. Where push has a NaN its norms are NaN. Equal inputs give
+// equal bits on all machines.
 func Norms(push, params []float32, scale float64) (norm2, normInf, normW float32) {
 	if len(push) != len(params) {
 		panic(fmt.Sprintf("optim: norms of a push of %d elements for %d parameters", len(push), len(params)))
 	}
-	// Sums and maxima in pairs: one chain of additions would wait for its own latency.
-	var g0, g1, w0, w1 float64
-	var top0, top1 uint32
-	for len(push) >= 2 && len(params) >= 2 {
-		x0, x1, y0, y1 := float64(push[0]), float64(push[1]), float64(params[0]), float64(params[1])
-		g0 += float64(x0 * x0)
-		g1 += float64(x1 * x1)
-		w0 += float64(y0 * y0)
-		w1 += float64(y1 * y1)
-		top0 = max(top0, magnitude(push[0]))
-		top1 = max(top1, magnitude(push[1]))
-		push, params = push[2:], params[2:]
-	}
-	if len(push) == 1 && len(params) == 1 {
-		x, y := float64(push[0]), float64(params[0])
-		g0 += float64(x * x)
-		w0 += float64(y * y)
-		top0 = max(top0, magnitude(push[0]))
-	}
+	var l lanes
+	normsPass(push, params, &l)
 	scale = math.Abs(scale)
-	norm2 = float32(scale * math.Sqrt(g0+g1))
-	normInf = float32(scale * float64(math.Float32frombits(max(top0, top1))))
-	return norm2, normInf, float32(math.Sqrt(w0 + w1))
+	var top uint32
+	for _, t := range l.top {
+		top = max(top, t)
+	}
+	norm2 = float32(scale * math.Sqrt(total(&l.push)))
+	normInf = float32(scale * float64(math.Float32frombits(top)))
+	return norm2, normInf, float32(math.Sqrt(total(&l.params)))
+}
+
+// lanes are what the norms are made of: element i counts in lane i mod 8. Eight chains of additions, because one would
+// wait for its own latency, and always eight, because the order of additions makes the bits.
+type lanes struct {
+	push, params [8]float64 // sums of squares
+	top          [8]uint32  // largest magnitudes of push, as bits
+}
+
+func total(s *[8]float64) float64 {
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
+// normsGo adds elements to the lanes, the first to lane 0.
+func normsGo(push, params []float32, l *lanes) {
+	params = params[:len(push)]
+	for i, x := range push {
+		k := i & 7
+		l.push[k] += float64(float64(x) * float64(x))
+		l.params[k] += float64(float64(params[i]) * float64(params[i]))
+		l.top[k] = max(l.top[k], magnitude(x))
+	}
 }
 
 // magnitude is |x| as bits, which as integers have the order of the numbers: the comparison is a single instruction, and

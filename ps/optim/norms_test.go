@@ -81,11 +81,3 @@ func TestNormsOfUnequalLengthsPanic(t *testing.T) {
 	}()
 	Norms(make([]float32, 2), make([]float32, 3), 1)
 }
-
-func BenchmarkNorms(b *testing.B) {
-	push, params := gaussian(rand.New(rand.NewPCG(1, 2)), 1<<20), make([]float32, 1<<20)
-	b.SetBytes(8 << 20)
-	for b.Loop() {
-		Norms(push, params, 1)
-	}
-}

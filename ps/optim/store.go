@@ -64,7 +64,7 @@ func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sche
 func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	pending := s.Sums(0)
 	if s.add {
-		sum(dst, src, pending, float32(scale*weight))
+		sumPass(dst, src, pending, float32(scale*weight))
 		return
 	}
 	a := Args{LR: float32(s.Rate(clock) * scale), GradScale: float32(weight)}
@@ -77,16 +77,8 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	}
 }
 
-// sum is dst = a + weight*b.
-func sum(dst, a, b []float32, weight float32) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] + float32(weight*b[i])
-	}
-}
-
 // AddDelta adds weight * delta to parameters, to the bit as a commit of that delta alone does.
-func AddDelta(params, delta []float32, weight float64) { sum(params, params, delta, float32(weight)) }
+func AddDelta(params, delta []float32, weight float64) { sumPass(params, params, delta, float32(weight)) }
 
 // deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
 const deltaBlock = 2048
@@ -117,8 +109,7 @@ func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
 		}
 		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
 		d.update.Rule.Step(next, p, g, d.part, a)
-		for i := range g {
-			g[i] = float32(samples) * (next[i] - p[i])
-		}
+		sumPass(next, next, p, -1)
+		scalePass(g, next, float32(samples))
 	}
 }

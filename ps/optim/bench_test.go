@@ -1,0 +1,62 @@
+package optim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// The MB/s column counts the bytes of one operand: n elements of 4 bytes, whatever is read and written of them. go is the
+// plain loops, which a machine without AVX2 runs.
+
+var benchBytes = []int{64 << 10, 1 << 20, 16 << 20}
+
+func size(bytes int) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%dKiB", bytes>>10)
+	}
+	return fmt.Sprintf("%dMiB", bytes>>20)
+}
+
+// benchVectors gives run four vectors of each size.
+func benchVectors(b *testing.B, name string, run func(v [4][]float32)) {
+	for _, bytes := range benchBytes {
+		b.Run(name+"/"+size(bytes), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(7, 8))
+			var v [4][]float32
+			for i := range v {
+				v[i] = gaussian(rng, bytes/4)
+			}
+			b.SetBytes(int64(bytes))
+			for b.Loop() {
+				run(v)
+			}
+		})
+	}
+}
+
+func BenchmarkAxpy(b *testing.B) {
+	for _, c := range []struct {
+		name          string
+		scale, weight float32
+	}{{"copy", 0, 1}, {"scaled", 0, 0.5}, {"add", 1, 1}, {"blend", 0.9, 0.1}} {
+		benchVectors(b, c.name, func(v [4][]float32) { Axpy(v[0], v[1], c.scale, c.weight) })
+	}
+	benchVectors(b, "add-go", func(v [4][]float32) { sumGo(v[0], v[0], v[1], 1) })
+}
+
+func BenchmarkStep(b *testing.B) {
+	for _, name := range Names() {
+		r := mustNew(b, spec(name))
+		benchVectors(b, name, func(v [4][]float32) {
+			r.Step(v[0], v[1], v[2], v[3:3+r.State()], Args{LR: 1e-3, GradScale: 1e-2, Decay: 1e-4})
+		})
+	}
+	benchVectors(b, "sgd-go", func(v [4][]float32) { sgdGo(v[0], v[1], v[2], 1e-3, 1e-2, 1e-4) })
+	benchVectors(b, "momentum-go", func(v [4][]float32) { momentumGo(v[0], v[1], v[2], v[3], 1e-3, 1e-2, 1e-4, 0.9) })
+}
+
+func BenchmarkNorms(b *testing.B) {
+	benchVectors(b, "norms", func(v [4][]float32) { Norms(v[0], v[1], 1) })
+	benchVectors(b, "norms-go", func(v [4][]float32) { normsGo(v[0], v[1], new(lanes)) })
+}

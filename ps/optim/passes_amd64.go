@@ -1,0 +1,96 @@
+//go:build !purego
+
+package optim
+
+import "golang.org/x/sys/cpu"
+
+// hasAVX2: the processor has AVX2, and the operating system keeps its registers. The tag purego turns it off.
+var hasAVX2 = cpu.X86.HasAVX2
+
+// The passes of AVX2 take lengths that are multiples of 8. They do the same roundings in the same order as their twins
+// in Go: no fused multiply-add. What is left over is the twin's.
+
+//go:noescape
+func scaleAVX2(dst, src []float32, weight float32)
+
+//go:noescape
+func sumAVX2(dst, a, b []float32, weight float32)
+
+//go:noescape
+func blendAVX2(dst, a, b []float32, scale, weight float32)
+
+//go:noescape
+func sgdAVX2(dst, src, grad []float32, lr, k, wd float32)
+
+//go:noescape
+func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+
+//go:noescape
+func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+
+//go:noescape
+func normsAVX2(push, params []float32, l *lanes)
+
+// whole is how many of n elements AVX2 does.
+func whole(n int) int {
+	if !hasAVX2 {
+		return 0
+	}
+	return n &^ 7
+}
+
+func scalePass(dst, src []float32, weight float32) {
+	k := whole(len(dst))
+	if k > 0 {
+		scaleAVX2(dst[:k], src[:k], weight)
+	}
+	scaleGo(dst[k:], src[k:], weight)
+}
+
+func sumPass(dst, a, b []float32, weight float32) {
+	k := whole(len(dst))
+	if k > 0 {
+		sumAVX2(dst[:k], a[:k], b[:k], weight)
+	}
+	sumGo(dst[k:], a[k:], b[k:], weight)
+}
+
+func blendPass(dst, a, b []float32, scale, weight float32) {
+	k := whole(len(dst))
+	if k > 0 {
+		blendAVX2(dst[:k], a[:k], b[:k], scale, weight)
+	}
+	blendGo(dst[k:], a[k:], b[k:], scale, weight)
+}
+
+func sgdPass(dst, src, grad []float32, lr, k, wd float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		sgdAVX2(dst[:n], src[:n], grad[:n], lr, k, wd)
+	}
+	sgdGo(dst[n:], src[n:], grad[n:], lr, k, wd)
+}
+
+func momentumPass(dst, src, grad, m []float32, lr, k, wd, mu float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		momentumAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu)
+	}
+	momentumGo(dst[n:], src[n:], grad[n:], m[n:], lr, k, wd, mu)
+}
+
+func nesterovPass(dst, src, grad, m []float32, lr, k, wd, mu float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		nesterovAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu)
+	}
+	nesterovGo(dst[n:], src[n:], grad[n:], m[n:], lr, k, wd, mu)
+}
+
+func normsPass(push, params []float32, l *lanes) {
+	k := whole(len(push))
+	if k > 0 {
+		normsAVX2(push[:k], params[:k], l)
+	}
+	normsGo(push[k:], params[k:], l)
+}

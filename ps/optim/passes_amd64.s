@@ -1,0 +1,332 @@
+//go:build !purego
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// The passes of AVX2. Lengths are multiples of 8 and not 0. DI is dst, SI and DX are the first and the second operand,
+// R8 is a vector of state; each is indexed by CX, which counts elements up to R9. A macro does eight elements, those at
+// off bytes behind CX. A pass does eight a turn until what is left is a multiple of 32, and then 32 a turn.
+//
+// The operands of a subtraction are in the order of this assembler: VSUBPS b, a, d is d = a - b.
+
+// SCALE is dst = weight*src. Y15 weight.
+#define SCALE(off, t) \
+	VMULPS  off(SI)(CX*4), Y15, t; \
+	VMOVUPS t, off(DI)(CX*4)
+
+// func scaleAVX2(dst, src []float32, weight float32)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         src_base+24(FP), SI
+	VBROADCASTSS weight+48(FP), Y15
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           scale32
+
+scale8:
+	SCALE(0, Y0)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   scale8
+
+scale32:
+	CMPQ CX, R9
+	JAE  scaleEnd
+	PCALIGN $32
+
+scale32Loop:
+	SCALE(0, Y0)
+	SCALE(32, Y1)
+	SCALE(64, Y2)
+	SCALE(96, Y3)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   scale32Loop
+
+scaleEnd:
+	VZEROUPPER
+	RET
+
+// SUM is dst = a + weight*b. Y15 weight.
+#define SUM(off, t) \
+	VMULPS  off(DX)(CX*4), Y15, t; \
+	VADDPS  off(SI)(CX*4), t, t; \
+	VMOVUPS t, off(DI)(CX*4)
+
+// func sumAVX2(dst, a, b []float32, weight float32)
+TEXT ·sumAVX2(SB), NOSPLIT, $0-76
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         a_base+24(FP), SI
+	MOVQ         b_base+48(FP), DX
+	VBROADCASTSS weight+72(FP), Y15
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           sum32
+
+sum8:
+	SUM(0, Y0)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   sum8
+
+sum32:
+	CMPQ CX, R9
+	JAE  sumEnd
+	PCALIGN $32
+
+sum32Loop:
+	SUM(0, Y0)
+	SUM(32, Y1)
+	SUM(64, Y2)
+	SUM(96, Y3)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   sum32Loop
+
+sumEnd:
+	VZEROUPPER
+	RET
+
+// BLEND is dst = scale*a + weight*b. Y14 scale, Y15 weight.
+#define BLEND(off, s, t) \
+	VMULPS  off(SI)(CX*4), Y14, s; \
+	VMULPS  off(DX)(CX*4), Y15, t; \
+	VADDPS  t, s, s; \
+	VMOVUPS s, off(DI)(CX*4)
+
+// func blendAVX2(dst, a, b []float32, scale, weight float32)
+TEXT ·blendAVX2(SB), NOSPLIT, $0-80
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         a_base+24(FP), SI
+	MOVQ         b_base+48(FP), DX
+	VBROADCASTSS scale+72(FP), Y14
+	VBROADCASTSS weight+76(FP), Y15
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           blend32
+
+blend8:
+	BLEND(0, Y0, Y1)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   blend8
+
+blend32:
+	CMPQ CX, R9
+	JAE  blendEnd
+	PCALIGN $32
+
+blend32Loop:
+	BLEND(0, Y0, Y1)
+	BLEND(32, Y2, Y3)
+	BLEND(64, Y4, Y5)
+	BLEND(96, Y6, Y7)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   blend32Loop
+
+blendEnd:
+	VZEROUPPER
+	RET
+
+// GRAD leaves the parameters in w and k*grad + wd*w in g. Y12 wd, Y13 k.
+#define GRAD(off, w, g, t) \
+	VMOVUPS off(SI)(CX*4), w; \
+	VMULPS  off(DX)(CX*4), Y13, g; \
+	VMULPS  w, Y12, t; \
+	VADDPS  t, g, g
+
+// SGD is dst = w - lr*g. Y14 lr.
+#define SGD(off, w, g, t) \
+	GRAD(off, w, g, t); \
+	VMULPS  g, Y14, g; \
+	VSUBPS  g, w, w; \
+	VMOVUPS w, off(DI)(CX*4)
+
+// func sgdAVX2(dst, src, grad []float32, lr, k, wd float32)
+TEXT ·sgdAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         src_base+24(FP), SI
+	MOVQ         grad_base+48(FP), DX
+	VBROADCASTSS lr+72(FP), Y14
+	VBROADCASTSS k+76(FP), Y13
+	VBROADCASTSS wd+80(FP), Y12
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           sgd32
+
+sgd8:
+	SGD(0, Y0, Y1, Y2)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   sgd8
+
+sgd32:
+	CMPQ CX, R9
+	JAE  sgdEnd
+	PCALIGN $32
+
+sgd32Loop:
+	SGD(0, Y0, Y1, Y2)
+	SGD(32, Y3, Y4, Y5)
+	SGD(64, Y6, Y7, Y8)
+	SGD(96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   sgd32Loop
+
+sgdEnd:
+	VZEROUPPER
+	RET
+
+// MOMENTUM is m = mu*m + g, dst = w - lr*m. Y14 lr, Y15 mu.
+#define MOMENTUM(off, w, g, t) \
+	GRAD(off, w, g, t); \
+	VMULPS  off(R8)(CX*4), Y15, t; \
+	VADDPS  g, t, t; \
+	VMOVUPS t, off(R8)(CX*4); \
+	VMULPS  t, Y14, t; \
+	VSUBPS  t, w, w; \
+	VMOVUPS w, off(DI)(CX*4)
+
+// func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-112
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         src_base+24(FP), SI
+	MOVQ         grad_base+48(FP), DX
+	MOVQ         m_base+72(FP), R8
+	VBROADCASTSS lr+96(FP), Y14
+	VBROADCASTSS k+100(FP), Y13
+	VBROADCASTSS wd+104(FP), Y12
+	VBROADCASTSS mu+108(FP), Y15
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           momentum32
+
+momentum8:
+	MOMENTUM(0, Y0, Y1, Y2)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   momentum8
+
+momentum32:
+	CMPQ CX, R9
+	JAE  momentumEnd
+	PCALIGN $32
+
+momentum32Loop:
+	MOMENTUM(0, Y0, Y1, Y2)
+	MOMENTUM(32, Y3, Y4, Y5)
+	MOMENTUM(64, Y6, Y7, Y8)
+	MOMENTUM(96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   momentum32Loop
+
+momentumEnd:
+	VZEROUPPER
+	RET
+
+// NESTEROV is m = mu*m + g, dst = w - lr*(g + mu*m). Y14 lr, Y15 mu.
+#define NESTEROV(off, w, g, t) \
+	GRAD(off, w, g, t); \
+	VMULPS  off(R8)(CX*4), Y15, t; \
+	VADDPS  g, t, t; \
+	VMOVUPS t, off(R8)(CX*4); \
+	VMULPS  t, Y15, t; \
+	VADDPS  t, g, g; \
+	VMULPS  g, Y14, g; \
+	VSUBPS  g, w, w; \
+	VMOVUPS w, off(DI)(CX*4)
+
+// func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+TEXT ·nesterovAVX2(SB), NOSPLIT, $0-112
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         src_base+24(FP), SI
+	MOVQ         grad_base+48(FP), DX
+	MOVQ         m_base+72(FP), R8
+	VBROADCASTSS lr+96(FP), Y14
+	VBROADCASTSS k+100(FP), Y13
+	VBROADCASTSS wd+104(FP), Y12
+	VBROADCASTSS mu+108(FP), Y15
+	XORQ         CX, CX
+	MOVQ         R9, R10
+	ANDQ         $31, R10
+	JZ           nesterov32
+
+nesterov8:
+	NESTEROV(0, Y0, Y1, Y2)
+	ADDQ $8, CX
+	CMPQ CX, R10
+	JB   nesterov8
+
+nesterov32:
+	CMPQ CX, R9
+	JAE  nesterovEnd
+	PCALIGN $32
+
+nesterov32Loop:
+	NESTEROV(0, Y0, Y1, Y2)
+	NESTEROV(32, Y3, Y4, Y5)
+	NESTEROV(64, Y6, Y7, Y8)
+	NESTEROV(96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   nesterov32Loop
+
+nesterovEnd:
+	VZEROUPPER
+	RET
+
+// SQUARES adds the squares of the four elements at off to s, as float64.
+#define SQUARES(base, off, t, s) \
+	VCVTPS2PD off(base)(CX*4), t; \
+	VMULPD    t, t, t; \
+	VADDPD    t, s, s
+
+// func normsAVX2(push, params []float32, l *lanes)
+//
+// Y0 and Y1 are the lanes of push, Y2 and Y3 those of params, Y4 the magnitudes; Y5 clears the sign.
+TEXT ·normsAVX2(SB), NOSPLIT, $0-56
+	MOVQ     push_base+0(FP), SI
+	MOVQ     push_len+8(FP), R9
+	MOVQ     params_base+24(FP), DX
+	MOVQ     l+48(FP), DI
+	VMOVUPD  lanes_push+0(DI), Y0
+	VMOVUPD  lanes_push+32(DI), Y1
+	VMOVUPD  lanes_params+0(DI), Y2
+	VMOVUPD  lanes_params+32(DI), Y3
+	VMOVDQU  lanes_top+0(DI), Y4
+	VPCMPEQD Y5, Y5, Y5
+	VPSRLD   $1, Y5, Y5
+	XORQ     CX, CX
+	PCALIGN  $32
+
+norms8:
+	SQUARES(SI, 0, Y6, Y0)
+	SQUARES(SI, 16, Y7, Y1)
+	SQUARES(DX, 0, Y8, Y2)
+	SQUARES(DX, 16, Y9, Y3)
+	VPAND    (SI)(CX*4), Y5, Y10
+	VPMAXUD  Y10, Y4, Y4
+	ADDQ     $8, CX
+	CMPQ     CX, R9
+	JB       norms8
+	VMOVUPD  Y0, lanes_push+0(DI)
+	VMOVUPD  Y1, lanes_push+32(DI)
+	VMOVUPD  Y2, lanes_params+0(DI)
+	VMOVUPD  Y3, lanes_params+32(DI)
+	VMOVDQU  Y4, lanes_top+0(DI)
+	VZEROUPPER
+	RET
