@@ -117,7 +117,7 @@ type Evaluate struct {
 // Device says what computes.
 type Device struct {
 	Kind    string // cpu, auto
-	Threads int    // of one worker's kernels
+	Threads int    // of one rank: kernels, large commits
 }
 
 // Shards says how parameters are cut.

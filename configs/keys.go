@@ -57,7 +57,7 @@ var topKeys = []key[Config]{
 	{spec{path: "evaluate.where", def: "after", values: evaluations, doc: "after training by all ranks, or online beside it on server 0"}, func(c *Config) any { return &c.Evaluate.Where }},
 
 	{spec{path: "device.kind", def: "auto", values: devices, doc: "what computes"}, func(c *Config) any { return &c.Device.Kind }},
-	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one worker's kernels"}, func(c *Config) any { return &c.Device.Threads }},
+	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one rank: of a worker's kernels, of a server's commits from 2 MiB on"}, func(c *Config) any { return &c.Device.Threads }},
 
 	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers"}, func(c *Config) any { return &c.Shards.Slice }},
 	{spec{path: "shards.max_bytes", def: "4MiB", span: from(shard.ElemBytes, comm.MessageMax), doc: "a piece is never longer"}, func(c *Config) any { return (*byteSize)(&c.Shards.MaxBytes) }},

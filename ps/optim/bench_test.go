@@ -56,6 +56,32 @@ func BenchmarkStep(b *testing.B) {
 	benchVectors(b, "momentum-go", func(v [4][]float32) { momentumGo(v[0], v[1], v[2], v[3], 1e-3, 1e-2, 1e-4, 0.9) })
 }
 
+// BenchmarkFoldCommit is what a server does with one version of one or two pushes; apart is each on its own, through
+// memory that holds the sums.
+func BenchmarkFoldCommit(b *testing.B) {
+	for _, name := range []string{"sgd", "momentum"} {
+		for pushes := 1; pushes <= 2; pushes++ {
+			for _, apart := range []bool{false, true} {
+				full := fmt.Sprintf("%s/pushes=%d/apart=%v", name, pushes, apart)
+				var s *Store
+				benchVectors(b, full, func(v [4][]float32) {
+					if s == nil || s.n != len(v[0]) {
+						n := len(v[0])
+						s = NewStore(n, []Run{{Hi: n}}, Update{Rule: mustNew(b, spec(name)), LR: 1e-3, Sched: Schedule{Name: "constant"}}, false)
+					}
+					for k := range pushes {
+						s.Fold(0, v[2+k], float64(min(k, 1)), 1)
+						if apart {
+							s.Flush()
+						}
+					}
+					s.Commit(v[0], v[1], 0, 1, 1e-2)
+				})
+			}
+		}
+	}
+}
+
 func BenchmarkNorms(b *testing.B) {
 	benchVectors(b, "norms", func(v [4][]float32) { Norms(v[0], v[1], 1) })
 	benchVectors(b, "norms-go", func(v [4][]float32) { normsGo(v[0], v[1], new(lanes)) })

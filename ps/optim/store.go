@@ -1,5 +1,7 @@
 package optim
 
+import "fmt"
+
 // Run is a stretch [Lo, Hi) of a shard with one weight decay.
 type Run struct {
 	Lo, Hi int
@@ -15,25 +17,59 @@ type Update struct {
 
 // Store is the arithmetic of one shard on its server: the sums that the scheme names, and how a commit turns them
 // into the next version. Versions and staged pushes are the driver's memory.
+//
+// Folds are queued and done with the commit that follows, block by block, so that each push is read once and each
+// version written once. The results equal, to the bit, those of doing every fold and commit at once.
 type Store struct {
 	update Update
 	add    bool
 	n      int
-	runs   []Run
-	sums   [][]float32 // by number, each of n elements; nil until used
+	runs   []Run       // cover the shard in order; neighbours have different decays
+	sums   [][]float32 // by number, each of n elements; nil until one is written
+	held   bool        // sums[0] is the pending sums; else these are zeros
+	queue  []fold      // not done yet, in order; at most foldsMax
 	state  [][]float32
-	part   [][]float32 // scratch: state cut to a run
+
+	parallel func(n int, piece func(i int)) // nil: one piece after the other
+	lanes    []lane                         // the memory of each piece that may run at once
+	work     work                           // what the pieces do
+	piece    func(i int)                    // does piece i of work; made once, so that a commit allocates nothing
 }
 
-// NewStore makes the store of a shard of n elements. runs cover it. With add, a commit adds the sums to the
+const (
+	// blockElements is how many elements are summed at once: 16 KiB, which stay in the first-level cache until they are used.
+	blockElements = 4096
+	// foldsMax bounds the queue, and so how much a commit may have to catch up with.
+	foldsMax = 8
+	// pieceMin is how many elements are worth another core: 1 MiB.
+	pieceMin = 1 << 18
+)
+
+// NewStore makes the store of a shard of n elements. runs cover it, in order. With add, a commit adds the sums to the
 // parameters and the rule is not used: pushes are deltas then.
 func NewStore(n int, runs []Run, u Update, add bool) *Store {
-	s := &Store{update: u, add: add, n: n, runs: runs}
-	if !add {
+	s := &Store{update: u, add: add, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
+	if add {
+		s.runs = []Run{{Hi: n}}
+	} else {
+		s.runs = merged(runs)
 		s.state = vectors(u.Rule.State(), n)
-		s.part = make([][]float32, len(s.state))
 	}
+	s.piece = s.runPiece
+	s.Spread(1, nil)
 	return s
+}
+
+// merged joins neighbours with the same decay.
+func merged(runs []Run) (out []Run) {
+	for _, q := range runs {
+		if k := len(out) - 1; k >= 0 && out[k].Decay == q.Decay {
+			out[k].Hi = q.Hi
+		} else if q.Lo < q.Hi {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 func vectors(k, n int) [][]float32 {
@@ -44,14 +80,84 @@ func vectors(k, n int) [][]float32 {
 	return v
 }
 
-// Sums is accumulator k of the shard: 0 holds the pending sums, others are named by the scheme. An accumulator that was
-// not used yet holds zeros.
-func (s *Store) Sums(k int) []float32 {
+// Spread lets a large commit or flush be cut into up to n pieces, of 1 MiB or more each. parallel(k, piece) must call
+// piece(i) for each i below k, in any order and also at the same time, and return when all have returned. How it is cut
+// does not change a bit.
+func (s *Store) Spread(n int, parallel func(n int, piece func(i int))) {
+	s.parallel, s.lanes = parallel, make([]lane, max(1, min(n, s.n/pieceMin)))
+	for i := range s.lanes {
+		s.lanes[i] = lane{room: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))}
+	}
+}
+
+// Fold is Sums(into) = scale*Sums(into) + weight*push; scale 0 overwrites. The push, of n elements, is borrowed: it must
+// stay as it is until the next Commit, Flush or Sums has returned. A version may not lie in its memory.
+func (s *Store) Fold(into int, push []float32, scale, weight float64) {
+	if len(push) != s.n {
+		panic(fmt.Sprintf("optim: fold of a push of %d elements in a shard of %d", len(push), s.n))
+	}
+	s.enqueue(fold{into: into, push: push, scale: float32(scale), weight: float32(weight)})
+}
+
+// FoldSums is Sums(into) = scale*Sums(into) + weight*Sums(from); scale 0 overwrites.
+func (s *Store) FoldSums(into, from int, scale, weight float64) {
+	s.allot(from)
+	s.enqueue(fold{into: into, from: from, scale: float32(scale), weight: float32(weight)})
+}
+
+func (s *Store) enqueue(f fold) {
+	s.allot(f.into)
+	if len(s.queue) == foldsMax {
+		s.Flush()
+	}
+	s.queue = append(s.queue, f)
+}
+
+// allot gives accumulator k its memory. The pending sums have none until they must outlive a fold: mostly the commit
+// comes first.
+func (s *Store) allot(k int) {
 	for k >= len(s.sums) {
 		s.sums = append(s.sums, nil)
 	}
-	if s.sums[k] == nil {
+	if k > 0 && s.sums[k] == nil {
 		s.sums[k] = make([]float32, s.n)
+	}
+}
+
+// Flush does the folds that are queued. Afterwards no push is borrowed.
+func (s *Store) Flush() {
+	if len(s.queue) == 0 {
+		return
+	}
+	for i := range s.queue {
+		if s.queue[i].names(0) && s.sums[0] == nil {
+			s.sums[0] = make([]float32, s.n)
+		}
+	}
+	s.run(work{})
+	for i := range s.queue {
+		s.held = s.held || s.queue[i].names(0)
+	}
+	s.empty()
+}
+
+func (s *Store) empty() {
+	clear(s.queue) // of references to pushes
+	s.queue = s.queue[:0]
+}
+
+// Sums is accumulator k of the shard, after a Flush: 0 holds the pending sums, others are named by the scheme. An
+// accumulator that was not used yet holds zeros; so do the pending sums after a Commit. It may be written to until the
+// next Commit.
+func (s *Store) Sums(k int) []float32 {
+	s.Flush()
+	s.allot(k)
+	if k == 0 && !s.held {
+		if s.sums[0] == nil {
+			s.sums[0] = make([]float32, s.n)
+		}
+		clear(s.sums[0])
+		s.held = true
 	}
 	return s.sums[k]
 }
@@ -60,56 +166,19 @@ func (s *Store) Sums(k int) []float32 {
 func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sched.Scale(clock) }
 
 // Commit writes the version that follows src to dst: the rule's step along weight * pending at scale times the
-// rate of that clock; with add, src + scale * weight * pending.
+// rate of that clock; with add, src + scale * weight * pending. It uses the pending sums up: they are zeros then, and
+// no push is borrowed any more. dst and src have n elements, else it panics; dst may be src.
 func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
-	pending := s.Sums(0)
+	if len(dst) != s.n || len(src) != s.n {
+		panic(fmt.Sprintf("optim: commit of %d elements from %d in a shard of %d", len(dst), len(src), s.n))
+	}
+	w := work{dst: dst, src: src}
 	if s.add {
-		sumPass(dst, src, pending, float32(scale*weight))
-		return
+		w.weight = float32(scale * weight)
+	} else {
+		w.args = Args{LR: float32(s.Rate(clock) * scale), GradScale: float32(weight)}
 	}
-	a := Args{LR: float32(s.Rate(clock) * scale), GradScale: float32(weight)}
-	for _, q := range s.runs {
-		for i := range s.state {
-			s.part[i] = s.state[i][q.Lo:q.Hi]
-		}
-		a.Decay = q.Decay
-		s.update.Rule.Step(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], pending[q.Lo:q.Hi], s.part, a)
-	}
-}
-
-// AddDelta adds weight * delta to parameters, to the bit as a commit of that delta alone does.
-func AddDelta(params, delta []float32, weight float64) { sumPass(params, params, delta, float32(weight)) }
-
-// deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
-const deltaBlock = 2048
-
-// Delta makes what a worker pushes under push: delta. The state of the worker's own optimizer lives here.
-type Delta struct {
-	update  Update
-	state   [][]float32
-	part    [][]float32
-	scratch []float32
-}
-
-// NewDelta makes the local optimizer of one worker with an arena of n elements.
-func NewDelta(n int, u Update) *Delta {
-	k := u.Rule.State()
-	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock)}
-}
-
-// Step takes one local step in a run of the arena: grads, a sum over samples, becomes samples * (local parameters
-// after the step - params), so that a commit, which divides by samples, weighs deltas by their samples. params stay.
-// iter is the worker's iteration, the clock of its learning rate.
-func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
-	a := Args{LR: float32(d.update.LR * d.update.Sched.Scale(float64(iter))), GradScale: 1 / float32(samples), Decay: q.Decay}
-	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
-		hi := min(lo+deltaBlock, q.Hi)
-		for i := range d.state {
-			d.part[i] = d.state[i][lo:hi]
-		}
-		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
-		d.update.Rule.Step(next, p, g, d.part, a)
-		sumPass(next, next, p, -1)
-		scalePass(g, next, float32(samples))
-	}
+	s.run(w)
+	s.held = false
+	s.empty()
 }

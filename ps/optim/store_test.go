@@ -2,6 +2,7 @@ package optim
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,7 +34,7 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 
 		want := make([]float32, n)
 		server := NewStore(n, runs, u, false)
-		Axpy(server.Sums(0), grads, 0, 1)
+		server.Fold(0, grads, 0, 1)
 		server.Commit(want, params, float64(clock), 1, 1/float64(samples))
 
 		d := NewDelta(n, u)
@@ -42,7 +43,7 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 		}
 		got := make([]float32, n)
 		adder := NewStore(n, runs, u, true)
-		Axpy(adder.Sums(0), grads, 0, 1)
+		adder.Fold(0, grads, 0, 1)
 		adder.Commit(got, params, float64(clock), 1, 1/float64(samples))
 		for i := range got {
 			if math.Abs(float64(got[i]-want[i])) > 1e-6 {
@@ -55,8 +56,8 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 // TestStoreKeepsAccumulatorsApart: an accumulator starts as zeros and commits read only the pending sums.
 func TestStoreKeepsAccumulatorsApart(t *testing.T) {
 	s := NewStore(2, []Run{{Lo: 0, Hi: 2}}, Update{}, true)
-	Axpy(s.Sums(3), []float32{8, 16}, 1, 1)
-	Axpy(s.Sums(0), []float32{1, 2}, 0, 1)
+	s.Fold(3, []float32{8, 16}, 1, 1)
+	s.Fold(0, []float32{1, 2}, 0, 1)
 	dst := make([]float32, 2)
 	s.Commit(dst, []float32{10, 20}, 0, 0.5, 0.5)
 	if dst[0] != 10.25 || dst[1] != 20.5 || s.Sums(3)[1] != 16 || s.Sums(2)[0] != 0 {
@@ -73,5 +74,245 @@ func TestDeltaKeepsMomentumOfItsOwn(t *testing.T) {
 		if g[0] != want {
 			t.Fatalf("step %d pushes %v, want %v", i, g[0], want)
 		}
+	}
+}
+
+// plainStore does every fold and every commit at once, with the twins: what a Store equals to the bit.
+type plainStore struct {
+	n     int
+	runs  []Run
+	u     Update
+	add   bool
+	sums  [][]float32
+	state [][]float32
+}
+
+func (p *plainStore) fold(into int, from []float32, scale, weight float64) {
+	dst, sc, wt := p.sums[into], float32(scale), float32(weight)
+	for i := range dst {
+		switch {
+		case sc == 0:
+			dst[i] = wt * from[i]
+		case sc == 1:
+			dst[i] += float32(wt * from[i])
+		default:
+			dst[i] = float32(sc*dst[i]) + float32(wt*from[i])
+		}
+	}
+}
+
+func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
+	if p.add {
+		sumGo(dst, src, p.sums[0], float32(scale*weight))
+	} else {
+		lr, k := float32(p.u.LR*p.u.Sched.Scale(clock)*scale), float32(weight)
+		for _, q := range p.runs {
+			switch r := p.u.Rule.(type) {
+			case sgd:
+				sgdGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], lr, k, q.Decay)
+			case momentum:
+				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
+			case nesterov:
+				nesterovGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
+			}
+		}
+	}
+	clear(p.sums[0])
+}
+
+// TestQueuedFoldsEqualPlainOnes: any order of folds, commits, flushes and looks at the sums gives the bits of doing each
+// at once, however it is cut into pieces and in whatever order these run; and no push is read after it was given back.
+func TestQueuedFoldsEqualPlainOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 7, 100, blockElements, blockElements + 1, 2*blockElements + 77}).Draw(t, "n")
+		cuts := rapid.SliceOfN(rapid.IntRange(0, n), 0, 4).Draw(t, "cuts")
+		slices.Sort(cuts)
+		var runs []Run
+		lo := 0
+		for i, hi := range append(cuts, n) {
+			runs = append(runs, Run{Lo: lo, Hi: hi, Decay: float32(i%2) * 0.01})
+			lo = hi
+		}
+		rule, err := New(spec(rapid.SampledFrom(Names()).Draw(t, "rule")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := Update{Rule: rule, LR: 0.1, Sched: Schedule{Name: "step", Every: 3, Factor: 0.5}}
+		add := rapid.Bool().Draw(t, "add")
+		const accumulators = 3
+		want := &plainStore{n: n, runs: runs, u: u, add: add, sums: vectors(accumulators, n), state: vectors(rule.State(), n)}
+		got := NewStore(n, runs, u, add)
+		spreadTests(got, rapid.IntRange(1, 3).Draw(t, "pieces"))
+
+		version, next := anyVector(t, n, "version"), make([]float32, n)
+		plain, plainNext := copyOf(version), make([]float32, n)
+		var lent [][]float32
+		giveBack := func() {
+			for _, p := range lent {
+				for i := range p {
+					p[i] = float32(math.NaN())
+				}
+			}
+			lent = nil
+		}
+		scales, weights := []float64{0, 0, 1, 1, -1, 0.3}, []float64{1, 1, 0.5, -1, 0}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			into := rapid.IntRange(0, accumulators-1).Draw(t, "into")
+			scale, weight := rapid.SampledFrom(scales).Draw(t, "scale"), rapid.SampledFrom(weights).Draw(t, "weight")
+			switch rapid.SampledFrom([]string{"fold", "fold", "fold", "foldSums", "commit", "commit", "flush", "sums"}).Draw(t, "do") {
+			case "fold":
+				push := anyVector(t, n, "push")
+				want.fold(into, push, scale, weight)
+				got.Fold(into, push, scale, weight)
+				lent = append(lent, push)
+			case "foldSums":
+				from := rapid.IntRange(0, accumulators-1).Draw(t, "from")
+				want.fold(into, want.sums[from], scale, weight)
+				got.FoldSums(into, from, scale, weight)
+			case "commit":
+				clock := rapid.Float64Range(0, 9).Draw(t, "clock")
+				want.commit(plainNext, plain, clock, scale, weight)
+				got.Commit(next, version, clock, scale, weight)
+				giveBack()
+				if i := bitsDiffer(next, plainNext); i >= 0 {
+					t.Fatalf("element %d of %d of the new version is %v, folds done at once give %v", i, n, next[i], plainNext[i])
+				}
+				version, next, plain, plainNext = next, version, plainNext, plain
+			case "flush":
+				got.Flush()
+				giveBack()
+			case "sums":
+				sums := got.Sums(into)
+				giveBack()
+				if i := bitsDiffer(sums, want.sums[into]); i >= 0 {
+					t.Fatalf("element %d of accumulator %d is %v, folds done at once give %v", i, into, sums[i], want.sums[into][i])
+				}
+			}
+		}
+		for k := range accumulators {
+			if i := bitsDiffer(got.Sums(k), want.sums[k]); i >= 0 {
+				t.Fatalf("in the end element %d of accumulator %d is %v, folds done at once give %v", i, k, got.Sums(k)[i], want.sums[k][i])
+			}
+		}
+		for k := range got.state {
+			if i := bitsDiffer(got.state[k], want.state[k]); i >= 0 {
+				t.Fatalf("state %d differs at element %d", k, i)
+			}
+		}
+	})
+}
+
+// spreadTests cuts even small shards into k pieces, which run last first.
+func spreadTests(s *Store, k int) {
+	s.Spread(1, func(n int, piece func(i int)) {
+		for i := n - 1; i >= 0; i-- {
+			piece(i)
+		}
+	})
+	for len(s.lanes) < k {
+		s.lanes = append(s.lanes, lane{room: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))})
+	}
+}
+
+// TestSpreadCutsOnlyWhatIsLarge: a piece has 1 MiB or more, and all of the shard is in one of them.
+func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
+	for _, c := range []struct{ n, most, want int }{
+		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2},
+	} {
+		s := NewStore(c.n, nil, Update{}, true)
+		pieces := 0
+		s.Spread(c.most, func(n int, piece func(i int)) {
+			pieces = n
+			for i := range n {
+				piece(i)
+			}
+		})
+		push, dst, src := make([]float32, c.n), make([]float32, c.n), make([]float32, c.n)
+		for i := range push {
+			push[i], src[i] = float32(i%7), 1
+		}
+		s.Fold(0, push, 0, 1)
+		s.Commit(dst, src, 0, 1, 1)
+		if max(pieces, 1) != c.want {
+			t.Errorf("%d elements over up to %d: %d pieces, want %d", c.n, c.most, pieces, c.want)
+		}
+		for i, got := range dst {
+			if got != 1+push[i] {
+				t.Fatalf("%d elements over up to %d: element %d is %v, want %v", c.n, c.most, i, got, 1+push[i])
+			}
+		}
+	}
+}
+
+// TestFoldsAndCommitsAllocateNothing, once the accumulators that they name are there.
+func TestFoldsAndCommitsAllocateNothing(t *testing.T) {
+	const n = 2*pieceMin + 100
+	s := NewStore(n, []Run{{Hi: 1000, Decay: 0.1}, {Lo: 1000, Hi: n}}, Update{Rule: momentum{mu: 0.9}, LR: 1, Sched: Schedule{Name: "constant"}}, false)
+	s.Spread(2, func(n int, piece func(i int)) {
+		for i := range n {
+			piece(i)
+		}
+	})
+	push, dst, src := make([]float32, n), make([]float32, n), make([]float32, n)
+	s.Sums(0)
+	s.Sums(1)
+	if got := testing.AllocsPerRun(5, func() {
+		s.Fold(0, push, 0, 1)
+		s.Flush()
+		for range foldsMax + 2 {
+			s.Fold(0, push, 1, 1)
+		}
+		s.FoldSums(1, 0, 0.5, 0.5)
+		s.Commit(dst, src, 3, 0.5, 0.5)
+	}); got != 0 {
+		t.Errorf("%v allocations a round, want 0", got)
+	}
+}
+
+func TestStoreRefusesOtherLengths(t *testing.T) {
+	v := make([]float32, 4)
+	for name, call := range map[string]func(s *Store){
+		"fold": func(s *Store) { s.Fold(0, v[:3], 0, 1) },
+		"from": func(s *Store) { s.Commit(v, v[:3], 0, 1, 1) },
+		"to":   func(s *Store) { s.Commit(v[:3], v, 0, 1, 1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			call(NewStore(4, nil, Update{}, true))
+		}()
+	}
+}
+
+// TestTheQueueIsBounded: however many folds come before a commit.
+func TestTheQueueIsBounded(t *testing.T) {
+	s := NewStore(1, nil, Update{}, true)
+	const pushes = 3*foldsMax + 1
+	for i := range pushes {
+		s.Fold(0, []float32{2}, float64(min(i, 1)), 1)
+		if len(s.queue) > foldsMax {
+			t.Fatalf("%d folds are queued after %d, at most %d may be", len(s.queue), i+1, foldsMax)
+		}
+	}
+	dst := []float32{0}
+	s.Commit(dst, []float32{1}, 0, 1, 1)
+	if dst[0] != 1+2*pushes {
+		t.Errorf("%v committed, want %v", dst[0], 1+2*pushes)
+	}
+}
+
+// TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom: a later fold into it is none into them.
+func TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom(t *testing.T) {
+	s := NewStore(1, nil, Update{}, true)
+	s.Fold(1, []float32{8}, 0, 1)
+	s.FoldSums(0, 1, 0, 1)
+	s.Fold(1, []float32{100}, 1, 1)
+	dst := []float32{0}
+	s.Commit(dst, []float32{1}, 0, 1, 1)
+	if dst[0] != 9 || s.Sums(1)[0] != 108 {
+		t.Errorf("%v committed and %v kept, want 9 and 108", dst[0], s.Sums(1)[0])
 	}
 }

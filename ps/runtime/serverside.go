@@ -90,6 +90,7 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 		workload.Fill(b.F32()[lo:lo+g.Hi-g.Lo], r.cfg.Seed, r.param[g.Param], g.Lo)
 	}
 	st.math = r.cfg.NewStore(r.plan, id, update)
+	st.math.Spread(r.cfg.Device.Threads, parallel)
 	return st, nil
 }
 
@@ -174,6 +175,9 @@ func (s *serverSide) stage(e *core.Effect) {
 	if b == nil {
 		return
 	}
+	start := s.r.t.Now()
+	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
+	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 	from := comm.Peer(s.r.roles.Workers[e.To])
 	open, samples := len(st.sh.Pieces), e.Samples
 	for _, p := range st.sh.Pieces {
@@ -202,23 +206,16 @@ func (st *store) measure(in *core.Input, current int32, samples int64) {
 func (s *serverSide) fold(e *core.Effect) {
 	start := s.r.t.Now()
 	st := s.stores[e.Shard]
-	src := st.vector(e.From, e.Slot)
-	optim.Axpy(st.vector(e.Into, e.Slot), src, float32(e.Scale), float32(e.Weight))
-	if e.From == scheme.SlotPush {
+	if e.From != scheme.SlotPush {
+		st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
+	} else {
+		st.math.Fold(e.Into.Sums(), st.slots[e.Slot].F32(), e.Scale, e.Weight) // stage gives the slot back
 		st.seen = append(st.seen, e.Msg.Version)
 		if e.Shard == 0 {
 			s.r.lead.folded(e.Msg)
 		}
 	}
 	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
-}
-
-// vector finds the memory that a scheme's slot names.
-func (st *store) vector(v scheme.Slot, slot int32) []float32 {
-	if v == scheme.SlotPush {
-		return st.slots[slot].F32()
-	}
-	return st.math.Sums(v.Sums())
 }
 
 func (s *serverSide) commit(e *core.Effect) {

@@ -206,10 +206,14 @@ func (f *floats) obey(e *core.Effect) {
 			st.slots = append(st.slots, nil)
 		}
 		st.vector(st.slots, e.Slot)
+		st.math.Flush() // a push that was folded may be in this slot, and not be read yet
 	case core.Fold:
-		src := st.slotOf(e.From, e.Slot)
-		optim.Axpy(st.slotOf(e.Into, e.Slot), src, float32(e.Scale), float32(e.Weight))
-		if e.From == scheme.SlotPush && e.Shard == 0 {
+		if e.From != scheme.SlotPush {
+			st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
+			return
+		}
+		st.math.Fold(e.Into.Sums(), st.slots[e.Slot], e.Scale, e.Weight)
+		if e.Shard == 0 {
 			f.view.folded(e.Msg)
 		}
 	case core.Commit:
@@ -228,12 +232,4 @@ func (st *store) vector(list [][]float32, i int32) []float32 {
 		list[i] = make([]float32, st.sh.Hi-st.sh.Lo)
 	}
 	return list[i]
-}
-
-// slotOf finds the memory that a scheme's slot names.
-func (st *store) slotOf(v scheme.Slot, slot int32) []float32 {
-	if v == scheme.SlotPush {
-		return st.slots[slot]
-	}
-	return st.math.Sums(v.Sums())
 }

@@ -1,0 +1,40 @@
+package optim
+
+// AddDelta adds weight * delta to parameters, to the bit as a commit of that delta alone does.
+func AddDelta(params, delta []float32, weight float64) {
+	sumPass(params, params, delta, float32(weight))
+}
+
+// deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
+const deltaBlock = 2048
+
+// Delta makes what a worker pushes under push: delta. The state of the worker's own optimizer lives here.
+type Delta struct {
+	update  Update
+	state   [][]float32
+	part    [][]float32
+	scratch []float32
+}
+
+// NewDelta makes the local optimizer of one worker with an arena of n elements.
+func NewDelta(n int, u Update) *Delta {
+	k := u.Rule.State()
+	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock)}
+}
+
+// Step takes one local step in a run of the arena: grads, a sum over samples, becomes samples * (local parameters
+// after the step - params), so that a commit, which divides by samples, weighs deltas by their samples. params stay.
+// iter is the worker's iteration, the clock of its learning rate.
+func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
+	a := Args{LR: float32(d.update.LR * d.update.Sched.Scale(float64(iter))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
+		hi := min(lo+deltaBlock, q.Hi)
+		for i := range d.state {
+			d.part[i] = d.state[i][lo:hi]
+		}
+		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
+		d.update.Rule.Step(next, p, g, d.part, a)
+		sumPass(next, next, p, -1)
+		scalePass(g, next, float32(samples))
+	}
+}
