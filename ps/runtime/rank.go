@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +17,11 @@ import (
 )
 
 // rank is one process or goroutine of the world: a server, a worker, or both. Its fields belong to the
-// goroutine that drives the transport.
+// goroutine that drives the transport; while it trains that is who holds mu (site.go).
 type rank struct {
+	mu    sync.Mutex
+	ended chan struct{} // closed when training is over or has failed
+
 	o     Options
 	t     comm.Transport
 	cfg   *configs.Config

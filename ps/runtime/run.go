@@ -23,7 +23,7 @@ func Run(o Options) (res Result, err error) {
 	if o.Problem == nil && o.Require && o.Config.Train.Stop.Target == 0 {
 		o.Problem = errors.New("--require needs a target to reach: set train.stop.target")
 	}
-	r := &rank{o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
+	r := &rank{ended: make(chan struct{}), o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
 	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)
 	if err := r.openRing(); err != nil {
@@ -264,8 +264,11 @@ func (r *rank) now() time.Duration { return r.t.Now() - r.trainStart }
 
 // train drives the nodes of this rank until both are done.
 func (r *rank) train() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(r.ended)
 	if w := r.worker; w != nil {
-		w.waitFrom, w.lastHead = r.trainStart, r.trainStart
+		w.wait(r.trainStart)
 		w.step(core.Input{Kind: core.Begin})
 	}
 	over := func() bool {
@@ -273,13 +276,13 @@ func (r *rank) train() error {
 	}
 	for {
 		w := r.worker
-		if err := r.drive(func() bool { return over() || w != nil && !w.beside && w.todo >= 0 }); err != nil {
+		if err := r.drive(func() bool { return over() || w != nil && w.site.ready() }); err != nil {
 			return err
 		}
 		if over() {
 			break
 		}
-		w.inline()
+		w.site.run()
 	}
 	r.trainEnd = r.t.Now()
 	wall := r.trainEnd - r.trainStart

@@ -53,3 +53,9 @@ func batchOf(c *configs.Config, workers, worker int) int {
 func budgetOf(c *configs.Config, rows int) core.Budget {
 	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates}
 }
+
+// maySkip says whether the shards of a rule may send a worker past iterations.
+func (r *rank) maySkip(rule int) bool {
+	phases, err := r.cfg.PhasesOf(rule, len(r.roles.Workers), r.set.Train.Rows())
+	return err != nil || core.MaySkip(phases)
+}

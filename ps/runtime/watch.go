@@ -69,7 +69,7 @@ func (r *rank) stall() {
 		}
 	}
 	w := r.worker
-	if w == nil || w.done || w.node.State() != core.Waiting && w.node.State() != core.Pushing {
+	if w == nil || w.done || !w.waits || w.node.State() != core.Waiting && w.node.State() != core.Pushing {
 		return
 	}
 	waited := r.t.Now() - max(w.waitFrom, r.trainStart)

@@ -22,7 +22,6 @@ type workerSide struct {
 	r       *rank
 	node    *core.Worker
 	me      int
-	beside  bool // this rank serves too: compute on a goroutine of its own
 	device  kernels.Device
 	model   workload.Model
 	params  *comm.Buf
@@ -37,15 +36,17 @@ type workerSide struct {
 	slow    []configs.Slow
 	out     []core.Effect // scratch
 
-	todo     int64 // iteration that waits to be computed, -1: none
+	site     site // where it computes
 	done     bool
 	samples  int64
 	spans    metrics.Spans
 	records  metrics.Recorder
-	waitFrom time.Duration // when backward of the last iteration was over
+	waits    bool          // nothing is computed: an iteration, or a layer of one, cannot start
+	waitFrom time.Duration // when that began
 	lastHead time.Duration // when the last reply header came
-	blocked  time.Duration // before the current iteration
-	usual    time.Duration // what an iteration's compute takes, smoothed, without injected slowness
+	blocked  time.Duration // before the current iteration and between its layers
+	pull     time.Duration // the same
+	usual    time.Duration // what an iteration's computing takes, smoothed, without injected slowness
 	injected time.Duration // slowness that the faults ask of the current iteration
 	paused   time.Duration // what that took
 	warned   int64         // iteration whose wait was explained, -1: none
@@ -67,8 +68,8 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &workerSide{r: r, me: me, beside: r.roles.Server(r.me) >= 0, device: device, model: model,
-		sampler: workload.NewSampler(rows, batch, c.Seed, me), rows: make([]int32, 0, batch), todo: -1, warned: -2,
+	w := &workerSide{r: r, me: me, device: device, model: model,
+		sampler: workload.NewSampler(rows, batch, c.Seed, me), rows: make([]int32, 0, batch), warned: -2,
 		batch: workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
 	arena := r.plan.Arena * shard.ElemBytes
 	if w.params, err = r.t.Alloc(arena); err != nil {
@@ -98,8 +99,10 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if r.dir != "" {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
+	w.site = newSite(w)
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
+	w.node.StartEarly(r.maySkip)
 	return w, nil
 }
 
@@ -133,6 +136,7 @@ func (w *workerSide) step(in core.Input) {
 	for i := range w.out {
 		w.obey(&w.out[i])
 	}
+	w.site.stepped()
 }
 
 func (w *workerSide) obey(e *core.Effect) {
@@ -155,10 +159,7 @@ func (w *workerSide) obey(e *core.Effect) {
 		w.obeyCopies(e)
 	case core.Compute:
 		w.waited()
-		w.todo = e.Iter
-		if w.beside {
-			go w.compute(e.Iter, r.t.Post, time.Sleep)
-		}
+		w.site.start(e.Iter)
 	case core.Remap:
 		r.fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
 	case core.Done:
@@ -185,102 +186,6 @@ func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 			w.step(in)
 		})
 	}
-}
-
-// waited splits the time since backward was over: blocked until the last reply began, pull until it was in.
-func (w *workerSide) waited() {
-	now := w.r.t.Now()
-	w.blocked = max(0, w.lastHead-w.waitFrom)
-	w.spans.Add(metrics.Blocked, w.blocked)
-	pull := now - max(w.lastHead, w.waitFrom)
-	w.spans.Add(metrics.Pull, pull)
-	w.records.Waited(w.blocked, pull)
-}
-
-// compute runs one iteration. report runs a function on the goroutine that drives; pause sleeps.
-func (w *workerSide) compute(iter int64, report func(func()), pause func(time.Duration)) {
-	defer w.r.guard(nil, nil)
-	now := w.r.t.Now
-	start := now()
-	w.rows = w.sampler.Batch(iter, w.rows)
-	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
-	loss, correct := w.model.Forward(w.batch, nil)
-	forward := now() - start
-	w.paused, w.injected = 0, w.stretch(iter, forward)
-	if w.injected > 0 {
-		from := now()
-		pause(w.injected)
-		w.paused = now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
-	}
-	in := core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss, Blocked: int64(w.blocked)}}
-	report(func() { w.step(in) })
-	var pushing time.Duration
-	w.model.Backward(func(layer int) {
-		for _, q := range w.deltas[layer] {
-			w.local.Step(w.grads.F32(), w.params.F32(), q, iter, int64(w.batch.N))
-		}
-		from := now()
-		report(func() {
-			for _, p := range w.pieces[layer] {
-				w.step(core.Input{Kind: core.PieceReady, Piece: p})
-			}
-		})
-		pushing += now() - from
-	})
-	end := now()
-	own := end - start - pushing - w.paused
-	w.usual = smooth(w.usual, own)
-	report(func() {
-		w.samples += int64(w.batch.N)
-		w.spans.Add(metrics.Compute, end-start-pushing)
-		w.spans.Add(metrics.Push, pushing)
-		w.records.Add(metrics.Iteration{Iter: iter, Start: start - w.r.trainStart, Compute: end - start - pushing, Injected: w.injected, Push: pushing})
-		w.waitFrom = end
-		w.step(core.Input{Kind: core.TaskDone})
-	})
-}
-
-// smooth is an exponential mean with weight 1/4 for the newest.
-func smooth(old, x time.Duration) time.Duration {
-	if old == 0 {
-		return x
-	}
-	return old + (x-old)/4
-}
-
-// stretch is how long the injected slowness holds this iteration up. Before there is an iteration to go by, a
-// whole one is taken as three times its forward pass.
-func (w *workerSide) stretch(iter int64, forward time.Duration) time.Duration {
-	usual := w.usual
-	if usual == 0 {
-		usual = 3 * forward
-	}
-	var d time.Duration
-	for _, s := range w.slow {
-		if iter < s.From || s.Until > 0 && iter >= s.Until {
-			continue
-		}
-		d += s.Sleep
-		if s.Factor > 1 {
-			d += time.Duration((s.Factor - 1) * float64(usual))
-		}
-	}
-	return d
-}
-
-// inline runs the iterations of a rank that only works, on the goroutine that drives.
-func (w *workerSide) inline() {
-	iter := w.todo
-	w.todo = -1
-	w.compute(iter, func(f func()) { f(); w.r.t.Tick() }, w.sleep)
-}
-
-// sleep drives the transport until the time is over: a slow worker computes slowly, but its messages move.
-func (w *workerSide) sleep(d time.Duration) {
-	end := w.r.t.Now() + d
-	t := time.AfterFunc(d, func() { w.r.t.Post(func() {}) })
-	defer t.Stop()
-	w.r.fail(w.r.drive(func() bool { return w.r.t.Now() >= end }))
 }
 
 func (w *workerSide) close() {

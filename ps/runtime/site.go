@@ -1,0 +1,188 @@
+package runtime
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// site is where a worker computes, as the driver of its node sees it. Whoever holds the rank's lock may step nodes and
+// use the transport: the goroutine that drives holds it as long as it does, and nobody needs it else while that computes.
+type site interface {
+	start(iter int64) // an iteration can be computed; called by the driver
+	stepped()         // the node was stepped; called by the driver
+	ready() bool      // it is the goroutine that drives which must run what was started
+	run()
+	// The others are called by who computes. report has f run by the driver; await waits there until a condition holds or
+	// the run has failed, and then runs f; counts says that this is a wait for replies. pause computes nothing for a time.
+	report(f func())
+	await(counts bool, until func() bool, f func())
+	pause(time.Duration)
+}
+
+// newSite is another goroutine where the rank has a server, which must answer meanwhile; else the one that drives.
+func newSite(w *workerSide) site {
+	if w.r.server != nil {
+		return &aside{w: w}
+	}
+	return newHere(w)
+}
+
+// tickEvery is how often a rank that computes lets its messages move. Over TCP they move only then.
+const tickEvery = 500 * time.Microsecond
+
+// tickFrom is the computing below which nobody ticks meanwhile: to be woken costs more than it brings.
+const tickFrom = 200 * time.Microsecond
+
+// here computes on the goroutine that drives. While it does, a timer ticks in its place.
+type here struct {
+	w         *workerSide
+	todo      int64 // the iteration that waits to be computed, -1: none
+	timer     *time.Timer
+	computing atomic.Bool // and for so long that the timer runs
+}
+
+func newHere(w *workerSide) *here {
+	h := &here{w: w, todo: -1}
+	h.timer = time.AfterFunc(time.Hour, h.tick)
+	h.timer.Stop()
+	return h
+}
+
+func (h *here) start(iter int64) { h.todo = iter }
+
+func (h *here) ready() bool { return h.todo >= 0 }
+
+func (h *here) stepped() {}
+
+// run leaves the lock to the timer while it computes.
+func (h *here) run() {
+	iter := h.todo
+	h.todo = -1
+	r := h.w.r
+	h.letTick()
+	r.mu.Unlock()
+	defer func() {
+		h.endTicks()
+		r.mu.Lock()
+	}()
+	h.w.compute(iter)
+}
+
+func (h *here) letTick() {
+	if u := h.w.usual; u == 0 || u >= tickFrom {
+		h.computing.Store(true)
+		h.timer.Reset(tickEvery)
+	}
+}
+
+func (h *here) endTicks() {
+	if h.computing.Swap(false) {
+		h.timer.Stop()
+	}
+}
+
+// tick is called by the timer. When the lock is taken, messages move anyway.
+func (h *here) tick() {
+	r := h.w.r
+	if r.mu.TryLock() {
+		defer r.mu.Unlock()
+		defer r.guard(nil, nil)
+		if h.computing.Load() { // else the timer went off just when it was over
+			r.t.Tick()
+		}
+	}
+	if h.computing.Load() {
+		h.timer.Reset(tickEvery)
+	}
+}
+
+func (h *here) report(f func()) {
+	r := h.w.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		f()
+		r.t.Tick()
+	}
+}
+
+func (h *here) await(counts bool, until func() bool, f func()) {
+	w, r := h.w, h.w.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !until() {
+		h.endTicks()
+		if counts {
+			w.wait(r.t.Now())
+		}
+		r.fail(r.drive(until))
+		if counts {
+			w.waited()
+		}
+		h.letTick()
+	}
+	f()
+}
+
+// pause drives the transport until the time is over: a slow worker computes slowly, but its messages move.
+func (h *here) pause(d time.Duration) {
+	r := h.w.r
+	h.endTicks()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := r.t.Now() + d
+	t := time.AfterFunc(d, func() { r.t.Post(func() {}) })
+	defer t.Stop()
+	r.fail(r.drive(func() bool { return r.t.Now() >= end }))
+	h.letTick()
+}
+
+// aside computes on a goroutine of its own, while another drives.
+type aside struct {
+	w     *workerSide
+	until func() bool // what the one that computes waits for, nil: it does not
+	then  func()
+}
+
+func (a *aside) start(iter int64) { go a.w.compute(iter) }
+
+func (a *aside) ready() bool { return false }
+
+func (a *aside) run() {}
+
+func (a *aside) stepped() {
+	if a.until != nil && a.until() {
+		a.until = nil
+		a.then()
+	}
+}
+
+func (a *aside) report(f func()) { a.w.r.t.Post(f) }
+
+func (a *aside) pause(d time.Duration) { time.Sleep(d) }
+
+func (a *aside) await(counts bool, until func() bool, f func()) {
+	w := a.w
+	there := make(chan struct{})
+	w.r.t.Post(func() {
+		if !until() {
+			if counts {
+				w.wait(w.r.t.Now())
+			}
+			a.until, a.then = until, func() {
+				if counts {
+					w.waited()
+				}
+				f()
+				close(there)
+			}
+			return
+		}
+		f()
+		close(there)
+	})
+	select {
+	case <-there:
+	case <-w.r.ended:
+	}
+}
