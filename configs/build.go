@@ -1,9 +1,11 @@
 package configs
 
 import (
+	"fmt"
 	"math"
 
 	"fluentps/ps/optim"
+	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -70,4 +72,30 @@ func (e Evaluate) Samples(rows int) int64 {
 		return max(1, int64(math.Round(e.EveryEpochs*float64(rows))))
 	}
 	return 0
+}
+
+// SendPolicy is the send policy of a worker.
+func (c *Config) SendPolicy(plan *shard.Plan, worker int) send.Policy {
+	return c.sendEntry().New(c.sendOptions(plan, worker))
+}
+
+// ReplyPolicy is that of a server for its replies; nil where they leave whole.
+func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
+	if e := c.sendEntry(); e.Reply != nil {
+		return e.Reply(c.sendOptions(plan, 0))
+	}
+	return nil
+}
+
+func (c *Config) sendEntry() send.Entry {
+	e, ok := send.Lookup(c.Send.Order)
+	if !ok {
+		panic(fmt.Sprintf("configs: send.order %q passed the check and is not built in", c.Send.Order))
+	}
+	return e
+}
+
+func (c *Config) sendOptions(plan *shard.Plan, node int) send.Options {
+	s := &c.Send
+	return send.Options{Largest: plan.Largest(), Window: s.Window, Credit: s.Credit, Tune: s.Tune, Seed: c.Seed, Node: uint64(node)}
 }

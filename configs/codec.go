@@ -144,6 +144,9 @@ func (l *leaf) allows(word string) *problem {
 				return nil
 			}
 		}
+		if hint, ok := belongs(l.pattern(), word); ok {
+			return problemf(hint, "%s is no value of this key; it has: %s", clip(strconv.Quote(word)), strings.Join(l.values, ", "))
+		}
 		if laterValue(l.pattern(), word) {
 			return problemf("", "%s is not in this version; it has: %s", clip(word), strings.Join(l.values, ", "))
 		}

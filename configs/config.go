@@ -6,6 +6,8 @@ package configs
 import (
 	"math"
 	"time"
+
+	"fluentps/ps/send"
 )
 
 // Config is one experiment, defaults filled, checked.
@@ -135,8 +137,13 @@ type Rule struct {
 	Then   []Phase // those that follow
 }
 
-// Send is the order in which a worker's pieces leave.
-type Send struct{ Order string } // fifo
+// Send is the order in which the pieces of pushes and replies leave.
+type Send struct {
+	Order  string    // fifo, priority, credit
+	Window int64     // priority: bytes in flight between a worker and a server; 0: room for two of the largest pieces
+	Credit int64     // credit: a piece leaves while fewer bytes are in flight
+	Tune   send.Tune // credit: how it is looked for
+}
 
 // Work is who computes which samples.
 type Work struct{ Policy string } // fixed

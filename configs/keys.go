@@ -64,6 +64,12 @@ var topKeys = []key[Config]{
 
 	{spec{path: "sync", def: `[{match: "*", scheme: bsp}]`, doc: "rules in order; the first whose match fits a parameter's name takes it"}, func(c *Config) any { return &c.Sync }},
 	{spec{path: "send.order", def: "fifo", values: send.Names(), doc: "the order in which a worker's pieces leave"}, func(c *Config) any { return &c.Send.Order }},
+	{spec{path: "send.window", def: "0B", span: from(0, 1<<50), only: when("send.order", "priority"), doc: "bytes in flight between a worker and a server, each way, while others wait; 0B: room for two of the largest pieces"}, func(c *Config) any { return (*byteSize)(&c.Send.Window) }},
+	{spec{path: "send.credit", def: "16MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "pieces leave while fewer bytes than that are in flight between a worker and a server, each way"}, func(c *Config) any { return (*byteSize)(&c.Send.Credit) }},
+	{spec{path: "send.tune.points", def: "15", span: from(0, 1000), only: when("send.order", "credit"), doc: "credits that each worker tries before it keeps the best; 0: none"}, func(c *Config) any { return &c.Send.Tune.Points }},
+	{spec{path: "send.tune.steps", def: "100", span: from(1, 1e6), only: when("send.order", "credit"), doc: "iterations over which the time of one is averaged"}, func(c *Config) any { return &c.Send.Tune.Steps }},
+	{spec{path: "send.tune.min", def: "4MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "smallest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Min) }},
+	{spec{path: "send.tune.max", def: "64MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "largest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Max) }},
 	{spec{path: "work.policy", def: "fixed", values: policies, doc: "who computes which samples"}, func(c *Config) any { return &c.Work.Policy }},
 	{spec{path: "local.steps", def: "1", span: from(1, 1), doc: "steps of a worker between two exchanges"}, func(c *Config) any { return &c.Local.Steps }},
 	{spec{path: "faults", def: "[]", doc: "injected slowness, for experiments"}, func(c *Config) any { return &c.Faults }},

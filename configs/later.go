@@ -22,7 +22,6 @@ var notYet = []struct {
 	{path: "train.optimizer.name", values: []string{"adam", "lars"}},
 	{path: "train.schedule.name", values: []string{"cosine", "poly"}},
 	{path: "device.kind", values: []string{"cuda"}},
-	{path: "send.order", values: []string{"priority", "credit"}},
 	{path: "work.policy", values: []string{"dbs", "r2sp_batch", "flexrr", "epsp", "coded", "partial", "anytime"}},
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},
@@ -48,6 +47,14 @@ func laterValue(path, value string) bool {
 		}
 	}
 	return false
+}
+
+// belongs names the value of another key that brings about what a word asks for.
+func belongs(path, word string) (hint string, ok bool) {
+	if path == "send.order" && word == "slots" {
+		return "the slots are R2SP's, and its servers grant them: write scheme: r2sp in a rule of sync, beside any order", true
+	}
+	return "", false
 }
 
 // laterNumber says the same of the numbers above a key's limit.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/configs"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
 	"fluentps/ps/sim"
@@ -36,8 +37,7 @@ func explainVerb(c *cli.Context) error {
 	}
 	name = strings.ToLower(name)
 	if p, ok := send.Lookup(name); ok {
-		_, err := fmt.Fprintf(c.App.Writer, "%s   (send: {order: %s})\n\n  rule   %s\n  paper  %s\n", p.Name, p.Name, p.Rule, p.Paper)
-		return err
+		return explainSend(c, p)
 	}
 	e, ok := scheme.Lookup(name)
 	if !ok {
@@ -52,6 +52,28 @@ func explainVerb(c *cli.Context) error {
 		return err
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s", text, drawing)
+	return err
+}
+
+// explainSend writes a send policy with its keys.
+func explainSend(c *cli.Context, p send.Entry) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s   (send: {order: %s})\n\n", p.Name, p.Name)
+	wrapped(&b, "  rule   ", p.Rule)
+	wrapped(&b, "  paper  ", p.Paper)
+	if p.Reply != nil {
+		wrapped(&b, "         ", "The replies of a server leave in the same order, each worker's apart.")
+	}
+	if len(p.Keys) > 0 {
+		b.WriteString("\nKeys of send:\n\n")
+	}
+	for _, k := range configs.Keys() {
+		name, ok := strings.CutPrefix(k.Path, "send.")
+		if section, _, _ := strings.Cut(name, "."); ok && slices.Contains(p.Keys, section) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }
 
@@ -74,6 +96,7 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, p.Paper)
 	}
+	b.WriteString("\nR2SP's slots are no order of their own: under scheme: r2sp a server grants them, and the order is that of what was granted.\n")
 	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err

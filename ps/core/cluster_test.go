@@ -27,6 +27,8 @@ type cluster struct {
 	computed [][]int64   // per worker: which
 	done     map[Node]bool
 
+	order    send.Entry
+	options  send.Options
 	schemeOf func(rule int) string
 	overtake bool // control messages of a pair may overtake each other
 	messages int
@@ -48,6 +50,7 @@ type cluster struct {
 	arena  map[[2]int32]string               // worker, piece: pushes in its copy
 	beside map[[2]int32]string               // worker, shard: pushes in the version beside it
 	kept   map[[3]int32]string               // worker, shard, slot: the push kept there
+	apart  map[[2]int32]*apart               // worker, shard: the reply on its way
 	coming map[string][]string               // published pieces sent and not received, by line: content
 	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
 
@@ -80,12 +83,20 @@ type rule struct {
 }
 
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
+	return newOrderedCluster(plan, workers, rules, budget, every, "fifo", send.Options{})
+}
+
+// newOrderedCluster is newCluster with a send policy.
+func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string, options send.Options) *cluster {
 	c := &cluster{
 		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
 		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
 		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
-		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, coming: map[string][]string{},
+		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, apart: map[[2]int32]*apart{}, coming: map[string][]string{},
 	}
+	c.order, _ = send.Lookup(order)
+	c.options = options
+	c.options.Largest = plan.Largest()
 	c.copyOf = func(i int) Copy {
 		r := rules[i]
 		if r.params == nil {
@@ -105,17 +116,24 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers, LeadShard(plan, id) != id)
 			}
 		}
-		c.servers = append(c.servers, NewServer(ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}))
+		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}
+		if c.order.Reply != nil {
+			sc.Send = c.order.Reply(c.options)
+		}
+		c.servers = append(c.servers, NewServer(sc))
 	}
 	for w := range workers {
-		c.workers = append(c.workers, c.prepared(NewWorker(int32(w), plan, fifo(), 0)))
+		c.workers = append(c.workers, c.prepared(NewWorker(int32(w), plan, c.policy(), 0)))
 	}
 	return c
 }
 
+// policy is a worker's of this cluster.
+func (c *cluster) policy() send.Policy { return c.order.New(c.options) }
+
 func fifo() send.Policy {
 	e, _ := send.Lookup("fifo")
-	return e.New()
+	return e.New(send.Options{})
 }
 
 // prepared is a worker that has been told what it must know before it begins.
@@ -210,6 +228,9 @@ func (c *cluster) drain(limit int) error {
 		}
 		if c.problem != nil {
 			return c.problem
+		}
+		if s, ok := p.node.(*Server); ok && p.in.Kind == Arrived && p.in.Msg.Kind == wire.Joined {
+			c.forget(s, p.in.Msg.Worker)
 		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
@@ -364,21 +385,34 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
 		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: to, name: wname, in: Input{Kind: Arrived, Msg: e.Msg}})
+		if e.Apart {
+			c.apart[[2]int32{e.To, e.Shard}] = &apart{to: c.workers[e.To], kind: e.Msg.Kind, content: content, version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
+			break
+		}
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
-			if e.Msg.Kind == wire.Publish {
-				line := fmt.Sprintf("publish %d %s", p.ID, wname)
-				c.coming[line] = append(c.coming[line], content)
-				c.matchPublished(line)
-				continue
-			}
-			c.add(pending{line: fmt.Sprintf("reply %d %s", p.ID, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: p.ID},
-				then: func() { c.write(to, p.ID, content) }})
+			c.replyPiece(p.ID, e.To, to, e.Msg.Kind, content)
 		}
 		c.add(pending{line: fmt.Sprintf("sent %s shard%d %s", name, e.Shard, wname), node: s, name: name,
 			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.flying[key]-- }})
 		if got := c.bufs[key]; got != content {
 			return fmt.Errorf("version changed in flight")
 		}
+	case ReplyPiece:
+		a := c.apart[[2]int32{e.To, e.Shard}]
+		if got := c.bufs[key]; a == nil || got != a.content {
+			return fmt.Errorf("a piece of another version than its reply's, or of none")
+		}
+		a.held--
+		to := Node(a.to)
+		if slices.Contains(c.deaf, a.to) {
+			to = deaf{}
+		}
+		c.replyPiece(e.Piece, e.To, to, a.kind, a.content)
+		c.add(pending{line: fmt.Sprintf("sent %s w%d p%d", name, e.To, e.Piece), node: s, name: name, in: Input{Kind: ReplyPieceSent, Piece: e.Piece, Worker: e.To}, then: func() {
+			if a.missing--; a.missing == 0 {
+				c.flying[key]--
+			}
+		}})
 	case Snapshot:
 		c.snaps[e.Shard] = append(c.snaps[e.Shard], e.Iter)
 	}
@@ -403,6 +437,42 @@ func (c *cluster) write(to Node, piece int32, content string) {
 	if c.early != nil {
 		c.early.written(c, w, piece)
 	}
+}
+
+// apart is a reply whose pieces leave one by one.
+type apart struct {
+	to      *Worker // in the life that it has by then
+	kind    wire.Kind
+	content string
+	version [2]int32 // shard, buffer
+	missing int      // pieces that have not left
+	held    int      // of these, not let go
+}
+
+// forget: what a server holds back of its replies to an earlier life of a worker never leaves.
+func (c *cluster) forget(s *Server, w int32) {
+	for _, id := range s.order {
+		if a := c.apart[[2]int32{w, id}]; a != nil && a.held > 0 {
+			a.missing -= a.held
+			a.held = 0
+			if a.missing == 0 {
+				c.flying[a.version]--
+			}
+		}
+	}
+}
+
+// replyPiece is on its way to a worker, or to nobody.
+func (c *cluster) replyPiece(piece, w int32, to Node, kind wire.Kind, content string) {
+	wname := fmt.Sprintf("w%d", w)
+	if kind == wire.Publish {
+		line := fmt.Sprintf("publish %d %s", piece, wname)
+		c.coming[line] = append(c.coming[line], content)
+		c.matchPublished(line)
+		return
+	}
+	c.add(pending{line: fmt.Sprintf("reply %d %s", piece, wname), node: to, name: wname, in: Input{Kind: PieceLanded, Piece: piece},
+		then: func() { c.write(to, piece, content) }})
 }
 
 // stage posts the receives of a push's pieces; a piece that has been sent already lands from the inbox.

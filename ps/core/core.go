@@ -15,7 +15,8 @@
 //	PieceLanded, Arrived Reply ◄──────────── Reply (header and pieces, from the version's own buffer)
 //	... of the last shard: Compute the next iteration, or Send Left to every server and Done
 //
-// Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go).
+// Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go). Then the worker's send
+// policy orders them, and the server's those of its replies (unsent.go).
 // A worker may keep its copy of a shard for several iterations, or have newer ones published to it (copies.go).
 // Servers speak to each other only where shards agree on contributors (agree.go). Who leaves and comes back is in
 // member.go, the change of a shard's scheme in change.go.
@@ -38,16 +39,17 @@ import (
 type InputKind uint8
 
 const (
-	Begin       InputKind = iota // Worker: start; asks every server for the first parameters
-	Forwarded                    // Worker: forward is over; Msg holds Samples, Correct, Loss, Blocked of this iteration
-	PieceReady                   // Worker: the gradient of Piece is final and its parameters are no longer read
-	TaskDone                     // Worker: backward is over
-	PieceSent                    // Worker: the transport is done with Piece's gradient
-	PieceLanded                  // Worker: a piece of a reply is in the arena, or of a published version beside it. Server: a piece of a push is in Slot of Shard
-	Arrived                      // both: the control message Msg came
-	ReplySent                    // Server: the transport is done with Buf of Shard for Worker
-	Alarm                        // Server: the time of a WakeAt for Shard has come; At is no earlier
-	StopNow                      // Server: the budget that only the driver can see (time, target, signal) is used up
+	Begin          InputKind = iota // Worker: start; asks every server for the first parameters
+	Forwarded                       // Worker: forward is over; Msg holds Samples, Correct, Loss, Blocked of this iteration
+	PieceReady                      // Worker: the gradient of Piece is final and its parameters are no longer read
+	TaskDone                        // Worker: backward is over
+	PieceSent                       // Worker: the transport is done with Piece's gradient
+	PieceLanded                     // Worker: a piece of a reply is in the arena, or of a published version beside it. Server: a piece of a push is in Slot of Shard
+	Arrived                         // both: the control message Msg came
+	ReplySent                       // Server: the transport is done with Buf of Shard for Worker
+	Alarm                           // Server: the time of a WakeAt for Shard has come; At is no earlier
+	StopNow                         // Server: the budget that only the driver can see (time, target, signal) is used up
+	ReplyPieceSent                  // Server: the transport is done with Piece of the reply to Worker
 )
 
 // Input is one thing that happened.
@@ -82,13 +84,14 @@ const (
 	Unstage                        // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
 	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
 	Commit                         // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
-	Reply                          // Server: send Msg, a Reply or a Publish, and the pieces of Shard from parameters Src to worker To; answer with ReplySent
+	Reply                          // Server: send Msg, a Reply or a Publish, and the pieces of Shard from parameters Src to worker To; answer with ReplySent. Apart: send Msg alone, each piece has a ReplyPiece
 	SendServer                     // Server: send Msg to server To
 	Close                          // Server: v of Shard has come to Iter+1; for who looks on
 	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
 	WakeAt                         // Server: give Alarm of Shard at At
 	Done                           // this node is finished
 	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
+	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 )
 
 // Effect is one thing to do. Slots and buffers are small integers, reused; the driver finds memory for each.
@@ -105,6 +108,7 @@ type Effect struct {
 	Scale, Weight float64
 	Samples       int64         // Stage: of the push; Commit: of the version
 	At            time.Duration // WakeAt
+	Apart         bool          // Reply
 }
 
 // Node is one rank's role.

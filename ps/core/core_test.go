@@ -14,6 +14,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
+	"fluentps/ps/send"
 	"fluentps/ps/shard"
 )
 
@@ -109,7 +110,9 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	withoutCopiesBesideDrop(rules)
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples"))}
-	return newCluster(plan, workers, rules, budget, 25), rules
+	order := rapid.SampledFrom(send.Names()).Draw(t, "order")
+	options := send.Options{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}
+	return newOrderedCluster(plan, workers, rules, budget, 25, order, options), rules
 }
 
 // genStrictRule draws a rule of a run in which no worker ever waits for slower ones, as the strict form of vap needs it.

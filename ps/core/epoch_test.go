@@ -23,7 +23,7 @@ func TestRequestsOfAnOldMapAreRefused(t *testing.T) {
 	server := NewServer(ServerConfig{Me: 1, Plan: plan, Workers: 1, Schemes: map[int32]ShardScheme{1: mustScheme(rule{name: "bsp"}, []int32{1}, 1, 1)}})
 	order, _ := send.Lookup("fifo")
 	pull := func(p *shard.Plan) (w *Worker, m wire.Header) {
-		w = NewWorker(0, p, order.New(), 0)
+		w = NewWorker(0, p, order.New(send.Options{}), 0)
 		for _, e := range w.Step(Input{Kind: Begin}, nil) {
 			if e.Kind == Send && e.Msg.Shard == 1 {
 				m = e.Msg

@@ -91,7 +91,7 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 	t.open = true
 	for _, p := range t.kept {
 		w.kept--
-		out = w.letGo(send.Event{Kind: send.Handed, Piece: p, Bytes: w.bytes(p)}, out)
+		out = w.letGo(pieceEvent(send.Handed, &w.plan.Pieces[p], server), out)
 	}
 	t.kept = t.kept[:0]
 	return w.advance(out)

@@ -59,7 +59,7 @@ func sendsOf(plan *shard.Plan, server int32, effects []Effect) string {
 func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	plan, schemeOf := twoServers(t)
 	e, _ := send.Lookup("fifo")
-	w := NewWorker(3, plan, e.New(), 0)
+	w := NewWorker(3, plan, e.New(send.Options{}), 0)
 	w.HoldBack(schemeOf)
 	out := computed(t, plan, w)
 	var own [2]int32
@@ -110,7 +110,7 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 		t.Run(c.messages, func(t *testing.T) {
 			plan, schemeOf := twoServers(t)
 			e, _ := send.Lookup("fifo")
-			w := NewWorker(0, plan, e.New(), 0)
+			w := NewWorker(0, plan, e.New(send.Options{}), 0)
 			w.HoldBack(schemeOf)
 			computed(t, plan, w)
 			first := int32(slices.IndexFunc(plan.Shards, func(s shard.Shard) bool { return s.Server == 0 && schemeOf(s.Rule) == "r2sp" }))

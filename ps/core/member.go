@@ -112,6 +112,7 @@ func (s *Server) join(w int32, life, clock int64, out []Effect) []Effect {
 	if !s.left[w] {
 		out = s.gone(w, out)
 	}
+	out = s.forgetReplies(w, out)
 	s.setLife(w, life)
 	s.left[w], s.done = false, false
 	s.here++

@@ -22,7 +22,7 @@ func (c *cluster) revive(me int32) bool {
 			return false
 		}
 	}
-	w := c.prepared(NewJoining(me, c.plan, fifo(), c.workers[me].life+1, c.workers[me].Clock()))
+	w := c.prepared(NewJoining(me, c.plan, c.policy(), c.workers[me].life+1, c.workers[me].Clock()))
 	c.workers[me] = w
 	name := fmt.Sprintf("w%d", me)
 	c.add(pending{line: name, node: w, name: name, in: Input{Kind: Begin}})
@@ -248,7 +248,7 @@ func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
 func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	plan := threeShards(t)
 	e, _ := send.Lookup("fifo")
-	w := NewJoining(1, plan, e.New(), 1, 2)
+	w := NewJoining(1, plan, e.New(send.Options{}), 1, 2)
 	joined := 0
 	for _, ef := range w.Step(Input{Kind: Begin}, nil) {
 		if ef.Kind == Send {

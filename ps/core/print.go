@@ -7,11 +7,11 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "ReplyPieceSent"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "Close", "Snapshot", "WakeAt", "Done"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "Close", "Snapshot", "WakeAt", "Done", "Remap", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -26,6 +26,8 @@ func (in Input) String() string {
 		return "Arrived " + Describe(in.Msg)
 	case ReplySent:
 		return fmt.Sprintf("%v shard%d buf%d w%d", in.Kind, in.Shard, in.Buf, in.Worker)
+	case ReplyPieceSent:
+		return fmt.Sprintf("%v p%d w%d", in.Kind, in.Piece, in.Worker)
 	case Alarm:
 		return fmt.Sprintf("%v shard%d at=%v", in.Kind, in.Shard, in.At)
 	case Forwarded:
@@ -58,6 +60,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d", e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
 	case Reply:
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
+	case ReplyPiece:
+		return fmt.Sprintf("%v to=%d buf%d p%d", e.Kind, e.To, e.Src, e.Piece)
 	case WakeAt:
 		return fmt.Sprintf("%v shard%d at=%v", e.Kind, e.Shard, e.At)
 	case Close:

@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
+	"fluentps/ps/send"
 	"fluentps/ps/shard"
 )
 
@@ -24,6 +25,7 @@ type ServerConfig struct {
 	Budget        Budget                // looked at only by the server of shard 0
 	SnapshotEvery int64                 // samples committed between two snapshots of a shard; 0: none
 	Decided       Decided               // may be nil
+	Send          send.Policy           // orders the pieces of replies; nil: a reply leaves whole
 }
 
 // Decided is told each event that a scheme of this server was told, and what it decided; the slice is reused. What a
@@ -52,6 +54,8 @@ type Server struct {
 	now      time.Duration     // At of the input being stepped
 	pend     []scheme.Decision // scratch
 	decided  Decided
+	policy   send.Policy // of replies, nil: they leave whole
+	let      []int32     // scratch for it
 
 	Stale int64 // requests made by another map of the shards, refused
 }
@@ -61,12 +65,13 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
 		shards: map[int32]*ownShard{}, hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
-		decided: c.Decided,
+		decided: c.Decided, policy: c.Send,
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
 	}
 	s.makeAccords(c.Schemes)
+	s.makeUnsent()
 	return s
 }
 
@@ -92,6 +97,8 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 	case ReplySent:
 		sh := s.shards[in.Shard]
 		return s.replySent(sh, in, out)
+	case ReplyPieceSent:
+		return s.pieceSent(in, out)
 	case Alarm:
 		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
 	case StopNow:
@@ -331,7 +338,8 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 	}
 	sh.sending[m.Worker] = sh.cur
 	sh.refs[sh.cur]++
-	return append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m})
+	out = append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m, Apart: s.policy != nil})
+	return s.handOut(sh, m.Worker, m.Kind, out)
 }
 
 func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/send"
@@ -38,14 +39,15 @@ type Worker struct {
 	life   int64       // how often it came back: then the servers are told, and say where to go on
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
-	copies []ownCopy   // per shard; nil if all are pulled before every iteration
-	flying int         // pieces given to the transport whose PieceSent is missing
-	open   int         // shards whose reply is incomplete
-	last   int32       // the shard that was waited for last, of those this iteration waits for; -1: none
-	let    []int32     // scratch for the send policy
-	done   bool        // Done was given: all is in that was on its way
-	stiles []turnstile // per server; nil if nothing waits for grants
-	kept   int         // pieces in them
+	copies []ownCopy     // per shard; nil if all are pulled before every iteration
+	flying int           // pieces given to the transport whose PieceSent is missing
+	open   int           // shards whose reply is incomplete
+	last   int32         // the shard that was waited for last, of those this iteration waits for; -1: none
+	let    []int32       // scratch for the send policy
+	now    time.Duration // At of the input being stepped
+	done   bool          // Done was given: all is in that was on its way
+	stiles []turnstile   // per server; nil if nothing waits for grants
+	kept   int           // pieces in them
 	early  early
 
 	LeadMax    int64   // largest c - v at the start of an iteration
@@ -80,6 +82,7 @@ func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Wor
 
 // Step advances the worker by one input.
 func (w *Worker) Step(in Input, out []Effect) []Effect {
+	w.now = in.At
 	switch in.Kind {
 	case Begin:
 		return w.begin(out)
@@ -97,7 +100,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 	case PieceSent:
 		w.must(w.early.pieces[in.Piece].flying, in)
 		w.flown(in.Piece)
-		out = w.letGo(send.Event{Kind: send.Sent, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
+		out = w.letGo(pieceEvent(send.Sent, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
 		return w.advance(out)
 	case PieceLanded:
 		s := w.plan.Pieces[in.Piece].Shard
@@ -128,7 +131,7 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	if sh.scheduled {
 		return w.keep(in.Piece, w.plan.Shards[s].Server, out)
 	}
-	return w.letGo(send.Event{Kind: send.Handed, Piece: in.Piece, Bytes: w.bytes(in.Piece)}, out)
+	return w.letGo(pieceEvent(send.Handed, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
 }
 
 // letGo asks the send policy, and sends what it lets go. The pull of a shard follows its last piece, so that
@@ -199,6 +202,7 @@ func (w *Worker) advance(out []Effect) []Effect {
 	if w.mayStart() {
 		w.early.begun, w.early.started = true, max(w.next, w.iter+1)
 		w.Started++
+		w.let = w.policy.Step(send.Event{Kind: send.Started, At: w.now}, w.let[:0])
 		out = append(out, Effect{Kind: Compute, Iter: w.early.started})
 	}
 	if w.state != Waiting || w.open > 0 || !w.early.begun && w.flying > 0 {
@@ -250,16 +254,16 @@ func (w *Worker) allReady() bool {
 	return true
 }
 
-func (w *Worker) bytes(piece int32) int64 {
-	p := w.plan.Pieces[piece]
-	return int64(p.Hi-p.Lo) * shard.ElemBytes
-}
+func (w *Worker) serverOf(piece int32) int32 { return w.plan.Shards[w.plan.Pieces[piece].Shard].Server }
 
 // Iter is the iteration being computed, or the one just pushed; -1 before the first of a new run.
 func (w *Worker) Iter() int64 { return w.iter }
 
 // State is where the worker stands.
 func (w *Worker) State() State { return w.state }
+
+// Sending describes the send policy: what it holds, and what it has tuned itself to.
+func (w *Worker) Sending() string { return w.policy.String() }
 
 // Missing lists the shards whose replies are incomplete, for the stall report.
 func (w *Worker) Missing() []int32 {

@@ -23,6 +23,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	planChanges(&b, c, p, len(roles.Workers), rows)
 	planMemory(&b, c, p, roles, rows)
 	planTraffic(&b, p, roles)
+	planSend(&b, c, p)
 	for _, w := range planWarnings(c, p, roles) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
@@ -140,6 +141,24 @@ func planTraffic(b *strings.Builder, p *shard.Plan, roles shard.Roles) {
 	fmt.Fprintf(b, "\nTraffic per iteration: each worker %d messages, %s; all %d workers %s\n", heads+2*pieces, size(bytes), len(roles.Workers), size(bytes*int64(len(roles.Workers))))
 }
 
+// planSend says how much is in flight between a worker and a server, and so for how long a piece delays a more urgent one.
+func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
+	largest := p.Largest()
+	switch c.Send.Order {
+	case "priority":
+		window := c.Send.Window
+		if window == 0 {
+			window = 2 * largest
+		}
+		fmt.Fprintf(b, "Send: priority: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", size(max(window, largest)), size(largest))
+	case "credit":
+		fmt.Fprintf(b, "Send: credit: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", size(c.Send.Credit+largest-1), size(largest))
+		if t := c.Send.Tune; t.Points > 0 {
+			fmt.Fprintf(b, "  each worker tries %d credits between %s and %s in its first %d iterations\n", t.Points, size(t.Min), size(t.Max), t.Points*(t.Steps+1))
+		}
+	}
+}
+
 func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 	var w []string
 	load := make([]int64, p.Servers)
@@ -166,6 +185,9 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 		if !used[i] {
 			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
 		}
+	}
+	if window, largest := c.Send.Window, p.Largest(); window > 0 && window < 2*largest {
+		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", size(window), size(largest), size(window/2)))
 	}
 	if names["bsp"] && len(names) > 1 {
 		w = append(w, "a bsp shard beside others: a worker starts when its last shard has replied, so the strictest shard sets the pace")

@@ -72,7 +72,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided})
+		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan)})
 	return s, nil
 }
 
@@ -120,6 +120,8 @@ func (s *serverSide) obey(e *core.Effect) {
 		s.commit(e)
 	case core.Reply:
 		s.reply(e)
+	case core.ReplyPiece:
+		s.replyPiece(e)
 	case core.Snapshot:
 		s.snapshot(e)
 	case core.Done:
@@ -250,17 +252,33 @@ func (s *serverSide) reply(e *core.Effect) {
 	in := core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}
 	open := len(st.sh.Pieces)
 	s.r.send(to, e.Msg)
-	for _, p := range st.sh.Pieces {
-		off, n := at(p)
-		s.r.bytesSent += int64(n)
-		s.r.t.Isend(comm.Peer(to), comm.Data, tagReply|uint32(p.ID), st.bufs[e.Src], off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-			s.r.fail(d.Err)
+	for i := range st.sh.Pieces {
+		if e.Apart {
+			break
+		}
+		s.sendReply(st, &st.sh.Pieces[i], e, func() {
 			if open--; open == 0 {
 				s.step(in)
 			}
 		})
 	}
 	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
+}
+
+// replyPiece sends one piece of a reply whose header has gone ahead.
+func (s *serverSide) replyPiece(e *core.Effect) {
+	in := core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To}
+	s.sendReply(s.stores[e.Shard], &s.r.plan.Pieces[e.Piece], e, func() { s.step(in) })
+}
+
+// sendReply sends a piece of version e.Src to worker e.To.
+func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect, sent func()) {
+	off, n := at(*p)
+	s.r.bytesSent += int64(n)
+	s.r.t.Isend(comm.Peer(s.r.roles.Workers[e.To]), comm.Data, tagReply|uint32(p.ID), st.bufs[e.Src], off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+		s.r.fail(d.Err)
+		sent()
+	})
 }
 
 // snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.

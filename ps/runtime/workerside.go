@@ -11,7 +11,6 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
-	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -91,11 +90,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 			w.slow = append(w.slow, f.Slow)
 		}
 	}
-	e, ok := send.Lookup(c.Send.Order)
-	if !ok {
-		return nil, fmt.Errorf("send.order %q is not built in", c.Send.Order)
-	}
-	w.node = core.NewWorker(int32(me), r.plan, e.New(), 0)
+	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
 	if r.dir != "" {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
@@ -132,6 +127,7 @@ func (w *workerSide) step(in core.Input) {
 	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
 		w.lastHead = w.r.t.Now()
 	}
+	in.At = w.r.now()
 	w.out = w.node.Step(in, w.out[:0])
 	for i := range w.out {
 		w.obey(&w.out[i])
@@ -165,6 +161,7 @@ func (w *workerSide) obey(e *core.Effect) {
 	case core.Done:
 		w.waited()
 		w.done = true
+		r.log.Info("the last piece has left", "send", w.node.Sending())
 	default:
 		panic(fmt.Sprintf("runtime: worker effect %v", e))
 	}

@@ -1,32 +1,57 @@
-// Package send is the send axis: when and in what order the pieces of a worker's pushes leave.
+// Package send is the send axis: when and in what order the pieces of a worker's pushes leave, and those of a
+// server's replies.
 //
-// A Policy is a pure state machine with the Step shape of the schemes. It is told what the worker has
-// ready and what has left, and answers with the pieces that may go now. Whatever it holds back must
-// never depend on the reply for another shard (the law "push all, then wait").
+// A Policy is a pure state machine with the Step shape of the schemes. It is told what its node has ready and what
+// has left, and answers with the pieces that may go now. It knows destinations (a worker's servers, a server's
+// workers) and decides for each of them alone: what it holds back for one depends on what has left for that one, and
+// never on a reply (the law "push all, then wait").
+//
+// R2SP's slots, its even gap between the workers' pushes, are no policy here: the servers grant them, one rotation for
+// all workers, so they come with sync: {scheme: r2sp} (ps/scheme/r2sp.go, ps/core/grants.go). A policy then orders
+// what was granted.
 package send
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// EventKind says what happened to a piece.
+// EventKind says what happened.
 type EventKind uint8
 
 const (
-	Handed EventKind = iota // the piece's gradient is final: it may leave when the policy lets it
-	Sent                    // the piece has left: its buffer is free again
+	Handed    EventKind = iota // Piece may leave for To as far as its node is concerned: its numbers are final
+	Sent                       // Piece has left for To: its buffer is free again
+	Forgotten                  // To is gone: nothing that waits for it is needed; what is on its way will be Sent
+	Started                    // a worker starts an iteration, at At
 )
 
-// Event is one input. Piece is an index into the plan's pieces; Bytes its length.
+// Event is one input. Piece is an index into the plan's pieces, Layer its layer in forward order, Bytes its length. Only
+// the fields that Kind names are set.
 type Event struct {
 	Kind  EventKind
 	Piece int32
+	Layer int32
+	To    int32 // index of the destination, from 0
 	Bytes int64
+	At    time.Duration
 }
 
-// Policy decides for one worker.
+// Policy decides for one node.
 type Policy interface {
-	Step(ev Event, out []int32) []int32 // appends the pieces that leave now, in order
-	Held() int                          // pieces handed that have not been let go
+	Step(ev Event, out []int32) []int32 // appends the pieces that leave for ev.To now, in order
+	Held() int                          // pieces handed that have been neither let go nor forgotten
 	fmt.Stringer
+}
+
+// Options are what a policy is made from: the keys under send:, and what it must know of its node.
+type Options struct {
+	Largest int64 // bytes of the plan's largest piece
+	Window  int64 // priority: bytes in flight to one destination; 0: room for two of the largest pieces
+	Credit  int64 // credit: bytes in flight to one destination, at least 1, to begin with
+	Tune    Tune
+	Seed    uint64 // of the run
+	Node    uint64 // whose policy it is: generators follow from (Seed, Node)
 }
 
 // Entry is one row of the table.
@@ -34,12 +59,22 @@ type Entry struct {
 	Name  string
 	Rule  string // one line
 	Paper string // source with its evidence tag
-	New   func() Policy
+	Keys  []string
+	New   func(Options) Policy // of a worker
+	// Reply makes the policy of a server, for its replies to all workers; nil where a reply leaves whole, at once.
+	Reply func(Options) Policy
 }
 
 // All lists the policies of this version.
 var All = []Entry{
-	{Name: "fifo", Rule: "a piece leaves the moment its gradient is ready", Paper: "FluentPS (Cluster 2019), sPush as released [C]", New: func() Policy { return fifo{} }},
+	{Name: "fifo", Rule: "a piece leaves the moment its gradient is ready", Paper: "FluentPS (Cluster 2019), sPush as released [C]",
+		New: func(Options) Policy { return fifo{} }},
+	{Name: "priority", Rule: "pieces of the first layers leave first; the others wait until they fit into the window of bytes in flight to their server",
+		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest",
+		Keys:  []string{"window"}, New: newPriority, Reply: newPriority},
+	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian search while the run goes on",
+		Paper: "ByteScheduler (Peng et al., SOSP 2019) [A]; a credit per server and not per worker, and the details of the search, are ours [R]",
+		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},
 }
 
 // Lookup finds a policy by its name in the YAML.

@@ -1,44 +1,287 @@
 package send
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
 
-// Every policy lets each handed piece go exactly once, and holds nothing once all that left was sent.
-func TestEveryPolicyLetsEachPieceGoOnce(t *testing.T) {
+// script drives a policy at random, as its node would, and holds it to the laws after each step.
+type script struct {
+	t      *rapid.T
+	policy Policy
+	o      Options
+	dests  int
+
+	fresh   []Event   // not handed yet
+	waiting [][]Event // handed and neither let go nor forgotten, per destination, in order of handing
+	flying  [][]Event // let go and not sent
+	gone    map[[2]int32]int
+	trace   []string
+}
+
+func newScript(t *rapid.T, e Entry) *script {
+	largest := int64(rapid.IntRange(1, 50).Draw(t, "largest"))
+	s := &script{t: t, dests: rapid.IntRange(1, 3).Draw(t, "destinations"), gone: map[[2]int32]int{}, o: Options{
+		Largest: largest, Window: int64(rapid.IntRange(0, 200).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 200).Draw(t, "credit")),
+		Tune: Tune{Points: rapid.IntRange(0, 6).Draw(t, "points"), Steps: 1, Min: 10, Max: 300}, Seed: 3}}
+	s.policy = e.New(s.o)
+	if e.Reply != nil && rapid.Bool().Draw(t, "reply") {
+		s.policy = e.Reply(s.o)
+	}
+	for to := range s.dests {
+		for p := range rapid.IntRange(0, 25).Draw(t, "pieces") {
+			s.fresh = append(s.fresh, Event{Kind: Handed, Piece: int32(p), To: int32(to),
+				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
+		}
+	}
+	s.fresh = rapid.Permutation(s.fresh).Draw(t, "order")
+	s.waiting, s.flying = make([][]Event, s.dests), make([][]Event, s.dests)
+	return s
+}
+
+func (s *script) inFlight(to int32) (bytes int64) {
+	for _, ev := range s.flying[to] {
+		bytes += ev.Bytes
+	}
+	return bytes
+}
+
+// step tells the policy, and takes what it lets go.
+func (s *script) step(ev Event) {
+	if ev.Kind == Handed {
+		s.waiting[ev.To] = append(s.waiting[ev.To], ev)
+	}
+	before := make([]int64, s.dests)
+	for to := range before {
+		before[to] = s.inFlight(int32(to))
+	}
+	out := s.policy.Step(ev, nil)
+	s.trace = append(s.trace, fmt.Sprintf("%v to=%d p%d: %v", ev.Kind, ev.To, ev.Piece, out))
+	for _, p := range out {
+		i := slices.IndexFunc(s.waiting[ev.To], func(w Event) bool { return w.Piece == p })
+		if i < 0 {
+			s.t.Fatalf("let go %d, which does not wait for destination %d: %v", p, ev.To, s.trace)
+		}
+		w := s.waiting[ev.To][i]
+		if s.policy != (fifo{}) {
+			s.urgent(w)
+			s.bounded(w)
+		}
+		s.waiting[ev.To] = slices.Delete(s.waiting[ev.To], i, i+1)
+		s.flying[ev.To] = append(s.flying[ev.To], w)
+		s.gone[[2]int32{ev.To, p}]++
+	}
+	held := 0
+	for to := range s.waiting {
+		held += len(s.waiting[to])
+		if len(s.waiting[to]) > 0 && len(s.flying[to]) == 0 {
+			s.t.Fatalf("%v wait for destination %d, to which nothing is on its way: %v", s.waiting[to], to, s.trace)
+		}
+	}
+	if held != s.policy.Held() {
+		s.t.Fatalf("%d pieces wait, %v says %d: %v", held, s.policy, s.policy.Held(), s.trace)
+	}
+}
+
+// urgent: a piece that leaves leaves nothing more urgent behind, nor of its own layer anything older.
+func (s *script) urgent(w Event) {
+	for _, other := range s.waiting[w.To] {
+		if other.Layer < w.Layer {
+			s.t.Fatalf("p%d of layer %d leaves before p%d of layer %d: %v", w.Piece, w.Layer, other.Piece, other.Layer, s.trace)
+		}
+		if other.Layer == w.Layer {
+			if other.Piece != w.Piece {
+				s.t.Fatalf("p%d leaves before p%d, which is of the same layer and was handed before: %v", w.Piece, other.Piece, s.trace)
+			}
+			return
+		}
+	}
+}
+
+// bounded: what is in flight with a piece that leaves.
+func (s *script) bounded(w Event) {
+	bytes := s.inFlight(w.To)
+	switch p := s.policy.(type) {
+	case *priority:
+		window := s.o.Window
+		if window == 0 {
+			window = 2 * s.o.Largest
+		}
+		if bytes > 0 && bytes+w.Bytes > window {
+			s.t.Fatalf("%d bytes leave while %d are in flight, and the window is %d: %v", w.Bytes, bytes, window, s.trace)
+		}
+	case *credit:
+		if bytes >= p.credit {
+			s.t.Fatalf("%d bytes leave while %d are in flight, and the credit is %d: %v", w.Bytes, bytes, p.credit, s.trace)
+		}
+	}
+}
+
+func (s *script) sent(to int32) {
+	i := rapid.IntRange(0, len(s.flying[to])-1).Draw(s.t, "which")
+	ev := s.flying[to][i]
+	s.flying[to] = slices.Delete(s.flying[to], i, i+1)
+	ev.Kind = Sent
+	s.step(ev)
+}
+
+// Every policy, for any order of what a node tells it: each piece leaves once, for its own destination, whatever happens at
+// others; the more urgent leaves first; what is in flight is bounded; nothing waits where nothing is on its way, so that
+// all has left when all was sent.
+func TestLawsOfEveryPolicy(t *testing.T) {
 	for _, e := range All {
 		t.Run(e.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				p := e.New()
-				n := rapid.IntRange(1, 40).Draw(t, "pieces")
-				order := rapid.Permutation(seq(n)).Draw(t, "order")
-				var flying, gone []int32
-				step := func(ev Event) {
-					out := p.Step(ev, nil)
-					flying, gone = append(flying, out...), append(gone, out...)
-				}
-				for _, piece := range order {
-					step(Event{Kind: Handed, Piece: piece, Bytes: 4096})
-					for len(flying) > 0 && rapid.Bool().Draw(t, "sent") {
-						var next int32
-						next, flying = flying[0], flying[1:]
-						step(Event{Kind: Sent, Piece: next, Bytes: 4096})
+				s := newScript(t, e)
+				all, forgotten := len(s.fresh), 0
+				for now := time.Duration(0); len(s.fresh) > 0; now += time.Millisecond {
+					to := int32(rapid.IntRange(0, s.dests-1).Draw(t, "to"))
+					switch rapid.IntRange(0, 12).Draw(t, "what") {
+					case 0:
+						s.step(Event{Kind: Started, At: now})
+					case 1:
+						forgotten += len(s.waiting[to])
+						s.waiting[to] = nil
+						s.step(Event{Kind: Forgotten, To: to})
+					case 2, 3, 4, 5:
+						if len(s.flying[to]) > 0 {
+							s.sent(to)
+						}
+					default:
+						ev := s.fresh[0]
+						s.fresh = s.fresh[1:]
+						s.step(ev)
 					}
 				}
-				for len(flying) > 0 {
-					var next int32
-					next, flying = flying[0], flying[1:]
-					step(Event{Kind: Sent, Piece: next, Bytes: 4096})
+				for to := range s.flying {
+					for len(s.flying[to]) > 0 {
+						s.sent(int32(to))
+					}
 				}
-				slices.Sort(gone)
-				if !slices.Equal(gone, seq(n)) || p.Held() != 0 {
-					t.Fatalf("handed %v, let go %v, held %d", order, gone, p.Held())
+				if len(s.gone)+forgotten != all || s.policy.Held() != 0 {
+					t.Fatalf("%d pieces, %d left and %d were forgotten, %v: %v", all, len(s.gone), forgotten, s.policy, s.trace)
+				}
+				for p, n := range s.gone {
+					if n != 1 {
+						t.Fatalf("piece %v left %d times", p, n)
+					}
 				}
 			})
 		})
+	}
+}
+
+// dumb is priority and credit once more, as one would write them down: a list, searched each time.
+type dumb struct {
+	room    func(flying, next int64) bool
+	waiting []Event
+	flying  map[int32]int64
+}
+
+func (d *dumb) step(ev Event) (out []int32) {
+	switch ev.Kind {
+	case Handed:
+		d.waiting = append(d.waiting, ev)
+	case Sent:
+		d.flying[ev.To] -= ev.Bytes
+	case Forgotten:
+		d.waiting = slices.DeleteFunc(d.waiting, func(w Event) bool { return w.To == ev.To })
+	}
+	for {
+		best := -1
+		for i, w := range d.waiting {
+			if w.To == ev.To && (best < 0 || w.Layer < d.waiting[best].Layer) {
+				best = i
+			}
+		}
+		if best < 0 || !d.room(d.flying[ev.To], d.waiting[best].Bytes) {
+			return out
+		}
+		out = append(out, d.waiting[best].Piece)
+		d.flying[ev.To] += d.waiting[best].Bytes
+		d.waiting = slices.Delete(d.waiting, best, best+1)
+	}
+}
+
+func TestPoliciesAreTheirDumbTwins(t *testing.T) {
+	rooms := map[string]func(o Options) func(flying, next int64) bool{
+		"priority": func(o Options) func(int64, int64) bool {
+			return func(flying, next int64) bool { return flying == 0 || flying+next <= o.Window }
+		},
+		"credit": func(o Options) func(int64, int64) bool {
+			return func(flying, next int64) bool { return flying < o.Credit }
+		},
+	}
+	for name, room := range rooms {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				o := Options{Largest: 20, Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}
+				e, _ := Lookup(name)
+				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}}
+				var flying []Event
+				pieces := map[int32]Event{}
+				for i := range rapid.IntRange(1, 120).Draw(t, "events") {
+					ev := Event{Kind: Handed, Piece: int32(i), To: int32(rapid.IntRange(0, 1).Draw(t, "to")), Layer: int32(rapid.IntRange(0, 4).Draw(t, "layer")), Bytes: rapid.Int64Range(1, 20).Draw(t, "bytes")}
+					switch what := rapid.IntRange(0, 20).Draw(t, "what"); {
+					case what == 0:
+						ev = Event{Kind: Forgotten, To: ev.To}
+					case what < 10 && len(flying) > 0:
+						k := rapid.IntRange(0, len(flying)-1).Draw(t, "which")
+						ev = flying[k]
+						ev.Kind = Sent
+						flying = slices.Delete(flying, k, k+1)
+					default:
+						pieces[ev.Piece] = ev
+					}
+					got, want := p.Step(ev, nil), d.step(ev)
+					if !slices.Equal(got, want) {
+						t.Fatalf("%+v: let go %v, its twin %v; %v", ev, got, want, p)
+					}
+					for _, piece := range got {
+						flying = append(flying, pieces[piece])
+					}
+				}
+			})
+		})
+	}
+}
+
+// A net of 16 layers: backward hands them last first while the link has room for two. The first layer overtakes all that
+// wait, and only what is on its way already leaves before it.
+func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
+	e, _ := Lookup("priority")
+	p := e.New(Options{Largest: 100})
+	var gone []int32
+	for layer := int32(15); layer >= 0; layer-- {
+		gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, gone)
+	}
+	for i := 0; i < len(gone); i++ {
+		gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
+	}
+	if want := []int32{15, 14, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}; !slices.Equal(gone, want) {
+		t.Fatalf("let go %v, want %v", gone, want)
+	}
+}
+
+// Of ByteScheduler's two ends: a credit of one piece is stop and wait, one without limit the order of readiness.
+func TestTheEndsOfCredit(t *testing.T) {
+	e, _ := Lookup("credit")
+	for bytes, want := range map[int64][]int32{1: {2, 0, 1}, 1 << 40: {2, 1, 0}} {
+		p := e.New(Options{Credit: bytes})
+		var gone []int32
+		for layer := int32(2); layer >= 0; layer-- {
+			gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, gone)
+		}
+		for i := 0; i < len(gone); i++ {
+			gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
+		}
+		if !slices.Equal(gone, want) {
+			t.Errorf("credit %d: let go %v, want %v", bytes, gone, want)
+		}
 	}
 }
 
@@ -47,20 +290,32 @@ func TestFifoKeepsTheOrderOfReadiness(t *testing.T) {
 	if !ok {
 		t.Fatal("fifo is not in the table")
 	}
-	p := e.New()
+	p := e.New(Options{})
 	var gone []int32
 	for _, piece := range []int32{5, 2, 9, 0} {
-		gone = p.Step(Event{Kind: Handed, Piece: piece}, gone)
+		gone = p.Step(Event{Kind: Handed, Piece: piece, Layer: piece}, gone)
 	}
 	if want := []int32{5, 2, 9, 0}; !slices.Equal(gone, want) {
 		t.Fatalf("fifo let go %v, want %v", gone, want)
 	}
 }
 
-func seq(n int) []int32 {
-	s := make([]int32, n)
-	for i := range s {
-		s[i] = int32(i)
+// In steady state a policy makes no garbage.
+func TestPoliciesDoNotAllocate(t *testing.T) {
+	for _, e := range All {
+		p := e.New(Options{Largest: 100, Credit: 150})
+		out := make([]int32, 0, 64)
+		iteration := func() {
+			out = p.Step(Event{Kind: Started}, out[:0])
+			for layer := int32(15); layer >= 0; layer-- {
+				out = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, out)
+			}
+			for i := 0; i < len(out); i++ {
+				out = p.Step(Event{Kind: Sent, Piece: out[i], Layer: out[i], Bytes: 100}, out)
+			}
+		}
+		if n := testing.AllocsPerRun(100, iteration); n != 0 || len(out) != 16 {
+			t.Errorf("%s: %v allocations per iteration, and %d of 16 pieces left", e.Name, n, len(out))
+		}
 	}
-	return s
 }

@@ -50,6 +50,9 @@ type Piece struct {
 	Lo, Hi int // elements of the arena
 }
 
+// Bytes is the piece's size in memory and on the wire.
+func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
+
 // Shard is a range of the arena with one rule, one kind and one server.
 type Shard struct {
 	ID     int32 // index in Plan.Shards
@@ -76,6 +79,14 @@ type Plan struct {
 	Epoch   int32 // counts the cuts: a map with another epoch has other shards
 
 	options Options
+}
+
+// Largest is the size of the largest piece, in bytes.
+func (p *Plan) Largest() (bytes int64) {
+	for i := range p.Pieces {
+		bytes = max(bytes, p.Pieces[i].Bytes())
+	}
+	return bytes
 }
 
 // Views cuts an arena into one slice per parameter, in model order.

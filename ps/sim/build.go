@@ -9,7 +9,6 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/scheme"
-	"fluentps/ps/send"
 	"fluentps/ps/shard"
 )
 
@@ -136,16 +135,12 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
 	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
-		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}, Decided: s.o.Decided})
+		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan)})
 	return nil
 }
 
 func (s *simulation) makeWorkers() error {
 	c, n := s.cfg, len(s.workers)
-	order, ok := send.Lookup(c.Send.Order)
-	if !ok {
-		return fmt.Errorf("send.order %q is not built in", c.Send.Order)
-	}
 	var share []int
 	if c.Train.BatchGlobal > 0 {
 		share = shard.Share(c.Train.BatchGlobal, n)
@@ -154,7 +149,7 @@ func (s *simulation) makeWorkers() error {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
-		w.node = core.NewWorker(int32(i), s.plan, order.New(), 0)
+		w.node = core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0)
 		w.node.HoldBack(s.schemeOf)
 		w.node.KeepCopies(s.copyOf)
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))

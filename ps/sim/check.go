@@ -39,6 +39,7 @@ type shardCheck struct {
 	lead      int32   // the shard whose contributors it has
 	followers int     // of its rule, where it leads
 	flying    []int32 // replies in flight, per parameter buffer
+	apart     []apart // per worker; nil where replies leave whole
 	cur       int32
 }
 

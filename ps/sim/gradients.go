@@ -185,16 +185,20 @@ func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
 	copy(st.slots[slot][p.Lo-st.sh.Lo:], f.pushed(i, t))
 }
 
-// replySent takes the version that a reply carries while its server still keeps it.
+// replySent takes the version that a reply, or a piece of one, carries while its server still keeps it.
 func (f *floats) replySent(t *transfer) {
 	st := &f.stores[t.shard]
-	copy(f.replicas[t.worker].mail[st.sh.Lo:st.sh.Hi], st.bufs[t.buf])
+	for _, p := range f.s.carries(t) {
+		copy(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:])
+	}
 }
 
 // replyLanded gives it to the worker.
 func (f *floats) replyLanded(t *transfer) {
-	sh, w := f.stores[t.shard].sh, &f.replicas[t.worker]
-	copy(w.params[sh.Lo:sh.Hi], w.mail[sh.Lo:sh.Hi])
+	w := &f.replicas[t.worker]
+	for _, p := range f.s.carries(t) {
+		copy(w.params[p.Lo:p.Hi], w.mail[p.Lo:p.Hi])
+	}
 }
 
 // obey does what an effect of a server node means for its numbers.

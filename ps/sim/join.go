@@ -7,7 +7,6 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
-	"fluentps/ps/send"
 )
 
 // Join is a worker that died and comes back, with no more than its clock. One that is not dead then, because its work was done before
@@ -66,8 +65,7 @@ func (s *simulation) rejoin(me int32) {
 		s.q.after(s.now, told-s.now, evJoin, me, 0)
 		return
 	}
-	order, _ := send.Lookup(s.cfg.Send.Order)
-	node := core.NewJoining(me, s.plan, order.New(), int64(w.life)+1, w.node.Clock())
+	node := core.NewJoining(me, s.plan, s.cfg.SendPolicy(s.plan, int(me)), int64(w.life)+1, w.node.Clock())
 	node.HoldBack(s.schemeOf)
 	node.KeepCopies(s.copyOf)
 	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
@@ -96,6 +94,7 @@ func (c *checker) joined(shards []int32, w int32, clock int64) {
 			}
 		}
 		k.fed, k.beside = false, false
+		s.forgotten(w)
 		k.gone, k.clock, k.wants = false, max(v, k.reached), k.reached
 		s.lowest()
 		s.changes()

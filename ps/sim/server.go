@@ -23,11 +23,14 @@ type server struct {
 	lives   []uint16 // of each worker, the life that the server knows
 }
 
-// outgoing is a message that a server sends. A reply is followed by the parameters in buffer src.
+// outgoing is a message that a server sends, or a piece of a reply. A reply is followed by the parameters in buffer src,
+// unless its pieces leave by themselves.
 type outgoing struct {
 	to, src int32
+	piece   int32 // -1: head
 	head    wire.Header
 	server  bool // to is one
+	apart   bool
 }
 
 // backlog is a queue that keeps its memory.
@@ -122,6 +125,11 @@ func (s *simulation) handle(m *server, ev event) {
 		s.stepServer(m, ev.node, in)
 	case evSent:
 		t := s.replies.take(ev.arg)
+		if t.apart {
+			s.check.pieceSent(&t)
+			s.stepServer(m, ev.node, core.Input{Kind: core.ReplyPieceSent, Piece: t.piece, Worker: t.worker})
+			return
+		}
 		s.check.replySent(t.shard, t.buf)
 		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
 	case evTold:
@@ -175,14 +183,8 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			t.seen = t.seen[:0]
 		case core.Close:
 			s.check.closes(e, s.workers)
-		case core.Reply, core.Send, core.SendServer:
-			if e.Kind == core.Reply && e.Msg.Kind == wire.Publish {
-				s.check.published(e)
-			} else if e.Kind == core.Reply {
-				s.check.replied(e)
-				t.lead.Add(e.Msg.Iter - e.Msg.Clock)
-			}
-			o := outgoing{to: e.To, src: e.Src, head: e.Msg, server: e.Kind == core.SendServer}
+		case core.Reply, core.Send, core.SendServer, core.ReplyPiece:
+			o := s.outgoing(e, t)
 			if work == 0 {
 				s.send(m, o)
 				continue
@@ -204,15 +206,42 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	}
 }
 
+// outgoing is what an effect of a server sends.
+func (s *simulation) outgoing(e *core.Effect, t *tally) outgoing {
+	o := outgoing{to: e.To, src: e.Src, piece: -1, head: e.Msg, server: e.Kind == core.SendServer, apart: e.Apart}
+	switch {
+	case e.Kind == core.ReplyPiece:
+		o.piece = e.Piece
+		s.check.letGo(e)
+	case e.Kind == core.Reply && e.Msg.Kind == wire.Publish:
+		s.check.published(e)
+	case e.Kind == core.Reply:
+		s.check.replied(e)
+		t.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	}
+	if e.Apart {
+		s.check.takenApart(e)
+	}
+	return o
+}
+
 // send lets a server's message go, with the parameters if it is a reply.
 func (s *simulation) send(m *server, o outgoing) {
 	if o.server {
 		s.control(int32(len(s.workers))+o.to, message{head: o.head}, m.host == s.servers[o.to].host)
 		return
 	}
+	t := transfer{reply: true, published: o.head.Kind == wire.Publish, life: m.lives[o.to], worker: o.to, server: m.node.Me(), buf: o.src}
+	if o.piece >= 0 {
+		p := &s.plan.Pieces[o.piece]
+		t.apart, t.piece, t.shard, t.bytes = true, p.ID, p.Shard, p.Bytes()
+		s.move(t)
+		return
+	}
 	s.control(o.to, message{o.head, m.lives[o.to]}, m.host == s.workers[o.to].host)
-	if o.head.Kind == wire.Reply || o.head.Kind == wire.Publish {
+	if k := o.head.Kind; !o.apart && (k == wire.Reply || k == wire.Publish) {
 		sh := &s.plan.Shards[o.head.Shard]
-		s.move(transfer{reply: true, life: m.lives[o.to], published: o.head.Kind == wire.Publish, worker: o.to, server: sh.Server, shard: sh.ID, buf: o.src, bytes: sh.Bytes()})
+		t.shard, t.bytes = sh.ID, sh.Bytes()
+		s.move(t)
 	}
 }

@@ -120,9 +120,10 @@ type simulation struct {
 	pieces    []int32 // all pieces, last layer first: the order in which backward makes them ready
 }
 
-// transfer is a bulk of bytes on its way: a piece of a push, or a reply's pieces one behind the other.
+// transfer is a bulk of bytes on its way: a piece of a push or of a reply, or a reply's pieces one behind the other.
 type transfer struct {
 	reply          bool
+	apart          bool   // a reply's piece alone
 	published      bool   // that nobody asked for
 	life           uint16 // of the worker
 	worker, server int32
@@ -267,13 +268,24 @@ func (s *simulation) landed(ev event) {
 		return
 	}
 	reply := s.transfers.take(ev.arg)
-	s.check.replyLanded(reply.shard, reply.worker)
 	if s.real != nil && !reply.published {
 		s.real.replyLanded(&reply)
 	}
-	for _, p := range s.plan.Shards[reply.shard].Pieces {
+	pieces := s.carries(&reply)
+	if !reply.apart || s.check.pieceLanded(reply.shard, reply.worker) {
+		s.check.replyLanded(reply.shard, reply.worker)
+	}
+	for _, p := range pieces {
 		s.stepWorker(ev.node, core.Input{Kind: core.PieceLanded, Piece: p.ID})
 	}
+}
+
+// carries lists the pieces of a reply that a transfer carries.
+func (s *simulation) carries(t *transfer) []shard.Piece {
+	if t.apart {
+		return s.plan.Pieces[t.piece : t.piece+1]
+	}
+	return s.plan.Shards[t.shard].Pieces
 }
 
 // control sends a message to a node.

@@ -5,10 +5,12 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing/fstest"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/send"
 )
 
 var (
@@ -155,6 +157,27 @@ var readmeSchemes = rule{
 		"README.md: row 2 of the table under \"Schemes\" must be\n| `b` | walks | Doe 2000 (P) |",
 		"README.md: no such scheme: | `c` | | |",
 	},
+}
+
+// sendRow is the line of README.md that belongs to a send policy.
+func sendRow(e send.Entry) string {
+	return fmt.Sprintf("| `%s` | %s | %s |", e.Name, e.Rule, e.Paper)
+}
+
+// readmeSend keeps the table of send policies in README.md equal to the table in the code.
+var readmeSend = rule{
+	name: "readme-send",
+	check: func(tr *tree) (problems []string) {
+		readme := tr.find("README.md")
+		for _, e := range send.All {
+			if readme == nil || !slices.Contains(readme.lines(), sendRow(e)) {
+				problems = append(problems, "README.md: the table under \"Sending\" lacks the row\n"+sendRow(e))
+			}
+		}
+		return problems
+	},
+	bad:  fstest.MapFS{"README.md": {Data: []byte(sendRow(send.All[0]) + "\n" + sendRow(send.All[1]) + "\n")}},
+	want: []string{"README.md: the table under \"Sending\" lacks the row\n" + sendRow(send.All[2])},
 }
 
 // schemesComplete: a scheme without its script, its paper test and an example to run is not finished.

@@ -1,0 +1,105 @@
+package send
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Tune says how the credit is looked for. ByteScheduler tries 15 points, each for about 100 steps, between 1 and 16
+// million parameters [A]; its search is "Bayesian", and which one is ours [R]: a Gaussian process over the logarithm of
+// the credit, whose next point has the greatest expected improvement.
+type Tune struct {
+	Points   int   // credits that are tried, the first among them; 0: none, it stays
+	Steps    int   // iterations over which the time of one is averaged, at least 1
+	Min, Max int64 // bytes: the range, 0 < Min <= Max
+}
+
+// tuner looks for the credit with the shortest iterations of this worker. Each worker looks for its own, and sees the
+// iterations, not the transfers: what another worker tries disturbs it as any other noise does.
+type tuner struct {
+	Tune
+	rand   *rand.Rand
+	tried  []point
+	credit float64 // being tried, or the best; as a place in the range
+	first  int64   // the exact bytes of the first point
+	steps  int     // iterations begun with it; the first of them still has the last one's pieces in flight
+	since  time.Duration
+	over   bool
+}
+
+// point is a credit that was tried: its place in the range, 0 to 1 by its logarithm, and its mean step in seconds.
+type point struct{ at, cost float64 }
+
+// tuneStream keeps these generators apart from all others of a run.
+const tuneStream = 0x7e4e00000000
+
+// drawn points follow the first, one in each third of the range: the process needs some to begin with.
+const drawn = 3
+
+func newTuner(o Options) *tuner {
+	t := &tuner{Tune: o.Tune, rand: rand.New(rand.NewPCG(o.Seed, tuneStream+o.Node)), first: o.Credit}
+	t.credit = t.place(o.Credit)
+	return t
+}
+
+// place is where a credit lies in the range, 0 to 1; one outside lies at its end.
+func (t *tuner) place(credit int64) float64 {
+	if t.Max == t.Min {
+		return 0
+	}
+	at := math.Log(float64(credit)/float64(t.Min)) / math.Log(float64(t.Max)/float64(t.Min))
+	return min(1, max(0, at))
+}
+
+func (t *tuner) bytes(at float64) int64 {
+	return int64(math.Round(float64(t.Min) * math.Pow(float64(t.Max)/float64(t.Min), at)))
+}
+
+// started takes the start of an iteration, and returns the credit to go on with.
+func (t *tuner) started(at time.Duration) int64 {
+	if !t.over {
+		switch t.steps++; t.steps {
+		case 2:
+			t.since = at
+		case t.Steps + 2:
+			t.next((at - t.since).Seconds() / float64(t.Steps))
+		}
+	}
+	if len(t.tried) == 0 {
+		return t.first
+	}
+	return t.bytes(t.credit)
+}
+
+// next takes the mean step of the credit that was tried, and chooses the next one, or the best when all were tried.
+func (t *tuner) next(cost float64) {
+	t.tried = append(t.tried, point{t.credit, cost})
+	t.steps = 1 // the iteration that starts now is the first with the next one
+	switch n := len(t.tried); {
+	case n >= t.Points:
+		t.credit, t.over = t.best().at, true
+	case n <= drawn:
+		t.credit = (float64(n-1) + t.rand.Float64()) / drawn
+	default:
+		t.credit = improves(t.tried)
+	}
+}
+
+func (t *tuner) best() point {
+	best := t.tried[0]
+	for _, p := range t.tried[1:] {
+		if p.cost < best.cost {
+			best = p
+		}
+	}
+	return best
+}
+
+func (t *tuner) String() string {
+	if t.over {
+		return fmt.Sprintf("tuned, mean step %.4gs", t.best().cost)
+	}
+	return fmt.Sprintf("tuning %d/%d", len(t.tried), t.Points)
+}
