@@ -125,8 +125,11 @@ func CreateIterations(dir string) (*IterationsFile, error) {
 		return nil, fmt.Errorf("%s: %w", IterationsName, err)
 	}
 	i.f, i.w = f, bufio.NewWriter(f)
-	return i, i.Append([]byte(strings.Join(iterationColumns, ",") + "\n"))
+	return i, i.Append(IterationsHeader())
 }
+
+// IterationsHeader is the first line of the file.
+func IterationsHeader() []byte { return []byte(strings.Join(iterationColumns, ",") + "\n") }
 
 // Append writes whole rows.
 func (i *IterationsFile) Append(rows []byte) error {
@@ -158,14 +161,15 @@ func ReadIterations(path string) ([][]Iteration, error) {
 		return nil, err
 	}
 	defer f.Close()
-	all, err := parseIterations(bufio.NewReader(f))
+	all, err := ParseIterations(bufio.NewReader(f))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return all, nil
 }
 
-func parseIterations(from io.Reader) ([][]Iteration, error) {
+// ParseIterations reads what a file of iterations holds.
+func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	lines := bufio.NewScanner(from)
 	head := strings.Join(iterationColumns, ",")
 	if !lines.Scan() || lines.Text() != head {

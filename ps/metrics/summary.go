@@ -52,6 +52,7 @@ type Summary struct {
 	SetupS           Float                `json:"setup_s"`    // before the first iteration
 	TrainS           Float                `json:"train_s"`    // from the first iteration to the last
 	EvalS            Float                `json:"eval_s"`     // evaluation, beside or after training
+	CPUS             *Float               `json:"cpu_s"`      // user and system time of all processes while they trained
 	SamplesPerS      Float                `json:"samples_per_s"`
 	TrainLoss        *Float               `json:"train_loss"`
 	TestLoss         *Float               `json:"test_loss"`

@@ -16,6 +16,7 @@ type report struct {
 	Worker *workerReport
 	Sent   int64
 	Recv   int64
+	CPU    time.Duration // user and system time of the rank's process while it trained
 }
 
 type serverReport struct {
@@ -43,7 +44,7 @@ type workerReport struct {
 }
 
 func (r *rank) report() report {
-	rep := report{Sent: r.bytesSent, Recv: r.bytesReceived}
+	rep := report{Sent: r.bytesSent, Recv: r.bytesReceived, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
 		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
 		for _, id := range s.node.Shards() {
@@ -70,7 +71,7 @@ func (r *rank) finish() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	unwritten, err := r.iterations(reports)
+	recorded, unwritten, err := r.iterations(reports)
 	if err != nil {
 		return Result{}, err
 	}
@@ -100,7 +101,7 @@ func (r *rank) finish() (Result, error) {
 	if err := spread(r, &c); err != nil {
 		return Result{}, err
 	}
-	res.Code = c.Code
+	res.Code, res.Iterations = c.Code, recorded
 	r.log.Info("end", "code", c.Code)
 	return res, r.t.Barrier() // nobody leaves while another may still fetch from it
 }
@@ -217,6 +218,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
 		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
+		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
 	var servers, workers []metrics.Spans

@@ -1,24 +1,33 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 
 	"fluentps/ps/metrics"
 )
 
-// iterations brings the records of all workers to rank 0, which writes them to the run folder, worker by worker. It
-// holds one text of one worker at a time. unwritten is rank 0's, and no reason for the others to end.
-func (r *rank) iterations(reports []report) (unwritten, err error) {
-	if r.dir == "" {
-		return nil, nil
+// iterations brings the records of all workers to rank 0, which writes them to the run folder, worker by worker, and
+// returns them if it was asked for them. It holds one text of one worker at a time. unwritten is rank 0's, and no
+// reason for the others to end.
+func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritten, err error) {
+	if r.dir == "" && !r.o.Iterations {
+		return nil, nil, nil
 	}
 	if r.me != 0 {
-		return nil, r.sendRecords()
+		return nil, nil, r.sendRecords()
 	}
-	f, unwritten := metrics.CreateIterations(r.dir)
+	var f *metrics.IterationsFile
+	if r.dir != "" {
+		f, unwritten = metrics.CreateIterations(r.dir)
+	}
+	text := bytes.NewBuffer(metrics.IterationsHeader())
 	keep := func(rows []byte) {
-		if unwritten == nil {
+		if f != nil && unwritten == nil {
 			unwritten = f.Append(rows)
+		}
+		if r.o.Iterations {
+			text.Write(rows)
 		}
 	}
 	var leftOut int64
@@ -32,7 +41,7 @@ func (r *rank) iterations(reports []report) (unwritten, err error) {
 			}
 			rows, err := r.recvBlob(from)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			keep(rows)
 		}
@@ -44,7 +53,10 @@ func (r *rank) iterations(reports []report) (unwritten, err error) {
 		r.log.Warn("iterations.csv holds the first iterations of each worker only; the limit is in plan.txt",
 			"of_each", recordsMax(r.cfg, len(r.roles.Workers)), "left_out", leftOut)
 	}
-	return unwritten, nil
+	if r.o.Iterations {
+		all, err = metrics.ParseIterations(text)
+	}
+	return all, unwritten, err
 }
 
 func (r *rank) sendRecords() error {

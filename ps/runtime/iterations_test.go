@@ -34,6 +34,43 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 	return res[0].Summary, all
 }
 
+// Without a run folder, rank 0 has the times too if it asks for them, and the CPU time in any case.
+func TestIterationsWithoutAFolder(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		res, errs := world(t, load(t, "cluster.servers=1"), 3, func(o *Options) { o.Iterations = wanted })
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		s := res[0].Summary
+		if s.CPUS == nil || *s.CPUS <= 0 || float64(*s.CPUS) > 1000*float64(s.WallS) {
+			t.Errorf("CPU time %v in %v s", s.CPUS, s.WallS)
+		}
+		if !wanted {
+			if res[0].Iterations != nil {
+				t.Error("iterations that nobody asked for")
+			}
+			continue
+		}
+		if len(res[0].Iterations) != s.Workers || res[1].Iterations != nil {
+			t.Fatalf("times of %d workers of %d; rank 1 has %d", len(res[0].Iterations), s.Workers, len(res[1].Iterations))
+		}
+		for w, of := range res[0].Iterations {
+			if int64(len(of)) != s.PerWorker[w].Iterations {
+				t.Errorf("worker %d: %d times of %d iterations", w, len(of), s.PerWorker[w].Iterations)
+			}
+		}
+	}
+}
+
+// Goroutines of one process have all measured the same time; processes, also of equal numbers on two hosts, add up.
+func TestCPUTimeOfProcesses(t *testing.T) {
+	r := &rank{hosts: []string{"a", "a", "b", "a"}, pids: []int{7, 7, 7, 8}}
+	reports := []report{{CPU: 4}, {CPU: 5}, {CPU: 20}, {CPU: 100}}
+	if got := r.cpuOf(reports); got != 125 {
+		t.Errorf("%d, want 5 + 20 + 100", got)
+	}
+}
+
 // The rows of a worker add up to what the summary says of it.
 func TestIterationsAddUpToTheSummary(t *testing.T) {
 	const slept = 3 * time.Millisecond

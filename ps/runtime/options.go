@@ -45,18 +45,20 @@ type Options struct {
 	RunInfo  map[string]any    // what run.json says beside the rank map
 	Require  bool              // exit code 5 if the target is not reached
 
-	Warn      io.Writer     // WARN and above, from every rank
-	LogLevel  slog.Level    // least level of the log files; the zero value is Info
-	Interrupt <-chan string // names of signals that ask to stop; may be nil
-	Decided   core.Decided  // told what the schemes of this rank's server decide; may be nil
+	Warn       io.Writer     // WARN and above, from every rank
+	LogLevel   slog.Level    // least level of the log files; the zero value is Info
+	Interrupt  <-chan string // names of signals that ask to stop; may be nil
+	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
+	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 }
 
-// Result is what a run came to. Summary, Dir and Parameters are rank 0's only.
+// Result is what a run came to. All but Code are rank 0's only.
 type Result struct {
 	Code       int
 	Summary    *metrics.Summary
-	Dir        string    // run folder, empty if none was asked for
-	Parameters []float32 // final, in model order
+	Dir        string                // run folder, empty if none was asked for
+	Parameters []float32             // final, in model order
+	Iterations [][]metrics.Iteration // of each worker, the first recordsMax; only if Options asked for them
 }
 
 // Exit codes that all ranks agree on.

@@ -53,6 +53,7 @@ type rank struct {
 	over          bool        // all ranks agreed on the end: signals change nothing any more
 
 	trainStart, trainEnd time.Duration
+	cpuStart, cpuEnd     time.Duration // of this process
 	setupEnd             time.Time
 }
 

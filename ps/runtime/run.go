@@ -57,7 +57,7 @@ func (r *rank) run() (Result, error) {
 		return Result{}, err
 	}
 	r.setupEnd = time.Now()
-	r.trainStart = r.t.Now()
+	r.trainStart, r.cpuStart = r.t.Now(), processCPU()
 	stop := make(chan struct{})
 	defer close(stop)
 	go r.watch(stop)
@@ -284,7 +284,7 @@ func (r *rank) train() error {
 		}
 		w.site.run()
 	}
-	r.trainEnd = r.t.Now()
+	r.trainEnd, r.cpuEnd = r.t.Now(), processCPU()
 	wall := r.trainEnd - r.trainStart
 	if r.server != nil {
 		r.server.finishSpans(wall)

@@ -91,7 +91,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 		}
 	}
 	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
-	if r.dir != "" {
+	if r.dir != "" || r.o.Iterations {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
 	w.site = newSite(w)
