@@ -20,7 +20,14 @@ func reorder(verbs []*cli.Command, args []string) []string {
 	if at < 0 {
 		return args
 	}
-	verb, rest := verbs[at], args[2:]
+	verb, head := verbs[at], 2
+	if len(verb.Subcommands) > 0 {
+		if at = slices.IndexFunc(verb.Subcommands, func(v *cli.Command) bool { return v.HasName(args[2]) }); at < 0 {
+			return args
+		}
+		verb, head = verb.Subcommands[at], 3
+	}
+	rest := args[head:]
 	var flags, files []string
 	for len(rest) > 0 {
 		word := rest[0]
@@ -31,14 +38,14 @@ func reorder(verbs []*cli.Command, args []string) []string {
 		case len(word) < 2 || word[0] != '-':
 			files = append(files, word)
 		case slices.Contains([]string{"-h", "-help", "--help"}, word):
-			return slices.Concat(args[:2], []string{"-h"}) // or the help would be of a verb named like the first file
+			return slices.Concat(args[:head], []string{"-h"}) // or the help would be of a verb named like the first file
 		default:
 			flags = append(flags, word)
 			if strings.Contains(word, "=") || !takesValue(verb, strings.TrimLeft(word, "-")) {
 				continue
 			}
 			if len(rest) == 0 { // nothing may follow, or it would be taken for the value
-				return slices.Concat(args[:2], flags)
+				return slices.Concat(args[:head], flags)
 			}
 			flags = append(flags, rest[0])
 			rest = rest[1:]
@@ -47,7 +54,7 @@ func reorder(verbs []*cli.Command, args []string) []string {
 	if len(files) > 0 {
 		files = append([]string{"--"}, files...)
 	}
-	return slices.Concat(args[:2], flags, files)
+	return slices.Concat(args[:head], flags, files)
 }
 
 // takesValue says whether the word behind a flag belongs to it.

@@ -24,6 +24,10 @@ func TestReorder(t *testing.T) {
 		{"run a.yaml --local", "run --local"},               // and says that the value is missing
 		{"run a.yaml -h --local", "run -h"},
 		{"run a.yaml --lo " + completing, "run a.yaml --lo " + completing},
+		{"bench pushpull --local 2", "bench pushpull --local 2"},
+		{"bench pushpull x --local 2 --format json", "bench pushpull --local 2 --format json -- x"},
+		{"bench comm --local 2 -h", "bench comm -h"},
+		{"bench --local 2 comm", "bench --local 2 comm"},
 		{"explain", "explain"},
 		{"unknown a --b c", "unknown a --b c"},
 		{"--version", "--version"},
@@ -62,7 +66,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 
 // Whatever is typed ends with an exit code of the contract and, unless it is 0, with words on stderr or in the report.
 func TestNoArgumentsPanic(t *testing.T) {
-	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "help", "h", "-h", "--help", "-v", "--", "-", "", "=", "--=",
+	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h", "--help", "-v", "--", "-", "", "=", "--=",
 		"--set", "--set=", "--set=seed=1", "a=b", "[", "--ranks", "3", "-1", "99999999999999999999", "--hosts", "x:2,y", ":", "--strict", "--format", "json", "--resolved",
 		"--test", "csv", "idx", "generated", "ssp", "fifo", "none.yaml", ".", "--local", "--nope", "-\x00", "ü", completing})
 	rapid.Check(t, func(t *rapid.T) {

@@ -39,7 +39,7 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"  _fluentps() { COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[@]:0:COMP_CWORD}\" --generate-bash-completion)\" -- \"${COMP_WORDS[COMP_CWORD]}\")); }\n" +
 			"  complete -o default -F _fluentps fluentps",
 		Version:                   buildText(),
-		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), explainCommand(), infoCommand(), dataCommand()},
+		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand()},
 		Action:                    noVerb,
 		OnUsageError:              flagError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // report decides
@@ -53,6 +53,9 @@ func newApp(out, errOut io.Writer) *cli.App {
 		c.OnUsageError = flagError
 		c.HideHelpCommand = true // or a file named "help" could not be an argument
 		c.CustomHelpTemplate = cli.CommandHelpTemplate
+		for _, sub := range c.Subcommands {
+			sub.OnUsageError, sub.HideHelpCommand, sub.CustomHelpTemplate = flagError, true, cli.CommandHelpTemplate
+		}
 	}
 	return app
 }

@@ -44,8 +44,8 @@ var (
 
 // flagError words what the flag package says.
 func flagError(c *cli.Context, err error, _ bool) error {
-	verb := c.Command.Name + ": "
-	more := " (see fluentps " + c.Command.Name + " -h)"
+	verb := verbOf(c) + ": "
+	more := " (see fluentps " + verbOf(c) + " -h)"
 	if c.Command.Name == c.App.Name {
 		verb, more = "", " (flags stand behind the verb, as in fluentps run FILE --local 6)"
 	}
@@ -70,6 +70,19 @@ func flagError(c *cli.Context, err error, _ bool) error {
 		return usagef("%s%s is %q, must be %s%s", verb, dashes(m[2]), m[1], want, more)
 	}
 	return usagef("%s%s%s", verb, text, more)
+}
+
+// verbOf is the verb that was typed, with the one below it if there is one: "run", "bench comm".
+func verbOf(c *cli.Context) string {
+	name := c.Command.Name
+	for _, v := range c.App.Commands {
+		for _, below := range v.Subcommands {
+			if below.Name == name {
+				return v.Name + " " + name
+			}
+		}
+	}
+	return name
 }
 
 func dashes(name string) string {
