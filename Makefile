@@ -29,7 +29,7 @@ MPIRUN := mpirun --oversubscribe --bind-to none
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help deps build build-pure run test lint accept soak bench golden clean
+.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden clean
 
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -66,7 +66,11 @@ accept: build ## the promises, one script each, with its figure; a table at the 
 soak: build ## many seeds of the schedule-sensitive tests, for SOAK_MINUTES (120)
 	@tests/soak.sh $(SOAK_MINUTES)
 
-bench: deps ## Go micro-benchmarks of kernels, wire and transports
+bench: build ## push, pull and messages beside references in C, as ratios (LAUNCHES=3 SIZES=... SCHEMES=...)
+	@$(MAKE) -C tests/bench
+	@tests/bench/run.sh
+
+bench-go: deps ## Go micro-benchmarks of kernels, wire and transports
 	@go test -tags "$(TAGS)" -run '^$$' -bench . -benchmem ./comm/... ./kernels/... ./ps/...
 
 golden: deps ## rewrite the golden files; read the diff before you commit it
