@@ -191,7 +191,7 @@ func TestMisusePanics(t *testing.T) {
 	mustPanic(t, "from rank -2", func() { CheckRecv(2, -2, Ctl, 0, nil, 0, 0) })
 	mustPanic(t, "channel 2", func() { CheckRecv(2, 0, Chans, 0, nil, 0, 0) })
 	mustPanic(t, "tag", func() { CheckRecv(2, 0, Ctl, TagMax+1, nil, 0, 0) })
-	mustPanic(t, "2049 bytes", func() { CheckRecv(2, 0, Ctl, 0, nil, 0, CtlMax+1) })
+	mustPanic(t, "8193 bytes", func() { CheckRecv(2, 0, Ctl, 0, nil, 0, CtlMax+1) })
 	mustPanic(t, "buffer of 8", func() { c := mustAlloc(t, p, 8); CheckRecv(2, 0, Ctl, 0, c, 4, 5) })
 }
 

@@ -16,7 +16,7 @@
 //     ring of receives sees a stream as it was sent.
 //   - A receive from AnyPeer takes messages of all sources, fairly enough that none starves.
 //   - A message longer than the posted receive completes that receive with ErrTruncated. The rank
-//     should then abort: past CtlMax bytes, Open MPI 4.1 writes the rest behind the receive.
+//     should then abort: past CtlMax bytes, Open MPI 4.1 may write the rest behind the receive.
 //   - Isend and Irecv never block and never call a handler before they return.
 //   - A buffer belongs to the transport from Isend or Irecv until the operation's handler ran. Only
 //     after an abort may it be freed earlier; its memory is then not reused.
@@ -49,8 +49,14 @@ const (
 	Chans             // the number of channels
 )
 
-// CtlMax is the longest message on Ctl, in bytes.
-const CtlMax = 2048
+// CtlMax is the longest message on Ctl, in bytes: a header and a short payload behind it. Transports
+// see to it that such messages leave at once where they can (eager sends).
+const CtlMax = 8192
+
+// BacklogMax bounds the messages of one sender, receiver and tag on Ctl that have left the sender and that no
+// receive has met. Further sends wait at the sender, in their own buffers, so that a receiver that
+// does not look costs neither side memory. In process the bound is one of the receiver.
+const BacklogMax = 64
 
 // MessageMax is the longest message on Data, in bytes: MPI counts are C ints and slow above this.
 const MessageMax = 64 << 20

@@ -125,7 +125,7 @@ func empty(t testing.TB, tr comm.Transport) {
 func intact(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
-	for i, n := range []int{8, 2048, 5000, 1 << 20} {
+	for i, n := range []int{8, 2048, comm.CtlMax, 1 << 20} {
 		out, in := r.alloc(n+200), r.alloc(2*n+300)
 		fill(out.Bytes(), uint64(r.me+1000))
 		fill(in.Bytes(), 7)
@@ -214,7 +214,7 @@ func manyShort(t testing.TB, tr comm.Transport) {
 // receive is posted before or after. Every message is checked byte for byte.
 func allToAll(t testing.TB, tr comm.Transport) {
 	const rounds, perRound = 4, 60
-	sizes := []int{0, 1, 8, 80, 1000, 2048, 2049, 4096, 10_000, 66_000, 300_000}
+	sizes := []int{0, 1, 8, 80, 1000, 2048, 4096, comm.CtlMax, comm.CtlMax + 1, 20_000, 66_000, 300_000}
 	r := begin(t, tr)
 	for round := range rounds {
 		rng := rand.New(rand.NewPCG(uint64(round), 42)) // the same on all ranks

@@ -15,6 +15,7 @@ func Order() []Case {
 		{"order on a ring of AnyPeer receives", orderOnRing},
 		{"order of a long message before a short one", orderLongShort},
 		{"unexpected before posted", unexpected},
+		{"order on a ring with cancelled receives", orderPastCancelled},
 		{"channels do not mix", channelsApart},
 		{"AnyPeer starves nobody", fairness},
 		{"handlers do not run inside submit", handlersLater},
@@ -83,6 +84,51 @@ func orderOnRing(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
+// Receives cancelled in the middle of a ring, before and while messages come, take none of them: those that are
+// left see every message, in order. Receives posted behind cancelled ones take part.
+func orderPastCancelled(t testing.TB, tr comm.Transport) {
+	const ring, keep, extra = 24, 12, 6
+	r := begin(t, tr)
+	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
+	in, out := r.alloc(8*(ring+extra)), r.alloc(8*(keep+extra))
+	next, cancelled := uint64(0), 0
+	listen := func(i int) comm.Op {
+		return r.recv(comm.Peer(from), comm.Ctl, 11, in, 8*i, 8, func(d comm.Done) {
+			if errors.Is(d.Err, comm.ErrCancelled) {
+				cancelled++
+				return
+			}
+			if got := binary.LittleEndian.Uint64(in.Bytes()[8*i:]); d.Err != nil || got != next {
+				t.Errorf("receive %d completed with %+v and message %d, want message %d", i, d, got, next)
+			}
+			next++
+		})
+	}
+	var ops []comm.Op
+	for i := range ring {
+		ops = append(ops, listen(i))
+	}
+	for i := 1; i < ring; i += 2 { // every second one, from the last on
+		r.Cancel(ops[ring-i])
+	}
+	for i := range extra {
+		listen(ring + i)
+	}
+	r.drive(func() bool { return cancelled == ring-keep })
+	if err := r.Barrier(); err != nil { // a message before it might have met a receive to be cancelled
+		t.Fatalf("Barrier: %v", err)
+	}
+	for i := range keep + extra {
+		binary.LittleEndian.PutUint64(out.Bytes()[8*i:], uint64(i))
+		r.send(to, comm.Ctl, 11, out, 8*i, 8, nil)
+	}
+	r.drain()
+	if next != keep+extra {
+		t.Errorf("%d of %d messages arrived", next, keep+extra)
+	}
+	r.end()
+}
+
 // A long message is on its way longer than the short one behind it, yet is handled first.
 func orderLongShort(t testing.TB, tr comm.Transport) {
 	const long = 1 << 20
@@ -104,7 +150,7 @@ func orderLongShort(t testing.TB, tr comm.Transport) {
 
 // Messages that arrive before their receives are posted wait for them, short and long, in order.
 func unexpected(t testing.TB, tr comm.Transport) {
-	sizes := []int{1, 2000, 2048, 2049, 70000, 300000}
+	sizes := []int{1, 2000, comm.CtlMax, comm.CtlMax + 1, 16_000, 70_000, 300_000}
 	r := begin(t, tr)
 	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
 	var in []*comm.Buf

@@ -34,6 +34,13 @@ func TestQueuesAreTheirDumbTwin(t *testing.T) {
 				for n := q.First(key); n != None; n = q.Next(n) {
 					got = append(got, n)
 				}
+				var back []uint32
+				for n := q.Last(key); n != None; n = q.Prev(n) {
+					back = append(back, n)
+				}
+				if slices.Reverse(back); !slices.Equal(back, twin[key]) {
+					t.Fatalf("queue %d from behind holds %v, want %v", key, back, twin[key])
+				}
 				if !slices.Equal(got, twin[key]) {
 					t.Fatalf("queue %d holds %v, want %v", key, got, twin[key])
 				}

@@ -76,6 +76,24 @@ func (q *Queues) First(key uint64) uint32 {
 	return q.seek(key, q.chain(key).first)
 }
 
+// Last is the newest number of a queue, or None.
+func (q *Queues) Last(key uint64) uint32 {
+	if len(q.chains) == 0 {
+		return None
+	}
+	return q.seekBack(key, q.chain(key).last)
+}
+
+// Prev is the number before n in its queue, or None.
+func (q *Queues) Prev(n uint32) uint32 { return q.seekBack(q.links[n].key, q.links[n].prev) }
+
+func (q *Queues) seekBack(key uint64, n uint32) uint32 {
+	for n != None && q.links[n].key != key {
+		n = q.links[n].prev
+	}
+	return n
+}
+
 // Next is the number behind n in its queue, or None.
 func (q *Queues) Next(n uint32) uint32 { return q.seek(q.links[n].key, q.links[n].next) }
 

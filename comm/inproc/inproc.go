@@ -22,7 +22,7 @@ import (
 // Options of a world; the zero value is ready to use.
 type Options struct {
 	PoolMax  int64 // bytes of all ranks' buffers together; 0: comm.PoolMax
-	EagerMax int   // short messages that one receiver keeps copies of; 0: 4096, which is 8 MiB
+	EagerMax int   // short messages that one receiver keeps copies of; 0: 1024, which is 8 MiB
 	Hosts    []int // of each rank, to try out what several hosts would do; nil: all on one
 }
 
@@ -35,7 +35,7 @@ func New(n int, o Options) []comm.Transport {
 		panic(fmt.Sprintf("inproc: %d hosts for %d ranks", len(o.Hosts), n))
 	}
 	if o.EagerMax == 0 {
-		o.EagerMax = 4096
+		o.EagerMax = 1024
 	}
 	w := &world{pool: comm.NewPool(o.PoolMax), start: time.Now(), eagerMax: o.EagerMax, open: n}
 	ranks := make([]comm.Transport, n)

@@ -14,10 +14,22 @@
 // # Progress
 //
 // Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
-// pause for 5 us after the last event, gives its core away between polls for 50 us, then sleeps 20
-// us, 200 us (after 1 ms) and 1 ms (after 10 ms) between polls; Post wakes it at once. No blocking MPI
+// pause for up to 50 us after the last event (5 us when this host has more ranks than cores), then gives its core away between
+// polls for 50 us, then sleeps between polls for an eighth of its wait so far, 20 us to 1 ms; Post wakes it at once. The
+// first span shrinks, down to 1 us, while answers come because the core was given away, and grows again while they do
+// not: ranks that share a core would else wait for each other to stop polling. No blocking MPI
 // call is made after Init, not even for the barrier, so other ranks on the same cores get their turn;
 // only Shared and the end of a window block, for as long as it takes all ranks of a host to come.
+//
+// # Messages
+//
+// Of the receives of one stream only the first is tested, so a deep ring of them costs nothing. Every
+// 32nd control message of a stream is a synchronous send, and what would go out while two of these are unmet waits at
+// its sender: see comm.BacklogMax.
+//
+// Between ranks of a host Open MPI sends up to 4096 bytes at once, with its own header, and asks the receiver before
+// it sends more. Init raises that to 16384 bytes, so that a control message never waits, unless the environment or
+// mpirun says otherwise: --mca btl_vader_eager_limit N.
 //
 // # How a world ends
 //

@@ -39,10 +39,12 @@ func (k kind) String() string {
 type operation struct {
 	kind    kind
 	settled bool // MPI is done with it
+	marked  bool // a synchronous send: see flow
 	ch      comm.Chan
 	tag     uint32
 	peer    comm.Peer
 	n       int
+	mem     unsafe.Pointer // of a send: its bytes, outside the Go heap
 	handler comm.Handler
 	buf     *comm.Buf
 	done    comm.Done
@@ -55,18 +57,32 @@ func (o *operation) stream() uint64 {
 
 func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckSend(t.size, to, ch, tag, b, off, n)
-	span := comm.Span(b, off, n)
-	slot := t.ops.Take(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n})
-	rc := C.fp_send(C.int(ch), C.int(to), C.int(tag), unsafe.Pointer(unsafe.SliceData(span)), C.int(n), C.uint32_t(slot))
-	return t.submitted(slot, rc)
+	mem := unsafe.Pointer(unsafe.SliceData(comm.Span(b, off, n)))
+	slot := t.ops.Take(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
+	op := t.ops.Op(slot)
+	if ch != comm.Ctl || t.admit(slot) {
+		t.launch(slot)
+	}
+	return op
+}
+
+// launch gives a send to MPI.
+func (t *transport) launch(slot uint32) {
+	o := t.ops.At(slot)
+	t.submitted(slot, C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), o.mem, C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked))))
 }
 
 func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckRecv(t.size, from, ch, tag, b, off, n)
 	span := comm.Span(b, off, n)
 	slot := t.ops.Take(operation{kind: receiving, handler: h, buf: b, peer: from, ch: ch, tag: tag, n: n})
-	t.streams.Push(t.ops.At(slot).stream(), slot)
-	rc := C.fp_recv(C.int(ch), C.int(from), C.int(tag), unsafe.Pointer(unsafe.SliceData(span)), C.int(n), C.uint32_t(slot))
+	stream := t.ops.At(slot).stream()
+	before := t.streams.Last(stream)
+	for before != inflight.None && t.ops.At(before).settled { // complete for MPI, and C has forgotten it
+		before = t.streams.Prev(before)
+	}
+	t.streams.Push(stream, slot)
+	rc := C.fp_recv(C.int(ch), C.int(from), C.int(tag), unsafe.Pointer(unsafe.SliceData(span)), C.int(n), C.uint32_t(slot), C.uint32_t(before))
 	return t.submitted(slot, rc)
 }
 
@@ -75,7 +91,7 @@ func (t *transport) submitted(slot uint32, rc C.int) comm.Op {
 	op := t.ops.Op(slot)
 	if rc != 0 {
 		o := t.ops.At(slot)
-		t.settle(slot, comm.Done{Op: op, Peer: o.peer, Tag: o.tag, Err: t.failure(o, rc)})
+		t.settle(slot, comm.Done{Op: op, Peer: o.peer, Tag: o.tag, Err: t.failure(o, rc)}, true)
 	}
 	return op
 }
@@ -99,15 +115,18 @@ func (t *transport) Cancel(op comm.Op) {
 
 // settle records a completion. Receives of one stream become ready in posting order, although a
 // short message may be complete while the long one before it is still on its way.
-func (t *transport) settle(slot uint32, d comm.Done) {
+func (t *transport) settle(slot uint32, d comm.Done, refused bool) {
 	o := t.ops.At(slot)
 	o.settled, o.done = true, d
 	if o.kind != receiving {
 		t.ready = append(t.ready, slot)
+		if o.marked {
+			t.met = append(t.met, o.stream())
+		}
 		return
 	}
 	stream := o.stream()
-	if d.Err == comm.ErrCancelled { // took no message: its turn is now
+	if d.Err == comm.ErrCancelled || refused { // took no message: its turn is now
 		t.streams.Remove(slot)
 		t.ready = append(t.ready, slot)
 	}
@@ -208,8 +227,9 @@ func (t *transport) progress(wait bool) error {
 	// The array is C's, overwritten by the next poll: no handler runs before it is read.
 	completions := unsafe.Slice(polled.done, int(polled.n))
 	for i := range completions {
-		t.settle(uint32(completions[i].slot), t.doneOf(&completions[i]))
+		t.settle(uint32(completions[i].slot), t.doneOf(&completions[i]), false)
 	}
+	t.resume()
 	batch := t.ready
 	t.ready = t.batch[:0] // what handlers complete waits for the next batch, so that until is looked at
 	t.batch = batch

@@ -42,10 +42,13 @@ type transport struct {
 	numbers    *comm.Buf // one int64 of ours and one of each rank, for agree
 
 	ops      inflight.Slots[operation]
-	streams  inflight.Queues // receives that MPI fills in posting order
-	ready    []uint32        // slots complete and in turn, handler not yet run
-	batch    []uint32        // handlers running now; the other half of ready
-	windows  []*window       // not yet freed, in order of making
+	streams  inflight.Queues  // receives that MPI fills in posting order
+	ready    []uint32         // slots complete and in turn, handler not yet run
+	batch    []uint32         // handlers running now; the other half of ready
+	flows    map[uint64]*flow // of control messages, by stream
+	held     inflight.Queues  // sends that wait for room in their flow
+	met      []uint64         // flows whose marked sends were met since the last resume
+	windows  []*window        // not yet freed, in order of making
 	driving  bool
 	closed   bool
 	finished atomic.Bool // MPI is being finalized or was
@@ -90,6 +93,7 @@ func InitWith(o Options) (comm.Transport, error) {
 		rank: gompi.WorldRank(), size: gompi.WorldSize(),
 		nodeRank: int(w.node_rank),
 		pool:     comm.NewPool(o.PoolMax),
+		flows:    make(map[uint64]*flow),
 	}
 	for _, peer := range unsafe.Slice(w.node_peers, int(w.node_size)) {
 		t.nodePeers = append(t.nodePeers, comm.Peer(peer))

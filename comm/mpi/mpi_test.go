@@ -5,6 +5,7 @@ package mpi
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,9 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"fluentps/comm"
 	"fluentps/comm/commtest"
@@ -250,4 +253,82 @@ func TestRankClock(t *testing.T) {
 	if err != nil || offset != 0 {
 		t.Errorf("offset to rank 0 on the same host is %d ns, error %v", offset, err)
 	}
+}
+
+// Control messages to a rank that does not look stay with their sender, past the bound; afterwards all arrive, in
+// order.
+func TestRankBacklogIsBounded(t *testing.T) {
+	const count, size, ring = 5000, 4096, 8
+	const growthMax = 8 << 20 // all messages together would take 20 MiB
+	looking, err := world.Shared(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := (*atomic.Uint32)(unsafe.Pointer(&looking.Of(0).Bytes()[0]))
+	before := residentBytes(t)
+	bounded := func() {
+		for range 1000 {
+			world.Tick()
+		}
+		if grown := residentBytes(t) - before; grown > growthMax {
+			t.Errorf("rank %d grew by %d bytes, at most %d", world.Rank(), grown, growthMax)
+		}
+	}
+	b, err := world.Alloc(8*count + size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	switch world.Rank() {
+	case 0:
+		for i := range count {
+			binary.LittleEndian.PutUint64(b.Bytes()[8*i:], uint64(i))
+			world.Isend(1, comm.Ctl, 77, b, 8*i, size, func(comm.Done) { done++ })
+		}
+		bounded()
+		if done > comm.BacklogMax {
+			t.Errorf("%d sends are complete, at most %d may be", done, comm.BacklogMax)
+		}
+		now.Store(1)
+	case 1:
+		for now.Load() == 0 {
+			time.Sleep(time.Millisecond) // no progress here
+		}
+		bounded()
+		var listen func(i int)
+		listen = func(i int) {
+			world.Irecv(0, comm.Ctl, 77, b, size*(i%ring), size, func(d comm.Done) {
+				if got := binary.LittleEndian.Uint64(b.Bytes()[size*(i%ring):]); d.Err != nil || d.N != size || got != uint64(i) {
+					t.Errorf("message %d came as %d: %+v", i, got, d)
+				}
+				if done++; i+ring < count {
+					listen(i + ring)
+				}
+			})
+		}
+		for i := range ring {
+			listen(i)
+		}
+	default:
+		done = count
+	}
+	if err := world.Drive(func() bool { return done == count }); err != nil {
+		t.Fatal(err)
+	}
+	if err := looking.Free(); err != nil {
+		t.Fatal(err)
+	}
+	b.Free()
+}
+
+func residentBytes(t *testing.T) int {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total, resident int
+	if _, err := fmt.Sscan(string(text), &total, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize()
 }

@@ -2,10 +2,18 @@
 #ifndef FLUENTPS_SHARED_H
 #define FLUENTPS_SHARED_H
 
+#include "shim.h"
+
 #include <mpi.h>
 #include <pthread.h>
 
 extern pthread_mutex_t fp_serial; // MPI_THREAD_SERIALIZED asks that no two calls overlap; this keeps them apart
 extern MPI_Comm fp_node;          // the ranks of this host
+
+// fp_test makes one round of progress: the number of completions at fp_completed, or -1 with an error code.
+int fp_test(int *code);
+extern struct fp_done *fp_completed;
+
+int fp_count_cores(int ranks); // of this host; MPI's error code
 
 #endif

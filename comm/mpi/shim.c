@@ -4,17 +4,12 @@
 #include "shim.h"
 #include "shared.h"
 
-#include <linux/futex.h>
 #include <mpi.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,17 +19,24 @@ MPI_Comm fp_node;
 static MPI_Comm comms[2]; // by channel; ours alone, with errors returned
 static int node_size;
 
-// Requests in flight and, element by element, the slots they belong to.
+// Requests that MPI_Testsome is asked about and, element by element, the slots they belong to. Of the receives of one
+// stream (source, channel, tag) that is only the first: MPI matches them in posting order.
 static MPI_Request *requests;
 static uint32_t *slots;
-static int count, room;
+static int count;
 
-// Where MPI_Testsome writes; as long as requests.
+// By slot: a receive's neighbours in its stream, and its request while it is not the first.
+struct place {
+	MPI_Request behind; // MPI_REQUEST_NULL when requests has it
+	uint32_t before, after;
+};
+static struct place *places;
+static int room; // of places and of all arrays beside requests; slots are smaller
+
+// Where MPI_Testsome and we write.
 static int *indices;
 static MPI_Status *statuses;
-static struct fp_done *done;
-
-static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has seen it
+struct fp_done *fp_completed;
 
 int64_t fp_clock(void) {
 	struct timespec t;
@@ -46,6 +48,8 @@ int64_t fp_clock(void) {
 static int init_thread(void) {
 	struct sigaction before;
 	int provided = MPI_THREAD_SINGLE;
+	// Control messages shall leave at once: Open MPI's own limit between ranks of a host is 4096 bytes.
+	setenv("OMPI_MCA_btl_vader_eager_limit", "16384", 0);
 	sigaction(SIGUSR1, NULL, &before);
 	int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
 	sigaction(SIGUSR1, &before, NULL);
@@ -96,57 +100,71 @@ int fp_init(struct fp_world *w) {
 	TRY(MPI_Comm_size(fp_node, &node_size), "MPI_Comm_size");
 	w->node_size = node_size;
 	TRY(name_peers(w), "MPI_Group_translate_ranks");
+	TRY(fp_count_cores(node_size), "MPI_Allreduce");
 	return MPI_SUCCESS;
 }
 
-// reserve makes room for one more request.
-static int reserve(void) {
-	if (count < room)
+static int grow(void **array, int n, size_t element) {
+	void *more = realloc(*array, n * element);
+	if (more)
+		*array = more;
+	return more != NULL;
+}
+
+// reserve makes room for a slot. There are never more requests than slots.
+static int reserve(uint32_t slot) {
+	if (slot < (uint32_t)room)
 		return MPI_SUCCESS;
 	int more = room ? 2 * room : 256;
-	void *r = realloc(requests, more * sizeof *requests);
-	if (r) requests = r;
-	void *s = realloc(slots, more * sizeof *slots);
-	if (s) slots = s;
-	void *i = realloc(indices, more * sizeof *indices);
-	if (i) indices = i;
-	void *t = realloc(statuses, more * sizeof *statuses);
-	if (t) statuses = t;
-	void *d = realloc(done, more * sizeof *done);
-	if (d) done = d;
-	if (!r || !s || !i || !t || !d)
+	if (!grow((void **)&requests, more, sizeof *requests) || !grow((void **)&slots, more, sizeof *slots) ||
+	    !grow((void **)&places, more, sizeof *places) || !grow((void **)&indices, more, sizeof *indices) ||
+	    !grow((void **)&statuses, more, sizeof *statuses) || !grow((void **)&fp_completed, more, sizeof *fp_completed))
 		return MPI_ERR_NO_MEM;
 	room = more;
-	return MPI_SUCCESS;
+	return reserve(slot);
 }
 
+// keep has a request that MPI took tested.
 static int keep(int rc, uint32_t slot) {
-	if (rc == MPI_SUCCESS)
+	if (rc == MPI_SUCCESS) {
+		places[slot] = (struct place){MPI_REQUEST_NULL, FP_NONE, FP_NONE};
 		slots[count++] = slot;
+	}
 	return rc;
 }
 
-int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot) {
+int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot, int sync) {
 	pthread_mutex_lock(&fp_serial);
-	int rc = reserve();
-	if (rc == MPI_SUCCESS)
+	int rc = reserve(slot);
+	if (rc == MPI_SUCCESS && sync)
+		rc = keep(MPI_Issend(p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot);
+	else if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Isend(p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
-int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot) {
+int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot, uint32_t before) {
 	pthread_mutex_lock(&fp_serial);
-	int rc = reserve();
-	if (rc == MPI_SUCCESS)
-		rc = keep(MPI_Irecv(p, n, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag, comms[ch], &requests[count]), slot);
+	int rc = reserve(slot);
+	if (rc == MPI_SUCCESS) {
+		MPI_Request r;
+		rc = MPI_Irecv(p, n, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag, comms[ch], &r);
+		if (rc == MPI_SUCCESS && before != FP_NONE) {
+			places[slot] = (struct place){r, before, FP_NONE};
+			places[before].after = slot;
+		} else {
+			requests[count] = r;
+			keep(rc, slot);
+		}
+	}
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
 int fp_barrier(uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
-	int rc = reserve();
+	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Ibarrier(comms[0], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
@@ -155,16 +173,38 @@ int fp_barrier(uint32_t slot) {
 
 int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
-	int rc = reserve();
+	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
 		rc = keep(MPI_Iallgather(mine, k, MPI_INT64_T, all, k, MPI_INT64_T, comms[0], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
+// promote has a receive tested that was behind another.
+static void promote(uint32_t slot) {
+	requests[count] = places[slot].behind;
+	slots[count++] = slot;
+	places[slot].behind = MPI_REQUEST_NULL;
+}
+
+// leave takes a request that is complete out of its stream; what was behind it may now be the first.
+static void leave(uint32_t slot) {
+	struct place *p = &places[slot];
+	if (p->before != FP_NONE)
+		places[p->before].after = p->after;
+	if (p->after == FP_NONE)
+		return;
+	struct place *next = &places[p->after];
+	next->before = p->before;
+	if (next->before == FP_NONE && next->behind != MPI_REQUEST_NULL)
+		promote(p->after);
+}
+
 int fp_cancel(uint32_t slot) {
-	int rc = MPI_SUCCESS;
+	int rc = MPI_ERR_REQUEST;
 	pthread_mutex_lock(&fp_serial);
+	if (places[slot].behind != MPI_REQUEST_NULL)
+		promote(slot); // it completes before its turn
 	for (int i = 0; i < count; i++)
 		if (slots[i] == slot)
 			rc = MPI_Cancel(&requests[i]);
@@ -195,8 +235,44 @@ static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int 
 	}
 }
 
-// test makes one round of progress.
-static int test(int *code) {
+// compact closes the gaps that complete requests left from index first on.
+static void compact(int first) {
+	int kept = first;
+	for (int i = first; i < count; i++) {
+		if (requests[i] != MPI_REQUEST_NULL) {
+			requests[kept] = requests[i];
+			slots[kept++] = slots[i];
+		}
+	}
+	count = kept;
+}
+
+// collect describes completion number k, whose request is requests[at].
+static void collect(int k, int at, const MPI_Status *status, int failed) {
+	describe(&fp_completed[k], slots[at], status, failed);
+	if (requests[at] != MPI_REQUEST_NULL) // a failed one may be left to us
+		MPI_Request_free(&requests[at]);
+}
+
+// follow tests the receives that are the first of their streams only now, from index first on: a stream that had many
+// messages waiting is emptied at once. It returns the number of completions, n of which were there before.
+static int follow(int first, int n) {
+	for (int at = first; at < count; at++) {
+		int complete = 0;
+		MPI_Status status;
+		int rc = MPI_Test(&requests[at], &complete, &status);
+		if (!complete && rc == MPI_SUCCESS)
+			continue;
+		status.MPI_ERROR = rc;
+		collect(n, at, &status, 1);
+		leave(fp_completed[n++].slot); // may append to requests
+	}
+	compact(first);
+	return n;
+}
+
+// fp_test makes one round of progress.
+int fp_test(int *code) {
 	int n = 0;
 	*code = MPI_SUCCESS;
 	if (count == 0)
@@ -209,57 +285,13 @@ static int test(int *code) {
 	}
 	if (n == MPI_UNDEFINED || n == 0)
 		return 0;
-	for (int i = 0; i < n; i++) {
-		int at = indices[i];
-		describe(&done[i], slots[at], &statuses[i], failed);
-		if (requests[at] != MPI_REQUEST_NULL) // a failed one may be left to us
-			MPI_Request_free(&requests[at]);
-	}
-	int kept = 0;
-	for (int i = 0; i < count; i++) {
-		if (requests[i] != MPI_REQUEST_NULL) {
-			requests[kept] = requests[i];
-			slots[kept++] = slots[i];
-		}
-	}
-	count = kept;
-	return n;
-}
-
-// rest is one step of the poller's patience: see doc.go.
-static void rest(int64_t idle) {
-	static __thread int precise;
-	if (idle < 5000)
-		return;
-	if (idle < 50000) {
-		sched_yield();
-		return;
-	}
-	if (!precise) { // the default slack adds 50 us to each sleep
-		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-		precise = 1;
-	}
-	struct timespec t = {0, idle < 1000000 ? 20000 : idle < 10000000 ? 200000 : 1000000};
-	syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
-}
-
-struct fp_batch fp_poll(int wait) {
-	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = wait ? fp_clock() : 0;
-	for (;;) {
-		pthread_mutex_lock(&fp_serial);
-		batch.n = test(&batch.code);
-		pthread_mutex_unlock(&fp_serial);
-		batch.done = done;
-		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0))
-			return batch;
-		rest(fp_clock() - since);
-	}
-}
-
-void fp_wake(void) {
-	if (atomic_exchange(&woken, 1) == 0)
-		syscall(SYS_futex, &woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	for (int i = 0; i < n; i++)
+		collect(i, indices[i], &statuses[i], failed);
+	compact(0);
+	int first = count;
+	for (int i = 0; i < n; i++)
+		leave(fp_completed[i].slot);
+	return count > first ? follow(first, n) : n;
 }
 
 // Abort may come from any thread, also while another is stuck inside MPI: it asks for the lock, but

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 enum { FP_TEXT = 512 };
+#define FP_NONE UINT32_MAX // no slot
 
 // What fp_init finds out.
 struct fp_world {
@@ -25,8 +26,10 @@ struct fp_done {
 
 // All return an MPI error code, 0 for none, unless said otherwise.
 int fp_init(struct fp_world *w);
-int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot);
-int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot); // from -1: any
+// fp_send with sync completes only when the receiver has met the message.
+int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot, int sync);
+// fp_recv takes from -1 for any source; before is the last slot in flight of the same stream, or FP_NONE.
+int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot, uint32_t before);
 int fp_barrier(uint32_t slot);
 // fp_gather brings k numbers of every rank to all, in order of rank.
 int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot);

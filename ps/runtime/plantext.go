@@ -96,7 +96,8 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	records := recordsMax(c, len(roles.Workers))
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
 	ranks := len(roles.Servers) + len(roles.Workers)
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, %s while it evaluates\n", size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, %s while it evaluates\n",
+		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
 	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))

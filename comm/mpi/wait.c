@@ -1,0 +1,96 @@
+//go:build mpi
+
+// How a rank waits: it polls without a pause, then yields its core between polls, then sleeps.
+
+#define _GNU_SOURCE
+#include "shim.h"
+#include "shared.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has seen it
+
+// The poller's patience, in ns: see doc.go.
+enum {
+	SPIN_MIN = 1000, SPIN_MAX = 50000, SPIN_MAX_CROWDED = 5000,
+	YIELD = 50000,
+	SLEEP_MIN = 20000, SLEEP_MAX = 1000000,
+};
+static int64_t spin; // how long to poll without a pause; between SPIN_MIN and its maximum
+
+static int crowded; // this host has more ranks than cores that they may run on
+
+// fp_count_cores looks whether the ranks of this host fit the cores that any of them may run on.
+int fp_count_cores(int ranks) {
+	cpu_set_t cores;
+	CPU_ZERO(&cores);
+	if (sched_getaffinity(0, sizeof cores, &cores) != 0)
+		return MPI_SUCCESS; // more cores than the set has room for are enough
+	int rc = MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, fp_node);
+	crowded = ranks > CPU_COUNT(&cores);
+	spin = crowded ? SPIN_MIN : SPIN_MAX;
+	return rc;
+}
+
+// learn corrects spin by how a wait ended: on a core of our own the answer comes while we spin, on one that we share
+// with whoever is to answer it comes because we yielded. A yield that took long went to somebody else, who computes.
+static void learn(int64_t yielded) {
+	enum { OTHERS_RAN = 2000, TOO_LONG = 200000 };
+	if (yielded == 0)
+		spin = 2 * spin;
+	else if (yielded > OTHERS_RAN && yielded < TOO_LONG)
+		spin = spin / 2;
+	int64_t max = crowded ? SPIN_MAX_CROWDED : SPIN_MAX;
+	spin = spin < SPIN_MIN ? SPIN_MIN : spin > max ? max : spin;
+}
+
+static void doze(int64_t idle) {
+	static __thread int precise;
+	if (!precise) { // the default slack adds 50 us to each sleep
+		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+		precise = 1;
+	}
+	int64_t ns = idle / 8;
+	ns = ns < SLEEP_MIN ? SLEEP_MIN : ns > SLEEP_MAX ? SLEEP_MAX : ns;
+	struct timespec t = {0, ns};
+	syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+}
+
+struct fp_batch fp_poll(int wait) {
+	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
+	int64_t since = 0, yielded = 0; // how long the last step's yield took
+	for (;;) {
+		pthread_mutex_lock(&fp_serial);
+		batch.n = fp_test(&batch.code);
+		pthread_mutex_unlock(&fp_serial);
+		batch.done = fp_completed;
+		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0)) {
+			if (since > 0)
+				learn(yielded);
+			return batch;
+		}
+		int64_t now = fp_clock();
+		if (since == 0)
+			since = now;
+		if (now - since < spin)
+			continue;
+		if (now - since < spin + YIELD) {
+			sched_yield();
+			yielded = fp_clock() - now;
+		} else {
+			doze(now - since);
+			yielded = SLEEP_MAX;
+		}
+	}
+}
+
+void fp_wake(void) {
+	if (atomic_exchange(&woken, 1) == 0)
+		syscall(SYS_futex, &woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
