@@ -8,9 +8,9 @@ import (
 )
 
 // Version of the layout below. A change of the layout or of a field's meaning raises it.
-const Version = 2
+const Version = 3
 
-// Size of an encoded header, in bytes. What follows it in a message is the kind's own payload.
+// Size of an encoded header, in bytes.
 const Size = 88
 
 // magic is "fp" and guards against a message that is none of ours.
@@ -25,7 +25,7 @@ var ErrVersion = errors.New("wire: versions differ")
 // Encode writes h into the first Size bytes of dst. A short dst or a kind that does not exist is the
 // caller's bug and panics.
 func Encode(dst []byte, h *Header) {
-	if h.Kind == 0 || h.Kind >= Kinds {
+	if h.Kind == 0 || h.Kind >= PushPiece {
 		panic(fmt.Sprintf("wire: Encode of %v", h.Kind))
 	}
 	dst = dst[:Size]
@@ -55,6 +55,8 @@ func Decode(src []byte) (Header, error) {
 		return Header{}, fmt.Errorf("wire: message of %d bytes, a header has %d", len(src), Size)
 	case Kind(src[3]) == 0 || Kind(src[3]) >= Kinds:
 		return Header{}, fmt.Errorf("wire: unknown %v, this binary knows 1 to %d", Kind(src[3]), Kinds-1)
+	case Kind(src[3]) >= PushPiece:
+		return Header{}, fmt.Errorf("wire: a %v where a header is due", Kind(src[3]))
 	case src[5]|src[6]|src[7] != 0:
 		return Header{}, fmt.Errorf("wire: reserved bytes of a %v are not zero: the message is damaged", Kind(src[3]))
 	}

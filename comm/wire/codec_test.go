@@ -19,7 +19,7 @@ var sample = Header{
 
 // The bytes themselves are the contract between builds: a change of them needs a new Version.
 func TestLayout(t *testing.T) {
-	want := "6670" + "02" + "01" + "01" + "000000" +
+	want := "6670" + "03" + "01" + "01" + "000000" +
 		"01000000" + "02000000" + "03000000" + "04000000" + "fbffffff" + "0b000000" +
 		"0600000000000000" + "0700000000000000" + "0800000000000000" + "0900000000000000" +
 		"000000000000f83f" + "ffffffffffffffff" + "0a00000000000000"
@@ -48,10 +48,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"empty", nil, "0 bytes, a header has 88"},
 		{"short", edit(4, 0)[:87], "87 bytes, a header has 88"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 0), "the sender has 0, this binary 2; start all ranks from one build"},
-		{"newer and shorter", edit(2, 9)[:40], "the sender has 9, this binary 2"},
-		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 18"},
-		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(19)"},
+		{"older", edit(2, 0), "the sender has 0, this binary 3; start all ranks from one build"},
+		{"newer and shorter", edit(2, 9)[:40], "the sender has 9, this binary 3"},
+		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 20"},
+		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(21)"},
 		{"reserved", edit(6, 1), "reserved bytes of a push"},
 	} {
 		_, err := Decode(c.in)
@@ -80,7 +80,7 @@ func TestTheSampleSetsEveryField(t *testing.T) {
 }
 
 func TestEncodeRefusesUnknownKind(t *testing.T) {
-	for _, k := range []Kind{0, Kinds, 255} {
+	for _, k := range []Kind{0, PushPiece, ReplyPiece, Kinds, 255} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -93,7 +93,7 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined moved closed"
+	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined moved closed pushpiece replypiece"
 	var names []string
 	for k := Push; k < Kinds; k++ {
 		names = append(names, k.String())
@@ -107,7 +107,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i32, i64 := rapid.Int32(), rapid.Int64()
 		h := Header{
-			Kind: Kind(rapid.IntRange(1, int(Kinds)-1).Draw(t, "kind")), Flags: rapid.Byte().Draw(t, "flags"),
+			Kind: Kind(rapid.IntRange(1, int(PushPiece)-1).Draw(t, "kind")), Flags: rapid.Byte().Draw(t, "flags"),
 			Worker: i32.Draw(t, "worker"), Shard: i32.Draw(t, "shard"), Part: i32.Draw(t, "part"),
 			Parts: i32.Draw(t, "parts"), Owner: i32.Draw(t, "owner"), Epoch: i32.Draw(t, "epoch"),
 			Iter: i64.Draw(t, "iter"), Version: i64.Draw(t, "version"), Samples: i64.Draw(t, "samples"),
@@ -132,7 +132,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Whatever arrives, Decode does not panic, and what it accepts encodes to the same bytes.
 func FuzzDecode(f *testing.F) {
-	for k := Push; k < Kinds; k++ {
+	for k := Push; k < PushPiece; k++ {
 		b := make([]byte, Size)
 		h := sample
 		h.Kind = k

@@ -1,5 +1,6 @@
-// Package wire is the layout of the control messages: one fixed header, little endian, with a
-// version byte, so that two builds that disagree say so instead of reading each other's bytes wrong.
+// Package wire is the layout of the control messages: frames of fixed headers, little endian, each with a
+// version byte, so that two builds that disagree say so instead of reading each other's bytes wrong, and of small
+// pieces of parameters and gradients between them.
 package wire
 
 import "fmt"
@@ -8,28 +9,30 @@ import "fmt"
 type Kind uint8
 
 const (
-	Push      Kind = 1 + iota // worker to server: pieces of this shard follow on Data
-	Pull                      // worker to server: wants the parameters to start Iter
-	Reply                     // server to worker: pieces of this shard follow on Data
-	Ack                       // server to worker: a duplicate push was seen and ignored
-	Left                      // worker to server: will neither push nor pull again
-	Snapshot                  // any rank to server: send me your slices of snapshot Iter on Data
-	Ready                     // server to rank 0: snapshot Iter of all my shards is kept
-	Looked                    // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
-	Halt                      // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
-	PushReady                 // worker to server: the push of Iter for the shards in your rotation is ready and held back
-	Grant                     // server to worker: push them now
-	Revoke                    // server to worker: the grant of this Epoch is void, announce the push again
-	Publish                   // server to worker: pieces of this shard, which it did not ask for, follow on Data
-	Taken                     // worker to server: the published version was taken; the next may come
-	Ended                     // server to worker that has sent Left: no version of this shard comes any more
-	Joined                    // worker to server: came back with nothing, and pulls all shards of the server
-	Moved                     // server to worker: your map of the shards is not mine, of this Epoch; nothing was done
-	Closed                    // server to server: Shard closed Iter, and these workers contributed; or, with Over, nobody is in the run
+	Push       Kind = 1 + iota // worker to server: pieces of this shard follow, in frames or on Data
+	Pull                       // worker to server: wants the parameters to start Iter
+	Reply                      // server to worker: pieces of this shard follow, in frames or on Data
+	Ack                        // server to worker: a duplicate push was seen and ignored
+	Left                       // worker to server: will neither push nor pull again
+	Snapshot                   // any rank to server: send me your slices of snapshot Iter on Data
+	Ready                      // server to rank 0: snapshot Iter of all my shards is kept
+	Looked                     // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
+	Halt                       // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
+	PushReady                  // worker to server: the push of Iter for the shards in your rotation is ready and held back
+	Grant                      // server to worker: push them now
+	Revoke                     // server to worker: the grant of this Epoch is void, announce the push again
+	Publish                    // server to worker: pieces of this shard, which it did not ask for, follow as those of a reply do
+	Taken                      // worker to server: the published version was taken; the next may come
+	Ended                      // server to worker that has sent Left: no version of this shard comes any more
+	Joined                     // worker to server: came back with nothing, and pulls all shards of the server
+	Moved                      // server to worker: your map of the shards is not mine, of this Epoch; nothing was done
+	Closed                     // server to server: Shard closed Iter, and these workers contributed; or, with Over, nobody is in the run
+	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
+	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	Kinds
 )
 
-// Header is every control message. Fields that a kind does not use are zero.
+// Header is every control message but the pieces. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
 	Flags   uint8   // Stop, Over
@@ -54,7 +57,7 @@ const Stop = 1
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "pushpiece", "replypiece"}
 
 func (k Kind) String() string {
 	if k < Kinds {

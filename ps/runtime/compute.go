@@ -61,11 +61,7 @@ func (w *workerSide) compute(iter int64) {
 			w.local.Step(w.grads.F32(), w.params.F32(), q, iter, int64(w.batch.N))
 		}
 		from := now()
-		w.site.report(func() {
-			for _, p := range w.pieces[layer] {
-				w.step(core.Input{Kind: core.PieceReady, Piece: p})
-			}
-		})
+		w.site.report(func() { w.layerReady(layer) })
 		it.pushing += now() - from
 		it.writable(layer - 1)
 	})
@@ -82,6 +78,15 @@ func (w *workerSide) compute(iter int64) {
 		w.wait(end)
 		w.step(core.Input{Kind: core.TaskDone})
 	})
+}
+
+// layerReady hands the pieces of a layer over; what there is to say of them leaves together.
+func (w *workerSide) layerReady(layer int) {
+	w.r.begin()
+	for _, p := range w.pieces[layer] {
+		w.step(core.Input{Kind: core.PieceReady, Piece: p})
+	}
+	w.r.end()
 }
 
 // readable waits until a layer's parameters are there.

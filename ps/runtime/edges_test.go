@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
@@ -107,6 +109,26 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 	}
 }
 
+// leastMemory is the smallest cluster.memory_max, within 64 bytes, that a run of the model with 20 features and 4 classes
+// is let in with.
+func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
+	t.Helper()
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := shard.Assign(make([]string, ranks), c.Cluster.Servers, c.Cluster.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tight := *c
+	for tight.Cluster.MemoryMax = 0; ; tight.Cluster.MemoryMax += 64 {
+		if _, err := Limits(&tight, p, roles); err == nil {
+			return tight.Cluster.MemoryMax
+		}
+	}
+}
+
 // Where there is room for few snapshots only, later ones are left out, with a warning, and the run goes on; online
 // evaluation gives the room back.
 func TestSnapshotsStayWithinTheirRoom(t *testing.T) {
@@ -116,8 +138,7 @@ func TestSnapshotsStayWithinTheirRoom(t *testing.T) {
 	} {
 		c := load(t, "evaluate={every_epochs: 0.2, where: "+where+"}", "train.stop={epochs: 40}", straggler)
 		var warn lines
-		// 68 KiB are taken by other buffers; a snapshot takes 168 bytes a server.
-		c.Cluster.MemoryMax = 70 << 10
+		c.Cluster.MemoryMax = leastMemory(t, c, 6) + 12*168 // a snapshot takes 168 bytes a server
 		res, errs := world(t, c, 6, func(o *Options) { o.Warn = &warn })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)

@@ -71,7 +71,7 @@ func (e *evaluator) fetch(k int64, then func()) {
 			}
 		}
 		if len(ids) > 0 {
-			r.send(to, wire.Header{Kind: wire.Snapshot, Iter: k, Worker: int32(r.me)})
+			r.send(to, &wire.Header{Kind: wire.Snapshot, Iter: k, Worker: int32(r.me)})
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (o *online) look() {
 		}
 		o.i++
 		for _, server := range r.roles.Servers {
-			r.send(server, wire.Header{Kind: wire.Looked, Iter: k})
+			r.send(server, &wire.Header{Kind: wire.Looked, Iter: k})
 		}
 		o.next()
 	})

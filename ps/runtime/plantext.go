@@ -9,6 +9,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -22,7 +23,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	planShards(&b, c, p)
 	planChanges(&b, c, p, len(roles.Workers), rows)
 	planMemory(&b, c, p, roles, rows)
-	planTraffic(&b, p, roles)
+	planTraffic(&b, c, p, roles)
 	planSend(&b, c, p)
 	for _, w := range planWarnings(c, p, roles) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
@@ -96,8 +97,14 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	records := recordsMax(c, len(roles.Workers))
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
 	ranks := len(roles.Servers) + len(roles.Workers)
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, %s while it evaluates\n",
-		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(int64(p.Arena)*shard.ElemBytes))
+	var frames int64
+	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
+	inline := inlined(p, copyOf, inlineMax)
+	for rank := range ranks {
+		frames = max(frames, frameBytes(p, inline, copyOf, roles, rank))
+	}
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that leave, %s while it evaluates\n",
+		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
 	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
@@ -131,15 +138,19 @@ func snapshotsOf(c *configs.Config, rows int) int64 {
 	return min(SnapshotsMax, budget/every+1+int64(c.Cluster.Servers))
 }
 
-func planTraffic(b *strings.Builder, p *shard.Plan, roles shard.Roles) {
-	var pieces int64
+// planTraffic counts what a worker and its servers send in one iteration, if nothing leaves together that need not.
+func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles) {
+	workers := len(roles.Workers)
+	inline := inlined(p, func(rule int) core.Copy { return CopyOf(c, rule, workers) }, inlineMax)
+	var frames, bulk, small int64
 	for i := range p.Shards {
-		pieces += int64(len(p.Shards[i].Pieces))
+		t := trafficOf(&p.Shards[i], inline)
+		frames, bulk, small = frames+t.up+t.down, bulk+t.bulk, small+t.small
 	}
-	shards := int64(len(p.Shards))
-	heads := 3 * shards // push, pull, reply
-	bytes := int64(p.Arena)*shard.ElemBytes*2 + heads*wire.Size
-	fmt.Fprintf(b, "\nTraffic per iteration: each worker %d messages, %s; all %d workers %s\n", heads+2*pieces, size(bytes), len(roles.Workers), size(bytes*int64(len(roles.Workers))))
+	headers := 3 * int64(len(p.Shards)) // push, pull, reply
+	bytes := int64(p.Arena)*shard.ElemBytes*2 + headers*wire.Size + 2*small*wire.PieceSize
+	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", frames+2*bulk, size(bytes), workers, size(bytes*int64(workers)))
+	fmt.Fprintf(b, "  %d of %s, those of at most %s, travel with the headers\n", small, count(len(p.Pieces), "piece"), size(inlineMax))
 }
 
 // planSend says how much is in flight between a worker and a server, and so for how long a piece delays a more urgent one.

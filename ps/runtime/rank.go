@@ -30,12 +30,14 @@ type rank struct {
 	pids  []int
 	roles shard.Roles
 	plan  *shard.Plan
-	model workload.Model   // unbound: the architecture
-	param []workload.Param // in model order, as in the plan
-	set   *workload.Set
-	dir   string
-	log   *slog.Logger
-	file  *os.File // of the log; may be nil
+	// workerOf is, by rank, its index among the workers, or -1.
+	workerOf []int32
+	model    workload.Model   // unbound: the architecture
+	param    []workload.Param // in model order, as in the plan
+	set      *workload.Set
+	dir      string
+	log      *slog.Logger
+	file     *os.File // of the log; may be nil
 
 	server *serverSide // nil if this rank does not serve
 	worker *workerSide // nil if this rank does not work
@@ -43,8 +45,10 @@ type rank struct {
 
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
-	closing       bool // completions of cancelled receives are expected
-	open          int  // sends of headers that are not complete
+	closing       bool   // completions of cancelled receives are expected
+	frames        frames // control messages that are filled or on their way
+	open          int    // of these, on their way
+	inline        []bool // by piece: it travels in frames
 	bytesSent     int64
 	bytesReceived int64
 	err           error       // the first failure inside a handler; ends every drive
@@ -72,8 +76,10 @@ func (r *rank) drive(until func() bool) error {
 	return r.err
 }
 
-// openRing preposts the receives of control messages. Each is reposted before its message is acted on.
+// openRing preposts the receives of control messages. Each is reposted when its message was acted on, which never
+// waits; meanwhile the others take what comes.
 func (r *rank) openRing() error {
+	r.frames = frames{r: r, open: make([]*frame, r.t.Size())}
 	for i := range ringDepth(r.t.Size()) {
 		b, err := r.t.Alloc(comm.CtlMax)
 		if err != nil {
@@ -81,7 +87,21 @@ func (r *rank) openRing() error {
 		}
 		r.ring = append(r.ring, b)
 		r.ringOps = append(r.ringOps, 0)
-		r.post(i)
+		frame := b.Bytes()
+		var came comm.Handler
+		came = func(d comm.Done) {
+			if r.closing {
+				r.ringOps[i] = 0
+				return
+			}
+			if d.Err != nil {
+				r.fail(fmt.Errorf("runtime: control message: %w", d.Err))
+				return
+			}
+			r.read(int(d.Peer), frame[:d.N])
+			r.ringOps[i] = r.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
+		}
+		r.ringOps[i] = r.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
 	}
 	return nil
 }
@@ -89,27 +109,24 @@ func (r *rank) openRing() error {
 // ringDepth bounds the control messages that may be on their way to one rank without waiting in MPI's own queue.
 func ringDepth(ranks int) int { return min(256, 8+4*ranks) }
 
-func (r *rank) post(i int) {
-	r.ringOps[i] = r.t.Irecv(comm.AnyPeer, comm.Ctl, 0, r.ring[i], 0, comm.CtlMax, func(d comm.Done) {
-		if r.closing {
-			r.ringOps[i] = 0
-			return
-		}
-		if d.Err != nil {
-			r.fail(fmt.Errorf("runtime: control message: %w", d.Err))
-			return
-		}
-		h, err := wire.Decode(r.ring[i].Bytes()[:d.N])
-		r.post(i)
+// read acts on the records of a frame in their order, and answers them together.
+func (r *rank) read(from int, frame []byte) {
+	r.begin()
+	defer r.end()
+	for {
+		m, rest, err := wire.Next(frame)
 		if err != nil {
-			r.fail(fmt.Errorf("runtime: control message of rank %d: %w", d.Peer, err))
+			r.fail(fmt.Errorf("runtime: control message of rank %d: %w", from, err))
 			return
 		}
-		if training(h.Kind) {
-			r.bytesReceived += int64(d.N)
+		if training(m.Kind) {
+			r.bytesReceived += int64(m.Size)
 		}
-		r.arrived(int(d.Peer), h)
-	})
+		r.arrived(from, &m)
+		if frame = rest; len(frame) == 0 {
+			return
+		}
+	}
 }
 
 // closeRing takes the preposted receives back.
@@ -130,18 +147,30 @@ func (r *rank) closeRing() error {
 		b.Free()
 	}
 	r.ring, r.ringOps = nil, nil
+	r.frames.close()
 	return err
 }
 
-// arrived hands a control message to the node it is for.
-func (r *rank) arrived(from int, h wire.Header) {
+// arrived hands a header or a piece to the node it is for.
+func (r *rank) arrived(from int, m *wire.Record) {
+	h := &m.Header
 	switch h.Kind {
 	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
-		r.server.step(core.Input{Kind: core.Arrived, Msg: h})
+		r.server.step(core.Input{Kind: core.Arrived, Msg: *h})
 	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved:
-		r.worker.step(core.Input{Kind: core.Arrived, Msg: h})
+		r.worker.step(core.Input{Kind: core.Arrived, Msg: *h})
+	case wire.PushPiece, wire.ReplyPiece:
+		if !r.isInline(m.Piece, len(m.Data)) {
+			r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
+			return
+		}
+		if m.Kind == wire.PushPiece {
+			r.server.inlineCame(from, m.Piece, m.Data)
+		} else {
+			r.worker.inlineCame(m.Piece, m.Data)
+		}
 	case wire.Snapshot:
-		r.server.sendSnapshot(from, h)
+		r.server.sendSnapshot(from, *h)
 	case wire.Ready:
 		r.lead.ready(h.Iter)
 	case wire.Looked:
@@ -153,28 +182,18 @@ func (r *rank) arrived(from int, h wire.Header) {
 	}
 }
 
-// send encodes a header and sends it; the buffer goes back to the pool when it has left.
-func (r *rank) send(to int, h wire.Header) {
-	b, err := r.t.Alloc(wire.Size)
-	if err != nil {
-		r.fail(err)
-		return
-	}
-	wire.Encode(b.Bytes(), &h)
-	if training(h.Kind) {
-		r.bytesSent += wire.Size
-	}
-	r.open++
-	r.t.Isend(comm.Peer(to), comm.Ctl, 0, b, 0, wire.Size, func(d comm.Done) {
-		r.open--
-		b.Free()
-		r.fail(d.Err)
-	})
-}
-
 // training tells the messages that are counted as traffic from those of evaluation, which may still be on
 // their way when the counts are taken.
-func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k <= wire.Closed }
+func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady }
+
+// isInline says whether a piece of n bytes may come in a frame.
+func (r *rank) isInline(piece int32, n int) bool {
+	if int(piece) >= len(r.inline) || !r.inline[piece] {
+		return false
+	}
+	_, want := at(r.plan.Pieces[piece])
+	return n == want
+}
 
 // whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
 func (r *rank) whole(d comm.Done, n int, what string, args ...any) bool {

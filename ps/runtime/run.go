@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -228,6 +229,14 @@ func (r *rank) makePlan() error {
 	}
 	if len(r.plan.Pieces) > piecesMax {
 		return fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", r.cfg.Shards.MaxBytes, len(r.plan.Pieces), piecesMax)
+	}
+	r.inline = inlined(r.plan, r.copyOf, cmp.Or(r.o.inlineMax, inlineMax))
+	r.workerOf = make([]int32, r.t.Size())
+	for rank := range r.workerOf {
+		r.workerOf[rank] = -1
+	}
+	for w, rank := range r.roles.Workers {
+		r.workerOf[rank] = int32(w)
 	}
 	r.snapsMax, err = Limits(r.cfg, r.plan, r.roles)
 	return err

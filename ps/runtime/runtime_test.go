@@ -145,6 +145,15 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 			}
 		})
 	}
+	for _, longest := range []int{-1, 64} { // no piece in a frame, and some
+		res, errs := world(t, load(t, "model={name: mlp, layers: [8]}"), 6, func(o *Options) { o.inlineMax = longest })
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := res[0].Summary.ParametersSHA256, train(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
+			t.Errorf("pieces of up to %d bytes in frames: sha256 %s, want %s", longest, got, want)
+		}
+	}
 	if other := train(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
 		t.Error("another seed gave the same parameters")
 	}

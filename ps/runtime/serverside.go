@@ -20,8 +20,12 @@ import (
 type serverSide struct {
 	r      *rank
 	node   *core.Server
-	stores map[int32]*store
+	stores []*store      // by shard; nil where another server owns it
 	out    []core.Effect // scratch
+	sent   []core.Input  // replies that left in frames, for the node when the effects before are obeyed
+	apart  bool          // the node tells which pieces of replies leave, and is told of each
+	landed comm.Handler  // of the pieces of pushes that come on the data channel
+	left   comm.Handler  // of the pieces of replies that go there
 	spans  metrics.Spans
 	done   bool
 	alarms map[*time.Timer]bool // that will come
@@ -38,7 +42,10 @@ type store struct {
 	bufs  []*comm.Buf // versions, by the node's buffer numbers; nil until used
 	slots []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
 	math  *optim.Store
-	norms bool // the scheme asks for the norms of each push
+	in    []arrival   // per worker: its push that is on its way
+	gone  []departure // per worker: the version that is on its way to it
+	bulky int         // pieces that do not travel in frames
+	norms bool        // the scheme asks for the norms of each push
 	snaps map[int64]*comm.Buf
 	seen  []int64 // versions seen by the pushes folded since the last commit
 	stale metrics.Hist
@@ -50,7 +57,8 @@ func newServerSide(r *rank) (*serverSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSide{r: r, stores: map[int32]*store{}, kept: map[int64]int{}}
+	s := &serverSide{r: r, stores: make([]*store, len(r.plan.Shards)), kept: map[int64]int{}}
+	s.landed, s.left = s.pieceCame, s.pieceLeft
 	me := int32(r.roles.Server(r.me))
 	schemes := map[int32]core.ShardScheme{}
 	s.alarms = map[*time.Timer]bool{}
@@ -79,7 +87,13 @@ func newServerSide(r *rank) (*serverSide, error) {
 func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
-	st := &store{sh: sh, bufs: make([]*comm.Buf, len(r.roles.Workers)+2), snaps: map[int64]*comm.Buf{}}
+	workers := len(r.roles.Workers)
+	st := &store{sh: sh, bufs: make([]*comm.Buf, workers+2), in: make([]arrival, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
+	for _, p := range sh.Pieces {
+		if !r.inline[p.ID] {
+			st.bulky++
+		}
+	}
 	b, err := r.t.Alloc(int(sh.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
@@ -97,20 +111,29 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 func (s *serverSide) step(in core.Input) { s.stepAt(in, s.r.now()) }
 
 func (s *serverSide) stepAt(in core.Input, at time.Duration) {
-	in.At = at
-	s.last, s.warned = in.At, false
-	s.out = s.node.Step(in, s.out[:0])
-	for i := range s.out {
-		s.obey(&s.out[i])
+	s.r.begin()
+	s.last, s.warned = at, false
+	for next := 0; ; next++ {
+		in.At = at
+		s.out = s.node.Step(in, s.out[:0])
+		for i := range s.out {
+			s.obey(&s.out[i])
+		}
+		if next == len(s.sent) {
+			break
+		}
+		in = s.sent[next]
 	}
+	s.sent = s.sent[:0]
+	s.r.end()
 }
 
 func (s *serverSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
-		s.r.send(s.r.roles.Workers[e.To], e.Msg)
+		s.r.send(s.r.roles.Workers[e.To], &e.Msg)
 	case core.SendServer:
-		s.r.send(s.r.roles.Servers[e.To], e.Msg)
+		s.r.send(s.r.roles.Servers[e.To], &e.Msg)
 	case core.Close:
 	case core.Stage:
 		s.stage(e)
@@ -167,39 +190,6 @@ func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
 	return list[i]
 }
 
-// stage receives the pieces of a push into a slot.
-func (s *serverSide) stage(e *core.Effect) {
-	st := s.stores[e.Shard]
-	if int(e.Slot) == len(st.slots) {
-		st.slots = append(st.slots, nil)
-	}
-	b := s.memory(st.slots, e.Slot, st.sh.Bytes())
-	if b == nil {
-		return
-	}
-	start := s.r.t.Now()
-	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
-	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
-	from := comm.Peer(s.r.roles.Workers[e.To])
-	open, samples := len(st.sh.Pieces), e.Samples
-	for _, p := range st.sh.Pieces {
-		off, n := at(p)
-		in := core.Input{Kind: core.PieceLanded, Piece: p.ID, Shard: e.Shard, Slot: e.Slot, Worker: e.To}
-		s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-			if !s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, in.Worker) {
-				return
-			}
-			s.r.bytesReceived += int64(n)
-			if open--; open == 0 && st.norms {
-				start := s.r.t.Now()
-				st.measure(&in, s.node.Shard(in.Shard).Cur, samples)
-				s.spans.Add(metrics.Fold, s.r.t.Now()-start)
-			}
-			s.step(in)
-		})
-	}
-}
-
 // measure takes the norms of the mean of a push that is complete, and of the current parameters.
 func (st *store) measure(in *core.Input, current int32, samples int64) {
 	in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot].F32(), st.bufs[current].F32(), 1/float64(max(samples, 1)))
@@ -241,46 +231,6 @@ func (s *serverSide) commit(e *core.Effect) {
 	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 }
 
-// reply sends the version's own buffer, asked for or published: no copy.
-func (s *serverSide) reply(e *core.Effect) {
-	start := s.r.t.Now()
-	st := s.stores[e.Shard]
-	to := s.r.roles.Workers[e.To]
-	if e.Msg.Kind == wire.Reply {
-		st.lead.Add(e.Msg.Iter - e.Msg.Clock)
-	}
-	in := core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}
-	open := len(st.sh.Pieces)
-	s.r.send(to, e.Msg)
-	for i := range st.sh.Pieces {
-		if e.Apart {
-			break
-		}
-		s.sendReply(st, &st.sh.Pieces[i], e, func() {
-			if open--; open == 0 {
-				s.step(in)
-			}
-		})
-	}
-	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
-}
-
-// replyPiece sends one piece of a reply whose header has gone ahead.
-func (s *serverSide) replyPiece(e *core.Effect) {
-	in := core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To}
-	s.sendReply(s.stores[e.Shard], &s.r.plan.Pieces[e.Piece], e, func() { s.step(in) })
-}
-
-// sendReply sends a piece of version e.Src to worker e.To.
-func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect, sent func()) {
-	off, n := at(*p)
-	s.r.bytesSent += int64(n)
-	s.r.t.Isend(comm.Peer(s.r.roles.Workers[e.To]), comm.Data, tagReply|uint32(p.ID), st.bufs[e.Src], off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-		s.r.fail(d.Err)
-		sent()
-	})
-}
-
 // snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.
 func (s *serverSide) snapshot(e *core.Effect) {
 	st := s.stores[e.Shard]
@@ -302,15 +252,16 @@ func (s *serverSide) snapshot(e *core.Effect) {
 		s.r.lead.snapshotTaken(e.Iter, e.Samples)
 	}
 	s.kept[e.Iter]++
-	if s.kept[e.Iter] == len(s.stores) {
+	if s.kept[e.Iter] == len(s.node.Shards()) {
 		s.told++
-		s.r.send(0, wire.Header{Kind: wire.Ready, Iter: e.Iter})
+		s.r.send(0, &wire.Header{Kind: wire.Ready, Iter: e.Iter})
 	}
 }
 
 // forget drops the snapshots up to k.
 func (s *serverSide) forget(k int64) {
-	for _, st := range s.stores {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
 		for i, b := range st.snaps {
 			if i <= k {
 				b.Free()
@@ -345,7 +296,8 @@ func (s *serverSide) sendSnapshot(to int, h wire.Header) {
 
 // close gives the memory back, when nothing is in flight any more.
 func (s *serverSide) close() {
-	for _, st := range s.stores {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
 		for _, list := range [][]*comm.Buf{st.bufs, st.slots} {
 			for _, b := range list {
 				if b != nil {

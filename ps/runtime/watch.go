@@ -41,7 +41,7 @@ func (r *rank) interrupted(name string) {
 		r.lead.halt("stopped by " + name)
 		r.lead.beat()
 	default:
-		r.send(0, wire.Header{Kind: wire.Halt, Worker: int32(r.me)})
+		r.send(0, &wire.Header{Kind: wire.Halt, Worker: int32(r.me)})
 	}
 }
 

@@ -34,6 +34,10 @@ type workerSide struct {
 	rows    []int32
 	slow    []configs.Slow
 	out     []core.Effect // scratch
+	gone    []int32       // pieces that left in frames, for the node when the effects before are obeyed
+	into    []landing     // per shard: where the version that it waits for lands
+	landed  comm.Handler  // of the pieces that come on the data channel
+	left    comm.Handler  // of those that go there
 
 	site     site // where it computes
 	done     bool
@@ -49,6 +53,12 @@ type workerSide struct {
 	injected time.Duration // slowness that the faults ask of the current iteration
 	paused   time.Duration // what that took
 	warned   int64         // iteration whose wait was explained, -1: none
+}
+
+// landing is where the pieces of a version go: a buffer that begins at byte from of the arena.
+type landing struct {
+	buf  *comm.Buf
+	from int
 }
 
 func newWorkerSide(r *rank) (*workerSide, error) {
@@ -70,6 +80,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w := &workerSide{r: r, me: me, device: device, model: model,
 		sampler: workload.NewSampler(rows, batch, c.Seed, me), rows: make([]int32, 0, batch), warned: -2,
 		batch: workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
+	w.into, w.landed, w.left = make([]landing, len(r.plan.Shards)), w.pieceCame, w.pieceLeft
 	arena := r.plan.Arena * shard.ElemBytes
 	if w.params, err = r.t.Alloc(arena); err != nil {
 		return nil, fmt.Errorf("parameter arena: %w", err)
@@ -127,28 +138,30 @@ func (w *workerSide) step(in core.Input) {
 	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
 		w.lastHead = w.r.t.Now()
 	}
-	in.At = w.r.now()
-	w.out = w.node.Step(in, w.out[:0])
-	for i := range w.out {
-		w.obey(&w.out[i])
+	w.r.begin()
+	for next := 0; ; next++ {
+		in.At = w.r.now()
+		w.out = w.node.Step(in, w.out[:0])
+		for i := range w.out {
+			w.obey(&w.out[i])
+		}
+		if next == len(w.gone) {
+			break
+		}
+		in = core.Input{Kind: core.PieceSent, Piece: w.gone[next]}
 	}
+	w.gone = w.gone[:0]
 	w.site.stepped()
+	w.r.end()
 }
 
 func (w *workerSide) obey(e *core.Effect) {
 	r := w.r
 	switch e.Kind {
 	case core.Send:
-		r.send(r.roles.Servers[e.To], e.Msg)
+		r.send(r.roles.Servers[e.To], &e.Msg)
 	case core.SendPiece:
-		p := r.plan.Pieces[e.Piece]
-		off, n := at(p)
-		r.bytesSent += int64(n)
-		in := core.Input{Kind: core.PieceSent, Piece: e.Piece}
-		r.t.Isend(comm.Peer(r.roles.Servers[e.To]), comm.Data, tagPush|uint32(e.Piece), w.grads, off, n, func(d comm.Done) {
-			r.fail(d.Err)
-			w.step(in)
-		})
+		w.sendPiece(e)
 	case core.Expect:
 		w.expect(e, w.params, 0)
 	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
@@ -167,22 +180,57 @@ func (w *workerSide) obey(e *core.Effect) {
 	}
 }
 
+// sendPiece sends a piece from the gradient arena.
+func (w *workerSide) sendPiece(e *core.Effect) {
+	off, n := at(w.r.plan.Pieces[e.Piece])
+	to := w.r.roles.Servers[e.To]
+	if w.r.inline[e.Piece] {
+		w.r.sendInline(to, wire.PushPiece, e.Piece, w.grads.Bytes()[off:off+n])
+		w.gone = append(w.gone, e.Piece)
+		return
+	}
+	w.r.sendBulk(to, tagPush|uint32(e.Piece), w.grads, off, n, w.left)
+}
+
+// pieceLeft takes it that a piece has left on the data channel.
+func (w *workerSide) pieceLeft(d comm.Done) {
+	w.r.fail(d.Err)
+	w.step(core.Input{Kind: core.PieceSent, Piece: int32(d.Tag % piecesMax)})
+}
+
 // expect receives a version of a shard into a buffer that begins at byte from of the arena.
 func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	r := w.r
+	w.into[e.Shard] = landing{into, from}
 	sh := &r.plan.Shards[e.Shard]
 	server := comm.Peer(r.roles.Servers[e.To])
-	for _, p := range sh.Pieces {
-		off, n := at(p)
-		in := core.Input{Kind: core.PieceLanded, Piece: p.ID}
-		r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), into, off-from, n, func(d comm.Done) {
-			if !r.whole(d, n, "reply of shard %s", sh.Name) {
-				return
-			}
-			r.bytesReceived += int64(n)
-			w.step(in)
-		})
+	for i := range sh.Pieces {
+		if p := &sh.Pieces[i]; !r.inline[p.ID] {
+			off, n := at(*p)
+			r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), into, off-from, n, w.landed)
+		}
 	}
+}
+
+// pieceCame takes a piece of a version that came on the data channel.
+func (w *workerSide) pieceCame(d comm.Done) {
+	p := &w.r.plan.Pieces[d.Tag%piecesMax]
+	_, n := at(*p)
+	if d.Err != nil || d.N != n {
+		w.r.whole(d, n, "reply of shard %s", w.r.plan.Shards[p.Shard].Name)
+		return
+	}
+	w.r.bytesReceived += int64(n)
+	w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
+}
+
+// inlineCame takes a piece of a version that came in a frame; its header went before.
+func (w *workerSide) inlineCame(piece int32, values []byte) {
+	p := &w.r.plan.Pieces[piece]
+	to := w.into[p.Shard]
+	off, n := at(*p)
+	copy(to.buf.Bytes()[off-to.from:off-to.from+n], values)
+	w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
 }
 
 func (w *workerSide) close() {

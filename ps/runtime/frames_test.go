@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// counted counts the messages of one rank, and looks at the frames.
+type counted struct {
+	comm.Transport
+	mu     sync.Mutex
+	frames []string // the kinds in each, in order
+	bulk   int
+}
+
+func (c *counted) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case ch == comm.Ctl:
+		var kinds []string
+		for rest := b.Bytes()[off : off+n]; len(rest) > 0; {
+			r, after, err := wire.Next(rest)
+			if err != nil {
+				panic(err)
+			}
+			kinds = append(kinds, r.Kind.String())
+			rest = after
+		}
+		c.frames = append(c.frames, strings.Join(kinds, " "))
+	case tag >= tagPush && tag < tagSnapshot:
+		c.bulk++
+	}
+	return c.Transport.Isend(to, ch, tag, b, off, n, h)
+}
+
+// traced runs a world of one server and one worker and counts what the two send.
+func traced(t *testing.T, set ...string) (server, worker *counted) {
+	t.Helper()
+	all := []*counted{{}, {}}
+	var ts []comm.Transport
+	for i, tr := range inproc.New(2, inproc.Options{}) {
+		all[i].Transport = tr
+		ts = append(ts, all[i])
+	}
+	_, errs := over(t, ts, load(t, append(set, "cluster.servers=1", "evaluate.every_epochs=0")...), nil)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("rank %d: %v", i, err)
+		}
+	}
+	return all[0], all[1]
+}
+
+func has(t *testing.T, frames []string, want string, n int) {
+	t.Helper()
+	got := 0
+	for _, f := range frames {
+		if f == want {
+			got++
+		}
+	}
+	if got != n {
+		t.Errorf("%d frames %q, want %d, of %d: %q", got, want, n, len(frames), frames[:min(len(frames), 8)])
+	}
+}
+
+// A small push and pull is one message up and one down.
+func TestASmallShardTakesOneMessageEachWay(t *testing.T) {
+	s, w := traced(t)
+	has(t, w.frames, "push pushpiece pull", 30)
+	has(t, s.frames, "reply replypiece", 31)
+	if w.bulk != 0 || s.bulk != 0 {
+		t.Errorf("%d pieces up and %d down on the data channel, want none", w.bulk, s.bulk)
+	}
+	has(t, w.frames, "pull", 1) // the first parameters
+	has(t, w.frames, "left", 1)
+}
+
+// A large one has one message of headers and its pieces each way.
+func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
+	n := inlineMax/shard.ElemBytes + 1
+	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d]}", n))
+	has(t, w.frames, "push pull", 30)
+	has(t, s.frames, "reply", 31)
+	if w.bulk != 30 || s.bulk != 31 {
+		t.Errorf("%d pieces up and %d down on the data channel", w.bulk, s.bulk)
+	}
+}
+
+// Layers that become ready one after another leave one after another; a frame that is full leaves, and the next goes on.
+func TestFramesAreFilledAndSplit(t *testing.T) {
+	n := inlineMax / shard.ElemBytes
+	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d, 1, %d]}", n, n))
+	has(t, w.frames, "push pushpiece", 30)
+	has(t, w.frames, "pushpiece", 30)
+	has(t, w.frames, "pushpiece pull", 30)
+	has(t, s.frames, "reply replypiece replypiece", 31)
+	has(t, s.frames, "replypiece", 31)
+}
+
+func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
+	long := inlineMax/shard.ElemBytes + 1
+	params := []shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: long}, {Name: "c", Layer: 2, N: 5}}
+	p, err := shard.Cut(params, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind scheme.Copies
+		want string
+	}{{scheme.Pulled, "[true false true]"}, {scheme.Cached, "[false false false]"}, {scheme.Published, "[false false false]"}} {
+		if got := fmt.Sprint(inlined(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, inlineMax)); got != c.want {
+			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
+		}
+	}
+}
+
+// A piece that is not one of the plan, or not as long as it, does not reach any memory.
+func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
+	r := &rank{inline: []bool{true, false}, plan: &shard.Plan{Pieces: []shard.Piece{{Lo: 0, Hi: 4}, {Lo: 4, Hi: 8}}}}
+	for _, c := range []struct {
+		piece int32
+		n     int
+		want  bool
+	}{{0, 16, true}, {0, 12, false}, {1, 16, false}, {2, 16, false}} {
+		if got := r.isInline(c.piece, c.n); got != c.want {
+			t.Errorf("piece %d of %d bytes: %v", c.piece, c.n, got)
+		}
+	}
+}

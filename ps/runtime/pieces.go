@@ -1,0 +1,148 @@
+package runtime
+
+import (
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// The server's side of pieces: those of pushes land in slots, those of versions leave from the version's own buffer.
+
+// arrival is a push whose pieces are landing.
+type arrival struct {
+	slot    int32
+	open    int32 // pieces that have not landed
+	samples int64
+}
+
+// departure is a version whose pieces are leaving.
+type departure struct {
+	buf  int32
+	open int32 // pieces that have not left
+}
+
+// stage receives the pieces of a push into a slot.
+func (s *serverSide) stage(e *core.Effect) {
+	st := s.stores[e.Shard]
+	if int(e.Slot) == len(st.slots) {
+		st.slots = append(st.slots, nil)
+	}
+	b := s.memory(st.slots, e.Slot, st.sh.Bytes())
+	if b == nil {
+		return
+	}
+	start := s.r.t.Now()
+	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
+	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
+	if st.bulky == 0 {
+		return
+	}
+	from := comm.Peer(s.r.roles.Workers[e.To])
+	for i := range st.sh.Pieces {
+		if p := &st.sh.Pieces[i]; !s.r.inline[p.ID] {
+			off, n := st.at(p)
+			s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off, n, s.landed)
+		}
+	}
+}
+
+// at is a piece's place in a buffer of its shard, in bytes.
+func (st *store) at(p *shard.Piece) (off, n int) {
+	return (p.Lo - st.sh.Lo) * shard.ElemBytes, (p.Hi - p.Lo) * shard.ElemBytes
+}
+
+// pieceCame takes a piece of a push that came on the data channel.
+func (s *serverSide) pieceCame(d comm.Done) {
+	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	w := s.r.workerOf[d.Peer]
+	st := s.stores[p.Shard]
+	_, n := st.at(p)
+	if d.Err != nil || d.N != n {
+		s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
+		return
+	}
+	s.r.bytesReceived += int64(n)
+	s.pieceLanded(st, p.ID, w)
+}
+
+// inlineCame takes a piece of a push that came in a frame; its header went before.
+func (s *serverSide) inlineCame(from int, piece int32, values []byte) {
+	p := &s.r.plan.Pieces[piece]
+	w := s.r.workerOf[from]
+	st := s.stores[p.Shard]
+	off, n := st.at(p)
+	copy(st.slots[st.in[w].slot].Bytes()[off:off+n], values)
+	s.pieceLanded(st, piece, w)
+}
+
+// pieceLanded tells the node, with the norms of the push if this was the last piece and the scheme asks for them.
+func (s *serverSide) pieceLanded(st *store, piece, w int32) {
+	a := &st.in[w]
+	in := core.Input{Kind: core.PieceLanded, Piece: piece, Shard: st.sh.ID, Slot: a.slot, Worker: w}
+	if a.open--; a.open == 0 && st.norms {
+		start := s.r.t.Now()
+		st.measure(&in, s.node.Shard(in.Shard).Cur, a.samples)
+		s.spans.Add(metrics.Fold, s.r.t.Now()-start)
+	}
+	s.step(in)
+}
+
+// reply sends the version's own buffer, asked for or published: no copy.
+func (s *serverSide) reply(e *core.Effect) {
+	start := s.r.t.Now()
+	st := s.stores[e.Shard]
+	to := s.r.roles.Workers[e.To]
+	if e.Msg.Kind == wire.Reply {
+		st.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	}
+	s.r.send(to, &e.Msg)
+	if s.apart = e.Apart; s.apart {
+		s.spans.Add(metrics.Pull, s.r.t.Now()-start)
+		return
+	}
+	for i := range st.sh.Pieces {
+		s.sendReply(st, &st.sh.Pieces[i], e)
+	}
+	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.bulky)}); st.bulky == 0 {
+		s.sent = append(s.sent, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
+	}
+	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
+}
+
+// replyPiece sends one piece of a reply whose header has gone ahead.
+func (s *serverSide) replyPiece(e *core.Effect) {
+	st := s.stores[e.Shard]
+	s.sendReply(st, &s.r.plan.Pieces[e.Piece], e)
+	if s.r.inline[e.Piece] {
+		s.sent = append(s.sent, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
+	}
+}
+
+// sendReply sends a piece of version e.Src to worker e.To.
+func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect) {
+	off, n := st.at(p)
+	to, b := s.r.roles.Workers[e.To], st.bufs[e.Src]
+	if s.r.inline[p.ID] {
+		s.r.sendInline(to, wire.ReplyPiece, p.ID, b.Bytes()[off:off+n])
+	} else {
+		s.r.sendBulk(to, tagReply|uint32(p.ID), b, off, n, s.left)
+	}
+}
+
+// pieceLeft takes it that a piece of a reply has left on the data channel.
+func (s *serverSide) pieceLeft(d comm.Done) {
+	s.r.fail(d.Err)
+	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	w := s.r.workerOf[d.Peer]
+	g := &s.stores[p.Shard].gone[w]
+	if s.apart {
+		s.step(core.Input{Kind: core.ReplyPieceSent, Piece: p.ID, Worker: w})
+		return
+	}
+	if g.open--; g.open == 0 {
+		s.step(core.Input{Kind: core.ReplySent, Shard: p.Shard, Buf: g.buf, Worker: w})
+	}
+}
