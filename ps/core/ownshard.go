@@ -40,6 +40,7 @@ type ownShard struct {
 	since   []time.Duration // when this worker's pull began to be held back; 0: it is not
 	free    []int32         // slots used before and free now, a stack: the one used last is the one still in cache
 	slots   int32           // slots ever used, at most slotMax: memory is only taken for these
+	records []*pushed       // by slot: the push in it, or the one that was there last
 	slotMax int32
 
 	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
@@ -109,6 +110,15 @@ func (sh *ownShard) waiting() int {
 		}
 	}
 	return n
+}
+
+// record keeps a push that has taken a slot, in the memory of the one before it there.
+func (sh *ownShard) record(p pushed) *pushed {
+	for int(p.slot) >= len(sh.records) {
+		sh.records = append(sh.records, new(pushed))
+	}
+	*sh.records[p.slot] = p
+	return sh.records[p.slot]
 }
 
 func (sh *ownShard) freeSlot(slot int32) { sh.free = append(sh.free, slot) }

@@ -39,8 +39,8 @@ type Server struct {
 	workers  int
 	budget   Budget
 	every    int64
-	shards   map[int32]*ownShard
-	order    []int32 // the shards' IDs, ascending: maps have no order
+	shards   []*ownShard // by ID; nil where another server owns it
+	order    []int32     // the IDs of this server's, ascending
 	left     []bool
 	here     int                   // workers that have not left
 	leaving  map[int32]wire.Header // Left of a worker some of whose pushes have not landed
@@ -64,7 +64,7 @@ type Server struct {
 func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
-		shards: map[int32]*ownShard{}, hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
+		shards: make([]*ownShard, len(c.Plan.Shards)), hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
 		decided: c.Decided, policy: c.Send,
 	}
 	for _, id := range s.order {
@@ -158,7 +158,7 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 		panic(fmt.Sprintf("core: server %d: %s while the push of iteration %d is on its way", s.me, Describe(m), p.head.Iter))
 	}
 	slot := sh.takeSlot()
-	sh.landing[m.Worker] = &pushed{head: m, slot: slot, missing: sh.pieces}
+	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Samples: m.Samples})
 	if m.Iter < sh.clock[m.Worker] || m.Iter >= sh.cut.at {
 		return out // of another scheme than the current one

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
@@ -13,6 +14,8 @@ import (
 type frames struct {
 	r       *rank
 	batches int // begun and not ended: effects are obeyed inside the input that led to them
+	at      time.Duration
+	read    bool // at is of this batch
 	open    []*frame
 	dirty   []int32 // ranks that an open frame is for, maybe some that have none any more
 	bulk    []bulk
@@ -43,12 +46,46 @@ type bulk struct {
 // begin opens a batch; every begin has its end.
 func (r *rank) begin() { r.frames.batches++ }
 
+// clock is the time on the world's clock: what it was when this batch first asked, or a lap ended.
+func (r *rank) clock() time.Duration {
+	f := &r.frames
+	if f.batches == 0 {
+		return r.t.Now()
+	}
+	if !f.read {
+		f.at, f.read = r.t.Now(), true
+	}
+	return f.at
+}
+
+// lap is the time since clock was last looked at in this batch.
+func (r *rank) lap() time.Duration {
+	from := r.clock()
+	r.frames.at = r.t.Now()
+	return r.frames.at - from
+}
+
 // end sends what the batch has to say, if it is not inside another.
 func (r *rank) end() {
 	f := &r.frames
-	if f.batches--; f.batches > 0 {
+	if f.batches > 1 {
+		f.batches--
 		return
 	}
+	if r.server != nil {
+		r.server.folded()
+	}
+	f.flush()
+	if r.server != nil {
+		r.server.answered()
+	}
+	f.batches--
+	f.read = false
+}
+
+// flush lets all go that is said.
+func (f *frames) flush() {
+	r := f.r
 	for _, to := range f.dirty {
 		f.leave(int(to))
 	}

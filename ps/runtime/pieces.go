@@ -33,9 +33,8 @@ func (s *serverSide) stage(e *core.Effect) {
 	if b == nil {
 		return
 	}
-	start := s.r.t.Now()
+	s.folding()
 	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
-	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
 	if st.bulky == 0 {
 		return
@@ -80,19 +79,46 @@ func (s *serverSide) inlineCame(from int, piece int32, values []byte) {
 
 // pieceLanded tells the node, with the norms of the push if this was the last piece and the scheme asks for them.
 func (s *serverSide) pieceLanded(st *store, piece, w int32) {
+	s.r.begin()
 	a := &st.in[w]
 	in := core.Input{Kind: core.PieceLanded, Piece: piece, Shard: st.sh.ID, Slot: a.slot, Worker: w}
 	if a.open--; a.open == 0 && st.norms {
-		start := s.r.t.Now()
+		s.folding()
 		st.measure(&in, s.node.Shard(in.Shard).Cur, a.samples)
-		s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 	}
 	s.step(in)
+	s.r.end()
+}
+
+// folding begins folds or commits: what was done before in this batch are replies.
+func (s *serverSide) folding() {
+	if !s.folds {
+		s.answered()
+		s.r.clock()
+		s.folds = true
+	}
+}
+
+// folded takes the time of the folds and commits that were just done.
+func (s *serverSide) folded() {
+	if s.folds {
+		s.folds = false
+		s.spans.Add(metrics.Fold, s.r.lap())
+	}
+}
+
+// answered takes the time of the replies that have left with this batch.
+func (s *serverSide) answered() {
+	if s.answers {
+		s.answers = false
+		s.spans.Add(metrics.Pull, s.r.lap())
+	}
 }
 
 // reply sends the version's own buffer, asked for or published: no copy.
 func (s *serverSide) reply(e *core.Effect) {
-	start := s.r.t.Now()
+	s.folded()
+	s.answers = true
 	st := s.stores[e.Shard]
 	to := s.r.roles.Workers[e.To]
 	if e.Msg.Kind == wire.Reply {
@@ -100,7 +126,6 @@ func (s *serverSide) reply(e *core.Effect) {
 	}
 	s.r.send(to, &e.Msg)
 	if s.apart = e.Apart; s.apart {
-		s.spans.Add(metrics.Pull, s.r.t.Now()-start)
 		return
 	}
 	for i := range st.sh.Pieces {
@@ -109,7 +134,6 @@ func (s *serverSide) reply(e *core.Effect) {
 	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.bulky)}); st.bulky == 0 {
 		s.sent = append(s.sent, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
 	}
-	s.spans.Add(metrics.Pull, s.r.t.Now()-start)
 }
 
 // replyPiece sends one piece of a reply whose header has gone ahead.

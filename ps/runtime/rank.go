@@ -45,10 +45,12 @@ type rank struct {
 
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
-	closing       bool   // completions of cancelled receives are expected
-	frames        frames // control messages that are filled or on their way
-	open          int    // of these, on their way
-	inline        []bool // by piece: it travels in frames
+	until         func() bool // what drive waits for
+	holds         func() bool // that, or a failure: made once
+	closing       bool        // completions of cancelled receives are expected
+	frames        frames      // control messages that are filled or on their way
+	open          int         // of these, on their way
+	inline        []bool      // by piece: it travels in frames
 	bytesSent     int64
 	bytesReceived int64
 	err           error       // the first failure inside a handler; ends every drive
@@ -70,7 +72,11 @@ func (r *rank) fail(err error) {
 
 // drive waits for a condition, a failure, or the end of the world.
 func (r *rank) drive(until func() bool) error {
-	if err := r.t.Drive(func() bool { return r.err != nil || until() }); err != nil {
+	if r.holds == nil {
+		r.holds = func() bool { return r.err != nil || r.until() }
+	}
+	r.until = until
+	if err := r.t.Drive(r.holds); err != nil {
 		return err
 	}
 	return r.err

@@ -268,24 +268,25 @@ func (r *rank) makeSides() error {
 	return nil
 }
 
-// now is the time since training began.
-func (r *rank) now() time.Duration { return r.t.Now() - r.trainStart }
+// now is the time since training began; within a batch it is not always looked at again.
+func (r *rank) now() time.Duration { return r.clock() - r.trainStart }
 
 // train drives the nodes of this rank until both are done.
 func (r *rank) train() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(r.ended)
-	if w := r.worker; w != nil {
+	w := r.worker
+	if w != nil {
 		w.wait(r.trainStart)
 		w.step(core.Input{Kind: core.Begin})
 	}
 	over := func() bool {
-		return (r.server == nil || r.server.done) && (r.worker == nil || r.worker.done) && r.open == 0
+		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.open == 0
 	}
+	due := func() bool { return over() || w != nil && w.site.ready() }
 	for {
-		w := r.worker
-		if err := r.drive(func() bool { return over() || w != nil && w.site.ready() }); err != nil {
+		if err := r.drive(due); err != nil {
 			return err
 		}
 		if over() {

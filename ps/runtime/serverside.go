@@ -18,22 +18,24 @@ import (
 // serverSide obeys the effects of a Server node: it finds memory for the node's slots and buffers, folds,
 // commits and replies.
 type serverSide struct {
-	r      *rank
-	node   *core.Server
-	stores []*store      // by shard; nil where another server owns it
-	out    []core.Effect // scratch
-	sent   []core.Input  // replies that left in frames, for the node when the effects before are obeyed
-	apart  bool          // the node tells which pieces of replies leave, and is told of each
-	landed comm.Handler  // of the pieces of pushes that come on the data channel
-	left   comm.Handler  // of the pieces of replies that go there
-	spans  metrics.Spans
-	done   bool
-	alarms map[*time.Timer]bool // that will come
-	kept   map[int64]int        // snapshot index: shards of this server that have kept it
-	told   int64                // Ready messages sent
-	full   bool                 // a snapshot was left out for want of room
-	last   time.Duration        // when the node was last told anything
-	warned bool                 // since then, a stall was explained
+	r       *rank
+	node    *core.Server
+	stores  []*store      // by shard; nil where another server owns it
+	out     []core.Effect // scratch
+	sent    []core.Input  // replies that left in frames, for the node when the effects before are obeyed
+	apart   bool          // the node tells which pieces of replies leave, and is told of each
+	landed  comm.Handler  // of the pieces of pushes that come on the data channel
+	left    comm.Handler  // of the pieces of replies that go there
+	spans   metrics.Spans
+	folds   bool // since the clock was last looked at: folds or commits
+	answers bool // the same: replies
+	done    bool
+	alarms  map[*time.Timer]bool // that will come
+	kept    map[int64]int        // snapshot index: shards of this server that have kept it
+	told    int64                // Ready messages sent
+	full    bool                 // a snapshot was left out for want of room
+	last    time.Duration        // when the node was last told anything
+	warned  bool                 // since then, a stall was explained
 }
 
 // store is the memory of one shard on its server.
@@ -108,10 +110,14 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	return st, nil
 }
 
-func (s *serverSide) step(in core.Input) { s.stepAt(in, s.r.now()) }
-
-func (s *serverSide) stepAt(in core.Input, at time.Duration) {
+func (s *serverSide) step(in core.Input) {
 	s.r.begin()
+	s.stepAt(in, s.r.now())
+	s.r.end()
+}
+
+// stepAt tells the node and obeys, inside a batch.
+func (s *serverSide) stepAt(in core.Input, at time.Duration) {
 	s.last, s.warned = at, false
 	for next := 0; ; next++ {
 		in.At = at
@@ -125,7 +131,6 @@ func (s *serverSide) stepAt(in core.Input, at time.Duration) {
 		in = s.sent[next]
 	}
 	s.sent = s.sent[:0]
-	s.r.end()
 }
 
 func (s *serverSide) obey(e *core.Effect) {
@@ -170,7 +175,9 @@ func (s *serverSide) wake(e *core.Effect) {
 		s.r.t.Post(func() {
 			delete(s.alarms, t)
 			if !s.done {
+				s.r.begin()
 				s.stepAt(in, max(at, s.r.now()))
+				s.r.end()
 			}
 		})
 	})
@@ -196,7 +203,7 @@ func (st *store) measure(in *core.Input, current int32, samples int64) {
 }
 
 func (s *serverSide) fold(e *core.Effect) {
-	start := s.r.t.Now()
+	s.folding()
 	st := s.stores[e.Shard]
 	if e.From != scheme.SlotPush {
 		st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
@@ -207,11 +214,10 @@ func (s *serverSide) fold(e *core.Effect) {
 			s.r.lead.folded(e.Msg)
 		}
 	}
-	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 }
 
 func (s *serverSide) commit(e *core.Effect) {
-	start := s.r.t.Now()
+	s.folding()
 	st := s.stores[e.Shard]
 	b := s.memory(st.bufs, e.Dst, st.sh.Bytes())
 	if b == nil {
@@ -228,7 +234,6 @@ func (s *serverSide) commit(e *core.Effect) {
 	if e.Shard == 0 {
 		s.r.lead.committed(e, st.math.Rate(e.Clock))
 	}
-	s.spans.Add(metrics.Fold, s.r.t.Now()-start)
 }
 
 // snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.

@@ -135,10 +135,10 @@ func (w *workerSide) makeDeltas() error {
 }
 
 func (w *workerSide) step(in core.Input) {
-	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
-		w.lastHead = w.r.t.Now()
-	}
 	w.r.begin()
+	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
+		w.lastHead = w.r.clock()
+	}
 	for next := 0; ; next++ {
 		in.At = w.r.now()
 		w.out = w.node.Step(in, w.out[:0])
