@@ -106,10 +106,10 @@ func (b *bench) commSize(row *commRow) error {
 	}
 	p.out.Free()
 	p.in.Free()
-	row.LatencyUS = 1e6 * round.Seconds() / 2
-	row.GBPerS = 1e-9 * float64(n) / one.Seconds()
-	row.BothGBPerS = 2e-9 * float64(n) / both.Seconds()
-	row.MessagesPerS = 1 / one.Seconds()
+	row.LatencyUS = 1e6 * round / 2
+	row.GBPerS = 1e-9 * float64(n) / one
+	row.BothGBPerS = 2e-9 * float64(n) / both
+	row.MessagesPerS = 1 / one
 	return nil
 }
 
@@ -257,33 +257,53 @@ func (p *pair) check() error {
 	return p.b.t.Barrier()
 }
 
-// each is how long one of many takes, on rank 0. Shorter passes say how many make the time asked for, each longer than
-// the last, so that one hiccup does not decide.
-func (p *pair) each(f func(times int) error) (time.Duration, error) {
-	const least, most, growth = 5, 10_000_000, 8
+// each is how long one of many takes, on rank 0: the median of 5 passes if they are many. Shorter passes before say how
+// many make the time asked for, each longer than the last, so that one hiccup decides neither.
+func (p *pair) each(f func(times int) error) (seconds float64, err error) {
+	const least, many, most, growth, passes = 5, 500, 10_000_000, 8, 5
 	total := p.b.c.Duration("time")
-	for times, last := least, false; ; {
-		if err := p.b.t.Barrier(); err != nil {
+	times := least
+	for {
+		took, err := p.pass(f, times)
+		if err != nil {
 			return 0, err
-		}
-		from := p.b.t.Now()
-		if !p.idle {
-			if err := f(times); err != nil {
-				return 0, err
-			}
-		}
-		took := p.b.t.Now() - from
-		if last {
-			return max(1, took/time.Duration(times)), nil
 		}
 		next := growth * times
 		if took > total/growth || next > most {
-			next = -timesFor(total, took/time.Duration(times), least, most) // negative: the last pass
+			next = -timesFor(total, took/time.Duration(times), least, most) // negative: no more of these
 		}
-		var err error
 		if next, err = p.b.tell(next); err != nil {
 			return 0, err
 		}
-		times, last = max(next, -next), next < 0
+		if times = next; times < 0 {
+			break
+		}
 	}
+	times = -times
+	left := 1
+	if times >= many {
+		left, times = passes, times/passes
+	}
+	var took rounds
+	for range left {
+		d, err := p.pass(f, times)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, d)
+	}
+	return max(1, float64(took.quantile(0.5))) / float64(times) / 1e9, nil
+}
+
+// pass starts on all ranks together.
+func (p *pair) pass(f func(times int) error, times int) (time.Duration, error) {
+	if err := p.b.t.Barrier(); err != nil {
+		return 0, err
+	}
+	from := p.b.t.Now()
+	if p.idle {
+		return 0, nil
+	}
+	err := f(times)
+	return p.b.t.Now() - from, err
 }

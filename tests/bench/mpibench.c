@@ -45,25 +45,34 @@ static void run(int kind, long n, int times)
 	else stream(n, times, kind == 2 || rank_ == 0, kind == 2 || rank_ == 1);
 }
 
-/* seconds_each times one operation for about that long, at least 5 of them. Shorter passes say how many that are, each
- * longer than the last, so that one hiccup does not decide. */
+enum { PASSES = 5, MANY = 500 };
+
+/* seconds_each times one operation for about that long, at least 5 of them; of many it is the median of 5 passes.
+ * Shorter passes before say how many that are, each longer than the last, so that one hiccup decides neither. */
 static double seconds_each(int kind, long n, double seconds)
 {
-	int times = 5;
-	for (int last = 0;;) {
+	double each[PASSES];
+	int times = 5, left = 0;
+	for (int pass = 0;;) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		double from = MPI_Wtime();
 		run(kind, n, times);
 		double took = MPI_Wtime() - from;
-		if (last) return took / times;
-		int next[2] = {times * 8, took > seconds / 8};
-		if (next[1]) {
+		if (left) {
+			each[pass++] = took / times;
+			if (pass == left) return quantile(each, pass, 0.5);
+			continue;
+		}
+		int next[2] = {times * 8, 0};
+		if (took > seconds / 8) {
 			double want = 1 + seconds / took * times;
+			next[1] = want < MANY ? 1 : PASSES;
+			want /= next[1];
 			next[0] = want < 5 ? 5 : want > 1e7 ? 10000000 : (int)want;
 		}
 		MPI_Bcast(next, 2, MPI_INT, 0, MPI_COMM_WORLD);
 		times = next[0];
-		last = next[1];
+		left = next[1];
 	}
 }
 
