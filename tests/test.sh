@@ -56,7 +56,7 @@ stage_tidy() { # the rules of this repository
 stage_pure() { # no C compiler, no MPI, no BLAS
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 go test -vet=off ./...
-	CGO_ENABLED=0 go test -vet=off -tags purego ./ps/optim # without vector instructions
+	CGO_ENABLED=0 go test -vet=off -tags purego ./ps/optim ./comm/payload # without vector instructions
 }
 
 stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that needs ranks starts mpirun itself

@@ -1,0 +1,96 @@
+// Package payload turns vectors of float32 into the bytes that travel, and back: as they are, in half as many bytes, or
+// only the largest of them. It is pure: it sees vectors and bytes, no message and no run.
+//
+// Dense codecs give every element its place, 2 or 4 bytes. Sparse ones give a count and so many pairs of index (uint32)
+// and value (float32), the indices increasing. All is little endian. The same input gives the same bytes on all machines;
+// only which NaN a NaN becomes is open.
+//
+// A sparse codec leaves most elements out. With a residual, these are not lost but late: the residual is added to the
+// vector before the choice, and keeps what was not sent. So what was decoded so far plus the residual is the sum of all
+// vectors, up to the rounding of that addition.
+package payload
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Codec encodes vectors of any length. It has scratch memory of its own: one goroutine at a time.
+type Codec interface {
+	// EncodedMax is the most bytes that n elements take, at most 2^32 of them.
+	EncodedMax(n int) int
+	// Encode writes src to dst, which has room for EncodedMax(len(src)) bytes, and returns how many it took. residual is
+	// nil or has the length of src; src stays as it is. A codec whose Entry says no Residual takes only nil. What does not
+	// fit panics.
+	Encode(dst []byte, src, residual []float32) int
+	// Decode makes all of dst from src, which is exactly what an Encode of len(dst) elements by such a codec took. It
+	// reports bytes that no Encode writes; dst then holds nothing of use.
+	Decode(dst []float32, src []byte) error
+}
+
+// Entry is one row of the table: all that config, docs and summary know of a codec.
+type Entry struct {
+	Name     string
+	Rule     string // one line: what is sent
+	Paper    string // the source
+	Evidence string // tag of the source, as in the README of ps/scheme: C its own manual, A its abstract, R reconstructed, M recalled
+	Lossy    bool   // decoding does not give back what was encoded
+	Residual bool   // Encode takes a residual
+	make     func(Params) Codec
+}
+
+// Params are the numbers of a codec. One that it does not use may be anything.
+type Params struct {
+	Ratio     float64 // topk: the share of elements that is sent; threshold: the most that is sent. In (0, 1]
+	Threshold float64 // threshold: magnitudes up to it are not sent. >= 0, of the vector as it is: a push is a sum over samples
+}
+
+// All is the table of codecs, the default first.
+var All = []Entry{
+	{Name: "float32", Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
+		make: func(Params) Codec { return dense{full} }},
+	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite", Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true,
+		make: func(Params) Codec { return dense{half} }},
+	{Name: "bfloat16", Rule: "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32", Paper: "the upper half of a binary32, as in TensorFlow", Evidence: "M", Lossy: true,
+		make: func(Params) Codec { return dense{brain} }},
+	{Name: "topk", Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with their indices; the rest is added to the next vector",
+		Paper: "Aji and Heafield (EMNLP 2017); the memory: Stich, Cordonnier and Jaggi (NeurIPS 2018), after Seide et al. (Interspeech 2014)", Evidence: "A", Lossy: true, Residual: true,
+		make: func(p Params) Codec { return &sparse{ratio: p.Ratio} }},
+	{Name: "threshold", Rule: "the elements of a magnitude above threshold with their indices, or where these are more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
+		Paper: "Strom (Interspeech 2015) as told in DL4J's article on distributed training; there an element is sent as its sign alone", Evidence: "R", Lossy: true, Residual: true,
+		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},
+}
+
+// Lookup finds the entry of that name; ok is false if there is none.
+func Lookup(name string) (e Entry, ok bool) {
+	for _, e := range All {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// Names lists the codecs in the order of the table.
+func Names() []string {
+	names := make([]string, len(All))
+	for i, e := range All {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// New makes a codec, or says which name is not known or which number is out of its range.
+func New(name string, p Params) (Codec, error) {
+	e, ok := Lookup(name)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("payload %q is not known; use one of %s", name, strings.Join(Names(), ", "))
+	case e.Residual && !(p.Ratio > 0 && p.Ratio <= 1):
+		return nil, fmt.Errorf("payload %s: ratio %v is out of range; use more than 0 and at most 1, such as 0.01", name, p.Ratio)
+	case name == "threshold" && !(p.Threshold >= 0 && p.Threshold <= math.MaxFloat32):
+		return nil, fmt.Errorf("payload threshold: threshold %v is out of range; use 0 or more, such as 0.001", p.Threshold)
+	}
+	return e.make(p), nil
+}

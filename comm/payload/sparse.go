@@ -1,0 +1,100 @@
+package payload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// sparse sends pairs of index and value.
+type sparse struct {
+	ratio     float64
+	threshold float32
+	cut       bool // only magnitudes above threshold are sent
+	choice    choice
+}
+
+const (
+	countBytes = 4
+	pairBytes  = 8
+	indexMax   = math.MaxUint32
+)
+
+// most is how many of n elements are sent at most: one or more, if there are any.
+func (s *sparse) most(n int) int {
+	if int64(n) > indexMax {
+		panic(fmt.Sprintf("payload: a vector of %d elements; an index has 32 bits", n))
+	}
+	return min(n, int(math.Ceil(s.ratio*float64(n))))
+}
+
+func (s *sparse) EncodedMax(n int) int { return countBytes + pairBytes*s.most(n) }
+
+func (s *sparse) Encode(dst []byte, src, residual []float32) int {
+	v := src
+	if residual != nil {
+		if len(residual) != len(src) {
+			panic(fmt.Sprintf("payload: a residual of %d elements for a vector of %d", len(residual), len(src)))
+		}
+		for i, x := range src {
+			residual[i] += x
+		}
+		v = residual
+	}
+	most := s.most(len(v))
+	at, ties := magnitude(s.threshold), 0
+	if !s.cut || above(v, at) > most {
+		at, ties = s.choice.largest(v, most)
+	}
+	return countBytes + pairBytes*encodePairs(dst[:countBytes+pairBytes*most], v, residual, at, ties)
+}
+
+// encodePairs writes the elements of v of a magnitude above at, and the first ties of those that have it. They leave the
+// residual, if there is one.
+func encodePairs(dst []byte, v, residual []float32, at uint32, ties int) (count int) {
+	pairs := dst[countBytes:]
+	for i, x := range v {
+		m := magnitude(x)
+		if m < at {
+			continue
+		}
+		if m == at {
+			if ties == 0 {
+				continue
+			}
+			ties--
+		}
+		binary.LittleEndian.PutUint64(pairs[pairBytes*count:], uint64(i)|uint64(math.Float32bits(x))<<32)
+		if residual != nil {
+			residual[i] = 0
+		}
+		count++
+	}
+	binary.LittleEndian.PutUint32(dst, uint32(count))
+	return count
+}
+
+func (s *sparse) Decode(dst []float32, src []byte) error {
+	if len(src) < countBytes {
+		return fmt.Errorf("payload: %d bytes came, and a count alone has %d", len(src), countBytes)
+	}
+	count, pairs := binary.LittleEndian.Uint32(src), src[countBytes:]
+	if most := s.most(len(dst)); int64(count) > int64(most) {
+		return fmt.Errorf("payload: %d of %d elements came, and ratio %v allows %d; both sides must have the same payload and shards", count, len(dst), s.ratio, most)
+	}
+	if len(pairs) != int(count)*pairBytes {
+		return fmt.Errorf("payload: %d bytes came for %d pairs of %d bytes", len(pairs), count, pairBytes)
+	}
+	clear(dst)
+	next := uint32(0) // the smallest index that may come
+	for k := 0; k < len(pairs); k += pairBytes {
+		pair := binary.LittleEndian.Uint64(pairs[k:])
+		i := uint32(pair)
+		if i < next || int64(i) >= int64(len(dst)) {
+			return fmt.Errorf("payload: index %d came as pair %d; want %d to %d: the message is damaged", i, k/pairBytes, next, len(dst)-1)
+		}
+		dst[i] = math.Float32frombits(uint32(pair >> 32))
+		next = i + 1
+	}
+	return nil
+}
