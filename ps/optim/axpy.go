@@ -18,7 +18,7 @@ func blend(dst, a, b []float32, scale, weight float32) {
 	case scale == 0:
 		scalePass(dst, b, weight)
 	case scale == 1:
-		sumPass(dst, a, b, weight)
+		sumPass(dst, a, b, weight, false)
 	default:
 		blendPass(dst, a, b, scale, weight)
 	}

@@ -2,7 +2,7 @@ package optim
 
 // AddDelta adds weight * delta to parameters, to the bit as a commit of that delta alone does.
 func AddDelta(params, delta []float32, weight float64) {
-	sumPass(params, params, delta, float32(weight))
+	sumPass(params, params, delta, float32(weight), false)
 }
 
 // deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
@@ -34,7 +34,7 @@ func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
 		}
 		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
 		d.update.Rule.Step(next, p, g, d.part, a)
-		sumPass(next, next, p, -1)
+		sumPass(next, next, p, -1, false)
 		scalePass(g, next, float32(samples))
 	}
 }

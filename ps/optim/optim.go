@@ -26,6 +26,7 @@ type Args struct {
 	LR        float32 // already scheduled and weighted
 	GradScale float32 // 1/samples: grad holds a sum over samples
 	Decay     float32 // weight decay of this segment; 0 for a segment that is spared
+	Stream    bool    // dst is not src, and so large that it is better written around the caches; changes no bit
 }
 
 // Rule is one update rule. It holds constants only, so one Rule serves any number of shards at once.

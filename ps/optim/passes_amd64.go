@@ -8,25 +8,26 @@ import "golang.org/x/sys/cpu"
 var hasAVX2 = cpu.X86.HasAVX2
 
 // The passes of AVX2 take lengths that are multiples of 8. They do the same roundings in the same order as their twins
-// in Go: no fused multiply-add. What is left over is the twin's.
+// in Go: no fused multiply-add. What is left over is the twin's. With stream, dst is written around the caches where it
+// begins at a multiple of 32 bytes; dst is no operand then.
 
 //go:noescape
 func scaleAVX2(dst, src []float32, weight float32)
 
 //go:noescape
-func sumAVX2(dst, a, b []float32, weight float32)
+func sumAVX2(dst, a, b []float32, weight float32, stream bool)
 
 //go:noescape
 func blendAVX2(dst, a, b []float32, scale, weight float32)
 
 //go:noescape
-func sgdAVX2(dst, src, grad []float32, lr, k, wd float32)
+func sgdAVX2(dst, src, grad []float32, lr, k, wd float32, stream bool)
 
 //go:noescape
-func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
 
 //go:noescape
-func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
+func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
 
 //go:noescape
 func normsAVX2(push, params []float32, l *lanes)
@@ -47,10 +48,10 @@ func scalePass(dst, src []float32, weight float32) {
 	scaleGo(dst[k:], src[k:], weight)
 }
 
-func sumPass(dst, a, b []float32, weight float32) {
+func sumPass(dst, a, b []float32, weight float32, stream bool) {
 	k := whole(len(dst))
 	if k > 0 {
-		sumAVX2(dst[:k], a[:k], b[:k], weight)
+		sumAVX2(dst[:k], a[:k], b[:k], weight, stream)
 	}
 	sumGo(dst[k:], a[k:], b[k:], weight)
 }
@@ -63,26 +64,26 @@ func blendPass(dst, a, b []float32, scale, weight float32) {
 	blendGo(dst[k:], a[k:], b[k:], scale, weight)
 }
 
-func sgdPass(dst, src, grad []float32, lr, k, wd float32) {
+func sgdPass(dst, src, grad []float32, lr, k, wd float32, stream bool) {
 	n := whole(len(dst))
 	if n > 0 {
-		sgdAVX2(dst[:n], src[:n], grad[:n], lr, k, wd)
+		sgdAVX2(dst[:n], src[:n], grad[:n], lr, k, wd, stream)
 	}
 	sgdGo(dst[n:], src[n:], grad[n:], lr, k, wd)
 }
 
-func momentumPass(dst, src, grad, m []float32, lr, k, wd, mu float32) {
+func momentumPass(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool) {
 	n := whole(len(dst))
 	if n > 0 {
-		momentumAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu)
+		momentumAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu, stream)
 	}
 	momentumGo(dst[n:], src[n:], grad[n:], m[n:], lr, k, wd, mu)
 }
 
-func nesterovPass(dst, src, grad, m []float32, lr, k, wd, mu float32) {
+func nesterovPass(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool) {
 	n := whole(len(dst))
 	if n > 0 {
-		nesterovAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu)
+		nesterovAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu, stream)
 	}
 	nesterovGo(dst[n:], src[n:], grad[n:], m[n:], lr, k, wd, mu)
 }

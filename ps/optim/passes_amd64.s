@@ -5,7 +5,8 @@
 
 // The passes of AVX2. Lengths are multiples of 8 and not 0. DI is dst, SI and DX are the first and the second operand,
 // R8 is a vector of state; each is indexed by CX, which counts elements up to R9. A macro does eight elements, those at
-// off bytes behind CX. A pass does eight a turn until what is left is a multiple of 32, and then 32 a turn.
+// off bytes behind CX. A pass does eight a turn until what is left is a multiple of 32, and then 32 a turn. STORE is
+// VMOVUPS, or VMOVNTPS around the caches; an SFENCE follows then, because others could see later writes before these.
 //
 // The operands of a subtraction are in the order of this assembler: VSUBPS b, a, d is d = a - b.
 
@@ -50,13 +51,13 @@ scaleEnd:
 	RET
 
 // SUM is dst = a + weight*b. Y15 weight.
-#define SUM(off, t) \
+#define SUM(STORE, off, t) \
 	VMULPS  off(DX)(CX*4), Y15, t; \
 	VADDPS  off(SI)(CX*4), t, t; \
-	VMOVUPS t, off(DI)(CX*4)
+	STORE   t, off(DI)(CX*4)
 
-// func sumAVX2(dst, a, b []float32, weight float32)
-TEXT ·sumAVX2(SB), NOSPLIT, $0-76
+// func sumAVX2(dst, a, b []float32, weight float32, stream bool)
+TEXT ·sumAVX2(SB), NOSPLIT, $0-77
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         a_base+24(FP), SI
@@ -68,7 +69,7 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-76
 	JZ           sum32
 
 sum8:
-	SUM(0, Y0)
+	SUM(VMOVUPS, 0, Y0)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   sum8
@@ -76,16 +77,32 @@ sum8:
 sum32:
 	CMPQ CX, R9
 	JAE  sumEnd
+	CMPB  stream+76(FP), $0
+	JE    sum32Loop
+	TESTQ $31, DI
+	JZ    sum32Stream
 	PCALIGN $32
 
 sum32Loop:
-	SUM(0, Y0)
-	SUM(32, Y1)
-	SUM(64, Y2)
-	SUM(96, Y3)
+	SUM(VMOVUPS, 0, Y0)
+	SUM(VMOVUPS, 32, Y1)
+	SUM(VMOVUPS, 64, Y2)
+	SUM(VMOVUPS, 96, Y3)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sum32Loop
+	JMP  sumEnd
+	PCALIGN $32
+
+sum32Stream:
+	SUM(VMOVNTPS, 0, Y0)
+	SUM(VMOVNTPS, 32, Y1)
+	SUM(VMOVNTPS, 64, Y2)
+	SUM(VMOVNTPS, 96, Y3)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   sum32Stream
+	SFENCE
 
 sumEnd:
 	VZEROUPPER
@@ -143,14 +160,14 @@ blendEnd:
 	VADDPS  t, g, g
 
 // SGD is dst = w - lr*g. Y14 lr.
-#define SGD(off, w, g, t) \
+#define SGD(STORE, off, w, g, t) \
 	GRAD(off, w, g, t); \
 	VMULPS  g, Y14, g; \
 	VSUBPS  g, w, w; \
-	VMOVUPS w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4)
 
-// func sgdAVX2(dst, src, grad []float32, lr, k, wd float32)
-TEXT ·sgdAVX2(SB), NOSPLIT, $0-84
+// func sgdAVX2(dst, src, grad []float32, lr, k, wd float32, stream bool)
+TEXT ·sgdAVX2(SB), NOSPLIT, $0-85
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -164,7 +181,7 @@ TEXT ·sgdAVX2(SB), NOSPLIT, $0-84
 	JZ           sgd32
 
 sgd8:
-	SGD(0, Y0, Y1, Y2)
+	SGD(VMOVUPS, 0, Y0, Y1, Y2)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   sgd8
@@ -172,33 +189,49 @@ sgd8:
 sgd32:
 	CMPQ CX, R9
 	JAE  sgdEnd
+	CMPB  stream+84(FP), $0
+	JE    sgd32Loop
+	TESTQ $31, DI
+	JZ    sgd32Stream
 	PCALIGN $32
 
 sgd32Loop:
-	SGD(0, Y0, Y1, Y2)
-	SGD(32, Y3, Y4, Y5)
-	SGD(64, Y6, Y7, Y8)
-	SGD(96, Y9, Y10, Y11)
+	SGD(VMOVUPS, 0, Y0, Y1, Y2)
+	SGD(VMOVUPS, 32, Y3, Y4, Y5)
+	SGD(VMOVUPS, 64, Y6, Y7, Y8)
+	SGD(VMOVUPS, 96, Y9, Y10, Y11)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sgd32Loop
+	JMP  sgdEnd
+	PCALIGN $32
+
+sgd32Stream:
+	SGD(VMOVNTPS, 0, Y0, Y1, Y2)
+	SGD(VMOVNTPS, 32, Y3, Y4, Y5)
+	SGD(VMOVNTPS, 64, Y6, Y7, Y8)
+	SGD(VMOVNTPS, 96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   sgd32Stream
+	SFENCE
 
 sgdEnd:
 	VZEROUPPER
 	RET
 
 // MOMENTUM is m = mu*m + g, dst = w - lr*m. Y14 lr, Y15 mu.
-#define MOMENTUM(off, w, g, t) \
+#define MOMENTUM(STORE, off, w, g, t) \
 	GRAD(off, w, g, t); \
 	VMULPS  off(R8)(CX*4), Y15, t; \
 	VADDPS  g, t, t; \
 	VMOVUPS t, off(R8)(CX*4); \
 	VMULPS  t, Y14, t; \
 	VSUBPS  t, w, w; \
-	VMOVUPS w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4)
 
-// func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
-TEXT ·momentumAVX2(SB), NOSPLIT, $0-112
+// func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-113
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -214,7 +247,7 @@ TEXT ·momentumAVX2(SB), NOSPLIT, $0-112
 	JZ           momentum32
 
 momentum8:
-	MOMENTUM(0, Y0, Y1, Y2)
+	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   momentum8
@@ -222,23 +255,39 @@ momentum8:
 momentum32:
 	CMPQ CX, R9
 	JAE  momentumEnd
+	CMPB  stream+112(FP), $0
+	JE    momentum32Loop
+	TESTQ $31, DI
+	JZ    momentum32Stream
 	PCALIGN $32
 
 momentum32Loop:
-	MOMENTUM(0, Y0, Y1, Y2)
-	MOMENTUM(32, Y3, Y4, Y5)
-	MOMENTUM(64, Y6, Y7, Y8)
-	MOMENTUM(96, Y9, Y10, Y11)
+	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2)
+	MOMENTUM(VMOVUPS, 32, Y3, Y4, Y5)
+	MOMENTUM(VMOVUPS, 64, Y6, Y7, Y8)
+	MOMENTUM(VMOVUPS, 96, Y9, Y10, Y11)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   momentum32Loop
+	JMP  momentumEnd
+	PCALIGN $32
+
+momentum32Stream:
+	MOMENTUM(VMOVNTPS, 0, Y0, Y1, Y2)
+	MOMENTUM(VMOVNTPS, 32, Y3, Y4, Y5)
+	MOMENTUM(VMOVNTPS, 64, Y6, Y7, Y8)
+	MOMENTUM(VMOVNTPS, 96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   momentum32Stream
+	SFENCE
 
 momentumEnd:
 	VZEROUPPER
 	RET
 
 // NESTEROV is m = mu*m + g, dst = w - lr*(g + mu*m). Y14 lr, Y15 mu.
-#define NESTEROV(off, w, g, t) \
+#define NESTEROV(STORE, off, w, g, t) \
 	GRAD(off, w, g, t); \
 	VMULPS  off(R8)(CX*4), Y15, t; \
 	VADDPS  g, t, t; \
@@ -247,10 +296,10 @@ momentumEnd:
 	VADDPS  t, g, g; \
 	VMULPS  g, Y14, g; \
 	VSUBPS  g, w, w; \
-	VMOVUPS w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4)
 
-// func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32)
-TEXT ·nesterovAVX2(SB), NOSPLIT, $0-112
+// func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
+TEXT ·nesterovAVX2(SB), NOSPLIT, $0-113
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -266,7 +315,7 @@ TEXT ·nesterovAVX2(SB), NOSPLIT, $0-112
 	JZ           nesterov32
 
 nesterov8:
-	NESTEROV(0, Y0, Y1, Y2)
+	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   nesterov8
@@ -274,16 +323,32 @@ nesterov8:
 nesterov32:
 	CMPQ CX, R9
 	JAE  nesterovEnd
+	CMPB  stream+112(FP), $0
+	JE    nesterov32Loop
+	TESTQ $31, DI
+	JZ    nesterov32Stream
 	PCALIGN $32
 
 nesterov32Loop:
-	NESTEROV(0, Y0, Y1, Y2)
-	NESTEROV(32, Y3, Y4, Y5)
-	NESTEROV(64, Y6, Y7, Y8)
-	NESTEROV(96, Y9, Y10, Y11)
+	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2)
+	NESTEROV(VMOVUPS, 32, Y3, Y4, Y5)
+	NESTEROV(VMOVUPS, 64, Y6, Y7, Y8)
+	NESTEROV(VMOVUPS, 96, Y9, Y10, Y11)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   nesterov32Loop
+	JMP  nesterovEnd
+	PCALIGN $32
+
+nesterov32Stream:
+	NESTEROV(VMOVNTPS, 0, Y0, Y1, Y2)
+	NESTEROV(VMOVNTPS, 32, Y3, Y4, Y5)
+	NESTEROV(VMOVNTPS, 64, Y6, Y7, Y8)
+	NESTEROV(VMOVNTPS, 96, Y9, Y10, Y11)
+	ADDQ $32, CX
+	CMPQ CX, R9
+	JB   nesterov32Stream
+	SFENCE
 
 nesterovEnd:
 	VZEROUPPER

@@ -64,19 +64,22 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 		for i := range x {
 			x[i] = anyFloat(t, fmt.Sprint("scalar ", i))
 		}
+		stream := false
 		a, b, m := anyVector(t, n, "a"), anyVector(t, n, "b"), anyVector(t, n, "m")
 		for _, c := range []struct {
 			name       string
 			pass, twin func(dst, a, b, m []float32)
 		}{
 			{"scale", func(dst, a, _, _ []float32) { scalePass(dst, a, x[0]) }, func(dst, a, _, _ []float32) { scaleGo(dst, a, x[0]) }},
-			{"sum", func(dst, a, b, _ []float32) { sumPass(dst, a, b, x[0]) }, func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
+			{"sum", func(dst, a, b, _ []float32) { sumPass(dst, a, b, x[0], stream) }, func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
 			{"blend", func(dst, a, b, _ []float32) { blendPass(dst, a, b, x[0], x[1]) }, func(dst, a, b, _ []float32) { blendGo(dst, a, b, x[0], x[1]) }},
-			{"sgd", func(dst, a, b, _ []float32) { sgdPass(dst, a, b, x[0], x[1], x[2]) }, func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
-			{"momentum", func(dst, a, b, m []float32) { momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3]) }, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
-			{"nesterov", func(dst, a, b, m []float32) { nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3]) }, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"sgd", func(dst, a, b, _ []float32) { sgdPass(dst, a, b, x[0], x[1], x[2], stream) }, func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
+			{"momentum", func(dst, a, b, m []float32) { momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"nesterov", func(dst, a, b, m []float32) { nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
 		} {
-			for _, inPlace := range []bool{false, true} {
+			for _, how := range []struct{ inPlace, stream bool }{{false, false}, {true, false}, {false, true}} {
+				inPlace := how.inPlace
+				stream = how.stream
 				run := func(f func(dst, a, b, m []float32)) (dst, state []float32) {
 					src := copyOf(a)
 					if dst = src; !inPlace {

@@ -52,7 +52,7 @@ func (s *Store) runPiece(i int) {
 	lo, hi := bound(i), bound(i+1)
 	r := sort.Search(len(s.runs), func(k int) bool { return s.runs[k].Hi > lo })
 	for lo < hi {
-		end := min(lo+blockElements, hi)
+		end := min((lo+blockElements)&^15, hi) // aligned, wherever a run begins
 		if w.dst == nil {
 			s.flushBlock(lo, end)
 		} else {
@@ -72,7 +72,7 @@ func (s *Store) commitBlock(lo, hi int, decay float32, l *lane) {
 	w := &s.work
 	pending := s.sumBlock(lo, hi, l.room[:hi-lo])
 	if s.add {
-		sumPass(w.dst[lo:hi], w.src[lo:hi], pending, w.weight)
+		sumPass(w.dst[lo:hi], w.src[lo:hi], pending, w.weight, w.args.Stream)
 		return
 	}
 	for k := range s.state {

@@ -6,7 +6,7 @@ func (sgd) State() int { return 0 }
 
 func (sgd) Step(dst, src, grad []float32, state [][]float32, a Args) {
 	mustFit(dst, src, grad, state, 0)
-	sgdPass(dst, src, grad, a.LR, a.GradScale, a.Decay)
+	sgdPass(dst, src, grad, a.LR, a.GradScale, a.Decay, a.Stream)
 }
 
 type momentum struct{ mu float32 }
@@ -15,7 +15,7 @@ func (momentum) State() int { return 1 }
 
 func (r momentum) Step(dst, src, grad []float32, state [][]float32, a Args) {
 	mustFit(dst, src, grad, state, 1)
-	momentumPass(dst, src, grad, state[0], a.LR, a.GradScale, a.Decay, r.mu)
+	momentumPass(dst, src, grad, state[0], a.LR, a.GradScale, a.Decay, r.mu, a.Stream)
 }
 
 type nesterov struct{ mu float32 }
@@ -24,5 +24,5 @@ func (nesterov) State() int { return 1 }
 
 func (r nesterov) Step(dst, src, grad []float32, state [][]float32, a Args) {
 	mustFit(dst, src, grad, state, 1)
-	nesterovPass(dst, src, grad, state[0], a.LR, a.GradScale, a.Decay, r.mu)
+	nesterovPass(dst, src, grad, state[0], a.LR, a.GradScale, a.Decay, r.mu, a.Stream)
 }

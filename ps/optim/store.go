@@ -43,6 +43,9 @@ const (
 	foldsMax = 8
 	// pieceMin is how many elements are worth another core: 1 MiB.
 	pieceMin = 1 << 18
+	// streamMin is how many elements of a version are written around the caches: 16 MiB. They would not all be there when
+	// the version is sent, and a write into a cache first reads what is to be overwritten.
+	streamMin = 4 << 20
 )
 
 // NewStore makes the store of a shard of n elements. runs cover it, in order. With add, a commit adds the sums to the
@@ -173,10 +176,11 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 		panic(fmt.Sprintf("optim: commit of %d elements from %d in a shard of %d", len(dst), len(src), s.n))
 	}
 	w := work{dst: dst, src: src}
+	w.args.Stream = s.n >= streamMin && &dst[0] != &src[0]
 	if s.add {
 		w.weight = float32(scale * weight)
 	} else {
-		w.args = Args{LR: float32(s.Rate(clock) * scale), GradScale: float32(weight)}
+		w.args.LR, w.args.GradScale = float32(s.Rate(clock)*scale), float32(weight)
 	}
 	s.run(w)
 	s.held = false

@@ -217,7 +217,7 @@ func spreadTests(s *Store, k int) {
 // TestSpreadCutsOnlyWhatIsLarge: a piece has 1 MiB or more, and all of the shard is in one of them.
 func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 	for _, c := range []struct{ n, most, want int }{
-		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2},
+		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2}, {streamMin + 5, 1, 1},
 	} {
 		s := NewStore(c.n, nil, Update{}, true)
 		pieces := 0
