@@ -24,7 +24,8 @@ import (
 // early is what a worker knows layer by layer.
 type early struct {
 	on      bool    // else an iteration starts when the last exchange is over, and all of it was sent
-	heard   []bool  // per shard: it must have answered before the next iteration starts
+	says    []bool  // per shard: it must have answered before the next iteration starts
+	silent  int     // shards that must have and have not
 	pieces  []piece // as in the plan
 	ofLayer []layer // per layer
 	begun   bool    // Compute of the next iteration was given, and the exchange of this one is not over
@@ -47,7 +48,7 @@ type layer struct {
 func (w *Worker) StartEarly(maySkip func(rule int) bool) {
 	w.early.on = true
 	for i := range w.plan.Shards {
-		w.early.heard[i] = i == 0 || maySkip(w.plan.Shards[i].Rule)
+		w.early.says[i] = i == 0 || maySkip(w.plan.Shards[i].Rule)
 	}
 }
 
@@ -61,7 +62,7 @@ func MaySkip(phases []scheme.Phase) bool {
 }
 
 func (w *Worker) makeLayers() {
-	w.early.heard = make([]bool, len(w.plan.Shards))
+	w.early.says = make([]bool, len(w.plan.Shards))
 	w.early.pieces = make([]piece, len(w.plan.Pieces))
 	layers := 1
 	for _, p := range w.plan.Pieces {
@@ -77,6 +78,19 @@ func (w *Worker) awaitLayers() {
 		w.early.pieces[p].landed = false
 		w.early.ofLayer[w.plan.Pieces[p].Layer].missing++
 	}
+	w.early.silent = 0
+	for s := range w.shards {
+		w.early.silent += w.says(int32(s))
+	}
+}
+
+// says is 1 where the next iteration does not start before the shard has answered. Before the first any of them may say
+// where it is.
+func (w *Worker) says(s int32) int {
+	if w.early.says[s] || w.first < 0 {
+		return 1
+	}
+	return 0
 }
 
 // Readable says whether the parameters of a layer are those that the iteration started last is to read. They stay so
@@ -102,6 +116,7 @@ func (w *Worker) landedIn(id int32) {
 
 // answered notes the header of a reply: the pieces that are there are those of its version.
 func (w *Worker) answered(s int32) {
+	w.early.silent -= w.says(s)
 	for _, p := range w.plan.Shards[s].Pieces {
 		if w.early.pieces[p.ID].landed {
 			w.early.ofLayer[p.Layer].missing--
@@ -111,6 +126,7 @@ func (w *Worker) answered(s int32) {
 
 // readableCopy notes that a copy will do.
 func (w *Worker) readableCopy(s int32) {
+	w.early.silent -= w.says(s)
 	for _, p := range w.plan.Shards[s].Pieces {
 		w.early.ofLayer[p.Layer].missing--
 	}
@@ -136,12 +152,7 @@ func (w *Worker) mayStart() bool {
 	case !w.early.on:
 		return w.state == Waiting && w.open == 0 && w.flying == 0
 	}
-	for s, must := range w.early.heard {
-		if (must || w.first < 0) && !w.isIn(int32(s)) {
-			return false
-		}
-	}
-	return w.Readable(0)
+	return w.early.silent == 0 && w.Readable(0)
 }
 
 // isIn says whether a shard has said where to go on: by a reply, or because the worker's copy will do.
@@ -154,7 +165,12 @@ func (w *Worker) beingRead(s int32) bool { return w.early.begun && w.isIn(s) }
 
 // checkLayers holds the counts to what they count.
 func (w *Worker) checkLayers() error {
-	flying := 0
+	flying, silent := 0, 0
+	for s := range int32(len(w.shards)) {
+		if !w.isIn(s) {
+			silent += w.says(s)
+		}
+	}
 	layers := make([]layer, len(w.early.ofLayer))
 	for i := range w.plan.Pieces {
 		p, q := &w.plan.Pieces[i], &w.early.pieces[i]
@@ -166,8 +182,8 @@ func (w *Worker) checkLayers() error {
 			layers[p.Layer].missing++
 		}
 	}
-	if flying != w.flying || !slices.Equal(layers, w.early.ofLayer) {
-		return fmt.Errorf("core: worker %d has %d pieces on the way, by layer %+v; counted %d, %+v", w.me, flying, layers, w.flying, w.early.ofLayer)
+	if flying != w.flying || silent != w.early.silent || !slices.Equal(layers, w.early.ofLayer) {
+		return fmt.Errorf("core: worker %d has %d pieces on the way, by layer %+v, and %d shards are silent; counted %d, %+v, %d", w.me, flying, layers, silent, w.flying, w.early.ofLayer, w.early.silent)
 	}
 	return nil
 }

@@ -27,12 +27,12 @@ const IterationBytes = 56
 // Iteration is one iteration of one worker, and the wait behind it.
 type Iteration struct {
 	Iter     int64         // index of the iteration
-	Start    time.Duration // since training began
+	Start    time.Duration // since training began; later by what forward waited for layers, which counts to the iteration before
 	Compute  time.Duration // forward and backward, with the injected slowness
 	Injected time.Duration // the slowness that faults asked for; what a sleep takes longer is not in it
 	Push     time.Duration // handing gradients to the transport, between the layers of backward
-	Blocked  time.Duration // then: until the last reply began
-	Pull     time.Duration // then: until all parameters were in
+	Blocked  time.Duration // then, and between layers of the next forward: until the last reply began
+	Pull     time.Duration // then: until the parameters were in
 }
 
 // Own is how long the worker computed, without the slowness that was injected.

@@ -74,9 +74,14 @@ func TestCPUTimeOfProcesses(t *testing.T) {
 // The rows of a worker add up to what the summary says of it.
 func TestIterationsAddUpToTheSummary(t *testing.T) {
 	const slept = 3 * time.Millisecond
-	for _, placement := range []string{"spread", "colocate"} {
-		t.Run(placement, func(t *testing.T) {
-			s, all := recorded(t, 4, &lines{}, "cluster.placement="+placement, "cluster.servers=2", "faults=[{worker: 1, slow: {sleep: 3ms}}]")
+	for name, set := range map[string][]string{
+		"spread":               {"cluster.placement=spread"},
+		"colocate":             {"cluster.placement=colocate"},
+		"layers":               {"cluster.placement=spread", "model={name: mlp, layers: [40, 24]}", "shards.slice=layer"},
+		"layers and colocated": {"cluster.placement=colocate", "model={name: mlp, layers: [40, 24]}", "shards.slice=layer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, all := recorded(t, 4, &lines{}, append(set, "cluster.servers=2", "faults=[{worker: 1, slow: {sleep: 3ms}}]")...)
 			if len(all) != s.Workers {
 				t.Fatalf("%d workers in the file, %d in the run", len(all), s.Workers)
 			}

@@ -154,6 +154,13 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 			t.Errorf("pieces of up to %d bytes in frames: sha256 %s, want %s", longest, got, want)
 		}
 	}
+	layers := []string{"model={name: mlp, layers: [24, 16, 8]}", "shards.slice=layer", "shards.max_bytes=256B"} // forward may start early
+	want4 := train(t, load(t, append(layers, "cluster.servers=1")...), 5).Summary.ParametersSHA256
+	for ranks, cluster := range map[int]string{6: "cluster={servers: 2}", 4: "cluster={servers: 2, placement: colocate}"} {
+		if got := train(t, load(t, append(layers, cluster)...), ranks).Summary.ParametersSHA256; got != want4 {
+			t.Errorf("4 layers, %s: sha256 %s, want %s", cluster, got, want4)
+		}
+	}
 	if other := train(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
 		t.Error("another seed gave the same parameters")
 	}

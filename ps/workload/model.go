@@ -62,7 +62,7 @@ type Model interface {
 	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
 	// Backward overwrites the gradients with the sum over the samples of the last Forward. It calls
 	// ready(l), last layer first, once layer l's gradient is final and its parameters are not read
-	// any more: both may then be changed.
+	// any more: both may then be changed. It writes the gradient of no layer before ready of the next has returned.
 	Backward(ready func(layer int))
 	// Eval computes the loss alone, of a batch of any size. A Forward before it is forgotten.
 	Eval(x Batch) (loss float64, correct int)

@@ -138,7 +138,8 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Parameters may arrive while Forward runs, and change as soon as Backward says a layer is ready.
+// Parameters may arrive while Forward runs, and change as soon as Backward says a layer is ready; until then the last
+// gradients of the layers below may be on their way.
 func TestWaitAndReadyOrder(t *testing.T) {
 	spec, x := ModelSpec{Name: "mlp", Layers: []int{6, 5}}, randomBatch(4, 7, 3)
 	plain := newBound(t, spec, 7, 3, 4, 5)
@@ -162,7 +163,15 @@ func TestWaitAndReadyOrder(t *testing.T) {
 		copy(m.params[2*l], plain.params[2*l])
 		copy(m.params[2*l+1], plain.params[2*l+1])
 	})
+	for _, g := range m.grads {
+		g[0] = float32(math.Inf(1))
+	}
 	m.Backward(func(l int) {
+		for i := range 2 * l {
+			if !math.IsInf(float64(m.grads[i][0]), 1) {
+				t.Errorf("gradient of %s was written before layer %d was ready", Params(m)[i].Name, l)
+			}
+		}
 		order = append(order, fmt.Sprint("ready", l))
 		poison(l)
 		for i := 2 * l; i < 2*l+2; i++ {

@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+// soon is how long a test waits for what must come, before it fails.
+const soon = 20 * time.Second
+
+// watched tells of each kernel before it is launched.
+type watched struct {
+	kernels.Device
+	launch func(k *kernels.Kernel)
+}
+
+func (d watched) Launch(k *kernels.Kernel, a kernels.Args) error {
+	d.launch(k)
+	return d.Device.Launch(k, a)
+}
+
+// held keeps a send back until it may go.
+type held struct {
+	comm.Transport
+	holds func(ch comm.Chan, tag uint32) (until <-chan struct{})
+}
+
+func (h held) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, done comm.Handler) comm.Op {
+	until := h.holds(ch, tag)
+	if until == nil {
+		return h.Transport.Isend(to, ch, tag, b, off, n, done)
+	}
+	go func() {
+		select {
+		case <-until:
+		case <-time.After(soon):
+		}
+		h.Post(func() { h.Transport.Isend(to, ch, tag, b, off, n, done) })
+	}()
+	return 0
+}
+
+// Forward starts on layer 0 while the parameters of layer 1 are kept back: those of iteration 1 leave the server only
+// when the first kernel of that iteration was launched. A rank that serves, too, computes elsewhere but just so.
+func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
+	for _, c := range []struct {
+		placement string
+		ranks     int
+	}{{"spread", 2}, {"colocate", 1}} {
+		t.Run(c.placement, func(t *testing.T) {
+			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", "model={name: mlp, layers: [6]}", "shards.slice=layer", "train.stop={updates: 3}", "evaluate.every_epochs=0")
+			started := make(chan struct{})
+			ts := inproc.New(c.ranks, inproc.Options{})
+			replies := 0
+			ts[0] = held{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
+				if ch != comm.Data || tag != tagReply|1 {
+					return nil
+				}
+				if replies++; replies != 2 {
+					return nil
+				}
+				return started
+			}}
+			res, errs := over(t, ts, cfg, func(o *Options) {
+				products := 0
+				o.NewDevice = func() (kernels.Device, error) {
+					return watched{cpu.New(1), func(k *kernels.Kernel) {
+						if k != kernels.GemmNT {
+							return
+						}
+						if products++; products == 3 { // two layers in iteration 0
+							close(started)
+						}
+					}}, nil
+				}
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			if replies != 4 || res[0].Summary.Iterations != 3 {
+				t.Errorf("%d replies, %+v", replies, res[0].Summary)
+			}
+			if float64(res[0].Summary.TrainS) >= soon.Seconds() {
+				t.Error("forward did not start on layer 0 before the parameters of layer 1 were there")
+			}
+		})
+	}
+}
+
+// What comes for a worker is taken in while it computes: a kernel that waits for it ends.
+func TestMessagesMoveWhileAWorkerComputes(t *testing.T) {
+	waited := 0
+	_, errs := world(t, load(t, "cluster.servers=1", "train.stop={updates: 2}", "evaluate.every_epochs=0"), 2, func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			return
+		}
+		o.NewDevice = func() (kernels.Device, error) {
+			return watched{cpu.New(1), func(k *kernels.Kernel) {
+				if k != kernels.GemmTN || waited > 0 {
+					return
+				}
+				waited++
+				ran := make(chan struct{})
+				o.Transport.Post(func() { close(ran) })
+				select {
+				case <-ran:
+				case <-time.After(soon):
+					t.Error("nobody ticked while the worker computed")
+				}
+			}}, nil
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if waited != 1 {
+		t.Errorf("%d kernels waited", waited)
+	}
+}
+
+// Computing that is over in no time wakes nobody.
+func TestShortComputingIsNotTickedFor(t *testing.T) {
+	for usual, ticks := range map[time.Duration]bool{0: true, tickFrom - 1: false, tickFrom: true, time.Second: true} {
+		h := newHere(&workerSide{r: &rank{}, usual: usual})
+		h.letTick()
+		if got := h.computing.Load(); got != ticks {
+			t.Errorf("computing that usually takes %v: ticked for: %v", usual, got)
+		}
+		h.endTicks()
+		if h.computing.Load() || h.timer.Stop() {
+			t.Errorf("computing that usually takes %v: ticks after it is over", usual)
+		}
+	}
+}
