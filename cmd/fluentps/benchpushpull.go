@@ -197,6 +197,9 @@ func (b *bench) pushpull(k *pushpullCase) (*pushpullRow, error) {
 			return nil, err
 		}
 		round := slowest(first.Iterations, 1).quantile(0.5)
+		if round == 0 { // a worker had none
+			round = time.Duration(1e9*first.Summary.TrainS) / time.Duration(k.checkRounds())
+		}
 		rounds = timesFor(b.c.Duration("time"), round, roundsMin, roundsMost(workers))
 		if n := b.c.Int("rounds"); n > 0 {
 			rounds = n

@@ -161,14 +161,31 @@ func ReadIterations(path string) ([][]Iteration, error) {
 		return nil, err
 	}
 	defer f.Close()
-	all, err := ParseIterations(bufio.NewReader(f))
+	all, err := parseIterations(bufio.NewReader(f))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return all, nil
 }
 
-// ParseIterations reads what a file of iterations holds.
+// parseIterations reads what a file of iterations holds: some of every worker.
+func parseIterations(from io.Reader) ([][]Iteration, error) {
+	all, err := ParseIterations(from)
+	if err != nil {
+		return nil, err
+	}
+	for w := range all {
+		if len(all[w]) == 0 {
+			return nil, fmt.Errorf("no iterations of worker %d, but some of worker %d", w, len(all)-1)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it has a header and no iterations")
+	}
+	return all, nil
+}
+
+// ParseIterations reads the text of a file of iterations: those of each worker up to the last that has any.
 func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	lines := bufio.NewScanner(from)
 	head := strings.Join(iterationColumns, ",")
@@ -191,14 +208,6 @@ func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
-	}
-	for w := range all {
-		if len(all[w]) == 0 {
-			return nil, fmt.Errorf("no iterations of worker %d, but some of worker %d", w, len(all)-1)
-		}
-	}
-	if len(all) == 0 {
-		return nil, errors.New("it has a header and no iterations")
 	}
 	return all, nil
 }

@@ -105,7 +105,7 @@ func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
 		{head + "1,0,0,0,0,0,0,0\n", "no iterations of worker 0, but some of worker 1"},
 		{head + strings.Repeat("0,0,0,0,0,0,0,0\n", IterationsMax+1), "more than 1000000 rows"},
 	} {
-		_, err := ParseIterations(strings.NewReader(c.text))
+		_, err := parseIterations(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
 		}

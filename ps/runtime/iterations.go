@@ -55,6 +55,9 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	}
 	if r.o.Iterations {
 		all, err = metrics.ParseIterations(text)
+		for len(all) < len(r.roles.Workers) { // who has left without one
+			all = append(all, nil)
+		}
 	}
 	return all, unwritten, err
 }
