@@ -110,7 +110,7 @@ type Transport interface {
 
 	Now() time.Duration // one clock for all ranks: since the start of the world
 	Abort(code int)     // end all ranks with this exit code
-	Close() error       // orderly end; every rank calls it; no operation may be left in flight
+	Close() error       // orderly end; every rank calls it; no operation may be left in flight. ErrStuck: leave by Abort
 }
 
 var (
@@ -119,6 +119,7 @@ var (
 	ErrNoMemory  = errors.New("comm: buffer pool exhausted")
 	ErrNotBuilt  = errors.New("comm: not built into this binary")
 	ErrClosed    = errors.New("comm: transport closed")
+	ErrStuck     = errors.New("comm: all ranks have come to the end, but what carries them does not end") // Abort with the exit code, also 0
 )
 
 // AbortError ends Drive and Barrier on every rank after one of them called Abort.

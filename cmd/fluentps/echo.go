@@ -53,7 +53,7 @@ func environment(all []string) map[string]string {
 		name, value, _ := strings.Cut(pair, "=")
 		switch {
 		case name == "SLURM_JWT":
-		case strings.HasPrefix(name, "SLURM_"), strings.HasPrefix(name, "FLUENTPS_"), name == "OMPI_COMM_WORLD_SIZE",
+		case strings.HasPrefix(name, "SLURM_"), strings.HasPrefix(name, "FLUENTPS_"), name == "OMPI_COMM_WORLD_SIZE", name == "PMI_SIZE",
 			name == "OMP_NUM_THREADS", name == "OPENBLAS_NUM_THREADS", name == "GOGC", name == "GOMAXPROCS", name == "GODEBUG":
 			kept[name] = value
 		}

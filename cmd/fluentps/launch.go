@@ -75,7 +75,8 @@ func withoutPMI(getenv func(string) string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("note: srun started %d tasks without PMIx; if MPI does not start now, use srun --mpi=pmix (srun --mpi=list shows what there is)", n)
+	return fmt.Sprintf("note: srun started %d tasks without PMIx or PMI; if MPI does not start now, use srun --mpi=%s (srun --mpi=list shows what there is)",
+		n, mpi.Plugin(mpi.Library()))
 }
 
 // withMPI says whether this binary has the transport.

@@ -32,6 +32,9 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 		if err = t.Close(); err == nil {
 			return outcome{code: res.Code}
 		}
+		if errors.Is(err, comm.ErrStuck) { // the run itself is over, and all ranks know its code
+			t.Abort(res.Code)
+		}
 		if !errors.As(err, &aborted) {
 			return j.abort(t, err)
 		}

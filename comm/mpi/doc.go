@@ -1,8 +1,9 @@
 // Package mpi is the Transport over MPI: each process of an mpirun or srun launch is one rank.
 //
 // It is built with the tag mpi, against Open MPI as pkg-config knows it (package ompi-c); without the
-// tag Init returns an error that wraps comm.ErrNotBuilt. For another MPI set CGO_CFLAGS and
-// CGO_LDFLAGS from its pkg-config file: they come before ours.
+// tag Init returns an error that wraps comm.ErrNotBuilt. With the tag mpich too it is built against
+// MPICH or a relative, whose flags stand in CGO_CFLAGS and CGO_LDFLAGS: tests/with-mpich.sh sets them.
+// Init refuses a launcher or a library of the other family than that of mpi.h before it starts MPI.
 //
 // # Threads
 //
@@ -33,7 +34,8 @@
 //
 // # How a world ends
 //
-// Close ends it in order. Abort ends every process with the code given. A rank that dies by a signal
+// Close ends it in order. Where MPI itself does not (see finalize.go) it returns an error that wraps
+// comm.ErrStuck, and Abort with the exit code, also 0, is the way out. Abort ends every process with the code given. A rank that dies by a signal
 // or an uncaught panic takes the job down through the launcher, but its last words may be lost and
 // the exit code is the launcher's choice; so every goroutine of a rank should start with
 //

@@ -42,22 +42,75 @@ func inStep(getenv func(string) string) bool {
 	return err == nil && step < 0xfffffff0
 }
 
-// CheckWorld compares the world that MPI sees with what the launcher started. They differ when the
-// launcher belongs to another MPI than the binary: each process is then a world of its own.
+// The two families of MPI libraries: what is compiled for one cannot run on the other. Intel MPI, MVAPICH and Cray
+// MPICH share MPICH's binary interface.
+const (
+	openMPI = "Open MPI"
+	mpich   = "MPICH"
+)
+
+// family tells by what a library says about itself.
+func family(library string) string {
+	if strings.Contains(library, openMPI) {
+		return openMPI
+	}
+	return mpich
+}
+
+// launcherFamily is whose own mpirun or mpiexec started this process, and the variable that says so; "" and "" when that
+// is open: srun serves both through its plugins, and of two launchers inside each other either may be meant. PMI_RANK
+// alone may also come from srun --mpi=pmi2; MPI_LOCALNRANKS is set by MPICH's launcher only.
+func launcherFamily(getenv func(string) string) (whose, from string) {
+	const ompi, hydra = "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"
+	byHydra := getenv(hydra) != "" && getenv("PMI_RANK") != ""
+	switch byOMPI := getenv(ompi) != ""; {
+	case byOMPI && !byHydra:
+		return openMPI, ompi
+	case byHydra && !byOMPI:
+		return mpich, hydra
+	}
+	return "", ""
+}
+
+// checkLauncher fails when this process was started by the launcher of another MPI than it is compiled for. It is asked
+// before MPI is initialised: MPI itself would make each process a world of its own, or die of a lack of daemons.
+func checkLauncher(compiled string, getenv func(string) string) error {
+	mine := family(compiled)
+	whose, from := launcherFamily(getenv)
+	if whose == "" || whose == mine {
+		return nil
+	}
+	launcher, started, rebuild := "mpirun", "mpiexec", "make build MPI=mpich"
+	if mine == mpich {
+		launcher, started, rebuild = "mpiexec", "mpirun", "make build"
+	}
+	return fmt.Errorf("mpi: this binary is built for %s (%s), but %s's %s started it (%s is set): use %s's %s, or a binary for %s: %s",
+		mine, compiled, whose, started, from, mine, launcher, whose, rebuild)
+}
+
+// CheckWorld compares the world that MPI sees with what the launcher started. They differ when nothing that the launcher
+// offers is known to the MPI of the binary: each process is then a world of its own.
 func CheckWorld(size int, library string, getenv func(string) string) error {
 	n, from := LauncherSize(getenv)
 	if n == 0 || n == size {
 		return nil
 	}
-	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it with the mpirun of that MPI, or with an srun --mpi plugin that fits it",
-		from, n, size, library)
+	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it with the launcher of that MPI, or with srun --mpi=%s",
+		from, n, size, library, Plugin(library))
+}
+
+// Plugin is srun's option --mpi that suits a library: Open MPI is built with PMIx, MPICH with PMI.
+func Plugin(library string) string {
+	if family(library) == openMPI {
+		return "pmix"
+	}
+	return "pmi2"
 }
 
 // checkVendor fails when the MPI loaded at run time has another binary interface than the mpi.h that
 // this binary was compiled with.
 func checkVendor(compiled, running string) error {
-	const openMPI = "Open MPI"
-	if strings.Contains(compiled, openMPI) == strings.Contains(running, openMPI) {
+	if family(compiled) == family(running) {
 		return nil
 	}
 	return fmt.Errorf("mpi: compiled with the mpi.h of %s, but the library loaded is %s: set LD_LIBRARY_PATH to the former or build again", compiled, running)

@@ -52,13 +52,41 @@ func TestCheckWorld(t *testing.T) {
 	}{
 		{1, "", ""},
 		{4, "OMPI_COMM_WORLD_SIZE=4", ""},
-		{1, "PMI_SIZE=4", "PMI_SIZE says 4 ranks, but MPI sees a world of 1: this binary is linked with Open MPI v4"},
+		{1, "PMI_SIZE=4", "PMI_SIZE says 4 ranks, but MPI sees a world of 1: this binary is linked with Open MPI v4; start it with the launcher of that MPI, or with srun --mpi=pmix"},
 		{1, "SLURM_NTASKS=4", ""},
 		{1, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "SLURM_NTASKS says 4"},
 	} {
 		err := CheckWorld(c.size, "Open MPI v4", env(c.env))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("size %d, %q: %v, want %q", c.size, c.env, err, c.want)
+		}
+	}
+}
+
+func TestCheckLauncher(t *testing.T) {
+	for _, c := range []struct {
+		name, compiled, env string
+		want                []string // in the error; none: no error
+	}{
+		{"its own", "Open MPI 4.1.4", "OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=0", nil},
+		{"its own", "MPICH 4.0.2", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4", nil},
+		{"none", "MPICH 4.0.2", "HOME=/root", nil},
+		{"Hydra", "Open MPI 4.1.4", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4",
+			[]string{"built for Open MPI (Open MPI 4.1.4)", "MPICH's mpiexec started it (MPI_LOCALNRANKS", "use Open MPI's mpirun", "make build MPI=mpich"}},
+		{"Open MPI's mpirun", "MPICH 4.0.2", "OMPI_COMM_WORLD_SIZE=4",
+			[]string{"built for MPICH (MPICH 4.0.2)", "Open MPI's mpirun started it (OMPI_COMM_WORLD_SIZE", "use MPICH's mpiexec", "for Open MPI: make build"}},
+		{"srun --mpi=pmi2, which some builds of Open MPI know", "Open MPI 4.1.4", "PMI_RANK=0 PMI_SIZE=4 SLURM_STEP_ID=0", nil},
+		{"one inside the other", "MPICH 4.0.2", "OMPI_COMM_WORLD_SIZE=1 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4", nil},
+	} {
+		err := checkLauncher(c.compiled, env(c.env))
+		if (err == nil) != (c.want == nil) {
+			t.Errorf("%s of %s: %v", c.compiled, c.name, err)
+			continue
+		}
+		for _, text := range c.want {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s under %s: %q lacks %q", c.compiled, c.name, err, text)
+			}
 		}
 	}
 }

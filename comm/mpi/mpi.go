@@ -3,7 +3,8 @@
 package mpi
 
 /*
-#cgo pkg-config: ompi-c
+#cgo !mpich pkg-config: ompi-c
+#cgo mpich CFLAGS: -DFLUENTPS_MPICH
 #cgo CFLAGS: -O2 -Wall -pthread
 #include "shim.h"
 */
@@ -52,6 +53,7 @@ type transport struct {
 	driving  bool
 	closed   bool
 	finished atomic.Bool // MPI is being finalized or was
+	stuck    atomic.Bool // in being finalized
 
 	mu      sync.Mutex
 	posts   []func()
@@ -84,6 +86,9 @@ func InitWith(o Options) (comm.Transport, error) {
 	if err := checkVendor(compiled, firstLine(running)); err != nil {
 		return nil, err
 	}
+	if err := checkLauncher(compiled, os.Getenv); err != nil {
+		return nil, err
+	}
 	started = true
 	var w C.struct_fp_world
 	if rc := C.fp_init(&w); rc != 0 {
@@ -99,11 +104,11 @@ func InitWith(o Options) (comm.Transport, error) {
 		t.nodePeers = append(t.nodePeers, comm.Peer(peer))
 	}
 	if err := CheckWorld(t.size, firstLine(running), os.Getenv); err != nil {
-		gompi.Stop()
+		finalize()
 		return nil, err
 	}
 	if w.tag_max < comm.TagMax {
-		gompi.Stop()
+		finalize()
 		return nil, fmt.Errorf("mpi: %s offers tags up to %d, this program needs %d: use another MPI or transport layer",
 			firstLine(running), w.tag_max, comm.TagMax)
 	}
@@ -131,7 +136,7 @@ func versions() (compiled, running string) {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
-	return strings.TrimSpace(line)
+	return strings.Join(strings.Fields(line), " ") // MPICH's has a tab
 }
 
 func errorText(code C.int) string {
@@ -158,6 +163,9 @@ func (t *transport) Now() time.Duration             { return t.clock.now() }
 func (t *transport) Abort(code int) {
 	if !t.finished.Load() {
 		C.fp_abort(C.int(code))
+	}
+	if t.stuck.Load() {
+		leave(code)
 	}
 	os.Exit(code)
 }
@@ -186,9 +194,12 @@ func (t *transport) Close() error {
 	if rc := C.fp_close(); rc != 0 {
 		return fmt.Errorf("mpi: MPI_Comm_free: %s", errorText(rc))
 	}
-	gompi.Stop()
 	t.numbers.Free()
 	t.pool.Close()
+	if !finalize() {
+		t.stuck.Store(true)
+		return fmt.Errorf("mpi: MPI_Finalize is not done after %d s: %w", finalizeMax, comm.ErrStuck)
+	}
 	return nil
 }
 

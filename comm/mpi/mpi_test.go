@@ -3,17 +3,13 @@
 package mpi
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,14 +19,12 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/commtest"
+	"fluentps/comm/mpi/mpitest"
 )
 
 // The tests start this binary again under mpirun. childVar tells such a process which end its world
 // comes to.
 const childVar = "FLUENTPS_MPI_TEST"
-
-// deadline of one launch: only a hang takes this long.
-const deadline = 2 * time.Minute
 
 var world comm.Transport // this process's rank, in a child
 
@@ -70,7 +64,9 @@ func start() {
 }
 
 func stop() {
-	if err := world.Close(); err != nil {
+	if err := world.Close(); errors.Is(err, comm.ErrStuck) {
+		world.Abort(0)
+	} else if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		world.Abort(1)
 	}
@@ -105,41 +101,20 @@ func endWorld(how string) {
 	world.Abort(99)
 }
 
-// mpirun starts n ranks of this binary and returns the exit code and what they wrote.
-func mpirun(t *testing.T, n int, child string, more ...string) (int, string) {
+// launch starts n ranks of this binary and returns the exit code and what they wrote.
+func launch(t *testing.T, j mpitest.Job, child string) (int, string) {
 	t.Helper()
-	path, err := exec.LookPath("mpirun")
-	if err != nil {
-		t.Skip("no mpirun on this machine: the tests over MPI did not run")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
-	args := append([]string{"-n", strconv.Itoa(n), "--oversubscribe", "--bind-to", "none"}, more...)
-	cmd := exec.CommandContext(ctx, path, append(args, os.Args[0])...)
+	j.Env, j.Program = append(j.Env, childVar+"="+child), []string{os.Args[0]}
 	if testing.Verbose() {
-		cmd.Args = append(cmd.Args, "-test.v")
+		j.Program = append(j.Program, "-test.v")
 	}
-	// Launches at one time must not share Open MPI's session folder: the one that ends first removes it.
-	cmd.Env = append(os.Environ(), childVar+"="+child, "TMPDIR="+t.TempDir(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its ranks, SIGKILL would not
-	cmd.WaitDelay = 10 * time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
-	if ctx.Err() != nil {
-		t.Fatalf("mpirun -n %d (%s) still ran after %v:\n%s", n, child, deadline, out.String())
-	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("mpirun: %v\n%s", err, out.String())
-	}
-	return cmd.ProcessState.ExitCode(), out.String()
+	return mpitest.Built.Run(t, j)
 }
 
 func TestConformance(t *testing.T) {
-	for _, n := range []int{2, 3, 4, 5, 6} {
+	for n := 2; n <= mpitest.Built.Ranks(6); n++ {
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
-			rc, out := mpirun(t, n, "conformance")
+			rc, out := launch(t, mpitest.Job{Ranks: n}, "conformance")
 			if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < n {
 				t.Fatalf("mpirun ended with %d, %d of %d ranks passed:\n%s", rc, passed, n, out)
 			}
@@ -152,7 +127,7 @@ func TestConformance(t *testing.T) {
 
 // Between hosts messages go by TCP, where eager limits and completion order are other ones.
 func TestConformanceOverTCP(t *testing.T) {
-	rc, out := mpirun(t, 3, "conformance", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+	rc, out := launch(t, mpitest.Job{Ranks: 3, OverTCP: true}, "conformance")
 	if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < 3 {
 		t.Fatalf("mpirun ended with %d, %d of 3 ranks passed:\n%s", rc, passed, out)
 	}
@@ -173,7 +148,7 @@ func TestEndOfWorld(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel() // they mostly wait for mpirun to notice
-			rc, out := mpirun(t, 3, c.how)
+			rc, out := launch(t, mpitest.Job{Ranks: 3}, c.how)
 			if rc == 0 || c.code >= 0 && rc != c.code || !strings.Contains(out, c.want) {
 				t.Errorf("mpirun ended with %d, want %d (-1: any but 0) and %q in:\n%s", rc, c.code, c.want, out)
 			}
@@ -202,7 +177,7 @@ func TestInitNeedsMainThread(t *testing.T) {
 }
 
 func TestLibrary(t *testing.T) {
-	if got := Library(); !strings.HasPrefix(got, "Open MPI v") || strings.Contains(got, "\n") {
+	if got := Library(); !strings.HasPrefix(got, mpitest.Built.Name+" ") || strings.ContainsAny(got, "\n\t") {
 		t.Fatalf("Library is %q", got)
 	}
 }

@@ -91,6 +91,9 @@ int fp_init(struct fp_world *w) {
 		TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comms[ch]), "MPI_Comm_dup");
 		TRY(MPI_Comm_set_errhandler(comms[ch], MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 	}
+	// MPICH reports a failure that MPI_Testsome finds to none of our communicators, but to one of these two.
+	TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+	TRY(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 	int *tag_max, found = 0;
 	TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_max, &found), "MPI_Comm_get_attr");
 	w->tag_max = found ? *tag_max : 32767; // the standard's floor
@@ -322,7 +325,7 @@ void fp_error(int code, char *text) {
 }
 
 void fp_library(char *compiled, char *running) {
-	char line[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	char line[8192] = ""; // MPICH's limit, 32 times Open MPI's: the library need not be the header's
 	int n = 0;
 	MPI_Get_library_version(line, &n);
 	snprintf(running, FP_TEXT, "%.*s", FP_TEXT - 1, line);

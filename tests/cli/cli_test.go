@@ -2,12 +2,14 @@
 // which exit code. A script is a text archive; beside the commands of testscript it has
 //
 //	exits CODE COMMAND ARG...   run it; the exit code must be CODE
-//	ranks N COMMAND ARG...      run it under mpirun with N ranks (needs [mpi])
-//	exits CODE ranks N ...      both
+//	ranks N COMMAND ARG...      run it with N ranks, under the launcher of the MPI it is built for (needs [mpi])
+//	foreign N COMMAND ARG...    the same under the launcher of the other MPI (needs [foreign])
+//	exits CODE ranks N ...      both; also with foreign
 //	says REGEXP...              each must match the last command's stdout and stderr together
 //	field FILE PATH REGEXP      the JSON value at PATH (dots; numbers index lists) must match
 //
-// The environment has FLUENTPS_TEST_ROOT, the root of the repository. [mpi] holds when the tests are built with the tag.
+// The environment has FLUENTPS_TEST_ROOT, the root of the repository. [mpi] holds when the tests are built with the tag,
+// [mpich] when they are built for MPICH, [foreign] when the other MPI's launcher is on this machine too.
 package cli
 
 import (
@@ -24,6 +26,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"fluentps/comm/mpi/mpitest"
 )
 
 var binDir string // holds the fluentps under test
@@ -77,18 +81,23 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { os.RemoveAll(tmp) })
 			env.Setenv("TMPDIR", tmp)
 			env.Setenv("FLUENTPS_TEST_ROOT", root)
-			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
-			env.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+			env.Vars = append(env.Vars, mpitest.Env()...)
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "mpi" {
+			switch cond {
+			case "mpi":
 				return builtTags != "", nil
+			case "mpich":
+				return builtTags != "" && mpitest.Built.Name == mpitest.MPICH.Name, nil
+			case "foreign":
+				_, err := mpitest.Other.Line(1)
+				return builtTags != "" && err == nil, nil
 			}
-			return false, fmt.Errorf("no condition [%s]; there is [mpi]", cond)
+			return false, fmt.Errorf("no condition [%s]; there are [mpi], [mpich] and [foreign]", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "ranks": ranks, "says": says, "field": field,
+			"exits": exits, "ranks": launched("ranks"), "foreign": launched("foreign"), "says": says, "field": field,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -106,15 +115,22 @@ func dependOnSources(t *testing.T, root string) {
 	}
 }
 
-// command expands "ranks N ..." into the line that starts mpirun.
+// command expands "ranks N ..." and "foreign N ..." into the line that starts the launcher.
 func command(ts *testscript.TestScript, args []string) []string {
-	if len(args) < 3 || args[0] != "ranks" {
+	if len(args) < 3 || args[0] != "ranks" && args[0] != "foreign" {
 		return args
 	}
-	if n, err := strconv.Atoi(args[1]); err != nil || n < 1 {
-		ts.Fatalf("ranks: %q is not a number of ranks", args[1])
+	n, err := strconv.Atoi(args[1])
+	if err != nil || n < 1 {
+		ts.Fatalf("%s: %q is not a number of ranks", args[0], args[1])
 	}
-	return append([]string{"mpirun", "--oversubscribe", "--bind-to", "none", "-n"}, args[1:]...)
+	mpi := mpitest.Built
+	if args[0] == "foreign" {
+		mpi = mpitest.Other
+	}
+	line, err := mpi.Line(n, args[2:]...)
+	ts.Check(err)
+	return line
 }
 
 func execute(ts *testscript.TestScript, args []string) (code int) {
@@ -144,12 +160,14 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func ranks(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: ranks N COMMAND ARG...; with a code: exits CODE ranks N ...")
-	}
-	if code := execute(ts, append([]string{"ranks"}, args...)); code != 0 {
-		ts.Fatalf("exit code %d, want 0", code)
+func launched(verb string) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < 2 {
+			ts.Fatalf("usage: %s N COMMAND ARG...; with a code: exits CODE %s N ...", verb, verb)
+		}
+		if code := execute(ts, append([]string{verb}, args...)); code != 0 {
+			ts.Fatalf("exit code %d, want 0", code)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"fluentps/comm/mpi/mpitest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/core"
 	"fluentps/ps/runtime"
@@ -129,7 +130,7 @@ func TestDriversDecideAlike(t *testing.T) {
 		schemes []string
 	}{
 		{1, all, scheme.Names()},
-		{4, []scheme.DecisionKind{scheme.Fold, scheme.Drop, scheme.Commit}, []string{"bsp", "drop"}},
+		{mpitest.Built.Ranks(6) - 2, []scheme.DecisionKind{scheme.Fold, scheme.Drop, scheme.Commit}, []string{"bsp", "drop"}},
 	} {
 		for _, name := range c.schemes {
 			t.Run(fmt.Sprintf("%d workers %s", c.workers, name), func(t *testing.T) {
@@ -150,19 +151,21 @@ func TestDriversDecideAlike(t *testing.T) {
 // What a scheme decides follows from its events alone: a new instance that is told what was recorded under mpirun, in
 // one process or in the simulator decides the same, times, coins and all.
 func TestRecordsReplay(t *testing.T) {
+	ranks := mpitest.Built.Ranks(6)
+	workers := ranks - 2
 	for _, e := range scheme.All {
 		t.Run(e.Name, func(t *testing.T) {
 			set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
-			_, local := recordInProcess(t, 6, set...)
-			_, mpi := recordOverMPI(t, 6, set...)
-			for what, r := range map[string]record{"in process": local, "over MPI": mpi, "simulated": recordSimulated(t, 4, set...)} {
-				replays(t, what, r, set)
+			_, local := recordInProcess(t, ranks, set...)
+			_, mpi := recordOverMPI(t, ranks, set...)
+			for what, r := range map[string]record{"in process": local, "over MPI": mpi, "simulated": recordSimulated(t, workers, set...)} {
+				replays(t, what, r, workers, set)
 			}
 		})
 	}
 }
 
-func replays(t *testing.T, what string, r record, set []string) {
+func replays(t *testing.T, what string, r record, workers int, set []string) {
 	t.Helper()
 	c := parse(set)
 	rule := c.Sync[0]
@@ -170,7 +173,7 @@ func replays(t *testing.T, what string, r record, set []string) {
 	for k, e := range r {
 		s := again[e.Event.Shard]
 		if s == nil {
-			made, err := core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, scheme.Env{Workers: 4, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2}, c.Seed)
+			made, err := core.NewShardScheme(rule.Scheme, rule.Common, rule.Params, scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2}, c.Seed)
 			if err != nil {
 				t.Fatal(err)
 			}

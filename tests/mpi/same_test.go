@@ -3,22 +3,20 @@
 package mpi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/mpi"
+	"fluentps/comm/mpi/mpitest"
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
@@ -88,7 +86,9 @@ func child() {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	if err := tr.Close(); err != nil {
+	if err := tr.Close(); errors.Is(err, comm.ErrStuck) {
+		tr.Abort(res.Code)
+	} else if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
@@ -116,25 +116,18 @@ func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
 
 func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
-	path, err := exec.LookPath("mpirun")
-	if err != nil {
-		t.Skip("no mpirun on this machine: the tests over MPI did not run")
-	}
 	out := filepath.Join(t.TempDir(), "summary.json")
 	job, err := json.Marshal(map[string]any{"Out": out, "Set": set})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "-n", strconv.Itoa(n), "--oversubscribe", "--bind-to", "none", os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"="+string(job), "TMPDIR="+t.TempDir(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("mpirun -n %d %v: %v\n%s", n, set, err, said.String())
+	code, said := mpitest.Built.Run(t, mpitest.Job{Ranks: n, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
+	if code != 0 {
+		t.Fatalf("%d ranks %v: code %d\n%s", n, set, code, said)
 	}
 	data, err := os.ReadFile(out)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("%v\n%s", err, said)
 	}
 	var s metrics.Summary
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -176,22 +169,28 @@ func recordInProcess(t *testing.T, n int, set ...string) (*metrics.Summary, reco
 
 // BSP is exact over any transport, server count and placement: the same bits over MPI as in one process.
 func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
-	want := inProcess(t, 5, "cluster.servers=1")
+	const most = 3 // servers
+	workers := max(mpitest.Built.Ranks(4+most)-most, 2)
+	want := inProcess(t, workers+1, "cluster.servers=1")
 	for _, c := range []struct {
-		ranks int
-		set   []string
+		servers int // beside the workers
+		set     []string
 	}{
-		{5, []string{"cluster.servers=1"}},
-		{6, nil},
-		{7, []string{"cluster.servers=3", "shards.slice=layer"}},
-		{4, []string{"cluster.placement=colocate", "shards.max_bytes=1KiB"}},
+		{1, []string{"cluster.servers=1"}},
+		{2, nil},
+		{most, []string{"cluster.servers=3", "shards.slice=layer"}},
+		{0, []string{"cluster.placement=colocate", "shards.max_bytes=1KiB"}},
 	} {
-		s := overMPI(t, c.ranks, c.set...)
-		if s.ParametersSHA256 != want.ParametersSHA256 {
-			t.Errorf("%d ranks %v: sha256 %s, in process %s", c.ranks, c.set, s.ParametersSHA256, want.ParametersSHA256)
+		ranks := workers + c.servers
+		if ranks > mpitest.Built.MaxRanks {
+			continue
 		}
-		if s.Mode != "mpi" || s.Iterations != 40 || s.Samples != 40*32 || s.MaxLead != 0 || s.BytesSent != s.BytesReceived {
-			t.Errorf("%d ranks %v: summary %+v", c.ranks, c.set, s)
+		s := overMPI(t, ranks, c.set...)
+		if s.ParametersSHA256 != want.ParametersSHA256 {
+			t.Errorf("%d ranks %v: sha256 %s, in process %s", ranks, c.set, s.ParametersSHA256, want.ParametersSHA256)
+		}
+		if s.Mode != "mpi" || s.Iterations != 40 || s.Samples != int64(40*8*workers) || s.MaxLead != 0 || s.BytesSent != s.BytesReceived {
+			t.Errorf("%d ranks %v: summary %+v", ranks, c.set, s)
 		}
 	}
 }
@@ -206,7 +205,7 @@ func TestMixedSchemesOverMPI(t *testing.T) {
 		{"sync=[{match: 'fc3.*', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}]", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*.bias', scheme: ssp, staleness: 3, fold: rank}, {match: '*', scheme: asp}]", "evaluate.where=online"},
 	} {
-		s := overMPI(t, 6, append(set, "train.stop={samples: 4000}")...)
+		s := overMPI(t, mpitest.Built.Ranks(6), append(set, "train.stop={samples: 4000}")...)
 		var pushes int64
 		for _, w := range s.PerWorker {
 			pushes += w.Iterations

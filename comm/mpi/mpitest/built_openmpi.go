@@ -1,0 +1,6 @@
+//go:build !mpich
+
+package mpitest
+
+// Built is the MPI that the tests are built for, and Other the one that they are not.
+var Built, Other = OpenMPI, MPICH

@@ -1,0 +1,127 @@
+// Package mpitest starts the ranks of tests under the launcher of the MPI that the tests are built for: Open MPI's, or
+// MPICH's with the tag mpich.
+package mpitest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Deadline of one launch: only a hang takes this long.
+const Deadline = 2 * time.Minute
+
+// MPI is one of the libraries that tests know.
+type MPI struct {
+	Name      string           // as its mpi.h and mpi.Library begin
+	WorldSize string           // the variable in which its launcher says how many ranks there are
+	MaxRanks  int              // that are sure to end where they outnumber the cores
+	launchers []string         // the first that belongs to Name is taken
+	version   string           // what its launcher's --version says
+	options   []string         // for more ranks than cores, which must not be bound to one core each
+	overTCP   []string         // options, or variables where they have a "="
+	end       []syscall.Signal // at which its launcher ends ranks that heed none
+}
+
+var (
+	// OpenMPI is looked for under the name that Debian gives it beside another MPI, then under the usual one.
+	OpenMPI = MPI{
+		Name: "Open MPI", WorldSize: "OMPI_COMM_WORLD_SIZE", MaxRanks: 64, launchers: []string{"mpirun.openmpi", "mpirun"},
+		version: "open", options: []string{"--oversubscribe", "--bind-to", "none"},
+		overTCP: []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"},
+		end:     []syscall.Signal{syscall.SIGTERM},
+	}
+	// MPICH has no way to give up the core while it waits, and above 4 ranks on 2 cores was seen to hang.
+	MPICH = MPI{
+		Name: "MPICH", WorldSize: "PMI_SIZE", MaxRanks: 4, launchers: []string{"mpiexec.mpich", "mpiexec.hydra", "mpiexec"},
+		version: "hydra", overTCP: []string{"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"},
+		end: []syscall.Signal{syscall.SIGINT, syscall.SIGINT},
+	}
+)
+
+// Ranks is n, or as many as are sure to end.
+func (m MPI) Ranks(n int) int { return min(n, m.MaxRanks) }
+
+// Line is the command line that starts n ranks of a program.
+func (m MPI) Line(n int, program ...string) ([]string, error) {
+	for _, name := range m.launchers {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		said, err := exec.Command(path, "--version").CombinedOutput()
+		if err == nil && strings.Contains(strings.ToLower(string(said)), m.version) {
+			return slices.Concat([]string{path, "-n", strconv.Itoa(n)}, m.options, program), nil
+		}
+	}
+	return nil, fmt.Errorf("no launcher of %s on this machine, looked for %s", m.Name, strings.Join(m.launchers, ", "))
+}
+
+// Env lets root start ranks; Open MPI asks for it, and the others do not mind.
+func Env() []string {
+	return []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
+}
+
+// Job is one launch.
+type Job struct {
+	Ranks   int
+	OverTCP bool // as between hosts, where eager limits and the order of completion are other ones
+	Env     []string
+	Program []string
+}
+
+// Run starts the job and returns the launcher's exit code and all that was written. It skips the test where there is no
+// launcher, and fails it when ranks still run after Deadline.
+func (m MPI) Run(t testing.TB, j Job) (code int, output string) {
+	t.Helper()
+	var env, options []string
+	if j.OverTCP {
+		for _, o := range m.overTCP {
+			if strings.Contains(o, "=") {
+				env = append(env, o)
+			} else {
+				options = append(options, o)
+			}
+		}
+	}
+	line, err := m.Line(j.Ranks, append(options, j.Program...)...)
+	if err != nil {
+		t.Skipf("%v: the tests over MPI did not run", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	// Launches at one time must not share Open MPI's session folder: the one that ends first removes it.
+	cmd.Env = slices.Concat(os.Environ(), Env(), env, j.Env, []string{"TMPDIR=" + t.TempDir()})
+	cmd.Cancel = func() error { return end(cmd.Process, m.end) }
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("%s still ran after %v:\n%s", strings.Join(line, " "), Deadline, out.String())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v\n%s", line[0], err, out.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// end asks a launcher to end its ranks, which SIGKILL would leave behind.
+func end(launcher *os.Process, signals []syscall.Signal) (err error) {
+	for _, s := range signals {
+		err = errors.Join(err, launcher.Signal(s))
+		time.Sleep(100 * time.Millisecond) // two at a time may become one
+	}
+	return err
+}
