@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
 # Installs what the build needs and lacks, or says what to type. With nothing missing it takes milliseconds,
 # because every other target calls it.
-#   tests/deps.sh             everything
-#   tests/deps.sh --go-only   only Go itself: enough for the pure-Go build
+#   tests/deps.sh               everything for a build with Open MPI
+#   tests/deps.sh --mpi=mpich   the same with MPICH; --mpi=both: with either
+#   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."
+case ${1:-} in
+"" | --go-only | --mpi=openmpi | --mpi=mpich | --mpi=both) ;;
+*)
+	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --mpi=both" >&2
+	exit 2
+	;;
+esac
 
 need_go=$(sed -n 's/^go //p' go.mod)
 if ! command -v go >/dev/null; then
@@ -27,9 +35,16 @@ fi
 missing=()
 command -v gcc >/dev/null || missing+=(gcc)
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
-command -v mpirun >/dev/null || missing+=(openmpi-bin)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
-pkg-config --exists ompi-c 2>/dev/null || missing+=(libopenmpi-dev)
+says() { "$1" --version 2>/dev/null | grep -qi "$2"; } # mpirun is the name of either
+if [ "${1:-}" != --mpi=mpich ]; then
+	command -v mpirun.openmpi >/dev/null || says mpirun open || missing+=(openmpi-bin)
+	pkg-config --exists ompi-c 2>/dev/null || missing+=(libopenmpi-dev)
+fi
+if [ "${1:-}" = --mpi=mpich ] || [ "${1:-}" = --mpi=both ]; then
+	command -v mpiexec.mpich >/dev/null || says mpiexec hydra || missing+=(mpich)
+	pkg-config --exists mpich 2>/dev/null || missing+=(libmpich-dev)
+fi
 pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
 [ -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] || missing+=(dataset-fashion-mnist)
 [ "${#missing[@]}" -gt 0 ] || exit 0
@@ -37,8 +52,9 @@ pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
 echo "deps: missing: ${missing[*]}"
 if ! command -v apt-get >/dev/null; then
 	cat >&2 <<-END
-		deps: this system has no apt-get. Install, by its own means: gcc, Open MPI 4 with headers, OpenBLAS, pkg-config;
-		      \`pkg-config --exists ompi-c openblas\` must then succeed (PKG_CONFIG_PATH helps with environment modules),
+		deps: this system has no apt-get. Install, by its own means: gcc, Open MPI 4 or MPICH 4 with headers, OpenBLAS,
+		      pkg-config; \`pkg-config --exists ompi-c openblas\` (for MPICH: mpich openblas) must then succeed (PKG_CONFIG_PATH
+		      helps with environment modules),
 		      and the four Fashion-MNIST files must lie in /usr/share/datasets/fashion-mnist.
 		      Without any of it: make build-pure
 	END

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tags="mpi blas"
-all="lint tidy pure tagged nobody race"
+all="lint tidy pure tagged mpich nobody race"
 
 # Packages with test files that reach, directly or through others, a package whose path matches $1. The build tags
 # change the outcome of those that reach a package with cgo files.
@@ -69,6 +69,18 @@ stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that 
 	keep_session_folder "$dir" "$(id -u)"
 	# shellcheck disable=SC2086 # one argument per package
 	TMPDIR=$dir go test -vet=off -tags "$tags" $list ./tests/...
+}
+
+stage_mpich() { # all that needs ranks once more, built for MPICH; that no MPI accepts what is built for the other
+	local list
+	tests/deps.sh --mpi=both
+	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/cmd/')
+	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
+	# shellcheck disable=SC2086 # one argument per package
+	tests/with-mpich.sh go test -vet=off -tags "$tags mpich" -timeout=6m $list
+	tests/with-mpich.sh go test -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli
+	# The stage before may have run when MPICH was not here yet.
+	go test -vet=off -tags "$tags" -timeout=4m -run 'TestScripts/vendor$' ./tests/cli
 }
 
 stage_nobody() { # MPI and run folders as a user who is not root, owns nothing and has no home

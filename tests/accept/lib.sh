@@ -23,7 +23,7 @@ TMP=$(mktemp -d "$ACCEPT_TMP/$(basename "$0" .sh).XXXX")
 
 # Open MPI refuses root without these; they are harmless for others.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-MPIRUN=(mpirun --oversubscribe --bind-to none)
+MPIRUN=("$(command -v mpirun.openmpi || echo mpirun)" --oversubscribe --bind-to none)
 
 # Real data that a developer may have beside the repository; empty if there is none.
 EXTRA_DATA=${FLUENTPS_TEST_DATA:-$ROOT/../shared/data}

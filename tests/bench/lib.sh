@@ -17,7 +17,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ranks() {
 	local n=$1
 	shift
-	timeout 300 mpirun --oversubscribe --bind-to none -n "$n" "$@" </dev/null
+	timeout 300 "$(command -v mpirun.openmpi || echo mpirun)" --oversubscribe --bind-to none -n "$n" "$@" </dev/null
 }
 
 # ideal N SCHEME: the ideal parameter server with N servers and N workers, both variants.
