@@ -23,16 +23,16 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "bench",
-		Usage:     "measure what moving bytes costs: comm, pushpull",
-		ArgsUsage: "comm | pushpull",
+		Usage:     "measure what moving bytes costs: comm, pushpull, idle, flood",
+		ArgsUsage: "comm | pushpull | idle | flood",
 		Description: "Under mpirun or srun every process is one rank; with --local N the ranks are goroutines of this\n" +
 			"process. Values are checked before anything is timed. make bench runs both beside references in C.",
-		Subcommands: []*cli.Command{benchCommCommand(), benchPushpullCommand()},
+		Subcommands: []*cli.Command{benchCommCommand(), benchPushpullCommand(), benchIdleCommand(), benchFloodCommand()},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return usagef("bench: name what to measure: comm or pushpull; see fluentps bench -h")
+				return usagef("bench: name what to measure: comm, pushpull, idle or flood; see fluentps bench -h")
 			}
-			return usagef("bench: %s", unknown("benchmark", c.Args().First(), []string{"comm", "pushpull"}))
+			return usagef("bench: %s", unknown("benchmark", c.Args().First(), []string{"comm", "pushpull", "idle", "flood"}))
 		},
 	}
 }
