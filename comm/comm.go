@@ -61,7 +61,7 @@ const BacklogMax = 64
 // MessageMax is the longest message on Data, in bytes: MPI counts are C ints and slow above this.
 const MessageMax = 64 << 20
 
-// TagMax is the largest tag: MPICH over UCX offers 28 bits.
+// TagMax is the largest tag: MPICH over UCX offers 28 bits. On Ctl it and the one below are SyncClock's.
 const TagMax = 1<<28 - 1
 
 // Op names an operation in flight; 0 is none.
@@ -108,9 +108,12 @@ type Transport interface {
 	Post(func())    // run on the goroutine that drives; wakes it; callable from anywhere
 	Barrier() error // drives until every rank is here
 
-	Now() time.Duration // one clock for all ranks: since the start of the world
-	Abort(code int)     // end all ranks with this exit code
-	Close() error       // orderly end; every rank calls it; no operation may be left in flight. ErrStuck: leave by Abort
+	Now() time.Duration // one clock for all ranks: since the start of the world; never goes back
+	// SyncClock measures this host's clock against rank 0's again, and returns how far it has gone ahead since the start;
+	// 0 on rank 0's host. Now stays as it is. Every rank calls it; it drives.
+	SyncClock() (drift time.Duration, err error)
+	Abort(code int) // end all ranks with this exit code
+	Close() error   // orderly end; every rank calls it; no operation may be left in flight. ErrStuck: leave by Abort
 }
 
 var (

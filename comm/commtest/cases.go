@@ -25,6 +25,7 @@ func All() []Case {
 		{"post wakes", postWakes},
 		{"barrier waits for all", barrier},
 		{"one clock", oneClock},
+		{"the clock again", clockAgain},
 		{"ranks of the host", hostRanks},
 		{"windows show what was written", windowVisible},
 		{"messages between windows", windowMessages},
@@ -333,6 +334,28 @@ func oneClock(t testing.TB, tr comm.Transport) {
 		}
 		r.drain()
 	}
+	r.end()
+}
+
+// Measured again, beside a receive as a server posts it, the clock shows no drift on one host, and does not go back.
+func clockAgain(t testing.TB, tr comm.Transport) {
+	r := begin(t, tr)
+	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
+	in, out := r.alloc(8), r.alloc(8)
+	copy(out.Bytes(), "message.")
+	r.recv(comm.AnyPeer, comm.Ctl, 0, in, 0, 8, func(d comm.Done) {
+		if r.must(d); int(d.Peer) != from || string(in.Bytes()) != "message." {
+			t.Errorf("the receive beside SyncClock met %q of rank %d", in.Bytes(), d.Peer)
+		}
+	})
+	for range 2 {
+		before := r.Now()
+		drift, err := r.SyncClock()
+		if after := r.Now(); err != nil || drift != 0 || after < before {
+			t.Errorf("SyncClock: drift %v, error %v, the clock went from %v to %v", drift, err, before, after)
+		}
+	}
+	r.send(to, comm.Ctl, 0, out, 0, 8, nil)
 	r.end()
 }
 

@@ -108,6 +108,9 @@ func (e *endpoint) Size() int              { return len(e.world.ranks) }
 func (e *endpoint) NodePeers() []comm.Peer { return e.peers }
 func (e *endpoint) Now() time.Duration     { return time.Since(e.world.start) }
 
+// SyncClock finds no drift: there is one clock.
+func (e *endpoint) SyncClock() (time.Duration, error) { return 0, e.Barrier() }
+
 func (e *endpoint) NodeRank() (rank, size int) {
 	return slices.Index(e.peers, comm.Peer(e.rank)), len(e.peers)
 }

@@ -18,6 +18,8 @@ import (
 type clock struct {
 	base  time.Time     // a reading of this process's monotonic clock
 	start time.Duration // what the world's clock said then
+
+	offset int64 // what to add to this host's clock, in ns, to read rank 0's; as it was at the start
 }
 
 func (c *clock) now() time.Duration { return c.start + time.Since(c.base) }
@@ -36,6 +38,7 @@ func (t *transport) agreeOnClock() error {
 	if err != nil {
 		return err
 	}
+	t.clock.offset = offset
 	base, reading := tie()
 	t.clock.base, t.clock.start = base, time.Duration(reading+offset-start[0])
 	return t.Barrier()
@@ -55,15 +58,25 @@ func tie() (base time.Time, reading int64) {
 	return base, reading
 }
 
+// SyncClock measures the offset again. Both measurements may be wrong by half a round trip.
+func (t *transport) SyncClock() (time.Duration, error) {
+	offset, err := t.clockOffset()
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(t.clock.offset - offset), t.Barrier()
+}
+
 // clockOffset returns what to add to this host's clock, in ns, to read rank 0's.
 func (t *transport) clockOffset() (int64, error) {
-	const ask, answer = 0, 1 // tags; no one else sends yet
+	const ask, answer = comm.TagMax - 1, comm.TagMax
 	buf, err := t.pool.Alloc(8)
 	if err != nil {
 		return 0, err
 	}
 	defer buf.Free()
 	var failed error
+	open := 0 // sends that are not complete
 	check := func(d comm.Done) {
 		if d.Err != nil && failed == nil {
 			failed = d.Err
@@ -85,12 +98,14 @@ func (t *transport) clockOffset() (int64, error) {
 		}
 		return 0, failed
 	}
+	asked := func(d comm.Done) { open--; check(d) }
 	var best, offset int64
 	for round := range clockRounds {
 		answered := false
 		t.Irecv(0, comm.Ctl, answer, buf, 0, 8, func(d comm.Done) { check(d); answered = true })
 		before := int64(C.fp_clock())
-		t.Isend(0, comm.Ctl, ask, nil, 0, 0, check)
+		open++
+		t.Isend(0, comm.Ctl, ask, nil, 0, 0, asked)
 		if err := t.Drive(func() bool { return answered }); err != nil {
 			return 0, err
 		}
@@ -100,7 +115,7 @@ func (t *transport) clockOffset() (int64, error) {
 			offset = int64(binary.LittleEndian.Uint64(buf.Bytes())) - (before + trip/2)
 		}
 	}
-	if err := t.Drive(func() bool { return t.ops.Len() == 0 }); err != nil {
+	if err := t.Drive(func() bool { return open == 0 }); err != nil {
 		return 0, err
 	}
 	if 2*max(offset, -offset) <= best {

@@ -65,6 +65,7 @@ type Summary struct {
 	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
 	BytesReceived    int64                `json:"bytes_received"`
+	ClockDriftNS     int64                `json:"clock_drift_ns"` // largest of a rank's clock against rank 0's, start to end
 	PerShard         []ShardSummary       `json:"per_shard"`
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer

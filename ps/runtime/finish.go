@@ -16,6 +16,7 @@ type report struct {
 	Worker *workerReport
 	Sent   int64
 	Recv   int64
+	Drift  time.Duration // of the rank's clock against rank 0's since the start
 	CPU    time.Duration // user and system time of the rank's process while it trained
 }
 
@@ -67,7 +68,12 @@ type closing struct {
 
 // finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
 func (r *rank) finish() (Result, error) {
-	reports, err := gather(r, r.report())
+	own := r.report()
+	var err error
+	if own.Drift, err = r.t.SyncClock(); err != nil {
+		return Result{}, err
+	}
+	reports, err := gather(r, own)
 	if err != nil {
 		return Result{}, err
 	}
@@ -225,6 +231,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	for rank, rep := range reports {
 		s.BytesSent += rep.Sent
 		s.BytesReceived += rep.Recv
+		s.ClockDriftNS = max(s.ClockDriftNS, rep.Drift.Abs().Nanoseconds())
 		if rep.Server != nil {
 			servers = append(servers, rep.Server.Spans)
 			for _, sh := range rep.Server.Shards {
