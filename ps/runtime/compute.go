@@ -24,60 +24,106 @@ func (w *workerSide) waited() {
 	w.records.Waited(w.blocked, w.pull)
 }
 
-// iteration is one that is computed.
+// iteration is the one that is computed. Its functions are made once, so that an iteration takes no memory.
 type iteration struct {
 	w       *workerSide
+	layer   int  // whose parameters or gradients are waited for
 	over    bool // the exchange before is over: all layers are readable
 	sent    bool // and nothing of it is to be sent any more: all gradients are writable
 	waited  time.Duration
 	pushing time.Duration
+	head    wire.Header       // what Forwarded says
+	rec     metrics.Iteration // what is kept of it
+	end     time.Duration
+
+	forward, backward                func(layer int)
+	forwarded, done                  func()
+	handOver                         []func() // by layer
+	isReadable, isOver, isWritable   func() bool
+	noteReadable, noteAll, noteWrite func()
+}
+
+func newIteration(w *workerSide) *iteration {
+	it := &iteration{w: w}
+	it.forward, it.backward = it.readable, it.ready
+	it.forwarded = func() {
+		it.head.Blocked = int64(w.blocked)
+		w.step(core.Input{Kind: core.Forwarded, Msg: it.head})
+	}
+	it.done = it.finish
+	for layer := range w.pieces {
+		it.handOver = append(it.handOver, func() { w.layerReady(layer) })
+	}
+	it.isReadable = func() bool { return w.node.Readable(it.layer) }
+	it.isOver = func() bool { return w.node.State() == core.Computing }
+	it.isWritable = func() bool { return w.node.Writable(it.layer) }
+	it.noteReadable = func() { it.over = it.isOver() }
+	it.noteAll = func() {
+		it.over, it.sent = it.isOver(), true
+		for l := range w.pieces {
+			it.sent = it.sent && w.node.Writable(l)
+		}
+	}
+	it.noteWrite = func() {}
+	return it
 }
 
 // compute runs one iteration, at the worker's site.
 func (w *workerSide) compute(iter int64) {
 	defer w.r.guard(nil, nil)
-	now := w.r.t.Now
-	it := iteration{w: w}
-	start := now()
+	t := w.r.t
+	it := w.it
+	it.over, it.sent, it.waited, it.pushing = false, false, 0, 0
+	it.rec.Iter = iter
+	start := t.Now()
 	w.rows = w.sampler.Batch(iter, w.rows)
 	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
-	loss, correct := w.model.Forward(w.batch, it.readable)
+	loss, correct := w.model.Forward(w.batch, it.forward)
 	if it.allRead(); !it.over {
 		return // the run has failed
 	}
-	forward := now() - start - it.waited
-	w.paused, w.injected = 0, w.stretch(iter, forward)
-	if w.injected > 0 {
-		from := now()
-		w.site.pause(w.injected)
-		w.paused = now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
+	w.paused, w.injected = 0, 0
+	if len(w.slow) > 0 {
+		w.injected = w.stretch(iter, t.Now()-start-it.waited)
 	}
-	w.site.report(func() {
-		w.step(core.Input{Kind: core.Forwarded, Msg: wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss, Blocked: int64(w.blocked)}})
-	})
+	if w.injected > 0 {
+		from := t.Now()
+		w.site.pause(w.injected)
+		w.paused = t.Now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
+	}
+	it.head = wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss}
+	w.site.report(it.forwarded, false)
 	it.writable(len(w.pieces) - 1)
-	w.model.Backward(func(layer int) {
-		for _, q := range w.deltas[layer] {
-			w.local.Step(w.grads.F32(), w.params.F32(), q, iter, int64(w.batch.N))
-		}
-		from := now()
-		w.site.report(func() { w.layerReady(layer) })
-		it.pushing += now() - from
-		it.writable(layer - 1)
-	})
-	end := now()
-	computing := end - start - it.waited - it.pushing
+	w.model.Backward(it.backward)
+	it.end = t.Now()
+	computing := it.end - start - it.waited - it.pushing
 	w.usual = smooth(w.usual, computing-w.paused)
-	rec := metrics.Iteration{Iter: iter, Start: end - it.pushing - computing - w.r.trainStart, Compute: computing, Injected: w.injected, Push: it.pushing}
-	w.site.report(func() {
-		w.samples += int64(w.batch.N)
-		w.spans.Add(metrics.Compute, rec.Compute)
-		w.spans.Add(metrics.Push, rec.Push)
-		w.records.Add(rec)
-		w.blocked, w.pull = 0, 0
-		w.wait(end)
-		w.step(core.Input{Kind: core.TaskDone})
-	})
+	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart, Compute: computing, Injected: w.injected, Push: it.pushing}
+	w.site.report(it.done, false)
+}
+
+// ready is called by backward when the gradients of a layer are final.
+func (it *iteration) ready(layer int) {
+	w := it.w
+	for _, q := range w.deltas[layer] {
+		w.local.Step(w.grads.F32(), w.params.F32(), q, it.rec.Iter, int64(w.batch.N))
+	}
+	from := w.r.t.Now()
+	w.site.report(it.handOver[layer], true)
+	it.pushing += w.r.t.Now() - from
+	it.writable(layer - 1)
+}
+
+// finish ends the iteration: it is the wait's turn.
+func (it *iteration) finish() {
+	w := it.w
+	w.samples += int64(w.batch.N)
+	w.spans.Add(metrics.Compute, it.rec.Compute)
+	w.spans.Add(metrics.Push, it.rec.Push)
+	w.records.Add(it.rec)
+	w.blocked, w.pull = 0, 0
+	w.wait(it.end)
+	w.step(core.Input{Kind: core.TaskDone})
 }
 
 // layerReady hands the pieces of a layer over; what there is to say of them leaves together.
@@ -94,34 +140,28 @@ func (it *iteration) readable(layer int) {
 	if it.over {
 		return
 	}
-	w := it.w
-	from := w.r.t.Now()
-	w.site.await(true, func() bool { return w.node.Readable(layer) }, func() { it.over = w.node.State() == core.Computing })
-	it.waited += w.r.t.Now() - from
+	it.layer = layer
+	it.waited += it.wait(true, it.isReadable, it.noteReadable)
 }
 
 // allRead waits for layers that the model may not have asked for, and says what is still to be sent.
-func (it *iteration) allRead() {
-	w := it.w
-	from := w.r.t.Now()
-	w.site.await(true, func() bool { return w.node.State() == core.Computing }, func() {
-		it.over, it.sent = w.node.State() == core.Computing, true
-		for l := range w.pieces {
-			it.sent = it.sent && w.node.Writable(l)
-		}
-	})
-	it.waited += w.r.t.Now() - from
-}
+func (it *iteration) allRead() { it.waited += it.wait(true, it.isOver, it.noteAll) }
 
 // writable waits until the last gradients of a layer were sent.
 func (it *iteration) writable(layer int) {
 	if it.sent || layer < 0 {
 		return
 	}
-	w := it.w
-	from := w.r.t.Now()
-	w.site.await(false, func() bool { return w.node.Writable(layer) }, func() {})
-	it.pushing += w.r.t.Now() - from
+	it.layer = layer
+	it.pushing += it.wait(false, it.isWritable, it.noteWrite)
+}
+
+// wait waits at the worker's site, and says for how long.
+func (it *iteration) wait(counts bool, until func() bool, f func()) time.Duration {
+	t := it.w.r.t
+	from := t.Now()
+	it.w.site.await(counts, until, f)
+	return t.Now() - from
 }
 
 // smooth is an exponential mean with weight 1/4 for the newest.

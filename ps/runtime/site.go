@@ -12,9 +12,9 @@ type site interface {
 	stepped()         // the node was stepped; called by the driver
 	ready() bool      // it is the goroutine that drives which must run what was started
 	run()
-	// The others are called by who computes. report has f run by the driver; await waits there until a condition holds or
+	// The others are called by who computes. report has f run by the driver, with tick that lets messages move too; await waits there until a condition holds or
 	// the run has failed, and then runs f; counts says that this is a wait for replies. pause computes nothing for a time.
-	report(f func())
+	report(f func(), tick bool)
 	await(counts bool, until func() bool, f func())
 	pause(time.Duration)
 }
@@ -96,13 +96,15 @@ func (h *here) tick() {
 	}
 }
 
-func (h *here) report(f func()) {
+func (h *here) report(f func(), tick bool) {
 	r := h.w.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
 		f()
-		r.t.Tick()
+		if tick {
+			r.t.Tick()
+		}
 	}
 }
 
@@ -157,7 +159,7 @@ func (a *aside) stepped() {
 	}
 }
 
-func (a *aside) report(f func()) { a.w.r.t.Post(f) }
+func (a *aside) report(f func(), _ bool) { a.w.r.t.Post(f) }
 
 func (a *aside) pause(d time.Duration) { time.Sleep(d) }
 

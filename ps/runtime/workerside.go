@@ -40,6 +40,7 @@ type workerSide struct {
 	left    comm.Handler  // of those that go there
 
 	site     site // where it computes
+	it       *iteration
 	done     bool
 	samples  int64
 	spans    metrics.Spans
@@ -105,7 +106,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if r.dir != "" || r.o.Iterations {
 		w.records.Max = recordsMax(c, len(r.roles.Workers))
 	}
-	w.site = newSite(w)
+	w.site, w.it = newSite(w), newIteration(w)
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
 	w.node.StartEarly(r.maySkip)
