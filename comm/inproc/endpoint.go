@@ -32,6 +32,7 @@ type endpoint struct {
 	emptied    []message               // the other half of arrived
 	posting    []func()                // the other half of posts
 	windows    []*comm.Buf             // our segments, of windows not yet freed
+	reduced    int64                   // collectives that this rank has come to
 	driving    bool
 	closed     bool
 }

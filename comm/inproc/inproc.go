@@ -37,7 +37,7 @@ func New(n int, o Options) []comm.Transport {
 	if o.EagerMax == 0 {
 		o.EagerMax = 1024
 	}
-	w := &world{pool: comm.NewPool(o.PoolMax), start: time.Now(), eagerMax: o.EagerMax, open: n}
+	w := &world{pool: comm.NewPool(o.PoolMax), start: time.Now(), eagerMax: o.EagerMax, open: n, sums: map[int64]*sum{}}
 	ranks := make([]comm.Transport, n)
 	for i := range ranks {
 		e := &endpoint{world: w, rank: i, wake: make(chan struct{}, 1)}
@@ -62,9 +62,10 @@ type world struct {
 	passed   atomic.Int64                    // barriers that all ranks have entered
 
 	mu      sync.Mutex
-	waiting int     // ranks inside the barrier
-	open    int     // ranks not closed
-	making  *window // that some ranks have joined and some have not
+	waiting int            // ranks inside the barrier
+	open    int            // ranks not closed
+	making  *window        // that some ranks have joined and some have not
+	sums    map[int64]*sum // collectives that some ranks have not come to, by number
 }
 
 func (w *world) wakeAll() {

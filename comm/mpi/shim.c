@@ -183,6 +183,15 @@ int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot) {
 	return rc;
 }
 
+int fp_allreduce(void *p, int n, uint32_t slot) {
+	pthread_mutex_lock(&fp_serial);
+	int rc = reserve(slot);
+	if (rc == MPI_SUCCESS)
+		rc = keep(MPI_Iallreduce(MPI_IN_PLACE, p, n, MPI_FLOAT, MPI_SUM, comms[1], &requests[count]), slot);
+	pthread_mutex_unlock(&fp_serial);
+	return rc;
+}
+
 // promote has a receive tested that was behind another.
 static void promote(uint32_t slot) {
 	requests[count] = places[slot].behind;

@@ -33,6 +33,7 @@ int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot, uint32_t b
 int fp_barrier(uint32_t slot);
 // fp_gather brings k numbers of every rank to all, in order of rank.
 int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot);
+int fp_allreduce(void *p, int n, uint32_t slot); // n float32 values, in place
 int fp_cancel(uint32_t slot);
 
 // A batch of completions, valid until the next poll; n is -1 with an error code.
