@@ -88,7 +88,11 @@ func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
 }
 
 func (c *Config) sendEntry() send.Entry {
-	e, ok := send.Lookup(c.Send.Order)
+	order := c.Send.Order
+	if c.Baseline == BaselinePSLite { // which has none
+		order = "fifo"
+	}
+	e, ok := send.Lookup(order)
 	if !ok {
 		panic(fmt.Sprintf("configs: send.order %q passed the check and is not built in", c.Send.Order))
 	}

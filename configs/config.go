@@ -14,6 +14,7 @@ import (
 type Config struct {
 	Name     string // names the run folder: letters, digits, - _ .
 	Seed     uint64 // every random choice of the run follows from it
+	Baseline string // none; allreduce, pslite: what the run is compared with, instead of our protocol
 	Cluster  Cluster
 	Data     Data
 	Model    Model

@@ -36,6 +36,9 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossSync(sync, root)
 		w.crossSchemes(t)
 	}
+	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
+		w.crossBaseline(t)
+	}
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
 		w.crossCopies()

@@ -15,6 +15,8 @@ var topKeys = []key[Config]{
 	{spec{path: "name", required: true, text: checkRunName, doc: "names the run folder"}, func(c *Config) any { return &c.Name }},
 	{spec{path: "seed", def: "1", doc: "every random choice of the run follows from it"}, func(c *Config) any { return &c.Seed }},
 
+	{spec{path: "baseline", def: BaselineNone, values: baselines, doc: "what to compare with: allreduce (MPI's own, no servers) or pslite (a server as PS-Lite has it)"}, func(c *Config) any { return &c.Baseline }},
+
 	{spec{path: "cluster.servers", def: "1", span: from(1, 65535), doc: "ranks that serve"}, func(c *Config) any { return &c.Cluster.Servers }},
 	{spec{path: "cluster.placement", def: "spread", values: shard.Placements(), doc: "which ranks serve: spread over hosts, pack the first hosts, colocate with workers"}, func(c *Config) any { return &c.Cluster.Placement }},
 	{spec{path: "cluster.hierarchy", def: "none", values: hierarchies, doc: "aggregation inside a node"}, func(c *Config) any { return &c.Cluster.Hierarchy }},

@@ -14,7 +14,6 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "baseline"},
 	{path: "checkpoint"},
 	{path: "sweep", has: "start one run per setting with --set"},
 	{path: "cluster.placement", values: []string{"mixed"}},

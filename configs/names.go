@@ -11,8 +11,16 @@ const (
 	UpdateAdd       = "add"
 )
 
+// What may stand in for our protocol, to be compared with it.
+const (
+	BaselineNone      = "none"
+	BaselineAllreduce = "allreduce" // no servers: gradients are summed by MPI's collective, every rank takes the same step
+	BaselinePSLite    = "pslite"    // a shard for every tensor, the pushes acknowledged, a global barrier, then the pulls; no overlap
+)
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
+	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
 	hierarchies = []string{"none"}
 	evaluations = []string{"after", "online"}
 	devices     = []string{"cpu", "auto"}

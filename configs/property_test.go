@@ -36,6 +36,7 @@ var also = map[string][]string{
 	"send.tune.min":         {"send.order=credit", "send.tune.max=1048576GiB"},
 	"send.tune.max":         {"send.order=credit", "send.tune.min=1B"},
 	"stall.abort":           {"stall.warn=0s"},
+	"baseline":              {`sync=[{match: "*", scheme: bsp}]`},
 	"sync[1].cache":         {"sync[1].push=delta"},
 	"evaluate.every_epochs": {"evaluate.where=online"},
 	"simulate.noise.spread": {"simulate.noise.kind=normal"},

@@ -57,6 +57,9 @@ func (w *walker) root(n *yaml.Node) {
 	if w.cfg.Evaluate.EverySamples > 0 {
 		t.setDefault("evaluate.every_epochs", "0")
 	}
+	if w.cfg.Baseline == BaselinePSLite {
+		t.setDefault("shards.slice", "range")
+	}
 	w.finish(t, n)
 	w.cross(t, n)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"fluentps/comm/mpi"
+	"fluentps/configs"
 )
 
 // launcherRank is this process's rank by the launcher's own account, -1 if it does not say.
@@ -28,6 +29,9 @@ func noLauncher(in *input, getenv func(string) string) error {
 	if in.cfg.Cluster.Placement == "colocate" {
 		ranks = max(servers, exampleWorkers)
 		roles = fmt.Sprintf("%d workers, %d of them serve too", ranks, servers)
+	}
+	if in.cfg.Baseline == configs.BaselineAllreduce {
+		ranks, roles = exampleWorkers, fmt.Sprintf("%d workers", exampleWorkers)
 	}
 	launch := "mpirun"
 	if getenv("SLURM_JOB_ID") != "" {

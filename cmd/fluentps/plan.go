@@ -58,7 +58,7 @@ func planVerb(c *cli.Context) error {
 }
 
 func planText(cfg *configs.Config, hosts []string) (string, error) {
-	roles, err := shard.Assign(hosts, cfg.Cluster.Servers, cfg.Cluster.Placement)
+	roles, err := ps.Roles(cfg, hosts)
 	if err != nil {
 		return "", err
 	}

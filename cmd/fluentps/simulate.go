@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/configs"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
@@ -67,6 +68,9 @@ func simulateVerb(c *cli.Context) error {
 	}
 	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
 		return err
+	}
+	if b := in.cfg.Baseline; b != configs.BaselineNone {
+		return usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
 	}
 	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, in.cfg.Cluster.Servers)
 	if err != nil {

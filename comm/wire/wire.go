@@ -12,7 +12,7 @@ const (
 	Push       Kind = 1 + iota // worker to server: pieces of this shard follow, in frames or on Data
 	Pull                       // worker to server: wants the parameters to start Iter
 	Reply                      // server to worker: pieces of this shard follow, in frames or on Data
-	Ack                        // server to worker: a duplicate push was seen and ignored
+	Ack                        // server to worker: a duplicate push was seen and ignored; in rounds, each push was taken
 	Left                       // worker to server: will neither push nor pull again
 	Snapshot                   // any rank to server: send me your slices of snapshot Iter on Data
 	Ready                      // server to rank 0: snapshot Iter of all my shards is kept
@@ -27,6 +27,8 @@ const (
 	Joined                     // worker to server: came back with nothing, and pulls all shards of the server
 	Moved                      // server to worker: your map of the shards is not mine, of this Epoch; nothing was done
 	Closed                     // server to server: Shard closed Iter, and these workers contributed; or, with Over, nobody is in the run
+	Barrier                    // worker to scheduler (rank 0): all my pushes of Iter are acknowledged
+	Release                    // scheduler to worker: all workers have come to the barrier of Iter
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	Kinds
@@ -57,7 +59,7 @@ const Stop = 1
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "pushpiece", "replypiece"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "pushpiece", "replypiece"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -27,8 +27,11 @@ type cluster struct {
 	computed [][]int64   // per worker: which
 	done     map[Node]bool
 
-	order    send.Entry
-	options  send.Options
+	order     send.Entry
+	options   send.Options
+	scheduler *Scheduler // nil unless the workers work in rounds
+	releases  int
+
 	schemeOf func(rule int) string
 	overtake bool // control messages of a pair may overtake each other
 	messages int
@@ -273,6 +276,11 @@ func (c *cluster) obey(n Node, name string, e Effect) error {
 	if w, ok := n.(*Worker); ok {
 		return c.obeyWorker(w, name, e)
 	}
+	if n == Node(c.scheduler) {
+		c.releases++
+		c.add(pending{line: c.ctl(fmt.Sprintf("ctl scheduler w%d", e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
+		return nil
+	}
 	return c.obeyServer(n.(*Server), name, e)
 }
 
@@ -323,6 +331,8 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 			c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
 		}
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: TaskDone}})
+	case SendBarrier:
+		c.add(pending{line: c.ctl("ctl " + name + "scheduler"), node: c.scheduler, name: "scheduler", in: Input{Kind: Arrived, Msg: e.Msg}})
 	default:
 		return c.obeyCopies(w, name, e)
 	}

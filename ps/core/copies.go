@@ -80,6 +80,9 @@ func (w *Worker) kind(s int32) scheme.Copies {
 
 // renew is called when the push of a shard was let go: its parameters are read no more in this iteration.
 func (w *Worker) renew(s int32, out []Effect) []Effect {
+	if w.round != nil {
+		return out // pulled behind the barrier
+	}
 	switch w.kind(s) {
 	case scheme.Cached:
 		if w.shards[s].clock < w.iter+1-w.copies[s].Bound {

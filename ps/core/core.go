@@ -86,6 +86,7 @@ const (
 	Commit                         // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)
 	Reply                          // Server: send Msg, a Reply or a Publish, and the pieces of Shard from parameters Src to worker To; answer with ReplySent. Apart: send Msg alone, each piece has a ReplyPiece
 	SendServer                     // Server: send Msg to server To
+	SendBarrier                    // Worker: send Msg to the scheduler
 	Close                          // Server: v of Shard has come to Iter+1; for who looks on
 	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
 	WakeAt                         // Server: give Alarm of Shard at At

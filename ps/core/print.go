@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "Close", "Snapshot", "WakeAt", "Done", "Remap", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -40,7 +40,7 @@ func (in Input) String() string {
 // String is the effect on one line, with only the fields that its kind uses.
 func (e Effect) String() string {
 	switch e.Kind {
-	case Send, SendServer:
+	case Send, SendServer, SendBarrier:
 		return fmt.Sprintf("%v to=%d %s", e.Kind, e.To, Describe(e.Msg))
 	case SendPiece:
 		return fmt.Sprintf("%v to=%d p%d", e.Kind, e.To, e.Piece)
@@ -103,6 +103,10 @@ func Describe(m wire.Header) string {
 		if m.Flags&wire.Over != 0 {
 			fmt.Fprintf(&b, " over lives=%d", m.Clock)
 		}
+	case wire.Barrier:
+		fmt.Fprintf(&b, "Barrier w%d iter=%d", m.Worker, m.Iter)
+	case wire.Release:
+		fmt.Fprintf(&b, "Release w%d iter=%d", m.Worker, m.Iter)
 	case wire.Joined:
 		fmt.Fprintf(&b, "Joined w%d", m.Worker)
 	default:

@@ -26,6 +26,7 @@ type ServerConfig struct {
 	SnapshotEvery int64                 // samples committed between two snapshots of a shard; 0: none
 	Decided       Decided               // may be nil
 	Send          send.Policy           // orders the pieces of replies; nil: a reply leaves whole
+	Acks          bool                  // every push that has landed is acknowledged: its worker works in rounds
 }
 
 // Decided is told each event that a scheme of this server was told, and what it decided; the slice is reused. What a
@@ -56,6 +57,7 @@ type Server struct {
 	decided  Decided
 	policy   send.Policy // of replies, nil: they leave whole
 	let      []int32     // scratch for it
+	acks     bool
 
 	Stale int64 // requests made by another map of the shards, refused
 }
@@ -65,7 +67,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send,
+		decided: c.Decided, policy: c.Send, acks: c.Acks,
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
@@ -93,7 +95,11 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 			return out
 		}
 		sh.landing[in.Worker] = nil
-		return s.landed(sh, p, in, out)
+		m := p.head
+		if out = s.landed(sh, p, in, out); s.acks {
+			out = append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
+		}
+		return out
 	case ReplySent:
 		sh := s.shards[in.Shard]
 		return s.replySent(sh, in, out)
@@ -148,6 +154,9 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	p := sh.landing[m.Worker]
 	if s.left[m.Worker] || m.Iter < sh.reached[m.Worker] || p != nil && p.head.Iter == m.Iter {
 		sh.stats.Duplicates++
+		if s.acks {
+			return out // the push itself is acknowledged, when it has landed
+		}
 		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
 	}
 	if p != nil && sh.copies != scheme.Pulled {

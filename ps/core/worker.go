@@ -49,6 +49,7 @@ type Worker struct {
 	stiles []turnstile   // per server; nil if nothing waits for grants
 	kept   int           // pieces in them
 	early  early
+	round  *round // nil unless it works in rounds
 
 	LeadMax    int64   // largest c - v at the start of an iteration
 	Started    int64   // iterations started
@@ -163,8 +164,8 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if m.Kind == wire.Moved {
 		return append(out, Effect{Kind: Remap, Iter: int64(m.Epoch)})
 	}
-	if m.Kind == wire.Ack {
-		return out // a duplicate of ours was seen and ignored: nothing waits for it
+	if m.Kind == wire.Ack || m.Kind == wire.Release {
+		return w.inRound(in, out)
 	}
 	if m.Kind == wire.Grant || m.Kind == wire.Revoke {
 		return w.grantOrRevoke(in, out)

@@ -42,8 +42,9 @@ const (
 // pointer is null: not measured, or not asked for.
 type Summary struct {
 	Name             string               `json:"name"`
-	Finished         string               `json:"finished"` // FinishedOK or the reason
-	Mode             string               `json:"mode"`     // mpi, local, simulated
+	Finished         string               `json:"finished"`           // FinishedOK or the reason
+	Mode             string               `json:"mode"`               // mpi, local, simulated
+	Baseline         string               `json:"baseline,omitempty"` // allreduce, pslite; absent: our protocol
 	Servers          int                  `json:"servers"`
 	Workers          int                  `json:"workers"`
 	Iterations       int64                `json:"iterations"` // of the run: accepted pushes of the lead shard / workers

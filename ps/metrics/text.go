@@ -41,7 +41,11 @@ func WriteText(w io.Writer, s *Summary) error {
 
 func headText(s *Summary) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, s.Mode,
+	mode := s.Mode
+	if s.Baseline != "" {
+		mode += ", baseline " + s.Baseline
+	}
+	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, mode,
 		plural(s.Servers, "server"), plural(s.Workers, "worker"), s.Seed)
 	fmt.Fprintf(&b, "  trained  %s iterations, %s samples, max lead %s\n",
 		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))

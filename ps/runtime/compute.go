@@ -73,7 +73,8 @@ func (w *workerSide) compute(iter int64) {
 	defer w.r.guard(nil, nil)
 	t := w.r.t
 	it := w.it
-	it.over, it.sent, it.waited, it.pushing = false, false, 0, 0
+	nothing := w.r.reduce != nil // is exchanged
+	it.over, it.sent, it.waited, it.pushing = nothing, nothing, 0, 0
 	it.rec.Iter = iter
 	start := t.Now()
 	w.rows = w.sampler.Batch(iter, w.rows)
@@ -94,7 +95,14 @@ func (w *workerSide) compute(iter int64) {
 	it.head = wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss}
 	w.site.report(it.forwarded, false)
 	it.writable(len(w.pieces) - 1)
-	w.model.Backward(it.backward)
+	if inRounds(w.r.cfg) {
+		w.model.Backward(func(int) {})
+		for layer := range w.pieces {
+			it.ready(layer)
+		}
+	} else {
+		w.model.Backward(it.backward)
+	}
 	it.end = t.Now()
 	computing := it.end - start - it.waited - it.pushing
 	w.usual = smooth(w.usual, computing-w.paused)
@@ -145,7 +153,12 @@ func (it *iteration) readable(layer int) {
 }
 
 // allRead waits for layers that the model may not have asked for, and says what is still to be sent.
-func (it *iteration) allRead() { it.waited += it.wait(true, it.isOver, it.noteAll) }
+func (it *iteration) allRead() {
+	if it.over && it.sent { // nothing was exchanged
+		return
+	}
+	it.waited += it.wait(true, it.isOver, it.noteAll)
+}
 
 // writable waits until the last gradients of a layer were sent.
 func (it *iteration) writable(layer int) {

@@ -8,7 +8,6 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/kernels"
-	"fluentps/ps/core"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -55,7 +54,7 @@ func (e *evaluator) close() {
 func (e *evaluator) fetch(k int64, then func()) {
 	r := e.r
 	open := len(r.plan.Pieces)
-	for m, to := range r.roles.Servers {
+	for m, to := range r.keepers() {
 		ids := r.plan.OfServer(int32(m))
 		for _, id := range ids {
 			for _, p := range r.plan.Shards[id].Pieces {
@@ -180,11 +179,11 @@ func (o *online) look() {
 		}
 		k := l.complete[o.i]
 		l.evaluated(l.marks[k], loss, correct, int64(rows))
-		if l.target != nil && !r.server.node.Stopping() {
-			r.server.step(core.Input{Kind: core.StopNow})
+		if l.target != nil && !r.stopping() {
+			r.stopNow()
 		}
 		o.i++
-		for _, server := range r.roles.Servers {
+		for _, server := range r.keepers() {
 			r.send(server, &wire.Header{Kind: wire.Looked, Iter: k})
 		}
 		o.next()

@@ -42,6 +42,7 @@ type workerReport struct {
 	Records    int   // iterations whose times are kept
 	LeftOut    int64 // iterations whose times found no room
 	Cached     []int64
+	Hash       string // of the parameters, where every rank has all of them
 }
 
 func (r *rank) report() report {
@@ -56,6 +57,9 @@ func (r *rank) report() report {
 	if w := r.worker; w != nil {
 		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast, Cached: w.node.Cached,
 			Records: w.records.Len(), LeftOut: w.records.LeftOut}
+		if r.reduce != nil {
+			rep.Worker.Hash = r.reduce.hash()
+		}
 	}
 	return rep
 }
@@ -210,6 +214,9 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 			res.Code = CodeTarget
 		}
 	}
+	if l.reason == "" {
+		l.reason = r.differ(reports)
+	}
 	if l.reason != "" {
 		s.Finished, res.Code = l.reason, CodeFailed
 	}
@@ -226,6 +233,12 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
 		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
+	}
+	if inRounds(r.cfg) || r.reduce != nil {
+		s.Baseline = r.cfg.Baseline
+	}
+	if r.reduce != nil {
+		s.PerShard = nil
 	}
 	var servers, workers []metrics.Spans
 	for rank, rep := range reports {

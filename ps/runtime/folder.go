@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/metrics"
 )
@@ -59,6 +60,9 @@ func (l *lead) open() error {
 		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d\n", q.Rank, q.Role, q.Host, q.PID)
 	}
 	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", count(len(r.roles.Servers), "server"), count(len(r.roles.Workers), "worker"), count(len(r.plan.Shards), "shard"), count(r.plan.Arena, "parameter"))
+	if r.cfg.Baseline != configs.BaselineNone {
+		fmt.Fprintf(&b, "; baseline %s", r.cfg.Baseline)
+	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
 	for _, w := range planWarnings(r.cfg, r.plan, r.roles) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)

@@ -20,6 +20,7 @@ type frames struct {
 	dirty   []int32 // ranks that an open frame is for, maybe some that have none any more
 	bulk    []bulk
 	spare   [2][]*frame // by size: frameSmall, comm.CtlMax
+	apart   bool        // every header begins a message of its own, as with PS-Lite
 }
 
 // frameSmall is enough for a few headers: a frame without pieces keeps no more while it is on its way.
@@ -101,6 +102,9 @@ func (f *frames) flush() {
 // send says a header to a rank, now or with the rest of the batch.
 func (r *rank) send(to int, h *wire.Header) {
 	r.begin()
+	if r.frames.apart {
+		r.frames.leave(to)
+	}
 	if room := r.frames.room(to, wire.Size); room != nil {
 		wire.Encode(room, h)
 		if training(h.Kind) {

@@ -150,11 +150,13 @@ func (l *lead) record(now time.Duration) metrics.Record {
 	rec.Set(metrics.StalenessP50, float64(w.stale.Quantile(0.5)))
 	rec.Set(metrics.StalenessMax, float64(w.stale.Max()))
 	rec.Set(metrics.LeadMax, float64(l.leadMax))
-	var delayed int64
-	for _, id := range l.r.server.node.Shards() {
-		delayed += l.r.server.node.Shard(id).Stats.Delayed
+	if s := l.r.server; s != nil {
+		var delayed int64
+		for _, id := range s.node.Shards() {
+			delayed += s.node.Shard(id).Stats.Delayed
+		}
+		rec.Set(metrics.DelayedPulls, float64(delayed))
 	}
-	rec.Set(metrics.DelayedPulls, float64(delayed))
 	return rec
 }
 
@@ -186,7 +188,7 @@ func (l *lead) halt(reason string) {
 	if l.reason != "" {
 		return
 	}
-	if l.r.trainEnd > 0 || l.r.server.node.Stopping() {
+	if l.r.trainEnd > 0 || l.r.stopping() {
 		reason = "trained to the end, but evaluation was " + reason
 	}
 	l.reason = reason
@@ -198,7 +200,7 @@ func (l *lead) halt(reason string) {
 }
 
 // stop ends the run for a reason that the node cannot see.
-func (l *lead) stop() { l.r.server.step(core.Input{Kind: core.StopNow}) }
+func (l *lead) stop() { l.r.stopNow() }
 
 func (l *lead) snapshotTaken(k, samples int64) {
 	l.marks[k] = mark{at: l.r.now(), samples: samples, iteration: l.iteration()}
@@ -207,9 +209,13 @@ func (l *lead) snapshotTaken(k, samples int64) {
 // ready counts the servers that have kept snapshot k of all their shards.
 func (l *lead) ready(k int64) {
 	l.heard++
-	if l.readyN[k]++; l.readyN[k] < l.owners {
-		return
+	if l.readyN[k]++; l.readyN[k] == l.owners {
+		l.whole(k)
 	}
+}
+
+// whole takes a snapshot of which nothing is missing.
+func (l *lead) whole(k int64) {
 	l.complete = append(l.complete, k)
 	if l.online != nil {
 		l.online.next()

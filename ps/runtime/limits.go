@@ -35,7 +35,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
 			{0, "parameters, gradients, with push: delta optimizer, and with essp s+2 copies of its worker (lower staleness)"},
 			{arena, "evaluation"},
-			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(p, inline, copyOf, roles, rank), "control messages"},
+			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(p, inline, copyOf, roles, rank)+roundBytes(c, p, roles), "control messages"},
 			{0, "records of its worker's iterations"},
 		}
 		server := roles.Server(rank)
@@ -62,6 +62,9 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 		if total > c.Cluster.MemoryMax || total < 0 {
 			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
 				rank, roles.Name(rank), size(total), size(c.Cluster.MemoryMax), strings.Join(text, ", "))
+		}
+		if rank == 0 && reduces(c) {
+			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/max(1, arena))
 		}
 		if server >= 0 {
 			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/max(1, shardBytes(p, int32(server))))
@@ -98,11 +101,14 @@ func optimizerVectors(c *configs.Config) int64 {
 // receives beside the parameters where versions are published to it.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + localBytes(c, p) + core.CopyBytes(p, copyOf)
+	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf)
 }
 
-// localBytes is the state of the optimizer that a worker has of its own where it pushes deltas.
+// localBytes is the state of the optimizer that a worker has of its own where it pushes deltas, or pushes nothing.
 func localBytes(c *configs.Config, p *shard.Plan) int64 {
+	if reduces(c) {
+		return optimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
+	}
 	for i := range p.Shards {
 		if c.Sync[p.Shards[i].Rule].Push == configs.PushDelta {
 			return optimizerVectors(c) * int64(p.Arena) * shard.ElemBytes

@@ -20,8 +20,11 @@ import (
 func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, rows int) string {
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
-	planShards(&b, c, p)
-	planChanges(&b, c, p, len(roles.Workers), rows)
+	planBaseline(&b, c, p)
+	if !reduces(c) {
+		planShards(&b, c, p)
+		planChanges(&b, c, p, len(roles.Workers), rows)
+	}
 	planMemory(&b, c, p, roles, rows)
 	planTraffic(&b, c, p, roles)
 	planSend(&b, c, p)
@@ -47,7 +50,11 @@ func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
 }
 
 func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
-	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(c.Shards.MaxBytes))
+	most := c.Shards.MaxBytes
+	if inRounds(c) {
+		most = comm.MessageMax
+	}
+	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(most))
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  shard\tname\tscheme\tserver\telements\tbytes\tpieces\tparameters")
 	for i := range p.Shards {
@@ -101,7 +108,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	inline := inlined(p, copyOf, inlineMax)
 	for rank := range ranks {
-		frames = max(frames, frameBytes(p, inline, copyOf, roles, rank))
+		frames = max(frames, frameBytes(p, inline, copyOf, roles, rank)+roundBytes(c, p, roles))
 	}
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
@@ -141,6 +148,10 @@ func snapshotsOf(c *configs.Config, rows int) int64 {
 // planTraffic counts what a worker and its servers send in one iteration, if nothing leaves together that need not.
 func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles) {
 	workers := len(roles.Workers)
+	if reduces(c) {
+		planReduced(b, p, workers)
+		return
+	}
 	inline := inlined(p, func(rule int) core.Copy { return CopyOf(c, rule, workers) }, inlineMax)
 	var frames, bulk, small int64
 	for i := range p.Shards {
@@ -148,6 +159,10 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 		frames, bulk, small = frames+t.up+t.down, bulk+t.bulk, small+t.small
 	}
 	headers := 3 * int64(len(p.Shards)) // push, pull, reply
+	if inRounds(c) {                    // acknowledgements, the barrier and its release too; each is a message
+		headers += int64(len(p.Shards)) + 2
+		frames = headers
+	}
 	bytes := int64(p.Arena)*shard.ElemBytes*2 + headers*wire.Size + 2*small*wire.PieceSize
 	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", frames+2*bulk, size(bytes), workers, size(bytes*int64(workers)))
 	fmt.Fprintf(b, "  %d of %s, those of at most %s, travel with the headers\n", small, count(len(p.Pieces), "piece"), size(inlineMax))
@@ -155,6 +170,9 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 
 // planSend says how much is in flight between a worker and a server, and so for how long a piece delays a more urgent one.
 func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
+	if c.Baseline != configs.BaselineNone {
+		return
+	}
 	largest := p.Largest()
 	switch c.Send.Order {
 	case "priority":

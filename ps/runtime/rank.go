@@ -43,6 +43,9 @@ type rank struct {
 	worker *workerSide // nil if this rank does not work
 	lead   *lead       // rank 0 only
 
+	reduce    *allReduce      // nil unless baseline: allreduce
+	scheduler *core.Scheduler // rank 0 only, with baseline: pslite
+
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
 	until         func() bool // what drive waits for
@@ -85,7 +88,7 @@ func (r *rank) drive(until func() bool) error {
 // openRing preposts the receives of control messages. Each is reposted when its message was acted on, which never
 // waits; meanwhile the others take what comes.
 func (r *rank) openRing() error {
-	r.frames = frames{r: r, open: make([]*frame, r.t.Size())}
+	r.frames = frames{r: r, open: make([]*frame, r.t.Size()), apart: r.cfg != nil && inRounds(r.cfg)}
 	for i := range ringDepth(r.t.Size()) {
 		b, err := r.t.Alloc(comm.CtlMax)
 		if err != nil {
@@ -163,7 +166,7 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	switch h.Kind {
 	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
 		r.server.step(core.Input{Kind: core.Arrived, Msg: *h})
-	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved:
+	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release:
 		r.worker.step(core.Input{Kind: core.Arrived, Msg: *h})
 	case wire.PushPiece, wire.ReplyPiece:
 		if !r.isInline(m.Piece, len(m.Data)) {
@@ -176,11 +179,13 @@ func (r *rank) arrived(from int, m *wire.Record) {
 			r.worker.inlineCame(m.Piece, m.Data)
 		}
 	case wire.Snapshot:
-		r.server.sendSnapshot(from, *h)
+		r.keeper().sendSnapshot(from, *h)
 	case wire.Ready:
 		r.lead.ready(h.Iter)
 	case wire.Looked:
-		r.server.forget(h.Iter)
+		r.keeper().forget(h.Iter)
+	case wire.Barrier:
+		r.atBarrier(*h)
 	case wire.Halt:
 		r.lead.halt(fmt.Sprintf("stopped by a signal to %s", r.place(int(h.Worker))))
 	default:

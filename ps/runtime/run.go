@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
-	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
@@ -78,6 +78,9 @@ func (r *rank) release(idle bool) {
 	if idle && r.worker != nil {
 		r.worker.close()
 	}
+	if idle && r.reduce != nil {
+		r.reduce.forget(math.MaxInt64)
+	}
 	if idle && r.lead != nil && r.lead.online != nil {
 		r.lead.online.e.close()
 	}
@@ -103,7 +106,7 @@ func (r *rank) setup() error {
 	if err := r.greet(); err != nil {
 		return err
 	}
-	roles, err := shard.Assign(r.hosts, r.cfg.Cluster.Servers, r.cfg.Cluster.Placement)
+	roles, err := Roles(r.cfg, r.hosts)
 	if err != nil {
 		return usage("%v", err) // the same on every rank: they know the same hosts
 	}
@@ -265,7 +268,13 @@ func (r *rank) makeSides() error {
 			return err
 		}
 	}
-	return nil
+	if reduces(r.cfg) {
+		r.reduce, err = newAllReduce(r)
+	}
+	if inRounds(r.cfg) && r.me == 0 {
+		r.scheduler = core.NewScheduler(len(r.roles.Workers))
+	}
+	return err
 }
 
 // now is the time since training began; within a batch it is not always looked at again.
@@ -276,6 +285,9 @@ func (r *rank) train() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(r.ended)
+	if r.reduce != nil {
+		return r.reduce.train()
+	}
 	w := r.worker
 	if w != nil {
 		w.wait(r.trainStart)

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/shard"
@@ -27,7 +28,14 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	for i, r := range c.Sync {
 		globs[i] = r.Match
 	}
-	return shard.Cut(flat, shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs})
+	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs}
+	switch {
+	case reduces(c):
+		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole
+	case inRounds(c):
+		o.Keys, o.MaxBytes = true, comm.MessageMax
+	}
+	return shard.Cut(flat, o)
 }
 
 // schemeOf names the scheme of a rule.

@@ -62,6 +62,10 @@ func (r *rank) beat() {
 // it waits for, a server whom it waits for.
 func (r *rank) stall() {
 	limits := r.cfg.Stall
+	if r.reduce != nil {
+		r.reduce.stall(limits)
+		return
+	}
 	if s := r.server; s != nil && !s.done && !s.warned && s.node.Waiting() {
 		if silent := r.now() - s.last; limits.Warn > 0 && silent >= limits.Warn {
 			s.warned = true
@@ -111,6 +115,9 @@ func (r *rank) explainWait(waited time.Duration) string {
 	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
 	for _, m := range w.node.Ungranted() {
 		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.place(r.roles.Servers[m]))
+	}
+	if w.node.AtBarrier() {
+		text += "; the other workers at the barrier of rank 0"
 	}
 	missing := w.node.Missing()
 	for i, id := range missing {

@@ -86,7 +86,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if w.params, err = r.t.Alloc(arena); err != nil {
 		return nil, fmt.Errorf("parameter arena: %w", err)
 	}
-	if w.grads, err = r.t.Alloc(arena); err != nil {
+	if w.grads, err = r.t.Alloc(arena + tailBytes(c)); err != nil {
 		return nil, fmt.Errorf("gradient arena: %w", err)
 	}
 	model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(w.grads.F32()))
@@ -109,7 +109,11 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w.site, w.it = newSite(w), newIteration(w)
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
-	w.node.StartEarly(r.maySkip)
+	if inRounds(c) {
+		w.node.InRounds()
+	} else {
+		w.node.StartEarly(r.maySkip)
+	}
 	return w, nil
 }
 
@@ -136,6 +140,10 @@ func (w *workerSide) makeDeltas() error {
 }
 
 func (w *workerSide) step(in core.Input) {
+	if w.r.reduce != nil {
+		w.r.reduce.step(in)
+		return
+	}
 	w.r.begin()
 	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
 		w.lastHead = w.r.clock()
@@ -161,6 +169,8 @@ func (w *workerSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
 		r.send(r.roles.Servers[e.To], &e.Msg)
+	case core.SendBarrier:
+		r.send(0, &e.Msg)
 	case core.SendPiece:
 		w.sendPiece(e)
 	case core.Expect:

@@ -31,6 +31,7 @@ type Options struct {
 	MaxBytes int64    // no piece is longer; at least ElemBytes
 	Servers  int      // at least 1
 	Rules    []string // globs; the first that fits a parameter's name takes it
+	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
 }
 
 // Slices lists the values of Options.Slice.
@@ -122,6 +123,9 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		}
 		g.hi = p.Arena
 	}
+	if o.Keys {
+		groups = keys(p, groups)
+	}
 	switch o.Slice {
 	case "even":
 		cutEven(p, groups, o.Servers)
@@ -142,8 +146,9 @@ func Cut(params []Param, o Options) (*Plan, error) {
 type groupOf struct {
 	rule   int
 	stat   bool
-	params []int // in model order
-	lo, hi int   // arena
+	key    string // the one parameter's name, with Options.Keys
+	params []int  // in model order
+	lo, hi int    // arena
 }
 
 func group(params []Param, rules []string) ([]groupOf, error) {
@@ -172,6 +177,18 @@ func group(params []Param, rules []string) ([]groupOf, error) {
 	return groups, nil
 }
 
+// keys makes every parameter a group of its own, at the same place in the arena.
+func keys(p *Plan, groups []groupOf) []groupOf {
+	var all []groupOf
+	for _, g := range groups {
+		for _, k := range g.params {
+			q := p.Params[k]
+			all = append(all, groupOf{rule: g.rule, stat: g.stat, key: q.Name, params: []int{k}, lo: p.At[k], hi: p.At[k] + q.N})
+		}
+	}
+	return all
+}
+
 type groupKey struct {
 	rule int
 	stat bool
@@ -192,6 +209,12 @@ func RuleOf(rules []string, name string) int {
 func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	if lo == hi {
 		return
+	}
+	switch {
+	case g.key != "" && p.options.Slice == "even":
+		place = g.key + "/" + place
+	case g.key != "":
+		place = g.key
 	}
 	name := p.options.Rules[g.rule] + "/" + place
 	if g.stat {

@@ -104,6 +104,7 @@ func genPlan(t *rapid.T) (*Plan, Options) {
 		MaxBytes: int64(rapid.IntRange(4, 200).Draw(t, "max_bytes")),
 		Servers:  rapid.IntRange(1, 7).Draw(t, "servers"),
 		Rules:    rapid.SampledFrom([][]string{{"*"}, {"l0.*", "*"}, {"*.bias", "l1.*", "*"}}).Draw(t, "rules"),
+		Keys:     rapid.Bool().Draw(t, "keys"),
 	}
 	p, err := Cut(params, o)
 	if err != nil {
@@ -169,7 +170,7 @@ func TestPlanPartitionsTheParameters(t *testing.T) {
 func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, o := genPlan(t)
-		if o.Slice != "even" {
+		if o.Slice != "even" || o.Keys {
 			return
 		}
 		size := map[groupKey]map[int32]int{}
@@ -201,4 +202,28 @@ func TestMatchAgreesWithARegularExpression(t *testing.T) {
 			t.Fatalf("Match(%q, %q) = %v", glob, name, !want)
 		}
 	})
+}
+
+// The keys of PS-Lite are tensors: each is a shard of its own, and no piece is cut below it.
+func TestKeysAreShardsOfTheirOwn(t *testing.T) {
+	for slice, want := range map[string]string{
+		"range": "*/fc1.weight s0; */fc1.bias s0; */fc2.weight s0; */fc2.bias s0; */fc3.weight s0; */fc3.bias s0",
+		"layer": "*/fc1.weight s0; */fc1.bias s1; */fc2.weight s1; */fc2.bias s1; */fc3.weight s1; */fc3.bias s1",
+		"even":  "*/fc1.weight/0 s0; */fc1.weight/1 s1; */fc1.bias/0 s0; */fc1.bias/1 s1; */fc2.weight/0 s0; */fc2.weight/1 s1; */fc2.bias/0 s0; */fc2.bias/1 s1; */fc3.weight/0 s0; */fc3.weight/1 s1; */fc3.bias/0 s0; */fc3.bias/1 s1",
+	} {
+		p, err := Cut(mlp(), Options{Slice: slice, MaxBytes: 64 << 20, Servers: 2, Rules: []string{"*"}, Keys: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range p.Shards {
+			got = append(got, fmt.Sprintf("%s s%d", s.Name, s.Server))
+			if len(s.Segs) != 1 || len(s.Pieces) != 1 {
+				t.Errorf("%s: shard %s has %d parameters in %d pieces", slice, s.Name, len(s.Segs), len(s.Pieces))
+			}
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", slice, strings.Join(got, "; "), want)
+		}
+	}
 }

@@ -57,6 +57,15 @@ func Assign(hosts []string, servers int, placement string) (Roles, error) {
 	return r, nil
 }
 
+// AllWork gives every rank a worker, and no rank a server.
+func AllWork(world int) Roles {
+	var r Roles
+	for rank := range world {
+		r.Workers = append(r.Workers, rank)
+	}
+	return r
+}
+
 func ranks(n int) string {
 	if n == 1 {
 		return "the world has 1 rank"

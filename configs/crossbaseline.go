@@ -1,0 +1,24 @@
+package configs
+
+import (
+	"reflect"
+
+	"fluentps/ps/scheme"
+)
+
+// crossBaseline refuses rules that a baseline cannot follow. What else describes our servers and shards only is let
+// pass, and not used: a config is compared with a baseline by setting this one key. plan says what becomes of it.
+func (w *walker) crossBaseline(t *table) {
+	if w.cfg.Baseline == BaselineNone {
+		return
+	}
+	bsp, _ := scheme.Lookup("bsp")
+	for i := range w.cfg.Sync {
+		r := &w.cfg.Sync[i]
+		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient || r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
+			w.fatal(t.byPath["baseline"].key, "baseline", `compare with bsp: --set 'sync=[{match: "*", scheme: bsp}]'`,
+				"%s is bulk synchronous: it does what bsp with its defaults does, and %s asks for something else", w.cfg.Baseline, w.rows[i].prefix)
+			return
+		}
+	}
+}

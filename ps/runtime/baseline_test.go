@@ -1,0 +1,268 @@
+package runtime
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// pslite is another protocol for the same sums in the same order: the bits are those of BSP, however its keys are cut.
+func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
+	want := train(t, load(t), 6)
+	for _, set := range [][]string{
+		nil,
+		{"shards.slice=layer"},
+		{"shards.slice=even"},
+		{"cluster.servers=3", "shards.slice=even"},
+		{"cluster.placement=colocate", "cluster.servers=2"},
+		{"evaluate.where=online", "cluster.servers=1"},
+		{`faults=[{worker: 1, slow: {sleep: 2ms}}]`},
+	} {
+		t.Run(strings.Join(set, " "), func(t *testing.T) {
+			c := load(t, append(set, "baseline=pslite")...)
+			ranks := c.Cluster.Servers + 4
+			if c.Cluster.Placement == "colocate" {
+				ranks = 4
+			}
+			got := train(t, c, ranks).Summary
+			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.Finished != "ok" {
+				t.Errorf("%s ended %q with %s, bsp with %s", got.Baseline, got.Finished, got.ParametersSHA256, want.Summary.ParametersSHA256)
+			}
+			if got.Samples != want.Summary.Samples || got.Iterations != 30 || *got.TestAccuracy != *want.Summary.TestAccuracy || len(got.Evaluations) != len(want.Summary.Evaluations) {
+				t.Errorf("summary %+v", got)
+			}
+			for _, sh := range got.PerShard {
+				if sh.Pushes != 120 || sh.DelayedPulls != 0 {
+					t.Errorf("shard %s had %d pushes, and %d pulls were delayed: behind the barrier none may be", sh.Name, sh.Pushes, sh.DelayedPulls)
+				}
+			}
+		})
+	}
+}
+
+// A key is a tensor and a message, and with PS-Lite's own slicer all lie on server 0.
+func TestPSLiteHasAShardForEveryTensor(t *testing.T) {
+	s := train(t, load(t, "baseline=pslite", "model={name: mlp, layers: [12]}", "shards.max_bytes=64B", "train.stop.updates=3"), 6).Summary
+	var got []string
+	for _, sh := range s.PerShard {
+		got = append(got, sh.Name)
+		if sh.Server != 0 {
+			t.Errorf("%s lies on server %d", sh.Name, sh.Server)
+		}
+	}
+	if want := "*/fc1.weight */fc1.bias */fc2.weight */fc2.bias"; strings.Join(got, " ") != want {
+		t.Errorf("shards %s, want %s", strings.Join(got, " "), want)
+	}
+}
+
+// The collective adds in another order than a server, so the result is BSP's within the tolerance of floats.
+func TestAllreduceTrainsAsBSP(t *testing.T) {
+	for _, set := range [][]string{
+		nil,
+		{"train.optimizer.name=nesterov", "train.optimizer.weight_decay=0.01", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 5}"},
+		{"train.stop={samples: 950}", "model={name: mlp, layers: [12, 6]}"},
+		{"evaluate.where=online"},
+		{`faults=[{worker: 2, slow: {sleep: 2ms}}]`},
+	} {
+		t.Run(strings.Join(set, " "), func(t *testing.T) {
+			want := train(t, load(t, set...), 6)
+			got := train(t, load(t, append(set, "baseline=allreduce")...), 4)
+			a, b := got.Summary, want.Summary
+			if a.Baseline != "allreduce" || a.Finished != "ok" || a.Servers != 0 || a.Workers != 4 || len(a.PerShard) != 0 || a.MaxLead != 0 {
+				t.Errorf("summary %+v", a)
+			}
+			if a.Iterations != b.Iterations || a.Samples != b.Samples || len(a.Evaluations) != len(b.Evaluations) || a.BytesSent != a.BytesReceived {
+				t.Errorf("%d iterations, %d samples, %d evaluations, %d bytes out, %d in; bsp has %d, %d, %d", a.Iterations, a.Samples, len(a.Evaluations), a.BytesSent, a.BytesReceived,
+					b.Iterations, b.Samples, len(b.Evaluations))
+			}
+			if x := math.Abs(float64(*a.TrainLoss - *b.TrainLoss)); x > 1e-4 {
+				t.Errorf("train loss %v, bsp %v", *a.TrainLoss, *b.TrainLoss)
+			}
+			if len(got.Parameters) != len(want.Parameters) {
+				t.Fatalf("%d parameters, bsp %d", len(got.Parameters), len(want.Parameters))
+			}
+			for i, x := range got.Parameters {
+				if y := want.Parameters[i]; math.Abs(float64(x-y)) > 1e-4*(1+math.Abs(float64(y))) {
+					t.Fatalf("parameter %d is %v, bsp %v", i, x, y)
+				}
+			}
+			for i, e := range a.Evaluations {
+				if x := math.Abs(float64(*e.TestAccuracy - *b.Evaluations[i].TestAccuracy)); x > 0.011 || e.Samples != b.Evaluations[i].Samples {
+					t.Errorf("evaluation %+v, bsp %+v", e, b.Evaluations[i])
+				}
+			}
+		})
+	}
+}
+
+// One rank alone adds nothing up: its bits are those of one worker under BSP.
+func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
+	want := train(t, load(t, "cluster.servers=1"), 2).Summary
+	got := train(t, load(t, "baseline=allreduce"), 1).Summary
+	if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+		t.Errorf("sha256 %s after %d samples, bsp %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+	}
+}
+
+func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
+	t.Run("target", func(t *testing.T) {
+		s := train(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
+		if s.Finished != "ok" || s.TargetReachedS == nil || s.Samples >= 2000*480 || s.Samples%24 != 0 {
+			t.Errorf("summary %+v", s)
+		}
+	})
+	t.Run("time", func(t *testing.T) {
+		s := train(t, load(t, "baseline=allreduce", "train.stop={time: 300ms}"), 3).Summary
+		if s.Finished != "ok" || s.Samples == 0 {
+			t.Errorf("summary %+v", s)
+		}
+		for _, w := range s.PerWorker {
+			if w.Iterations != s.Iterations {
+				t.Errorf("worker %d did %d iterations of %d", w.Worker, w.Iterations, s.Iterations)
+			}
+		}
+	})
+	t.Run("signal", func(t *testing.T) {
+		stop := make(chan string, 1)
+		stop <- "SIGTERM"
+		res, errs := world(t, load(t, "baseline=allreduce", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), 3, func(o *Options) {
+			if o.Transport.Rank() == 2 {
+				o.Interrupt = stop
+			}
+		})
+		for i := range res {
+			if errs[i] != nil || res[i].Code != CodeFailed {
+				t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+			}
+		}
+		if s := res[0].Summary; s.Finished != "stopped by a signal to rank 2, host here" {
+			t.Errorf("finished %q", s.Finished)
+		}
+	})
+	t.Run("diverged", func(t *testing.T) {
+		res, errs := world(t, load(t, "baseline=allreduce", "train.optimizer.lr=1e38", "train.stop={epochs: 1000000}"), 3, nil)
+		for i := range res {
+			if errs[i] != nil || res[i].Code != CodeFailed {
+				t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+			}
+		}
+		if !strings.Contains(res[0].Summary.Finished, "diverged: the train loss is") {
+			t.Errorf("finished %q", res[0].Summary.Finished)
+		}
+	})
+}
+
+// bits is a Transport whose collective leaves other bits on one rank.
+type bits struct {
+	comm.Transport
+}
+
+func (b bits) Iallreduce(buf *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	return b.Transport.(comm.Reducer).Iallreduce(buf, off, n, func(d comm.Done) {
+		if b.Rank() == 1 {
+			buf.F32()[off/4] += 1e-3
+		}
+		h(d)
+	})
+}
+
+func TestAllreduceThatLeavesOtherBitsIsFound(t *testing.T) {
+	ts := inproc.New(3, inproc.Options{})
+	for i := range ts {
+		ts[i] = bits{ts[i]}
+	}
+	res, errs := over(t, ts, load(t, "baseline=allreduce"), nil)
+	for i := range res {
+		if errs[i] != nil || res[i].Code != CodeFailed {
+			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
+		}
+	}
+	if want := "the all-reduce left other parameters on rank 1, host here than on rank 0, host here"; !strings.Contains(res[0].Summary.Finished, want) {
+		t.Errorf("finished %q", res[0].Summary.Finished)
+	}
+}
+
+// plain is a Transport without a collective.
+type plain struct{ comm.Transport }
+
+func TestAllreduceNeedsACollective(t *testing.T) {
+	ts := inproc.New(2, inproc.Options{})
+	for i := range ts {
+		ts[i] = plain{ts[i]}
+	}
+	_, errs := over(t, ts, load(t, "baseline=allreduce"), nil)
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "has no collective sum") {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+}
+
+// Buckets cover the arena once, from its end, along pieces, and none but the last is small.
+func TestBucketsCoverTheArenaFromItsEnd(t *testing.T) {
+	for _, n := range []int{10, 6_000_000, 40_000_000} {
+		params := []shard.Param{{Name: "a.weight", N: n}, {Name: "a.bias", N: 10}, {Name: "b.weight", Layer: 1, N: n}, {Name: "c.weight", Layer: 2, N: n / 2}}
+		p, err := shard.Cut(params, shard.Options{Slice: "even", MaxBytes: 4 << 20, Servers: 1, Rules: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := bucketsOf(p)
+		hi := p.Arena
+		for i, b := range all {
+			small := (b.hi-b.lo)*shard.ElemBytes < bucketBytes
+			if b.hi != hi || b.lo >= b.hi || small && i < len(all)-1 || (b.hi-b.lo)*shard.ElemBytes > bucketBytes+4<<20 {
+				t.Errorf("%d elements: bucket %d is %+v, behind it %d", p.Arena, i, b, hi)
+			}
+			hi = b.lo
+		}
+		if hi != 0 {
+			t.Errorf("%d elements: the buckets begin at %d", p.Arena, hi)
+		}
+	}
+}
+
+// The folder of a baseline has what that of a run has, and says which it is.
+func TestBaselinesLeaveARunFolder(t *testing.T) {
+	for _, baseline := range []string{"allreduce", "pslite"} {
+		t.Run(baseline, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			_, errs := world(t, load(t, "baseline="+baseline, "metrics.interval=100ms", `faults=[{worker: 0, slow: {sleep: 10ms}}]`), 4, func(o *Options) {
+				o.Folder, o.Start = &metrics.FolderSpec{Out: dir}, time.Now()
+			})
+			for i, err := range errs {
+				if err != nil {
+					t.Fatalf("rank %d: %v", i, err)
+				}
+			}
+			plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))
+			if err != nil || !strings.Contains(string(plan), "\nBaseline "+baseline+": ") {
+				t.Errorf("plan.txt: %v\n%s", err, plan)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+			var s metrics.Summary
+			if err == nil {
+				err = json.Unmarshal(text, &s)
+			}
+			if err != nil || s.Baseline != baseline || s.Iterations != 30 || s.PerRole["worker"]["compute"].Min <= 0 || s.PerRole["worker"]["blocked"].Max <= 0 {
+				t.Errorf("summary.json: %v\n%s", err, text)
+			}
+			rows, err := os.ReadFile(filepath.Join(dir, "iterations.csv"))
+			if n := strings.Count(string(rows), "\n"); err != nil || n != 1+30*s.Workers {
+				t.Errorf("iterations.csv: %v, %d lines for %d workers", err, n, s.Workers)
+			}
+			lines, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+			if n := strings.Count(string(lines), "\n"); err != nil || n < 3 || !strings.Contains(string(lines), "test/accuracy") {
+				t.Errorf("metrics.jsonl: %v, %d lines\n%s", err, n, lines)
+			}
+		})
+	}
+}
