@@ -35,7 +35,7 @@ type Config struct {
 // Cluster says which ranks serve.
 type Cluster struct {
 	Servers   int    // at least 1
-	Placement string // spread, pack, colocate
+	Placement string // spread, pack, colocate, mixed
 	Hierarchy string // none
 	MemoryMax int64  // bytes of buffers that one rank may use, beside the data set
 }

@@ -36,6 +36,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossSync(sync, root)
 		w.crossSchemes(t)
 	}
+	w.crossMixed(t)
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}

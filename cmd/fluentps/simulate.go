@@ -13,6 +13,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
 	"fluentps/ps/sim"
 )
 
@@ -72,7 +73,7 @@ func simulateVerb(c *cli.Context) error {
 	if b := in.cfg.Baseline; b != configs.BaselineNone {
 		return usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
 	}
-	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, in.cfg.Cluster.Servers)
+	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, shard.Serving(in.cfg.Cluster.Servers, in.cfg.Simulate.Workers, in.cfg.Cluster.Placement))
 	if err != nil {
 		return usagef("simulate: %v", err)
 	}

@@ -21,6 +21,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
 	planBaseline(&b, c, p)
+	planMixed(&b, c, p, roles)
 	if !reduces(c) {
 		planShards(&b, c, p)
 		planChanges(&b, c, p, len(roles.Workers), rows)
@@ -256,4 +257,22 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
 	return fmt.Sprintf("%d B", n)
+}
+
+// planMixed says what the servers of mixed placement hold.
+func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles) {
+	if c.Cluster.Placement != "mixed" || reduces(c) {
+		return
+	}
+	alone := c.Cluster.Servers
+	shares := shard.MixedShares(alone, len(roles.Workers))
+	total := 0
+	for _, s := range shares {
+		total += s
+	}
+	part := func(share int) string {
+		return fmt.Sprintf("%.1f%% of the parameters, about %s", 100*float64(share)/float64(total), size(int64(p.Arena)*shard.ElemBytes*int64(share)/int64(total)))
+	}
+	fmt.Fprintf(b, "\nPlacement mixed (the split of BytePS, for one rank a machine): %d that only serve hold %s each\n  %d that work too hold %s each\n",
+		alone, part(shares[0]), len(roles.Workers), part(shares[len(shares)-1]))
 }

@@ -29,6 +29,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 		globs[i] = r.Match
 	}
 	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs}
+	if c.Cluster.Placement == "mixed" && !reduces(c) {
+		o.Shares = shard.MixedShares(c.Cluster.Servers, servers-c.Cluster.Servers)
+	}
 	switch {
 	case reduces(c):
 		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole

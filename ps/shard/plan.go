@@ -31,6 +31,7 @@ type Options struct {
 	MaxBytes int64    // no piece is longer; at least ElemBytes
 	Servers  int      // at least 1
 	Rules    []string // globs; the first that fits a parameter's name takes it
+	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
 	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
 }
 
@@ -109,6 +110,9 @@ func Cut(params []Param, o Options) (*Plan, error) {
 	if o.MaxBytes < ElemBytes {
 		return nil, fmt.Errorf("shard: shards.max_bytes is %d; a piece holds at least one parameter of %d bytes", o.MaxBytes, ElemBytes)
 	}
+	if o.Shares != nil && (len(o.Shares) != o.Servers || o.Slice != "even") {
+		return nil, fmt.Errorf("shard: cluster.placement: mixed gives %d servers shares of their own (%d servers, shards.slice %s): it needs shards.slice: even", len(o.Shares), o.Servers, o.Slice)
+	}
 	groups, err := group(params, o.Rules)
 	if err != nil {
 		return nil, err
@@ -128,6 +132,10 @@ func Cut(params []Param, o Options) (*Plan, error) {
 	}
 	switch o.Slice {
 	case "even":
+		if o.Shares != nil {
+			cutShares(p, groups, o.Shares)
+			break
+		}
 		cutEven(p, groups, o.Servers)
 	case "layer":
 		cutLayer(p, groups, o.Servers)

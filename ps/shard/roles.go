@@ -14,15 +14,17 @@ type Roles struct {
 }
 
 // Placements lists the values of cluster.placement.
-func Placements() []string { return []string{"spread", "pack", "colocate"} }
+func Placements() []string { return []string{"spread", "pack", "colocate", "mixed"} }
 
 // Assign gives each rank its roles. hosts names the host of each rank. With spread the servers lie on as many
 // hosts as there are, with pack on the first ranks, with colocate every rank works and the servers, spread
-// over the hosts, serve too.
+// over the hosts, serve too. With mixed the servers serve alone, and all other ranks work and serve too (MixedShares).
 func Assign(hosts []string, servers int, placement string) (Roles, error) {
 	world := len(hosts)
 	var r Roles
 	switch placement {
+	case "mixed":
+		return assignMixed(hosts, servers)
 	case "spread", "colocate":
 		r.Servers = spread(hosts, min(servers, world))
 	case "pack":

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestAssignShowsTheArithmetic(t *testing.T) {
 		{2, 2, "spread", "the world has 2 ranks, but cluster.servers is 2 and at least 1 worker is needed: 2 + 1 = 3 ranks"},
 		{1, 1, "pack", "the world has 1 rank, but cluster.servers is 1 and at least 1 worker is needed: 1 + 1 = 2 ranks"},
 		{2, 3, "colocate", "the world has 2 ranks, but cluster.servers is 3"},
-		{2, 1, "scatter", `cluster.placement is "scatter"; it is one of [spread pack colocate]`},
+		{2, 1, "scatter", `cluster.placement is "scatter"; it is one of [spread pack colocate mixed]`},
 	} {
 		_, err := Assign(make([]string, c.world), c.servers, c.placement)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -51,16 +52,28 @@ func TestEveryRankHasARoleAndRank0LeadsTheServers(t *testing.T) {
 		hosts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 2, 12).Draw(t, "hosts")
 		placement := rapid.SampledFrom(Placements()).Draw(t, "placement")
 		servers := rapid.IntRange(1, len(hosts)-1).Draw(t, "servers")
+		both := placement == "colocate" // ranks may have both roles
+		if placement == "mixed" {
+			if servers = min(servers, len(hosts)/2, len(hosts)-2); servers < 1 {
+				t.Skip("too few ranks")
+			}
+		}
 		r, err := Assign(hosts, servers, placement)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if placement == "mixed" {
+			if !slices.Equal(r.Servers[servers:], r.Workers) {
+				t.Fatalf("servers %v, workers %v", r.Servers, r.Workers)
+			}
+			r.Servers = r.Servers[:servers] // for these hold the laws of spread
 		}
 		if r.Servers[0] != 0 || len(r.Servers) != servers {
 			t.Fatalf("servers are ranks %v", r.Servers)
 		}
 		for rank := range hosts {
 			s, w := r.Server(rank) >= 0, r.Worker(rank) >= 0
-			if !s && !w || s && w && placement != "colocate" || placement == "colocate" && !w {
+			if !s && !w || s && w && !both || both && !w {
 				t.Fatalf("rank %d: server %v worker %v in %+v", rank, s, w, r)
 			}
 		}

@@ -40,8 +40,8 @@ func newSimulation(o Options) (*simulation, error) {
 	n := c.Simulate.Workers
 	s := &simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
 		net:     newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth),
-		workers: make([]worker, n), servers: make([]server, c.Cluster.Servers), tallies: make([]tally, len(o.Plan.Shards)),
-		undone: n + c.Cluster.Servers, trace: 14695981039346656037}
+		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
+		undone: n + len(roles.Servers), trace: 14695981039346656037}
 	s.q.delay = [2]int64{0, s.latency}
 	for i := range o.Plan.Pieces {
 		s.pieces = append(s.pieces, o.Plan.Pieces[i].ID)

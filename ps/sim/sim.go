@@ -26,7 +26,7 @@ import (
 // Options are all that a run follows from.
 type Options struct {
 	Config     *configs.Config // Simulate holds the models, Simulate.Workers the workers, Cluster.Servers the servers
-	Plan       *shard.Plan     // cut for Config.Cluster.Servers
+	Plan       *shard.Plan     // cut for shard.Serving of Config.Cluster.Servers
 	Rows       int             // training rows: what an epoch is
 	Losses     []Loss
 	Joins      []Join

@@ -1,0 +1,71 @@
+package shard
+
+import "fmt"
+
+// Mixed placement is BytePS's (OSDI 2020): k ranks only serve, and every one of the n workers serves too, a smaller part, so
+// that the network cards of all carry the same. Of a model of M bytes
+//
+//	a dedicated server holds   2(n-1) / (n^2 + kn - 2k) * M
+//	a co-located one           (n-k)  / (n^2 + kn - 2k) * M
+//
+// as a summary of the paper has it [T]; the part of all dedicated ones together, 2k(n-1) / (n(n+k) - 2k), is that of the
+// released code [A]. They follow from kx + ny = M for the parts x and y, and from equal loads of the cards: a dedicated
+// rank sends x to each of n workers; a worker sends of its gradient all but its own part, M - y, and its part of the
+// parameters to n-1 others; nx = M - y + (n-1)y. Ranks are taken for machines with a card each.
+
+// MixedShares is what each server holds, dedicated first, as whole numbers that are to be taken by their sum.
+func MixedShares(dedicated, workers int) []int {
+	shares := make([]int, dedicated+workers)
+	for m := range shares {
+		if m < dedicated {
+			shares[m] = 2 * (workers - 1)
+		} else {
+			shares[m] = workers - dedicated
+		}
+	}
+	return shares
+}
+
+// Serving is how many ranks serve beside so many workers, where cluster.servers says servers.
+func Serving(servers, workers int, placement string) int {
+	if placement == "mixed" {
+		return servers + workers
+	}
+	return servers
+}
+
+// assignMixed gives n ranks of the world a server of their own, spread over the hosts, and all others both roles.
+func assignMixed(hosts []string, dedicated int) (Roles, error) {
+	workers := len(hosts) - dedicated
+	if workers < 2 || dedicated > workers {
+		return Roles{}, fmt.Errorf("%s, but with cluster.placement: mixed cluster.servers (%d) ranks serve alone and at least as many others, and at least 2, work and serve too: start at least %d ranks or lower cluster.servers",
+			ranks(len(hosts)), dedicated, dedicated+max(2, dedicated))
+	}
+	r := Roles{Servers: spread(hosts, dedicated)}
+	for rank := range hosts {
+		if indexOf(r.Servers[:dedicated], rank) < 0 {
+			r.Workers = append(r.Workers, rank)
+		}
+	}
+	r.Servers = append(r.Servers, r.Workers...)
+	return r, nil
+}
+
+// cutShares gives every server its share of every group. The first element is always server 0's, which leads.
+func cutShares(p *Plan, groups []groupOf, shares []int) {
+	total := 0
+	for _, s := range shares {
+		total += s
+	}
+	for i := range groups {
+		g := &groups[i]
+		lo, sum := g.lo, 0
+		for m, s := range shares {
+			sum += s
+			hi := g.lo + int((int64(g.hi-g.lo)*int64(sum)*2+int64(total))/(2*int64(total)))
+			hi = max(hi, g.lo+1)
+			p.add(g, fmt.Sprint(m), m, lo, hi)
+			lo = hi
+		}
+	}
+}
