@@ -2,14 +2,15 @@
 # Installs what the build needs and lacks, or says what to type. With nothing missing it takes milliseconds,
 # because every other target calls it.
 #   tests/deps.sh               everything for a build with Open MPI
-#   tests/deps.sh --mpi=mpich   the same with MPICH; --mpi=both: with either
+#   tests/deps.sh --mpi=mpich   the same with MPICH
+#   tests/deps.sh --test        everything for `make test`: both MPIs, and the tools that make hosts of namespaces
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
-"" | --go-only | --mpi=openmpi | --mpi=mpich | --mpi=both) ;;
+"" | --go-only | --mpi=openmpi | --mpi=mpich | --test) ;;
 *)
-	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --mpi=both" >&2
+	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test" >&2
 	exit 2
 	;;
 esac
@@ -41,9 +42,12 @@ if [ "${1:-}" != --mpi=mpich ]; then
 	command -v mpirun.openmpi >/dev/null || says mpirun open || missing+=(openmpi-bin)
 	pkg-config --exists ompi-c 2>/dev/null || missing+=(libopenmpi-dev)
 fi
-if [ "${1:-}" = --mpi=mpich ] || [ "${1:-}" = --mpi=both ]; then
+if [ "${1:-}" = --mpi=mpich ] || [ "${1:-}" = --test ]; then
 	command -v mpiexec.mpich >/dev/null || says mpiexec hydra || missing+=(mpich)
 	pkg-config --exists mpich 2>/dev/null || missing+=(libmpich-dev)
+fi
+if [ "${1:-}" = --test ]; then
+	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
 fi
 pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
 [ -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] || missing+=(dataset-fashion-mnist)

@@ -61,6 +61,7 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 
 stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that needs ranks starts mpirun itself
 	local cgo list dir
+	tests/deps.sh --test
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-tagged.XXXXXX")
@@ -71,16 +72,14 @@ stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that 
 	TMPDIR=$dir go test -vet=off -tags "$tags" $list ./tests/...
 }
 
-stage_mpich() { # all that needs ranks once more, built for MPICH; that no MPI accepts what is built for the other
+stage_mpich() { # all that needs ranks once more, built for MPICH
 	local list
-	tests/deps.sh --mpi=both
+	tests/deps.sh --test
 	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/cmd/')
 	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
 	# shellcheck disable=SC2086 # one argument per package
-	tests/with-mpich.sh go test -vet=off -tags "$tags mpich" -timeout=6m $list
+	tests/with-mpich.sh go test -vet=off -tags "$tags mpich" -timeout=6m $list ./tests/net
 	tests/with-mpich.sh go test -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli
-	# The stage before may have run when MPICH was not here yet.
-	go test -vet=off -tags "$tags" -timeout=4m -run 'TestScripts/vendor$' ./tests/cli
 }
 
 stage_nobody() { # MPI and run folders as a user who is not root, owns nothing and has no home

@@ -176,7 +176,14 @@ func (b *bench) leave(err error) error {
 		b.t.Abort(codeFailed)
 		return &exitError{code: codeFailed}
 	}
-	if err := b.t.Close(); err != nil && !errors.As(err, &aborted) {
+	if err := b.t.Close(); errors.Is(err, comm.ErrStuck) { // all has been measured and said
+		if exit == nil {
+			exit = &exitError{}
+		} else if exit.text != "" {
+			printError(b.c.App.ErrWriter, exit.text)
+		}
+		b.t.Abort(exit.code)
+	} else if err != nil && !errors.As(err, &aborted) {
 		return err
 	}
 	if exit != nil {

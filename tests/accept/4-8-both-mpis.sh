@@ -5,7 +5,7 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-tests/deps.sh --mpi=both
+tests/deps.sh --test
 export TMPDIR=$TMP # short, and ours
 
 # run_all MPI TAGS RANKS COMMAND...: -count=1, because a result out of the cache shows nothing.
@@ -13,7 +13,7 @@ run_all() {
 	local mpi=$1 tags=$2 ranks=$3 start code=0
 	shift 3
 	start=$(date +%s)
-	"$@" go test -vet=off -count=1 -timeout=8m -v -tags "$tags" -run '^Test' ./comm/mpi ./tests/mpi >"$TMP/$mpi.log" 2>&1 || code=$?
+	"$@" go test -vet=off -count=1 -timeout=8m -v -tags "$tags" -run '^Test' ./comm/mpi ./tests/mpi ./tests/net >"$TMP/$mpi.log" 2>&1 || code=$?
 	"$@" go test -vet=off -count=1 -timeout=4m -v -tags "$tags" -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli >>"$TMP/$mpi.log" 2>&1 || code=$?
 	local passed failed skipped
 	passed=$(grep -cE '^( {4})?--- PASS' "$TMP/$mpi.log" || true)

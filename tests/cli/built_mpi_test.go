@@ -1,6 +1,8 @@
-//go:build mpi && !mpich
+//go:build mpi
 
 package cli
 
+import "fluentps/comm/mpi/mpitest"
+
 // builtTags are the tags that these tests, and so the binary under test, are built with.
-const builtTags = "mpi blas"
+const builtTags = mpitest.Tags

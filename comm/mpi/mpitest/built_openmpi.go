@@ -4,3 +4,6 @@ package mpitest
 
 // Built is the MPI that the tests are built for, and Other the one that they are not.
 var Built, Other = OpenMPI, MPICH
+
+// Tags are what to build a program with, to run under Built.
+const Tags = "mpi blas"
