@@ -144,6 +144,8 @@ type Send struct {
 	Window int64     // priority: bytes in flight between a worker and a server; 0: room for two of the largest pieces
 	Credit int64     // credit: a piece leaves while fewer bytes are in flight
 	Tune   send.Tune // credit: how it is looked for
+
+	Overlap bool // pieces travel while the worker computes; else only between two iterations
 }
 
 // Work is who computes which samples.

@@ -61,7 +61,7 @@ var topKeys = []key[Config]{
 	{spec{path: "device.kind", def: "auto", values: devices, doc: "what computes"}, func(c *Config) any { return &c.Device.Kind }},
 	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one rank: of a worker's kernels, of a server's commits from 2 MiB on"}, func(c *Config) any { return &c.Device.Threads }},
 
-	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers"}, func(c *Config) any { return &c.Shards.Slice }},
+	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers: even parts, a shard per layer, P3's slices of layers, or PS-Lite's key range"}, func(c *Config) any { return &c.Shards.Slice }},
 	{spec{path: "shards.max_bytes", def: "4MiB", span: from(shard.ElemBytes, comm.MessageMax), doc: "a piece is never longer"}, func(c *Config) any { return (*byteSize)(&c.Shards.MaxBytes) }},
 
 	{spec{path: "sync", def: `[{match: "*", scheme: bsp}]`, doc: "rules in order; the first whose match fits a parameter's name takes it"}, func(c *Config) any { return &c.Sync }},
@@ -72,6 +72,7 @@ var topKeys = []key[Config]{
 	{spec{path: "send.tune.steps", def: "100", span: from(1, 1e6), only: when("send.order", "credit"), doc: "iterations over which the time of one is averaged"}, func(c *Config) any { return &c.Send.Tune.Steps }},
 	{spec{path: "send.tune.min", def: "4MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "smallest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Min) }},
 	{spec{path: "send.tune.max", def: "64MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "largest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Max) }},
+	{spec{path: "send.overlap", def: "true", doc: "a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"}, func(c *Config) any { return &c.Send.Overlap }},
 	{spec{path: "work.policy", def: "fixed", values: policies, doc: "who computes which samples"}, func(c *Config) any { return &c.Work.Policy }},
 	{spec{path: "local.steps", def: "1", span: from(1, 1), doc: "steps of a worker between two exchanges"}, func(c *Config) any { return &c.Local.Steps }},
 	{spec{path: "faults", def: "[]", doc: "injected slowness, for experiments"}, func(c *Config) any { return &c.Faults }},

@@ -73,14 +73,14 @@ type EffectKind uint8
 
 const (
 	Send         EffectKind = iota // send Msg to server To (from a worker) or worker To (from a server)
-	SendPiece                      // Worker: send Piece of the gradient arena to server To; answer with PieceSent
+	SendPiece                      // Worker: send Piece of the gradient arena, of iteration Iter, to server To; answer with PieceSent
 	Expect                         // Worker: receive the pieces of Shard's next reply into the parameter arena; precedes the Pull
 	ExpectBeside                   // Worker: receive the pieces of a published version of Shard beside the arena; none is there or on its way
 	Adopt                          // Worker: parameters of Shard = the version that landed beside them
 	Keep                           // Worker: keep a copy of the push of Shard that is in the gradient arena, in Slot
 	AddLocal                       // Worker: parameters of Shard += Scale*Weight * its own push: that kept in Slot, or that in the gradient arena where Slot is -1
 	Compute                        // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone. After StartEarly ask Readable and Writable of each layer
-	Stage                          // Server: receive the pieces of worker To's push of Shard into Slot; answer with PieceLanded each
+	Stage                          // Server: receive the pieces of worker To's push Iter of Shard into Slot; answer with PieceLanded each
 	Unstage                        // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
 	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
 	Commit                         // Server: parameters Dst = optimizer(parameters Src, Weight*Pending) at rate Scale*lr(Clock)

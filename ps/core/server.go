@@ -168,7 +168,7 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	}
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces})
-	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Samples: m.Samples})
+	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
 	if m.Iter < sh.clock[m.Worker] || m.Iter >= sh.cut.at {
 		return out // of another scheme than the current one
 	}

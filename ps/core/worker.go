@@ -144,7 +144,7 @@ func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
 		sh := &w.shards[s]
 		sh.gone++
 		w.fly(p)
-		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s})
+		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s, Iter: w.iter})
 		if sh.gone == len(w.plan.Shards[s].Pieces) {
 			out = w.renew(s, out)
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"slices"
 	"time"
 
 	"fluentps/comm/wire"
@@ -95,19 +96,31 @@ func (w *workerSide) compute(iter int64) {
 	it.head = wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss}
 	w.site.report(it.forwarded, false)
 	it.writable(len(w.pieces) - 1)
-	if inRounds(w.r.cfg) {
-		w.model.Backward(func(int) {})
-		for layer := range w.pieces {
-			it.ready(layer)
-		}
-	} else {
-		w.model.Backward(it.backward)
-	}
+	it.runBackward()
 	it.end = t.Now()
 	computing := it.end - start - it.waited - it.pushing
 	w.usual = smooth(w.usual, computing-w.paused)
 	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart, Compute: computing, Injected: w.injected, Push: it.pushing}
 	w.site.report(it.done, false)
+}
+
+// runBackward hands the layers over as they become ready, or after the last one where nothing is to overlap.
+func (it *iteration) runBackward() {
+	w := it.w
+	switch {
+	case inRounds(w.r.cfg):
+		w.model.Backward(func(int) {})
+		for layer := range w.pieces {
+			it.ready(layer)
+		}
+	case !w.r.cfg.Send.Overlap:
+		w.model.Backward(func(int) {})
+		for layer := range slices.Backward(w.pieces) {
+			it.ready(layer)
+		}
+	default:
+		w.model.Backward(it.backward)
+	}
 }
 
 // ready is called by backward when the gradients of a layer are final.

@@ -220,6 +220,9 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 	if window, largest := c.Send.Window, p.Largest(); window > 0 && window < 2*largest {
 		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", size(window), size(largest), size(window/2)))
 	}
+	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "fifo" {
+		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others overtake, and is answered when all of them have landed: with shards.slice: slices each is answered by itself", c.Send.Order, i, count(len(p.Shards[i].Pieces), "piece")))
+	}
 	if names["bsp"] && len(names) > 1 {
 		w = append(w, "a bsp shard beside others: a worker starts when its last shard has replied, so the strictest shard sets the pace")
 	}

@@ -135,6 +135,7 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		{6, []string{"shards.slice=range"}},
 		{6, []string{"shards.max_bytes=64B"}},
 		{6, []string{"shards={slice: layer, max_bytes: 64B}", "send={order: priority, window: 256B}"}},
+		{6, []string{"shards={slice: slices, max_bytes: 64B}", "send={order: priority, overlap: false}"}},
 		{6, []string{"shards.max_bytes=64B", "send={order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}}"}},
 		{4, []string{"cluster.placement=colocate"}},
 		{6, []string{"cluster.placement=pack", "evaluate.where=online"}},

@@ -111,7 +111,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w.node.KeepCopies(r.copyOf)
 	if inRounds(c) {
 		w.node.InRounds()
-	} else {
+	} else if c.Send.Overlap {
 		w.node.StartEarly(r.maySkip)
 	}
 	return w, nil

@@ -27,7 +27,7 @@ type Param struct {
 
 // Options say how to cut.
 type Options struct {
-	Slice    string   // even, layer, range
+	Slice    string   // even, layer, slices, range
 	MaxBytes int64    // no piece is longer; at least ElemBytes
 	Servers  int      // at least 1
 	Rules    []string // globs; the first that fits a parameter's name takes it
@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // Slices lists the values of Options.Slice.
-func Slices() []string { return []string{"even", "layer", "range"} }
+func Slices() []string { return []string{"even", "layer", "slices", "range"} }
 
 // Seg maps a run of a parameter to the arena: elements [Lo, Hi) of Param lie at [At, At+Hi-Lo).
 type Seg struct {
@@ -101,7 +101,7 @@ func (p *Plan) Views(arena []float32) [][]float32 {
 }
 
 // Cut makes the plan. It fails when no rule takes a parameter, or on options out of range.
-// Slicing: even and layer are FluentPS's elastic parameter slicing as reconstructed [R]; range is the
+// Slicing: even and layer are FluentPS's elastic parameter slicing as reconstructed [R]; slices is P3's [A]; range is the
 // key ranges of PS-Lite [C], kept as a baseline: small consecutive keys all land on server 0.
 func Cut(params []Param, o Options) (*Plan, error) {
 	if o.Servers < 1 {
@@ -139,6 +139,8 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		cutEven(p, groups, o.Servers)
 	case "layer":
 		cutLayer(p, groups, o.Servers)
+	case "slices":
+		cutSlices(p, groups, o.Servers, int(o.MaxBytes/ElemBytes))
 	case "range":
 		cutRange(p, groups, o.Servers)
 	default:
@@ -244,8 +246,8 @@ func cutEven(p *Plan, groups []groupOf, servers int) {
 	p.leadOnServer0()
 }
 
-// cutLayer makes one shard per layer and group, and deals them largest first to the emptiest server.
-func cutLayer(p *Plan, groups []groupOf, servers int) {
+// runs calls visit with the range of the arena of each layer in each group.
+func runs(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi int)) {
 	for i := range groups {
 		g := &groups[i]
 		for a := 0; a < len(g.params); {
@@ -254,10 +256,26 @@ func cutLayer(p *Plan, groups []groupOf, servers int) {
 				b++
 			}
 			first, last := g.params[a], g.params[b-1]
-			p.add(g, layerName(p.Params[first]), 0, p.At[first], p.At[last]+p.Params[last].N)
+			visit(g, layerName(p.Params[first]), p.At[first], p.At[last]+p.Params[last].N)
 			a = b
 		}
 	}
+}
+
+// cutSlices makes a shard of every elems elements of a layer and group, and deals them in turn, the turn going on from
+// layer to layer: P3's slices and upstream servers [A], where a tensor is what a layer is here. Each is answered by itself.
+func cutSlices(p *Plan, groups []groupOf, servers, elems int) {
+	runs(p, groups, func(g *groupOf, name string, lo, hi int) {
+		for k := 0; lo < hi; k++ {
+			p.add(g, fmt.Sprintf("%s.%d", name, k), len(p.Shards)%servers, lo, min(hi, lo+elems))
+			lo += elems
+		}
+	})
+}
+
+// cutLayer makes one shard per layer and group, and deals them largest first to the emptiest server.
+func cutLayer(p *Plan, groups []groupOf, servers int) {
+	runs(p, groups, func(g *groupOf, name string, lo, hi int) { p.add(g, name, 0, lo, hi) })
 	order := make([]int, len(p.Shards))
 	for i := range order {
 		order[i] = i

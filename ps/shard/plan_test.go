@@ -50,6 +50,26 @@ func TestLayerDealsLargestFirstToTheEmptiestServerAndLeadsOnServer0(t *testing.T
 	}
 }
 
+// P3's slices, straggler-and-contention 7.3 [A]: a layer is cut at max_bytes, each part is a shard, and the turn of the
+// servers goes on from layer to layer.
+func TestSlicesAreDealtInTurnOverAllLayers(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "slices", MaxBytes: 400000, Servers: 2, Rules: []string{"fc3.*", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Shards {
+		got = append(got, fmt.Sprintf("%s s%d %d+%d", s.Name, s.Server, s.Lo, s.Hi-s.Lo))
+		if len(s.Pieces) != 1 {
+			t.Errorf("%s has %d pieces", s.Name, len(s.Pieces))
+		}
+	}
+	want := "fc3.*/fc3.0 s0 0+1290; */fc1.0 s1 1290+100000; */fc1.1 s0 101290+100000; */fc1.2 s1 201290+960; */fc2.0 s0 202250+32896"
+	if strings.Join(got, "; ") != want {
+		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
 // PS-Lite's range slicer, sync-core 1.7 [C]: consecutive small keys all land on server 0.
 func TestRangePutsEveryKeyOnServer0(t *testing.T) {
 	p, err := Cut(mlp(), Options{Slice: "range", MaxBytes: 4 << 20, Servers: 4, Rules: []string{"*"}})
@@ -83,7 +103,7 @@ func TestCutRefuses(t *testing.T) {
 	}{
 		{Options{Slice: "even", MaxBytes: 4, Servers: 0, Rules: []string{"*"}}, "cluster.servers is 0"},
 		{Options{Slice: "even", MaxBytes: 3, Servers: 1, Rules: []string{"*"}}, "shards.max_bytes is 3"},
-		{Options{Slice: "odd", MaxBytes: 4, Servers: 1, Rules: []string{"*"}}, `shards.slice is "odd"; it is one of [even layer range]`},
+		{Options{Slice: "odd", MaxBytes: 4, Servers: 1, Rules: []string{"*"}}, `shards.slice is "odd"; it is one of [even layer slices range]`},
 		{Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"fc1.*"}}, `no sync rule takes parameter "fc2.weight"`},
 	} {
 		if _, err := Cut(mlp(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {

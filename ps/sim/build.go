@@ -41,12 +41,9 @@ func newSimulation(o Options) (*simulation, error) {
 	s := &simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
 		net:     newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth),
 		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
-		undone: n + len(roles.Servers), trace: 14695981039346656037}
+		undone: n + len(roles.Servers), ahead: map[[2]int32][]int32{}, trace: 14695981039346656037}
 	s.q.delay = [2]int64{0, s.latency}
-	for i := range o.Plan.Pieces {
-		s.pieces = append(s.pieces, o.Plan.Pieces[i].ID)
-	}
-	slices.SortStableFunc(s.pieces, func(a, b int32) int { return int(o.Plan.Pieces[b].Layer - o.Plan.Pieces[a].Layer) })
+	s.passes = newPasses(c, o.Plan)
 	limits := make([][]limit, len(o.Plan.Shards))
 	for m := range s.servers {
 		if err := s.makeServer(int32(m), limits); err != nil {
@@ -122,6 +119,9 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		limits[id] = limitsOf(phases)
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
+		if s.copyOf(s.plan.Shards[id].Rule).Kind != scheme.Pulled {
+			s.tallies[id].iters = make([]int64, n)
+		}
 		if ss.Norms {
 			s.tallies[id].owed = make([]owed, n)
 		}
@@ -139,8 +139,25 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	return nil
 }
 
+// prepared is a worker node that has been told what it must know before it begins.
+func (s *simulation) prepared(node *core.Worker) *core.Worker {
+	node.HoldBack(s.schemeOf)
+	node.KeepCopies(s.copyOf)
+	if s.cfg.Send.Overlap {
+		node.StartEarly(func(rule int) bool { return s.maySkip[rule] })
+	}
+	return node
+}
+
 func (s *simulation) makeWorkers() error {
 	c, n := s.cfg, len(s.workers)
+	for rule := range c.Sync {
+		phases, err := c.PhasesOf(rule, n, s.o.Rows)
+		if err != nil {
+			return err
+		}
+		s.maySkip = append(s.maySkip, core.MaySkip(phases))
+	}
 	var share []int
 	if c.Train.BatchGlobal > 0 {
 		share = shard.Share(c.Train.BatchGlobal, n)
@@ -149,9 +166,7 @@ func (s *simulation) makeWorkers() error {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
-		w.node = core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0)
-		w.node.HoldBack(s.schemeOf)
-		w.node.KeepCopies(s.copyOf)
+		w.node = s.prepared(core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0))
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
 		w.multiple = 1
 		if len(c.Simulate.PerWorker) > 0 {
@@ -191,7 +206,7 @@ func (s *simulation) model() []string {
 		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
 	}
 	lines := []string{
-		fmt.Sprintf("compute  %s, noise %s; all gradients are ready at its end", compute, noise),
+		fmt.Sprintf("compute  %s, noise %s; %s", compute, noise, s.passes.text(s.cfg)),
 		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
 			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
@@ -232,6 +247,3 @@ func (s *simulation) stuck() string {
 	}
 	return strings.Join(lines, "\n  ")
 }
-
-// bytesOf is the size of a piece on the wire.
-func bytesOf(p *shard.Piece) int64 { return int64(p.Hi-p.Lo) * shard.ElemBytes }

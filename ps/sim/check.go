@@ -35,11 +35,12 @@ type shardCheck struct {
 	atLow     int   // how many have it
 	landed    int64 // pushes
 	folds     int64
-	set       []int32 // agrees: workers folded since the last Close
-	lead      int32   // the shard whose contributors it has
-	followers int     // of its rule, where it leads
-	flying    []int32 // replies in flight, per parameter buffer
-	apart     []apart // per worker; nil where replies leave whole
+	set       []int32           // agrees: workers folded since the last Close
+	lead      int32             // the shard whose contributors it has
+	followers int               // of its rule, where it leads
+	flying    []int32           // replies in flight, per parameter buffer
+	apart     []apart           // per worker; nil where replies leave whole
+	ahead     map[int32][]int64 // by worker: pushes that began before the last one had landed, where workers do not pull
 	cur       int32
 }
 
@@ -62,7 +63,7 @@ func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
 	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setOf]*contributors{}}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
+		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}
@@ -115,6 +116,10 @@ func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
 // offered: the header of a push reached its server.
 func (c *checker) offered(m wire.Header) {
 	s := &c.shards[m.Shard]
+	if k := &s.of[m.Worker]; s.copies != scheme.Pulled && k.landing >= 0 && m.Iter > k.landing {
+		s.ahead[m.Worker] = append(s.ahead[m.Worker], m.Iter)
+		return
+	}
 	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].reached {
 		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
 	}
@@ -135,6 +140,10 @@ func (c *checker) landed(shard, w int32) {
 	s.of[w].reached = s.of[w].landing + 1
 	s.of[w].clock = max(old, s.of[w].reached)
 	s.of[w].landing = -1
+	if next := s.ahead[w]; len(next) > 0 {
+		s.of[w].landing, s.of[w].missing = next[0], s.pieces
+		s.ahead[w] = next[1:]
+	}
 	s.landed++
 	if !s.of[w].gone && old == s.low && s.of[w].clock > old {
 		s.leaves()
@@ -173,6 +182,7 @@ func (c *checker) left(shards []int32, w int32) {
 		}
 		s.of[w].gone = true
 		s.of[w].landing, s.of[w].wants = -1, -1
+		delete(s.ahead, w)
 		if s.of[w].clock == s.low {
 			s.leaves()
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // The numbers of copies that workers keep. A worker that does not pull computes on while its push is on its way: so that
-// carries numbers of its own, from the moment at which its last byte has left. A published version stays where it came
+// carries numbers of its own, from the moment at which its last byte has left or the next gradients are computed. A published version stays where it came
 // until it is adopted: the next one does not leave its server before that.
 
 // copyOf is how workers keep their copies of the shards of a rule.
@@ -32,12 +32,41 @@ func (s *simulation) copyBytes() (n int64) {
 	return n
 }
 
+// pushSent counts a piece that its worker sends: grads hold it until it has landed, or is kept.
+func (f *floats) pushSent(i, me int32) {
+	w := &f.replicas[me]
+	w.flying++
+	if f.keeps(i) {
+		w.unsent = append(w.unsent, i)
+	}
+}
+
+// keeps says whether the worker of a piece may go on before it has landed.
+func (f *floats) keeps(i int32) bool {
+	return f.s.copyOf(f.s.plan.Shards[f.s.transfers.all[i].shard].Rule).Kind != scheme.Pulled
+}
+
 // pushLeft takes the numbers of a piece whose worker may go on before it has landed.
 func (f *floats) pushLeft(i int32, t *transfer) {
-	if f.s.copyOf(f.s.plan.Shards[t.shard].Rule).Kind == scheme.Pulled {
-		return
+	w := &f.replicas[t.worker]
+	if k := slices.Index(w.unsent, i); k >= 0 {
+		w.unsent = slices.Delete(w.unsent, k, k+1)
+		f.keep(i, w)
 	}
-	p, w := &f.s.plan.Pieces[t.piece], &f.replicas[t.worker]
+}
+
+// keepUnsent takes the numbers of pieces that have not left yet, though the gradients of the next iteration are there:
+// before backward of their layer they will have.
+func (f *floats) keepUnsent(w *replica) {
+	for _, i := range w.unsent {
+		f.keep(i, w)
+	}
+	w.unsent = w.unsent[:0]
+}
+
+// keep has a piece on its way carry its numbers.
+func (f *floats) keep(i int32, w *replica) {
+	p := &f.s.plan.Pieces[f.s.transfers.all[i].piece]
 	w.flying--
 	if f.onWay == nil {
 		f.onWay = map[int32][]float32{}

@@ -48,7 +48,8 @@ type replica struct {
 	local         *optim.Delta // nil unless there are deltas
 	loss          float64      // of its last iteration
 	correct       int
-	flying        int // pieces of its last push that have not landed: while there are any, grads may not change
+	flying        int     // pieces of its pushes that have not landed and whose numbers are in grads alone, which may not change meanwhile
+	unsent        []int32 // transfers of them that have not left, of shards of which the worker keeps a copy
 }
 
 // store is the memory of one shard on its server, by the node's numbers; nil until used.
@@ -158,9 +159,11 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	return nil
 }
 
-// compute runs one iteration, at the virtual time at which it starts, on the parameters that have landed by then.
+// compute runs one iteration, at the virtual time at which the last of its parameters is there. Its gradients are in the
+// arena at once, and leave it when the model of computing says that they are ready.
 func (f *floats) compute(me int32, iter int64) {
 	w, n := &f.replicas[me], int(f.s.workers[me].batch)
+	f.keepUnsent(w)
 	if w.flying > 0 {
 		f.s.check.fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
 	}
@@ -175,9 +178,6 @@ func (f *floats) compute(me int32, iter int64) {
 		w.local.Step(w.grads, w.params, q, iter, int64(n))
 	}
 }
-
-// pushSent counts a piece that its worker sends: grads hold it until it has landed.
-func (f *floats) pushSent(me int32) { f.replicas[me].flying++ }
 
 // pushLanded puts a piece of a push, that of transfer i, into its slot.
 func (f *floats) pushLanded(i int32, t *transfer, slot int32) {

@@ -118,6 +118,8 @@ func TestSameBitsAsARun(t *testing.T) {
 		"bsp, by layer":            {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.slice=layer"},
 		"bsp, priority":            {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
 		"essp(0), credit":          {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1", "shards.max_bytes=256B", "send={order: credit, credit: 300B}"},
+		"bsp, no overlap":          {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: slices, max_bytes: 256B}", "send={order: priority, overlap: false}"},
+		"cache, by layer, early":   {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`, "simulate.workers=1", "model={name: mlp, layers: [16]}", "shards.max_bytes=256B", "simulate.network={bandwidth: 1MB, latency: 20us}"},
 		"bsp, colocate":            {"cluster.servers=2", "cluster.placement=colocate"},
 		"bsp, shared batch":        {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
 		"bsp, decay and schedule":  {"train.optimizer={name: nesterov, lr: 0.1, weight_decay: 0.01}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 3}"},

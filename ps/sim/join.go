@@ -65,9 +65,7 @@ func (s *simulation) rejoin(me int32) {
 		s.q.after(s.now, told-s.now, evJoin, me, 0)
 		return
 	}
-	node := core.NewJoining(me, s.plan, s.cfg.SendPolicy(s.plan, int(me)), int64(w.life)+1, w.node.Clock())
-	node.HoldBack(s.schemeOf)
-	node.KeepCopies(s.copyOf)
+	node := s.prepared(core.NewJoining(me, s.plan, s.cfg.SendPolicy(s.plan, int(me)), int64(w.life)+1, w.node.Clock()))
 	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
 	w.node, w.dead = node, false
 	w.life++
@@ -75,7 +73,7 @@ func (s *simulation) rejoin(me int32) {
 	w.waitFrom, w.lastHead = s.now, s.now
 	s.joined++
 	if s.real != nil {
-		s.real.replicas[me].flying = 0
+		s.real.replicas[me].flying, s.real.replicas[me].unsent = 0, nil
 	}
 	s.stepWorker(me, core.Input{Kind: core.Begin})
 }

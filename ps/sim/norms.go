@@ -13,10 +13,14 @@ type owed struct {
 	samples int64
 }
 
-// staged notes what a push that comes owes.
-func (s *simulation) staged(e *core.Effect) {
+// staged notes where a push lands, and what it owes.
+func (s *simulation) staged(id int32, e *core.Effect) {
 	t := &s.tallies[e.Shard]
 	t.slots[e.To] = e.Slot
+	if t.iters != nil {
+		t.iters[e.To] = e.Iter
+		s.caughtUp(id, e)
+	}
 	if t.owed != nil {
 		t.owed[e.To] = owed{len(s.plan.Shards[e.Shard].Pieces), e.Samples}
 	}

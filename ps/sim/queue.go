@@ -16,6 +16,7 @@ const (
 	evJoin                      // node: a worker comes back
 	evPause                     // node: a worker stands still; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg
+	evAhead                     // node: a server has staged the push of which the transfer in slot arg came ahead
 	evStop                      // the budget of virtual time is used up
 )
 

@@ -122,8 +122,8 @@ simulate:
   server: {fold: %s, commit: %s}
   push_norm: %s
 `, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
-		pick("even", "layer", "range"), pick("64B", "4MiB"), randomRule(r, "a.*"), randomRule(r, "*"), strings.Join(faults, ", "),
-		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}"), workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
+		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*"), randomRule(r, "*"), strings.Join(faults, ", "),
+		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
 		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
 	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
 	if cfg == nil {

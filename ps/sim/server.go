@@ -60,6 +60,7 @@ type tally struct {
 	commit int64   // nanoseconds to make a version
 	seen   []int64 // versions that the pushes folded since the last commit were computed on
 	slots  []int32 // per worker: where its push is received
+	iters  []int64 // per worker: of which iteration that is; nil where workers pull before every iteration
 	stale  metrics.Hist
 	lead   metrics.Hist
 	lag    metrics.Hist // c - clock of the copy, at the start of iteration c
@@ -114,7 +115,10 @@ func (s *simulation) handle(m *server, ev event) {
 			m.done = false
 			s.undone++
 		}
-	case evLanded:
+	case evLanded, evAhead:
+		if s.isAhead(ev.arg) {
+			return
+		}
 		t := s.transfers.take(ev.arg)
 		s.check.landed(t.shard, t.worker)
 		in := core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]}
@@ -134,6 +138,7 @@ func (s *simulation) handle(m *server, ev event) {
 		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
 	case evTold:
 		msg := s.messages.take(ev.arg)
+		s.forgetAhead(m, msg.head.Worker)
 		s.check.left(m.node.Shards(), msg.head.Worker)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: msg.head})
 	case evAlarm:
@@ -165,7 +170,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 		}
 		switch e.Kind {
 		case core.Stage:
-			s.staged(e)
+			s.staged(id, e)
 		case core.Fold:
 			hold()
 			work += t.fold

@@ -107,9 +107,10 @@ type simulation struct {
 	tallies   []tally // per shard
 	messages  slab[message]
 	transfers slab[transfer]
-	replies   slab[transfer] // replies that left and of which the server does not know yet
-	moving    int            // transfers that have not landed
-	undone    int            // nodes that are neither done nor dead, and joins to come
+	replies   slab[transfer]       // replies that left and of which the server does not know yet
+	ahead     map[[2]int32][]int32 // by shard and worker: landed pieces of pushes that are not staged
+	moving    int                  // transfers that have not landed
+	undone    int                  // nodes that are neither done nor dead, and joins to come
 	lost      int
 	joined    int
 	out       []core.Effect // scratch
@@ -117,7 +118,8 @@ type simulation struct {
 	real      *floats // nil in timing mode
 	steps     int64
 	trace     uint64
-	pieces    []int32 // all pieces, last layer first: the order in which backward makes them ready
+	passes    passes
+	maySkip   []bool // per rule, what core.MaySkip says
 }
 
 // transfer is a bulk of bytes on its way: a piece of a push or of a reply, or a reply's pieces one behind the other.
@@ -128,6 +130,7 @@ type transfer struct {
 	life           uint16 // of the worker
 	worker, server int32
 	shard, piece   int32
+	iter           int64 // of a push
 	buf            int32
 	bytes          int64
 }
@@ -297,8 +300,8 @@ func (s *simulation) control(to int32, m message, local bool) {
 	s.q.after(s.now, d, evControl, to, s.messages.put(m))
 }
 
-// move starts a transfer between a worker and a server.
-func (s *simulation) move(t transfer) {
+// move starts a transfer between a worker and a server, and returns its slot.
+func (s *simulation) move(t transfer) int32 {
 	s.moving++
 	s.check.sent += t.bytes
 	w, m := &s.workers[t.worker], &s.servers[t.server]
@@ -313,6 +316,7 @@ func (s *simulation) move(t transfer) {
 	default:
 		s.net.start(w.host, m.host, t.bytes, s.q.seq, i)
 	}
+	return i
 }
 
 // sent is the moment at which the last byte of a transfer leaves.

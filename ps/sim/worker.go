@@ -30,16 +30,12 @@ type worker struct {
 	died    int64  // when it last did
 	fresh   bool   // it came back and has not begun an iteration since
 	done    bool
-	busy    bool  // computes
-	epoch   int32 // of its computing: an evComputed of another one is void
-	from    int64 // when computing began
-	until   int64 // when it will end
-	resume  int64 // when its pause is over
 
+	computing
 	spans    metrics.Spans
-	waitFrom int64 // when the last iteration was over
+	waitFrom int64 // since when it has not computed
 	lastHead int64 // when the last reply's header came
-	blocked  int64 // before the iteration that is computed
+	blocked  int64 // in waits for the replies that the iteration reads
 }
 
 // stepWorker steps a worker that is alive, and obeys.
@@ -59,10 +55,10 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.control(int32(len(s.workers))+e.To, message{e.Msg, w.life}, w.host == m.host)
 		case core.SendPiece:
 			p := &s.plan.Pieces[e.Piece]
+			i := s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, iter: e.Iter, bytes: p.Bytes()})
 			if s.real != nil {
-				s.real.pushSent(me)
+				s.real.pushSent(i, me)
 			}
-			s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, bytes: bytesOf(p)})
 		case core.Adopt, core.Keep, core.AddLocal:
 			if e.Kind == core.Adopt {
 				s.check.adopted(e.Shard, me)
@@ -71,7 +67,6 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 				s.real.obeyWorker(me, e)
 			}
 		case core.Compute:
-			s.started(me, e.Iter)
 			s.compute(me, e.Iter)
 		case core.Remap:
 			s.check.fail("worker %d has the map of the shards of epoch %d, a server that of epoch %d", me, s.plan.Epoch, e.Iter)
@@ -81,6 +76,9 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.ended = s.now
 			s.undone--
 		}
+	}
+	if w.stalled {
+		s.proceed(me)
 	}
 }
 
@@ -94,101 +92,13 @@ func (s *simulation) started(me int32, iter int64) {
 	s.workers[me].fresh = false
 }
 
-// waited splits the time since the last iteration was over as the runtime does: blocked until the last reply
+// waited splits a time without computing as the runtime does: blocked until the last reply
 // began, pull until it was in.
 func (s *simulation) waited(w *worker) {
-	w.blocked = max(0, w.lastHead-w.waitFrom)
-	w.spans.Add(metrics.Blocked, time.Duration(w.blocked))
+	blocked := max(0, w.lastHead-w.waitFrom)
+	w.blocked += blocked
+	w.spans.Add(metrics.Blocked, time.Duration(blocked))
 	w.spans.Add(metrics.Pull, time.Duration(s.now-max(w.lastHead, w.waitFrom)))
-}
-
-// compute starts an iteration.
-func (s *simulation) compute(me int32, iter int64) {
-	w := &s.workers[me]
-	s.waited(w)
-	w.busy = true
-	w.epoch++
-	w.from = s.now
-	w.until = max(s.now, w.resume) + w.takes(&s.cfg.Simulate, iter)
-	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
-	if s.real != nil {
-		s.real.compute(me, iter)
-	}
-}
-
-// takes is how long an iteration computes, in nanoseconds: the base with its noise or the next time of the trace,
-// and the injected slowness.
-func (w *worker) takes(m *configs.Simulate, iter int64) int64 {
-	base := float64(m.Compute) * w.multiple
-	noisy := base
-	switch n := &m.Noise; n.Kind {
-	case "normal":
-		noisy = max(0.01*base, base+float64(base*float64(n.Spread*w.draw.NormFloat64())))
-	case "exponential":
-		noisy = base + float64(base*float64(n.Spread*w.draw.ExpFloat64()))
-	case "two_state":
-		if p := w.draw.Float64(); w.phase {
-			w.phase = p >= n.Leave
-		} else {
-			w.phase = p < n.Enter
-		}
-		if w.phase {
-			noisy = base * n.Factor
-		}
-	case "trace":
-		noisy = float64(w.trace[w.replayed%len(w.trace)])
-		w.replayed++
-	}
-	d := noisy
-	for _, f := range w.slow {
-		if iter < f.From || f.Until > 0 && iter >= f.Until {
-			continue
-		}
-		d += float64(f.Sleep)
-		if f.Factor > 1 {
-			d += float64((f.Factor - 1) * noisy)
-		}
-	}
-	return int64(d)
-}
-
-// computed ends an iteration: all its pieces are ready, last layer first.
-func (s *simulation) computed(me int32, epoch int32) {
-	w := &s.workers[me]
-	if w.dead || !w.busy || epoch != w.epoch {
-		return
-	}
-	w.busy = false
-	if s.o.Computed != nil {
-		s.o.Computed(int(me), w.node.Iter(), time.Duration(w.from), time.Duration(s.now))
-	}
-	w.samples += w.batch
-	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
-	w.waitFrom = s.now
-	head := wire.Header{Samples: w.batch, Blocked: w.blocked}
-	if s.real != nil {
-		r := &s.real.replicas[me]
-		head.Loss, head.Correct = r.loss, int64(r.correct)
-	}
-	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
-	for _, p := range s.pieces {
-		s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
-	}
-	s.stepWorker(me, core.Input{Kind: core.TaskDone})
-}
-
-// pause holds up what a worker computes.
-func (s *simulation) pause(me int32, p Pause) {
-	w := &s.workers[me]
-	if w.dead || w.done {
-		return
-	}
-	w.resume = max(w.resume, s.now) + int64(p.For)
-	if w.busy {
-		w.until += int64(p.For)
-		w.epoch++
-		s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
-	}
 }
 
 // lose ends a worker in the middle of whatever it does. Its servers notice as fast as a message travels.
@@ -197,7 +107,7 @@ func (s *simulation) lose(me int32) {
 	if w.dead || w.done {
 		return
 	}
-	w.dead, w.busy, w.died = true, false, s.now
+	w.dead, w.busy, w.stalled, w.died = true, false, false, s.now
 	s.ended = s.now
 	s.undone--
 	s.lost++

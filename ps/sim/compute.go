@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// An iteration computes in stages: forward of each layer from the first to the last, then backward of each from the last
+// to the first. Forward of a layer waits for its parameters; backward of it for the gradients that it overwrites to have
+// left, and then its pieces are ready. Stages that nothing can hold up are one event.
+//
+// Forward is a third of the computing, for backward has two products where forward has one; a layer's share of either is
+// that of its parameters [R], or equal for model synthetic. Without send.overlap the whole net is one layer.
+
+// passes are the model as its computing sees it.
+type passes struct {
+	pieces [][]int32 // of each layer, in arena order
+	done   []float64 // share of the computing that is done before each of the 2L stages, and 1 at the end
+}
+
+const forwardShare = 1.0 / 3
+
+func newPasses(c *configs.Config, p *shard.Plan) passes {
+	if !c.Send.Overlap {
+		all := make([]int32, len(p.Pieces))
+		for i := range all {
+			all[i] = int32(i)
+		}
+		slices.SortStableFunc(all, func(a, b int32) int { return int(p.Pieces[b].Layer - p.Pieces[a].Layer) })
+		return passes{pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
+	}
+	layers := 1
+	for i := range p.Params {
+		layers = max(layers, p.Params[i].Layer+1)
+	}
+	n := passes{pieces: make([][]int32, layers), done: make([]float64, 2*layers+1)}
+	for i := range p.Pieces {
+		n.pieces[p.Pieces[i].Layer] = append(n.pieces[p.Pieces[i].Layer], p.Pieces[i].ID)
+	}
+	before := make([]int64, layers+1) // parameters, or layers, before each
+	var all int64
+	for i := range p.Params {
+		size := int64(p.Params[i].N)
+		if c.Model.Name == "synthetic" {
+			size = 1
+		}
+		before[p.Params[i].Layer+1] += size
+		all += size
+	}
+	for l := range layers {
+		before[l+1] += before[l]
+	}
+	for l := range layers + 1 {
+		share := float64(before[l]) / float64(all)
+		n.done[l] = float64(forwardShare * share)
+		n.done[2*layers-l] = 1 - float64((1-forwardShare)*share)
+	}
+	return n
+}
+
+// text says in words what is modelled.
+func (n *passes) text(c *configs.Config) string {
+	switch {
+	case !c.Send.Overlap:
+		return "all gradients are ready at its end, and no overlap"
+	case len(n.pieces) == 1:
+		return "all gradients are ready at its end"
+	case c.Model.Name == "synthetic":
+		return fmt.Sprintf("forward 1/3, backward 2/3, %d equal layers in turn", len(n.pieces))
+	}
+	return fmt.Sprintf("forward 1/3, backward 2/3, %d layers in turn by their parameters", len(n.pieces))
+}
+
+// layer is that of a stage of backward.
+func (n *passes) layer(stage int) int { return 2*len(n.pieces) - 1 - stage }
+
+// computing is where a worker is in its iteration.
+type computing struct {
+	iter     int64
+	stage    int   // the next one, or the first of those being computed
+	to       int   // the stage after those being computed
+	own      int64 // what the iteration takes without injected slowness
+	injected int64 // between forward and backward
+	took     int64 // so far
+	busy     bool  // stages are being computed
+	stalled  bool  // the next stage has to wait, since waitFrom
+	read     bool  // all parameters are there
+	epoch    int32 // of the stages being computed: an evComputed of another one is void
+	from     int64 // when they began
+	until    int64 // when they will be over
+	resume   int64 // when a pause is over
+}
+
+// before is the time that the stages before one take.
+func (w *worker) before(n *passes, stage int) int64 {
+	at := int64(float64(float64(w.own) * n.done[stage]))
+	if stage > len(n.pieces) {
+		at += w.injected
+	}
+	return at
+}
+
+// compute starts an iteration.
+func (s *simulation) compute(me int32, iter int64) {
+	w := &s.workers[me]
+	w.iter, w.stage, w.took = iter, 0, 0
+	w.own, w.injected = w.takes(&s.cfg.Simulate, iter)
+	w.stalled, w.read = true, false
+}
+
+// proceed computes the next stages, if the first of them need not wait.
+func (s *simulation) proceed(me int32) {
+	w := &s.workers[me]
+	layers := len(s.passes.pieces)
+	stage := w.stage
+	for stage < layers && w.node.Readable(stage) {
+		stage++
+	}
+	forward := w.stage < layers
+	if stage >= layers && s.reads(me) && w.node.Writable(s.passes.layer(stage)) {
+		stage++
+	}
+	if stage == w.stage {
+		return
+	}
+	w.stalled = false
+	if forward {
+		s.waited(w)
+	} else {
+		w.spans.Add(metrics.Push, time.Duration(s.now-w.waitFrom))
+	}
+	w.busy, w.to = true, stage
+	w.epoch++
+	w.from = s.now
+	w.until = max(s.now, w.resume) + w.before(&s.passes, w.to) - w.before(&s.passes, w.stage)
+	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+}
+
+// reads says whether all that the iteration reads is there: then it stays until its gradients are ready.
+func (s *simulation) reads(me int32) bool {
+	w := &s.workers[me]
+	if w.read || w.node.State() != core.Computing {
+		return w.read
+	}
+	w.read = true
+	s.started(me, w.iter)
+	if s.real != nil {
+		s.real.compute(me, w.iter)
+	}
+	return true
+}
+
+// computed ends stages. With backward of a layer its pieces are ready.
+func (s *simulation) computed(me int32, epoch int32) {
+	w := &s.workers[me]
+	if w.dead || !w.busy || epoch != w.epoch {
+		return
+	}
+	w.busy = false
+	w.stage = w.to
+	w.took += s.now - w.from
+	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
+	w.waitFrom = s.now
+	layers := len(s.passes.pieces)
+	if w.stage == layers+1 {
+		s.forwarded(me)
+	}
+	if w.stage > layers {
+		if w.stage == 2*layers && s.o.Computed != nil {
+			s.o.Computed(int(me), w.iter, time.Duration(s.now-w.took), time.Duration(s.now))
+		}
+		for _, p := range s.passes.pieces[s.passes.layer(w.stage-1)] {
+			s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
+		}
+	}
+	if w.stage < 2*layers {
+		w.stalled = true
+		s.proceed(me)
+		return
+	}
+	w.samples += w.batch
+	w.blocked = 0
+	s.stepWorker(me, core.Input{Kind: core.TaskDone})
+}
+
+// forwarded tells the node what its pushes report. Nothing asks for that before the first piece is ready.
+func (s *simulation) forwarded(me int32) {
+	w := &s.workers[me]
+	head := wire.Header{Samples: w.batch, Blocked: w.blocked}
+	if s.real != nil {
+		r := &s.real.replicas[me]
+		head.Loss, head.Correct = r.loss, int64(r.correct)
+	}
+	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
+}
+
+// takes is how long an iteration computes, in nanoseconds: the base with its noise or the next time of the trace,
+// and the injected slowness, which holds it up between forward and backward.
+func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
+	base := float64(m.Compute) * w.multiple
+	noisy := base
+	switch n := &m.Noise; n.Kind {
+	case "normal":
+		noisy = max(0.01*base, base+float64(base*float64(n.Spread*w.draw.NormFloat64())))
+	case "exponential":
+		noisy = base + float64(base*float64(n.Spread*w.draw.ExpFloat64()))
+	case "two_state":
+		if p := w.draw.Float64(); w.phase {
+			w.phase = p >= n.Leave
+		} else {
+			w.phase = p < n.Enter
+		}
+		if w.phase {
+			noisy = base * n.Factor
+		}
+	case "trace":
+		noisy = float64(w.trace[w.replayed%len(w.trace)])
+		w.replayed++
+	}
+	d := noisy
+	for _, f := range w.slow {
+		if iter < f.From || f.Until > 0 && iter >= f.Until {
+			continue
+		}
+		d += float64(f.Sleep)
+		if f.Factor > 1 {
+			d += float64((f.Factor - 1) * noisy)
+		}
+	}
+	return int64(noisy), int64(d) - int64(noisy)
+}
+
+// pause holds up what a worker computes.
+func (s *simulation) pause(me int32, p Pause) {
+	w := &s.workers[me]
+	if w.dead || w.done {
+		return
+	}
+	w.resume = max(w.resume, s.now) + int64(p.For)
+	if w.busy {
+		w.until += int64(p.For)
+		w.epoch++
+		s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+	}
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/shard"
+)
+
+// sixteen is a net of 16 equal layers of 256 KiB, of one worker and one server with links of 25 MB/s.
+const (
+	sixteenBytes = 16 * 65536 * shard.ElemBytes
+	sixteenLink  = 25_000_000
+)
+
+func sixteen(t testing.TB, compute time.Duration, set ...string) time.Duration {
+	t.Helper()
+	text := fmt.Sprintf(`name: sixteen
+data: {set: generated}
+model: {name: synthetic, layers: [%s65536]}
+train: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 40}}
+shards: {slice: slices, max_bytes: 64KiB}
+simulate: {workers: 1, compute: %s, network: {bandwidth: %dB, latency: 0s}, server: {fold: 0B, commit: 0B}}
+`, strings.Repeat("65536, ", 15), compute, sixteenLink)
+	cfg, _, ds := configs.Parse("sixteen", []byte(text), configs.Options{Set: set})
+	if cfg == nil {
+		t.Fatal(ds)
+	}
+	var params []shard.Param
+	for l := range 16 {
+		params = append(params, shard.Param{Name: fmt.Sprintf("layer%d.weight", l+1), Layer: l, N: 65536})
+	}
+	plan, err := shard.Cut(params, shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends []time.Duration
+	r, err := Run(Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64, Computed: func(_ int, _ int64, _, until time.Duration) { ends = append(ends, until) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Summary.Iterations != 40 {
+		t.Fatalf("%d iterations", r.Summary.Iterations)
+	}
+	return (ends[39] - ends[9]) / 30 // of a step, when the pipe is full
+}
+
+// A net whose computing takes as long as the same run without computing.
+//
+// No schedule can be faster than computing, or than a link; and whatever the order, between the end of backward and the
+// start of the next forward lies the way of layer 0, whose gradients are the last to be ready and whose parameters are the
+// first to be read: its push and its reply. A shard is answered when all of it has landed, so that the replies to all
+// shards but the last follow the pushes down the other way, and that of one shard is left. Nothing is computed meanwhile:
+//
+//	best >= max(compute + (layer 0 + a shard of it) / link, all layers / link)
+//
+// Priority must come within 8% of that, with P3's slices and with a shard for each layer. Without overlap a step takes
+// computing and communication in turn: twice as long as either.
+func TestTheBestOrderOfSending(t *testing.T) {
+	link := func(bytes int64) time.Duration { return time.Duration(nanoseconds(bytes, sixteenLink)) }
+	const layer = sixteenBytes / 16
+	for _, c := range []struct {
+		slicing string
+		shard   int64 // bytes
+	}{{"{slice: slices, max_bytes: 64KiB}", 64 << 10}, {"{slice: layer, max_bytes: 4MiB}", layer}} {
+		shards := "shards=" + c.slicing
+		comm := sixteen(t, time.Nanosecond, "send={order: priority}", shards)
+		compute := comm
+		best := max(compute+link(layer+c.shard), link(sixteenBytes))
+		step := func(send string) time.Duration {
+			d := sixteen(t, compute, "send="+send, shards)
+			t.Logf("%s %s: %v, %.3f of the best schedule's, %.3f of computing", c.slicing, send, d, ratio(d, best), ratio(d, compute))
+			return d
+		}
+		priority, fifo, credit, off := step("{order: priority}"), step("{order: fifo}"), step("{order: credit, credit: 100KB, tune: {points: 0}}"), step("{order: priority, overlap: false}")
+		if r := ratio(priority, best); r > 1.08 || r < 1 {
+			t.Errorf("%s: priority takes %v, %.3f of the best schedule's %v", c.slicing, priority, r, best)
+		}
+		if r := ratio(credit, best); r > 1.08 || r < 1 {
+			t.Errorf("%s: a credit of two small pieces takes %v, %.3f of the best schedule's %v", c.slicing, credit, r, best)
+		}
+		if r := ratio(off, compute+comm); r < 0.999 || r > 1.001 {
+			t.Errorf("%s: without overlap a step takes %v, computing and communication %v", c.slicing, off, compute+comm)
+		}
+		if fifo < priority*120/100 {
+			t.Errorf("%s: fifo takes %v, priority %v", c.slicing, fifo, priority)
+		}
+	}
+}
+
+// What P3's slices are for: a shard is answered when all of it has landed. Cut into pieces that more urgent ones overtake,
+// all layers are under way at the end of backward, and none is answered.
+func TestPiecesOfAShardAreNoSlices(t *testing.T) {
+	compute := sixteen(t, time.Nanosecond, "send={order: priority}")
+	slices := sixteen(t, compute, "send={order: priority}")
+	pieces := sixteen(t, compute, "send={order: priority}", "shards.slice=layer")
+	t.Logf("slices %v, pieces of shards %v", slices, pieces)
+	if pieces < slices*115/100 {
+		t.Errorf("slices take %v, pieces of one shard %v", slices, pieces)
+	}
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
