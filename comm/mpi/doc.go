@@ -15,12 +15,15 @@
 // # Progress
 //
 // Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
-// pause for up to 50 us after the last event (5 us when this host has more ranks than cores), then gives its core away between
-// polls for 50 us, then sleeps between polls for an eighth of its wait so far, 20 us to 1 ms; Post wakes it at once. The
-// first span shrinks, down to 1 us, while answers come because the core was given away, and grows again while they do
-// not: ranks that share a core would else wait for each other to stop polling. No blocking MPI
-// call is made after Init, not even for the barrier, so other ranks on the same cores get their turn;
-// only Shared and the end of a window block, for as long as it takes all ranks of a host to come.
+// pause for up to 50 us after the last event (5 us when this host has more ranks than cores), then
+// gives its core away between polls for 50 us, then sleeps between polls for an eighth of its wait so
+// far, 20 us to 1 ms; Post wakes it at once. The first span halves, down to 1 us, when an answer came
+// because somebody else had the core, and doubles when it came without: ranks that share a core would
+// else wait for each other to stop polling.
+//
+// No blocking MPI call is made after Init, not even for the barrier, so other ranks on the same cores
+// get their turn; only Shared and the end of a window block, for as long as it takes all ranks of a
+// host to come.
 //
 // # Messages
 //

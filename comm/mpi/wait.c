@@ -38,14 +38,19 @@ int fp_count_cores(int ranks) {
 	return rc;
 }
 
-// learn corrects spin by how a wait ended: on a core of our own the answer comes while we spin, on one that we share
-// with whoever is to answer it comes because we yielded. A yield that took long went to somebody else, who computes.
-static void learn(int64_t yielded) {
-	enum { OTHERS_RAN = 2000, TOO_LONG = 200000 };
-	if (yielded == 0)
-		spin = 2 * spin;
-	else if (yielded > OTHERS_RAN && yielded < TOO_LONG)
+enum step { SPUN, YIELDED, SLEPT };
+
+// learn corrects spin by how a wait ended, gap ns after the poll before: on a core of our own the answer comes while we
+// spin; on one that we share with whoever is to answer, it comes when the other has run, because we yielded or the
+// system took the core away. One that ran for long was somebody else, who computes.
+static void learn(enum step last, int64_t gap) {
+	enum { OTHERS_RAN = 3000, TOO_LONG = 200000 };
+	if (last == SLEPT || gap > TOO_LONG)
+		return;
+	if (gap > OTHERS_RAN)
 		spin = spin / 2;
+	else if (last == SPUN)
+		spin = 2 * spin;
 	int64_t max = crowded ? SPIN_MAX_CROWDED : SPIN_MAX;
 	spin = spin < SPIN_MIN ? SPIN_MIN : spin > max ? max : spin;
 }
@@ -64,32 +69,32 @@ static void doze(int64_t idle) {
 
 struct fp_batch fp_poll(int wait) {
 	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = 0, yielded = 0; // how long the last step's yield took
-	int slept = 0;
+	int64_t since = 0, before = 0; // the first poll, and the one before
+	enum step last = SPUN;
 	for (;;) {
+		int64_t now = wait ? fp_clock() : 0;
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
-		if (slept && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
+		if (last == SLEPT && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;
 		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0)) {
-			if (since > 0)
-				learn(yielded);
+			if (before > 0)
+				learn(last, now - before);
 			return batch;
 		}
-		int64_t now = fp_clock();
 		if (since == 0)
 			since = now;
-		if (now - since < spin)
-			continue;
-		if (now - since < spin + YIELD) {
+		before = now;
+		if (now - since < spin) {
+			last = SPUN;
+		} else if (now - since < spin + YIELD) {
 			sched_yield();
-			yielded = fp_clock() - now;
+			last = YIELDED;
 		} else {
 			doze(now - since);
-			slept = 1;
-			yielded = SLEEP_MAX;
+			last = SLEPT;
 		}
 	}
 }
