@@ -8,7 +8,8 @@
 #   hosts.sh exec HOST COMMAND...        run a command on a host, with this environment and folder
 #   hosts.sh mpirun [--mpich] [--map HOST,... | --per-host K] [--env NAME=VALUE]... PROGRAM [ARG...]
 #       one rank per name in the map, in its order; or K ranks on each host, host by host (default 1)
-#   hosts.sh down                        end everything on the hosts, and remove them
+#   hosts.sh down [--owner PID | --force]
+#       end everything on the hosts, and remove them; with --force whoever's they are
 #
 # Exit code 77: this machine does not let us, and why. Needs root, and Debian's iproute2 and util-linux.
 set -euo pipefail
@@ -131,7 +132,7 @@ sweep() {
 keep() {
 	local n=$1 rate=$2 queue=$3 owner=$4 start=$5 wait_s=$6 token=$7 host k
 	exec 9>"$LOCK"
-	flock -w "$wait_s" 9 || die "hosts are up already$(sed -n 's/^/, of process /p' "$STATE/owner" 2>/dev/null): wait for its end (--wait S), or type $SELF down"
+	flock -w "$wait_s" 9 || die "hosts are up already$(sed -n 's/^/, of process /p' "$STATE/owner" 2>/dev/null): wait for its end (--wait S), or type $SELF down --force"
 	sweep
 	trap sweep EXIT
 	trap 'exit 0' TERM INT
@@ -203,18 +204,26 @@ up() {
 }
 
 down() {
+	local owner=$PPID force="" keeper k
+	case ${1:-} in
+	--owner) owner=$2 ;;
+	--force) force=1 ;;
+	"") ;;
+	*) usage ;;
+	esac
 	[ "$(id -u)" -eq 0 ] || cannot "only root can"
-	local keeper k
-	keeper=$(cat "$STATE/keeper" 2>/dev/null) || keeper=""
-	if [ -n "$keeper" ] && tr '\0' ' ' <"/proc/$keeper/cmdline" 2>/dev/null | grep -q -- --keep; then
-		kill -TERM "$keeper"
-		for k in $(seq 100); do
-			kill -0 "$keeper" 2>/dev/null || return 0
-			sleep 0.05
-		done
-		die "process $keeper, which keeps the hosts, does not end"
+	if ! is_up; then # what one left that was killed; not what one is just making
+		(flock -n 9 && sweep) 9>"$LOCK" || true
+		return 0
 	fi
-	sweep # of one that was killed
+	keeper=$(cat "$STATE/keeper")
+	[ -n "$force" ] || grep -q "^$owner " "$STATE/owner" || die "they are the hosts of process $(cat "$STATE/owner"): type $SELF down --force to end them"
+	kill -TERM "$keeper"
+	for k in $(seq 100); do
+		kill -0 "$keeper" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	die "process $keeper, which keeps the hosts, does not end after $k looks"
 }
 
 # enter HOST COMMAND...: instead of this script, so that a signal finds the command.
