@@ -49,11 +49,15 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		{"{match: '*', scheme: pssp, mode: dynamic, significance: true, hard_cap: 4}", 2, 4},
 	} {
 		t.Run(c.sync, func(t *testing.T) {
-			s := train(t, load(t, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}"), 6).Summary
+			samples := int64(1600)
+			if drops := strings.Contains(c.sync, "required"); drops {
+				samples *= 20 // nobody waits for the straggler, and its first push takes 3 ms
+			}
+			s := train(t, load(t, "sync=["+c.sync+"]", straggler, fmt.Sprintf("train.stop={samples: %d}", samples)), 6).Summary
 			if s.MaxLead < c.min || s.MaxLead > c.max {
 				t.Errorf("max_lead %d, want %d to %d", s.MaxLead, c.min, c.max)
 			}
-			if s.Samples < 1600 || s.Finished != "ok" {
+			if s.Samples < samples || s.Finished != "ok" {
 				t.Errorf("finished %q after %d samples", s.Finished, s.Samples)
 			}
 			for _, sh := range s.PerShard {
@@ -100,8 +104,8 @@ func sumIterations(s *metrics.Summary) int64 {
 
 // Every scheme learns what BSP learns: N pushes at weight 1/N weigh as one BSP step.
 func TestEverySchemeLearnsTheSame(t *testing.T) {
-	long := "train.stop={epochs: 20}"
-	bsp := float64(*train(t, load(t, long), 6).Summary.TestAccuracy)
+	long := []string{"train.stop={epochs: 20}", "data.partition=overlap_reshuffle"} // a rank that has no core for a while must not take its rows out of the training
+	bsp := float64(*train(t, load(t, long...), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
 		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
@@ -109,7 +113,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 		"[{match: '*.bias', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
-		if acc := float64(*train(t, load(t, long, "sync="+sync), 6).Summary.TestAccuracy); acc < bsp-0.05 {
+		if acc := float64(*train(t, load(t, append(long, "sync="+sync)...), 6).Summary.TestAccuracy); acc < bsp-0.05 {
 			t.Errorf("%s: test accuracy %.3f, bsp %.3f", sync, acc, bsp)
 		}
 	}
