@@ -29,6 +29,10 @@ const (
 	Closed                     // server to server: Shard closed Iter, and these workers contributed; or, with Over, nobody is in the run
 	Barrier                    // worker to scheduler (rank 0): all my pushes of Iter are acknowledged
 	Release                    // scheduler to worker: all workers have come to the barrier of Iter
+	Task                       // leader of a node to member: compute Iter, whose first Part layers are readable; or, with Stop, nothing more
+	Readable                   // leader to member: so are the first Part layers
+	Forwarded                  // member to leader: forward of Iter is over
+	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	Kinds
@@ -40,7 +44,7 @@ type Header struct {
 	Flags   uint8   // Stop, Over
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Summand: the layer
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards
@@ -53,13 +57,13 @@ type Header struct {
 	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration
 }
 
-// Stop in Flags of Reply and Publish: start no new iteration, send Left to every server.
+// Stop in Flags of Reply and Publish: start no new iteration, send Left to every server. Of Task: training is over.
 const Stop = 1
 
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "pushpiece", "replypiece"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "pushpiece", "replypiece"}
 
 func (k Kind) String() string {
 	if k < Kinds {

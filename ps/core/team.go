@@ -26,9 +26,12 @@ func NewTeam(size, layers int) *Team {
 	return t
 }
 
+// Iter is the iteration being computed or computed last, -1 before the first.
+func (t *Team) Iter() int64 { return t.iter }
+
 // Begin starts an iteration.
 func (t *Team) Begin(iter int64) {
-	if iter <= t.iter || t.iter >= 0 && !t.over() {
+	if iter <= t.iter || t.iter >= 0 && !t.Over() {
 		panic(fmt.Sprintf("core: team: iteration %d begins in state %v", iter, t))
 	}
 	t.iter = iter
@@ -77,14 +80,27 @@ func (t *Team) whole(layer int) bool {
 	return true
 }
 
-// over says whether everybody has computed everything.
-func (t *Team) over() bool {
+// Over says whether everybody has computed everything.
+func (t *Team) Over() bool {
 	for l := range t.done {
 		if !t.whole(l) {
 			return false
 		}
 	}
 	return true
+}
+
+// Behind lists the ranks that have not, for the stall report.
+func (t *Team) Behind() (ranks []int) {
+	for m := range t.heads {
+		for l := range t.done {
+			if !t.done[l][m] {
+				ranks = append(ranks, m)
+				break
+			}
+		}
+	}
+	return ranks
 }
 
 func (t *Team) String() string {
