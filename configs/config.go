@@ -36,7 +36,7 @@ type Config struct {
 type Cluster struct {
 	Servers   int    // at least 1
 	Placement string // spread, pack, colocate, mixed
-	Hierarchy string // none
+	Hierarchy string // HierarchyNone, HierarchyNode
 	MemoryMax int64  // bytes of buffers that one rank may use, beside the data set
 }
 

@@ -12,6 +12,9 @@ func (w *walker) crossBaseline(t *table) {
 	if w.cfg.Baseline == BaselineNone {
 		return
 	}
+	if at := t.byPath["cluster.hierarchy"]; !at.bad && w.cfg.Cluster.Hierarchy != HierarchyNone {
+		w.fatal(at.node, at.path, "set cluster.hierarchy: none, or baseline: none", "%s has no teams of ranks: each rank exchanges its own gradients", w.cfg.Baseline)
+	}
 	bsp, _ := scheme.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]

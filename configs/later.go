@@ -16,7 +16,6 @@ var notYet = []struct {
 }{
 	{path: "checkpoint"},
 	{path: "sweep", has: "start one run per setting with --set"},
-	{path: "cluster.hierarchy", values: []string{"node"}},
 	{path: "train.optimizer.name", values: []string{"adam", "lars"}},
 	{path: "train.schedule.name", values: []string{"cosine", "poly"}},
 	{path: "device.kind", values: []string{"cuda"}},

@@ -18,10 +18,16 @@ const (
 	BaselinePSLite    = "pslite"    // a shard for every tensor, the pushes acknowledged, a global barrier, then the pulls; no overlap
 )
 
+// Who crosses the network: every worker, or one for all that compute on a host.
+const (
+	HierarchyNone = "none"
+	HierarchyNode = "node"
+)
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
 	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
-	hierarchies = []string{"none"}
+	hierarchies = []string{HierarchyNone, HierarchyNode}
 	evaluations = []string{"after", "online"}
 	devices     = []string{"cpu", "auto"}
 	policies    = []string{"fixed"}

@@ -62,7 +62,7 @@ func planText(cfg *configs.Config, hosts []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := cutFor(cfg, len(roles.Workers), len(roles.Servers))
+	c, err := cutFor(cfg, len(roles.Computing()), len(roles.Servers))
 	if err != nil {
 		return "", err
 	}

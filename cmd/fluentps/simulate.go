@@ -73,6 +73,9 @@ func simulateVerb(c *cli.Context) error {
 	if b := in.cfg.Baseline; b != configs.BaselineNone {
 		return usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
 	}
+	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
+		return usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
+	}
 	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, shard.Serving(in.cfg.Cluster.Servers, in.cfg.Simulate.Workers, in.cfg.Cluster.Placement))
 	if err != nil {
 		return usagef("simulate: %v", err)

@@ -47,13 +47,15 @@ type Summary struct {
 	Baseline         string               `json:"baseline,omitempty"` // allreduce, pslite; absent: our protocol
 	Servers          int                  `json:"servers"`
 	Workers          int                  `json:"workers"`
-	Iterations       int64                `json:"iterations"` // of the run: accepted pushes of the lead shard / workers
-	Samples          int64                `json:"samples"`    // over all workers
-	WallS            Float                `json:"wall_s"`     // the whole job
-	SetupS           Float                `json:"setup_s"`    // before the first iteration
-	TrainS           Float                `json:"train_s"`    // from the first iteration to the last
-	EvalS            Float                `json:"eval_s"`     // evaluation, beside or after training
-	CPUS             *Float               `json:"cpu_s"`      // user and system time of all processes while they trained
+	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one rank or more of a host
+	Computing        int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
+	Iterations       int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers
+	Samples          int64                `json:"samples"`             // over all workers
+	WallS            Float                `json:"wall_s"`              // the whole job
+	SetupS           Float                `json:"setup_s"`             // before the first iteration
+	TrainS           Float                `json:"train_s"`             // from the first iteration to the last
+	EvalS            Float                `json:"eval_s"`              // evaluation, beside or after training
+	CPUS             *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
 	SamplesPerS      Float                `json:"samples_per_s"`
 	TrainLoss        *Float               `json:"train_loss"`
 	TestLoss         *Float               `json:"test_loss"`
@@ -66,7 +68,8 @@ type Summary struct {
 	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
 	BytesReceived    int64                `json:"bytes_received"`
-	ClockDriftNS     int64                `json:"clock_drift_ns"` // largest of a rank's clock against rank 0's, start to end
+	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest of a rank's clock against rank 0's, start to end
+	BytesBetween     *int64               `json:"bytes_between_hosts"` // of bytes_sent, those to ranks on another host
 	PerShard         []ShardSummary       `json:"per_shard"`
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
@@ -117,14 +120,29 @@ func (s *ShardSummary) SetHists(stale, lead *Hist) {
 
 // WorkerSummary is one row of Summary.PerWorker.
 type WorkerSummary struct {
-	Worker     int    `json:"worker"`
-	Rank       int    `json:"rank"`
-	Host       string `json:"host"`
-	Iterations int64  `json:"iterations"`
-	Samples    int64  `json:"samples"`
-	ComputeS   Float  `json:"compute_s"`
-	BlockedS   Float  `json:"blocked_s"`
-	MaxLead    int64  `json:"max_lead"`
+	Worker     int             `json:"worker"`
+	Rank       int             `json:"rank"`
+	Host       string          `json:"host"`
+	Iterations int64           `json:"iterations"`
+	Samples    int64           `json:"samples"`
+	ComputeS   Float           `json:"compute_s"`
+	BlockedS   Float           `json:"blocked_s"`
+	MaxLead    int64           `json:"max_lead"`
+	Members    []MemberSummary `json:"members,omitempty"`
+}
+
+// MemberSummary is one rank that computes for a worker, beside the worker's own.
+type MemberSummary struct {
+	Rank     int   `json:"rank"`
+	Samples  int64 `json:"samples"` // also in the worker's
+	ComputeS Float `json:"compute_s"`
+	BlockedS Float `json:"blocked_s"`
+}
+
+// AddMember puts a member's row under its worker's.
+func (w *WorkerSummary) AddMember(m WorkerSummary) {
+	w.Samples += m.Samples
+	w.Members = append(w.Members, MemberSummary{Rank: m.Rank, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
 }
 
 // Evaluation is one look at the test set. AtS and Samples are those of the snapshot, not of the evaluation.

@@ -45,15 +45,22 @@ func headText(s *Summary) string {
 	if s.Baseline != "" {
 		mode += ", baseline " + s.Baseline
 	}
-	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, mode,
-		plural(s.Servers, "server"), plural(s.Workers, "worker"), s.Seed)
+	workers := plural(s.Workers, "worker")
+	if s.Computing > 0 {
+		workers += fmt.Sprintf(" (hierarchy %s: %s compute)", s.Hierarchy, plural(s.Computing, "rank"))
+	}
+	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, mode, plural(s.Servers, "server"), workers, s.Seed)
 	fmt.Fprintf(&b, "  trained  %s iterations, %s samples, max lead %s\n",
 		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
 	fmt.Fprintf(&b, "  time     setup %s s, train %s s, evaluation %s s, wall %s s\n",
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
 	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test accuracy %s\n",
 		optional(s.TrainLoss, 4), optional(s.TestLoss, 4), optional(s.TestAccuracy, 4))
-	fmt.Fprintf(&b, "  traffic  sent %s, received %s\n", bytesText(s.BytesSent), bytesText(s.BytesReceived))
+	fmt.Fprintf(&b, "  traffic  sent %s, received %s", bytesText(s.BytesSent), bytesText(s.BytesReceived))
+	if n := s.BytesBetween; n != nil {
+		fmt.Fprintf(&b, ", between hosts %s", bytesText(*n))
+	}
+	b.WriteString("\n")
 	return b.String()
 }
 

@@ -10,12 +10,17 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Roles says who serves and who works under this configuration. With baseline: allreduce nobody serves.
+// Roles says who serves, who works, and who computes for whom, under this configuration. With baseline: allreduce nobody
+// serves.
 func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
 	if reduces(c) {
 		return shard.AllWork(len(hosts)), nil
 	}
-	return shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
+	roles, err := shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
+	if err == nil && teams(c) {
+		roles = roles.ByNode(hosts)
+	}
+	return roles, err
 }
 
 func reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllreduce }

@@ -25,6 +25,29 @@ func (w *workerSide) waited() {
 	w.records.Waited(w.blocked, w.pull)
 }
 
+// exchange is what an iteration knows of those it is computed with: the servers, or the ranks of its node (team.go,
+// member.go). Whoever computes calls prepare; the driver calls the others.
+type exchange interface {
+	Readable(layer int) bool       // its parameters are those of this iteration
+	Writable(layer int) bool       // nothing of its last gradients is to be sent any more
+	over() bool                    // the exchange before is: all layers are readable
+	forwarded(h wire.Header)       // forward is over
+	prepare(layer int, iter int64) // the gradients of a layer are final, and about to be handed over
+	layerReady(layer int)          // they are handed over
+	taskDone()                     // the iteration is over
+}
+
+// alone is the exchange of a worker without members.
+type alone struct{ *workerSide }
+
+func (w alone) Readable(layer int) bool { return w.node.Readable(layer) }
+func (w alone) Writable(layer int) bool { return w.node.Writable(layer) }
+func (w alone) over() bool              { return w.node.State() == core.Computing }
+func (w alone) taskDone()               { w.step(core.Input{Kind: core.TaskDone}) }
+func (w alone) forwarded(h wire.Header) { w.step(core.Input{Kind: core.Forwarded, Msg: h}) }
+
+func (w alone) prepare(layer int, iter int64) { w.makeDelta(layer, iter, int64(w.batch.N)) }
+
 // iteration is the one that is computed. Its functions are made once, so that an iteration takes no memory.
 type iteration struct {
 	w       *workerSide
@@ -49,20 +72,20 @@ func newIteration(w *workerSide) *iteration {
 	it.forward, it.backward = it.readable, it.ready
 	it.forwarded = func() {
 		it.head.Blocked = int64(w.blocked)
-		w.step(core.Input{Kind: core.Forwarded, Msg: it.head})
+		w.with.forwarded(it.head)
 	}
 	it.done = it.finish
 	for layer := range w.pieces {
-		it.handOver = append(it.handOver, func() { w.layerReady(layer) })
+		it.handOver = append(it.handOver, func() { w.with.layerReady(layer) })
 	}
-	it.isReadable = func() bool { return w.node.Readable(it.layer) }
-	it.isOver = func() bool { return w.node.State() == core.Computing }
-	it.isWritable = func() bool { return w.node.Writable(it.layer) }
+	it.isReadable = func() bool { return w.with.Readable(it.layer) }
+	it.isOver = func() bool { return w.with.over() }
+	it.isWritable = func() bool { return w.with.Writable(it.layer) }
 	it.noteReadable = func() { it.over = it.isOver() }
 	it.noteAll = func() {
 		it.over, it.sent = it.isOver(), true
 		for l := range w.pieces {
-			it.sent = it.sent && w.node.Writable(l)
+			it.sent = it.sent && w.with.Writable(l)
 		}
 	}
 	it.noteWrite = func() {}
@@ -126,9 +149,7 @@ func (it *iteration) runBackward() {
 // ready is called by backward when the gradients of a layer are final.
 func (it *iteration) ready(layer int) {
 	w := it.w
-	for _, q := range w.deltas[layer] {
-		w.local.Step(w.grads.F32(), w.params.F32(), q, it.rec.Iter, int64(w.batch.N))
-	}
+	w.with.prepare(layer, it.rec.Iter)
 	from := w.r.t.Now()
 	w.site.report(it.handOver[layer], true)
 	it.pushing += w.r.t.Now() - from
@@ -144,7 +165,14 @@ func (it *iteration) finish() {
 	w.records.Add(it.rec)
 	w.blocked, w.pull = 0, 0
 	w.wait(it.end)
-	w.step(core.Input{Kind: core.TaskDone})
+	w.with.taskDone()
+}
+
+// makeDelta turns what is pushed of a layer as deltas into them.
+func (w *workerSide) makeDelta(layer int, iter, samples int64) {
+	for _, q := range w.deltas[layer] {
+		w.local.Step(w.grads.F32(), w.params.F32(), q, iter, samples)
+	}
 }
 
 // layerReady hands the pieces of a layer over; what there is to say of them leaves together.

@@ -15,6 +15,7 @@ type report struct {
 	Server *serverReport
 	Worker *workerReport
 	Sent   int64
+	Cross  int64 // of Sent, to other hosts
 	Recv   int64
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
 	CPU    time.Duration // user and system time of the rank's process while it trained
@@ -33,7 +34,9 @@ type shardReport struct {
 }
 
 type workerReport struct {
-	Worker     int
+	Worker     int // of a member, its leader's
+	Index      int // among those that compute
+	Member     bool
 	Spans      metrics.Spans
 	Iterations int64
 	Samples    int64
@@ -46,7 +49,7 @@ type workerReport struct {
 }
 
 func (r *rank) report() report {
-	rep := report{Sent: r.bytesSent, Recv: r.bytesReceived, CPU: r.cpuEnd - r.cpuStart}
+	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
 		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
 		for _, id := range s.node.Shards() {
@@ -55,8 +58,12 @@ func (r *rank) report() report {
 		}
 	}
 	if w := r.worker; w != nil {
-		rep.Worker = &workerReport{Worker: w.me, Spans: w.spans, Iterations: w.node.Started, Samples: w.samples, LeadMax: w.node.LeadMax, WaitedLast: w.node.WaitedLast, Cached: w.node.Cached,
-			Records: w.records.Len(), LeftOut: w.records.LeftOut}
+		rep.Worker = &workerReport{Worker: w.me, Index: w.index, Spans: w.spans, Samples: w.samples, Records: w.records.Len(), LeftOut: w.records.LeftOut}
+		if n := w.node; n != nil {
+			rep.Worker.Iterations, rep.Worker.LeadMax, rep.Worker.WaitedLast, rep.Worker.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
+		} else {
+			rep.Worker.Iterations, rep.Worker.Member = w.member.started, true
+		}
 		if r.reduce != nil {
 			rep.Worker.Hash = r.reduce.hash()
 		}
@@ -240,11 +247,16 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	if r.reduce != nil {
 		s.PerShard = nil
 	}
+	if teams(r.cfg) {
+		s.Hierarchy, s.Computing = r.cfg.Cluster.Hierarchy, len(r.computes)
+	}
+	var between int64
 	var servers, workers []metrics.Spans
 	for rank, rep := range reports {
 		s.BytesSent += rep.Sent
 		s.BytesReceived += rep.Recv
 		s.ClockDriftNS = max(s.ClockDriftNS, rep.Drift.Abs().Nanoseconds())
+		between += rep.Cross
 		if rep.Server != nil {
 			servers = append(servers, rep.Server.Spans)
 			for _, sh := range rep.Server.Shards {
@@ -258,9 +270,17 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 				s.PerShard[id].WaitedLast += n
 				s.PerShard[id].AddCached(w.Cached[id], r.plan.Shards[id].Bytes())
 			}
-			s.PerWorker = append(s.PerWorker, metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
-				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax})
+			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
+				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
+			if w.Member { // behind its leader's, because a leader is the first rank of its team
+				s.PerWorker[w.Worker].AddMember(row)
+			} else {
+				s.PerWorker = append(s.PerWorker, row)
+			}
 		}
+	}
+	if r.reduce == nil { // what moves inside a collective is the MPI library's affair
+		s.BytesBetween = &between
 	}
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
 	return s

@@ -93,7 +93,7 @@ func (f *frames) flush() {
 	f.dirty = f.dirty[:0]
 	for i := range f.bulk { // behind the headers, so that a receiver knows what comes
 		b := &f.bulk[i]
-		r.bytesSent += int64(b.n)
+		r.sent(b.to, b.n)
 		r.t.Isend(comm.Peer(b.to), comm.Data, b.tag, b.buf, b.off, b.n, b.h)
 	}
 	f.bulk = f.bulk[:0]
@@ -108,7 +108,7 @@ func (r *rank) send(to int, h *wire.Header) {
 	if room := r.frames.room(to, wire.Size); room != nil {
 		wire.Encode(room, h)
 		if training(h.Kind) {
-			r.bytesSent += wire.Size
+			r.sent(to, wire.Size)
 		}
 	}
 	r.end()
@@ -119,7 +119,7 @@ func (r *rank) sendInline(to int, kind wire.Kind, piece int32, values []byte) {
 	if room := r.frames.room(to, wire.PieceSize+len(values)); room != nil {
 		wire.EncodePiece(room, kind, piece, len(values))
 		copy(room[wire.PieceSize:], values)
-		r.bytesSent += int64(wire.PieceSize + len(values))
+		r.sent(to, wire.PieceSize+len(values))
 	}
 }
 

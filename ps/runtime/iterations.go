@@ -31,12 +31,12 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 		}
 	}
 	var leftOut int64
-	for _, from := range r.roles.Workers {
+	for _, from := range r.computes {
 		w := reports[from].Worker
 		leftOut += w.LeftOut
 		for k := range metrics.ChunksOf(w.Records) {
 			if from == 0 {
-				keep(r.worker.records.Chunk(w.Worker, k))
+				keep(r.worker.records.Chunk(w.Index, k))
 				continue
 			}
 			rows, err := r.recvBlob(from)
@@ -51,11 +51,11 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	}
 	if leftOut > 0 {
 		r.log.Warn("iterations.csv holds the first iterations of each worker only; the limit is in plan.txt",
-			"of_each", recordsMax(r.cfg, len(r.roles.Workers)), "left_out", leftOut)
+			"of_each", recordsMax(r.cfg, len(r.computes)), "left_out", leftOut)
 	}
 	if r.o.Iterations {
 		all, err = metrics.ParseIterations(text)
-		for len(all) < len(r.roles.Workers) { // who has left without one
+		for len(all) < len(r.computes) { // who has left without one
 			all = append(all, nil)
 		}
 	}
@@ -67,7 +67,7 @@ func (r *rank) sendRecords() error {
 		return nil
 	}
 	for k := range r.worker.records.Chunks() {
-		if err := r.sendBlob(0, r.worker.records.Chunk(r.worker.me, k)); err != nil {
+		if err := r.sendBlob(0, r.worker.records.Chunk(r.worker.index, k)); err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,9 @@ const SnapshotsMax = 1000
 // Limits says how many snapshots every server can keep, or which rank may need more memory than
 // cluster.memory_max. It counts all buffers but the data set's; nothing grows past what it counted.
 func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int64, err error) {
+	computes := roles.Computing()
 	ranks := 0
-	for _, list := range [][]int{roles.Servers, roles.Workers} {
+	for _, list := range [][]int{roles.Servers, computes} {
 		for _, rank := range list {
 			ranks = max(ranks, rank+1)
 		}
@@ -44,9 +45,12 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 				return 0, err
 			}
 		}
-		if roles.Worker(rank) >= 0 {
-			parts[1].bytes = WorkerBytes(c, p, len(roles.Workers))
-			parts[4].bytes = int64(recordsMax(c, len(roles.Workers))) * metrics.IterationBytes
+		if lead := roles.Leader(rank); lead >= 0 {
+			parts[1].bytes = arena // of a member: its gradients
+			if roles.Worker(rank) >= 0 {
+				parts[1].bytes = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
+			}
+			parts[4].bytes = int64(recordsMax(c, len(computes))) * metrics.IterationBytes
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
 			parts[2].bytes += arena
@@ -102,6 +106,14 @@ func optimizerVectors(c *configs.Config) int64 {
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
 	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf)
+}
+
+// sumBytes is what a worker with members takes for the sums of their gradients and its own.
+func sumBytes(p *shard.Plan, roles shard.Roles, worker int) int64 {
+	if len(roles.Team(worker)) == 1 {
+		return 0
+	}
+	return int64(p.Arena) * shard.ElemBytes
 }
 
 // localBytes is the state of the optimizer that a worker has of its own where it pushes deltas, or pushes nothing.

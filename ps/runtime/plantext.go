@@ -24,10 +24,11 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	planMixed(&b, c, p, roles)
 	if !reduces(c) {
 		planShards(&b, c, p)
-		planChanges(&b, c, p, len(roles.Workers), rows)
+		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
 	planMemory(&b, c, p, roles, rows)
 	planTraffic(&b, c, p, roles)
+	planTeams(&b, p, roles, hosts)
 	planSend(&b, c, p)
 	for _, w := range planWarnings(c, p, roles) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
@@ -102,9 +103,15 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer)\n", m, size(bytes))
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
-	records := recordsMax(c, len(roles.Workers))
+	computes := len(roles.Computing())
+	records := recordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
-	ranks := len(roles.Servers) + len(roles.Workers)
+	if computes > len(roles.Workers) {
+		arena := size(int64(p.Arena) * shard.ElemBytes)
+		fmt.Fprintf(b, "  each worker with members: %s more for the sums of their gradients; each member: %s (gradients; the parameters are its worker's), and the records\n", arena, arena)
+		fmt.Fprintf(b, "  shared between the ranks of a host, of these: %s of parameters of a worker with members, %s of gradients of each member\n", arena, arena)
+	}
+	ranks := len(roles.Servers) + computes
 	var frames int64
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	inline := inlined(p, copyOf, inlineMax)
@@ -268,7 +275,7 @@ func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard
 		return
 	}
 	alone := c.Cluster.Servers
-	shares := shard.MixedShares(alone, len(roles.Workers))
+	shares := shard.MixedShares(alone, len(roles.Servers)-alone)
 	total := 0
 	for _, s := range shares {
 		total += s
@@ -277,5 +284,5 @@ func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard
 		return fmt.Sprintf("%.1f%% of the parameters, about %s", 100*float64(share)/float64(total), size(int64(p.Arena)*shard.ElemBytes*int64(share)/int64(total)))
 	}
 	fmt.Fprintf(b, "\nPlacement mixed (the split of BytePS, for one rank a machine): %d that only serve hold %s each\n  %d that work too hold %s each\n",
-		alone, part(shares[0]), len(roles.Workers), part(shares[len(shares)-1]))
+		alone, part(shares[0]), len(shares)-alone, part(shares[len(shares)-1]))
 }

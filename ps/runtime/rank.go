@@ -32,6 +32,8 @@ type rank struct {
 	plan  *shard.Plan
 	// workerOf is, by rank, its index among the workers, or -1.
 	workerOf []int32
+	computes []int            // ranks that compute gradients, in the order in which samples are dealt to them
+	window   *comm.Window     // of the ranks of a host, where they compute as one worker
 	model    workload.Model   // unbound: the architecture
 	param    []workload.Param // in model order, as in the plan
 	set      *workload.Set
@@ -55,6 +57,7 @@ type rank struct {
 	open          int         // of these, on their way
 	inline        []bool      // by piece: it travels in frames
 	bytesSent     int64
+	bytesBetween  int64 // of these, to other hosts
 	bytesReceived int64
 	err           error       // the first failure inside a handler; ends every drive
 	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
@@ -168,6 +171,10 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		r.server.step(core.Input{Kind: core.Arrived, Msg: *h})
 	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release:
 		r.worker.step(core.Input{Kind: core.Arrived, Msg: *h})
+	case wire.Task, wire.Readable:
+		r.worker.member.came(from, h)
+	case wire.Forwarded, wire.Summand:
+		r.worker.lead.came(from, h)
 	case wire.PushPiece, wire.ReplyPiece:
 		if !r.isInline(m.Piece, len(m.Data)) {
 			r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
@@ -196,6 +203,14 @@ func (r *rank) arrived(from int, m *wire.Record) {
 // training tells the messages that are counted as traffic from those of evaluation, which may still be on
 // their way when the counts are taken.
 func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady }
+
+// sent counts bytes of training.
+func (r *rank) sent(to, n int) {
+	r.bytesSent += int64(n)
+	if r.hosts[to] != r.hosts[r.me] {
+		r.bytesBetween += int64(n)
+	}
+}
 
 // isInline says whether a piece of n bytes may come in a frame.
 func (r *rank) isInline(piece int32, n int) bool {

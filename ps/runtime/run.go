@@ -95,6 +95,7 @@ func (r *rank) release(idle bool) {
 // hello is what every rank says first.
 type hello struct {
 	Host    string
+	Node    int // the first rank that this one shares memory with
 	PID     int
 	Hash    string
 	Build   string
@@ -110,7 +111,7 @@ func (r *rank) setup() error {
 	if err != nil {
 		return usage("%v", err) // the same on every rank: they know the same hosts
 	}
-	r.roles = roles
+	r.roles, r.computes = roles, roles.Computing()
 	set, err := r.o.Load(DataSpec(r.cfg))
 	if err := r.agree(err, CodeUsage); err != nil {
 		return err
@@ -123,6 +124,9 @@ func (r *rank) setup() error {
 		return err
 	}
 	if err := r.openFolder(); err != nil {
+		return err
+	}
+	if err := r.openWindow(); err != nil {
 		return err
 	}
 	return r.agree(r.makeSides(), CodeFailed)
@@ -160,7 +164,7 @@ func (r *rank) sameData() error {
 
 // greet tells everybody where everybody is, and refuses ranks that do not belong together.
 func (r *rank) greet() error {
-	mine := hello{Host: r.o.Host, PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
+	mine := hello{Host: r.o.Host, Node: int(r.t.NodePeers()[0]), PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
 	if r.o.Problem != nil {
 		mine.Problem = r.o.Problem.Error()
 	}
@@ -172,8 +176,10 @@ func (r *rank) greet() error {
 		return err
 	}
 	problems := make([]string, len(all))
+	nodes := make([]int, len(all))
 	failed := false
 	for i, h := range all {
+		nodes[i] = h.Node
 		r.hosts = append(r.hosts, h.Host)
 		r.pids = append(r.pids, h.PID)
 		problems[i] = h.Problem
@@ -190,10 +196,14 @@ func (r *rank) greet() error {
 			return usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.place(i), h.Build, all[0].Build)
 		}
 	}
+	if teams(r.cfg) {
+		return r.sameNodes(nodes)
+	}
 	return nil
 }
 
-// Check finds what only the data and the ranks can tell: it is nil if this many workers can train on the set.
+// Check finds what only the data and the ranks can tell: it is nil if this many workers, or ranks that compute for them,
+// can train on the set.
 func Check(c *configs.Config, set *workload.Set, workers int) error {
 	if n := c.Train.BatchGlobal; n > 0 && n < workers {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
@@ -219,7 +229,7 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 
 // makePlan cuts the shards.
 func (r *rank) makePlan() error {
-	if err := Check(r.cfg, r.set, len(r.roles.Workers)); err != nil {
+	if err := Check(r.cfg, r.set, len(r.computes)); err != nil {
 		return err
 	}
 	m, err := modelOf(r.cfg, r.set)
@@ -263,7 +273,7 @@ func (r *rank) makeSides() error {
 			return err
 		}
 	}
-	if r.roles.Worker(r.me) >= 0 {
+	if r.roles.Leader(r.me) >= 0 {
 		if r.worker, err = newWorkerSide(r); err != nil {
 			return err
 		}
@@ -291,7 +301,9 @@ func (r *rank) train() error {
 	w := r.worker
 	if w != nil {
 		w.wait(r.trainStart)
-		w.step(core.Input{Kind: core.Begin})
+		if w.node != nil { // a member waits for its leader
+			w.step(core.Input{Kind: core.Begin})
+		}
 	}
 	over := func() bool {
 		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.open == 0

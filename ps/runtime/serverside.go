@@ -67,7 +67,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
 		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers), Follows: core.LeadShard(r.plan, id) != id}
-		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.roles.Workers), r.set.Train.Rows())
+		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.computes), r.set.Train.Rows())
 		if err != nil {
 			return nil, err
 		}

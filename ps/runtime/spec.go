@@ -52,7 +52,7 @@ func CopyOf(c *configs.Config, rule, workers int) core.Copy {
 
 func (r *rank) copyOf(rule int) core.Copy { return CopyOf(r.cfg, rule, len(r.roles.Workers)) }
 
-// batchOf is the batch of one worker.
+// batchOf is the batch of one of those that compute.
 func batchOf(c *configs.Config, workers, worker int) int {
 	if c.Train.BatchGlobal > 0 {
 		return shard.Share(c.Train.BatchGlobal, workers)[worker]
@@ -67,6 +67,6 @@ func budgetOf(c *configs.Config, rows int) core.Budget {
 
 // maySkip says whether the shards of a rule may send a worker past iterations.
 func (r *rank) maySkip(rule int) bool {
-	phases, err := r.cfg.PhasesOf(rule, len(r.roles.Workers), r.set.Train.Rows())
+	phases, err := r.cfg.PhasesOf(rule, len(r.computes), r.set.Train.Rows())
 	return err != nil || core.MaySkip(phases)
 }

@@ -85,5 +85,30 @@ func frameBytes(p *shard.Plan, inline []bool, copyOf func(rule int) core.Copy, r
 			total += each * t.down * int64(len(roles.Workers))
 		}
 	}
-	return total
+	return total + orderBytes(p, roles, rank)
+}
+
+// orderBytes is the most memory for what the ranks of a team say to each other in one iteration: a leader the iteration
+// and each layer that becomes readable, a member that forward is over and each layer that is final.
+func orderBytes(p *shard.Plan, roles shard.Roles, rank int) int64 {
+	lead := roles.Leader(rank)
+	if lead < 0 {
+		return 0
+	}
+	said := frameSmall * int64(layersOf(p)+1)
+	switch members := len(roles.Team(lead)) - 1; {
+	case members == 0:
+		return 0
+	case roles.Worker(rank) >= 0:
+		return said * int64(members)
+	}
+	return said
+}
+
+func layersOf(p *shard.Plan) int {
+	layers := 0
+	for i := range p.Pieces {
+		layers = max(layers, int(p.Pieces[i].Layer)+1)
+	}
+	return layers
 }

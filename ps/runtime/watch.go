@@ -73,18 +73,39 @@ func (r *rank) stall() {
 		}
 	}
 	w := r.worker
-	if w == nil || w.done || !w.waits || w.node.State() != core.Waiting && w.node.State() != core.Pushing {
+	if w == nil || w.done || !w.waiting() {
 		return
 	}
 	waited := r.t.Now() - max(w.waitFrom, r.trainStart)
-	if limits.Warn > 0 && waited >= limits.Warn && w.warned != w.node.Iter() {
-		w.warned = w.node.Iter()
+	if limits.Warn > 0 && waited >= limits.Warn && w.warned != w.iter() {
+		w.warned = w.iter()
 		r.log.Warn("stall: " + r.explainWait(waited))
 	}
 	if limits.Abort > 0 && waited >= limits.Abort {
 		r.log.Error("stall: " + r.explainWait(waited) + "; giving up after stall.abort " + limits.Abort.String())
 		r.t.Abort(CodeStall)
 	}
+}
+
+// waiting says whether the rank can compute nothing before others have done something.
+func (w *workerSide) waiting() bool {
+	switch {
+	case !w.waits:
+		return false
+	case w.node == nil:
+		return true
+	case w.lead != nil && w.lead.explain() != "":
+		return true
+	}
+	return w.node.State() == core.Waiting || w.node.State() == core.Pushing
+}
+
+// iter is the iteration being computed, or the last one.
+func (w *workerSide) iter() int64 {
+	if w.node == nil {
+		return w.member.iter
+	}
+	return w.node.Iter()
 }
 
 // explain names, for each shard that holds pulls back, the workers at the smallest clock: they are waited for.
@@ -112,7 +133,13 @@ func (s *serverSide) explain(silent time.Duration) string {
 // explainWait says which shards this rank's worker waits for, and which servers' grants.
 func (r *rank) explainWait(waited time.Duration) string {
 	w := r.worker
+	if w.member != nil {
+		return w.member.explain(waited)
+	}
 	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
+	if w.lead != nil {
+		text += w.lead.explain()
+	}
 	for _, m := range w.node.Ungranted() {
 		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.place(r.roles.Servers[m]))
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fluentps/comm"
@@ -11,7 +12,6 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
-	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
@@ -19,14 +19,16 @@ import (
 // the kernels wrote them to, and receives parameters into the arena that the kernels read.
 type workerSide struct {
 	r       *rank
-	node    *core.Worker
-	me      int
+	node    *core.Worker // nil of a member, for which another rank of its node pushes and pulls
+	me      int          // index among the workers; of a member, its leader's
+	index   int          // among the ranks that compute: whose samples it has
 	device  kernels.Device
 	model   workload.Model
 	params  *comm.Buf
 	grads   *comm.Buf
 	deltas  [][]optim.Run // per layer, what of its gradient is pushed as a delta
 	local   *optim.Delta  // nil unless there are deltas
+	own     []*comm.Buf   // memory to give back; windows go with the transport
 	copies  copies        // of shards that are not pulled before every iteration
 	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler
@@ -41,6 +43,9 @@ type workerSide struct {
 
 	site     site // where it computes
 	it       *iteration
+	with     exchange
+	lead     *leading // that is it, where the worker has members
+	member   *member  // the same of a member
 	done     bool
 	samples  int64
 	spans    metrics.Spans
@@ -64,8 +69,8 @@ type landing struct {
 
 func newWorkerSide(r *rank) (*workerSide, error) {
 	c := r.cfg
-	me := r.roles.Worker(r.me)
-	batch := batchOf(c, len(r.roles.Workers), me)
+	me, index := r.roles.Leader(r.me), slices.Index(r.computes, r.me)
+	batch := batchOf(c, len(r.computes), index)
 	device, err := r.o.NewDevice()
 	if err != nil {
 		return nil, err
@@ -74,39 +79,37 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := workload.Partition(c.Data.Partition, r.set.Train.Rows(), len(r.roles.Workers), me, c.Seed)
+	rows, err := workload.Partition(c.Data.Partition, r.set.Train.Rows(), len(r.computes), index, c.Seed)
 	if err != nil {
 		return nil, err
 	}
-	w := &workerSide{r: r, me: me, device: device, model: model,
-		sampler: workload.NewSampler(rows, batch, c.Seed, me), rows: make([]int32, 0, batch), warned: -2,
+	w := &workerSide{r: r, me: me, index: index, device: device, model: model,
+		sampler: workload.NewSampler(rows, batch, c.Seed, index), rows: make([]int32, 0, batch), warned: -2,
 		batch: workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
 	w.into, w.landed, w.left = make([]landing, len(r.plan.Shards)), w.pieceCame, w.pieceLeft
-	arena := r.plan.Arena * shard.ElemBytes
-	if w.params, err = r.t.Alloc(arena); err != nil {
-		return nil, fmt.Errorf("parameter arena: %w", err)
-	}
-	if w.grads, err = r.t.Alloc(arena + tailBytes(c)); err != nil {
-		return nil, fmt.Errorf("gradient arena: %w", err)
-	}
-	model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(w.grads.F32()))
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
 	}
-	if err := w.makeDeltas(); err != nil {
+	if err := w.join(); err != nil {
 		return nil, err
 	}
 	for _, f := range c.Faults {
-		if f.Worker == me || f.Worker < 0 {
+		if f.Worker == index || f.Worker < 0 {
 			w.slow = append(w.slow, f.Slow)
 		}
 	}
-	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
 	if r.dir != "" || r.o.Iterations {
-		w.records.Max = recordsMax(c, len(r.roles.Workers))
+		w.records.Max = recordsMax(c, len(r.computes))
 	}
 	w.site, w.it = newSite(w), newIteration(w)
+	if w.member != nil {
+		return w, nil
+	}
+	if err := w.makeDeltas(); err != nil {
+		return nil, err
+	}
+	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
 	if inRounds(c) {
@@ -161,6 +164,9 @@ func (w *workerSide) step(in core.Input) {
 	}
 	w.gone = w.gone[:0]
 	w.site.stepped()
+	if w.lead != nil {
+		w.lead.tell()
+	}
 	w.r.end()
 }
 
@@ -179,12 +185,18 @@ func (w *workerSide) obey(e *core.Effect) {
 		w.obeyCopies(e)
 	case core.Compute:
 		w.waited()
+		if w.lead != nil {
+			w.lead.begin(e.Iter)
+		}
 		w.site.start(e.Iter)
 	case core.Remap:
 		r.fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
 	case core.Done:
 		w.waited()
 		w.done = true
+		if w.lead != nil {
+			w.lead.dismiss()
+		}
 		r.log.Info("the last piece has left", "send", w.node.Sending())
 	default:
 		panic(fmt.Sprintf("runtime: worker effect %v", e))
@@ -245,8 +257,9 @@ func (w *workerSide) inlineCame(piece int32, values []byte) {
 }
 
 func (w *workerSide) close() {
-	w.params.Free()
-	w.grads.Free()
+	for _, b := range w.own {
+		b.Free()
+	}
 	for _, b := range w.copies.beside {
 		b.Free()
 	}

@@ -76,6 +76,9 @@ func (r *Recording) Refuse() error {
 	if r.Summary.Mode == "simulated" {
 		return errors.New("it is a simulated run; take one that was measured")
 	}
+	if r.Summary.Hierarchy != "" {
+		return fmt.Errorf("its workers are teams (cluster.hierarchy: %s), which are not modelled; take a run with hierarchy: none", r.Summary.Hierarchy)
+	}
 	if s := r.Summary; s.Workers < 1 || s.Servers < 1 || s.Iterations < 1 {
 		return fmt.Errorf("summary.json tells of %d iterations of %d workers and %d servers; name the folder of a run that has trained", s.Iterations, s.Workers, s.Servers)
 	}

@@ -1,0 +1,230 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/optim"
+	"fluentps/ps/shard"
+)
+
+// With cluster.hierarchy: node the ranks that compute on one host are one worker (shard.Roles.ByNode). Its leader pushes
+// and pulls; the others are its members, and have no node of their own. They share a window:
+//
+//	leader's segment    the parameters, where replies land and from where all of them read
+//	member's segment    its gradients, which the leader adds to its own
+//
+// A member reads parameters and writes gradients only between the leader's Task and its own Summand of the layer, and
+// replies change a layer's parameters only when its pieces were handed over, which is when all have sent that Summand.
+// So nothing is copied but the sums, and nobody reads what changes.
+// Source: straggler-and-contention 7.2 [A][T].
+
+// teams says whether the ranks of a host compute as one worker.
+func teams(c *configs.Config) bool { return c.Cluster.Hierarchy == configs.HierarchyNode }
+
+// sameNodes refuses a world in which the ranks that name the same host are not those that share memory, on all ranks
+// alike. nodes has for each rank the first one that it shares memory with.
+func (r *rank) sameNodes(nodes []int) error {
+	first := map[string]int{}
+	for rank, host := range r.hosts {
+		if _, seen := first[host]; !seen {
+			first[host] = rank
+		}
+		if a, b := first[host], nodes[rank]; a != b {
+			return usage("cluster.hierarchy: node needs hosts whose ranks share memory, and host names do not tell which: %s has the name of rank %d's host, but shares memory with %s; "+
+				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host together, or set cluster.hierarchy: none", r.place(rank), a, r.place(b))
+		}
+	}
+	return nil
+}
+
+// openWindow makes what the ranks of a host share. All ranks of the world call it.
+func (r *rank) openWindow() error {
+	if !teams(r.cfg) {
+		return nil
+	}
+	bytes := 0
+	if lead := r.roles.Leader(r.me); lead >= 0 && len(r.roles.Team(lead)) > 1 {
+		bytes = r.plan.Arena * shard.ElemBytes
+	}
+	w, err := r.t.Shared(bytes)
+	if errors.Is(err, comm.ErrNoMemory) { // which all ranks are told
+		return &ExitError{Code: CodeFailed, Text: fmt.Sprintf("cluster.hierarchy: %v", err)}
+	}
+	r.window = w
+	return err
+}
+
+// join finds the memory for parameters and gradients, where the ranks of a team share it, and whom to compute with.
+func (w *workerSide) join() error {
+	r := w.r
+	team := r.roles.Team(w.me)
+	if team[0] != r.me {
+		w.member = newMember(w, team[0])
+		w.with = w.member
+		w.params, w.grads = r.window.Of(comm.Peer(team[0])), r.window.Of(comm.Peer(r.me))
+		w.model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(w.grads.F32()))
+		return nil
+	}
+	arena := r.plan.Arena * shard.ElemBytes
+	var err error
+	if w.grads, err = w.alloc(arena + tailBytes(r.cfg)); err != nil {
+		return fmt.Errorf("gradient arena: %w", err)
+	}
+	w.with = alone{w}
+	written := w.grads
+	if len(team) == 1 {
+		if w.params, err = w.alloc(arena); err != nil {
+			return fmt.Errorf("parameter arena: %w", err)
+		}
+	} else {
+		w.params = r.window.Of(comm.Peer(r.me))
+		if written, err = w.alloc(arena); err != nil {
+			return fmt.Errorf("arena for the sums of gradients: %w", err)
+		}
+		w.lead = newLeading(w, team, written)
+		w.with = w.lead
+	}
+	w.model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(written.F32()))
+	return nil
+}
+
+func (w *workerSide) alloc(bytes int) (*comm.Buf, error) {
+	b, err := w.r.t.Alloc(bytes)
+	if err == nil {
+		w.own = append(w.own, b)
+	}
+	return b, err
+}
+
+// leading is the exchange of a worker with members: what it has computed goes on when all have.
+type leading struct {
+	*workerSide
+	team     *core.Team
+	ranks    []int       // of the team, this one first
+	written  [][]float32 // gradients of each of them; the sums go to the worker's gradient arena
+	scratch  [][]float32
+	summed   int64 // samples of the team in this iteration
+	finished bool  // this rank has computed its part
+	tasked   bool  // the members know of the iteration
+	told     int   // and that so many of its first layers are readable
+}
+
+func newLeading(w *workerSide, team []int, written *comm.Buf) *leading {
+	l := &leading{workerSide: w, team: core.NewTeam(len(team), len(w.pieces)), ranks: team, scratch: make([][]float32, len(team)), tasked: true, told: len(w.pieces)}
+	l.written = append(l.written, written.F32())
+	for _, rank := range team[1:] {
+		l.written = append(l.written, w.r.window.Of(comm.Peer(rank)).F32())
+	}
+	return l
+}
+
+func (l *leading) Readable(layer int) bool { return l.node.Readable(layer) }
+func (l *leading) Writable(layer int) bool { return l.node.Writable(layer) }
+func (l *leading) over() bool              { return l.node.State() == core.Computing }
+func (l *leading) prepare(int, int64)      {}
+func (l *leading) forwarded(h wire.Header) { l.forwardOver(0, h) }
+func (l *leading) layerReady(layer int)    { l.summandReady(0, layer) }
+
+func (l *leading) taskDone() {
+	l.finished = true
+	l.end()
+}
+
+// begin starts an iteration of the team; the members hear of it when the effects beside were obeyed.
+func (l *leading) begin(iter int64) {
+	l.team.Begin(iter)
+	l.finished, l.tasked, l.told = false, false, 0
+}
+
+// tell gives the members the iteration that was started, and the layers that have become readable since.
+func (l *leading) tell() {
+	n := l.told
+	for n < len(l.pieces) && l.node.Readable(n) {
+		n++
+	}
+	h := wire.Header{Kind: wire.Readable, Worker: int32(l.me), Iter: l.team.Iter(), Part: int32(n)}
+	switch {
+	case !l.tasked:
+		h.Kind = wire.Task
+	case n == l.told:
+		return
+	}
+	l.tasked, l.told = true, n
+	l.order(&h)
+}
+
+// dismiss tells the members that training is over.
+func (l *leading) dismiss() {
+	l.order(&wire.Header{Kind: wire.Task, Flags: wire.Stop, Worker: int32(l.me)})
+}
+
+func (l *leading) order(h *wire.Header) {
+	for _, rank := range l.ranks[1:] {
+		l.r.send(rank, h)
+	}
+}
+
+// came takes what a member says.
+func (l *leading) came(from int, h *wire.Header) {
+	m := slices.Index(l.ranks, from)
+	if m < 1 || h.Iter != l.team.Iter() || h.Part < 0 || int(h.Part) >= len(l.pieces) {
+		l.r.fail(fmt.Errorf("runtime: control message of rank %d: %v of layer %d of iteration %d, to worker %d in state %v", from, h.Kind, h.Part, h.Iter, l.me, l.team))
+		return
+	}
+	if h.Kind == wire.Forwarded {
+		l.forwardOver(m, *h)
+		return
+	}
+	l.summandReady(m, int(h.Part))
+	l.end()
+}
+
+func (l *leading) forwardOver(m int, h wire.Header) {
+	if sum, whole := l.team.Forwarded(m, h); whole {
+		l.summed = sum.Samples
+		l.step(core.Input{Kind: core.Forwarded, Msg: sum})
+	}
+}
+
+// summandReady adds a layer up when all have computed it, and hands it over.
+func (l *leading) summandReady(m, layer int) {
+	if !l.team.Ready(m, layer) {
+		return
+	}
+	sums := l.grads.F32()
+	for _, id := range l.pieces[layer] {
+		p := &l.r.plan.Pieces[id]
+		for k := range l.written {
+			l.scratch[k] = l.written[k][p.Lo:p.Hi]
+		}
+		optim.Sum(sums[p.Lo:p.Hi], l.scratch...)
+	}
+	l.makeDelta(layer, l.team.Iter(), l.summed)
+	l.workerSide.layerReady(layer)
+}
+
+// end ends the iteration when all have computed everything.
+func (l *leading) end() {
+	if l.finished && l.team.Over() {
+		l.finished = false
+		l.step(core.Input{Kind: core.TaskDone})
+	}
+}
+
+// explain says which members the worker waits for; empty if none.
+func (l *leading) explain() string {
+	if !l.finished {
+		return ""
+	}
+	text := ""
+	for _, m := range l.team.Behind() {
+		text += fmt.Sprintf("; its member %s, %s", l.r.roles.Name(l.ranks[m]), l.r.place(l.ranks[m]))
+	}
+	return text
+}
