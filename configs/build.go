@@ -76,13 +76,15 @@ func (e Evaluate) Samples(rows int) int64 {
 
 // SendPolicy is the send policy of a worker.
 func (c *Config) SendPolicy(plan *shard.Plan, worker int) send.Policy {
-	return c.sendEntry().New(c.sendOptions(plan, worker))
+	push, _ := plan.Largest()
+	return c.sendEntry().New(c.sendOptions(push, worker))
 }
 
 // ReplyPolicy is that of a server for its replies; nil where they leave whole.
 func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
 	if e := c.sendEntry(); e.Reply != nil {
-		return e.Reply(c.sendOptions(plan, 0))
+		_, reply := plan.Largest()
+		return e.Reply(c.sendOptions(reply, 0))
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (c *Config) sendEntry() send.Entry {
 	return e
 }
 
-func (c *Config) sendOptions(plan *shard.Plan, node int) send.Options {
+func (c *Config) sendOptions(largest int64, node int) send.Options {
 	s := &c.Send
-	return send.Options{Largest: plan.Largest(), Window: s.Window, Credit: s.Credit, Tune: s.Tune, Seed: c.Seed, Node: uint64(node)}
+	return send.Options{Largest: largest, Window: s.Window, Credit: s.Credit, Tune: s.Tune, Seed: c.Seed, Node: uint64(node)}
 }

@@ -24,6 +24,7 @@ type Config struct {
 	Shards   Shards
 	Sync     []Rule // in order; the first whose match fits a parameter's name takes it
 	Send     Send
+	Payload  Payload
 	Work     Work
 	Local    Local
 	Faults   []Fault
@@ -146,6 +147,14 @@ type Send struct {
 	Tune   send.Tune // credit: how it is looked for
 
 	Overlap bool // pieces travel while the worker computes; else only between two iterations
+}
+
+// Payload is how vectors travel: names of payload.All.
+type Payload struct {
+	Push      string  // of pushes
+	Pull      string  // of replies; a dense one
+	Ratio     float64 // topk: the share of a piece's elements that is sent; threshold: the largest share
+	Threshold float64 // threshold: elements of a magnitude up to it are not sent
 }
 
 // Work is who computes which samples.

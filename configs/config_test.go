@@ -65,7 +65,8 @@ func TestValues(t *testing.T) {
 			{Match: "*", Push: "gradient", Update: "optimizer",
 				Phase: Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
 		},
-		Send: Send{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false}, Work: Work{Policy: "fixed"}, Local: Local{Steps: 1},
+		Send:    Send{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
+		Payload: Payload{Push: "threshold", Pull: "bfloat16", Ratio: 0.125, Threshold: 0.5}, Work: Work{Policy: "fixed"}, Local: Local{Steps: 1},
 		Faults: []Fault{
 			{Worker: -1, Slow: Slow{Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},

@@ -40,6 +40,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}
+	w.crossPayload(t)
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
 		w.crossCopies()

@@ -15,6 +15,10 @@ func (w *walker) crossBaseline(t *table) {
 	if at := t.byPath["cluster.hierarchy"]; !at.bad && w.cfg.Cluster.Hierarchy != HierarchyNone {
 		w.fatal(at.node, at.path, "set cluster.hierarchy: none, or baseline: none", "%s has no teams of ranks: each rank exchanges its own gradients", w.cfg.Baseline)
 	}
+	if p := w.cfg.Payload; p.Lossy() {
+		w.fatal(t.byPath["baseline"].key, "baseline", "compare without: --set 'payload={push: float32, pull: float32}'",
+			"%s carries float32, and payload has push %s and pull %s", w.cfg.Baseline, p.Push, p.Pull)
+	}
 	bsp, _ := scheme.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fluentps/comm"
+	"fluentps/comm/payload"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
@@ -73,6 +74,10 @@ var topKeys = []key[Config]{
 	{spec{path: "send.tune.min", def: "4MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "smallest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Min) }},
 	{spec{path: "send.tune.max", def: "64MB", span: from(1, 1<<50), only: when("send.order", "credit"), doc: "largest credit that is tried"}, func(c *Config) any { return (*byteSize)(&c.Send.Tune.Max) }},
 	{spec{path: "send.overlap", def: "true", doc: "a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"}, func(c *Config) any { return &c.Send.Overlap }},
+	{spec{path: "payload.push", def: "float32", values: payload.Names(), doc: "how pushes travel: all elements in full or in half as many bytes, or the largest ones alone, where the rest is added to the next push"}, func(c *Config) any { return &c.Payload.Push }},
+	{spec{path: "payload.pull", def: "float32", values: densePayloads(), doc: "how parameters travel to the workers; the servers keep float32"}, func(c *Config) any { return &c.Payload.Pull }},
+	{spec{path: "payload.ratio", def: "0.01", span: aboveTo(0, 1), only: when("payload.push", sparsePayloads()...), doc: "topk: the share of a piece's elements that is sent; threshold: the largest share"}, func(c *Config) any { return &c.Payload.Ratio }},
+	{spec{path: "payload.threshold", def: "0.001", span: from(0, 1e30), only: when("payload.push", "threshold"), doc: "elements of a magnitude up to it are not sent; a push is a sum over samples"}, func(c *Config) any { return &c.Payload.Threshold }},
 	{spec{path: "work.policy", def: "fixed", values: policies, doc: "who computes which samples"}, func(c *Config) any { return &c.Work.Policy }},
 	{spec{path: "local.steps", def: "1", span: from(1, 1), doc: "steps of a worker between two exchanges"}, func(c *Config) any { return &c.Local.Steps }},
 	{spec{path: "faults", def: "[]", doc: "injected slowness, for experiments"}, func(c *Config) any { return &c.Faults }},

@@ -35,6 +35,8 @@ var also = map[string][]string{
 	"send.tune.steps":       {"send.order=credit"},
 	"send.tune.min":         {"send.order=credit", "send.tune.max=1048576GiB"},
 	"send.tune.max":         {"send.order=credit", "send.tune.min=1B"},
+	"payload.ratio":         {"payload.push=topk"},
+	"payload.threshold":     {"payload.push=threshold"},
 	"stall.abort":           {"stall.warn=0s"},
 	"baseline":              {`sync=[{match: "*", scheme: bsp}]`},
 	"sync[1].cache":         {"sync[1].push=delta"},
@@ -128,7 +130,7 @@ func TestSetEveryPath(t *testing.T) {
 			o.Set = append(o.Set, l.path+"="+value)
 		}
 		c, origins, ds := Parse("base.yaml", []byte(base), o)
-		if len(ds) > 0 {
+		if ds.Failed() {
 			t.Fatalf("%v is refused: %s", o, ds[0])
 		}
 		got := ""

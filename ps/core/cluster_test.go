@@ -99,7 +99,8 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 	}
 	c.order, _ = send.Lookup(order)
 	c.options = options
-	c.options.Largest = plan.Largest()
+	push, reply := plan.Largest()
+	c.options.Largest = max(push, reply)
 	c.copyOf = func(i int) Copy {
 		r := rules[i]
 		if r.params == nil {

@@ -91,7 +91,7 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 	t.open = true
 	for _, p := range t.kept {
 		w.kept--
-		out = w.letGo(pieceEvent(send.Handed, &w.plan.Pieces[p], server), out)
+		out = w.letGo(pushEvent(send.Handed, &w.plan.Pieces[p], server), out)
 	}
 	t.kept = t.kept[:0]
 	return w.advance(out)

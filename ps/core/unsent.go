@@ -43,7 +43,7 @@ func (s *Server) handOut(sh *ownShard, w int32, kind wire.Kind, out []Effect) []
 	pieces := s.plan.Shards[sh.id].Pieces
 	sh.unsent[w] = unsent{missing: len(pieces), held: len(pieces), kind: kind}
 	for i := range pieces {
-		out = s.letOut(pieceEvent(send.Handed, &pieces[i], w), out)
+		out = s.letOut(replyEvent(send.Handed, &pieces[i], w), out)
 	}
 	return out
 }
@@ -65,7 +65,7 @@ func (s *Server) pieceSent(in Input, out []Effect) []Effect {
 	sh, w := s.shards[p.Shard], in.Worker
 	s.must(sh != nil && sh.unsent != nil && sh.sending[w] >= 0 && sh.unsent[w].missing > sh.unsent[w].held, in)
 	sh.unsent[w].missing--
-	return s.replyLeft(sh, w, s.letOut(pieceEvent(send.Sent, p, w), out))
+	return s.replyLeft(sh, w, s.letOut(replyEvent(send.Sent, p, w), out))
 }
 
 // replyLeft ends a reply whose last piece has left.
@@ -91,9 +91,14 @@ func (s *Server) forgetReplies(w int32, out []Effect) []Effect {
 	return out
 }
 
-// pieceEvent is what a send policy is told of a piece and its destination.
-func pieceEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
-	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, To: to, Bytes: p.Bytes()}
+// pushEvent is what a worker's send policy is told of a piece and the server that it goes to; replyEvent is the same of a
+// server's policy and a worker.
+func pushEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
+	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, To: to, Bytes: p.PushBytes}
+}
+
+func replyEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
+	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, To: to, Bytes: p.ReplyBytes}
 }
 
 // checkUnsent: a reply in flight has pieces that have not left.

@@ -101,7 +101,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 	case PieceSent:
 		w.must(w.early.pieces[in.Piece].flying, in)
 		w.flown(in.Piece)
-		out = w.letGo(pieceEvent(send.Sent, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
+		out = w.letGo(pushEvent(send.Sent, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
 		return w.advance(out)
 	case PieceLanded:
 		s := w.plan.Pieces[in.Piece].Shard
@@ -132,7 +132,7 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	if sh.scheduled {
 		return w.keep(in.Piece, w.plan.Shards[s].Server, out)
 	}
-	return w.letGo(pieceEvent(send.Handed, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
+	return w.letGo(pushEvent(send.Handed, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
 }
 
 // letGo asks the send policy, and sends what it lets go. The pull of a shard follows its last piece, so that

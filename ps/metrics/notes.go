@@ -28,8 +28,8 @@ type note struct {
 	text  string
 }
 
-// Notes is the advice at the end of a run, the costliest finding first, at most three. Each names the key of
-// the YAML to change.
+// Notes says that a payload was lossy, and is the advice at the end of a run, the costliest finding first, at most three.
+// Each names the key of the YAML to change.
 func Notes(s *Summary) []string {
 	var found []note
 	if s.TrainS > 0 {
@@ -41,6 +41,9 @@ func Notes(s *Summary) []string {
 	}
 	slices.SortStableFunc(found, func(a, b note) int { return cmp.Compare(b.share, a.share) })
 	var out []string
+	if s.Payload.Lossy {
+		out = append(out, fmt.Sprintf("the payload is lossy: pushes travelled as %s, parameters as %s", s.Payload.Push, s.Payload.Pull))
+	}
 	for _, n := range found[:min(len(found), notesMax)] {
 		out = append(out, n.text)
 	}

@@ -64,6 +64,7 @@ type Summary struct {
 	TargetReachedS   *Float               `json:"target_reached_s"` // when the snapshot was taken that reached it
 	Seed             uint64               `json:"seed"`
 	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
+	Payload          Payload              `json:"payload"`              // how vectors travelled
 	ParametersSHA256 string               `json:"parameters_sha256"`
 	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
@@ -74,6 +75,13 @@ type Summary struct {
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
 	Evaluations      []Evaluation         `json:"evaluations"`
+}
+
+// Payload says how vectors travelled.
+type Payload struct {
+	Push  string `json:"push"`  // of pushes: the codec and its numbers, such as topk (ratio 0.01)
+	Pull  string `json:"pull"`  // of replies
+	Lossy bool   `json:"lossy"` // what arrived was not exactly what was sent
 }
 
 // ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.

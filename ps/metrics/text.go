@@ -17,7 +17,7 @@ const (
 )
 
 // WriteText writes summary.txt, which is also the end of standard output: what ran, time by role, traffic by
-// shard, evaluations, at most three NOTEs, the headline, and `Finished: ` with ok or the reason as the last
+// shard, evaluations, NOTEs (see Notes), the headline, and `Finished: ` with ok or the reason as the last
 // line. It is one Write.
 func WriteText(w io.Writer, s *Summary) error {
 	parts := []string{headText(s)}

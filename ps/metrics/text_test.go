@@ -207,3 +207,20 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 		t.Errorf("%d cached reads saved %d bytes", got.CachedReads, got.SavedBytes)
 	}
 }
+
+// A lossy payload is said before all advice, of which there may be three.
+func TestALossyPayloadIsDeclared(t *testing.T) {
+	s := sample()
+	advice := Notes(s)
+	s.Payload = Payload{Push: "topk (ratio 0.01)", Pull: "bfloat16", Lossy: true}
+	want := "the payload is lossy: pushes travelled as topk (ratio 0.01), parameters as bfloat16"
+	if got := Notes(s); len(got) != len(advice)+1 || got[0] != want {
+		t.Errorf("notes %q, want %q before %q", got, want, advice)
+	}
+	if text := text(t, s); !strings.Contains(text, "NOTE: "+want+"\n") {
+		t.Errorf("no NOTE in\n%s", text)
+	}
+	if s.Payload.Lossy = false; len(Notes(s)) != len(advice) {
+		t.Error("a NOTE of a payload that is not lossy")
+	}
+}

@@ -12,15 +12,20 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector takes memory of its own")
 	}
-	for _, c := range []struct{ servers, workers, layer int }{
-		{1, 1, 64},            // in frames
-		{1, 1, inlineMax},     // on the data channel
-		{2, 2, 64},            // one frame of several shards
-		{1, 2, 3 * inlineMax}, // and several workers
+	for _, c := range []struct {
+		servers, workers, layer int
+		payload                 string
+	}{
+		{1, 1, 64, "{}"},            // in frames
+		{1, 1, inlineMax, "{}"},     // on the data channel
+		{2, 2, 64, "{}"},            // one frame of several shards
+		{1, 2, 3 * inlineMax, "{}"}, // and several workers
+		{1, 2, 64, "{push: bfloat16, pull: float16}"},
+		{1, 2, inlineMax, "{push: topk, pull: bfloat16}"},
 	} {
 		taken := func(updates int) int64 {
 			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers),
-				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h")
+				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			train(t, cfg, c.servers+c.workers)
@@ -31,7 +36,7 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		base := taken(warm)
 		// One for every message would be 1 and more; a longer run may meet a deeper queue, and cut memory for it.
 		if each := float64(taken(warm+more)-base) / more; each > 0.6 {
-			t.Errorf("%d servers, %d workers, layers of %d: %.2f allocations in an iteration", c.servers, c.workers, c.layer, each)
+			t.Errorf("%d servers, %d workers, layers of %d, payload %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, each)
 		}
 	}
 }

@@ -239,6 +239,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
 		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
+		Payload:          r.cfg.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
 	if inRounds(r.cfg) || r.reduce != nil {
@@ -268,7 +269,8 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 			s.MaxLead = max(s.MaxLead, w.LeadMax)
 			for id, n := range w.WaitedLast {
 				s.PerShard[id].WaitedLast += n
-				s.PerShard[id].AddCached(w.Cached[id], r.plan.Shards[id].Bytes())
+				_, reply := r.plan.Shards[id].WireBytes()
+				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
 			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
 				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}

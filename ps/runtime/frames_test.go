@@ -119,7 +119,7 @@ func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
 		kind scheme.Copies
 		want string
 	}{{scheme.Pulled, "[true false true]"}, {scheme.Cached, "[false false false]"}, {scheme.Published, "[false false false]"}} {
-		if got := fmt.Sprint(inlined(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, inlineMax)); got != c.want {
+		if got := fmt.Sprint(inlined(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, inlineMax)); got != c.want {
 			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
 		}
 	}
@@ -127,13 +127,13 @@ func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
 
 // A piece that is not one of the plan, or not as long as it, does not reach any memory.
 func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
-	r := &rank{inline: []bool{true, false}, plan: &shard.Plan{Pieces: []shard.Piece{{Lo: 0, Hi: 4}, {Lo: 4, Hi: 8}}}}
+	r := &rank{inline: []bool{true, false}, plan: &shard.Plan{Pieces: []shard.Piece{{Hi: 4, PushBytes: 16}, {Lo: 4, Hi: 8, PushBytes: 16}}}}
 	for _, c := range []struct {
 		piece int32
 		n     int
 		want  bool
 	}{{0, 16, true}, {0, 12, false}, {1, 16, false}, {2, 16, false}} {
-		if got := r.isInline(c.piece, c.n); got != c.want {
+		if got := r.mayBeInline(wire.PushPiece, c.piece, c.n); got != c.want {
 			t.Errorf("piece %d of %d bytes: %v", c.piece, c.n, got)
 		}
 	}

@@ -27,16 +27,15 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 	arena := int64(p.Arena) * shard.ElemBytes
 	snapshots = SnapshotsMax
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
-	inline := inlined(p, copyOf, inlineMax)
 	for rank := range ranks {
 		parts := []struct {
 			bytes int64
 			what  string
 		}{
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
-			{0, "parameters, gradients, with push: delta optimizer, and with essp s+2 copies of its worker (lower staleness)"},
+			{0, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
 			{arena, "evaluation"},
-			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(p, inline, copyOf, roles, rank) + roundBytes(c, p, roles), "control messages"},
+			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(p, copyOf, roles, rank) + roundBytes(c, p, roles), "control messages"},
 			{0, "records of its worker's iterations"},
 		}
 		server := roles.Server(rank)
@@ -102,10 +101,10 @@ func optimizerVectors(c *configs.Config) int64 {
 }
 
 // WorkerBytes is what a worker takes: parameters and gradients, the state of its own optimizer, and what it keeps and
-// receives beside the parameters where versions are published to it.
+// receives beside the parameters where versions are published to it, and what does not travel as it is.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf)
+	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p)
 }
 
 // sumBytes is what a worker with members takes for the sums of their gradients and its own.
@@ -130,7 +129,7 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 }
 
 // ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
-// sums and the optimizer's state of each.
+// sums and the optimizer's state of each, and what of them does not travel as it is.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
 	var total int64
 	for _, id := range p.OfServer(server) {
@@ -144,7 +143,7 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 		if rule.Update == configs.UpdateOptimizer {
 			vectors += optimizerVectors(c)
 		}
-		total += s.Bytes() * vectors
+		total += s.Bytes()*vectors + serverEncodedBytes(c, s, workers)
 	}
 	return total, nil
 }

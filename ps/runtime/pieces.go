@@ -29,20 +29,22 @@ func (s *serverSide) stage(e *core.Effect) {
 	if int(e.Slot) == len(st.slots) {
 		st.slots = append(st.slots, nil)
 	}
-	b := s.memory(st.slots, e.Slot, st.sh.Bytes())
-	if b == nil {
+	if s.memory(st.slots, e.Slot, st.sh.Bytes()) == nil {
 		return
 	}
 	s.folding()
 	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
 	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
-	if st.bulky == 0 {
+	if st.bulky[0] == 0 {
 		return
 	}
 	from := comm.Peer(s.r.roles.Workers[e.To])
 	for i := range st.sh.Pieces {
 		if p := &st.sh.Pieces[i]; !s.r.inline[p.ID] {
-			off, n := st.at(p)
+			b, off, n := s.inboxOf(st, e.To, p)
+			if b == nil {
+				return
+			}
 			s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off, n, s.landed)
 		}
 	}
@@ -58,13 +60,15 @@ func (s *serverSide) pieceCame(d comm.Done) {
 	p := &s.r.plan.Pieces[d.Tag%piecesMax]
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
-	_, n := st.at(p)
-	if d.Err != nil || d.N != n {
+	b, off, n := s.inboxOf(st, w, p)
+	if d.Err != nil || s.r.push == nil && d.N != n {
 		s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
 		return
 	}
-	s.r.bytesReceived += int64(n)
-	s.pieceLanded(st, p.ID, w)
+	s.r.bytesReceived += int64(d.N)
+	if s.decode(st, w, p, b.Bytes()[off:off+d.N], true) {
+		s.pieceLanded(st, p.ID, w)
+	}
 }
 
 // inlineCame takes a piece of a push that came in a frame; its header went before.
@@ -72,9 +76,9 @@ func (s *serverSide) inlineCame(from int, piece int32, values []byte) {
 	p := &s.r.plan.Pieces[piece]
 	w := s.r.workerOf[from]
 	st := s.stores[p.Shard]
-	off, n := st.at(p)
-	copy(st.slots[st.in[w].slot].Bytes()[off:off+n], values)
-	s.pieceLanded(st, piece, w)
+	if s.decode(st, w, p, values, false) {
+		s.pieceLanded(st, piece, w)
+	}
 }
 
 // pieceLanded tells the node, with the norms of the push if this was the last piece and the scheme asks for them.
@@ -115,7 +119,7 @@ func (s *serverSide) answered() {
 	}
 }
 
-// reply sends the version's own buffer, asked for or published: no copy.
+// reply sends a version, asked for or published: from its own buffer, without a copy, where it travels as it is.
 func (s *serverSide) reply(e *core.Effect) {
 	s.folded()
 	s.answers = true
@@ -131,7 +135,7 @@ func (s *serverSide) reply(e *core.Effect) {
 	for i := range st.sh.Pieces {
 		s.sendReply(st, &st.sh.Pieces[i], e)
 	}
-	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.bulky)}); st.bulky == 0 {
+	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.bulky[1])}); st.bulky[1] == 0 {
 		s.sent = append(s.sent, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
 	}
 }
@@ -140,16 +144,19 @@ func (s *serverSide) reply(e *core.Effect) {
 func (s *serverSide) replyPiece(e *core.Effect) {
 	st := s.stores[e.Shard]
 	s.sendReply(st, &s.r.plan.Pieces[e.Piece], e)
-	if s.r.inline[e.Piece] {
+	if s.r.inlineReply[e.Piece] {
 		s.sent = append(s.sent, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
 	}
 }
 
 // sendReply sends a piece of version e.Src to worker e.To.
 func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect) {
-	off, n := st.at(p)
-	to, b := s.r.roles.Workers[e.To], st.bufs[e.Src]
-	if s.r.inline[p.ID] {
+	b, off, n := s.encoded(st, p, e.Src)
+	if b == nil {
+		return
+	}
+	to := s.r.roles.Workers[e.To]
+	if s.r.inlineReply[p.ID] {
 		s.r.sendInline(to, wire.ReplyPiece, p.ID, b.Bytes()[off:off+n])
 	} else {
 		s.r.sendBulk(to, tagReply|uint32(p.ID), b, off, n, s.left)

@@ -12,8 +12,14 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens")
 
 func TestPlanTextGolden(t *testing.T) {
-	c := load(t, "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
+	planGolden(t, "plan", "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
 		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
+	planGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
+}
+
+func planGolden(t *testing.T, name string, settings ...string) {
+	t.Helper()
+	c := load(t, settings...)
 	set, err := workload.Load(DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +38,7 @@ func TestPlanTextGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := PlanText(c, p, roles, hosts, set.Train.Rows())
-	const file = "testdata/plan.txt"
+	file := "testdata/" + name + ".txt"
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,8 @@ func betweenHosts(p *shard.Plan, roles shard.Roles, ranks []int, hosts []string)
 	for _, rank := range ranks {
 		for i := range p.Shards {
 			if sh := &p.Shards[i]; hosts[rank] != hosts[roles.Servers[sh.Server]] {
-				bytes += 2 * sh.Bytes()
+				push, reply := sh.WireBytes()
+				bytes += push + reply
 			}
 		}
 	}

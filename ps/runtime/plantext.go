@@ -100,7 +100,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 			fmt.Fprintf(b, "  server %d: %v\n", m, err)
 			continue
 		}
-		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer)\n", m, size(bytes))
+		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, size(bytes), encodedText(c))
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	computes := len(roles.Computing())
@@ -114,9 +114,8 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	ranks := len(roles.Servers) + computes
 	var frames int64
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
-	inline := inlined(p, copyOf, inlineMax)
 	for rank := range ranks {
-		frames = max(frames, frameBytes(p, inline, copyOf, roles, rank)+roundBytes(c, p, roles))
+		frames = max(frames, frameBytes(p, copyOf, roles, rank)+roundBytes(c, p, roles))
 	}
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
@@ -128,7 +127,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 
 // workerText says what a worker's memory is for.
 func workerText(c *configs.Config, p *shard.Plan) string {
-	text := "parameters and gradients"
+	text := "parameters and gradients" + encodedText(c)
 	if localBytes(c, p) > 0 {
 		text += ", optimizer of its own"
 	}
@@ -160,20 +159,51 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 		planReduced(b, p, workers)
 		return
 	}
-	inline := inlined(p, func(rule int) core.Copy { return CopyOf(c, rule, workers) }, inlineMax)
-	var frames, bulk, small int64
+	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
+	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
+	var messages, bulk, small, smallReplies, push, reply int64
 	for i := range p.Shards {
-		t := trafficOf(&p.Shards[i], inline)
-		frames, bulk, small = frames+t.up+t.down, bulk+t.bulk, small+t.small
+		t := trafficOf(&p.Shards[i], inline, inlineReply)
+		messages, bulk = messages+t.up+t.down, bulk+t.bulkPush+t.bulkReply
+		small, smallReplies = small+t.push, smallReplies+t.reply
+		up, down := p.Shards[i].WireBytes()
+		push, reply = push+up, reply+down
 	}
 	headers := 3 * int64(len(p.Shards)) // push, pull, reply
 	if inRounds(c) {                    // acknowledgements, the barrier and its release too; each is a message
 		headers += int64(len(p.Shards)) + 2
-		frames = headers
+		messages = headers
 	}
-	bytes := int64(p.Arena)*shard.ElemBytes*2 + headers*wire.Size + 2*small*wire.PieceSize
-	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", frames+2*bulk, size(bytes), workers, size(bytes*int64(workers)))
-	fmt.Fprintf(b, "  %d of %s, those of at most %s, travel with the headers\n", small, count(len(p.Pieces), "piece"), size(inlineMax))
+	bytes := push + reply + headers*wire.Size + (small+smallReplies)*wire.PieceSize
+	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", messages+bulk, size(bytes), workers, size(bytes*int64(workers)))
+	of := fmt.Sprint(small)
+	if smallReplies != small {
+		of = fmt.Sprintf("%d of pushes and %d of replies", small, smallReplies)
+	}
+	fmt.Fprintf(b, "  %s of %s, those of at most %s, travel with the headers\n", of, count(len(p.Pieces), "piece"), size(inlineMax))
+	planPayload(b, c, p, push, reply)
+}
+
+// encodedText names the memory of codecs, where there is any.
+func encodedText(c *configs.Config) string {
+	if c.Payload.Lossy() {
+		return ", encoded pieces"
+	}
+	return ""
+}
+
+// planPayload says what the codecs make of a push and of a reply.
+func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, reply int64) {
+	if !c.Payload.Lossy() {
+		return
+	}
+	whole := int64(p.Arena) * shard.ElemBytes
+	fmt.Fprintf(b, "Payload: lossy: pushes %s, at most %s of %s; replies %s, %s\n", c.Payload.PushText(), size(push), size(whole), c.Payload.Pull, size(reply))
+	if bytes := workerEncodedBytes(c, p); c.Payload.Residual() {
+		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces, %s for the residual of its pushes\n", size(bytes-whole), size(whole))
+	} else {
+		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces\n", size(bytes))
+	}
 }
 
 // planSend says how much is in flight between a worker and a server, and so for how long a piece delays a more urgent one.
@@ -181,7 +211,8 @@ func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	if c.Baseline != configs.BaselineNone {
 		return
 	}
-	largest := p.Largest()
+	push, reply := p.Largest()
+	largest := max(push, reply)
 	switch c.Send.Order {
 	case "priority":
 		window := c.Send.Window
@@ -224,7 +255,8 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
 		}
 	}
-	if window, largest := c.Send.Window, p.Largest(); window > 0 && window < 2*largest {
+	push, reply := p.Largest()
+	if window, largest := c.Send.Window, max(push, reply); window > 0 && window < 2*largest {
 		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", size(window), size(largest), size(window/2)))
 	}
 	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "fifo" {

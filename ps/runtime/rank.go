@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fluentps/comm"
+	"fluentps/comm/payload"
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/core"
@@ -50,12 +51,14 @@ type rank struct {
 
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
-	until         func() bool // what drive waits for
-	holds         func() bool // that, or a failure: made once
-	closing       bool        // completions of cancelled receives are expected
-	frames        frames      // control messages that are filled or on their way
-	open          int         // of these, on their way
-	inline        []bool      // by piece: it travels in frames
+	until         func() bool   // what drive waits for
+	holds         func() bool   // that, or a failure: made once
+	closing       bool          // completions of cancelled receives are expected
+	frames        frames        // control messages that are filled or on their way
+	open          int           // of these, on their way
+	push, pull    payload.Codec // of pushes and replies; nil: they travel as they are
+	inline        []bool        // by piece: that of a push travels in frames
+	inlineReply   []bool        // the same of replies
 	bytesSent     int64
 	bytesBetween  int64 // of these, to other hosts
 	bytesReceived int64
@@ -176,7 +179,7 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	case wire.Forwarded, wire.Summand:
 		r.worker.lead.came(from, h)
 	case wire.PushPiece, wire.ReplyPiece:
-		if !r.isInline(m.Piece, len(m.Data)) {
+		if !r.mayBeInline(h.Kind, m.Piece, len(m.Data)) {
 			r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
 			return
 		}
@@ -210,15 +213,6 @@ func (r *rank) sent(to, n int) {
 	if r.hosts[to] != r.hosts[r.me] {
 		r.bytesBetween += int64(n)
 	}
-}
-
-// isInline says whether a piece of n bytes may come in a frame.
-func (r *rank) isInline(piece int32, n int) bool {
-	if int(piece) >= len(r.inline) || !r.inline[piece] {
-		return false
-	}
-	_, want := at(r.plan.Pieces[piece])
-	return n == want
 }
 
 // whole says whether a receive took all the bytes that it was posted for, and fails the run if not.

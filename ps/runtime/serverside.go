@@ -46,7 +46,8 @@ type store struct {
 	math  *optim.Store
 	in    []arrival   // per worker: its push that is on its way
 	gone  []departure // per worker: the version that is on its way to it
-	bulky int         // pieces that do not travel in frames
+	coded decoder     // of what does not travel as it is
+	bulky [2]int      // pieces of a push, and of a reply, that do not travel in frames
 	norms bool        // the scheme asks for the norms of each push
 	snaps map[int64]*comm.Buf
 	seen  []int64 // versions seen by the pushes folded since the last commit
@@ -93,9 +94,13 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	st := &store{sh: sh, bufs: make([]*comm.Buf, workers+2), in: make([]arrival, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
 	for _, p := range sh.Pieces {
 		if !r.inline[p.ID] {
-			st.bulky++
+			st.bulky[0]++
+		}
+		if !r.inlineReply[p.ID] {
+			st.bulky[1]++
 		}
 	}
+	st.coded = newDecoder(sh, workers, len(st.bufs))
 	b, err := r.t.Alloc(int(sh.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
@@ -223,6 +228,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	if b == nil {
 		return
 	}
+	st.coded.forget(e.Dst)
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
 	for _, seen := range st.seen {
 		st.stale.Add(e.Iter - 1 - seen)
@@ -313,6 +319,7 @@ func (s *serverSide) close() {
 		for _, b := range st.snaps {
 			b.Free()
 		}
+		st.coded.close()
 	}
 }
 

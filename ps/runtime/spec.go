@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"fmt"
+
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
@@ -38,7 +40,21 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	case inRounds(c):
 		o.Keys, o.MaxBytes = true, comm.MessageMax
 	}
-	return shard.Cut(flat, o)
+	if codec := c.PushCodec(); codec != nil {
+		o.PushBytes = codec.EncodedMax
+	}
+	if codec := c.PullCodec(); codec != nil {
+		o.ReplyBytes = codec.EncodedMax
+	}
+	p, err := shard.Cut(flat, o)
+	if err != nil {
+		return nil, err
+	}
+	if push, _ := p.Largest(); push > comm.MessageMax {
+		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
+			size(c.Shards.MaxBytes), size(push), c.Payload.PushText(), size(comm.MessageMax))
+	}
+	return p, nil
 }
 
 // schemeOf names the scheme of a rule.

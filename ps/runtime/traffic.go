@@ -12,17 +12,17 @@ import (
 // room there too.
 const inlineMax = (comm.CtlMax - 2*wire.Size - wire.PieceSize) &^ (shard.ElemBytes - 1)
 
-// inlined says which pieces travel in frames: those of at most longest bytes. Both sides know it beforehand, because the receives of the others are
-// posted before they come. Of a shard that workers keep a copy of, all do or none: there the header of a push may come
+// inlined says which pieces travel in frames: those of at most longest bytes on the wire, of pushes or of replies. Both
+// sides know it beforehand, because the receives of the others are posted before they come. Of a shard that workers keep a copy of, all do or none: there the header of a push may come
 // before the last piece of the push ahead of it, and its own pieces must not.
-func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, longest int) []bool {
+func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []bool {
 	in := make([]bool, len(p.Pieces))
 	for i := range p.Shards {
 		sh := &p.Shards[i]
 		all := true
-		for _, q := range sh.Pieces {
-			_, n := at(q)
-			in[q.ID] = n <= longest
+		for k := range sh.Pieces {
+			q := &sh.Pieces[k]
+			in[q.ID] = bytes(q) <= int64(longest)
 			all = all && in[q.ID]
 		}
 		if all || copyOf(sh.Rule).Kind == scheme.Pulled {
@@ -37,28 +37,34 @@ func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, longest int) []bool
 
 // traffic is what the push, pull and reply of one shard take, if nothing leaves together that need not.
 type traffic struct {
-	up, down int64 // frames
-	bulk     int64 // pieces on the data channel, each way
-	small    int64 // pieces in frames, each way
+	up, down            int64 // frames
+	bulkPush, bulkReply int64 // pieces on the data channel
+	push, reply         int64 // pieces in frames
 }
 
 // trafficOf counts: a frame goes up with the first layer that is ready, with the last, whose pull it has too, and with
 // each that has small pieces. Frames go down as many as the small pieces fill.
-func trafficOf(sh *shard.Shard, inline []bool) traffic {
+func trafficOf(sh *shard.Shard, inline, inlineReply []bool) traffic {
 	layers := map[int32]bool{sh.Pieces[0].Layer: true, sh.Pieces[len(sh.Pieces)-1].Layer: true}
 	t := traffic{down: 1}
 	fill := wire.Size
-	for _, q := range sh.Pieces {
-		if !inline[q.ID] {
-			t.bulk++
+	for i := range sh.Pieces {
+		q := &sh.Pieces[i]
+		if inline[q.ID] {
+			t.push++
+			layers[q.Layer] = true
+		} else {
+			t.bulkPush++
+		}
+		if !inlineReply[q.ID] {
+			t.bulkReply++
 			continue
 		}
-		t.small++
-		layers[q.Layer] = true
-		_, n := at(q)
-		if fill += wire.PieceSize + n; fill > comm.CtlMax {
+		t.reply++
+		n := wire.PieceSize + int(q.ReplyBytes)
+		if fill += n; fill > comm.CtlMax {
 			t.down++
-			fill = wire.PieceSize + n
+			fill = n
 		}
 	}
 	t.up = int64(len(layers))
@@ -68,21 +74,18 @@ func trafficOf(sh *shard.Shard, inline []bool) traffic {
 // frameBytes is the most memory for control messages of a rank that are on their way: those by which its worker pushes
 // and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
 // several iterations on their way.
-func frameBytes(p *shard.Plan, inline []bool, copyOf func(rule int) core.Copy, roles shard.Roles, rank int) int64 {
+func frameBytes(p *shard.Plan, copyOf func(rule int) core.Copy, roles shard.Roles, rank int) int64 {
 	var total int64
 	server, works := roles.Server(rank), roles.Worker(rank) >= 0
+	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
 	for i := range p.Shards {
 		sh := &p.Shards[i]
-		t := trafficOf(sh, inline)
-		each := int64(frameSmall)
-		if t.small > 0 {
-			each = comm.CtlMax
-		}
+		t := trafficOf(sh, inline, inlineReply)
 		if works {
-			total += each * t.up * (copyOf(sh.Rule).Bound + 1)
+			total += frameOf(t.push) * t.up * (copyOf(sh.Rule).Bound + 1)
 		}
 		if server == int(sh.Server) {
-			total += each * t.down * int64(len(roles.Workers))
+			total += frameOf(t.reply) * t.down * int64(len(roles.Workers))
 		}
 	}
 	return total + orderBytes(p, roles, rank)
@@ -111,4 +114,12 @@ func layersOf(p *shard.Plan) int {
 		layers = max(layers, int(p.Pieces[i].Layer)+1)
 	}
 	return layers
+}
+
+// frameOf is the memory of a frame, with pieces or without.
+func frameOf(pieces int64) int64 {
+	if pieces > 0 {
+		return comm.CtlMax
+	}
+	return frameSmall
 }

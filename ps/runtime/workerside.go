@@ -30,6 +30,7 @@ type workerSide struct {
 	local   *optim.Delta  // nil unless there are deltas
 	own     []*comm.Buf   // memory to give back; windows go with the transport
 	copies  copies        // of shards that are not pulled before every iteration
+	enc     encoder       // of what does not travel as it is
 	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler
 	batch   workload.Batch
@@ -105,6 +106,9 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w.site, w.it = newSite(w), newIteration(w)
 	if w.member != nil {
 		return w, nil
+	}
+	if w.enc, err = newEncoder(r); err != nil {
+		return nil, err
 	}
 	if err := w.makeDeltas(); err != nil {
 		return nil, err
@@ -203,16 +207,16 @@ func (w *workerSide) obey(e *core.Effect) {
 	}
 }
 
-// sendPiece sends a piece from the gradient arena.
+// sendPiece sends a piece of the gradients.
 func (w *workerSide) sendPiece(e *core.Effect) {
-	off, n := at(w.r.plan.Pieces[e.Piece])
+	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
 	to := w.r.roles.Servers[e.To]
 	if w.r.inline[e.Piece] {
-		w.r.sendInline(to, wire.PushPiece, e.Piece, w.grads.Bytes()[off:off+n])
+		w.r.sendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
 		w.gone = append(w.gone, e.Piece)
 		return
 	}
-	w.r.sendBulk(to, tagPush|uint32(e.Piece), w.grads, off, n, w.left)
+	w.r.sendBulk(to, tagPush|uint32(e.Piece), b, off, n, w.left)
 }
 
 // pieceLeft takes it that a piece has left on the data channel.
@@ -228,9 +232,9 @@ func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	sh := &r.plan.Shards[e.Shard]
 	server := comm.Peer(r.roles.Servers[e.To])
 	for i := range sh.Pieces {
-		if p := &sh.Pieces[i]; !r.inline[p.ID] {
-			off, n := at(*p)
-			r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), into, off-from, n, w.landed)
+		if p := &sh.Pieces[i]; !r.inlineReply[p.ID] {
+			b, off, n := w.inboxOf(p)
+			r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), b, off, n, w.landed)
 		}
 	}
 }
@@ -238,28 +242,29 @@ func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 // pieceCame takes a piece of a version that came on the data channel.
 func (w *workerSide) pieceCame(d comm.Done) {
 	p := &w.r.plan.Pieces[d.Tag%piecesMax]
-	_, n := at(*p)
-	if d.Err != nil || d.N != n {
+	b, off, n := w.inboxOf(p)
+	if d.Err != nil || w.r.pull == nil && d.N != n {
 		w.r.whole(d, n, "reply of shard %s", w.r.plan.Shards[p.Shard].Name)
 		return
 	}
-	w.r.bytesReceived += int64(n)
-	w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
+	w.r.bytesReceived += int64(d.N)
+	if w.decode(p, b.Bytes()[off:off+d.N], true) {
+		w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
+	}
 }
 
 // inlineCame takes a piece of a version that came in a frame; its header went before.
 func (w *workerSide) inlineCame(piece int32, values []byte) {
-	p := &w.r.plan.Pieces[piece]
-	to := w.into[p.Shard]
-	off, n := at(*p)
-	copy(to.buf.Bytes()[off-to.from:off-to.from+n], values)
-	w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
+	if w.decode(&w.r.plan.Pieces[piece], values, false) {
+		w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
+	}
 }
 
 func (w *workerSide) close() {
 	for _, b := range w.own {
 		b.Free()
 	}
+	w.enc.close()
 	for _, b := range w.copies.beside {
 		b.Free()
 	}

@@ -46,7 +46,7 @@ type Policy interface {
 
 // Options are what a policy is made from: the keys under send:, and what it must know of its node.
 type Options struct {
-	Largest int64 // bytes of the plan's largest piece
+	Largest int64 // bytes on the wire of the largest piece that the policy may be handed
 	Window  int64 // priority: bytes in flight to one destination; 0: room for two of the largest pieces
 	Credit  int64 // credit: bytes in flight to one destination, at least 1, to begin with
 	Tune    Tune

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// ElemBytes is the size of one parameter in memory and on the wire.
+// ElemBytes is the size of one parameter in memory, and on the wire where it travels as it is.
 const ElemBytes = 4
 
 // Param is one named tensor, flat, in model order.
@@ -33,6 +33,9 @@ type Options struct {
 	Rules    []string // globs; the first that fits a parameter's name takes it
 	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
 	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
+
+	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each.
+	PushBytes, ReplyBytes func(elements int) int
 }
 
 // Slices lists the values of Options.Slice.
@@ -50,9 +53,11 @@ type Piece struct {
 	Shard  int32
 	Layer  int32
 	Lo, Hi int // elements of the arena
+
+	PushBytes, ReplyBytes int64 // on the wire, at most
 }
 
-// Bytes is the piece's size in memory and on the wire.
+// Bytes is the piece's size in memory.
 func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
 
 // Shard is a range of the arena with one rule, one kind and one server.
@@ -67,7 +72,7 @@ type Shard struct {
 	Pieces []Piece
 }
 
-// Bytes is the shard's size in memory and on the wire.
+// Bytes is the shard's size in memory.
 func (s *Shard) Bytes() int64 { return int64(s.Hi-s.Lo) * ElemBytes }
 
 // Plan is the whole map. It is the same on every rank: a pure function of its inputs.
@@ -81,14 +86,6 @@ type Plan struct {
 	Epoch   int32 // counts the cuts: a map with another epoch has other shards
 
 	options Options
-}
-
-// Largest is the size of the largest piece, in bytes.
-func (p *Plan) Largest() (bytes int64) {
-	for i := range p.Pieces {
-		bytes = max(bytes, p.Pieces[i].Bytes())
-	}
-	return bytes
 }
 
 // Views cuts an arena into one slice per parameter, in model order.
@@ -360,6 +357,7 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
 		for lo := s.Segs[a].At; lo < end; lo += elems {
 			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
+			piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
 			s.Pieces = append(s.Pieces, piece)
 			p.Pieces = append(p.Pieces, piece)
 		}

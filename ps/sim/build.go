@@ -212,6 +212,13 @@ func (s *simulation) model() []string {
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
 		fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(s.cfg.Faults), len(s.o.Losses), back(len(s.o.Joins)), len(s.o.Pauses)),
 	}
+	if p := s.cfg.Payload; p.Lossy() {
+		text := fmt.Sprintf("payload  pushes %s, replies %s; to encode and decode costs nothing", p.PushText(), p.Pull)
+		if p.Push == "threshold" && s.real == nil {
+			text += "; pushes are as large as they may be"
+		}
+		lines = append(lines, text)
+	}
 	if f := s.real; f != nil {
 		return append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
 			size(f.most), f.view.room, size(int64(s.plan.Arena)*shard.ElemBytes)))

@@ -35,12 +35,14 @@ type floats struct {
 	stores   []store             // per shard
 	onWay    map[int32][]float32 // by transfer: a piece of a push that has left while its worker computes on
 	view     *view
+	coded    coded
 	most     int64 // bytes that all of it may take
 }
 
 // replica is what one worker computes with.
 type replica struct {
 	params, grads []float32              // arenas
+	residual      []float32              // arena: what its pushes have left out; nil where the codec keeps none
 	mail          []float32              // arena: a version that has left its server and not landed, or is published and not adopted; there is one per shard at most
 	kept          map[[2]int32][]float32 // by shard and slot: pushes of its own
 	views         [2][][]float32
@@ -80,6 +82,7 @@ func newFloats(s *simulation) (*floats, error) {
 	for i := range s.plan.Pieces {
 		f.deltas = append(f.deltas, c.DeltaRuns(s.plan, &s.plan.Pieces[i])...)
 	}
+	f.coded = newCoded(c, s.plan)
 	snapshots, err := f.limit(update)
 	if err != nil {
 		return nil, err
@@ -105,7 +108,10 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	if len(f.deltas) > 0 {
 		each += int64(update.Rule.State())
 	}
-	f.most = arena + n*(each*arena+f.s.copyBytes()) // one snapshot is evaluated
+	if c.Payload.Residual() {
+		each++
+	}
+	f.most = int64(len(f.coded.wire)) + arena + n*(each*arena+f.s.copyBytes()) // one snapshot is evaluated
 	for i := range p.Shards {
 		rule := &c.Sync[p.Shards[i].Rule]
 		slots, means, err := core.Most(rule.InTurn(), int(n))
@@ -151,6 +157,9 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	}
 	n := f.s.plan.Arena
 	w.params, w.grads, w.mail = make([]float32, n), make([]float32, n), make([]float32, n)
+	if c.Payload.Residual() {
+		w.residual = make([]float32, n)
+	}
 	w.views = [2][][]float32{f.s.plan.Views(w.params), f.s.plan.Views(w.grads)}
 	w.sampler = workload.NewSampler(rows, int(f.s.workers[i].batch), c.Seed, i)
 	if len(f.deltas) > 0 {
@@ -189,7 +198,7 @@ func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
 func (f *floats) replySent(t *transfer) {
 	st := &f.stores[t.shard]
 	for _, p := range f.s.carries(t) {
-		copy(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:])
+		f.replied(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:p.Hi-st.sh.Lo])
 	}
 }
 

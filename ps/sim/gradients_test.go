@@ -139,6 +139,11 @@ func TestSameBitsAsARun(t *testing.T) {
 		"mixed, one worker":        {mixed, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"cache, one worker":        {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`, "simulate.workers=1", "cluster.servers=2"},
 		"essp(0), one worker":      {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
+		"bsp, bfloat16":            {"payload={push: bfloat16, pull: bfloat16}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
+		"bsp, float16 replies":     {"payload={pull: float16}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
+		"bsp, topk":                {"payload={push: topk, ratio: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"bsp deltas, threshold":    {"payload={push: threshold, ratio: 0.2, threshold: 0.001}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
+		"asp, topk, one worker":    {"payload={push: topk, ratio: 0.2, pull: bfloat16}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		t.Run(name, func(t *testing.T) {

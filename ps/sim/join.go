@@ -74,6 +74,7 @@ func (s *simulation) rejoin(me int32) {
 	s.joined++
 	if s.real != nil {
 		s.real.replicas[me].flying, s.real.replicas[me].unsent = 0, nil
+		clear(s.real.replicas[me].residual) // it died with the life before
 	}
 	s.stepWorker(me, core.Input{Kind: core.Begin})
 }

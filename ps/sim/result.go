@@ -66,7 +66,7 @@ func (s *simulation) summary() *metrics.Summary {
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
 		Iterations: lead.Accepted / int64(len(s.workers)), Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
-		BytesSent: s.check.sent, BytesReceived: s.check.received,
+		Payload: s.cfg.Payload.Summary(), BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}
 	for i := range s.plan.Shards {
 		sh := &s.plan.Shards[i]
@@ -76,7 +76,8 @@ func (s *simulation) summary() *metrics.Summary {
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
 			row.WaitedLast += s.workers[w].node.WaitedLast[i]
-			row.AddCached(s.workers[w].node.Cached[i], row.Bytes)
+			_, reply := sh.WireBytes()
+			row.AddCached(s.workers[w].node.Cached[i], reply)
 		}
 		sum.PerShard = append(sum.PerShard, row)
 	}

@@ -239,14 +239,15 @@ func (s *simulation) send(m *server, o outgoing) {
 	t := transfer{reply: true, published: o.head.Kind == wire.Publish, life: m.lives[o.to], worker: o.to, server: m.node.Me(), buf: o.src}
 	if o.piece >= 0 {
 		p := &s.plan.Pieces[o.piece]
-		t.apart, t.piece, t.shard, t.bytes = true, p.ID, p.Shard, p.Bytes()
+		t.apart, t.piece, t.shard, t.bytes = true, p.ID, p.Shard, p.ReplyBytes
 		s.move(t)
 		return
 	}
 	s.control(o.to, message{o.head, m.lives[o.to]}, m.host == s.workers[o.to].host)
 	if k := o.head.Kind; !o.apart && (k == wire.Reply || k == wire.Publish) {
 		sh := &s.plan.Shards[o.head.Shard]
-		t.shard, t.bytes = sh.ID, sh.Bytes()
+		_, reply := sh.WireBytes()
+		t.shard, t.bytes = sh.ID, reply
 		s.move(t)
 	}
 }

@@ -26,6 +26,23 @@ func TestBSPTakesComputePlusTwoTransfersPerWorker(t *testing.T) {
 	}
 }
 
+// Messages are as long as their codec makes them, and take the time of that.
+func TestTransfersHaveTheBytesOfTheirPayload(t *testing.T) {
+	const elements, bandwidth, workers = 250_000, 100_000_000, 4
+	for payload, sizes := range map[string][2]int64{"{push: bfloat16}": {2 * elements, 4 * elements}, "{pull: float16}": {4 * elements, 2 * elements},
+		"{push: topk, ratio: 0.01}": {4 + 8*elements/100, 4 * elements}, "{push: threshold, threshold: 1, ratio: 0.1, pull: bfloat16}": {4 + 8*elements/10, 2 * elements}} {
+		r := setting{workers: workers, servers: 1, scheme: "bsp", iterations: 50, bytes: 4 * elements, compute: "1s",
+			set: []string{"simulate.network.bandwidth=100MB", "payload=" + payload}}.run(t)
+		if want := workers * (50*sizes[0] + 51*sizes[1]); r.Summary.BytesSent != want {
+			t.Errorf("%s: %d bytes sent, want %d", payload, r.Summary.BytesSent, want)
+		}
+		near(t, payload+": seconds per iteration", perIteration(r).Seconds(), 1+workers*float64(sizes[0]+sizes[1])/bandwidth, 0.02)
+		if model := strings.Join(r.Summary.CostModel, "\n"); !strings.Contains(model, "payload  pushes ") || !r.Summary.Payload.Lossy {
+			t.Errorf("%s: the summary has payload %+v and the model\n%s", payload, r.Summary.Payload, model)
+		}
+	}
+}
+
 // Without bandwidth and server costs the number of workers does not matter.
 func TestBSPWithoutCostsDoesNotDependOnWorkers(t *testing.T) {
 	for _, n := range []int{1, 4, 64} {

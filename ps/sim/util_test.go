@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/runtime"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // setting is a run in a few words; zero values are the defaults of the tests: one server, no noise, no network
@@ -46,8 +48,7 @@ simulate:
 	if c.bytes == 0 {
 		c.bytes = 4 * int64(c.servers)
 	}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", N: int(c.bytes / shard.ElemBytes)}},
-		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: c.servers, Rules: []string{"*"}})
+	plan, err := runtime.Plan(cfg, []workload.Param{{Name: "a", Shape: []int{int(c.bytes / shard.ElemBytes)}}}, c.servers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,11 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.control(int32(len(s.workers))+e.To, message{e.Msg, w.life}, w.host == m.host)
 		case core.SendPiece:
 			p := &s.plan.Pieces[e.Piece]
-			i := s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, iter: e.Iter, bytes: p.Bytes()})
+			bytes := p.PushBytes
+			if s.real != nil {
+				bytes = s.real.encode(me, p)
+			}
+			i := s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, iter: e.Iter, bytes: bytes})
 			if s.real != nil {
 				s.real.pushSent(i, me)
 			}

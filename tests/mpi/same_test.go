@@ -195,6 +195,21 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 	}
 }
 
+// What travels in other forms than float32 is the same over MPI as in one process, to the bit.
+func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
+	ranks := mpitest.Built.Ranks(5)
+	for _, payload := range []string{"{push: float16, pull: float16}", "{push: bfloat16, pull: bfloat16}", "{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.05, ratio: 0.1, pull: bfloat16}"} {
+		for _, set := range [][]string{{}, {"model={name: mlp, layers: [600]}", "train.stop={updates: 10}"}} { // pieces in frames, and on the data channel
+			set = append(set, "payload="+payload)
+			want, s := inProcess(t, ranks, set...), overMPI(t, ranks, set...)
+			if s.ParametersSHA256 != want.ParametersSHA256 || s.BytesSent != want.BytesSent || s.BytesReceived != s.BytesSent || !s.Payload.Lossy || s.Payload != want.Payload {
+				t.Errorf("%v: sha256 %.12s, %d bytes sent, %d received, payload %+v; in process %.12s, %d, %+v",
+					set, s.ParametersSHA256, s.BytesSent, s.BytesReceived, s.Payload, want.ParametersSHA256, want.BytesSent, want.Payload)
+			}
+		}
+	}
+}
+
 // Mixed schemes, a straggler, both kinds of roles and online evaluation end well over MPI, with every push
 // folded once and every lead in its bound.
 func TestMixedSchemesOverMPI(t *testing.T) {

@@ -1,0 +1,314 @@
+package runtime
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// lossyPayloads are the codecs, one way and both ways.
+var lossyPayloads = []string{"{push: float16}", "{push: bfloat16, pull: bfloat16}", "{pull: float16}",
+	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
+
+// However pieces travel, in frames or on the data channel, whole or in the order of a policy, to ranks that serve and
+// work, the same numbers arrive.
+func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
+	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}"}
+	hash := func(ranks, longest int, set ...string) string {
+		t.Helper()
+		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.inlineMax = longest })
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(set, err)
+		}
+		if s := res[0].Summary; s.BytesSent != s.BytesReceived || s.Iterations != 30 {
+			t.Errorf("%v: %d bytes sent, %d received in %d iterations", set, s.BytesSent, s.BytesReceived, s.Iterations)
+		}
+		return res[0].Summary.ParametersSHA256
+	}
+	seen := map[string]string{hash(6, 0): "{}"}
+	for _, p := range lossyPayloads {
+		p = "payload=" + p
+		want := hash(6, 0, p)
+		if other := seen[want]; other != "" {
+			t.Errorf("%s gives the parameters of %s", p, other)
+		}
+		seen[want] = p
+		for _, longest := range []int{-1, 100} { // no piece in a frame, and some
+			if got := hash(6, longest, p); got != want {
+				t.Errorf("%s with pieces of up to %d bytes in frames: sha256 %.12s, want %.12s", p, longest, got, want)
+			}
+		}
+		if got := hash(4, 0, p, "cluster.placement=colocate"); got != want {
+			t.Errorf("%s, colocate: sha256 %.12s, want %.12s", p, got, want)
+		}
+		if got := hash(6, -1, p, "send={order: priority, window: 100B}"); got != want {
+			t.Errorf("%s, priority: sha256 %.12s, want %.12s", p, got, want)
+		}
+	}
+}
+
+// parameters trains and gives the final ones.
+func parameters(t *testing.T, set ...string) []float32 {
+	t.Helper()
+	return train(t, load(t, set...), 6).Parameters
+}
+
+func distance(a, b []float32) (most float64) {
+	for i := range a {
+		most = math.Max(most, math.Abs(float64(a[i]-b[i])))
+	}
+	return most
+}
+
+// Half the bytes move the parameters a little; a topk that leaves nothing out moves them not at all.
+func TestPayloadsLearn(t *testing.T) {
+	full := parameters(t)
+	for payload, most := range map[string]float64{"{push: topk, ratio: 1}": 0, "{push: threshold, threshold: 0, ratio: 1}": 0,
+		"{push: float16, pull: float16}": 0.002, "{push: bfloat16, pull: bfloat16}": 0.02} {
+		if d := distance(full, parameters(t, "payload="+payload)); d > most || most > 0 && d == 0 {
+			t.Errorf("%s: a parameter is off by %g, want at most %g", payload, d, most)
+		}
+	}
+	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2", "r2sp", "dynsgd", "consgd"} {
+		for _, payload := range []string{"{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.02, ratio: 0.1, pull: bfloat16}"} {
+			s := train(t, load(t, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]"), 6).Summary
+			if acc := float64(*s.TestAccuracy); acc < 0.8 {
+				t.Errorf("%s, %s: test accuracy %.3f, want 0.8 as without", payload, scheme, acc)
+			}
+			if !s.Payload.Lossy || !strings.Contains(s.Payload.Push, payload[7:11]) {
+				t.Errorf("%s: the summary says %+v", payload, s.Payload)
+			}
+		}
+	}
+}
+
+// Copies that workers keep are refreshed from versions that lost something, on either way; pushes of halves may be dropped.
+func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
+	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}", "ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
+		for _, longest := range []int{-1, 0} {
+			res, errs := world(t, load(t, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]"), 6, func(o *Options) { o.inlineMax = longest })
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			if s := res[0].Summary; float64(*s.TestAccuracy) < 0.8 || s.BytesSent != s.BytesReceived {
+				t.Errorf("%s, %s: test accuracy %.3f, %d bytes sent, %d received", scheme, payload, *s.TestAccuracy, s.BytesSent, s.BytesReceived)
+			}
+		}
+	}
+}
+
+// The bytes on the wire are those of the codec, to the byte.
+func TestPayloadsTakeTheBytesThatTheyShould(t *testing.T) {
+	const updates, layer = 30, 5000
+	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1", "shards.slice=layer", "train.optimizer.lr=0.001"}
+	full := train(t, load(t, set...), 5).Summary
+	pushes, replies := int64(4*updates), int64(4*(updates+1))
+	for payload, saved := range map[string]int64{
+		"{push: bfloat16}":                pushes * 2 * (layer + 100),
+		"{pull: float16}":                 replies * 2 * (layer + 100),
+		"{push: float16, pull: bfloat16}": (pushes + replies) * 2 * (layer + 100),
+		"{push: topk, ratio: 0.01}":       pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize), // the large piece has become one of those in frames
+	} {
+		s := train(t, load(t, append(set, "payload="+payload)...), 5).Summary
+		if got := full.BytesSent - s.BytesSent; got != saved || s.BytesReceived != s.BytesSent {
+			t.Errorf("%s: %d bytes less than %d were sent, want %d; %d received of %d", payload, got, full.BytesSent, saved, s.BytesReceived, s.BytesSent)
+		}
+	}
+}
+
+// pair is the two ends of the way of a push, without a run around them.
+func pair(t testing.TB, elements int, set ...string) (*workerSide, *serverSide, *store) {
+	t.Helper()
+	cfg := load(t, append(set, "cluster.servers=1")...)
+	params := []shard.Param{{Name: "a", N: elements}}
+	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}, PushBytes: cfg.PushCodec().EncodedMax}
+	plan, err := shard.Cut(params, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := inproc.New(2, inproc.Options{})
+	r := &rank{t: tr[1], me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}, push: cfg.PushCodec()}
+	w := &workerSide{r: r, into: make([]landing, 1)}
+	if w.enc, err = newEncoder(r); err != nil {
+		t.Fatal(err)
+	}
+	if w.grads, err = r.t.Alloc(elements * shard.ElemBytes); err != nil {
+		t.Fatal(err)
+	}
+	slot, err := r.t.Alloc(elements * shard.ElemBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &store{sh: &plan.Shards[0], slots: []*comm.Buf{slot}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
+	return w, &serverSide{r: r}, st
+}
+
+// All that a worker has computed has arrived at its server or is in its residual. The numbers are such that nothing is
+// rounded.
+func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(rt, "elements")
+		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
+		w, s, st := pair(t, n, "payload="+payload)
+		computed, arrived := make([]float32, n), make([]float32, n)
+		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {
+			for i := range n {
+				w.grads.F32()[i] = float32(rapid.IntRange(-9, 9).Draw(rt, "gradient"))
+				computed[i] += w.grads.F32()[i]
+			}
+			for k := range w.r.plan.Pieces {
+				p := &w.r.plan.Pieces[k]
+				b, off, bytes := w.encoded(p)
+				if !s.decode(st, 0, p, b.Bytes()[off:off+bytes], false) {
+					rt.Fatal(w.r.err)
+				}
+			}
+			for i, x := range st.slots[0].F32() {
+				arrived[i] += x
+			}
+		}
+		for i, x := range w.enc.residual.F32() {
+			if arrived[i]+x != computed[i] {
+				rt.Fatalf("element %d: %g arrived and %g is left of %g", i, arrived[i], x, computed[i])
+			}
+		}
+		if payload == "{push: topk, ratio: 1}" && !slices.Equal(arrived, computed) {
+			rt.Fatal("a topk of all left something out")
+		}
+	})
+}
+
+// damaging changes messages on the data channel before they leave.
+type damaging struct {
+	comm.Transport
+	tag    uint32
+	damage func(values []byte) (n int)
+}
+
+func (d damaging) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	if ch == comm.Data && tag&^(piecesMax-1) == d.tag {
+		n = d.damage(b.Bytes()[off : off+n])
+	}
+	return d.Transport.Isend(to, ch, tag, b, off, n, h)
+}
+
+// What no codec writes ends the run, and the error says whose it is and of what.
+func TestDamagedPiecesEndTheRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		payload string
+		tag     uint32
+		damage  func(values []byte) int
+		want    []string
+	}{
+		"a short push": {"{push: bfloat16}", tagPush, func(v []byte) int { return len(v) - 1 },
+			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "both sides must have the same payload"}},
+		"an index out of range": {"{push: topk, ratio: 0.1}", tagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v[4:], 1<<20); return len(v) },
+			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "index 1048576", "the message is damaged"}},
+		"more than the ratio": {"{push: topk, ratio: 0.1}", tagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
+			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "9999 of 84 elements"}},
+		"a short reply": {"{pull: float16}", tagReply, func(v []byte) int { return len(v) - 2 },
+			[]string{"reply of shard */0 from rank 0, host here", "166 bytes came for 84 elements of 2 bytes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := inproc.New(2, inproc.Options{})
+			for i := range ts {
+				ts[i] = damaging{ts[i], c.tag, c.damage}
+			}
+			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.inlineMax = -1 })
+			err := errors.Join(errs...)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+// In a frame, too: a piece that is longer than its codec allows reaches no memory, and a shorter one no slot.
+func TestDamagedPiecesInFrames(t *testing.T) {
+	w, s, st := pair(t, 20, "payload={push: topk, ratio: 0.5}")
+	w.r.inline, w.r.inlineReply = make([]bool, len(w.r.plan.Pieces)), make([]bool, len(w.r.plan.Pieces))
+	for i := range w.r.inline {
+		w.r.inline[i], w.r.inlineReply[i] = true, true
+	}
+	p := &w.r.plan.Pieces[0]
+	for n, want := range map[int]bool{0: true, int(p.PushBytes): true, int(p.PushBytes) + 1: false} {
+		if got := w.r.mayBeInline(wire.PushPiece, p.ID, n); got != want {
+			t.Errorf("%d bytes of %d in a frame: %v", n, p.PushBytes, got)
+		}
+	}
+	if w.r.mayBeInline(wire.ReplyPiece, p.ID, int(p.ReplyBytes)-1) || !w.r.mayBeInline(wire.ReplyPiece, p.ID, int(p.ReplyBytes)) {
+		t.Error("a reply that travels as it is has all its bytes, and no more")
+	}
+	if s.decode(st, 0, p, []byte{1, 0}, false) || w.r.err == nil || !strings.Contains(w.r.err.Error(), "push of shard */0 from worker 0 (rank 1)") {
+		t.Errorf("error %v", w.r.err)
+	}
+}
+
+func paramsOf(n int) []workload.Param { return []workload.Param{{Name: "w", Shape: []int{n}}} }
+
+// Memory that plan prints: what is encoded, once for each worker or version, and the residual.
+func TestEncodedBytesAreInTheLimits(t *testing.T) {
+	plain, coded := load(t), load(t, "payload={push: topk, ratio: 0.1, pull: float16}")
+	bytes := func(cfg *configs.Config) (worker, server int64) {
+		p, err := Plan(cfg, paramsOf(100), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err = ServerBytes(cfg, p, 0, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return WorkerBytes(cfg, p, 4), server
+	}
+	w0, s0 := bytes(plain)
+	w1, s1 := bytes(coded)
+	if got, want := w1-w0, int64(84+400+200); got != want {
+		t.Errorf("a worker takes %d bytes more, want %d: 10 pairs and a count, the residual, a received version", got, want)
+	}
+	if got, want := s1-s0, int64(4*84+6*200); got != want {
+		t.Errorf("a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
+	}
+}
+
+func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
+	cfg := load(t, "payload={push: topk, ratio: 1}", "shards.max_bytes=48MiB")
+	if _, err := Plan(cfg, paramsOf(12<<20), 1); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A team's worker encodes the sums of its members' gradients, and decodes parameters into the memory that they read.
+func TestPayloadsOfTeams(t *testing.T) {
+	teams := func(payload string) Result {
+		return trainOn(t, "saabb", load(t, "cluster={servers: 1, hierarchy: node}", "payload="+payload))
+	}
+	full := teams("{}")
+	if d := distance(full.Parameters, teams("{push: topk, ratio: 1}").Parameters); d > 0 {
+		t.Errorf("a topk of all moves a parameter by %g", d)
+	}
+	half := teams("{push: bfloat16, pull: bfloat16}")
+	if d := distance(full.Parameters, half.Parameters); d == 0 || d > 0.02 {
+		t.Errorf("halves move a parameter by %g", d)
+	}
+	if s := teams("{push: topk, ratio: 0.1, pull: float16}").Summary; float64(*s.TestAccuracy) < 0.8 || s.BytesSent >= half.Summary.BytesSent {
+		t.Errorf("a tenth: test accuracy %.3f, %d bytes sent", *s.TestAccuracy, s.BytesSent)
+	}
+}
