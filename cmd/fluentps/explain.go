@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
@@ -16,11 +17,11 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes and send policies, or explain one: rule, keys, paper, a drawn run",
+		Usage:     "list the schemes, send policies and payloads, or explain one: rule, keys, paper, a drawn run",
 		ArgsUsage: "[SCHEME]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
-			for _, name := range slices.Concat(scheme.Names(), send.Names()) {
+			for _, name := range explained() {
 				fmt.Fprintln(c.App.Writer, name)
 			}
 		},
@@ -39,9 +40,12 @@ func explainVerb(c *cli.Context) error {
 	if p, ok := send.Lookup(name); ok {
 		return explainSend(c, p)
 	}
+	if p, ok := payload.Lookup(name); ok {
+		return explainPayload(c, p)
+	}
 	e, ok := scheme.Lookup(name)
 	if !ok {
-		return usagef("explain: %s", unknown("scheme or send policy", name, slices.Concat(scheme.Names(), send.Names())))
+		return usagef("explain: %s", unknown("scheme, send policy or payload", name, explained()))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {
@@ -52,6 +56,34 @@ func explainVerb(c *cli.Context) error {
 		return err
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s", text, drawing)
+	return err
+}
+
+func explained() []string { return slices.Concat(scheme.Names(), send.Names(), payload.Names()) }
+
+// explainPayload writes a codec with its keys.
+func explainPayload(c *cli.Context, p payload.Entry) error {
+	var b strings.Builder
+	if p.Residual {
+		fmt.Fprintf(&b, "%s   (payload: {push: %s})\n\n", p.Name, p.Name)
+	} else {
+		fmt.Fprintf(&b, "%s   (payload: {push: %s, pull: %s})\n\n", p.Name, p.Name, p.Name)
+	}
+	wrapped(&b, "  rule   ", p.Rule)
+	wrapped(&b, "  paper  ", fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
+	if p.Lossy {
+		wrapped(&b, "         ", "Lossy: what arrives is not exactly what was sent, and the summary says so.")
+	}
+	if p.Residual {
+		wrapped(&b, "         ", "Each piece of a push is encoded for itself, so that what is sent depends on shards and shards.max_bytes.")
+		b.WriteString("\nKeys of payload:\n\n")
+	}
+	for _, k := range configs.Keys() {
+		if name, ok := strings.CutPrefix(k.Path, "payload."); ok && p.Residual && (name == "ratio" || name == p.Name) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }
 
@@ -81,7 +113,7 @@ func explainAll(c *cli.Context) error {
 	var b strings.Builder
 	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter is how we know the paper: explain NAME)\n\n")
 	width := 0
-	for _, name := range slices.Concat(scheme.Names(), send.Names()) {
+	for _, name := range explained() {
 		width = max(width, len(name))
 	}
 	indent := strings.Repeat(" ", width+3)
@@ -97,6 +129,11 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, indent, p.Paper)
 	}
 	b.WriteString("\nR2SP's slots are no order of their own: under scheme: r2sp a server grants them, and the order is that of what was granted.\n")
+	b.WriteString("\nPayloads, under payload: push and (where no element is left out) pull:\n\n")
+	for _, p := range payload.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
+	}
 	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/comm/mpi"
+	"fluentps/comm/payload"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
@@ -41,6 +42,7 @@ func infoVerb(c *cli.Context) error {
 		{"", ""},
 		{"schemes", words(scheme.Names()) + "   (fluentps explain NAME)"},
 		{"send", words(send.Names())},
+		{"payloads", words(payload.Names())},
 		{"placements", words(shard.Placements())},
 		{"slices", words(shard.Slices())},
 		{"", ""},
