@@ -94,11 +94,11 @@ func (s *Server) forgetReplies(w int32, out []Effect) []Effect {
 // pushEvent is what a worker's send policy is told of a piece and the server that it goes to; replyEvent is the same of a
 // server's policy and a worker.
 func pushEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
-	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, To: to, Bytes: p.PushBytes}
+	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, Shard: p.Shard, To: to, Bytes: p.PushBytes}
 }
 
 func replyEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
-	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, To: to, Bytes: p.ReplyBytes}
+	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, Shard: p.Shard, To: to, Bytes: p.ReplyBytes}
 }
 
 // checkUnsent: a reply in flight has pieces that have not left.

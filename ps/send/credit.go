@@ -17,6 +17,7 @@ func newFixedCredit(o Options) Policy { return &credit{credit: o.Credit} }
 
 func newCredit(o Options) Policy {
 	c := &credit{credit: o.Credit}
+	c.whole = true
 	if o.Tune.Points > 0 {
 		c.tuner = newTuner(o)
 	}
@@ -34,10 +35,11 @@ func (c *credit) Step(ev Event, out []int32) []int32 {
 	}
 	l := c.take(ev)
 	for {
-		if _, ok := l.next(); !ok || l.flying >= c.credit {
+		at, _, ok := c.next(l)
+		if !ok || l.flying >= c.credit {
 			return out
 		}
-		out = c.let(l, out)
+		out = c.let(l, at, out)
 	}
 }
 

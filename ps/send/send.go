@@ -26,12 +26,13 @@ const (
 	Started                    // a worker starts an iteration, at At
 )
 
-// Event is one input. Piece is an index into the plan's pieces, Layer its layer in forward order, Bytes its length. Only
-// the fields that Kind names are set.
+// Event is one input. Piece is an index into the plan's pieces, Layer its layer in forward order, Shard what a server
+// answers as one, Bytes its length. Only the fields that Kind names are set.
 type Event struct {
 	Kind  EventKind
 	Piece int32
 	Layer int32
+	Shard int32
 	To    int32 // index of the destination, from 0
 	Bytes int64
 	At    time.Duration
@@ -60,7 +61,7 @@ type Entry struct {
 	Rule  string // one line
 	Paper string // source with its evidence tag
 	Keys  []string
-	New   func(Options) Policy // of a worker
+	New   func(Options) Policy // of a worker: what it has begun of a shard it finishes, since nothing of it is answered before
 	// Reply makes the policy of a server, for its replies to all workers; nil where a reply leaves whole, at once.
 	Reply func(Options) Policy
 }
@@ -69,9 +70,9 @@ type Entry struct {
 var All = []Entry{
 	{Name: "fifo", Rule: "a piece leaves the moment its gradient is ready", Paper: "FluentPS (Cluster 2019), sPush as released [C]",
 		New: func(Options) Policy { return fifo{} }},
-	{Name: "priority", Rule: "pieces of the first layers leave first; the others wait until they fit into the window of bytes in flight to their server",
-		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest",
-		Keys:  []string{"window"}, New: newPriority, Reply: newPriority},
+	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait until they fit into the window of bytes in flight to their server",
+		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest pieces; a slice is a shard and a piece in one",
+		Keys:  []string{"window"}, New: newPriority, Reply: newPriorityReply},
 	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian search while the run goes on",
 		Paper: "ByteScheduler (Peng et al., SOSP 2019) [A]; a credit per server and not per worker, and the details of the search, are ours [R]",
 		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},

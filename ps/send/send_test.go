@@ -19,6 +19,8 @@ type script struct {
 	fresh   []Event   // not handed yet
 	waiting [][]Event // handed and neither let go nor forgotten, per destination, in order of handing
 	flying  [][]Event // let go and not sent
+	begun   []int32   // shard of what was let go last, per destination, -1: none
+	whole   bool      // a shard that has begun to leave is not interrupted
 	gone    map[[2]int32]int
 	trace   []string
 }
@@ -28,18 +30,19 @@ func newScript(t *rapid.T, e Entry) *script {
 	s := &script{t: t, dests: rapid.IntRange(1, 3).Draw(t, "destinations"), gone: map[[2]int32]int{}, o: Options{
 		Largest: largest, Window: int64(rapid.IntRange(0, 200).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 200).Draw(t, "credit")),
 		Tune: Tune{Points: rapid.IntRange(0, 6).Draw(t, "points"), Steps: 1, Min: 10, Max: 300}, Seed: 3}}
-	s.policy = e.New(s.o)
+	s.policy, s.whole = e.New(s.o), true
 	if e.Reply != nil && rapid.Bool().Draw(t, "reply") {
-		s.policy = e.Reply(s.o)
+		s.policy, s.whole = e.Reply(s.o), false
 	}
 	for to := range s.dests {
 		for p := range rapid.IntRange(0, 25).Draw(t, "pieces") {
 			s.fresh = append(s.fresh, Event{Kind: Handed, Piece: int32(p), To: int32(to),
-				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
+				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 4).Draw(t, "shard")), Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
 		}
 	}
 	s.fresh = rapid.Permutation(s.fresh).Draw(t, "order")
 	s.waiting, s.flying = make([][]Event, s.dests), make([][]Event, s.dests)
+	s.begun = slices.Repeat([]int32{-1}, s.dests)
 	return s
 }
 
@@ -73,6 +76,7 @@ func (s *script) step(ev Event) {
 		}
 		s.waiting[ev.To] = slices.Delete(s.waiting[ev.To], i, i+1)
 		s.flying[ev.To] = append(s.flying[ev.To], w)
+		s.begun[ev.To] = w.Shard
 		s.gone[[2]int32{ev.To, p}]++
 	}
 	held := 0
@@ -87,9 +91,17 @@ func (s *script) step(ev Event) {
 	}
 }
 
-// urgent: a piece that leaves leaves nothing more urgent behind, nor of its own layer anything older.
+// urgent: a piece that leaves leaves nothing more urgent behind, nor of its own layer anything older; where shards are whole,
+// of the shard that has begun, if something of that waits.
 func (s *script) urgent(w Event) {
-	for _, other := range s.waiting[w.To] {
+	among := s.waiting[w.To]
+	if s.whole && slices.ContainsFunc(among, func(other Event) bool { return other.Shard == s.begun[w.To] }) {
+		among = slices.DeleteFunc(slices.Clone(among), func(other Event) bool { return other.Shard != s.begun[w.To] })
+		if w.Shard != s.begun[w.To] {
+			s.t.Fatalf("p%d of shard %d interrupts shard %d: %v", w.Piece, w.Shard, s.begun[w.To], s.trace)
+		}
+	}
+	for _, other := range among {
 		if other.Layer < w.Layer {
 			s.t.Fatalf("p%d of layer %d leaves before p%d of layer %d: %v", w.Piece, w.Layer, other.Piece, other.Layer, s.trace)
 		}
@@ -180,6 +192,16 @@ type dumb struct {
 	room    func(flying, next int64) bool
 	waiting []Event
 	flying  map[int32]int64
+	begun   map[int32]int32 // shard of what was let go last, by destination; nil: shards may be interrupted
+}
+
+// before says whether a leaves before b, which was handed earlier.
+func (d *dumb) before(a, b Event) bool {
+	begun, any := d.begun[a.To]
+	if ra, rb := any && a.Shard == begun, any && b.Shard == begun; ra != rb {
+		return ra
+	}
+	return a.Layer < b.Layer
 }
 
 func (d *dumb) step(ev Event) (out []int32) {
@@ -194,7 +216,7 @@ func (d *dumb) step(ev Event) (out []int32) {
 	for {
 		best := -1
 		for i, w := range d.waiting {
-			if w.To == ev.To && (best < 0 || w.Layer < d.waiting[best].Layer) {
+			if w.To == ev.To && (best < 0 || d.before(w, d.waiting[best])) {
 				best = i
 			}
 		}
@@ -203,6 +225,9 @@ func (d *dumb) step(ev Event) (out []int32) {
 		}
 		out = append(out, d.waiting[best].Piece)
 		d.flying[ev.To] += d.waiting[best].Bytes
+		if d.begun != nil {
+			d.begun[ev.To] = d.waiting[best].Shard
+		}
 		d.waiting = slices.Delete(d.waiting, best, best+1)
 	}
 }
@@ -221,11 +246,14 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				o := Options{Largest: 20, Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}
 				e, _ := Lookup(name)
-				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}}
+				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}, begun: map[int32]int32{}}
+				if rapid.Bool().Draw(t, "reply") {
+					p, d.begun = e.Reply(o), nil
+				}
 				var flying []Event
 				pieces := map[int32]Event{}
 				for i := range rapid.IntRange(1, 120).Draw(t, "events") {
-					ev := Event{Kind: Handed, Piece: int32(i), To: int32(rapid.IntRange(0, 1).Draw(t, "to")), Layer: int32(rapid.IntRange(0, 4).Draw(t, "layer")), Bytes: rapid.Int64Range(1, 20).Draw(t, "bytes")}
+					ev := Event{Kind: Handed, Piece: int32(i), To: int32(rapid.IntRange(0, 1).Draw(t, "to")), Layer: int32(rapid.IntRange(0, 4).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 3).Draw(t, "shard")), Bytes: rapid.Int64Range(1, 20).Draw(t, "bytes")}
 					switch what := rapid.IntRange(0, 20).Draw(t, "what"); {
 					case what == 0:
 						ev = Event{Kind: Forgotten, To: ev.To}
@@ -257,13 +285,34 @@ func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
 	p := e.New(Options{Largest: 100})
 	var gone []int32
 	for layer := int32(15); layer >= 0; layer-- {
-		gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, gone)
+		gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Shard: layer, Bytes: 100}, gone)
 	}
 	for i := 0; i < len(gone); i++ {
 		gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
 	}
 	if want := []int32{15, 14, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}; !slices.Equal(gone, want) {
 		t.Fatalf("let go %v, want %v", gone, want)
+	}
+}
+
+// A push is answered when all of its shard has landed: pieces 0 to 3 of layer 0 wait until 4 to 7 of layer 1 are gone. A
+// reply's pieces overtake those of another's.
+func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
+	e, _ := Lookup("priority")
+	for _, c := range []struct {
+		policy Policy
+		want   []int32
+	}{{e.New(Options{Largest: 100}), []int32{4, 5, 6, 7, 0, 1, 2, 3}}, {e.Reply(Options{Largest: 100}), []int32{4, 5, 0, 1, 2, 3, 6, 7}}} {
+		var gone []int32
+		for _, piece := range []int32{4, 5, 6, 7, 0, 1, 2, 3} {
+			gone = c.policy.Step(Event{Kind: Handed, Piece: piece, Layer: piece / 4, Shard: piece / 4, Bytes: 100}, gone)
+		}
+		for i := 0; i < len(gone); i++ {
+			gone = c.policy.Step(Event{Kind: Sent, Piece: gone[i], Bytes: 100}, gone)
+		}
+		if !slices.Equal(gone, c.want) {
+			t.Errorf("let go %v, want %v", gone, c.want)
+		}
 	}
 }
 
@@ -274,7 +323,7 @@ func TestTheEndsOfCredit(t *testing.T) {
 		p := e.New(Options{Credit: bytes})
 		var gone []int32
 		for layer := int32(2); layer >= 0; layer-- {
-			gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, gone)
+			gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Shard: layer, Bytes: 100}, gone)
 		}
 		for i := 0; i < len(gone); i++ {
 			gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
@@ -308,7 +357,7 @@ func TestPoliciesDoNotAllocate(t *testing.T) {
 		iteration := func() {
 			out = p.Step(Event{Kind: Started}, out[:0])
 			for layer := int32(15); layer >= 0; layer-- {
-				out = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Bytes: 100}, out)
+				out = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Shard: layer / 2, Bytes: 100}, out)
 			}
 			for i := 0; i < len(out); i++ {
 				out = p.Step(Event{Kind: Sent, Piece: out[i], Layer: out[i], Bytes: 100}, out)
