@@ -75,7 +75,7 @@ struct fp_batch fp_poll(int wait) {
 		int64_t now = wait ? fp_clock() : 0;
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
-		if (last == SLEPT && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
+		if ((last == SLEPT || !wait) && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;
