@@ -21,7 +21,8 @@ func NewWindow(segments []*Buf, stopped, free func() error) *Window {
 	return &Window{segments: segments, stopped: stopped, free: free}
 }
 
-// NewSegment is for transports: a Buf over memory of a window, zeroed and 64-byte aligned by then.
+// NewSegment is a Buf over memory of a window, zeroed and 64-byte aligned by then: transports make those of ranks, and who
+// cuts a segment in parts those. It goes with the window, not with Free.
 func NewSegment(mem []byte) *Buf {
 	b := &Buf{mem: mem[:len(mem):len(mem)]}
 	b.refs.Store(1)

@@ -38,7 +38,9 @@ type Cluster struct {
 	Servers   int    // at least 1
 	Placement string // spread, pack, colocate, mixed
 	Hierarchy string // HierarchyNone, HierarchyNode
-	MemoryMax int64  // bytes of buffers that one rank may use, beside the data set
+	// SharedMemory says whether ranks of one host read each other's parameters and gradients in place.
+	SharedMemory string // SharedAuto, SharedOff
+	MemoryMax    int64  // bytes of buffers that one rank may use, beside the data set
 }
 
 // Data names the data set and how workers share it.

@@ -24,10 +24,17 @@ const (
 	HierarchyNode = "node"
 )
 
+// Whether ranks of one host read each other's memory.
+const (
+	SharedAuto = "auto"
+	SharedOff  = "off"
+)
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
 	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
 	hierarchies = []string{HierarchyNone, HierarchyNode}
+	sharings    = []string{SharedAuto, SharedOff}
 	evaluations = []string{"after", "online"}
 	devices     = []string{"cpu", "auto"}
 	policies    = []string{"fixed"}

@@ -30,6 +30,7 @@ func benchPushpullCommand() *cli.Command {
 			&cli.StringFlag{Name: "scheme", Value: "bsp", Usage: "`LIST` of schemes, one after the other; their keys by --set, as in --set 'sync[0].staleness=3'"},
 			&cli.StringFlag{Name: "slice", Value: "layer", Usage: "shards.slice; layer: a shard per layer, several on a server; even: one on each server; `HOW`"},
 			&cli.StringFlag{Name: "shard-bytes", Value: "1MiB", Usage: "layers are as long as this, or as a server's share of the size if that is less; `SIZE`"},
+			&cli.StringFlag{Name: "shared-memory", Value: "auto", Usage: "cluster.shared_memory, `auto` or off; both: each case with and without"},
 			&cli.DurationFlag{Name: "time", Value: 500 * time.Millisecond, Usage: "how long each case is timed, `D`; at least 5 rounds"},
 			&cli.IntFlag{Name: "rounds", Usage: "time this many rounds instead, `N`"},
 			setFlag(),
@@ -60,6 +61,7 @@ type pushpullCase struct {
 	bytes  int64
 	layers []int64 // parameters of each
 	slice  string
+	memory string // cluster.shared_memory
 	set    []string
 }
 
@@ -79,14 +81,20 @@ func benchPushpullVerb(c *cli.Context) error {
 	if n := c.Int("rounds"); c.IsSet("rounds") && (n < roundsMin || n > roundsMost(1)) {
 		return usagef("bench pushpull: --rounds is %d, must be %d to %d", n, roundsMin, roundsMost(1))
 	}
+	memories := []string{c.String("shared-memory")}
+	if memories[0] == "both" {
+		memories = []string{configs.SharedAuto, configs.SharedOff}
+	}
 	var cases []pushpullCase
 	for _, scheme := range strings.Split(c.String("scheme"), ",") {
 		for _, n := range sizes {
-			k := pushpullCase{scheme: scheme, bytes: n / 4 * 4, slice: c.String("slice"), layers: layersOf(n/4, longest[0]/4, int64(servers))}
-			k.set = append([]string{fmt.Sprintf("cluster.servers=%d", servers)}, c.StringSlice("set")...)
-			cases = append(cases, k)
-			if _, err := k.config(1, 1); err != nil { // of a world of one worker: before any rank waits for another
-				return err
+			for _, memory := range memories {
+				k := pushpullCase{scheme: scheme, bytes: n / 4 * 4, slice: c.String("slice"), memory: memory, layers: layersOf(n/4, longest[0]/4, int64(servers))}
+				k.set = append([]string{fmt.Sprintf("cluster.servers=%d", servers), "cluster.shared_memory=" + memory}, c.StringSlice("set")...)
+				cases = append(cases, k)
+				if _, err := k.config(1, 1); err != nil { // of a world of one worker: before any rank waits for another
+					return err
+				}
 			}
 		}
 	}
@@ -138,7 +146,9 @@ type pushpullRow struct {
 	Scheme      string  `json:"scheme"`
 	Bytes       int64   `json:"bytes"`
 	Slice       string  `json:"slice"`
-	ShardBytes  int64   `json:"shard_bytes"` // of the longest layer
+	ShardBytes  int64   `json:"shard_bytes"`   // of the longest layer
+	Memory      string  `json:"shared_memory"` // cluster.shared_memory
+	BytesShared int64   `json:"bytes_shared"`  // read in shared memory in place of being sent
 	Rounds      int     `json:"rounds"`
 	RoundUSMean float64 `json:"round_us_mean"`
 	RoundUSP10  float64 `json:"round_us_p10"`
@@ -154,7 +164,7 @@ func benchPushpull(b *bench, cases []pushpullCase) error {
 	out := b.c.App.Writer
 	for i := range cases {
 		if b.lead() && !b.json && (i == 0 || cases[i].scheme != cases[i-1].scheme) {
-			fmt.Fprintf(out, "%-8s %10s %10s %8s %11s %11s %11s %9s %9s\n", cases[i].scheme, "size", "shard", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB")
+			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s\n", cases[i].scheme, "size", "shard", "shared", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB")
 		}
 		row, err := b.pushpull(&cases[i])
 		if err != nil {
@@ -171,7 +181,7 @@ func benchPushpull(b *bench, cases []pushpullCase) error {
 			fmt.Fprintf(out, "%s\n", text)
 			continue
 		}
-		fmt.Fprintf(out, "%-8s %10s %10s %8d %11.1f %11.1f %11.1f %9.3f %9.3f\n", "", sizeText(row.Bytes), sizeText(row.ShardBytes), row.Rounds,
+		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f\n", "", sizeText(row.Bytes), sizeText(row.ShardBytes), row.Memory, row.Rounds,
 			row.RoundUSMean, row.RoundUSP50, row.RoundUSP99, row.GBPerS, row.CPUSPerGB)
 		if i == len(cases)-1 {
 			fmt.Fprintf(out, "%d servers, %d workers, %s; ", row.Servers, row.Workers, row.Mode)
@@ -269,7 +279,7 @@ func (b *bench) train(k *pushpullCase, workers, rounds int) (ps.Result, error) {
 func (k *pushpullCase) row(b *bench, timed ps.Result) *pushpullRow {
 	s, w := timed.Summary, slowest(timed.Iterations, warmRounds)
 	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: b.mode, Servers: s.Servers, Workers: s.Workers, Scheme: k.scheme, Bytes: k.bytes,
-		Slice: k.slice, ShardBytes: 4 * slices.Max(k.layers), Rounds: len(w), hostState: readHost()}
+		Slice: k.slice, ShardBytes: 4 * slices.Max(k.layers), Memory: k.memory, BytesShared: s.BytesShared, Rounds: len(w), hostState: readHost()}
 	moved := 2 * float64(k.bytes)
 	micro := func(d time.Duration) float64 { return float64(d) / 1e3 }
 	r.RoundUSMean = micro(w.total()) / float64(max(1, len(w)))

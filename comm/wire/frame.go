@@ -10,7 +10,7 @@ import (
 // acted on in their order.
 //
 //	header   Size bytes
-//	piece    PieceSize bytes: magic 0, version 2, kind 3, piece 4, length 8; then as many bytes
+//	piece    PieceSize bytes: magic 0, version 2, kind 3, piece 4, length 8; then as many bytes, of a PieceThere none
 //
 // A piece says only which it is: the header of its push or reply went before it, in this frame or in one before.
 
@@ -18,9 +18,9 @@ import (
 const PieceSize = 12
 
 // EncodePiece writes the head of a PushPiece or a ReplyPiece of n bytes into dst; the caller puts the n bytes behind
-// it. Anything else is the caller's bug and panics.
+// it. A PieceThere has 0 bytes. Anything else is the caller's bug and panics.
 func EncodePiece(dst []byte, kind Kind, piece int32, n int) {
-	if kind != PushPiece && kind != ReplyPiece || piece < 0 || n < 1 || n > math.MaxInt32 {
+	if kind < PushPiece || kind >= Kinds || piece < 0 || n < 0 || n > math.MaxInt32 || (n == 0) != (kind == PieceThere) {
 		panic(fmt.Sprintf("wire: EncodePiece of a %v, piece %d, %d bytes", kind, piece, n))
 	}
 	le := binary.LittleEndian
@@ -58,7 +58,7 @@ func Next(frame []byte) (r Record, rest []byte, err error) {
 		return Record{}, nil, fmt.Errorf("wire: record starts with %#04x, one of ours with %#04x: the message is damaged", le.Uint16(frame), magic)
 	case r.Piece < 0:
 		return Record{}, nil, fmt.Errorf("wire: %v of piece %d: the message is damaged", r.Kind, r.Piece)
-	case n == 0 || int64(n) > int64(left):
+	case (n == 0) != (r.Kind == PieceThere) || int64(n) > int64(left):
 		return Record{}, nil, fmt.Errorf("wire: %v of %d bytes with %d bytes left in the frame: the message is damaged", r.Kind, n, left)
 	}
 	r.Size = PieceSize + int(n)

@@ -26,7 +26,7 @@ func header(h Header) []byte {
 func TestPieceLayout(t *testing.T) {
 	got := bytes.Repeat([]byte{0xAA}, PieceSize+2)
 	EncodePiece(got, ReplyPiece, 0x01020304, 0x0506)
-	if want := "6670" + "03" + "1a" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
+	if want := "6670" + "04" + "1a" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
 		t.Errorf("layout\n got %x\nwant %s", got, want)
 	}
 }
@@ -36,7 +36,7 @@ func TestEncodePieceRefuses(t *testing.T) {
 		kind  Kind
 		piece int32
 		n     int
-	}{{Push, 0, 4}, {Kinds, 0, 4}, {PushPiece, -1, 4}, {PushPiece, 0, 0}, {ReplyPiece, 0, -1}} {
+	}{{Push, 0, 4}, {Kinds, 0, 4}, {PushPiece, -1, 4}, {PushPiece, 0, 0}, {ReplyPiece, 0, -1}, {PieceThere, 0, 4}, {PieceThere, -1, 0}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -62,12 +62,13 @@ func TestNextRefuses(t *testing.T) {
 	}{
 		{"empty", nil, "0 bytes"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 2), "the sender has 2, this binary 3"},
+		{"older", edit(2, 2), "the sender has 2, this binary 4"},
 		{"only half a head", whole[:PieceSize-1], "11 bytes, a header has 88"},
 		{"negative piece", edit(7, 0x80), "the message is damaged"},
 		{"no bytes", edit(8, 0), "of 0 bytes with 4 bytes left"},
 		{"too few bytes", whole[:len(whole)-1], "of 4 bytes with 3 bytes left"},
 		{"far too many", edit(11, 0xFF), "bytes with 4 bytes left"},
+		{"bytes of what is there", edit(3, byte(PieceThere)), "of 4 bytes with 4 bytes left"},
 		{"no such kind", edit(3, byte(Kinds)), "16 bytes, a header has 88"},
 	} {
 		_, _, err := Next(c.in)
@@ -94,7 +95,12 @@ func TestFramesRoundTrip(t *testing.T) {
 			if rapid.Bool().Draw(t, "header") {
 				b = header(Header{Kind: Kind(rapid.IntRange(1, int(PushPiece)-1).Draw(t, "kind")), Shard: rapid.Int32().Draw(t, "shard")})
 			} else {
-				b = piece(rapid.SampledFrom([]Kind{PushPiece, ReplyPiece}).Draw(t, "kind"), rapid.Int32Min(0).Draw(t, "piece"), rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(t, "data"))
+				kind := rapid.SampledFrom([]Kind{PushPiece, ReplyPiece, PieceThere}).Draw(t, "kind")
+				var data []byte
+				if kind != PieceThere {
+					data = rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(t, "data")
+				}
+				b = piece(kind, rapid.Int32Min(0).Draw(t, "piece"), data)
 			}
 			want = append(want, b)
 			frame = append(frame, b...)
@@ -125,6 +131,7 @@ func FuzzNext(f *testing.F) {
 	f.Add(header(sample))
 	f.Add(append(append(header(sample), piece(PushPiece, 7, []byte{1, 2, 3, 4})...), header(Header{Kind: Pull})...))
 	f.Add(piece(ReplyPiece, 0, []byte{1}))
+	f.Add(piece(PieceThere, 5, nil))
 	f.Add(piece(ReplyPiece, 0, []byte{1, 2})[:PieceSize+1])
 	f.Add(piece(ReplyPiece, 0, []byte{1, 2})[:3])
 	f.Add([]byte{})

@@ -35,6 +35,7 @@ const (
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
+	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone
 	Kinds
 )
 
@@ -44,7 +45,7 @@ type Header struct {
 	Flags   uint8   // Stop, Over
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Summand: the layer
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards
@@ -63,7 +64,7 @@ const Stop = 1
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "pushpiece", "replypiece"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "pushpiece", "replypiece", "piecethere"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -57,6 +57,7 @@ type cluster struct {
 	coming map[string][]string               // published pieces sent and not received, by line: content
 	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
 
+	near    *nearDriver  // nil: nobody shares memory
 	early   *earlyDriver // nil: an iteration starts when the last exchange is over
 	problem error        // what went wrong while something happened
 }
@@ -65,6 +66,7 @@ type slotOf struct {
 	worker int32
 	iter   int64
 	pieces int
+	owned  bool // it was copied out of its worker's memory
 }
 
 // pending is an input for a node that may happen now or later. Those of one line happen in order.
@@ -146,6 +148,9 @@ func (c *cluster) prepared(w *Worker) *Worker {
 	w.KeepCopies(c.copyOf)
 	if c.early != nil {
 		c.early.prepare(w)
+	}
+	if c.near != nil {
+		w.ShareMemory(func(s int32) bool { return c.near.near(s, w.me) })
 	}
 	return w
 }
@@ -310,6 +315,9 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 		line := fmt.Sprintf("data %s p%d", name, e.Piece)
 		c.inbox[line] = append(c.inbox[line], c.gradientOf(w, e.Piece))
 		c.match(line)
+		if w.lends(e.Shard) {
+			break // the reply says that it is done with
+		}
 		sent := pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}}
 		if c.early != nil {
 			sent.then = func() { c.early.mem[w].grads[e.Piece].flying = false }
@@ -365,6 +373,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		}
 	case Fold:
 		slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
+		if err := c.near.folded(c, s, e, slot); err != nil {
+			return err
+		}
 		if slot.pieces != 0 || slot.iter != e.Msg.Iter {
 			return fmt.Errorf("folded iteration %d with %d pieces missing from what is of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
 		}
@@ -376,11 +387,16 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if c.flying[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
 			return fmt.Errorf("wrote into a version that is in flight or current")
 		}
+		if err := c.near.committed(c, e); err != nil {
+			return err
+		}
 		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.pend[e.Shard] + " |"
 		c.got[e.Shard] = append(c.got[e.Shard], c.pend[e.Shard])
 		c.pend[e.Shard] = ""
 	case Reply:
-		c.flying[key]++
+		if !e.Near {
+			c.flying[key]++
+		}
 		content := c.bufs[key]
 		to := Node(c.workers[e.To])
 		if slices.Contains(c.deaf, c.workers[e.To]) {
@@ -396,6 +412,10 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
 		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: to, name: wname, in: Input{Kind: Arrived, Msg: e.Msg}})
+		if e.Near {
+			c.near.told(e, content)
+			break
+		}
 		if e.Apart {
 			c.apart[[2]int32{e.To, e.Shard}] = &apart{to: c.workers[e.To], kind: e.Msg.Kind, content: content, version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
 			break
@@ -424,6 +444,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 				c.flying[key]--
 			}
 		}})
+	case Own:
+		return c.near.own(c, s, e)
 	case Snapshot:
 		c.snaps[e.Shard] = append(c.snaps[e.Shard], e.Iter)
 	}

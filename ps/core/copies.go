@@ -154,6 +154,9 @@ func (w *Worker) published(in Input, out []Effect) []Effect {
 	c.heads++
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
+	if w.isNear(m.Shard) { // it is there, in the server's memory
+		return w.allBeside(m.Shard, out)
+	}
 	return append(out, Effect{Kind: ExpectBeside, Shard: m.Shard, To: w.plan.Shards[m.Shard].Server})
 }
 
@@ -169,6 +172,13 @@ func (w *Worker) landedBeside(s int32, out []Effect) []Effect {
 	if c.landed++; c.landed < n {
 		return out
 	}
+	return w.allBeside(s, out)
+}
+
+// allBeside takes note that all of a published version is there.
+func (w *Worker) allBeside(s int32, out []Effect) []Effect {
+	n := len(w.plan.Shards[s].Pieces)
+	w.copies[s].landed = n
 	switch {
 	case w.state == Finished:
 		return w.drained(out)
@@ -184,7 +194,11 @@ func (w *Worker) adopt(s int32, out []Effect) []Effect {
 	m := c.head
 	c.beside = false
 	sh.version, sh.clock = m.Version, m.Clock
-	out = append(out, Effect{Kind: Adopt, Shard: s})
+	if w.isNear(s) {
+		out = append(out, w.read(m))
+	} else {
+		out = append(out, Effect{Kind: Adopt, Shard: s})
+	}
 	for i := max(m.Iter, w.first); i <= w.iter; i++ {
 		out = w.addLocal(s, c.slot(i), i, out)
 	}

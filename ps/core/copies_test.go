@@ -28,6 +28,8 @@ func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 			c.posted[line] = append(c.posted[line], pending{line: line, node: w, name: name, in: Input{Kind: PieceLanded, Piece: p.ID}})
 			c.matchPublished(line)
 		}
+	case Read:
+		return c.near.read(c, w, e)
 	case Adopt:
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
 			c.arena[[2]int32{w.me, p.ID}] = c.beside[key]

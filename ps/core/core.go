@@ -15,6 +15,7 @@
 //	PieceLanded, Arrived Reply ◄──────────── Reply (header and pieces, from the version's own buffer)
 //	... of the last shard: Compute the next iteration, or Send Left to every server and Done
 //
+// A server and a worker that share memory send headers alone (near.go).
 // Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go). Then the worker's send
 // policy orders them, and the server's those of its replies (unsent.go).
 // A worker may keep its copy of a shard for several iterations, or have newer ones published to it (copies.go).
@@ -92,6 +93,8 @@ const (
 	WakeAt                         // Server: give Alarm of Shard at At
 	Done                           // this node is finished
 	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
+	Read                           // Worker: parameters of Shard = version Src in the memory of server To, which they share; done when the effect is obeyed
+	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed
 	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 )
 
@@ -110,6 +113,7 @@ type Effect struct {
 	Samples       int64         // Stage: of the push; Commit: of the version
 	At            time.Duration // WakeAt
 	Apart         bool          // Reply
+	Near          bool          // Reply: the folds of To's pushes have read its memory; send Msg alone, the worker reads parameters Src. There is no answer
 }
 
 // Node is one rank's role.

@@ -321,24 +321,29 @@ func TestStrictVAPBesideLazySSPStalls(t *testing.T) {
 func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, _ := genCluster(t)
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-		c.pick = rng.IntN
-		c.overtake = rapid.Bool().Draw(t, "overtake")
-		dead := c.workers[rng.IntN(len(c.workers))]
-		name := fmt.Sprintf("w%d", dead.me)
-		at := rng.IntN(300)
-		c.reads = c.readsOfCopies
-		steps := 0
-		c.trace = func(string, Input, []Effect) {
-			if steps++; steps != at || dead.state == Finished {
-				return
-			}
-			c.kill(dead, name)
-		}
-		if err := c.run(200000); err != nil {
-			t.Fatal(err)
-		}
+		c.runWithADeath(t)
 	})
+}
+
+// runWithADeath runs to the end; one worker dies on the way there.
+func (c *cluster) runWithADeath(t *rapid.T) {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+	c.pick = rng.IntN
+	c.overtake = rapid.Bool().Draw(t, "overtake")
+	dead := c.workers[rng.IntN(len(c.workers))]
+	name := fmt.Sprintf("w%d", dead.me)
+	at := rng.IntN(300)
+	c.reads = c.readsOfCopies
+	steps := 0
+	c.trace = func(string, Input, []Effect) {
+		if steps++; steps != at || dead.state == Finished {
+			return
+		}
+		c.kill(dead, name)
+	}
+	if err := c.run(200000); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // kill makes the worker vanish: what it has on the way is lost, and the servers are told Left.

@@ -192,7 +192,7 @@ func (d *earlyDriver) look(c *cluster, w *Worker, e Effect) error {
 			return fmt.Errorf("sends gradient %d of iteration %d twice", e.Piece, g.iter)
 		}
 		g.due, g.flying = false, true
-	case Adopt, AddLocal, Keep:
+	case Read, Adopt, AddLocal, Keep:
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
 			if e.Kind != Keep {
 				d.written(c, w, p.ID)

@@ -88,6 +88,9 @@ func (s *Server) gone(w int32, out []Effect) []Effect {
 		sh := s.shards[id]
 		out = s.change(sh, s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: w, Shard: id}, out))
 	}
+	for _, id := range s.order { // who has left reads nothing any more
+		out = s.release(s.shards[id], w, out)
+	}
 	return out
 }
 

@@ -46,11 +46,13 @@ type ownShard struct {
 	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
 	feeds []feed          // what is published, per worker; nil where nothing is
 
-	refs    []int    // replies in flight per parameter buffer
-	cur     int32    // the buffer of the current version
-	sending []int32  // the buffer of the reply in flight to each worker, or -1
-	held    []int64  // Iter of a reply that waits for the one in flight to the same worker, or -1
-	unsent  []unsent // of that reply; nil where it leaves whole
+	refs    []int     // replies in flight per parameter buffer
+	cur     int32     // the buffer of the current version
+	sending []int32   // the buffer of the reply in flight to each worker, or -1
+	held    []int64   // Iter of a reply that waits for the one in flight to the same worker, or -1
+	unsent  []unsent  // of that reply; nil where it leaves whole
+	near    []bool    // workers that share memory with the server; nil: none
+	reads   []reading // of these, what they read
 
 	version  int64 // commits so far
 	rated    int64 // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
@@ -66,7 +68,8 @@ type ownShard struct {
 type pushed struct {
 	head    wire.Header
 	slot    int32
-	missing int // pieces that have not landed
+	missing int  // pieces that have not landed
+	own     bool // it is in the server's memory, not in its worker's
 
 	norm2, normInf, normW float32 // once it has landed, where the driver gives them
 	next                  *pushed
@@ -239,7 +242,7 @@ func (sh *ownShard) check() error {
 	if len(used) != n || n != int(sh.slots) {
 		return fmt.Errorf("core: shard %d: %d names for %d slots of %d: one is used twice or lost", sh.id, n, len(used), sh.slots)
 	}
-	if err := errors.Join(sh.checkCopies(), sh.checkUnsent()); err != nil {
+	if err := errors.Join(sh.checkCopies(), sh.checkUnsent(), sh.checkNear()); err != nil {
 		return err
 	}
 	if low := slices.Min(sh.clock); low != sh.low {

@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Own", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -60,6 +60,10 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d", e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
 	case Reply:
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
+	case Read:
+		return fmt.Sprintf("%v shard%d buf%d", e.Kind, e.Shard, e.Src)
+	case Own:
+		return fmt.Sprintf("%v shard%d w%d slot%d", e.Kind, e.Shard, e.To, e.Slot)
 	case ReplyPiece:
 		return fmt.Sprintf("%v to=%d buf%d p%d", e.Kind, e.To, e.Src, e.Piece)
 	case WakeAt:

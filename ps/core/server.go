@@ -21,12 +21,13 @@ type ServerConfig struct {
 	Me            int32
 	Plan          *shard.Plan
 	Workers       int
-	Schemes       map[int32]ShardScheme // by shard ID, for every shard of this server
-	Budget        Budget                // looked at only by the server of shard 0
-	SnapshotEvery int64                 // samples committed between two snapshots of a shard; 0: none
-	Decided       Decided               // may be nil
-	Send          send.Policy           // orders the pieces of replies; nil: a reply leaves whole
-	Acks          bool                  // every push that has landed is acknowledged: its worker works in rounds
+	Schemes       map[int32]ShardScheme          // by shard ID, for every shard of this server
+	Budget        Budget                         // looked at only by the server of shard 0
+	SnapshotEvery int64                          // samples committed between two snapshots of a shard; 0: none
+	Decided       Decided                        // may be nil
+	Send          send.Policy                    // orders the pieces of replies; nil: a reply leaves whole
+	Acks          bool                           // every push that has landed is acknowledged: its worker works in rounds
+	Near          func(shard, worker int32) bool // they share memory, for that shard (near.go); nil: none do
 }
 
 // Decided is told each event that a scheme of this server was told, and what it decided; the slice is reused. What a
@@ -74,6 +75,7 @@ func NewServer(c ServerConfig) *Server {
 	}
 	s.makeAccords(c.Schemes)
 	s.makeUnsent()
+	s.makeNear(c.Near)
 	return s
 }
 
@@ -127,7 +129,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 	}
 	switch m.Kind {
 	case wire.Push:
-		return s.offered(s.shards[m.Shard], m, out)
+		sh := s.shards[m.Shard]
+		return s.offered(sh, m, s.wasRead(sh, m, out))
 	case wire.Pull:
 		sh := s.shards[m.Shard]
 		s.must(!sh.asked[m.Worker], in)
@@ -136,7 +139,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 	case wire.PushReady:
 		return s.pushReady(in, out)
 	case wire.Taken:
-		return s.taken(s.shards[m.Shard], m.Worker, out)
+		sh := s.shards[m.Shard]
+		return s.taken(sh, m.Worker, s.wasRead(sh, m, out))
 	case wire.Left:
 		return s.ends(m, out)
 	case wire.Joined:
@@ -167,7 +171,7 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 		panic(fmt.Sprintf("core: server %d: %s while the push of iteration %d is on its way", s.me, Describe(m), p.head.Iter))
 	}
 	slot := sh.takeSlot()
-	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces})
+	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces, own: !sh.lent(m.Worker)})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
 	if m.Iter < sh.clock[m.Worker] || m.Iter >= sh.cut.at {
 		return out // of another scheme than the current one
@@ -335,7 +339,7 @@ func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect 
 	if sh.feeds != nil {
 		sh.feeds[w].due = false // this is the newest there is
 	}
-	return s.ship(sh, m, iter, out)
+	return s.ship(sh, m, iter, s.takeOver(sh, w, out))
 }
 
 // ship sends the current version, with which its worker may start an iteration up to into.
@@ -347,6 +351,11 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 	}
 	sh.sending[m.Worker] = sh.cur
 	sh.refs[sh.cur]++
+	if sh.isNear(m.Worker) {
+		m.Part = sh.cur
+		sh.reads[m.Worker] = reading{m.Kind, m.Iter}
+		return append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m, Near: true})
+	}
 	out = append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m, Apart: s.policy != nil})
 	return s.handOut(sh, m.Worker, m.Kind, out)
 }

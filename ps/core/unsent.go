@@ -104,7 +104,7 @@ func replyEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
 // checkUnsent: a reply in flight has pieces that have not left.
 func (sh *ownShard) checkUnsent() error {
 	for w, u := range sh.unsent {
-		if u.held < 0 || u.missing < u.held || (sh.sending[w] >= 0) != (u.missing > 0) {
+		if u.held < 0 || u.missing < u.held || (sh.sending[w] >= 0 && !sh.isNear(int32(w))) != (u.missing > 0) {
 			return fmt.Errorf("core: shard %d: of a reply to worker %d %d pieces are missing and %d held, and its buffer is %d", sh.id, w, u.missing, u.held, sh.sending[w])
 		}
 	}

@@ -50,6 +50,7 @@ type Worker struct {
 	kept   int           // pieces in them
 	early  early
 	round  *round // nil unless it works in rounds
+	near   []bool // per shard: its server shares memory with the worker; nil: none does
 
 	LeadMax    int64   // largest c - v at the start of an iteration
 	Started    int64   // iterations started
@@ -132,6 +133,9 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	if sh.scheduled {
 		return w.keep(in.Piece, w.plan.Shards[s].Server, out)
 	}
+	if w.lends(s) {
+		return w.goes(in.Piece, out)
+	}
 	return w.letGo(pushEvent(send.Handed, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
 }
 
@@ -140,14 +144,19 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 func (w *Worker) letGo(ev send.Event, out []Effect) []Effect {
 	w.let = w.policy.Step(ev, w.let[:0])
 	for _, p := range w.let {
-		s := w.plan.Pieces[p].Shard
-		sh := &w.shards[s]
-		sh.gone++
-		w.fly(p)
-		out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s, Iter: w.iter})
-		if sh.gone == len(w.plan.Shards[s].Pieces) {
-			out = w.renew(s, out)
-		}
+		out = w.goes(p, out)
+	}
+	return out
+}
+
+func (w *Worker) goes(p int32, out []Effect) []Effect {
+	s := w.plan.Pieces[p].Shard
+	sh := &w.shards[s]
+	sh.gone++
+	w.fly(p)
+	out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s, Iter: w.iter})
+	if sh.gone == len(w.plan.Shards[s].Pieces) {
+		out = w.renew(s, out)
 	}
 	return out
 }
@@ -176,6 +185,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
 	sh := &w.shards[m.Shard]
 	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
+	if w.isNear(m.Shard) {
+		out = w.readReply(m, out)
+	}
 	sh.replied = true
 	w.answered(m.Shard)
 	sh.version, sh.clock = m.Version, m.Clock

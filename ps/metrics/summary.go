@@ -69,6 +69,7 @@ type Summary struct {
 	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
 	BytesReceived    int64                `json:"bytes_received"`
+	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that were read in another rank's memory instead
 	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest of a rank's clock against rank 0's, start to end
 	BytesBetween     *int64               `json:"bytes_between_hosts"` // of bytes_sent, those to ranks on another host
 	PerShard         []ShardSummary       `json:"per_shard"`

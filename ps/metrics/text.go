@@ -60,6 +60,9 @@ func headText(s *Summary) string {
 	if n := s.BytesBetween; n != nil {
 		fmt.Fprintf(&b, ", between hosts %s", bytesText(*n))
 	}
+	if s.BytesShared > 0 {
+		fmt.Fprintf(&b, ", read in shared memory %s", bytesText(s.BytesShared))
+	}
 	b.WriteString("\n")
 	return b.String()
 }

@@ -14,17 +14,18 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 	}
 	for _, c := range []struct {
 		servers, workers, layer int
-		payload                 string
+		payload, memory         string
 	}{
-		{1, 1, 64, "{}"},            // in frames
-		{1, 1, inlineMax, "{}"},     // on the data channel
-		{2, 2, 64, "{}"},            // one frame of several shards
-		{1, 2, 3 * inlineMax, "{}"}, // and several workers
-		{1, 2, 64, "{push: bfloat16, pull: float16}"},
-		{1, 2, inlineMax, "{push: topk, pull: bfloat16}"},
+		{1, 1, 64, "{}", "auto"},           // in frames
+		{1, 1, inlineMax, "{}", "off"},     // on the data channel
+		{2, 2, 64, "{}", "auto"},           // one frame of several shards
+		{1, 2, 3 * inlineMax, "{}", "off"}, // and several workers
+		{1, 2, inlineMax, "{}", "auto"},    // in shared memory
+		{1, 2, 64, "{push: bfloat16, pull: float16}", "auto"},
+		{1, 2, inlineMax, "{push: topk, pull: bfloat16}", "auto"},
 	} {
 		taken := func(updates int) int64 {
-			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers),
+			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers), "cluster.shared_memory="+c.memory,
 				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -36,7 +37,7 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		base := taken(warm)
 		// One for every message would be 1 and more; a longer run may meet a deeper queue, and cut memory for it.
 		if each := float64(taken(warm+more)-base) / more; each > 0.6 {
-			t.Errorf("%d servers, %d workers, layers of %d, payload %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, each)
+			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, each)
 		}
 	}
 }

@@ -150,14 +150,14 @@ func (d *decoder) forget(buf int32) {
 func (s *serverSide) inboxOf(st *store, w int32, p *shard.Piece) (b *comm.Buf, off, n int) {
 	if s.r.push == nil {
 		off, n = st.at(p)
-		return st.slots[st.in[w].slot], off, n
+		return st.slots[st.in[w].slot].own, off, n
 	}
 	return s.memory(st.coded.inbox, w, int64(st.coded.in.total)), st.coded.in.of(p.ID), int(p.PushBytes)
 }
 
 // decode puts a piece of a push into its slot, and says whether it could.
 func (s *serverSide) decode(st *store, w int32, p *shard.Piece, values []byte, there bool) bool {
-	slot := st.slots[st.in[w].slot]
+	slot := st.slots[st.in[w].slot].own
 	switch {
 	case s.r.push != nil:
 		if err := s.r.push.Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {

@@ -148,11 +148,11 @@ func pair(t testing.TB, elements int, set ...string) (*workerSide, *serverSide, 
 	if w.grads, err = r.t.Alloc(elements * shard.ElemBytes); err != nil {
 		t.Fatal(err)
 	}
-	slot, err := r.t.Alloc(elements * shard.ElemBytes)
+	own, err := r.t.Alloc(elements * shard.ElemBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &store{sh: &plan.Shards[0], slots: []*comm.Buf{slot}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
+	st := &store{sh: &plan.Shards[0], slots: []slot{{own: own}}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
 	return w, &serverSide{r: r}, st
 }
 
@@ -176,7 +176,7 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 					rt.Fatal(w.r.err)
 				}
 			}
-			for i, x := range st.slots[0].F32() {
+			for i, x := range st.slots[0].own.F32() {
 				arrived[i] += x
 			}
 		}

@@ -17,6 +17,7 @@ type report struct {
 	Sent   int64
 	Cross  int64 // of Sent, to other hosts
 	Recv   int64
+	Shared int64
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
 	CPU    time.Duration // user and system time of the rank's process while it trained
 }
@@ -49,7 +50,7 @@ type workerReport struct {
 }
 
 func (r *rank) report() report {
-	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, CPU: r.cpuEnd - r.cpuStart}
+	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, Shared: r.bytesShared, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
 		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
 		for _, id := range s.node.Shards() {
@@ -256,6 +257,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	for rank, rep := range reports {
 		s.BytesSent += rep.Sent
 		s.BytesReceived += rep.Recv
+		s.BytesShared += rep.Shared
 		s.ClockDriftNS = max(s.ClockDriftNS, rep.Drift.Abs().Nanoseconds())
 		between += rep.Cross
 		if rep.Server != nil {

@@ -123,6 +123,14 @@ func (r *rank) sendInline(to int, kind wire.Kind, piece int32, values []byte) {
 	}
 }
 
+// sendThere says that a piece is in memory that both share.
+func (r *rank) sendThere(to int, piece int32) {
+	if room := r.frames.room(to, wire.PieceSize); room != nil {
+		wire.EncodePiece(room, wire.PieceThere, piece, 0)
+		r.sent(to, wire.PieceSize)
+	}
+}
+
 // sendBulk sends n bytes at off of a buffer on the data channel at the end of the batch.
 func (r *rank) sendBulk(to int, tag uint32, b *comm.Buf, off, n int, h comm.Handler) {
 	r.frames.bulk = append(r.frames.bulk, bulk{to, tag, b, off, n, h})

@@ -89,7 +89,7 @@ func TestASmallShardTakesOneMessageEachWay(t *testing.T) {
 // A large one has one message of headers and its pieces each way.
 func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
 	n := inlineMax/shard.ElemBytes + 1
-	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d]}", n))
+	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d]}", n), "cluster.shared_memory=off")
 	has(t, w.frames, "push pull", 30)
 	has(t, s.frames, "reply", 31)
 	if w.bulk != 30 || s.bulk != 31 {
@@ -100,7 +100,7 @@ func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
 // Layers that become ready one after another leave one after another; a frame that is full leaves, and the next goes on.
 func TestFramesAreFilledAndSplit(t *testing.T) {
 	n := inlineMax / shard.ElemBytes
-	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d, 1, %d]}", n, n))
+	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d, 1, %d]}", n, n), "cluster.shared_memory=off")
 	has(t, w.frames, "push pushpiece", 30)
 	has(t, w.frames, "pushpiece", 30)
 	has(t, w.frames, "pushpiece pull", 30)

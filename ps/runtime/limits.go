@@ -26,7 +26,6 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 	}
 	arena := int64(p.Arena) * shard.ElemBytes
 	snapshots = SnapshotsMax
-	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	for rank := range ranks {
 		parts := []struct {
 			bytes int64
@@ -35,7 +34,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
 			{0, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
 			{arena, "evaluation"},
-			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(p, copyOf, roles, rank) + roundBytes(c, p, roles), "control messages"},
+			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(c, p, roles, rank) + roundBytes(c, p, roles), "control messages"},
 			{0, "records of its worker's iterations"},
 		}
 		server := roles.Server(rank)

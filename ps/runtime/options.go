@@ -51,7 +51,8 @@ type Options struct {
 	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	inlineMax int // of tests: longest piece that travels in a frame, in bytes; 0: inlineMax
+	nearMin   int64 // of tests: the shortest shard that goes through shared memory, in bytes; 0: nearMin
+	inlineMax int   // of tests: longest piece that travels in a frame, in bytes; 0: inlineMax
 }
 
 // Result is what a run came to. All but Code are rank 0's only.

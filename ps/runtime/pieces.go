@@ -27,13 +27,17 @@ type departure struct {
 func (s *serverSide) stage(e *core.Effect) {
 	st := s.stores[e.Shard]
 	if int(e.Slot) == len(st.slots) {
-		st.slots = append(st.slots, nil)
+		st.slots = append(st.slots, slot{})
 	}
-	if s.memory(st.slots, e.Slot, st.sh.Bytes()) == nil {
+	if st.grads[e.To] != nil {
+		s.stageThere(e)
 		return
 	}
 	s.folding()
 	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
+	if !s.ownMemory(st, &st.slots[e.Slot]) {
+		return
+	}
 	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
 	if st.bulky[0] == 0 {
 		return
@@ -127,6 +131,10 @@ func (s *serverSide) reply(e *core.Effect) {
 	to := s.r.roles.Workers[e.To]
 	if e.Msg.Kind == wire.Reply {
 		st.lead.Add(e.Msg.Iter - e.Msg.Clock)
+	}
+	if e.Near {
+		s.replyNear(e)
+		return
 	}
 	s.r.send(to, &e.Msg)
 	if s.apart = e.Apart; s.apart {

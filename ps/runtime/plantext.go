@@ -28,6 +28,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	}
 	planMemory(&b, c, p, roles, rows)
 	planTraffic(&b, c, p, roles)
+	planShared(&b, c, p, roles, hosts)
 	planTeams(&b, p, roles, hosts)
 	planSend(&b, c, p)
 	for _, w := range planWarnings(c, p, roles) {
@@ -113,9 +114,8 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	}
 	ranks := len(roles.Servers) + computes
 	var frames int64
-	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	for rank := range ranks {
-		frames = max(frames, frameBytes(p, copyOf, roles, rank)+roundBytes(c, p, roles))
+		frames = max(frames, frameBytes(c, p, roles, rank)+roundBytes(c, p, roles))
 	}
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
@@ -163,7 +163,7 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
 	var messages, bulk, small, smallReplies, push, reply int64
 	for i := range p.Shards {
-		t := trafficOf(&p.Shards[i], inline, inlineReply)
+		t := trafficOf(&p.Shards[i], inline, inlineReply, false)
 		messages, bulk = messages+t.up+t.down, bulk+t.bulkPush+t.bulkReply
 		small, smallReplies = small+t.push, smallReplies+t.reply
 		up, down := p.Shards[i].WireBytes()

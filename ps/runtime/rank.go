@@ -59,9 +59,11 @@ type rank struct {
 	push, pull    payload.Codec // of pushes and replies; nil: they travel as they are
 	inline        []bool        // by piece: that of a push travels in frames
 	inlineReply   []bool        // the same of replies
+	shared        shared
 	bytesSent     int64
 	bytesBetween  int64 // of these, to other hosts
 	bytesReceived int64
+	bytesShared   int64       // read in the memory of others, in place of receiving it
 	err           error       // the first failure inside a handler; ends every drive
 	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
 	snapsMax      int64       // snapshots of a shard kept at once
@@ -188,6 +190,8 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		} else {
 			r.worker.inlineCame(m.Piece, m.Data)
 		}
+	case wire.PieceThere:
+		r.server.pieceThere(from, m.Piece)
 	case wire.Snapshot:
 		r.keeper().sendSnapshot(from, *h)
 	case wire.Ready:

@@ -44,6 +44,9 @@ func Run(o Options) (res Result, err error) {
 		err = closing
 	}
 	r.release(true)
+	if freeing := r.unshare(); freeing != nil && err == nil {
+		err = freeing
+	}
 	if agreed != nil {
 		return Result{Code: agreed.Code}, agreed
 	}
@@ -127,6 +130,9 @@ func (r *rank) setup() error {
 		return err
 	}
 	if err := r.openWindow(); err != nil {
+		return err
+	}
+	if err := r.share(); err != nil {
 		return err
 	}
 	return r.agree(r.makeSides(), CodeFailed)

@@ -40,19 +40,22 @@ type serverSide struct {
 
 // store is the memory of one shard on its server.
 type store struct {
-	sh    *shard.Shard
-	bufs  []*comm.Buf // versions, by the node's buffer numbers; nil until used
-	slots []*comm.Buf // staged pushes, by the node's slot numbers; as many as were used
-	math  *optim.Store
-	in    []arrival   // per worker: its push that is on its way
-	gone  []departure // per worker: the version that is on its way to it
-	coded decoder     // of what does not travel as it is
-	bulky [2]int      // pieces of a push, and of a reply, that do not travel in frames
-	norms bool        // the scheme asks for the norms of each push
-	snaps map[int64]*comm.Buf
-	seen  []int64 // versions seen by the pushes folded since the last commit
-	stale metrics.Hist
-	lead  metrics.Hist
+	sh      *shard.Shard
+	bufs    []*comm.Buf // versions, by the node's buffer numbers; nil until used
+	slots   []slot      // staged pushes, by the node's slot numbers; as many as were used
+	math    *optim.Store
+	in      []arrival   // per worker: its push that is on its way
+	gone    []departure // per worker: the version that is on its way to it
+	near    bool        // the versions are in shared memory
+	grads   [][]float32 // per worker: its gradients, where they are read in its memory; else nil
+	borrows []bool      // per worker: a fold of its push that is put off may still read them
+	coded   decoder     // of what does not travel as it is
+	bulky   [2]int      // pieces of a push, and of a reply, that do not travel in frames
+	norms   bool        // the scheme asks for the norms of each push
+	snaps   map[int64]*comm.Buf
+	seen    []int64 // versions seen by the pushes folded since the last commit
+	stale   metrics.Hist
+	lead    metrics.Hist
 }
 
 func newServerSide(r *rank) (*serverSide, error) {
@@ -83,7 +86,8 @@ func newServerSide(r *rank) (*serverSide, error) {
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg)})
+		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
+		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }})
 	return s, nil
 }
 
@@ -91,7 +95,7 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
 	workers := len(r.roles.Workers)
-	st := &store{sh: sh, bufs: make([]*comm.Buf, workers+2), in: make([]arrival, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
+	st := &store{sh: sh, bufs: make([]*comm.Buf, workers+2), in: make([]arrival, workers), grads: make([][]float32, workers), borrows: make([]bool, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
 	for _, p := range sh.Pieces {
 		if !r.inline[p.ID] {
 			st.bulky[0]++
@@ -101,11 +105,10 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 		}
 	}
 	st.coded = newDecoder(sh, workers, len(st.bufs))
-	b, err := r.t.Alloc(int(sh.Bytes()))
-	if err != nil {
+	if err := r.memoryOf(st); err != nil {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
-	st.bufs[0] = b
+	b := st.bufs[0]
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
 		workload.Fill(b.F32()[lo:lo+g.Hi-g.Lo], r.cfg.Seed, r.param[g.Param], g.Lo)
@@ -157,6 +160,8 @@ func (s *serverSide) obey(e *core.Effect) {
 		s.replyPiece(e)
 	case core.Snapshot:
 		s.snapshot(e)
+	case core.Own:
+		s.ownPush(e)
 	case core.Done:
 		s.done = true
 		for t := range s.alarms {
@@ -204,7 +209,7 @@ func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
 
 // measure takes the norms of the mean of a push that is complete, and of the current parameters.
 func (st *store) measure(in *core.Input, current int32, samples int64) {
-	in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot].F32(), st.bufs[current].F32(), 1/float64(max(samples, 1)))
+	in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot].push, st.bufs[current].F32(), 1/float64(max(samples, 1)))
 }
 
 func (s *serverSide) fold(e *core.Effect) {
@@ -213,7 +218,11 @@ func (s *serverSide) fold(e *core.Effect) {
 	if e.From != scheme.SlotPush {
 		st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
 	} else {
-		st.math.Fold(e.Into.Sums(), st.slots[e.Slot].F32(), e.Scale, e.Weight) // stage gives the slot back
+		from := &st.slots[e.Slot]
+		if from.of >= 0 {
+			st.borrows[from.of] = true
+		}
+		st.math.Fold(e.Into.Sums(), from.push, e.Scale, e.Weight) // stage gives the slot back
 		st.seen = append(st.seen, e.Msg.Version)
 		if e.Shard == 0 {
 			s.r.lead.folded(e.Msg)
@@ -230,6 +239,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	}
 	st.coded.forget(e.Dst)
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
+	clear(st.borrows)
 	for _, seen := range st.seen {
 		st.stale.Add(e.Iter - 1 - seen)
 		if e.Shard == 0 {
@@ -309,11 +319,14 @@ func (s *serverSide) sendSnapshot(to int, h wire.Header) {
 func (s *serverSide) close() {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
-		for _, list := range [][]*comm.Buf{st.bufs, st.slots} {
-			for _, b := range list {
-				if b != nil {
-					b.Free()
-				}
+		for _, b := range st.bufs {
+			if b != nil && !st.near {
+				b.Free()
+			}
+		}
+		for _, q := range st.slots {
+			if q.own != nil {
+				q.own.Free()
 			}
 		}
 		for _, b := range st.snaps {

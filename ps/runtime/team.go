@@ -73,7 +73,7 @@ func (w *workerSide) join() error {
 	}
 	arena := r.plan.Arena * shard.ElemBytes
 	var err error
-	if w.grads, err = w.alloc(arena + tailBytes(r.cfg)); err != nil {
+	if err = w.takeGradients(arena + tailBytes(r.cfg)); err != nil {
 		return fmt.Errorf("gradient arena: %w", err)
 	}
 	w.with = alone{w}

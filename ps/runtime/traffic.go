@@ -3,6 +3,7 @@ package runtime
 import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -40,16 +41,22 @@ type traffic struct {
 	up, down            int64 // frames
 	bulkPush, bulkReply int64 // pieces on the data channel
 	push, reply         int64 // pieces in frames
+	announced           int64 // pieces that a frame of a push may announce at most, where memory is shared
 }
 
 // trafficOf counts: a frame goes up with the first layer that is ready, with the last, whose pull it has too, and with
-// each that has small pieces. Frames go down as many as the small pieces fill.
-func trafficOf(sh *shard.Shard, inline, inlineReply []bool) traffic {
+// each that has small pieces. Frames go down as many as the small pieces fill. Of a shard that may go through shared memory
+// each layer is announced.
+func trafficOf(sh *shard.Shard, inline, inlineReply []bool, near bool) traffic {
 	layers := map[int32]bool{sh.Pieces[0].Layer: true, sh.Pieces[len(sh.Pieces)-1].Layer: true}
 	t := traffic{down: 1}
 	fill := wire.Size
 	for i := range sh.Pieces {
 		q := &sh.Pieces[i]
+		if near {
+			layers[q.Layer] = true
+			t.announced++
+		}
 		if inline[q.ID] {
 			t.push++
 			layers[q.Layer] = true
@@ -74,18 +81,20 @@ func trafficOf(sh *shard.Shard, inline, inlineReply []bool) traffic {
 // frameBytes is the most memory for control messages of a rank that are on their way: those by which its worker pushes
 // and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
 // several iterations on their way.
-func frameBytes(p *shard.Plan, copyOf func(rule int) core.Copy, roles shard.Roles, rank int) int64 {
+func frameBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
+	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
+	near := nearShards(c, p, nearMin)
 	var total int64
 	server, works := roles.Server(rank), roles.Worker(rank) >= 0
 	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
 	for i := range p.Shards {
 		sh := &p.Shards[i]
-		t := trafficOf(sh, inline, inlineReply)
+		t := trafficOf(sh, inline, inlineReply, near[i])
 		if works {
-			total += frameOf(t.push) * t.up * (copyOf(sh.Rule).Bound + 1)
+			total += frameOf(t.push, t.announced) * t.up * (copyOf(sh.Rule).Bound + 1)
 		}
 		if server == int(sh.Server) {
-			total += frameOf(t.reply) * t.down * int64(len(roles.Workers))
+			total += frameOf(t.reply, 0) * t.down * int64(len(roles.Workers))
 		}
 	}
 	return total + orderBytes(p, roles, rank)
@@ -116,9 +125,9 @@ func layersOf(p *shard.Plan) int {
 	return layers
 }
 
-// frameOf is the memory of a frame, with pieces or without.
-func frameOf(pieces int64) int64 {
-	if pieces > 0 {
+// frameOf is the memory of a frame, with pieces or without, or with so many announced.
+func frameOf(pieces, announced int64) int64 {
+	if pieces > 0 || 2*wire.Size+announced*wire.PieceSize > frameSmall {
 		return comm.CtlMax
 	}
 	return frameSmall

@@ -26,6 +26,7 @@ type workerSide struct {
 	model   workload.Model
 	params  *comm.Buf
 	grads   *comm.Buf
+	lends   []bool        // by shard: its server reads them there
 	deltas  [][]optim.Run // per layer, what of its gradient is pushed as a delta
 	local   *optim.Delta  // nil unless there are deltas
 	own     []*comm.Buf   // memory to give back; windows go with the transport
@@ -116,6 +117,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
+	w.node.ShareMemory(r.nearServer)
 	if inRounds(c) {
 		w.node.InRounds()
 	} else if c.Send.Overlap {
@@ -185,6 +187,8 @@ func (w *workerSide) obey(e *core.Effect) {
 		w.sendPiece(e)
 	case core.Expect:
 		w.expect(e, w.params, 0)
+	case core.Read:
+		w.readVersion(e)
 	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
 		w.obeyCopies(e)
 	case core.Compute:
@@ -211,6 +215,10 @@ func (w *workerSide) obey(e *core.Effect) {
 func (w *workerSide) sendPiece(e *core.Effect) {
 	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
 	to := w.r.roles.Servers[e.To]
+	if w.lends[e.Shard] {
+		w.r.sendThere(to, e.Piece)
+		return
+	}
 	if w.r.inline[e.Piece] {
 		w.r.sendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
 		w.gone = append(w.gone, e.Piece)
@@ -229,6 +237,9 @@ func (w *workerSide) pieceLeft(d comm.Done) {
 func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	r := w.r
 	w.into[e.Shard] = landing{into, from}
+	if r.nearServer(e.Shard) {
+		return // it is read where it is
+	}
 	sh := &r.plan.Shards[e.Shard]
 	server := comm.Peer(r.roles.Servers[e.To])
 	for i := range sh.Pieces {

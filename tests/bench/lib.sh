@@ -9,6 +9,7 @@ COMM_SIZES=${COMM_SIZES:-8B,64B,1KiB,4KiB,64KiB,1MiB,16MiB,64MiB}
 WORLDS=${WORLDS:-1 2}
 SCHEMES=${SCHEMES:-asp bsp}
 SECONDS_EACH=${SECONDS_EACH:-0.2}
+SHARED_MEMORY=${SHARED_MEMORY:-both}
 read -ra BENCH_ARGS <<<"${BENCH_ARGS:-}"
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -27,7 +28,7 @@ ideal() {
 
 # ours N SCHEME: the same through fluentps.
 ours() {
-	ranks $((2 * $1)) "$BENCH_ROOT/bin/fluentps" bench pushpull --servers "$1" --scheme "$2" --sizes "$SIZES" --time "${SECONDS_EACH}s" --format json ${BENCH_ARGS[@]+"${BENCH_ARGS[@]}"}
+	ranks $((2 * $1)) "$BENCH_ROOT/bin/fluentps" bench pushpull --servers "$1" --scheme "$2" --sizes "$SIZES" --time "${SECONDS_EACH}s" --shared-memory "$SHARED_MEMORY" --format json ${BENCH_ARGS[@]+"${BENCH_ARGS[@]}"}
 }
 
 side_by_side() {

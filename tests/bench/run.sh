@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fluentps beside the references in C, launch by launch in turn, and a table of both.
 #   tests/bench/run.sh [pushpull] [comm]      both without a name
-# LAUNCHES (3) of each, SIZES, WORLDS ("1 2": as many servers as workers), SCHEMES, SECONDS_EACH a figure; LINES_FILE keeps the
-# JSON lines; BENCH_ARGS go to fluentps bench pushpull.
+# LAUNCHES (3) of each, SIZES, WORLDS ("1 2": as many servers as workers), SCHEMES, SECONDS_EACH a figure, SHARED_MEMORY
+# (auto, off, both); LINES_FILE keeps the JSON lines; BENCH_ARGS go to fluentps bench pushpull.
 set -eu
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"

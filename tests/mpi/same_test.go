@@ -180,6 +180,7 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 		{2, nil},
 		{most, []string{"cluster.servers=3", "shards.slice=layer"}},
 		{0, []string{"cluster.placement=colocate", "shards.max_bytes=1KiB"}},
+		{2, []string{"cluster.shared_memory=off"}},
 	} {
 		ranks := workers + c.servers
 		if ranks > mpitest.Built.MaxRanks {
@@ -188,6 +189,9 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 		s := overMPI(t, ranks, c.set...)
 		if s.ParametersSHA256 != want.ParametersSHA256 {
 			t.Errorf("%d ranks %v: sha256 %s, in process %s", ranks, c.set, s.ParametersSHA256, want.ParametersSHA256)
+		}
+		if off := slices.Contains(c.set, "cluster.shared_memory=off"); (s.BytesShared == 0) != off {
+			t.Errorf("%d ranks %v: %d bytes were shared", ranks, c.set, s.BytesShared)
 		}
 		if s.Mode != "mpi" || s.Iterations != 40 || s.Samples != int64(40*8*workers) || s.MaxLead != 0 || s.BytesSent != s.BytesReceived {
 			t.Errorf("%d ranks %v: summary %+v", ranks, c.set, s)

@@ -26,6 +26,7 @@ type line struct {
 	Scheme     string  `json:"scheme"`
 	Bytes      int64   `json:"bytes"`
 	ChunkBytes int64   `json:"chunk_bytes"`
+	Memory     string  `json:"shared_memory"` // of ours: auto, off
 	GBPerS     float64 `json:"gb_per_s"`
 	RoundUS    float64 `json:"round_us_p50"`
 	CPUSPerGB  float64 `json:"cpu_s_per_gb"`
@@ -83,42 +84,52 @@ type key struct {
 	servers, workers int
 	scheme           string
 	bytes            int64
+	memory           string // of ours
 }
 
 func (k key) cells() []string {
-	return []string{fmt.Sprintf("%d+%d", k.servers, k.workers), k.scheme, fmt.Sprint(k.bytes)}
+	return []string{fmt.Sprintf("%d+%d", k.servers, k.workers), k.scheme, fmt.Sprint(k.bytes), k.memory}
 }
 
-// collect groups the lines of one kind, in order of appearance: ours, and those of C by variant.
+// collect groups the lines of one kind, in order of appearance of ours: these, and those of C by variant.
 func collect(lines []line, what string) (keys []key, ours map[key][]line, c map[key]map[int64][]line) {
 	ours, c = map[key][]line{}, map[key]map[int64][]line{}
 	for _, l := range lines {
 		if l.What != what {
 			continue
 		}
-		k := key{l.Servers, l.Workers, l.Scheme, l.Bytes}
-		if !slices.Contains(keys, k) {
-			keys = append(keys, k)
-			c[k] = map[int64][]line{}
-		}
+		k := key{l.Servers, l.Workers, l.Scheme, l.Bytes, l.Memory}
 		if l.Who == "c" {
+			if c[k] == nil {
+				c[k] = map[int64][]line{}
+			}
 			c[k][l.ChunkBytes] = append(c[k][l.ChunkBytes], l)
-		} else {
-			ours[k] = append(ours[k], l)
+			continue
 		}
+		if ours[k] == nil {
+			keys = append(keys, k)
+		}
+		ours[k] = append(ours[k], l)
 	}
 	return keys, ours, c
 }
 
+// ofC is the case as the program in C has it.
+func (k key) ofC() key {
+	k.memory = ""
+	return k
+}
+
 func pushpull(lines []line) [][]string {
-	rows := [][]string{{"servers+workers", "scheme", "bytes", "launches", "gb_per_s", "c_whole", "c_chunks", "ratio", "round_us_p50", "c_round_us_p50", "cpu_s_per_gb", "c_cpu_s_per_gb", "cpu_ratio"}}
+	rows := [][]string{{"servers+workers", "scheme", "bytes", "shared_memory", "launches", "gb_per_s", "c_whole", "c_chunks", "ratio", "round_us_p50", "c_round_us_p50", "cpu_s_per_gb", "c_cpu_s_per_gb", "cpu_ratio"}}
 	keys, ours, c := collect(lines, "pushpull")
 	speed := func(l line) float64 { return l.GBPerS }
 	round := func(l line) float64 { return l.RoundUS }
 	cpu := func(l line) float64 { return l.CPUSPerGB }
 	for _, k := range keys {
-		best := better(c[k])
-		rows = append(rows, append(k.cells(), fmt.Sprint(len(ours[k])), figure(over(ours[k], speed)), figure(over(c[k][0], speed)), figure(over(chunked(c[k]), speed)),
+		ref := c[k.ofC()]
+		best := better(ref)
+		rows = append(rows, append(k.cells(), fmt.Sprint(len(ours[k])), figure(over(ours[k], speed)), figure(over(ref[0], speed)), figure(over(chunked(ref), speed)),
 			figure(ratio(ours[k], best, speed)), figure(over(ours[k], round)), figure(over(best, round)), figure(over(ours[k], cpu)), figure(over(best, cpu)), figure(ratio(ours[k], best, cpu))))
 	}
 	return rows
@@ -131,7 +142,7 @@ func latency(lines []line) [][]string {
 	stream := func(l line) float64 { return l.GBPerS }
 	both := func(l line) float64 { return l.BothGBPerS }
 	for _, k := range keys {
-		mine, ref := ours[k], c[k][0]
+		mine, ref := ours[k], c[k.ofC()][0]
 		var more []float64
 		for i := range min(len(mine), len(ref)) {
 			more = append(more, mine[i].LatencyUS-ref[i].LatencyUS)

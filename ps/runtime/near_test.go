@@ -1,0 +1,171 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/comm/wire"
+)
+
+// allNear lets the shortest shard go through shared memory.
+func allNear(o *Options) { o.nearMin = 1 }
+
+// nearly runs a world with as much shared memory as its hosts allow; hosts: of each rank.
+func nearly(t *testing.T, hosts []int, set ...string) Result {
+	t.Helper()
+	res, errs := over(t, inproc.New(len(hosts), inproc.Options{Hosts: hosts}), load(t, set...), allNear)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return res[0]
+}
+
+// BSP is exact: the same bits through shared memory, through messages, and where some pairs have the one and some the other.
+func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
+	model := []string{"model={name: mlp, layers: [24, 16]}", "shards={slice: layer, max_bytes: 256B}"}
+	want := train(t, load(t, append(model, "cluster.shared_memory=off")...), 6).Summary
+	if want.BytesShared != 0 {
+		t.Errorf("%d bytes were shared with cluster.shared_memory=off", want.BytesShared)
+	}
+	one := []int{0, 0, 0, 0, 0, 0}
+	for _, c := range []struct {
+		name  string
+		hosts []int
+		set   []string
+		all   bool // nothing but headers is sent
+	}{
+		{"one host", one, nil, true},
+		{"two hosts", []int{0, 1, 0, 0, 1, 1}, nil, false},
+		{"servers alone", []int{0, 0, 1, 1, 1, 1}, nil, false},
+		{"shards by size", one, []string{"shards={slice: even, max_bytes: 1KiB}"}, true},
+		{"priority", one, []string{"send={order: priority, window: 256B}"}, true},
+		{"credit, two hosts", []int{0, 1, 0, 0, 1, 1}, []string{"send={order: credit, credit: 100B, tune: {points: 2, steps: 2, min: 50B, max: 500B}}"}, false},
+		{"colocated", []int{0, 0, 0, 0}, []string{"cluster.placement=colocate"}, true},
+		{"colocated, two hosts", []int{0, 1, 0, 1}, []string{"cluster.placement=colocate"}, false},
+		{"folds at arrival would differ", one, []string{"device.threads=2"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := nearly(t, c.hosts, append(append([]string{}, model...), c.set...)...).Summary
+			if s.ParametersSHA256 != want.ParametersSHA256 {
+				t.Errorf("sha256 %s, want %s", s.ParametersSHA256, want.ParametersSHA256)
+			}
+			var bytes int64
+			for _, sh := range s.PerShard {
+				bytes += sh.Bytes * (sh.Pushes + sh.Pulls)
+			}
+			if (s.BytesShared == bytes) != c.all || s.BytesShared > bytes {
+				t.Errorf("%d bytes were shared, of %d", s.BytesShared, bytes)
+			}
+			if s.BytesSent != s.BytesReceived || c.all && s.BytesSent >= want.BytesSent/2 {
+				t.Errorf("%d bytes sent, %d received; without shared memory %d", s.BytesSent, s.BytesReceived, want.BytesSent)
+			}
+		})
+	}
+}
+
+// Every scheme runs to its end with some pairs near and some not, keeps its bound, and loses no push.
+func TestSchemesThroughSharedMemory(t *testing.T) {
+	for _, c := range []struct {
+		sync string
+		max  int64
+	}{
+		{"{match: '*', scheme: bsp, fold: arrival, strict: false}", 0},
+		{"{match: '*', scheme: asp}", 1 << 40},
+		{"{match: '*', scheme: ssp, staleness: 2, fold: rank}", 2},
+		{"{match: '*', scheme: ssp, staleness: 3, release: lazy}", 3},
+		{"{match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}", 3},
+		{"{match: '*', scheme: essp, staleness: 2}", 2},
+		{"{match: '*', scheme: drop, required: 3}", 0},
+		{"{match: '*', scheme: softsync, q: 3, staleness: 2}", 2},
+		{"{match: '*', scheme: r2sp, skip_after: 0}", 1},
+		{"{match: '*.bias', scheme: r2sp, skip_after: 0}, {match: '*', scheme: essp, staleness: 1}", 1},
+		{"{match: '*', scheme: pssp, mode: dynamic, significance: true, hard_cap: 4}", 4},
+		{"{match: '*', schemes: [{scheme: bsp, until: 7}, {scheme: ssp, staleness: 1, until: 15}, {scheme: bsp}]}", 1},
+	} {
+		for _, hosts := range [][]int{{0, 0, 0, 0, 0, 0}, {0, 1, 0, 1, 0, 1}} {
+			t.Run(fmt.Sprint(c.sync, hosts), func(t *testing.T) {
+				s := nearly(t, hosts, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}").Summary
+				if s.Finished != "ok" || s.Samples < 1600 || s.MaxLead > c.max {
+					t.Errorf("finished %q after %d samples at a lead of %d, the bound is %d", s.Finished, s.Samples, s.MaxLead, c.max)
+				}
+				for _, sh := range s.PerShard {
+					if sh.Pushes != sumIterations(s) {
+						t.Errorf("shard %d got %d pushes of %d", sh.Shard, sh.Pushes, sumIterations(s))
+					}
+				}
+				if none := strings.HasPrefix(c.sync, "{match: '*', scheme: r2sp"); (s.BytesShared == 0) != none {
+					t.Errorf("%d bytes were shared", s.BytesShared)
+				}
+			})
+		}
+	}
+}
+
+// A near shard is a header and an announcement up, a header down.
+func TestANearShardTakesHeadersAlone(t *testing.T) {
+	s, w := traced(t, "model={name: synthetic, layers: [1000, 1500]}", "shards.max_bytes=4KiB")
+	has(t, w.frames, "push piecethere piecethere", 30)
+	has(t, w.frames, "piecethere pull", 30)
+	has(t, s.frames, "reply", 31)
+	if w.bulk != 0 || s.bulk != 0 {
+		t.Errorf("%d pieces up and %d down on the data channel, want none", w.bulk, s.bulk)
+	}
+}
+
+// poor has no shared memory.
+type poor struct{ comm.Transport }
+
+func (p poor) Shared(int) (*comm.Window, error) {
+	return nil, fmt.Errorf("rank 1 cannot have 5 bytes: %w", comm.ErrNoMemory)
+}
+
+// Where there is no memory to share, ranks send messages, and one of them says so.
+func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
+	want := train(t, load(t, "cluster.shared_memory=off"), 6).Summary
+	var warned lines
+	var ts []comm.Transport
+	for _, tr := range inproc.New(6, inproc.Options{}) {
+		ts = append(ts, poor{tr})
+	}
+	res, errs := over(t, ts, load(t), func(o *Options) { o.nearMin, o.Warn = 1, &warned })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if s := res[0].Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.BytesShared != 0 || s.BytesSent != want.BytesSent {
+		t.Errorf("sha256 %s, %d bytes shared, %d sent; want %s, 0, %d", s.ParametersSHA256, s.BytesShared, s.BytesSent, want.ParametersSHA256, want.BytesSent)
+	}
+	if got := warned.String(); strings.Count(got, "WARN") != 1 || !strings.Contains(got, "no shared memory") || !strings.Contains(got, "rank 1 cannot have 5 bytes") {
+		t.Errorf("warnings %q", got)
+	}
+}
+
+// An announcement that fits no push reaches no memory.
+func TestAnAnnouncementWithoutAPushFailsTheRun(t *testing.T) {
+	ts := inproc.New(2, inproc.Options{})
+	_, errs := over(t, []comm.Transport{ts[0], announcer{ts[1]}}, load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 says that piece 0 is there, and no such push is on its way") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+}
+
+// announcer says of each push twice that it is there.
+type announcer struct{ comm.Transport }
+
+func (a announcer) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	if ch != comm.Ctl {
+		return a.Transport.Isend(to, ch, tag, b, off, n, h)
+	}
+	frame := b.Bytes()[off:]
+	if r, _, err := wire.Next(frame[:n]); err == nil && r.Kind == wire.Push {
+		const first, second = wire.Size, wire.Size + wire.PieceSize
+		copy(frame[second+wire.PieceSize:], bytes.Clone(frame[second:n]))
+		copy(frame[second:], frame[first:second])
+		n += wire.PieceSize
+	}
+	return a.Transport.Isend(to, ch, tag, b, off, n, h)
+}
