@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 )
@@ -34,9 +35,13 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 			return int64(after.Mallocs - before.Mallocs)
 		}
 		const warm, more = 1000, 4000
-		base := taken(warm)
-		// One for every message would be 1 and more; a longer run may meet a deeper queue, and cut memory for it.
-		if each := float64(taken(warm+more)-base) / more; each > 0.6 {
+		// One for every message would be 1 and more, each time; a longer run may meet a deeper queue, and cut memory for it.
+		each := math.Inf(1)
+		for try := 0; try < 3 && each > 0.6; try++ {
+			base := taken(warm)
+			each = min(each, float64(taken(warm+more)-base)/more)
+		}
+		if each > 0.6 {
 			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, each)
 		}
 	}

@@ -113,7 +113,7 @@ func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 // The bytes on the wire are those of the codec, to the byte.
 func TestPayloadsTakeTheBytesThatTheyShould(t *testing.T) {
 	const updates, layer = 30, 5000
-	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1", "shards.slice=layer", "train.optimizer.lr=0.001"}
+	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster={servers: 1, shared_memory: off}", "shards.slice=layer", "train.optimizer.lr=0.001"}
 	full := train(t, load(t, set...), 5).Summary
 	pushes, replies := int64(4*updates), int64(4*(updates+1))
 	for payload, saved := range map[string]int64{
