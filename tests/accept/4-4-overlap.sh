@@ -65,7 +65,7 @@ row() { # NAME MS
 }
 row "no computing" "$alone"
 row "computing alone" "$compute"
-row "best schedule, computed" "$best"
+row "best of slice: layer, computed" "$best"
 row "priority, simulated at that rate" "$virtual"
 row "priority" "$step"
 row "priority, slice: slices" "$(median <"$TMP/slices")"
