@@ -13,7 +13,10 @@ const completing = "--generate-bash-completion"
 // reorder puts the flags behind a verb before its arguments, because the flag package stops at the first argument and
 // people write `run FILE --local 6`. After -- everything is an argument.
 func reorder(verbs []*cli.Command, args []string) []string {
-	if len(args) < 3 || args[len(args)-1] == completing {
+	if args[len(args)-1] == completing { // the library cannot complete behind a flag for help
+		return slices.DeleteFunc(slices.Clone(args), isHelp)
+	}
+	if len(args) < 3 {
 		return args
 	}
 	at := slices.IndexFunc(verbs, func(v *cli.Command) bool { return v.HasName(args[1]) })
@@ -37,7 +40,7 @@ func reorder(verbs []*cli.Command, args []string) []string {
 			files, rest = append(files, rest...), nil
 		case len(word) < 2 || word[0] != '-':
 			files = append(files, word)
-		case slices.Contains([]string{"-h", "-help", "--help"}, word):
+		case isHelp(word):
 			return slices.Concat(args[:head], []string{"-h"}) // or the help would be of a verb named like the first file
 		default:
 			flags = append(flags, word)
@@ -56,6 +59,8 @@ func reorder(verbs []*cli.Command, args []string) []string {
 	}
 	return slices.Concat(args[:head], flags, files)
 }
+
+func isHelp(word string) bool { return word == "-h" || word == "-help" || word == "--help" }
 
 // takesValue says whether the word behind a flag belongs to it.
 func takesValue(verb *cli.Command, name string) bool {

@@ -24,6 +24,7 @@ func TestReorder(t *testing.T) {
 		{"run a.yaml --local", "run --local"},               // and says that the value is missing
 		{"run a.yaml -h --local", "run -h"},
 		{"run a.yaml --lo " + completing, "run a.yaml --lo " + completing},
+		{"-h --help " + completing, completing},
 		{"bench pushpull --local 2", "bench pushpull --local 2"},
 		{"bench pushpull x --local 2 --format json", "bench pushpull --local 2 --format json -- x"},
 		{"bench comm --local 2 -h", "bench comm -h"},
