@@ -15,7 +15,7 @@
 // # Progress
 //
 // Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
-// pause for up to 50 us after the last event (5 us when this host has more ranks than cores), then
+// pause for up to 50 us after the last event (2 us when this host has more ranks than cores), then
 // gives its core away between polls for 50 us, then sleeps between polls for an eighth of its wait so
 // far, 20 us to 1 ms; Post wakes it at once. The first span halves, down to 1 us, when an answer came
 // because somebody else had the core, and doubles when it came without: ranks that share a core would
@@ -23,7 +23,8 @@
 //
 // No blocking MPI call is made after Init, not even for the barrier, so other ranks on the same cores
 // get their turn; only Shared and the end of a window block, for as long as it takes all ranks of a
-// host to come.
+// host to come. Open MPI's own giving away of the core (mpi_yield_when_idle, which mpirun --oversubscribe
+// turns on) is off but for these.
 //
 // # Messages
 //

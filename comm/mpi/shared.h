@@ -16,4 +16,7 @@ extern struct fp_done *fp_completed;
 
 int fp_count_cores(int ranks); // of this host; MPI's error code
 
+// fp_blocking says that calls begin that wait inside MPI, or that they are over.
+void fp_blocking(int begins);
+
 #endif

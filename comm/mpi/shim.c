@@ -104,6 +104,7 @@ int fp_init(struct fp_world *w) {
 	w->node_size = node_size;
 	TRY(name_peers(w), "MPI_Group_translate_ranks");
 	TRY(fp_count_cores(node_size), "MPI_Allreduce");
+	fp_blocking(0);
 	return MPI_SUCCESS;
 }
 
@@ -319,6 +320,7 @@ void fp_abort(int code) {
 
 int fp_close(void) {
 	int rc = MPI_SUCCESS;
+	fp_blocking(1);
 	for (int ch = 0; ch < 2 && rc == MPI_SUCCESS; ch++)
 		rc = MPI_Comm_free(&comms[ch]);
 	if (rc == MPI_SUCCESS)

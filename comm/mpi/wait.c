@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,13 +19,27 @@ static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has s
 
 // The poller's patience, in ns: see doc.go.
 enum {
-	SPIN_MIN = 1000, SPIN_MAX = 50000, SPIN_MAX_CROWDED = 5000,
+	SPIN_MIN = 1000, SPIN_MAX = 50000, SPIN_MAX_CROWDED = 2000,
 	YIELD = 50000,
 	SLEEP_MIN = 20000, SLEEP_MAX = 1000000,
 };
 static int64_t spin; // how long to poll without a pause; between SPIN_MIN and its maximum
 
 static int crowded; // this host has more ranks than cores that they may run on
+
+// Where mpirun was told --oversubscribe, Open MPI gives the core away inside every progress call that finds nothing: also
+// while we spin, and between receiving a message and looking at it. We poll without that, and have it where MPI blocks.
+extern bool opal_progress_set_yield_when_idle(bool on) __attribute__((weak)); // not in MPICH
+static bool yields_inside;
+
+void fp_blocking(int begins) {
+	if (!opal_progress_set_yield_when_idle)
+		return;
+	if (begins)
+		opal_progress_set_yield_when_idle(yields_inside);
+	else
+		yields_inside = opal_progress_set_yield_when_idle(false);
+}
 
 // fp_count_cores looks whether the ranks of this host fit the cores that any of them may run on.
 int fp_count_cores(int ranks) {
@@ -75,7 +90,7 @@ struct fp_batch fp_poll(int wait) {
 		int64_t now = wait ? fp_clock() : 0;
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
-		if ((last == SLEPT || !wait) && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
+		if ((last != SPUN || !wait) && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;

@@ -47,18 +47,22 @@ static int make(int64_t n, void **bases, MPI_Win *win) {
 
 int fp_window(int64_t n, void **bases, int *window) {
 	pthread_mutex_lock(&fp_serial);
+	fp_blocking(1);
 	int rc = MPI_ERR_NO_MEM;
 	if ((*window = free_entry()) >= 0)
 		rc = make(n, bases, &windows[*window]);
+	fp_blocking(0);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
 int fp_window_free(int window) {
 	pthread_mutex_lock(&fp_serial);
+	fp_blocking(1);
 	int rc = MPI_Win_unlock_all(windows[window]);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Win_free(&windows[window]);
+	fp_blocking(0);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }

@@ -68,8 +68,11 @@ func (h *here) run() {
 	h.w.compute(iter)
 }
 
+// ticks says whether an iteration takes long enough.
+func (h *here) ticks() bool { return h.w.usual == 0 || h.w.usual >= tickFrom }
+
 func (h *here) letTick() {
-	if u := h.w.usual; u == 0 || u >= tickFrom {
+	if h.ticks() {
 		h.computing.Store(true)
 		h.timer.Reset(tickEvery)
 	}
@@ -102,7 +105,7 @@ func (h *here) report(f func(), tick bool) {
 	defer r.mu.Unlock()
 	if r.err == nil {
 		f()
-		if tick {
+		if tick && h.ticks() {
 			r.t.Tick()
 		}
 	}
