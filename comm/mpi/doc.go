@@ -15,11 +15,12 @@
 // # Progress
 //
 // Whoever calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive polls without
-// pause for up to 50 us after the last event (2 us when this host has more ranks than cores), then
+// pause for up to 50 us after the last event, then
 // gives its core away between polls for 50 us, then sleeps between polls for an eighth of its wait so
 // far, 20 us to 1 ms; Post wakes it at once. The first span halves, down to 1 us, when an answer came
 // because somebody else had the core, and doubles when it came without: ranks that share a core would
-// else wait for each other to stop polling.
+// else wait for each other to stop polling. When this host has more ranks than cores there is no first
+// span, and the second one has 500 us.
 //
 // No blocking MPI call is made after Init, not even for the barrier, so other ranks on the same cores
 // get their turn; only Shared and the end of a window block, for as long as it takes all ranks of a

@@ -17,6 +17,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"fluentps/comm"
@@ -188,6 +189,24 @@ func (t *transport) Drive(until func() bool) error {
 		if err := t.progress(true); err != nil {
 			return err
 		}
+		t.rest()
+	}
+}
+
+const (
+	restEvery  = 5 * time.Millisecond // half of what Go's watcher lets a goroutine run for
+	restLookAt = 16                   // polls
+)
+
+// rest reschedules this goroutine from time to time. Of one that never was, Go's watcher thread takes the processor in
+// each call into C that it sees, and for that looks every 20 us: on cores that all poll, each look costs a turn.
+func (t *transport) rest() {
+	if t.polls++; t.polls%restLookAt != 0 {
+		return
+	}
+	if now := t.Now(); now-t.rested >= restEvery {
+		t.rested = now
+		runtime.Gosched()
 	}
 }
 

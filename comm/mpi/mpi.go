@@ -51,6 +51,8 @@ type transport struct {
 	met      []uint64         // flows whose marked sends were met since the last resume
 	windows  []*window        // not yet freed, in order of making
 	driving  bool
+	polls    int           // of Drive
+	rested   time.Duration // when it last let Go reschedule it
 	closed   bool
 	finished atomic.Bool // MPI is being finalized or was
 	stuck    atomic.Bool // in being finalized

@@ -19,13 +19,13 @@ static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has s
 
 // The poller's patience, in ns: see doc.go.
 enum {
-	SPIN_MIN = 1000, SPIN_MAX = 50000, SPIN_MAX_CROWDED = 2000,
-	YIELD = 50000,
+	SPIN_MIN = 1000, SPIN_MAX = 50000,
+	YIELD = 50000, YIELD_CROWDED = 500000,
 	SLEEP_MIN = 20000, SLEEP_MAX = 1000000,
 };
-static int64_t spin; // how long to poll without a pause; between SPIN_MIN and its maximum
+static int64_t spin; // how long to poll without a pause; SPIN_MIN to SPIN_MAX, or 0 if crowded
 
-static int crowded; // this host has more ranks than cores that they may run on
+static int crowded; // this host has more ranks than cores that they may run on: who spins keeps another from its work
 
 // Where mpirun was told --oversubscribe, Open MPI gives the core away inside every progress call that finds nothing: also
 // while we spin, and between receiving a message and looking at it. We poll without that, and have it where MPI blocks.
@@ -49,7 +49,7 @@ int fp_count_cores(int ranks) {
 		return MPI_SUCCESS; // more cores than the set has room for are enough
 	int rc = MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, fp_node);
 	crowded = ranks > CPU_COUNT(&cores);
-	spin = crowded ? SPIN_MIN : SPIN_MAX;
+	spin = crowded ? 0 : SPIN_MAX;
 	return rc;
 }
 
@@ -60,14 +60,13 @@ enum step { SPUN, YIELDED, SLEPT };
 // system took the core away. One that ran for long was somebody else, who computes.
 static void learn(enum step last, int64_t gap) {
 	enum { OTHERS_RAN = 3000, TOO_LONG = 200000 };
-	if (last == SLEPT || gap > TOO_LONG)
+	if (crowded || last == SLEPT || gap > TOO_LONG)
 		return;
 	if (gap > OTHERS_RAN)
 		spin = spin / 2;
 	else if (last == SPUN)
 		spin = 2 * spin;
-	int64_t max = crowded ? SPIN_MAX_CROWDED : SPIN_MAX;
-	spin = spin < SPIN_MIN ? SPIN_MIN : spin > max ? max : spin;
+	spin = spin < SPIN_MIN ? SPIN_MIN : spin > SPIN_MAX ? SPIN_MAX : spin;
 }
 
 static void doze(int64_t idle) {
@@ -90,7 +89,8 @@ struct fp_batch fp_poll(int wait) {
 		int64_t now = wait ? fp_clock() : 0;
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
-		if ((last != SPUN || !wait) && batch.n == 0) // Open MPI's MPI_Testsome looks first and makes progress then
+		// Open MPI's MPI_Testsome looks first and makes progress then: what came while the core was away is seen now.
+		if ((crowded || last != SPUN || !wait) && batch.n == 0)
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;
@@ -104,7 +104,7 @@ struct fp_batch fp_poll(int wait) {
 		before = now;
 		if (now - since < spin) {
 			last = SPUN;
-		} else if (now - since < spin + YIELD) {
+		} else if (now - since < spin + (crowded ? YIELD_CROWDED : YIELD)) {
 			sched_yield();
 			last = YIELDED;
 		} else {
