@@ -82,8 +82,12 @@ func benchPushpullVerb(c *cli.Context) error {
 		return usagef("bench pushpull: --rounds is %d, must be %d to %d", n, roundsMin, roundsMost(1))
 	}
 	memories := []string{c.String("shared-memory")}
-	if memories[0] == "both" {
+	switch memories[0] {
+	case configs.SharedAuto, configs.SharedOff:
+	case "both":
 		memories = []string{configs.SharedAuto, configs.SharedOff}
+	default:
+		return usagef("bench pushpull: --shared-memory is %q, must be auto, off or both", memories[0])
 	}
 	var cases []pushpullCase
 	for _, scheme := range strings.Split(c.String("scheme"), ",") {
