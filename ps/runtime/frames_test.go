@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // counted counts the messages of one rank, and looks at the frames.
@@ -135,6 +137,51 @@ func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
 	}{{0, 16, true}, {0, 12, false}, {1, 16, false}, {2, 16, false}} {
 		if got := r.mayBeInline(wire.PushPiece, c.piece, c.n); got != c.want {
 			t.Errorf("piece %d of %d bytes: %v", c.piece, c.n, got)
+		}
+	}
+}
+
+// kept counts the memory of frames and of the ring, by its sizes.
+type kept struct {
+	comm.Transport
+	mu    sync.Mutex
+	bytes int64
+}
+
+func (k *kept) Alloc(n int) (*comm.Buf, error) {
+	if n == frameSmall || n == comm.CtlMax {
+		k.mu.Lock()
+		k.bytes += int64(n)
+		k.mu.Unlock()
+	}
+	return k.Transport.Alloc(n)
+}
+
+// A server that answers all workers in one batch fills a message for each of them, which plan counts.
+func TestFramesStayWithinTheirLimit(t *testing.T) {
+	const workers = 12
+	c := load(t, "model={name: synthetic, layers: [3000]}", "cluster={servers: 1, shared_memory: off}", "evaluate.every_epochs=0")
+	all := make([]*kept, workers+1)
+	var ts []comm.Transport
+	for i, tr := range inproc.New(len(all), inproc.Options{}) {
+		all[i] = &kept{Transport: tr}
+		ts = append(ts, all[i])
+	}
+	_, errs := over(t, ts, c, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	roles, err := Roles(c, make([]string, len(all)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{3000}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range all {
+		if most := int64(ringDepth(len(all)))*comm.CtlMax + frameBytes(c, p, roles, i); k.bytes > most {
+			t.Errorf("rank %d took %d bytes for control messages, and the limit is %d", i, k.bytes, most)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	for rank := range ranks {
 		frames = max(frames, frameBytes(c, p, roles, rank)+roundBytes(c, p, roles))
 	}
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that leave, %s while it evaluates\n",
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
 	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, rows))

@@ -14,8 +14,9 @@ import (
 const inlineMax = (comm.CtlMax - 2*wire.Size - wire.PieceSize) &^ (shard.ElemBytes - 1)
 
 // inlined says which pieces travel in frames: those of at most longest bytes on the wire, of pushes or of replies. Both
-// sides know it beforehand, because the receives of the others are posted before they come. Of a shard that workers keep a copy of, all do or none: there the header of a push may come
-// before the last piece of the push ahead of it, and its own pieces must not.
+// sides know it beforehand, because the receives of the others are posted before they come. Of a shard that workers keep
+// a copy of, all do or none: there the header of a push may come before the last piece of the push ahead of it, and its
+// own pieces must not.
 func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []bool {
 	in := make([]bool, len(p.Pieces))
 	for i := range p.Shards {
@@ -78,8 +79,8 @@ func trafficOf(sh *shard.Shard, inline, inlineReply []bool, near bool) traffic {
 	return t
 }
 
-// frameBytes is the most memory for control messages of a rank that are on their way: those by which its worker pushes
-// and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
+// frameBytes is the most memory for control messages of a rank that are filled or on their way: those by which its worker
+// pushes and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
 // several iterations on their way.
 func frameBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
@@ -97,7 +98,22 @@ func frameBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) i
 			total += frameOf(t.reply, 0) * t.down * int64(len(roles.Workers))
 		}
 	}
-	return total + orderBytes(p, roles, rank)
+	return total + fillBytes(roles, rank) + orderBytes(p, roles, rank)
+}
+
+// fillBytes is the most memory for messages that one batch fills at the same time. However little is said to a rank, its
+// message has the room of a long one until it leaves; with bsp a server answers all workers in one batch.
+func fillBytes(roles shard.Roles, rank int) int64 {
+	told := 0
+	if roles.Server(rank) >= 0 {
+		told += len(roles.Workers) + len(roles.Servers) - 1
+	}
+	if w := roles.Worker(rank); w >= 0 {
+		told += len(roles.Servers) + len(roles.Team(w)) - 1
+	} else if roles.Leader(rank) >= 0 {
+		told++
+	}
+	return int64(told) * comm.CtlMax
 }
 
 // orderBytes is the most memory for what the ranks of a team say to each other in one iteration: a leader the iteration
