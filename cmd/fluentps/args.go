@@ -13,8 +13,8 @@ const completing = "--generate-bash-completion"
 // reorder puts the flags behind a verb before its arguments, because the flag package stops at the first argument and
 // people write `run FILE --local 6`. After -- everything is an argument.
 func reorder(verbs []*cli.Command, args []string) []string {
-	if args[len(args)-1] == completing { // the library cannot complete behind a flag for help
-		return slices.DeleteFunc(slices.Clone(args), isHelp)
+	if args[len(args)-1] == completing { // the library cannot complete behind both forms of a flag
+		return slices.DeleteFunc(slices.Clone(args), func(word string) bool { return isHelp(word) || isVersion(word) })
 	}
 	if len(args) < 3 {
 		return args
@@ -61,6 +61,8 @@ func reorder(verbs []*cli.Command, args []string) []string {
 }
 
 func isHelp(word string) bool { return word == "-h" || word == "-help" || word == "--help" }
+
+func isVersion(word string) bool { return word == "-v" || word == "-version" || word == "--version" }
 
 // takesValue says whether the word behind a flag belongs to it.
 func takesValue(verb *cli.Command, name string) bool {

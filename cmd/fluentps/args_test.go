@@ -67,7 +67,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 
 // Whatever is typed ends with an exit code of the contract and, unless it is 0, with words on stderr or in the report.
 func TestNoArgumentsPanic(t *testing.T) {
-	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h", "--help", "-v", "--", "-", "", "=", "--=",
+	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h", "--help", "-v", "--version", "--", "-", "", "=", "--=",
 		"--set", "--set=", "--set=seed=1", "a=b", "[", "--ranks", "3", "-1", "99999999999999999999", "--hosts", "x:2,y", ":", "--strict", "--format", "json", "--resolved",
 		"--test", "csv", "idx", "generated", "ssp", "fifo", "none.yaml", ".", "--local", "--nope", "-\x00", "ü", completing})
 	rapid.Check(t, func(t *rapid.T) {
