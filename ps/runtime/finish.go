@@ -121,6 +121,7 @@ func (r *rank) finish() (Result, error) {
 	}
 	res.Code, res.Iterations = c.Code, recorded
 	r.log.Info("end", "code", c.Code)
+	r.over = true             // a Halt that is sent from here on might find nobody who receives it
 	return res, r.t.Barrier() // nobody leaves while another may still fetch from it
 }
 

@@ -69,7 +69,6 @@ func (r *rank) run() (Result, error) {
 		return Result{}, err
 	}
 	res, err := r.finish()
-	r.over = true
 	return res, err
 }
 

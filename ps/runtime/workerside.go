@@ -213,12 +213,12 @@ func (w *workerSide) obey(e *core.Effect) {
 
 // sendPiece sends a piece of the gradients.
 func (w *workerSide) sendPiece(e *core.Effect) {
-	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
 	to := w.r.roles.Servers[e.To]
 	if w.lends[e.Shard] {
 		w.r.sendThere(to, e.Piece)
 		return
 	}
+	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
 	if w.r.inline[e.Piece] {
 		w.r.sendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
 		w.gone = append(w.gone, e.Piece)
