@@ -98,7 +98,7 @@ func (s *Server) wasRead(sh *ownShard, m wire.Header, out []Effect) []Effect {
 		return out
 	}
 	r := sh.reads[m.Worker]
-	if m.Kind == wire.Push && (r.kind != wire.Reply || m.Iter < r.iter) || m.Kind == wire.Taken && r.kind != wire.Publish {
+	if m.Kind == wire.Push && (r.kind != wire.Reply || m.Iter < r.iter) { // a push says nothing of what was published
 		return out
 	}
 	return s.release(sh, m.Worker, out)

@@ -157,6 +157,24 @@ func TestLawsWhereMemoryIsShared(t *testing.T) {
 	}
 }
 
+// Copies of published versions are read when they are adopted, which may be long after their worker has pushed again.
+func TestPublishedVersionsAreReadWhenTheyAreAdopted(t *testing.T) {
+	reads := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := genCopies(t, Budget{Updates: int64(rapid.IntRange(1, 60).Draw(t, "updates"))})
+		d := nearly(t, c)
+		c.reads = c.readsOfCopies
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+		c.nothingComing(t)
+		reads += d.reads
+	})
+	if reads < 100 {
+		t.Errorf("%d versions read in place", reads)
+	}
+}
+
 // A worker that dies half-way leaves nobody hanging who shares memory with it either.
 func TestANearWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
+	"fluentps/ps/core"
 )
 
 // allNear lets the shortest shard go through shared memory.
@@ -103,6 +105,44 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A worker that is answered before its push is in a version writes its next gradients where that one was: it counts all the
+// same. With one worker everything has an order, so that the bits say it.
+func TestPushesThatWaitForACommitAreNotOverwritten(t *testing.T) {
+	for _, sync := range []string{"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: softsync, q: 2, staleness: 4}", "{match: '*', scheme: essp, staleness: 2}", "{match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}"} {
+		set := []string{"cluster.servers=1", "sync=[" + sync + "]", "train.stop={samples: 240}"}
+		want := train(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
+		if s := nearly(t, []int{0, 0}, set...).Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.BytesShared == 0 {
+			t.Errorf("%s: sha256 %s, by messages %s; %d bytes shared", sync, s.ParametersSHA256, want.ParametersSHA256, s.BytesShared)
+		}
+	}
+}
+
+// A push that is copied out of its worker's memory stays what it was; a fold that was put off had read the slot before.
+func TestACopiedPushStaysWhatItWas(t *testing.T) {
+	w, s, st := pair(t, 4, "payload={push: bfloat16}")
+	update, err := s.r.cfg.Update()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.math = s.r.cfg.NewStore(s.r.plan, 0, update)
+	st.borrows, s.stores = make([]bool, 1), []*store{st}
+	old := st.slots[0].own.F32()
+	copy(old, []float32{1, 2, 3, 4})
+	st.math.Fold(0, old, 0, 1) // of a push that was in the slot before
+	arena := w.grads.F32()
+	copy(arena, []float32{10, 20, 30, 40})
+	st.slots[0].push, st.slots[0].of = arena, 0
+	s.r.frames.batches = 1
+	s.ownPush(&core.Effect{Kind: core.Own})
+	clear(arena)
+	if got := st.slots[0]; !slices.Equal(got.push, []float32{10, 20, 30, 40}) || got.of >= 0 {
+		t.Errorf("the push is %v, of worker %d", got.push, got.of)
+	}
+	if got := st.math.Sums(0); !slices.Equal(got, []float32{1, 2, 3, 4}) {
+		t.Errorf("the fold before it has %v", got)
 	}
 }
 
