@@ -198,13 +198,17 @@ const (
 	restLookAt = 16                   // polls
 )
 
-// rest reschedules this goroutine from time to time. Of one that never was, Go's watcher thread takes the processor in
-// each call into C that it sees, and for that looks every 20 us: on cores that all poll, each look costs a turn.
+// rest reschedules this goroutine from time to time, while much comes in. Of one that never was, Go's watcher thread takes
+// the processor in each call into C that it sees, and for that looks every 20 us: on cores that all poll, each look costs a
+// turn. Rescheduling passes through another thread, so who mostly sleeps does without.
 func (t *transport) rest() {
 	if t.polls++; t.polls%restLookAt != 0 {
 		return
 	}
-	if now := t.Now(); now-t.rested >= restEvery {
+	now := t.Now()
+	busy := now-t.looked < restEvery
+	t.looked = now
+	if busy && now-t.rested >= restEvery {
 		t.rested = now
 		runtime.Gosched()
 	}

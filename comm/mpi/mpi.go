@@ -52,7 +52,8 @@ type transport struct {
 	windows  []*window        // not yet freed, in order of making
 	driving  bool
 	polls    int           // of Drive
-	rested   time.Duration // when it last let Go reschedule it
+	looked   time.Duration // when rest last looked at the clock
+	rested   time.Duration // when it last let Go reschedule this goroutine
 	closed   bool
 	finished atomic.Bool // MPI is being finalized or was
 	stuck    atomic.Bool // in being finalized
