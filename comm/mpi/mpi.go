@@ -162,8 +162,13 @@ func (t *transport) NodePeers() []comm.Peer         { return t.nodePeers }
 func (t *transport) Alloc(n int) (*comm.Buf, error) { return t.pool.Alloc(n) }
 func (t *transport) Now() time.Duration             { return t.clock.now() }
 
+// lastWords is the time that the launcher gets to pass on what this rank has written: MPICH's ends its proxies at an abort
+// without emptying their pipes, and the reason would be lost.
+const lastWords = 100 * time.Millisecond
+
 // Abort ends all processes of the world with the code and does not return.
 func (t *transport) Abort(code int) {
+	time.Sleep(lastWords)
 	if !t.finished.Load() {
 		C.fp_abort(C.int(code))
 	}
