@@ -87,10 +87,17 @@ func vectors(k, n int) [][]float32 {
 // piece(i) for each i below k, in any order and also at the same time, and return when all have returned. How it is cut
 // does not change a bit.
 func (s *Store) Spread(n int, parallel func(n int, piece func(i int))) {
-	s.parallel, s.lanes = parallel, make([]lane, max(1, min(n, s.n/pieceMin)))
+	s.parallel, s.lanes = parallel, make([]lane, lanesOf(s.n, n))
 	for i := range s.lanes {
 		s.lanes[i] = lane{room: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))}
 	}
+}
+
+func lanesOf(elements, n int) int { return max(1, min(n, elements/pieceMin)) }
+
+// SpreadBytes is the memory that a Store of so many elements takes beside its vectors where Spread was told n.
+func SpreadBytes(elements, n int) int64 {
+	return 4 * int64(lanesOf(elements, n)) * int64(min(elements, blockElements))
 }
 
 // Fold is Sums(into) = scale*Sums(into) + weight*push; scale 0 overwrites. The push, of n elements, is borrowed: it must

@@ -8,6 +8,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 )
 
@@ -138,11 +139,12 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 		if err != nil {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		vectors := int64(workers) + 2 + int64(slots) + 1 + int64(means)
+		vectors := int64(slots) + 1 + int64(means) // beside the versions
 		if rule.Update == configs.UpdateOptimizer {
 			vectors += optimizerVectors(c)
 		}
-		total += s.Bytes()*vectors + serverEncodedBytes(c, s, workers)
+		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
+		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers)
 	}
 	return total, nil
 }

@@ -64,8 +64,8 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := ServerBytes(c, p, 0, 4)
-	if want := int64(400 * (4 + 2 + 4*3 + 1 + 1)); err != nil || got != want {
-		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions, 12 slots, sums, momentum", got, err, want)
+	if want := int64(448*(4+2) + 400*(4*3+1+1) + 400); err != nil || got != want {
+		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions 64 bytes aligned, 12 slots, sums, momentum, room of the commit", got, err, want)
 	}
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := ServerBytes(two, p, 0, 4); err != nil || again != got {
