@@ -21,18 +21,23 @@ import (
 )
 
 func benchCommand() *cli.Command {
+	what := []*cli.Command{benchCommCommand(), benchPushpullCommand(), benchIdleCommand(), benchFloodCommand()}
+	var names []string
+	for _, c := range what {
+		names = append(names, c.Name)
+	}
 	return &cli.Command{
 		Name:      "bench",
-		Usage:     "measure what moving bytes costs: comm, pushpull, idle, flood",
-		ArgsUsage: "comm | pushpull | idle | flood",
+		Usage:     "measure what moving bytes costs: " + strings.Join(names, ", "),
+		ArgsUsage: strings.Join(names, " | "),
 		Description: "Under mpirun or srun every process is one rank; with --local N the ranks are goroutines of this\n" +
 			"process. Values are checked before anything is timed. make bench runs both beside references in C.",
-		Subcommands: []*cli.Command{benchCommCommand(), benchPushpullCommand(), benchIdleCommand(), benchFloodCommand()},
+		Subcommands: what,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return usagef("bench: name what to measure: comm, pushpull, idle or flood; see fluentps bench -h")
+				return usagef("bench: name what to measure, one of %s; see fluentps bench -h", strings.Join(names, ", "))
 			}
-			return usagef("bench: %s", unknown("benchmark", c.Args().First(), []string{"comm", "pushpull", "idle", "flood"}))
+			return usagef("bench: %s", unknown("benchmark", c.Args().First(), names))
 		},
 	}
 }
