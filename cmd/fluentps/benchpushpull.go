@@ -93,12 +93,14 @@ func benchPushpullVerb(c *cli.Context) error {
 	for _, scheme := range strings.Split(c.String("scheme"), ",") {
 		for _, n := range sizes {
 			for _, memory := range memories {
-				k := pushpullCase{scheme: scheme, bytes: n / 4 * 4, slice: c.String("slice"), memory: memory, layers: layersOf(n/4, longest[0]/4, int64(servers))}
+				k := pushpullCase{scheme: scheme, bytes: n / 4 * 4, slice: c.String("slice"), layers: layersOf(n/4, longest[0]/4, int64(servers))}
 				k.set = append([]string{fmt.Sprintf("cluster.servers=%d", servers), "cluster.shared_memory=" + memory}, c.StringSlice("set")...)
-				cases = append(cases, k)
-				if _, err := k.config(1, 1); err != nil { // of a world of one worker: before any rank waits for another
+				cfg, err := k.config(1, 1) // of a world of one worker: before any rank waits for another
+				if err != nil {
 					return err
 				}
+				k.memory = cfg.Cluster.SharedMemory // --set has the last word
+				cases = append(cases, k)
 			}
 		}
 	}
