@@ -55,9 +55,9 @@ int fp_count_cores(int ranks) {
 
 enum step { SPUN, YIELDED, SLEPT };
 
-// learn corrects spin by how a wait ended, gap ns after the poll before: on a core of our own the answer comes while we
-// spin; on one that we share with whoever is to answer, it comes when the other has run, because we yielded or the
-// system took the core away. One that ran for long was somebody else, who computes.
+// learn corrects spin by how a wait ended, gap ns after the end of the poll before, which may itself have copied much: on a
+// core of our own the answer comes while we spin; on one that we share with whoever is to answer, it comes when the other
+// has run, because we yielded or the system took the core away. One that ran for long was somebody else, who computes.
 static void learn(enum step last, int64_t gap) {
 	enum { OTHERS_RAN = 3000, TOO_LONG = 200000 };
 	if (crowded || last == SLEPT || gap > TOO_LONG)
@@ -83,7 +83,7 @@ static void doze(int64_t idle) {
 
 struct fp_batch fp_poll(int wait) {
 	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = 0, before = 0; // the first poll, and the one before
+	int64_t since = 0, before = 0; // the first poll, and the end of the one before
 	enum step last = SPUN;
 	for (;;) {
 		int64_t now = wait ? fp_clock() : 0;
@@ -101,7 +101,7 @@ struct fp_batch fp_poll(int wait) {
 		}
 		if (since == 0)
 			since = now;
-		before = now;
+		before = fp_clock();
 		if (now - since < spin) {
 			last = SPUN;
 		} else if (now - since < spin + (crowded ? YIELD_CROWDED : YIELD)) {
