@@ -101,6 +101,7 @@ func InitWith(o Options) (comm.Transport, error) {
 		rank: gompi.WorldRank(), size: gompi.WorldSize(),
 		nodeRank: int(w.node_rank),
 		pool:     comm.NewPool(o.PoolMax),
+		clock:    clock{base: time.Now()}, // ours alone until all have agreed
 		flows:    make(map[uint64]*flow),
 	}
 	for _, peer := range unsafe.Slice(w.node_peers, int(w.node_size)) {

@@ -309,3 +309,18 @@ func residentBytes(t *testing.T) int {
 	}
 	return resident * os.Getpagesize()
 }
+
+// Who is busy lets Go reschedule it again and again: also when it drove before all had agreed on a clock.
+func TestRankRestsWhileBusy(t *testing.T) {
+	tr := world.(*transport)
+	if now := tr.Now(); now < 0 || now > time.Hour || tr.rested > now {
+		t.Fatalf("the clock says %v, and rested at %v", now, tr.rested)
+	}
+	before := tr.rested
+	for from := tr.Now(); tr.Now()-from < 4*restEvery; {
+		tr.rest()
+	}
+	if tr.rested-before < restEvery {
+		t.Errorf("%v of polls, and rested at %v, then at %v", 4*restEvery, before, tr.rested)
+	}
+}
