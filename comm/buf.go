@@ -11,8 +11,8 @@ import (
 // segment of a Window and goes with that.
 type Buf struct {
 	mem    []byte       // as long as asked for; the region may be longer
-	region []byte       // of one class; nil for a segment
-	slab   *slab        // that the region was cut from; nil for a mapping of its own
+	region []byte       // of one class; nil for a segment, as slab is
+	slab   *slab        // that the region was cut from
 	used   bool         // was handed out before; else the system's zeroes are still there
 	pool   *Pool        // nil for a segment
 	refs   atomic.Int32 // the owner and every operation in flight; at 0 the memory is reused

@@ -252,3 +252,42 @@ func TestPoolRandom(t *testing.T) {
 		t.Fatalf("%d bytes mapped after Close", mapped)
 	}
 }
+
+// Whole huge pages are what the system needs, and a slab is full of regions of its class.
+func TestSlabsLieInHugePages(t *testing.T) {
+	for _, n := range []int{100, hugeMin, 64 << 10, 100_000, 1 << 20, 1<<20 + 1, 3 << 19, hugeSize, 5<<20 + 1} {
+		p := NewPool(0)
+		b := mustAlloc(t, p, n)
+		s, class := b.slab, classOf(n)
+		at := uintptr(unsafe.Pointer(&s.mem[0]))
+		if n >= hugeMin && at%hugeSize != 0 {
+			t.Errorf("Alloc(%d): its slab begins at %#x", n, at)
+		}
+		if n >= hugeMin && class < hugeSize && len(s.mem)%hugeSize != 0 {
+			t.Errorf("Alloc(%d): its slab has %d bytes", n, len(s.mem))
+		}
+		if waste := len(s.mem) % class; waste > len(s.mem)/4 {
+			t.Errorf("Alloc(%d): of a slab of %d bytes %d are wasted", n, len(s.mem), waste)
+		}
+		if mapped, _, _ := p.Usage(); mapped != int64(len(s.mem)) {
+			t.Errorf("Alloc(%d): %d bytes mapped for a slab of %d", n, mapped, len(s.mem))
+		}
+		b.Free()
+		p.Close()
+		if mapped, _, _ := p.Usage(); mapped != 0 {
+			t.Errorf("Alloc(%d): %d bytes mapped after Close", n, mapped)
+		}
+	}
+}
+
+// Near the limit a slab is as short as the rest of it.
+func TestSlabNearTheLimitIsShort(t *testing.T) {
+	p := NewPool(300 << 10)
+	defer p.Close()
+	a, b := mustAlloc(t, p, 128<<10), mustAlloc(t, p, 128<<10)
+	if _, err := p.Alloc(128 << 10); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("a third of 128 KiB in 300 KiB: %v", err)
+	}
+	a.Free()
+	b.Free()
+}

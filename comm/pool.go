@@ -5,21 +5,19 @@ import (
 	"math/bits"
 	"os"
 	"sync"
-	"syscall"
 )
 
 // PoolMax is the limit of a Pool that names none, in bytes.
 const PoolMax int64 = 8 << 30
 
 const (
-	classMin  = 64       // the smallest region, also the alignment of all
-	carvedMax = 64 << 10 // regions up to this length are carved from slabs, longer ones mapped alone
-	slabSize  = 1 << 20
-	classes   = 4 * 64 // what indexOf may be
+	classMin = 64     // the smallest region, also the alignment of all
+	classes  = 4 * 64 // what indexOf may be
 )
 
 // Pool hands out Bufs and reuses their memory by size class. It maps at most its limit; a class
-// wastes at most a quarter. All methods may be called from any goroutine.
+// wastes at most a quarter. Buffers from 16 KiB on lie in huge pages where the system has them. All methods may be called
+// from any goroutine.
 type Pool struct {
 	max int64
 
@@ -28,12 +26,6 @@ type Pool struct {
 	inUse  int64           // bytes of regions handed out and of Reserve
 	free   [classes][]*Buf // by index of the class
 	closed bool
-}
-
-// slab is one mapping cut into regions of one class.
-type slab struct {
-	mem  []byte
-	live int // regions handed out; at 0 the slab may be unmapped
 }
 
 // NewPool returns an empty pool of at most max bytes; 0 means PoolMax.
@@ -75,9 +67,7 @@ func (p *Pool) Alloc(n int) (*Buf, error) {
 		checkPoison(b.region)
 		clear(b.mem)
 	}
-	if b.slab != nil {
-		b.slab.live++
-	}
+	b.slab.live++
 	p.inUse += int64(class)
 	b.refs.Store(1)
 	b.freed.Store(false)
@@ -131,9 +121,7 @@ func (p *Pool) put(b *Buf) {
 	class := len(b.region)
 	p.inUse -= int64(class)
 	poison(b.region)
-	if b.slab != nil {
-		b.slab.live--
-	}
+	b.slab.live--
 	if Invariants { // whoever still has the old one shall panic
 		b = &Buf{region: b.region, slab: b.slab, pool: p}
 	}
@@ -147,34 +135,22 @@ func (p *Pool) put(b *Buf) {
 
 // grow puts at least one zeroed region of the class on its free list.
 func (p *Pool) grow(n, class int) error {
-	size := int64(class)
-	if class <= carvedMax {
-		size = slabSize
-	}
+	size := int64(slabOf(class))
 	p.trim(p.mapped + size - p.max)
 	if left := p.max - p.mapped; size > left {
-		size = left // near the limit a slab may be short
-		if class <= carvedMax {
-			size = left &^ int64(os.Getpagesize()-1)
-		}
+		size = left &^ int64(os.Getpagesize()-1) // near the limit a slab may be short
 	}
 	if size < int64(class) {
 		return p.full(n)
 	}
-	mem, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	s, err := newSlab(int(size))
 	if err != nil {
 		return fmt.Errorf("comm: the system refuses %d bytes: %v: %w", size, err, ErrNoMemory)
 	}
 	p.mapped += size
 	list := &p.free[indexOf(class)]
-	if class > carvedMax {
-		*list = append(*list, &Buf{region: mem, pool: p})
-		return nil
-	}
-	s := &slab{mem: mem}
-	for ; len(mem) >= class; mem = mem[class:] {
-		piece := mem[:class:class]
-		*list = append(*list, &Buf{region: piece, slab: s, pool: p})
+	for mem := s.mem; len(mem) >= class; mem = mem[class:] {
+		*list = append(*list, &Buf{region: mem[:class:class], slab: s, pool: p})
 	}
 	return nil
 }
@@ -192,27 +168,19 @@ func (p *Pool) trim(want int64) {
 		kept := list[:0]
 		for _, r := range list {
 			switch {
-			case r.slab != nil && gone[r.slab]:
-			case want <= 0 || r.slab != nil && r.slab.live > 0:
+			case gone[r.slab]:
+			case want <= 0 || r.slab.live > 0:
 				kept = append(kept, r)
-			case r.slab != nil:
-				gone[r.slab] = true
-				want -= p.unmap(r.slab.mem)
 			default:
-				want -= p.unmap(r.region)
+				gone[r.slab] = true
+				p.mapped -= int64(len(r.slab.mem))
+				want -= int64(len(r.slab.mem))
+				r.slab.unmap()
 			}
 		}
 		clear(list[len(kept):])
 		p.free[i] = kept
 	}
-}
-
-func (p *Pool) unmap(mem []byte) int64 {
-	if err := syscall.Munmap(mem); err != nil {
-		panic(fmt.Sprintf("comm: munmap of %d bytes: %v", len(mem), err))
-	}
-	p.mapped -= int64(len(mem))
-	return int64(len(mem))
 }
 
 func (p *Pool) full(n int) error {
