@@ -34,8 +34,9 @@
 // its sender: see comm.BacklogMax.
 //
 // Between ranks of a host Open MPI sends up to 4096 bytes at once, with its own header, and asks the receiver before
-// it sends more. Init raises that to 16384 bytes, so that a control message never waits, unless the environment or
-// mpirun says otherwise: --mca btl_vader_eager_limit N.
+// it sends more. Init raises that to 40960 bytes, unless the environment or mpirun says otherwise (--mca
+// btl_vader_eager_limit N): a control message then never waits, and up to 32 KiB two copies cost less than to ask, to copy
+// between processes and to say that it is done, above all where ranks share cores.
 //
 // # How a world ends
 //

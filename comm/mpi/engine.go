@@ -45,7 +45,7 @@ type operation struct {
 	tag     uint32
 	peer    comm.Peer
 	n       int
-	mem     unsafe.Pointer // of a send: its bytes, outside the Go heap
+	mem     uintptr // of a send: its bytes, outside the Go heap
 	handler comm.Handler
 	buf     *comm.Buf
 	done    comm.Done
@@ -58,7 +58,7 @@ func (o *operation) stream() uint64 {
 
 func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckSend(t.size, to, ch, tag, b, off, n)
-	mem := unsafe.Pointer(unsafe.SliceData(comm.Span(b, off, n)))
+	mem := address(comm.Span(b, off, n))
 	slot := t.ops.Take(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
 	op := t.ops.Op(slot)
 	if ch != comm.Ctl || t.admit(slot) {
@@ -70,8 +70,16 @@ func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, o
 // launch gives a send to MPI.
 func (t *transport) launch(slot uint32) {
 	o := t.ops.At(slot)
-	t.submitted(slot, C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), o.mem, C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked))))
+	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked)))
+	if rc == C.FP_LEFT {
+		t.settle(slot, comm.Done{Op: t.ops.Op(slot), Peer: o.peer, Tag: o.tag, N: o.n}, false)
+		return
+	}
+	t.submitted(slot, rc)
 }
+
+// address is that of memory outside the Go heap.
+func address(span []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(span))) }
 
 func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckRecv(t.size, from, ch, tag, b, off, n)
@@ -83,7 +91,7 @@ func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf,
 		before = t.streams.Prev(before)
 	}
 	t.streams.Push(stream, slot)
-	rc := C.fp_recv(C.int(ch), C.int(from), C.int(tag), unsafe.Pointer(unsafe.SliceData(span)), C.int(n), C.uint32_t(slot), C.uint32_t(before))
+	rc := C.fp_recv(C.int(ch), C.int(from), C.int(tag), C.uintptr_t(address(span)), C.int(n), C.uint32_t(slot), C.uint32_t(before))
 	return t.submitted(slot, rc)
 }
 
@@ -194,7 +202,7 @@ func (t *transport) Drive(until func() bool) error {
 }
 
 const (
-	restEvery  = 5 * time.Millisecond // half of what Go's watcher lets a goroutine run for
+	restEvery  = 8 * time.Millisecond // Go's watcher lets a goroutine run for 10
 	restLookAt = 16                   // polls
 )
 
@@ -227,23 +235,18 @@ func (t *transport) Tick() {
 func (t *transport) Post(f func()) {
 	t.mu.Lock()
 	t.posts = append(t.posts, f)
+	t.posted.Store(true)
 	t.mu.Unlock()
 	C.fp_wake()
 }
 
 // progress handles one batch; with wait there is something in it, or a Post came.
 func (t *transport) progress(wait bool) error {
-	t.mu.Lock()
-	posts := t.posts
-	t.posts = t.posting
-	t.mu.Unlock()
-	for _, f := range posts {
-		f()
+	if t.posted.Load() {
+		t.runPosts()
+		wait = false
 	}
-	clear(posts)
-	t.posting = posts[:0]
-	wait = wait && len(posts) == 0 && len(t.ready) == 0
-	polled := C.fp_poll(C.int(b2i(wait)))
+	polled := C.fp_poll(C.int(b2i(wait && len(t.ready) == 0)))
 	if polled.n < 0 {
 		return fmt.Errorf("mpi: rank %d: MPI_Testsome: %s", t.rank, errorText(polled.code))
 	}
@@ -253,13 +256,34 @@ func (t *transport) progress(wait bool) error {
 		t.settle(uint32(completions[i].slot), t.doneOf(&completions[i]), false)
 	}
 	t.resume()
+	t.runReady()
+	if len(t.ready) > 0 {
+		t.runReady() // what left at once: mostly that is memory to be reused, and not worth a poll
+	}
+	return nil
+}
+
+func (t *transport) runPosts() {
+	t.mu.Lock()
+	posts := t.posts
+	t.posts = t.posting
+	t.posted.Store(false)
+	t.mu.Unlock()
+	for _, f := range posts {
+		f()
+	}
+	clear(posts)
+	t.posting = posts[:0]
+}
+
+// runReady runs the handlers of what is ready. What they complete waits, so that until is looked at.
+func (t *transport) runReady() {
 	batch := t.ready
-	t.ready = t.batch[:0] // what handlers complete waits for the next batch, so that until is looked at
+	t.ready = t.batch[:0]
 	t.batch = batch
 	for _, slot := range batch {
 		t.finish(slot)
 	}
-	return nil
 }
 
 // finish frees a slot and runs its handler.

@@ -59,6 +59,7 @@ type transport struct {
 	stuck    atomic.Bool // in being finalized
 
 	mu      sync.Mutex
+	posted  atomic.Bool // there are posts
 	posts   []func()
 	posting []func() // the other half of posts; belongs to the driver
 }

@@ -6,6 +6,7 @@
 
 enum { FP_TEXT = 512 };
 #define FP_NONE UINT32_MAX // no slot
+enum { FP_LEFT = -1 };     // of fp_send: it is complete, and no poll will say so
 
 // What fp_init finds out.
 struct fp_world {
@@ -24,12 +25,13 @@ struct fp_done {
 	int32_t cancelled;
 };
 
-// All return an MPI error code, 0 for none, unless said otherwise.
+// All return an MPI error code, 0 for none, unless said otherwise. Addresses of messages are numbers: the memory is not Go's,
+// and Go need not look whether it is.
 int fp_init(struct fp_world *w);
 // fp_send with sync completes only when the receiver has met the message.
-int fp_send(int ch, int to, int tag, const void *p, int n, uint32_t slot, int sync);
+int fp_send(int ch, int to, int tag, uintptr_t p, int n, uint32_t slot, int sync);
 // fp_recv takes from -1 for any source; before is the last slot in flight of the same stream, or FP_NONE.
-int fp_recv(int ch, int from, int tag, void *p, int n, uint32_t slot, uint32_t before);
+int fp_recv(int ch, int from, int tag, uintptr_t p, int n, uint32_t slot, uint32_t before);
 int fp_barrier(uint32_t slot);
 // fp_gather brings k numbers of every rank to all, in order of rank.
 int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot);

@@ -83,10 +83,9 @@ static void doze(int64_t idle) {
 
 struct fp_batch fp_poll(int wait) {
 	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = 0, before = 0; // the first poll, and the end of the one before
+	int64_t since = 0, before = 0, now = 0; // the end of the first poll, of the one before, and the start of this
 	enum step last = SPUN;
 	for (;;) {
-		int64_t now = wait ? fp_clock() : 0;
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
 		// Open MPI's MPI_Testsome looks first and makes progress then: what came while the core was away is seen now.
@@ -99,18 +98,19 @@ struct fp_batch fp_poll(int wait) {
 				learn(last, now - before);
 			return batch;
 		}
-		if (since == 0)
-			since = now;
 		before = fp_clock();
-		if (now - since < spin) {
+		if (since == 0)
+			since = before;
+		if (before - since < spin) {
 			last = SPUN;
-		} else if (now - since < spin + (crowded ? YIELD_CROWDED : YIELD)) {
+		} else if (before - since < spin + (crowded ? YIELD_CROWDED : YIELD)) {
 			sched_yield();
 			last = YIELDED;
 		} else {
-			doze(now - since);
+			doze(before - since);
 			last = SLEPT;
 		}
+		now = crowded ? before : fp_clock(); // who is crowded learns nothing
 	}
 }
 
