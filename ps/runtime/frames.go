@@ -79,6 +79,7 @@ func (r *rank) end() {
 	f.flush()
 	if r.server != nil {
 		r.server.answered()
+		r.server.postDue()
 	}
 	f.batches--
 	f.read = false

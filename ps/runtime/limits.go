@@ -129,7 +129,7 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 }
 
 // ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
-// sums and the optimizer's state of each, and what of them does not travel as it is.
+// sums and the optimizer's state of each, what of them does not travel as it is, and the pushes that are received ahead.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
 	var total int64
 	for _, id := range p.OfServer(server) {
@@ -144,7 +144,7 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 			vectors += optimizerVectors(c)
 		}
 		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
-		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers)
+		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers)
 	}
 	return total, nil
 }

@@ -229,15 +229,18 @@ func (s *serverSide) ownPush(e *core.Effect) {
 	st := s.stores[e.Shard]
 	to := &st.slots[e.Slot]
 	s.folding()
-	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
 	from := to.push
 	if s.ownMemory(st, to) {
 		copy(to.push, from)
 	}
 }
 
-// ownMemory gives a slot the server's own memory.
+// ownMemory gives a slot the server's own memory, which nothing has to be read of any more.
 func (s *serverSide) ownMemory(st *store, to *slot) bool {
+	if slices.Contains(st.lent, to.own) {
+		s.folding()
+		st.flush()
+	}
 	if to.own == nil {
 		b, err := s.r.t.Alloc(int(st.sh.Bytes()))
 		if err != nil {
@@ -255,8 +258,7 @@ func (s *serverSide) replyNear(e *core.Effect) {
 	st := s.stores[e.Shard]
 	if st.borrows[e.To] {
 		s.folding()
-		st.math.Flush()
-		clear(st.borrows)
+		st.flush()
 		s.folded()
 	}
 	s.r.send(s.r.roles.Workers[e.To], &e.Msg)

@@ -132,6 +132,7 @@ func TestACopiedPushStaysWhatItWas(t *testing.T) {
 	old := st.slots[0].own.F32()
 	copy(old, []float32{1, 2, 3, 4})
 	st.math.Fold(0, old, 0, 1) // of a push that was in the slot before
+	st.lent = append(st.lent, st.slots[0].own)
 	arena := w.grads.F32()
 	copy(arena, []float32{10, 20, 30, 40})
 	st.slots[0].push, st.slots[0].of = arena, 0

@@ -33,8 +33,9 @@ func (s *serverSide) stage(e *core.Effect) {
 		s.stageThere(e)
 		return
 	}
-	s.folding()
-	st.math.Flush() // a push that was folded may be in this slot, and not be read yet
+	if s.stagedAhead(st, e) {
+		return
+	}
 	if !s.ownMemory(st, &st.slots[e.Slot]) {
 		return
 	}
@@ -64,6 +65,12 @@ func (s *serverSide) pieceCame(d comm.Done) {
 	p := &s.r.plan.Pieces[d.Tag%piecesMax]
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
+	if st.ahead != nil && s.cameAhead(st, p, w) {
+		if _, n := st.at(p); !s.r.closing && s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w) {
+			s.r.bytesReceived += int64(n)
+		}
+		return
+	}
 	b, off, n := s.inboxOf(st, w, p)
 	if d.Err != nil || s.r.push == nil && d.N != n {
 		s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
@@ -85,17 +92,29 @@ func (s *serverSide) inlineCame(from int, piece int32, values []byte) {
 	}
 }
 
-// pieceLanded tells the node, with the norms of the push if this was the last piece and the scheme asks for them.
+// pieceLanded tells the node.
 func (s *serverSide) pieceLanded(st *store, piece, w int32) {
 	s.r.begin()
+	s.step(s.landedOf(st, piece, w))
+	s.r.end()
+}
+
+// landedOf counts a piece that has landed, and is what the node is told: with the norms of the push if this was the last
+// piece and the scheme asks for them.
+func (s *serverSide) landedOf(st *store, piece, w int32) core.Input {
 	a := &st.in[w]
 	in := core.Input{Kind: core.PieceLanded, Piece: piece, Shard: st.sh.ID, Slot: a.slot, Worker: w}
-	if a.open--; a.open == 0 && st.norms {
+	if a.open--; a.open > 0 {
+		return in
+	}
+	if st.norms {
 		s.folding()
 		st.measure(&in, s.node.Shard(in.Shard).Cur, a.samples)
 	}
-	s.step(in)
-	s.r.end()
+	if st.ahead != nil {
+		s.soon(st, w)
+	}
+	return in
 }
 
 // folding begins folds or commits: what was done before in this batch are replies.

@@ -152,13 +152,16 @@ func (r *rank) closeRing() error {
 	for _, op := range r.ringOps {
 		r.t.Cancel(op)
 	}
+	if r.server != nil {
+		r.server.closeAhead()
+	}
 	err := r.drive(func() bool {
 		for _, op := range r.ringOps {
 			if op != 0 {
 				return false
 			}
 		}
-		return r.open == 0
+		return r.open == 0 && (r.server == nil || r.server.posted == 0)
 	})
 	for _, b := range r.ring {
 		b.Free()

@@ -279,6 +279,7 @@ func (r *rank) makeSides() error {
 		if r.server, err = newServerSide(r); err != nil {
 			return err
 		}
+		r.server.openAhead()
 	}
 	if r.roles.Leader(r.me) >= 0 {
 		if r.worker, err = newWorkerSide(r); err != nil {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"fluentps/comm"
@@ -23,6 +24,8 @@ type serverSide struct {
 	stores  []*store      // by shard; nil where another server owns it
 	out     []core.Effect // scratch
 	sent    []core.Input  // replies that left in frames, for the node when the effects before are obeyed
+	due     []due         // whose next push shall be received ahead
+	posted  int           // receives posted ahead, in flight
 	apart   bool          // the node tells which pieces of replies leave, and is told of each
 	landed  comm.Handler  // of the pieces of pushes that come on the data channel
 	left    comm.Handler  // of the pieces of replies that go there
@@ -49,6 +52,8 @@ type store struct {
 	near    bool        // the versions are in shared memory
 	grads   [][]float32 // per worker: its gradients, where they are read in its memory; else nil
 	borrows []bool      // per worker: a fold of its push that is put off may still read them
+	lent    []*comm.Buf // the same of memory of slots
+	ahead   []ahead     // per worker; nil where receives are posted when a push is announced
 	coded   decoder     // of what does not travel as it is
 	bulky   [2]int      // pieces of a push, and of a reply, that do not travel in frames
 	norms   bool        // the scheme asks for the norms of each push
@@ -221,6 +226,8 @@ func (s *serverSide) fold(e *core.Effect) {
 		from := &st.slots[e.Slot]
 		if from.of >= 0 {
 			st.borrows[from.of] = true
+		} else if !slices.Contains(st.lent, from.own) {
+			st.lent = append(st.lent, from.own)
 		}
 		st.math.Fold(e.Into.Sums(), from.push, e.Scale, e.Weight) // stage gives the slot back
 		st.seen = append(st.seen, e.Msg.Version)
@@ -239,7 +246,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	}
 	st.coded.forget(e.Dst)
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
-	clear(st.borrows)
+	st.unlent()
 	for _, seen := range st.seen {
 		st.stale.Add(e.Iter - 1 - seen)
 		if e.Shard == 0 {
@@ -250,6 +257,17 @@ func (s *serverSide) commit(e *core.Effect) {
 	if e.Shard == 0 {
 		s.r.lead.committed(e, st.math.Rate(e.Clock))
 	}
+}
+
+// flush does the folds that are put off.
+func (st *store) flush() {
+	st.math.Flush()
+	st.unlent()
+}
+
+func (st *store) unlent() {
+	clear(st.borrows)
+	st.lent = st.lent[:0]
 }
 
 // snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.
@@ -327,6 +345,11 @@ func (s *serverSide) close() {
 		for _, q := range st.slots {
 			if q.own != nil {
 				q.own.Free()
+			}
+		}
+		for _, a := range st.ahead {
+			if a.buf != nil {
+				a.buf.Free()
 			}
 		}
 		for _, b := range st.snaps {
