@@ -22,6 +22,9 @@ import (
 //	Arrived Publish: ExpectBeside ◄────────────────────── Reply (header and pieces), if the last one was Taken
 //	landed, and no kernel reads the shard: Adopt, AddLocal of each kept push that it lacks, Send Taken
 //
+// While pieces of the first reply are on their way, the worker expects none beside the arena: it could not tell which came.
+// That happens where others push while one that came back is being answered.
+//
 // The lead shard's stop comes with a version, so a worker learns of it at most s iterations after its copy was renewed.
 // A worker that leaves is Done when all that is on its way to it has landed: Ended tells how many versions were published to it.
 
@@ -154,16 +157,29 @@ func (w *Worker) published(in Input, out []Effect) []Effect {
 	c.heads++
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
-	if w.isNear(m.Shard) { // it is there, in the server's memory
-		return w.allBeside(m.Shard, out)
+	if !w.isWhole(m.Shard) {
+		return out
 	}
-	return append(out, Effect{Kind: ExpectBeside, Shard: m.Shard, To: w.plan.Shards[m.Shard].Server})
+	return w.advance(w.takeBeside(m.Shard, out))
+}
+
+// isWhole says whether nothing is missing of a reply to the shard's pull.
+func (w *Worker) isWhole(s int32) bool {
+	sh := &w.shards[s]
+	return !sh.pulled || sh.replied && sh.landed == len(w.plan.Shards[s].Pieces)
+}
+
+// takeBeside receives the version whose header came.
+func (w *Worker) takeBeside(s int32, out []Effect) []Effect {
+	if w.isNear(s) { // it is there, in the server's memory
+		return w.allBeside(s, out)
+	}
+	return append(out, Effect{Kind: ExpectBeside, Shard: s, To: w.plan.Shards[s].Server})
 }
 
 // landsBeside says whether a piece of the shard belongs to a published version: all do but those of the first reply.
 func (w *Worker) landsBeside(s int32) bool {
-	sh := &w.shards[s]
-	return w.kind(s) == scheme.Published && w.copies[s].beside && !(sh.pulled && sh.landed < len(w.plan.Shards[s].Pieces))
+	return w.kind(s) == scheme.Published && w.copies[s].beside && w.isWhole(s)
 }
 
 func (w *Worker) landedBeside(s int32, out []Effect) []Effect {
@@ -172,7 +188,7 @@ func (w *Worker) landedBeside(s int32, out []Effect) []Effect {
 	if c.landed++; c.landed < n {
 		return out
 	}
-	return w.allBeside(s, out)
+	return w.advance(w.allBeside(s, out))
 }
 
 // allBeside takes note that all of a published version is there.
@@ -183,7 +199,7 @@ func (w *Worker) allBeside(s int32, out []Effect) []Effect {
 	case w.state == Finished:
 		return w.drained(out)
 	case (w.shards[s].gone == n || w.state == Waiting) && !w.beingRead(s):
-		return w.advance(w.adopt(s, out))
+		return w.adopt(s, out)
 	}
 	return out
 }

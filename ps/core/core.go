@@ -76,7 +76,7 @@ const (
 	Send         EffectKind = iota // send Msg to server To (from a worker) or worker To (from a server)
 	SendPiece                      // Worker: send Piece of the gradient arena, of iteration Iter, to server To; answer with PieceSent
 	Expect                         // Worker: receive the pieces of Shard's next reply into the parameter arena; precedes the Pull
-	ExpectBeside                   // Worker: receive the pieces of a published version of Shard beside the arena; none is there or on its way
+	ExpectBeside                   // Worker: receive the pieces of a published version of Shard beside the arena; none is there or on its way, nor a piece of a reply
 	Adopt                          // Worker: parameters of Shard = the version that landed beside them
 	Keep                           // Worker: keep a copy of the push of Shard that is in the gradient arena, in Slot
 	AddLocal                       // Worker: parameters of Shard += Scale*Weight * its own push: that kept in Slot, or that in the gradient arena where Slot is -1

@@ -76,6 +76,7 @@ func TestLawsWhenWorkersComeBack(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
+		c.reads = c.readsOneVersion
 		back := c.killsAndRevives(rng)
 		if err := c.run(200000); err != nil {
 			t.Fatal(err)
@@ -90,6 +91,20 @@ func TestLawsWhenWorkersComeBack(t *testing.T) {
 	if total < 10 {
 		t.Errorf("only %d workers came back", total)
 	}
+}
+
+// readsOneVersion: what a worker reads of a shard is of one version in all pieces.
+func (c *cluster) readsOneVersion(w *Worker, iter int64) error {
+	for i := range c.plan.Shards {
+		pieces := c.plan.Shards[i].Pieces
+		want := c.arena[[2]int32{w.me, pieces[0].ID}]
+		for _, p := range pieces[1:] {
+			if got := c.arena[[2]int32{w.me, p.ID}]; got != want {
+				return fmt.Errorf("w%d computes %d on%s in piece %d and on%s in piece %d of shard %d", w.me, iter, want, pieces[0].ID, got, p.ID, i)
+			}
+		}
+	}
+	return nil
 }
 
 func checkLives(t *rapid.T, c *cluster, id int32, phases []scheme.Phase) {
@@ -269,6 +284,51 @@ func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	}
 	if w.Iter() != 6 || w.State() != Computing {
 		t.Errorf("goes on at %d, want 6", w.Iter())
+	}
+}
+
+// While one that came back is being answered, others may push, and a version is published to it at once. It is received
+// when nothing is missing of the reply: before, nobody could tell which of the two a piece belongs to.
+func TestAVersionIsPublishedToAWorkerThatIsBeingAnswered(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Iter: 2, Version: 4, Clock: 1}}
+	published := Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Publish, Iter: 2, Version: 5, Clock: 2}}
+	first, second := Input{Kind: PieceLanded, Piece: 0}, Input{Kind: PieceLanded, Piece: 1}
+	for _, order := range [][]Input{
+		{reply, first, published, second},
+		{reply, published, second, first},
+		{published, first, second, reply}, // control messages overtake
+	} {
+		w := NewJoining(0, plan, fifo(), 1, 2)
+		w.KeepCopies(func(int) Copy { return CopyOf("essp", scheme.Common{}, &scheme.ESSPParams{Staleness: 1}, 2) })
+		step := func(in Input) string {
+			t.Helper()
+			out := text(w.Step(in, nil))
+			if err := w.Check(); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		step(Input{Kind: Begin})
+		for i, in := range order {
+			want := ""
+			if i == len(order)-1 {
+				want = "ExpectBeside shard0; Compute iter=2"
+			}
+			if got := step(in); got != want {
+				t.Errorf("%v: %v gives %q, want %q", order, in, got, want)
+			}
+		}
+		step(second)
+		step(first)
+		step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 4}})
+		step(Input{Kind: PieceReady, Piece: 1})
+		if got, want := step(Input{Kind: PieceReady, Piece: 0}), "SendPiece to=0 p0; Keep shard0 slot0; Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 shard0 version=5"; got != want {
+			t.Errorf("%v: pushed: %q, want %q", order, got, want)
+		}
 	}
 }
 

@@ -199,10 +199,12 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 
 // closeShard is called when something of a reply came.
 func (w *Worker) closeShard(s int32, out []Effect) []Effect {
-	sh := &w.shards[s]
-	if sh.replied && sh.landed == len(w.plan.Shards[s].Pieces) {
+	if w.isWhole(s) {
 		w.open--
 		w.last = s
+		if w.copies != nil && w.copies[s].beside {
+			out = w.takeBeside(s, out)
+		}
 	}
 	return w.advance(out)
 }
