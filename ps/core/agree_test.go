@@ -279,3 +279,30 @@ func TestShardsAgreeFromAChangeOn(t *testing.T) {
 		t.Errorf("versions %s", got)
 	}
 }
+
+// When all who are in the run were sent past a change, nobody will push what is open before it. The shard that leads
+// closes that without contributors, and both change.
+func TestShardsThatAgreeChangeWhenEverybodyHasPassed(t *testing.T) {
+	r := step(0)
+	r.until, r.then = []int64{2}, []rule{{name: "bsp"}}
+	d := newDuo(t, 2, r)
+	for _, n := range []*lone{d.lead, d.follow} {
+		n.push(1, 0)
+		n.push(0, 2) // after iterations 0 and 1 of another shard
+		n.pull(0, 3)
+	}
+	d.tell()
+	for _, n := range []*lone{d.lead, d.follow} {
+		n.leave(1)
+	}
+	d.lead.expect("w0@3")
+	d.tell()
+	d.follow.expect("w0@3")
+	for _, n := range []*lone{d.lead, d.follow} {
+		if got := fmt.Sprint(n.versions); got != "[ w1.0 |  w0.2 |]" {
+			t.Errorf("shard %d has versions %s", n.id, got)
+		}
+		n.join(1)
+		n.expect("w1@3")
+	}
+}

@@ -59,7 +59,10 @@ func (s *Server) tell(sh *ownShard, p *pushed, out []Effect) []Effect {
 // the run nobody waits for it.
 func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 	changed := false
-	for ; s.here > 0 && sh.v() >= sh.cut.at; changed = true {
+	for ; s.here > 0; changed = true {
+		if out = s.allPassed(sh, out); sh.v() < sh.cut.at {
+			break
+		}
 		out = s.drain(sh, out)
 		at, pushes, pulls := sh.cut.at, sh.cut.pushes, sh.cut.pulls
 		sh.cut.pushes, sh.cut.pulls = nil, nil
@@ -102,6 +105,15 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 		out = s.follow(sh, out)
 	}
 	return out
+}
+
+// allPassed closes what is left before the cut of a shard that leads, when everybody in the run has passed it: the
+// scheme, for which they are gone, has closed all that was pushed and says nothing of what nobody pushed.
+func (s *Server) allPassed(sh *ownShard, out []Effect) []Effect {
+	if !sh.agrees || !sh.accord.leads || sh.low < sh.cut.at || sh.closed >= sh.cut.at {
+		return out
+	}
+	return s.closed(sh, sh.cut.at-1, out)
 }
 
 // drain tells the current scheme that everybody left, so that it commits or drops all it has. A pull that it holds
