@@ -26,11 +26,17 @@ func begin(t testing.TB, tr comm.Transport) *rank {
 func (r *rank) end() {
 	r.t.Helper()
 	r.drain()
-	if err := r.Barrier(); err != nil {
-		r.t.Fatalf("Barrier: %v", err)
-	}
+	r.meet()
 	for _, b := range r.bufs {
 		b.Free()
+	}
+}
+
+// meet waits for the others.
+func (r *rank) meet() {
+	r.t.Helper()
+	if err := r.Barrier(); err != nil {
+		r.t.Fatalf("Barrier: %v", err)
 	}
 }
 
