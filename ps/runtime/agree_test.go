@@ -19,7 +19,9 @@ func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 			"sync=[{match: 'fc1.bias', scheme: asp}, {match: '*', scheme: drop, required: 3, contributors: step, fold: "+fold+"}]")
 		var mu sync.Mutex
 		sets := map[int32]map[int64][]int32{} // shard, iteration
+		begin := together(4)
 		res, errs := world(t, c, 7, func(o *Options) {
+			begin(o)
 			o.Decided = core.Decided(func(_ scheme.Event, decisions []scheme.Decision) {
 				mu.Lock()
 				defer mu.Unlock()

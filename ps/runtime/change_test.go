@@ -31,7 +31,7 @@ func TestChangesBetweenSchemesThatAreBSPKeepTheBits(t *testing.T) {
 // other way round the lead is what it was before the change.
 func TestALeadComesWithTheSchemeThatAllowsIt(t *testing.T) {
 	lead := func(schemes string) int64 {
-		s := train(t, load(t, "sync=[{match: '*', schemes: "+schemes+"}]", straggler, "train.stop={samples: 1600}"), 6).Summary
+		s := trainTogether(t, load(t, "sync=[{match: '*', schemes: "+schemes+"}]", straggler, "train.stop={samples: 1600}")).Summary
 		if s.Finished != "ok" || s.Samples < 1600 {
 			t.Errorf("%s: finished %q after %d samples", schemes, s.Finished, s.Samples)
 		}

@@ -147,8 +147,8 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 	if w.Rank != 1 || w.Iterations != 30 || w.Samples != 3*240 || s.PerWorker[1].Samples != 240 {
 		t.Errorf("worker %+v", w)
 	}
-	if m := w.Members[0]; m.Rank != 2 || m.Samples != 240 || m.ComputeS < 0.06 || m.ComputeS <= w.ComputeS {
-		t.Errorf("member %+v, which 2 ms were injected into 30 times, of worker %+v", m, w)
+	if m := w.Members[0]; m.Rank != 2 || m.Samples != 240 || m.ComputeS < 0.06 {
+		t.Errorf("member %+v, which 2 ms were injected into 30 times", m)
 	}
 	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
 	if err != nil || len(all) != 4 {
@@ -159,8 +159,18 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 			t.Errorf("rank %d of those that compute: %d iterations, the tenth %+v", k, len(of), of[9])
 		}
 	}
-	if of := all[0][9]; of.Blocked+of.Pull < time.Millisecond {
-		t.Errorf("the leader has not waited for its slow member: %+v", of)
+	for k, computed := range []metrics.Float{w.ComputeS, w.Members[0].ComputeS, w.Members[1].ComputeS} {
+		sum := 0.0
+		for _, it := range all[k] {
+			sum += it.Compute.Seconds()
+		}
+		if math.Abs(sum-float64(computed)) > 1e-6 {
+			t.Errorf("rank %d of those that compute: %g s of computing in its rows, %g in the summary", k, sum, float64(computed))
+		}
+	}
+	// At times the leader has no core for longer than its member sleeps.
+	if waited := func(it metrics.Iteration) bool { return it.Blocked+it.Pull >= time.Millisecond }; !slices.ContainsFunc(all[0], waited) {
+		t.Errorf("the leader has never waited for its slow member: %+v", all[0])
 	}
 	plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))
 	if err != nil {
@@ -310,21 +320,8 @@ func TestAMemberThatFailsEndsTheRun(t *testing.T) {
 
 // Who waits for whom is told from both sides.
 func TestAStallOfATeamIsExplained(t *testing.T) {
-	var said lines
-	_, errs := on(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}", "train.stop={updates: 2}", "stall={warn: 300ms, abort: 30s}", `faults=[{worker: 3, slow: {sleep: 900ms}}]`), func(o *Options) {
-		o.Warn = &said
-	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"worker 1 has waited 0s to start iteration 1; its member w1.1, rank 4, host b",
-		"member w0.1 has waited 0s behind iteration 0 for its leader, rank 1, host a",
-	} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("nobody said %q:\n%s", want, said.String())
-		}
-	}
+	c := load(t, "cluster={servers: 1, hierarchy: node}", "stall={warn: 300ms, abort: 1h}", `faults=[{worker: 3, slow: {sleep: 30s}}]`)
+	stalls(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`, `member w0\.1 has waited \d+s behind iteration 0 for its leader, rank 1, host a`)
 }
 
 // Hosts by name must be those that share memory.

@@ -39,7 +39,7 @@ func TestVAPHoldsBackByValue(t *testing.T) {
 		delayed := map[string]int64{}
 		for _, v0 := range []string{"0", "1000"} {
 			sync := fmt.Sprintf("sync=[{match: '*', scheme: vap, v0: %s, push: %s}]", v0, push)
-			s := train(t, load(t, sync, slow, "train.stop={samples: 3200}", "train.optimizer={name: sgd, lr: 0.1}"), 6).Summary
+			s := trainTogether(t, load(t, sync, slow, "train.stop={samples: 3200}", "train.optimizer={name: sgd, lr: 0.1}")).Summary
 			for _, sh := range s.PerShard {
 				delayed[v0] += sh.DelayedPulls
 				if sh.Dropped > 0 || sh.Pushes != sumIterations(s) {

@@ -53,7 +53,7 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 			if drops := strings.Contains(c.sync, "required"); drops {
 				samples *= 20 // nobody waits for the straggler, and its first push takes 3 ms
 			}
-			s := train(t, load(t, "sync=["+c.sync+"]", straggler, fmt.Sprintf("train.stop={samples: %d}", samples)), 6).Summary
+			s := trainTogether(t, load(t, "sync=["+c.sync+"]", straggler, fmt.Sprintf("train.stop={samples: %d}", samples))).Summary
 			if s.MaxLead < c.min || s.MaxLead > c.max {
 				t.Errorf("max_lead %d, want %d to %d", s.MaxLead, c.min, c.max)
 			}
@@ -77,7 +77,7 @@ func TestDropGoesOnWithoutTheStraggler(t *testing.T) {
 		"[{match: '*.bias', scheme: drop, required: 2}, {match: '*', scheme: drop, required: 3}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: drop, required: 3}]",
 	} {
-		s := train(t, load(t, "sync="+sync, straggler, "train.stop={samples: 4800}"), 6).Summary
+		s := trainTogether(t, load(t, "sync="+sync, straggler, "train.stop={samples: 4800}")).Summary
 		slow, fast := s.PerWorker[3].Iterations, s.PerWorker[0].Iterations
 		if s.Finished != "ok" || slow < 1 || slow >= fast {
 			t.Errorf("%s: finished %q after %d iterations of the straggler and %d of a fast worker", sync, s.Finished, slow, fast)
@@ -190,7 +190,12 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 	}
 }
 
-func TestAStallIsExplainedAndAborts(t *testing.T) {
+func TestAStallIsExplained(t *testing.T) {
+	c := load(t, "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 1h}")
+	stalls(t, "aaaaaa", c, `worker 0 has waited \d+s to start iteration 1; .*\(bsp\) of server 0`, `server 1 has heard nothing for \d+s; shard 1 .*\(bsp\) waits for worker 2 `)
+}
+
+func TestAStallAborts(t *testing.T) {
 	c := load(t, "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 400ms}")
 	var warn lines
 	_, errs := world(t, c, 6, func(o *Options) { o.Warn = &warn })
@@ -199,10 +204,8 @@ func TestAStallIsExplainedAndAborts(t *testing.T) {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	}
-	for _, want := range []string{"worker 0 has waited", "to start iteration 1", "(bsp) of server 0", "giving up after stall.abort 400ms"} {
-		if !strings.Contains(warn.String(), want) {
-			t.Errorf("%q is not in %s", want, warn.String())
-		}
+	if !strings.Contains(warn.String(), "giving up after stall.abort 400ms") {
+		t.Errorf("nobody gives up in %s", warn.String())
 	}
 }
 

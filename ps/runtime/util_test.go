@@ -1,9 +1,14 @@
 package runtime
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/workload"
 )
 
@@ -25,6 +30,53 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
+// until is lines that ends something when all of these were said.
+type until struct {
+	lines
+	want []*regexp.Regexp
+	end  func()
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.lines.Write(p)
+	if len(u.missing()) == 0 {
+		u.end()
+	}
+	return n, err
+}
+
+// missing lists what was not said.
+func (u *until) missing() (list []string) {
+	text := u.String()
+	for _, re := range u.want {
+		if !re.MatchString(text) {
+			list = append(list, re.String())
+		}
+	}
+	return list
+}
+
+// stalls runs a world in which somebody sleeps for too long, until all of these were said.
+func stalls(t *testing.T, hosts string, c *configs.Config, want ...string) {
+	t.Helper()
+	ts := hosted(hosts)
+	said := &until{end: func() { ts[0].Abort(CodeStall) }}
+	for _, w := range want {
+		said.want = append(said.want, regexp.MustCompile(w))
+	}
+	late := time.AfterFunc(soon, said.end)
+	defer late.Stop()
+	_, errs := over(t, ts, c, func(o *Options) { o.Host, o.Warn = hosts[o.Transport.Rank():][:1], said })
+	for i, err := range errs {
+		if err == nil {
+			t.Errorf("rank %d ended well", i)
+		}
+	}
+	if list := said.missing(); len(list) > 0 {
+		t.Errorf("nobody said %q:\n%s", list, said.String())
+	}
+}
+
 var (
 	cacheMu sync.Mutex
 	cache   = map[workload.DataSpec]*workload.Set{}
@@ -42,4 +94,62 @@ func cached(spec workload.DataSpec) (*workload.Set, error) {
 		cache[spec] = set
 	}
 	return set, err
+}
+
+// begun lets nobody read its first rows before all have asked for theirs.
+type begun struct {
+	mu      sync.Mutex
+	missing int
+	all     chan struct{}
+}
+
+func (b *begun) wait() {
+	b.mu.Lock()
+	if b.missing--; b.missing == 0 {
+		close(b.all)
+	}
+	b.mu.Unlock()
+	select {
+	case <-b.all:
+	case <-time.After(soon):
+	}
+}
+
+// beginning is the data of one rank of them.
+type beginning struct {
+	workload.Table
+	once *sync.Once
+	all  *begun
+}
+
+func (b beginning) Fill(x []float32, y []int32, rows []int32) {
+	b.once.Do(b.all.wait)
+	b.Table.Fill(x, y, rows)
+}
+
+// together makes n workers begin together, so that none is told to stop before it has begun: a fast one computes hundreds
+// of iterations before a busy machine lets another begin.
+func together(n int) func(*Options) {
+	all := &begun{missing: n, all: make(chan struct{})}
+	return func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			mine := *set
+			mine.Train = beginning{set.Train, new(sync.Once), all}
+			return &mine, nil
+		}
+	}
+}
+
+// trainTogether is train of 2 servers and 4 workers that begin together.
+func trainTogether(t testing.TB, c *configs.Config) Result {
+	t.Helper()
+	res, errs := world(t, c, 6, together(4))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return res[0]
 }
