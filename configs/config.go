@@ -40,6 +40,7 @@ type Cluster struct {
 	Hierarchy string // HierarchyNone, HierarchyNode
 	// SharedMemory says whether ranks of one host read each other's parameters and gradients in place.
 	SharedMemory string // SharedAuto, SharedOff
+	Bind         string // BindAuto, BindOff
 	MemoryMax    int64  // bytes of buffers that one rank may use, beside the data set
 }
 

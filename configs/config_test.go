@@ -45,7 +45,7 @@ func TestValues(t *testing.T) {
 	}
 	want := &Config{
 		Name: "everything_1.2-x", Seed: 18446744073709551615, Baseline: BaselineNone,
-		Cluster: Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: SharedOff, MemoryMax: 8 << 30},
+		Cluster: Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: SharedOff, Bind: BindOff, MemoryMax: 8 << 30},
 		Data:    Data{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
 		Model:   Model{Name: "mlp", Layers: []int{512, 256, 128}},
 		Train: Train{

@@ -28,6 +28,9 @@ const (
 const (
 	SharedAuto = "auto"
 	SharedOff  = "off"
+
+	BindAuto = "auto"
+	BindOff  = "off"
 )
 
 // Names that have no table of their own: the key is the only place where they are chosen.
@@ -35,6 +38,7 @@ var (
 	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
 	hierarchies = []string{HierarchyNone, HierarchyNode}
 	sharings    = []string{SharedAuto, SharedOff}
+	bindings    = []string{BindAuto, BindOff}
 	evaluations = []string{"after", "online"}
 	devices     = []string{"cpu", "auto"}
 	policies    = []string{"fixed"}

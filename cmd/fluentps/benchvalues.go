@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"fluentps/comm/mpi"
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
@@ -22,6 +23,7 @@ func (b *bench) options(cfg *configs.Config) ps.Options {
 	return ps.Options{
 		Config: cfg, Hash: configs.Hash(cfg), Transport: b.t, Mode: b.mode, Host: b.host, PID: os.Getpid(), Build: buildText(),
 		NewDevice: func() (kernels.Device, error) { return cpu.New(threads), nil },
+		Bind:      func(on bool) int { return mpi.Bind(b.t, on) },
 		Start:     time.Now(), Out: io.Discard, Warn: b.c.App.ErrWriter,
 	}
 }

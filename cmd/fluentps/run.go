@@ -129,6 +129,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	threads := j.cfg.Device.Threads
 	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
 	o.NewDevice = func() (kernels.Device, error) { return cpu.New(threads), nil }
+	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
 	if t.Rank() != 0 {
 		return o, nil
 	}

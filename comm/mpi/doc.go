@@ -20,7 +20,7 @@
 // far, 20 us to 1 ms; Post wakes it at once. The first span halves, down to 1 us, when an answer came
 // because somebody else had the core, and doubles when it came without: ranks that share a core would
 // else wait for each other to stop polling. When this host has more ranks than cores there is no first
-// span, and the second one has 500 us.
+// span, and the second one has 500 us; Bind then keeps each rank to one core.
 //
 // No blocking MPI call is made after Init, not even for the barrier, so other ranks on the same cores
 // get their turn; only Shared and the end of a window block, for as long as it takes all ranks of a

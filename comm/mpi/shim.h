@@ -54,6 +54,9 @@ int fp_close(void); // before MPI_Finalize
 // rank of the host with number i has its bytes, on this rank. fp_window_free ends it, collective too.
 int fp_window(int64_t n, void **bases, int *window);
 int fp_window_free(int window);
+// fp_bind keeps the calling thread on one core, whose number it returns, where this host has more ranks than cores and they
+// are not bound; else it returns -1. With on 0 it lets the thread run on all again.
+int fp_bind(int on, int node_rank);
 int64_t fp_clock(void); // ns of CLOCK_MONOTONIC
 void fp_error(int code, char *text);          // FP_TEXT bytes
 void fp_library(char *compiled, char *running); // FP_TEXT bytes each

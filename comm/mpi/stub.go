@@ -23,3 +23,6 @@ func InitWith(Options) (comm.Transport, error) {
 
 // Library is empty in a build without MPI.
 func Library() string { return "" }
+
+// Bind binds nothing in a build without MPI.
+func Bind(comm.Transport, bool) int { return -1 }

@@ -41,16 +41,38 @@ void fp_blocking(int begins) {
 		yields_inside = opal_progress_set_yield_when_idle(false);
 }
 
+static cpu_set_t cores; // that any rank of this host may run on
+static bool bound;      // by the launcher: not all may run on all of them
+
 // fp_count_cores looks whether the ranks of this host fit the cores that any of them may run on.
 int fp_count_cores(int ranks) {
-	cpu_set_t cores;
-	CPU_ZERO(&cores);
-	if (sched_getaffinity(0, sizeof cores, &cores) != 0)
+	cpu_set_t mine, all;
+	CPU_ZERO(&mine);
+	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
 		return MPI_SUCCESS; // more cores than the set has room for are enough
-	int rc = MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, fp_node);
+	int rc = MPI_Allreduce(&mine, &cores, sizeof mine, MPI_BYTE, MPI_BOR, fp_node);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BAND, fp_node);
+	bound = !CPU_EQUAL(&cores, &all);
 	crowded = ranks > CPU_COUNT(&cores);
 	spin = crowded ? 0 : SPIN_MAX;
 	return rc;
+}
+
+// Ranks that share cores and wait by giving them away look busy to the system, all alike, and it may leave three on one core
+// and one on the other for long, or both servers on one. So they are dealt to the cores in turn. Where the launcher has
+// bound them that is left alone.
+int fp_bind(int on, int node_rank) {
+	if (!crowded || bound)
+		return -1;
+	int want = node_rank % CPU_COUNT(&cores), core = 0;
+	while (!CPU_ISSET(core, &cores) || want-- > 0)
+		core++;
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	int rc = sched_setaffinity(0, sizeof one, on ? &one : &cores);
+	return on && rc == 0 ? core : -1;
 }
 
 enum step { SPUN, YIELDED, SLEPT };

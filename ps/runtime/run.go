@@ -57,6 +57,7 @@ func (r *rank) run() (Result, error) {
 	if err := r.setup(); err != nil {
 		return Result{}, err
 	}
+	r.bind()
 	if err := r.t.Barrier(); err != nil {
 		return Result{}, err
 	}
@@ -70,6 +71,16 @@ func (r *rank) run() (Result, error) {
 	}
 	res, err := r.finish()
 	return res, err
+}
+
+// bind keeps the thread that drives on one core, if the configuration wants that and it helps.
+func (r *rank) bind() {
+	if r.o.Bind == nil {
+		return
+	}
+	if core := r.o.Bind(r.cfg.Cluster.Bind == configs.BindAuto); core >= 0 {
+		r.log.Info("keeps to one core, for this host has more ranks than cores", "core", core)
+	}
 }
 
 // release gives back what setup took. Memory that may still be in flight stays with the transport.
