@@ -14,8 +14,7 @@ func (w *workerSide) wait(from time.Duration) { w.waits, w.waitFrom = true, from
 
 // waited ends it and splits it: blocked until the last reply began, pull until it was in. What forward waits for is of
 // the replies to the iteration before.
-func (w *workerSide) waited() {
-	now := w.r.t.Now()
+func (w *workerSide) waited(now time.Duration) {
 	blocked := max(0, w.lastHead-w.waitFrom)
 	pull := now - max(w.lastHead, w.waitFrom)
 	w.waits = false
@@ -190,7 +189,7 @@ func (it *iteration) readable(layer int) {
 		return
 	}
 	it.layer = layer
-	it.waited += it.wait(true, it.isReadable, it.noteReadable)
+	it.waited += it.w.site.await(true, it.isReadable, it.noteReadable)
 }
 
 // allRead waits for layers that the model may not have asked for, and says what is still to be sent.
@@ -198,7 +197,7 @@ func (it *iteration) allRead() {
 	if it.over && it.sent { // nothing was exchanged
 		return
 	}
-	it.waited += it.wait(true, it.isOver, it.noteAll)
+	it.waited += it.w.site.await(true, it.isOver, it.noteAll)
 }
 
 // writable waits until the last gradients of a layer were sent.
@@ -207,15 +206,7 @@ func (it *iteration) writable(layer int) {
 		return
 	}
 	it.layer = layer
-	it.pushing += it.wait(false, it.isWritable, it.noteWrite)
-}
-
-// wait waits at the worker's site, and says for how long.
-func (it *iteration) wait(counts bool, until func() bool, f func()) time.Duration {
-	t := it.w.r.t
-	from := t.Now()
-	it.w.site.await(counts, until, f)
-	return t.Now() - from
+	it.pushing += it.w.site.await(false, it.isWritable, it.noteWrite)
 }
 
 // smooth is an exponential mean with weight 1/4 for the newest.

@@ -67,7 +67,7 @@ func (m *member) came(from int, h *wire.Header) {
 
 // take begins an iteration, or ends training.
 func (m *member) take(h *wire.Header) {
-	m.workerSide.waited()
+	m.workerSide.waited(m.r.t.Now())
 	if h.Flags&wire.Stop != 0 {
 		m.done = true
 		return

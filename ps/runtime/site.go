@@ -13,9 +13,10 @@ type site interface {
 	ready() bool      // it is the goroutine that drives which must run what was started
 	run()
 	// The others are called by who computes. report has f run by the driver, with tick that lets messages move too; await waits there until a condition holds or
-	// the run has failed, and then runs f; counts says that this is a wait for replies. pause computes nothing for a time.
+	// the run has failed, and then runs f; counts says that this is a wait for replies. It returns how long that took, 0 if
+	// the condition held. pause computes nothing for a time.
 	report(f func(), tick bool)
-	await(counts bool, until func() bool, f func())
+	await(counts bool, until func() bool, f func()) time.Duration
 	pause(time.Duration)
 }
 
@@ -111,22 +112,26 @@ func (h *here) report(f func(), tick bool) {
 	}
 }
 
-func (h *here) await(counts bool, until func() bool, f func()) {
+func (h *here) await(counts bool, until func() bool, f func()) (took time.Duration) {
 	w, r := h.w, h.w.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !until() {
 		h.endTicks()
+		from := r.t.Now()
 		if counts {
-			w.wait(r.t.Now())
+			w.wait(from)
 		}
 		r.fail(r.drive(until))
+		to := r.t.Now()
 		if counts {
-			w.waited()
+			w.waited(to)
 		}
+		took = to - from
 		h.letTick()
 	}
 	f()
+	return took
 }
 
 // pause drives the transport until the time is over: a slow worker computes slowly, but its messages move.
@@ -166,8 +171,9 @@ func (a *aside) report(f func(), _ bool) { a.w.r.t.Post(f) }
 
 func (a *aside) pause(d time.Duration) { time.Sleep(d) }
 
-func (a *aside) await(counts bool, until func() bool, f func()) {
+func (a *aside) await(counts bool, until func() bool, f func()) time.Duration {
 	w := a.w
+	from := w.r.t.Now()
 	there := make(chan struct{})
 	w.r.t.Post(func() {
 		if !until() {
@@ -176,7 +182,7 @@ func (a *aside) await(counts bool, until func() bool, f func()) {
 			}
 			a.until, a.then = until, func() {
 				if counts {
-					w.waited()
+					w.waited(w.r.t.Now())
 				}
 				f()
 				close(there)
@@ -190,4 +196,5 @@ func (a *aside) await(counts bool, until func() bool, f func()) {
 	case <-there:
 	case <-w.r.ended:
 	}
+	return w.r.t.Now() - from
 }

@@ -192,7 +192,7 @@ func (w *workerSide) obey(e *core.Effect) {
 	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
 		w.obeyCopies(e)
 	case core.Compute:
-		w.waited()
+		w.waited(w.r.t.Now())
 		if w.lead != nil {
 			w.lead.begin(e.Iter)
 		}
@@ -200,7 +200,7 @@ func (w *workerSide) obey(e *core.Effect) {
 	case core.Remap:
 		r.fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
 	case core.Done:
-		w.waited()
+		w.waited(w.r.t.Now())
 		w.done = true
 		if w.lead != nil {
 			w.lead.dismiss()
