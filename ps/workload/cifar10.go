@@ -12,6 +12,8 @@ const (
 	cifarClasses = 10
 )
 
+var cifarImage = Image{Channels: 3, Height: 32, Width: 32}
+
 // cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1.
 var (
 	cifarMean = [3]float64{0.4914, 0.4822, 0.4465}
@@ -29,14 +31,14 @@ func loadCIFAR10(s DataSpec) (*Set, error) {
 	if err := test.read(filepath.Join(s.Path, "test_batch.bin"), 1, &set.Files); err != nil {
 		return nil, err
 	}
-	set.Train, set.Test = &train.pixels, &test.pixels
+	set.Train, set.Test, set.Image = &train.pixels, &test.pixels, cifarImage
 	return set, nil
 }
 
 type cifar struct{ pixels }
 
 func newCIFAR() *cifar {
-	c := &cifar{pixels{cols: cifarPixels}}
+	c := &cifar{pixels{image: cifarImage}}
 	for ch := range cifarMean {
 		c.values = append(c.values, byteValues(255, cifarMean[ch], cifarStd[ch]))
 	}

@@ -21,10 +21,15 @@ type Set struct {
 	Name        string
 	Train, Test Table
 	Classes     int
+	Image       Image     // what a row is; zero where rows are no images
 	Files       []FileSum // in the order they were read; none for generated data
 
 	spec DataSpec // as Load got it
 }
+
+// Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
+// (a batch is in NCHW order). All are at least 1, or all 0.
+type Image struct{ Channels, Height, Width int }
 
 // FileSum identifies the content of a file: of its unpacked bytes, so it is the same with and without gzip.
 type FileSum struct {

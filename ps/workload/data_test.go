@@ -97,6 +97,9 @@ func TestIDX(t *testing.T) {
 	}
 	expect(t, set.Train, []int32{2, 0, 1}, []float32{0.6, 0.8, 0, 1, 0.2, 0.4}, []int32{1, 2, 0})
 	expect(t, set.Test, []int32{0}, []float32{1, 0}, []int32{1})
+	if (set.Image != Image{1, 1, 2}) {
+		t.Errorf("images are %+v", set.Image)
+	}
 	if f := set.Files[1]; f.Name != "train-labels-idx1-ubyte" || f.Bytes != 11 || !strings.HasSuffix(f.Path, "ubyte.gz") {
 		t.Errorf("sum of the labels: %+v", f)
 	}
@@ -109,6 +112,9 @@ func TestCIFAR10(t *testing.T) {
 	}
 	if set.Classes != 10 || set.Train.Rows() != 10 || set.Test.Rows() != 1 || set.Train.Cols() != 3072 {
 		t.Errorf("%d classes, %d and %d rows of %d", set.Classes, set.Train.Rows(), set.Test.Rows(), set.Train.Cols())
+	}
+	if (set.Image != Image{3, 32, 32}) {
+		t.Errorf("images are %+v", set.Image)
 	}
 	x, y := rowsOf(set.Train, 4, 9)
 	if !slices.Equal(y, []int32{3, 9}) {
@@ -172,6 +178,9 @@ func TestGenerated(t *testing.T) {
 	set, err := Load(spec)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if (set.Image != Image{}) {
+		t.Errorf("rows are images of %+v", set.Image)
 	}
 	again, _ := Load(spec)
 	x, y := rowsOf(set.Train, 2999, 5)

@@ -29,10 +29,10 @@ func loadIDX(s DataSpec) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if train.cols != test.cols {
-		return nil, fmt.Errorf("data: %s: training images have %d pixels, test images %d; are the files of one set?", s.Path, train.cols, test.cols)
+	if a, b := train.image, test.image; a != b {
+		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one set?", s.Path, a.Height, a.Width, b.Height, b.Width)
 	}
-	set.Train, set.Test = train, test
+	set.Train, set.Test, set.Image = train, test, train.image
 	set.Classes = s.Classes
 	if set.Classes == 0 {
 		set.Classes = 2
@@ -71,7 +71,7 @@ func readIDXPart(folder, part string, classes int, scale float64, sums *[]FileSu
 	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
 		return nil, err
 	}
-	return &pixels{data: data, labels: classOf, cols: dims[1] * dims[2], values: [][256]float32{byteValues(scale, 0, 1)}}, nil
+	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}, values: [][256]float32{byteValues(scale, 0, 1)}}, nil
 }
 
 // idxPath prefers the published name; some copies have a dot where it has a dash.

@@ -1,21 +1,21 @@
 package workload
 
-// pixels is a table of images of one byte a value, each image in planes of equal size.
+// pixels is a table of images of one byte a value.
 type pixels struct {
-	data   []byte // rows x cols
+	data   []byte // rows x Cols
 	labels []byte // rows
-	cols   int
-	values [][256]float32 // normalised value of a byte, for each plane
+	image  Image
+	values [][256]float32 // normalised value of a byte, for each channel
 }
 
 func (p *pixels) Rows() int { return len(p.labels) }
-func (p *pixels) Cols() int { return p.cols }
+func (p *pixels) Cols() int { return p.image.Channels * p.image.Height * p.image.Width }
 
 func (p *pixels) Fill(x []float32, y []int32, rows []int32) {
-	plane := p.cols / len(p.values)
+	cols, plane := p.Cols(), p.image.Height*p.image.Width
 	for i, r := range rows {
 		y[i] = int32(p.labels[r])
-		from, to := p.data[int(r)*p.cols:][:p.cols], x[i*p.cols:][:p.cols]
+		from, to := p.data[int(r)*cols:][:cols], x[i*cols:][:cols]
 		for c := range p.values {
 			values, to := &p.values[c], to[c*plane:][:plane]
 			for j, v := range from[c*plane:][:plane] {
