@@ -50,6 +50,7 @@ type Data struct {
 	Path      string  // a folder (idx, cifar10) or the training file (csv, libsvm)
 	Test      string  // the test file (csv, libsvm)
 	Scale     float64 // csv: features are divided by it
+	Normalize bool    // idx: pixels have mean 0 and standard deviation 1
 	Rows      int     // generated: training rows
 	TestRows  int     // generated
 	Features  int     // generated

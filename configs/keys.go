@@ -29,6 +29,7 @@ var topKeys = []key[Config]{
 	{spec{path: "data.path", required: true, text: checkPath, only: when("data.set", "idx", "cifar10", "csv", "libsvm"), doc: "the folder (idx, cifar10) or the training file (csv, libsvm); .gz or not"}, func(c *Config) any { return &c.Data.Path }},
 	{spec{path: "data.test", required: true, text: checkPath, only: when("data.set", "csv", "libsvm"), doc: "the test file"}, func(c *Config) any { return &c.Data.Test }},
 	{spec{path: "data.scale", def: "1", span: above(0), only: when("data.set", "csv"), doc: "features are divided by it"}, func(c *Config) any { return &c.Data.Scale }},
+	{spec{path: "data.normalize", def: "false", only: when("data.set", "idx"), doc: "true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"}, func(c *Config) any { return &c.Data.Normalize }},
 	{spec{path: "data.rows", def: "4096", span: from(1, 1e9), only: when("data.set", "generated"), doc: "training rows"}, func(c *Config) any { return &c.Data.Rows }},
 	{spec{path: "data.test_rows", def: "1024", span: from(1, 1e9), only: when("data.set", "generated"), doc: "test rows"}, func(c *Config) any { return &c.Data.TestRows }},
 	{spec{path: "data.features", def: "32", span: from(1, 1e6), only: when("data.set", "generated"), doc: "features of a row"}, func(c *Config) any { return &c.Data.Features }},

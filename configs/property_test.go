@@ -20,6 +20,7 @@ var also = map[string][]string{
 	"data.path":             {"data.set=idx"},
 	"data.test":             {"data.set=csv", "data.path=p"},
 	"data.scale":            {"data.set=csv", "data.path=p", "data.test=t"},
+	"data.normalize":        {"data.set=idx", "data.path=p"},
 	"model.name":            {"model.layers=null", "data.classes=2"},
 	"model.compute":         {"model.name=synthetic"},
 	"train.batch_global":    {"train.batch_per_worker=null"},

@@ -12,7 +12,7 @@ import (
 
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec {
-	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale,
+	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize,
 		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes}
 	if c.Data.Set == "generated" {
 		d.Seed = c.Seed

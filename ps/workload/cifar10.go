@@ -14,7 +14,8 @@ const (
 
 var cifarImage = Image{Channels: 3, Height: 32, Width: 32}
 
-// cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1.
+// cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1. They are what most publications
+// take, and normalise training and test images.
 var (
 	cifarMean = [3]float64{0.4914, 0.4822, 0.4465}
 	cifarStd  = [3]float64{0.2470, 0.2435, 0.2616}

@@ -61,6 +61,9 @@ type DataSpec struct {
 	Seed uint64
 	// Scale divides every value of idx, csv and libsvm; 0: 255 for idx, 1 for the others.
 	Scale float64
+	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images; test images
+	// are normalised with the same two numbers, and Scale must be 0. cifar10 always is.
+	Normalize bool
 	// Label is where csv has the class: "last" (also when empty) or "first" column.
 	Label string
 }
@@ -70,7 +73,7 @@ var sets = []struct {
 	uses string // the fields of DataSpec, beside Set, that the reader takes
 	load func(s DataSpec) (*Set, error)
 }{
-	{"idx", "path rows test_rows classes scale", loadIDX},
+	{"idx", "path rows test_rows classes scale normalize", loadIDX},
 	{"cifar10", "path rows test_rows", loadCIFAR10},
 	{"csv", "path test rows test_rows classes features scale label", loadCSV},
 	{"libsvm", "path test rows test_rows classes features scale", loadLIBSVM},
@@ -122,7 +125,7 @@ func (s DataSpec) check(uses string) error {
 	}{
 		{"path", s.Path != ""}, {"test", s.Test != ""}, {"rows", s.Rows != 0}, {"test_rows", s.TestRows != 0},
 		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
-		{"scale", s.Scale != 0}, {"label", s.Label != ""},
+		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))

@@ -105,6 +105,39 @@ func TestIDX(t *testing.T) {
 	}
 }
 
+// Training and test images are normalised with the mean and the standard deviation of the training images.
+func TestIDXNormalized(t *testing.T) {
+	set, err := Load(DataSpec{Set: "idx", Path: write(t, idxFiles()), Normalize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	std := math.Sqrt((127.5*127.5 + 76.5*76.5 + 25.5*25.5) / 3) // of bytes around 127.5
+	of := func(b float64) float32 { return float32((b - 127.5) / std) }
+	expect(t, set.Train, []int32{0, 1, 2}, []float32{of(0), of(255), of(51), of(102), of(153), of(204)}, []int32{2, 0, 1})
+	expect(t, set.Test, []int32{0}, []float32{of(255), of(0)}, []int32{1})
+	plain, err := Load(DataSpec{Set: "idx", Path: set.spec.Path})
+	if err != nil || plain.SHA256() == set.SHA256() {
+		t.Errorf("without normalisation the sum is the same, error %v", err)
+	}
+
+	files := idxFiles()
+	files["train-images-idx3-ubyte"] = idx(0x803, []uint32{3, 1, 2}, 7, 7, 7, 7, 7, 7)
+	if set, err = Load(DataSpec{Set: "idx", Path: write(t, files), Normalize: true}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, set.Train, []int32{0}, []float32{0, 0}, []int32{2})
+	expect(t, set.Test, []int32{0}, []float32{248, -7}, []int32{1})
+}
+
+func TestChannelMoments(t *testing.T) {
+	p := &pixels{data: []byte{1, 3, 10, 10, 20, 0, 5, 7, 10, 30, 20, 200}, labels: []byte{0, 1}, image: Image{3, 1, 2}}
+	for c, want := range [][2]float64{{4, math.Sqrt(5)}, {15, math.Sqrt(75)}, {60, math.Sqrt((1600 + 3600 + 1600 + 140*140) / 4.0)}} {
+		if mean, std := p.moments(c); math.Abs(mean-want[0]) > 1e-12 || math.Abs(std-want[1]) > 1e-12 {
+			t.Errorf("channel %d has mean %g and deviation %g, want %v", c, mean, std, want)
+		}
+	}
+}
+
 func TestCIFAR10(t *testing.T) {
 	set, err := Load(DataSpec{Set: "cifar10", Path: write(t, cifarFiles())})
 	if err != nil {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -16,16 +17,15 @@ const (
 )
 
 func loadIDX(s DataSpec) (*Set, error) {
-	scale := s.Scale
-	if scale == 0 {
-		scale = 255
+	if s.Normalize && s.Scale != 0 {
+		return nil, fmt.Errorf("data: scale is %g beside normalize, which would undo it; leave one of the two out", s.Scale)
 	}
 	set := &Set{}
-	train, err := readIDXPart(s.Path, "train", s.Classes, scale, &set.Files)
+	train, err := readIDXPart(s.Path, "train", s.Classes, &set.Files)
 	if err != nil {
 		return nil, err
 	}
-	test, err := readIDXPart(s.Path, "t10k", s.Classes, scale, &set.Files)
+	test, err := readIDXPart(s.Path, "t10k", s.Classes, &set.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,11 @@ func loadIDX(s DataSpec) (*Set, error) {
 		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one set?", s.Path, a.Height, a.Width, b.Height, b.Width)
 	}
 	set.Train, set.Test, set.Image = train, test, train.image
+	train.values = [][256]float32{byteValues(cmp.Or(s.Scale, 255), 0, 1)}
+	if s.Normalize {
+		train.values = train.standardised()
+	}
+	test.values = train.values
 	set.Classes = s.Classes
 	if set.Classes == 0 {
 		set.Classes = 2
@@ -45,7 +50,7 @@ func loadIDX(s DataSpec) (*Set, error) {
 	return set, nil
 }
 
-func readIDXPart(folder, part string, classes int, scale float64, sums *[]FileSum) (*pixels, error) {
+func readIDXPart(folder, part string, classes int, sums *[]FileSum) (*pixels, error) {
 	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
 	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
 	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
@@ -71,7 +76,7 @@ func readIDXPart(folder, part string, classes int, scale float64, sums *[]FileSu
 	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
 		return nil, err
 	}
-	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}, values: [][256]float32{byteValues(scale, 0, 1)}}, nil
+	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}}, nil
 }
 
 // idxPath prefers the published name; some copies have a dot where it has a dash.

@@ -1,5 +1,7 @@
 package workload
 
+import "math"
+
 // pixels is a table of images of one byte a value.
 type pixels struct {
 	data   []byte // rows x Cols
@@ -23,6 +25,39 @@ func (p *pixels) Fill(x []float32, y []int32, rows []int32) {
 			}
 		}
 	}
+}
+
+// standardised are the values of bytes such that each channel of p has mean 0 and standard deviation 1. A channel that is
+// the same everywhere has value 0.
+func (p *pixels) standardised() [][256]float32 {
+	values := make([][256]float32, p.image.Channels)
+	for c := range values {
+		mean, std := p.moments(c)
+		if std == 0 {
+			std = 1
+		}
+		values[c] = byteValues(1, mean, std)
+	}
+	return values
+}
+
+// moments are the mean and the standard deviation of the bytes of a channel, over all rows and pixels.
+func (p *pixels) moments(channel int) (mean, std float64) {
+	cols, plane := p.Cols(), p.image.Height*p.image.Width
+	var counts [256]int // so that sums are exact
+	for r := range p.labels {
+		for _, v := range p.data[r*cols+channel*plane:][:plane] {
+			counts[v]++
+		}
+	}
+	n := float64(len(p.labels) * plane)
+	for v, k := range counts {
+		mean += float64(v) * float64(k) / n
+	}
+	for v, k := range counts {
+		std += (float64(v) - mean) * (float64(v) - mean) * float64(k) / n
+	}
+	return mean, math.Sqrt(std)
 }
 
 // byteValues maps a byte v to (v/scale - mean) / std.

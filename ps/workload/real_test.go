@@ -73,6 +73,20 @@ func TestRealSets(t *testing.T) {
 	}
 }
 
+// The constants that normalise CIFAR-10 are of its training images, to their four digits.
+func TestCIFAR10Moments(t *testing.T) {
+	set, err := Load(DataSpec{Set: "cifar10", Path: testData(t, "cifar-10")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range 3 {
+		mean, std := set.Train.(*pixels).moments(c)
+		if math.Abs(mean/255-cifarMean[c]) > 5e-5 || math.Abs(std/255-cifarStd[c]) > 5e-5 {
+			t.Errorf("channel %d has mean %.6f and deviation %.6f, the constants are %g and %g", c, mean/255, std/255, cifarMean[c], cifarStd[c])
+		}
+	}
+}
+
 func TestA9ASparse(t *testing.T) {
 	set, err := Load(a9a(t))
 	if err != nil {
