@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fluentps/ps/send"
+	"fluentps/ps/workload"
 )
 
 // Config is one experiment, defaults filled, checked.
@@ -46,16 +47,17 @@ type Cluster struct {
 
 // Data names the data set and how workers share it.
 type Data struct {
-	Set       string  // workload.SetNames()
-	Path      string  // a folder (idx, cifar10) or the training file (csv, libsvm)
-	Test      string  // the test file (csv, libsvm)
-	Scale     float64 // csv: features are divided by it
-	Normalize bool    // idx: pixels have mean 0 and standard deviation 1
-	Rows      int     // generated: training rows
-	TestRows  int     // generated
-	Features  int     // generated
-	Classes   int     // generated
-	Partition string  // workload.PartitionNames()
+	Set       string           // workload.SetNames()
+	Path      string           // a folder (idx, cifar10) or the training file (csv, libsvm)
+	Test      string           // the test file (csv, libsvm)
+	Scale     float64          // csv: features are divided by it
+	Normalize bool             // idx: pixels have mean 0 and standard deviation 1
+	Rows      int              // generated: training rows
+	TestRows  int              // generated
+	Features  int              // generated
+	Classes   int              // generated
+	Augment   workload.Augment // idx, cifar10: how training images are changed at random
+	Partition string           // workload.PartitionNames()
 }
 
 // Model names the model.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // cross checks what no key can see alone. A check is silent when one of its keys is wrong already.
@@ -24,6 +26,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if !at.bad && !increasing(w.cfg.Train.Schedule.At) {
 		w.fatal(at.node, at.path, "sort them, each once", "the iterations do not increase")
 	}
+	w.crossAugment(t)
 	abort, warn := t.byPath["stall.abort"], t.byPath["stall.warn"]
 	if s := w.cfg.Stall; !abort.bad && !warn.bad && s.Abort > 0 && s.Abort <= s.Warn {
 		w.fatal(w.nodeOf(t, abort, root), abort.path, "change one of them: a wait is explained before it ends the run",
@@ -45,6 +48,16 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossRotations()
 		w.crossCopies()
 		w.crossSynthetic(t)
+	}
+}
+
+// crossAugment refuses a crop that may leave nothing of an image, where the set tells how large it is. Of other sets only
+// the files do.
+func (w *walker) crossAugment(t *table) {
+	crop, set := t.byPath["data.augment.crop"], t.byPath["data.set"]
+	image, most := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment.Crop
+	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && most > limit {
+		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit), "%d leaves nothing of some images of %s, which have %d x %d pixels", most, w.cfg.Data.Set, image.Height, image.Width)
 	}
 }
 

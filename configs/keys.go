@@ -30,6 +30,8 @@ var topKeys = []key[Config]{
 	{spec{path: "data.test", required: true, text: checkPath, only: when("data.set", "csv", "libsvm"), doc: "the test file"}, func(c *Config) any { return &c.Data.Test }},
 	{spec{path: "data.scale", def: "1", span: above(0), only: when("data.set", "csv"), doc: "features are divided by it"}, func(c *Config) any { return &c.Data.Scale }},
 	{spec{path: "data.normalize", def: "false", only: when("data.set", "idx"), doc: "true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"}, func(c *Config) any { return &c.Data.Normalize }},
+	{spec{path: "data.augment.crop", def: "0", span: from(0, 65535), only: when("data.set", "idx", "cifar10"), doc: "training images are padded with so many zeros on each side, and cut back to their size at random"}, func(c *Config) any { return &c.Data.Augment.Crop }},
+	{spec{path: "data.augment.flip", def: "false", only: when("data.set", "idx", "cifar10"), doc: "half of the training images are mirrored, left to right"}, func(c *Config) any { return &c.Data.Augment.Flip }},
 	{spec{path: "data.rows", def: "4096", span: from(1, 1e9), only: when("data.set", "generated"), doc: "training rows"}, func(c *Config) any { return &c.Data.Rows }},
 	{spec{path: "data.test_rows", def: "1024", span: from(1, 1e9), only: when("data.set", "generated"), doc: "test rows"}, func(c *Config) any { return &c.Data.TestRows }},
 	{spec{path: "data.features", def: "32", span: from(1, 1e6), only: when("data.set", "generated"), doc: "features of a row"}, func(c *Config) any { return &c.Data.Features }},

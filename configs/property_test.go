@@ -21,6 +21,8 @@ var also = map[string][]string{
 	"data.test":             {"data.set=csv", "data.path=p"},
 	"data.scale":            {"data.set=csv", "data.path=p", "data.test=t"},
 	"data.normalize":        {"data.set=idx", "data.path=p"},
+	"data.augment.crop":     {"data.set=idx", "data.path=p"},
+	"data.augment.flip":     {"data.set=idx", "data.path=p"},
 	"model.name":            {"model.layers=null", "data.classes=2"},
 	"model.compute":         {"model.name=synthetic"},
 	"train.batch_global":    {"train.batch_per_worker=null"},

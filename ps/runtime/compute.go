@@ -102,6 +102,7 @@ func (w *workerSide) compute(iter int64) {
 	start := t.Now()
 	w.rows = w.sampler.Batch(iter, w.rows)
 	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
+	w.augment.Apply(w.batch.X, iter)
 	loss, correct := w.model.Forward(w.batch, it.forward)
 	if it.allRead(); !it.over {
 		return // the run has failed

@@ -232,6 +232,9 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 	if rows := set.Train.Rows(); rows < workers {
 		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
 	}
+	if err := c.Data.Augment.Check(set.Image); err != nil {
+		return err
+	}
 	for i := range c.Sync {
 		if _, err := c.PhasesOf(i, workers, set.Train.Rows()); err != nil {
 			return err

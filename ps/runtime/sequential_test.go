@@ -50,6 +50,9 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 			rows = append(rows, s.Batch(int64(i), nil)...)
 		}
 		set.Train.Fill(b.X, b.Y, rows)
+		for j := range workers {
+			workload.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
+		}
 		m.Forward(b, nil)
 		m.Backward(nil)
 		for k := range w {

@@ -34,6 +34,7 @@ type workerSide struct {
 	enc     encoder       // of what does not travel as it is
 	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler
+	augment *workload.Augmenter
 	batch   workload.Batch
 	rows    []int32
 	slow    []configs.Slow
@@ -87,7 +88,8 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	}
 	w := &workerSide{r: r, me: me, index: index, device: device, model: model,
 		sampler: workload.NewSampler(rows, batch, c.Seed, index), rows: make([]int32, 0, batch), warned: -2,
-		batch: workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
+		augment: workload.NewAugmenter(c.Data.Augment, r.set.Image, c.Seed, index),
+		batch:   workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
 	w.into, w.landed, w.left = make([]landing, len(r.plan.Shards)), w.pieceCame, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.plan.Pieces {

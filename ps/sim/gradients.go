@@ -47,6 +47,7 @@ type replica struct {
 	kept          map[[2]int32][]float32 // by shard and slot: pushes of its own
 	views         [2][][]float32
 	sampler       *workload.Sampler
+	augment       *workload.Augmenter
 	local         *optim.Delta // nil unless there are deltas
 	loss          float64      // of its last iteration
 	correct       int
@@ -162,6 +163,7 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	}
 	w.views = [2][][]float32{f.s.plan.Views(w.params), f.s.plan.Views(w.grads)}
 	w.sampler = workload.NewSampler(rows, int(f.s.workers[i].batch), c.Seed, i)
+	w.augment = workload.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
 	if len(f.deltas) > 0 {
 		w.local = optim.NewDelta(n, update)
 	}
@@ -180,6 +182,7 @@ func (f *floats) compute(me int32, iter int64) {
 	f.rows = w.sampler.Batch(iter, f.rows)
 	b := workload.Batch{X: f.x[:n*cols], Y: f.y[:n], N: n, Cols: cols}
 	f.set.Train.Fill(b.X, b.Y, f.rows)
+	w.augment.Apply(b.X, iter)
 	f.model.Bind(w.views[0], w.views[1])
 	w.loss, w.correct = f.model.Forward(b, nil)
 	f.model.Backward(nil)

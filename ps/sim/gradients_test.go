@@ -173,6 +173,24 @@ func TestSameBitsAsARun(t *testing.T) {
 	}
 }
 
+// Augmented images are those of a run, too.
+func TestAugmentedSameBitsAsARun(t *testing.T) {
+	o := realOptions(t, "cluster.servers=2")
+	plain := runReal(t, o).Summary
+	images := *o.Gradients.Set
+	images.Image = workload.Image{Channels: 1, Height: 4, Width: 5} // its 20 features
+	o.Gradients.Set = &images
+	o.Config.Data.Augment = workload.Augment{Crop: 2, Flip: true}
+	got, want := runReal(t, o).Summary, measured(t, o)
+	if got.ParametersSHA256 != want.ParametersSHA256 || *got.TrainLoss != *want.TrainLoss || *got.TestAccuracy != *want.TestAccuracy {
+		t.Errorf("simulated %.12s with train loss %v and accuracy %v, the run %.12s, %v, %v",
+			got.ParametersSHA256, *got.TrainLoss, *got.TestAccuracy, want.ParametersSHA256, *want.TrainLoss, *want.TestAccuracy)
+	}
+	if got.ParametersSHA256 == plain.ParametersSHA256 {
+		t.Error("augmentation changes nothing")
+	}
+}
+
 // Numbers are carried along, they decide nothing.
 func TestGradientsDoNotChangeTheTrace(t *testing.T) {
 	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",

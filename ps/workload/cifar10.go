@@ -14,6 +14,14 @@ const (
 
 var cifarImage = Image{Channels: 3, Height: 32, Width: 32}
 
+// ImageOf is the shape of the images of a set whose reader takes only one; zero where the files tell it, or there are none.
+func ImageOf(set string) Image {
+	if set == "cifar10" {
+		return cifarImage
+	}
+	return Image{}
+}
+
 // cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1. They are what most publications
 // take, and normalise training and test images.
 var (

@@ -4,14 +4,16 @@
 //	model, err := workload.NewModel(ms, set.Train.Cols(), set.Classes, dev, batch)
 //	rows, err := workload.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
 //	sampler := workload.NewSampler(rows, batch, seed, worker)
+//	augmenter := workload.NewAugmenter(augment, set.Image, seed, worker)
 //	model.Bind(params, grads)
 //	for i := range iterations {
 //		picked = sampler.Batch(i, picked)
 //		set.Train.Fill(b.X, b.Y, picked)
+//		augmenter.Apply(b.X, i)
 //		loss, correct := model.Forward(b, waitForParameters)
 //		model.Backward(sendGradient)
 //	}
 //
 // Everything random is a pure function of seeds: initial values of (seed, name, element), samples of
-// (seed, worker, iteration), generated rows of (seed, row).
+// (seed, worker, iteration), changes to their images of (seed, worker, iteration, position), generated rows of (seed, row).
 package workload

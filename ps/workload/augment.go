@@ -1,0 +1,96 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Augment says how training images are changed at random (He et al. 2015, section 4.2, for CIFAR-10): an image is padded
+// with Crop zeros on each side and cut back to its size at any place of that, and with Flip half of them are mirrored,
+// left to right. Zero is the mean of a channel where values are normalised.
+type Augment struct {
+	Crop int  // in pixels, smaller than images are high and wide, so that a part of each stays
+	Flip bool // mirror half of the images
+}
+
+// Check refuses what cannot be done with images of this shape.
+func (a Augment) Check(image Image) error {
+	limit := min(image.Height, image.Width) - 1
+	switch {
+	case a == Augment{}:
+		return nil
+	case image == Image{}:
+		return fmt.Errorf("data.augment: the rows of the data set are no images; leave it out")
+	case a.Crop < 0 || a.Crop > limit:
+		return fmt.Errorf("data.augment.crop is %d, must be 0 to %d, less than the images have: %d x %d pixels", a.Crop, limit, image.Height, image.Width)
+	}
+	return nil
+}
+
+// Augmenter changes the batches of one worker. How it changes an image is a pure function of (seed, worker, iteration,
+// position in the batch), so a run can be repeated and resumed.
+type Augmenter struct {
+	Augment
+	image Image
+	key   uint64
+}
+
+// augmentStream keeps these draws apart from those of partitions and samplers with the same seed.
+const augmentStream = 0x6175676d656e74
+
+// NewAugmenter makes that of a worker. What Check refuses is our bug and panics.
+func NewAugmenter(a Augment, image Image, seed uint64, worker int) *Augmenter {
+	if err := a.Check(image); err != nil {
+		panic("workload: augmenter: " + err.Error())
+	}
+	return &Augmenter{Augment: a, image: image, key: mix(mix(seed, augmentStream), uint64(worker))}
+}
+
+// Apply changes the images of an iteration in place: x is as a Table fills it.
+func (a *Augmenter) Apply(x []float32, iter int64) {
+	if a.Augment == (Augment{}) {
+		return
+	}
+	key, plane := mix(a.key, uint64(iter)), a.image.Height*a.image.Width
+	for at, i := 0, uint64(0); at < len(x); i++ {
+		down, right, mirror := a.draw(mix(key, i))
+		for range a.image.Channels {
+			shift(x[at:at+plane], a.image.Width, down, right, mirror)
+			at += plane
+		}
+	}
+}
+
+// draw cuts 64 random bits into where the cut image begins, -Crop to Crop in each direction, and whether it is mirrored.
+func (a *Augmenter) draw(bits uint64) (down, right int, mirror bool) {
+	places := uint64(2*a.Crop + 1)
+	down = int((bits>>32)*places>>32) - a.Crop
+	right = int((bits>>1&(1<<31-1))*places>>31) - a.Crop
+	return down, right, a.Flip && bits&1 == 1
+}
+
+// shift makes a plane what one sees of it, with zeros around it, from a place down and right of its own; mirrored, if
+// mirror says so. Rows are taken in the order in which none is read after it was written.
+func shift(plane []float32, width, down, right int, mirror bool) {
+	height := len(plane) / width
+	for i := range height {
+		row := i
+		if down < 0 {
+			row = height - 1 - i
+		}
+		to := plane[row*width:][:width]
+		if from := row + down; from < 0 || from >= height {
+			clear(to)
+			continue
+		} else if from := plane[from*width:][:width]; right >= 0 {
+			copy(to, from[right:])
+			clear(to[width-right:])
+		} else {
+			copy(to[-right:], from)
+			clear(to[:-right])
+		}
+		if mirror {
+			slices.Reverse(to)
+		}
+	}
+}
