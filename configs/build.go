@@ -22,7 +22,7 @@ func (c *Config) Update() (optim.Update, error) {
 	o, d := c.Train.Optimizer, c.Train.Schedule
 	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, WeightDecay: o.WeightDecay})
 	return optim.Update{Rule: rule, LR: o.LR,
-		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, WarmUp: d.WarmUp}}, err
+		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, Over: d.Over, Floor: d.Floor, Power: d.Power, WarmUp: d.WarmUp}}, err
 }
 
 // decay is the weight decay of the parameter of that name: none for those that no_decay names.

@@ -88,10 +88,13 @@ type Optimizer struct {
 
 // Schedule scales the learning rate over iterations.
 type Schedule struct {
-	Name   string  // constant, step
+	Name   string  // constant, step, cosine, poly
 	Every  int64   // step: iterations between two drops; 0: At is used
 	At     []int64 // step: the iterations at which the rate drops
 	Factor float64 // step: multiplies the rate at each drop
+	Over   int64   // cosine, poly: iterations from the end of warm-up to the floor
+	Floor  float64 // cosine, poly: the share of the rate that it ends at
+	Power  float64 // poly: exponent of the remaining share of Over
 	WarmUp int64   // iterations of linear warm-up; 0: none
 }
 

@@ -29,7 +29,10 @@ var also = map[string][]string{
 	"train.schedule.every":  {"train.schedule.name=step"},
 	"train.schedule.at":     {"train.schedule.name=step"},
 	"train.schedule.factor": {"train.schedule.name=step", "train.schedule.every=5"},
-	"train.schedule.name":   {"train.schedule.every=5"},
+	"train.schedule.over":   {"train.schedule.name=cosine"},
+	"train.schedule.floor":  {"train.schedule.name=cosine", "train.schedule.over=5"},
+	"train.schedule.power":  {"train.schedule.name=poly", "train.schedule.over=5"},
+	"train.schedule.name":   {"train.schedule.every=5", "train.schedule.over=5"},
 	"train.stop.target":     {"evaluate.where=online"},
 	"train.optimizer.name":  {"train.optimizer.momentum=null"},
 	"send.window":           {"send.order=priority"},
@@ -60,7 +63,8 @@ func needs(path, value string) []string {
 		case path == "data.set" && value == "generated",
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
 			path == "model.name" && (value == "mlp" || value == "synthetic") && strings.HasPrefix(s, "model."),
-			path == "train.schedule.name" && value == "constant",
+			path == "train.schedule.name" && s == "train.schedule.every=5" && value != "step",
+			path == "train.schedule.name" && s == "train.schedule.over=5" && value != "cosine" && value != "poly",
 			path == "simulate.noise.kind" && value != "trace":
 		default:
 			out = append(out, s)

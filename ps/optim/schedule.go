@@ -13,10 +13,13 @@ type Schedule struct {
 	Every  int64   // step: iterations between two drops; 0: At is used
 	At     []int64 // step: the iterations at which the rate drops, increasing
 	Factor float64 // step: multiplies the rate at each drop
+	Over   int64   // cosine, poly: iterations from the end of warm-up to the floor
+	Floor  float64 // cosine, poly: what the factor ends at and stays at
+	Power  float64 // poly: exponent of the remaining share of Over
 	WarmUp int64   // iterations of linear warm-up, for every schedule; 0: none
 }
 
-var scheduleNames = []string{"constant", "step"}
+var scheduleNames = []string{"constant", "step", "cosine", "poly"}
 
 // ScheduleNames lists the schedules that Scale knows.
 func ScheduleNames() []string { return append([]string(nil), scheduleNames...) }
@@ -31,6 +34,8 @@ func (s Schedule) Check() error {
 		return nil
 	case "step":
 		return s.checkStep()
+	case "cosine", "poly":
+		return s.checkDecay()
 	}
 	return fmt.Errorf("schedule name %q is not known; use one of %s", s.Name, strings.Join(scheduleNames, ", "))
 }
@@ -52,12 +57,29 @@ func (s Schedule) checkStep() error {
 	return nil
 }
 
+func (s Schedule) checkDecay() error {
+	switch {
+	case s.Over < 1:
+		return fmt.Errorf("schedule over %d is out of range; use the iterations, 1 or more, in which the rate falls to its floor", s.Over)
+	case !(s.Floor >= 0 && s.Floor < 1):
+		return fmt.Errorf("schedule floor %v is out of range; use at least 0 and less than 1, such as 0.01", s.Floor)
+	case s.Name == "poly" && (!(s.Power > 0) || math.IsInf(s.Power, 0)):
+		return fmt.Errorf("schedule power %v is out of range; use a number greater than 0, such as 2", s.Power)
+	}
+	return nil
+}
+
 // Scale is the factor on the learning rate at iteration iter (>= 0; fractional where single pushes are
 // applied). A schedule that fails Check panics.
 //
 // During warm-up the factor grows linearly, (iter+1)/WarmUp, and reaches 1 in the last iteration of it
 // (Goyal et al. 2017, section 2.2, "gradual warmup"); it is never 0, so the first push is not wasted. Drops
 // count from iteration 0, as in PyTorch's StepLR and MultiStepLR.
+//
+// After warm-up, with t the share of Over that has passed, at most 1:
+//
+//	cosine  floor + (1-floor) * (1 + cos(pi*t))/2   Loshchilov and Hutter (ICLR 2017), equation 5, without restarts
+//	poly    floor + (1-floor) * (1-t)^power         as You, Gitman and Ginsburg (arXiv 1708.03888, 2017) use it, with power 2
 func (s Schedule) Scale(iter float64) float64 {
 	scale := 1.0
 	if s.WarmUp > 0 {
@@ -68,6 +90,10 @@ func (s Schedule) Scale(iter float64) float64 {
 		return scale
 	case "step":
 		return scale * math.Pow(s.Factor, s.drops(iter))
+	case "cosine":
+		return scale * s.above((1+math.Cos(math.Pi*s.passed(iter)))/2)
+	case "poly":
+		return scale * s.above(math.Pow(1-s.passed(iter), s.Power))
 	}
 	panic("optim: schedule " + s.Name + " was not checked")
 }
@@ -83,3 +109,11 @@ func (s Schedule) drops(iter float64) float64 {
 	}
 	return float64(n)
 }
+
+// passed is the share of Over that lies behind iter. It is 0 during warm-up, so that this reaches the full rate.
+func (s Schedule) passed(iter float64) float64 {
+	return max(0, min(1, (iter-float64(s.WarmUp))/float64(s.Over)))
+}
+
+// above maps 1 to 1 and 0 to the floor. share is in [0, 1].
+func (s Schedule) above(share float64) float64 { return s.Floor + (1-s.Floor)*share }

@@ -28,6 +28,19 @@ func TestScale(t *testing.T) {
 		{"at first", Schedule{Name: "step", At: []int64{5, 8}, Factor: 0.1}, 5, 0.1},
 		{"at second", Schedule{Name: "step", At: []int64{5, 8}, Factor: 0.1}, 8, 0.01},
 		{"both", Schedule{Name: "step", Every: 2, Factor: 0.5, WarmUp: 8}, 3, 0.25},
+		{"cosine start", Schedule{Name: "cosine", Over: 10}, 0, 1},
+		{"cosine third", Schedule{Name: "cosine", Over: 9}, 3, 0.75}, // cos 60 degrees is 1/2
+		{"cosine half", Schedule{Name: "cosine", Over: 10}, 5, 0.5},
+		{"cosine half to a floor", Schedule{Name: "cosine", Over: 10, Floor: 0.2}, 5, 0.6},
+		{"cosine end", Schedule{Name: "cosine", Over: 10, Floor: 0.2}, 10, 0.2},
+		{"cosine long after", Schedule{Name: "cosine", Over: 10, Floor: 0.2}, 1e9, 0.2},
+		{"cosine in warm-up", Schedule{Name: "cosine", Over: 10, WarmUp: 4}, 1, 0.5},
+		{"cosine half after warm-up", Schedule{Name: "cosine", Over: 10, WarmUp: 4}, 9, 0.5},
+		{"poly half", Schedule{Name: "poly", Over: 10, Power: 2}, 5, 0.25},
+		{"poly between pushes", Schedule{Name: "poly", Over: 10, Power: 1}, 2.5, 0.75},
+		{"poly half to a floor", Schedule{Name: "poly", Over: 10, Power: 2, Floor: 0.2}, 5, 0.4},
+		{"poly end", Schedule{Name: "poly", Over: 10, Power: 2}, 10, 0},
+		{"poly half after warm-up", Schedule{Name: "poly", Over: 10, Power: 3, WarmUp: 7}, 12, 0.125},
 	} {
 		if got := c.s.Scale(c.iter); math.Abs(got-c.want) > 1e-15 {
 			t.Errorf("%s: Scale(%v) = %v, want %v", c.what, c.iter, got, c.want)
@@ -53,6 +66,45 @@ func TestEveryEqualsAt(t *testing.T) {
 	})
 }
 
+// TestDecaysFallFromFullRateToTheFloor: with warm-up the rate grows to all of lr in its last iteration, keeps that for
+// the next, never grows again, and is the floor, exactly, from Over iterations later on.
+func TestDecaysFallFromFullRateToTheFloor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Schedule{
+			Name:   rapid.SampledFrom([]string{"cosine", "poly"}).Draw(t, "name"),
+			Over:   rapid.Int64Range(1, 1e6).Draw(t, "over"),
+			Floor:  rapid.Float64Range(0, 0.999).Draw(t, "floor"),
+			Power:  rapid.Float64Range(0.1, 5).Draw(t, "power"),
+			WarmUp: rapid.Int64Range(0, 1000).Draw(t, "warm-up"),
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		top, end := float64(s.WarmUp), float64(s.WarmUp+s.Over)
+		for _, at := range []float64{max(0, top-1), top} {
+			if got := s.Scale(at); math.Abs(got-1) > 1e-15 {
+				t.Fatalf("Scale(%v) = %v, want 1", at, got)
+			}
+		}
+		if a, b := s.Scale(end), s.Scale(end*2); a != s.Floor || b != s.Floor {
+			t.Fatalf("Scale(%v) = %v, later %v, want the floor %v", end, a, b, s.Floor)
+		}
+		draw := func(lo, hi float64, falls bool) {
+			a := rapid.Float64Range(lo, hi).Draw(t, "a")
+			b := rapid.Float64Range(a, hi).Draw(t, "b")
+			x, y := s.Scale(a), s.Scale(b)
+			if falls {
+				x, y = y, x
+			}
+			if x > y+1e-15 || x < 0 || y > 1+1e-15 {
+				t.Fatalf("Scale(%v) = %v and Scale(%v) = %v, falling: %v", a, s.Scale(a), b, s.Scale(b), falls)
+			}
+		}
+		draw(0, max(0, top-1), false)
+		draw(top, end+1, true)
+	})
+}
+
 func TestScheduleCheck(t *testing.T) {
 	for _, s := range []Schedule{
 		{Name: "constant"}, {Name: "constant", WarmUp: 3}, {Name: "step", Every: 1, Factor: 0.1},
@@ -66,7 +118,7 @@ func TestScheduleCheck(t *testing.T) {
 		s    Schedule
 		want string
 	}{
-		{Schedule{Name: "cosin"}, `schedule name "cosin" is not known; use one of constant, step`},
+		{Schedule{Name: "cosin"}, `schedule name "cosin" is not known; use one of constant, step, cosine, poly`},
 		{Schedule{Name: "constant", WarmUp: -1}, "warm_up -1 "},
 		{Schedule{Name: "step", Every: 1}, "factor 0 "},
 		{Schedule{Name: "step", Every: 1, Factor: math.NaN()}, "factor NaN "},
@@ -74,6 +126,11 @@ func TestScheduleCheck(t *testing.T) {
 		{Schedule{Name: "step", Factor: 1}, "every 0 and 0 values in at"},
 		{Schedule{Name: "step", Every: 1, At: []int64{1}, Factor: 1}, "every 1 and 1 values in at"},
 		{Schedule{Name: "step", At: []int64{4, 4}, Factor: 1}, "value 4 at place 1"},
+		{Schedule{Name: "cosine"}, "over 0 "},
+		{Schedule{Name: "cosine", Over: 1, Floor: 1}, "floor 1 "},
+		{Schedule{Name: "poly", Over: 1, Power: 1, Floor: math.NaN()}, "floor NaN "},
+		{Schedule{Name: "poly", Over: 1}, "power 0 "},
+		{Schedule{Name: "poly", Over: 1, Power: math.Inf(1)}, "power +Inf "},
 	} {
 		if err := c.s.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want it to contain %q", c.s, err, c.want)
@@ -88,7 +145,7 @@ func TestTablesAndChecksAgree(t *testing.T) {
 		}
 	}
 	for _, n := range ScheduleNames() {
-		s := Schedule{Name: n, Every: 1, Factor: 0.5}
+		s := Schedule{Name: n, Every: 1, Factor: 0.5, Over: 5, Power: 2}
 		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
