@@ -79,9 +79,12 @@ type Train struct {
 
 // Optimizer is the update rule and its constants.
 type Optimizer struct {
-	Name        string // sgd, momentum, nesterov
+	Name        string // sgd, momentum, nesterov, adam
 	LR          float64
-	Momentum    float64
+	Momentum    float64 // momentum, nesterov
+	Beta1       float64 // adam
+	Beta2       float64 // adam
+	Epsilon     float64 // adam
 	WeightDecay float64
 	NoDecay     []string // globs over parameter names that weight decay spares; default: biases and batch norm
 }

@@ -53,6 +53,10 @@ var also = map[string][]string{
 	"simulate.noise.leave":  {"simulate.noise.kind=two_state"},
 	"simulate.noise.path":   {"simulate.noise.kind=trace"},
 	"simulate.noise.kind":   {"simulate.noise.path=p"},
+
+	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 }
 
 // needs drops what the drawn value does not allow.

@@ -14,19 +14,25 @@ type Delta struct {
 	state   [][]float32
 	part    [][]float32
 	scratch []float32
+	steps   int64 // local steps so far, state like the vectors; iterations may be skipped, so it is not their number
+	iter    int64 // the iteration of the last one; -1: none
 }
 
 // NewDelta makes the local optimizer of one worker with an arena of n elements.
 func NewDelta(n int, u Update) *Delta {
 	k := u.Rule.State()
-	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock)}
+	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock), iter: -1}
 }
 
-// Step takes one local step in a run of the arena: grads, a sum over samples, becomes samples * (local parameters
+// Step takes one local step in a run of the arena, which each iteration does once for each run: grads, a sum over samples, becomes samples * (local parameters
 // after the step - params), so that a commit, which divides by samples, weighs deltas by their samples. params stay.
 // iter is the worker's iteration, the clock of its learning rate.
 func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
-	a := Args{LR: float32(d.update.LR * d.update.Sched.Scale(float64(iter))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	if iter != d.iter {
+		d.iter = iter
+		d.steps++
+	}
+	a := Args{Step: d.steps, LR: float32(d.update.LR * d.update.Sched.Scale(float64(iter))), GradScale: 1 / float32(samples), Decay: q.Decay}
 	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
 		hi := min(lo+deltaBlock, q.Hi)
 		for i := range d.state {

@@ -17,7 +17,10 @@ import (
 type Spec struct {
 	Name        string  // one of Names()
 	LR          float64 // > 0; per version for BSP, per N pushes for schemes that apply each push
-	Momentum    float64 // in [0, 1); sgd ignores it
+	Momentum    float64 // in [0, 1); of momentum and nesterov
+	Beta1       float64 // in [0, 1); of adam: what remains of the first moment
+	Beta2       float64 // in [0, 1); of adam: what remains of the second
+	Epsilon     float64 // > 0; of adam: added to the root of the second moment
 	WeightDecay float64 // >= 0; L2, added to the gradient
 }
 
@@ -26,6 +29,7 @@ type Args struct {
 	LR        float32 // already scheduled and weighted
 	GradScale float32 // 1/samples: grad holds a sum over samples
 	Decay     float32 // weight decay of this segment; 0 for a segment that is spared
+	Step      int64   // the number of this step of the shard, from 1: what adam's bias correction goes by
 	Stream    bool    // dst is not src, and so large that it is better written around the caches; changes no bit
 }
 
@@ -39,7 +43,7 @@ type Rule interface {
 	Step(dst, src, grad []float32, state [][]float32, a Args)
 }
 
-var names = []string{"sgd", "momentum", "nesterov"}
+var names = []string{"sgd", "momentum", "nesterov", "adam"}
 
 // Names lists the rules that New knows.
 func Names() []string { return append([]string(nil), names...) }
@@ -60,8 +64,26 @@ func (s Spec) Check() error {
 	case !(s.WeightDecay >= 0) || math.IsInf(s.WeightDecay, 0):
 		return fmt.Errorf("optimizer weight_decay %v is out of range; use 0 or more, such as 0.0005", s.WeightDecay)
 	}
+	if s.Name == "adam" {
+		return s.checkAdam()
+	}
 	return nil
 }
+
+func (s Spec) checkAdam() error {
+	switch {
+	case !(s.Beta1 >= 0 && s.Beta1 < 1):
+		return fmt.Errorf("optimizer beta1 %v is out of range; use at least 0 and less than 1, such as 0.9", s.Beta1)
+	case !(s.Beta2 >= 0 && s.Beta2 < 1):
+		return fmt.Errorf("optimizer beta2 %v is out of range; use at least 0 and less than 1, such as 0.999", s.Beta2)
+	case !(s.Epsilon >= EpsilonMin) || math.IsInf(s.Epsilon, 0):
+		return fmt.Errorf("optimizer epsilon %v is out of range; use at least %v, such as 1e-8", s.Epsilon, EpsilonMin)
+	}
+	return nil
+}
+
+// EpsilonMin is the smallest epsilon: less may be 0 as a float32, and an element whose gradient is 0 would become NaN.
+const EpsilonMin = 1e-30
 
 // New makes the rule that s names, or says what is wrong with s.
 //
@@ -70,10 +92,13 @@ func (s Spec) Check() error {
 //	sgd       w' = w - lr*g
 //	momentum  m' = mu*m + g,  w' = w - lr*m'
 //	nesterov  m' = mu*m + g,  w' = w - lr*(g + mu*m')
+//	adam      m' = b1*m + (1-b1)*g,  v' = b2*v + (1-b2)*g*g,
+//	          w' = w - lr * m'/(1-b1^t) / (sqrt(v'/(1-b2^t)) + epsilon)
 //
-// This is the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the learning rate
-// stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop of
-// the rate takes effect at once.
+// The first three have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the learning
+// rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop of
+// the rate takes effect at once. adam is Algorithm 1 of Kingma and Ba (ICLR 2015), with b1^t for beta1 to the
+// power of t; t is Args.Step, the shard's own count of commits, whatever the schedule's clock says.
 func New(s Spec) (Rule, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -85,6 +110,8 @@ func New(s Spec) (Rule, error) {
 		return momentum{mu: float32(s.Momentum)}, nil
 	case "nesterov":
 		return nesterov{mu: float32(s.Momentum)}, nil
+	case "adam":
+		return adam{s.Beta1, s.Beta2, s.Epsilon}, nil
 	}
 	panic("optim: a name in the table has no rule: " + s.Name)
 }

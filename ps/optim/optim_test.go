@@ -11,7 +11,7 @@ import (
 )
 
 // twin is the plainest form of every rule, in float64, written from the formulas in New's comment.
-func twin(name string, mu float64, w, sum, m []float64, a Args) {
+func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 	lr, k, wd := float64(a.LR), float64(a.GradScale), float64(a.Decay)
 	for i := range w {
 		g := k*sum[i] + wd*w[i]
@@ -24,6 +24,11 @@ func twin(name string, mu float64, w, sum, m []float64, a Args) {
 		case "nesterov":
 			m[i] = mu*m[i] + g
 			w[i] -= lr * (g + mu*m[i])
+		case "adam": // with the constants of spec
+			m[i] = 0.9*m[i] + 0.1*g
+			v[i] = 0.999*v[i] + 0.001*g*g
+			mHat, vHat := m[i]/(1-math.Pow(0.9, float64(a.Step))), v[i]/(1-math.Pow(0.999, float64(a.Step)))
+			w[i] -= lr * mHat / (math.Sqrt(vHat) + 1e-8)
 		}
 	}
 }
@@ -37,7 +42,9 @@ func mustNew(t testing.TB, s Spec) Rule {
 	return r
 }
 
-func spec(name string) Spec { return Spec{Name: name, LR: 0.1, Momentum: 0.9} }
+func spec(name string) Spec {
+	return Spec{Name: name, LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+}
 
 func stateOf(r Rule, n int) [][]float32 {
 	s := make([][]float32, r.State())
@@ -80,11 +87,12 @@ func TestStepFollowsTheFloat64Twin(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/n=%d/inPlace=%v", name, n, inPlace), func(t *testing.T) {
 					r := mustNew(t, spec(name))
 					w, st := gaussian(rng, n), stateOf(r, n)
-					want, m := widen(w), make([]float64, n)
+					want, m, v := widen(w), make([]float64, n), make([]float64, n)
 					a := Args{LR: 0.05, GradScale: 1.0 / 32, Decay: 0.01}
-					for range 10 {
+					for step := range int64(10) {
+						a.Step = step + 1
 						sum := gaussian(rng, n)
-						twin(name, float64(float32(0.9)), want, widen(sum), m, a)
+						twin(name, float64(float32(0.9)), want, widen(sum), m, v, a)
 						dst := w
 						if !inPlace {
 							dst = gaussian(rng, n)
@@ -93,8 +101,8 @@ func TestStepFollowsTheFloat64Twin(t *testing.T) {
 						w = dst
 					}
 					close32(t, "w", w, want, 1e-5)
-					for _, s := range st {
-						close32(t, "m", s, m, 1e-5)
+					for k, s := range st {
+						close32(t, "state", s, [][]float64{m, v}[k], 1e-5)
 					}
 				})
 			}
@@ -155,30 +163,27 @@ func TestCutsDoNotChangeBits(t *testing.T) {
 		cut := rapid.IntRange(0, n).Draw(t, "cut")
 		float := rapid.Float32Range(-1e3, 1e3)
 		draw := func(what string) []float32 { return rapid.SliceOfN(float, n, n).Draw(t, what) }
-		w, sum, m := draw("w"), draw("sum"), draw("m")
-		a := Args{LR: float.Draw(t, "lr"), GradScale: float.Draw(t, "k"), Decay: float.Draw(t, "decay")}
+		w, sum, m, v := draw("w"), draw("sum"), draw("m"), draw("v")
+		a := Args{LR: float.Draw(t, "lr"), GradScale: float.Draw(t, "k"), Decay: float.Draw(t, "decay"), Step: 3}
 		r, err := New(spec(rapid.SampledFrom(Names()).Draw(t, "rule")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		run := func(bounds ...int) ([]float32, []float32) {
-			dst, mm := make([]float32, n), append([]float32(nil), m...)
+			dst, mm, vv := make([]float32, n), append([]float32(nil), m...), append([]float32(nil), v...)
 			for i := range len(bounds) - 1 {
 				lo, hi := bounds[i], bounds[i+1]
-				var st [][]float32
-				if r.State() == 1 {
-					st = [][]float32{mm[lo:hi]}
-				}
-				r.Step(dst[lo:hi], w[lo:hi], sum[lo:hi], st, a)
+				r.Step(dst[lo:hi], w[lo:hi], sum[lo:hi], [][]float32{mm[lo:hi], vv[lo:hi]}[:r.State()], a)
 			}
-			return dst, mm
+			return dst, append(mm, vv...)
 		}
 		whole, mWhole := run(0, n)
 		parts, mParts := run(0, cut, n)
-		for i := range whole {
-			if math.Float32bits(whole[i]) != math.Float32bits(parts[i]) || mWhole[i] != mParts[i] {
-				t.Fatalf("element %d: %v, %v whole and %v, %v cut at %d", i, whole[i], mWhole[i], parts[i], mParts[i], cut)
-			}
+		if i := bitsDiffer(whole, parts); i >= 0 {
+			t.Fatalf("element %d: %v whole and %v cut at %d", i, whole[i], parts[i], cut)
+		}
+		if i := bitsDiffer(mWhole, mParts); i >= 0 {
+			t.Fatalf("state %d: %v whole and %v cut at %d", i, mWhole[i], mParts[i], cut)
 		}
 	})
 }
@@ -214,13 +219,17 @@ func TestSpecCheck(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Name: "adam", LR: 1}, `optimizer name "adam" is not known; use one of sgd, momentum, nesterov`},
+		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam`},
 		{Spec{Name: "sgd"}, "optimizer lr 0 "},
 		{Spec{Name: "sgd", LR: nan}, "optimizer lr NaN "},
 		{Spec{Name: "sgd", LR: math.Inf(1)}, "optimizer lr +Inf "},
 		{Spec{Name: "momentum", LR: 1, Momentum: 1}, "optimizer momentum 1 "},
 		{Spec{Name: "momentum", LR: 1, Momentum: nan}, "optimizer momentum NaN "},
 		{Spec{Name: "sgd", LR: 1, WeightDecay: -0.1}, "optimizer weight_decay -0.1 "},
+		{Spec{Name: "adam", LR: 1, Beta1: 1, Beta2: 0.9, Epsilon: 1e-8}, "optimizer beta1 1 "},
+		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: nan, Epsilon: 1e-8}, "optimizer beta2 NaN "},
+		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: 0.9}, "optimizer epsilon 0 "},
+		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: 0.9, Epsilon: 1e-60}, "optimizer epsilon 1e-60 "},
 	} {
 		if _, err := New(c.spec); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%+v): error %v, want it to contain %q", c.spec, err, c.want)

@@ -30,6 +30,9 @@ func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream boo
 func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
 
 //go:noescape
+func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars)
+
+//go:noescape
 func normsAVX2(push, params []float32, l *lanes)
 
 // whole is how many of n elements AVX2 does.
@@ -86,6 +89,14 @@ func nesterovPass(dst, src, grad, m []float32, lr, k, wd, mu float32, stream boo
 		nesterovAVX2(dst[:n], src[:n], grad[:n], m[:n], lr, k, wd, mu, stream)
 	}
 	nesterovGo(dst[n:], src[n:], grad[n:], m[n:], lr, k, wd, mu)
+}
+
+func adamPass(dst, src, grad, m, v []float32, c *adamScalars) {
+	n := whole(len(dst))
+	if n > 0 {
+		adamAVX2(dst[:n], src[:n], grad[:n], m[:n], v[:n], c)
+	}
+	adamGo(dst[n:], src[n:], grad[n:], m[n:], v[n:], c)
 }
 
 func normsPass(push, params []float32, l *lanes) {

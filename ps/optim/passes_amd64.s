@@ -354,6 +354,56 @@ nesterovEnd:
 	VZEROUPPER
 	RET
 
+// func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars)
+//
+// One vector a turn: the square root and the division take longer than all else. Y7 to Y15 are the scalars.
+TEXT ·adamAVX2(SB), NOSPLIT, $0-128
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), R9
+	MOVQ         src_base+24(FP), SI
+	MOVQ         grad_base+48(FP), DX
+	MOVQ         m_base+72(FP), R8
+	MOVQ         v_base+96(FP), R11
+	MOVQ         c+120(FP), R10
+	VBROADCASTSS adamScalars_k(R10), Y7
+	VBROADCASTSS adamScalars_wd(R10), Y8
+	VBROADCASTSS adamScalars_b1(R10), Y9
+	VBROADCASTSS adamScalars_c1(R10), Y10
+	VBROADCASTSS adamScalars_b2(R10), Y11
+	VBROADCASTSS adamScalars_c2(R10), Y12
+	VBROADCASTSS adamScalars_rate(R10), Y13
+	VBROADCASTSS adamScalars_root(R10), Y14
+	VBROADCASTSS adamScalars_epsilon(R10), Y15
+	XORQ         CX, CX
+	PCALIGN      $32
+
+adam8:
+	VMOVUPS (SI)(CX*4), Y0
+	VMULPS  (DX)(CX*4), Y7, Y1
+	VMULPS  Y0, Y8, Y2
+	VADDPS  Y2, Y1, Y1          // the gradient
+	VMULPS  (R8)(CX*4), Y9, Y3
+	VMULPS  Y1, Y10, Y4
+	VADDPS  Y4, Y3, Y3          // the first moment
+	VMOVUPS Y3, (R8)(CX*4)
+	VMULPS  (R11)(CX*4), Y11, Y5
+	VMULPS  Y1, Y12, Y6
+	VMULPS  Y1, Y6, Y6
+	VADDPS  Y6, Y5, Y5          // the second
+	VMOVUPS Y5, (R11)(CX*4)
+	VSQRTPS Y5, Y5
+	VMULPS  Y5, Y14, Y5
+	VADDPS  Y15, Y5, Y5
+	VMULPS  Y3, Y13, Y3
+	VDIVPS  Y5, Y3, Y3
+	VSUBPS  Y3, Y0, Y0
+	VMOVUPS Y0, (DI)(CX*4)
+	ADDQ    $8, CX
+	CMPQ    CX, R9
+	JB      adam8
+	VZEROUPPER
+	RET
+
 // SQUARES adds the squares of the four elements at off to s, as float64.
 #define SQUARES(base, off, t, s) \
 	VCVTPS2PD off(base)(CX*4), t; \

@@ -10,6 +10,7 @@ func normsPass(push, params []float32, l *lanes)                  { normsGo(push
 func momentumPass(dst, src, grad, m []float32, lr, k, wd, mu float32, _ bool) {
 	momentumGo(dst, src, grad, m, lr, k, wd, mu)
 }
+func adamPass(dst, src, grad, m, v []float32, c *adamScalars) { adamGo(dst, src, grad, m, v, c) }
 func nesterovPass(dst, src, grad, m []float32, lr, k, wd, mu float32, _ bool) {
 	nesterovGo(dst, src, grad, m, lr, k, wd, mu)
 }

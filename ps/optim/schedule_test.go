@@ -140,7 +140,7 @@ func TestScheduleCheck(t *testing.T) {
 
 func TestTablesAndChecksAgree(t *testing.T) {
 	for _, n := range Names() {
-		if _, err := New(Spec{Name: n, LR: 1, Momentum: 0.9}); err != nil {
+		if _, err := New(spec(n)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -29,6 +29,7 @@ type Store struct {
 	held   bool        // sums[0] is the pending sums; else these are zeros
 	queue  []fold      // not done yet, in order; at most foldsMax
 	state  [][]float32
+	steps  int64 // commits so far: state like the vectors, which adam's bias correction goes on from
 
 	parallel func(n int, piece func(i int)) // nil: one piece after the other
 	lanes    []lane                         // the memory of each piece that may run at once
@@ -183,6 +184,8 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 		panic(fmt.Sprintf("optim: commit of %d elements from %d in a shard of %d", len(dst), len(src), s.n))
 	}
 	w := work{dst: dst, src: src}
+	s.steps++
+	w.args.Step = s.steps
 	w.args.Stream = s.n >= streamMin && &dst[0] != &src[0]
 	if s.add {
 		w.weight = float32(scale * weight)

@@ -85,6 +85,7 @@ type plainStore struct {
 	add   bool
 	sums  [][]float32
 	state [][]float32
+	steps int64
 }
 
 func (p *plainStore) fold(into int, from []float32, scale, weight float64) {
@@ -102,6 +103,7 @@ func (p *plainStore) fold(into int, from []float32, scale, weight float64) {
 }
 
 func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
+	p.steps++
 	if p.add {
 		sumGo(dst, src, p.sums[0], float32(scale*weight))
 	} else {
@@ -114,6 +116,9 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
 			case nesterov:
 				nesterovGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
+			case adam:
+				c := r.scalars(Args{LR: lr, GradScale: k, Decay: q.Decay, Step: p.steps})
+				adamGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], p.state[1][q.Lo:q.Hi], &c)
 			}
 		}
 	}
@@ -246,8 +251,14 @@ func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 
 // TestFoldsAndCommitsAllocateNothing, once the accumulators that they name are there.
 func TestFoldsAndCommitsAllocateNothing(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) { allocateNothing(t, mustNew(t, spec(name))) })
+	}
+}
+
+func allocateNothing(t *testing.T, r Rule) {
 	const n = 2*pieceMin + 100
-	s := NewStore(n, []Run{{Hi: 1000, Decay: 0.1}, {Lo: 1000, Hi: n}}, Update{Rule: momentum{mu: 0.9}, LR: 1, Sched: Schedule{Name: "constant"}}, false)
+	s := NewStore(n, []Run{{Hi: 1000, Decay: 0.1}, {Lo: 1000, Hi: n}}, Update{Rule: r, LR: 1, Sched: Schedule{Name: "constant"}}, false)
 	s.Spread(2, func(n int, piece func(i int)) {
 		for i := range n {
 			piece(i)

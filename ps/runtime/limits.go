@@ -95,10 +95,11 @@ func shardBytes(p *shard.Plan, server int32) int64 {
 
 // optimizerVectors is how many numbers the optimizer keeps beside each parameter.
 func optimizerVectors(c *configs.Config) int64 {
-	if c.Train.Optimizer.Name == "sgd" {
-		return 0
+	u, err := c.Update()
+	if err != nil {
+		panic("runtime: an optimizer that passed the check: " + err.Error())
 	}
-	return 1
+	return int64(u.Rule.State())
 }
 
 // WorkerBytes is what a worker takes: parameters and gradients, the state of its own optimizer, and what it keeps and

@@ -67,6 +67,10 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	if want := int64(448*(4+2) + 400*(4*3+1+1) + 400); err != nil || got != want {
 		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions 64 bytes aligned, 12 slots, sums, momentum, room of the commit", got, err, want)
 	}
+	adam := load(t, "train.optimizer={name: adam, lr: 0.1}", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	if more, err := ServerBytes(adam, p, 0, 4); err != nil || more != got+400 {
+		t.Errorf("ServerBytes = %d, %v with adam; want %d, a second moment more", more, err, got+400)
+	}
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := ServerBytes(two, p, 0, 4); err != nil || again != got {
 		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)

@@ -13,7 +13,7 @@ import (
 )
 
 // sequential trains on one machine, in the plainest way: per step, the concatenated batches of all workers
-// in rank order, the mean gradient, momentum in float64. It shares with the real run the model's kernels,
+// in rank order, the mean gradient, momentum or adam in float64. It shares with the real run the model's kernels,
 // the samples and the initial values, and nothing else: no plan, node, scheme, optimizer or transport.
 func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
@@ -28,9 +28,9 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	}
 	params := workload.Params(m)
 	w, g := make([][]float32, len(params)), make([][]float32, len(params))
-	velocity := make([][]float64, len(params))
+	step := make([]func(e int, g float64) float64, len(params)) // of element e, at learning rate 1
 	for k, p := range params {
-		w[k], g[k], velocity[k] = make([]float32, p.N()), make([]float32, p.N()), make([]float64, p.N())
+		w[k], g[k], step[k] = make([]float32, p.N()), make([]float32, p.N()), stepper(c.Train.Optimizer, p.N())
 		workload.Fill(w[k], c.Seed, p, 0)
 	}
 	m.Bind(w, g)
@@ -57,8 +57,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		m.Backward(nil)
 		for k := range w {
 			for e := range w[k] {
-				velocity[k][e] = c.Train.Optimizer.Momentum*velocity[k][e] + float64(g[k][e])/float64(n)
-				w[k][e] -= float32(c.Train.Optimizer.LR * velocity[k][e])
+				w[k][e] -= float32(c.Train.Optimizer.LR * step[k](e, float64(g[k][e])/float64(n)))
 			}
 		}
 	}
@@ -67,6 +66,24 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		flat = append(flat, v...)
 	}
 	return flat
+}
+
+// stepper makes the function that turns the k-th gradient of element e into its k-th step.
+func stepper(o configs.Optimizer, n int) func(e int, g float64) float64 {
+	m, v, t := make([]float64, n), make([]float64, n), make([]int, n)
+	if o.Name == "momentum" {
+		return func(e int, g float64) float64 {
+			m[e] = o.Momentum*m[e] + g
+			return m[e]
+		}
+	}
+	return func(e int, g float64) float64 { // adam: Kingma and Ba 2015, Algorithm 1
+		t[e]++
+		m[e] = o.Beta1*m[e] + (1-o.Beta1)*g
+		v[e] = o.Beta2*v[e] + (1-o.Beta2)*g*g
+		mHat, vHat := m[e]/(1-math.Pow(o.Beta1, float64(t[e]))), v[e]/(1-math.Pow(o.Beta2, float64(t[e])))
+		return mHat / (math.Sqrt(vHat) + o.Epsilon)
+	}
 }
 
 const fashion = "data={set: idx, path: /usr/share/datasets/fashion-mnist}"
@@ -81,6 +98,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 	}{
 		{"softmax", 100, nil},
 		{"mlp", 20, []string{"model={name: mlp, layers: [16, 12]}"}},
+		{"mlp with adam", 30, []string{"model={name: mlp, layers: [16, 12]}", "train.optimizer={name: adam, lr: 0.01, epsilon: 1e-4}"}},
 		{"softmax on fashion-mnist", 100, []string{fashion}},
 		{"mlp on fashion-mnist", 20, []string{fashion, "model={name: mlp, layers: [64, 32]}"}},
 	} {

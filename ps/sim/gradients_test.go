@@ -123,6 +123,8 @@ func TestSameBitsAsARun(t *testing.T) {
 		"bsp, colocate":            {"cluster.servers=2", "cluster.placement=colocate"},
 		"bsp, shared batch":        {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
 		"bsp, decay and schedule":  {"train.optimizer={name: nesterov, lr: 0.1, weight_decay: 0.01}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 3}"},
+		"bsp, adam and cosine":     {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}", "train.schedule={name: cosine, over: 20, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
+		"adam deltas, one worker":  {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
 		"bsp, deltas":              {`sync=[{match: "*", scheme: bsp, push: delta}]`, "cluster.servers=2"},
 		"bsp, deltas and not":      {`sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`, "model={name: mlp, layers: [16]}"},
 		"bsp, to a target":         {"train.stop={target: 0.8, epochs: 100}"},
