@@ -20,7 +20,7 @@ func (c *Config) ModelSpec() workload.ModelSpec {
 // Update is how gradients become parameters: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {
 	o, d := c.Train.Optimizer, c.Train.Schedule
-	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay})
+	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, Trust: o.Trust, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay})
 	return optim.Update{Rule: rule, LR: o.LR,
 		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, Over: d.Over, Floor: d.Floor, Power: d.Power, WarmUp: d.WarmUp}}, err
 }

@@ -79,9 +79,10 @@ type Train struct {
 
 // Optimizer is the update rule and its constants.
 type Optimizer struct {
-	Name        string // sgd, momentum, nesterov, adam
+	Name        string // sgd, momentum, nesterov, adam, lars
 	LR          float64
-	Momentum    float64 // momentum, nesterov
+	Momentum    float64 // momentum, nesterov, lars
+	Trust       float64 // lars
 	Beta1       float64 // adam
 	Beta2       float64 // adam
 	Epsilon     float64 // adam

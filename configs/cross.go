@@ -40,6 +40,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossSchemes(t)
 	}
 	w.crossMixed(t)
+	w.crossLARS(t)
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}

@@ -16,7 +16,6 @@ var notYet = []struct {
 }{
 	{path: "checkpoint"},
 	{path: "sweep", has: "start one run per setting with --set"},
-	{path: "train.optimizer.name", values: []string{"lars"}},
 	{path: "device.kind", values: []string{"cuda"}},
 	{path: "work.policy", values: []string{"dbs", "r2sp_batch", "flexrr", "epsp", "coded", "partial", "anytime"}},
 	{path: "local.steps", numbers: true},

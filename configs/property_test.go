@@ -34,7 +34,7 @@ var also = map[string][]string{
 	"train.schedule.power":  {"train.schedule.name=poly", "train.schedule.over=5"},
 	"train.schedule.name":   {"train.schedule.every=5", "train.schedule.over=5"},
 	"train.stop.target":     {"evaluate.where=online"},
-	"train.optimizer.name":  {"train.optimizer.momentum=null"},
+	"train.optimizer.name":  {"train.optimizer.momentum=null", "shards.slice=layer"},
 	"send.window":           {"send.order=priority"},
 	"send.credit":           {"send.order=credit"},
 	"send.tune.points":      {"send.order=credit"},
@@ -54,6 +54,7 @@ var also = map[string][]string{
 	"simulate.noise.path":   {"simulate.noise.kind=trace"},
 	"simulate.noise.kind":   {"simulate.noise.path=p"},
 
+	"train.optimizer.trust":   {"train.optimizer.name=lars", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},

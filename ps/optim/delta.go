@@ -18,8 +18,12 @@ type Delta struct {
 	iter    int64 // the iteration of the last one; -1: none
 }
 
-// NewDelta makes the local optimizer of one worker with an arena of n elements.
+// NewDelta makes the local optimizer of one worker with an arena of n elements. It steps along pieces of layers, so
+// the rule must not be lars.
 func NewDelta(n int, u Update) *Delta {
+	if _, ok := u.Rule.(layerwise); ok {
+		panic("optim: a delta is made of pieces, and the rule needs the norms of layers")
+	}
 	k := u.Rule.State()
 	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock), iter: -1}
 }

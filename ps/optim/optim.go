@@ -1,7 +1,7 @@
 // Package optim holds the update rules: how a pending sum of gradients becomes the next version of a
 // shard's parameters. It works on float32 vectors only; it does no I/O and reads no clock.
 //
-// All arithmetic is element by element, and no product is fused into a following sum: the explicit
+// All arithmetic but that of norms is element by element, and no product is fused into a following sum: the explicit
 // float32 conversions in the loops forbid it. So the bits of a result depend neither on where a shard
 // is cut nor on the machine, which is what makes BSP bit-equal over shard and server counts.
 package optim
@@ -17,7 +17,8 @@ import (
 type Spec struct {
 	Name        string  // one of Names()
 	LR          float64 // > 0; per version for BSP, per N pushes for schemes that apply each push
-	Momentum    float64 // in [0, 1); of momentum and nesterov
+	Momentum    float64 // in [0, 1); of momentum, nesterov and lars
+	Trust       float64 // > 0; of lars: the size of a step beside the parameters, at lr 1
 	Beta1       float64 // in [0, 1); of adam: what remains of the first moment
 	Beta2       float64 // in [0, 1); of adam: what remains of the second
 	Epsilon     float64 // > 0; of adam: added to the root of the second moment
@@ -43,7 +44,7 @@ type Rule interface {
 	Step(dst, src, grad []float32, state [][]float32, a Args)
 }
 
-var names = []string{"sgd", "momentum", "nesterov", "adam"}
+var names = []string{"sgd", "momentum", "nesterov", "adam", "lars"}
 
 // Names lists the rules that New knows.
 func Names() []string { return append([]string(nil), names...) }
@@ -64,8 +65,11 @@ func (s Spec) Check() error {
 	case !(s.WeightDecay >= 0) || math.IsInf(s.WeightDecay, 0):
 		return fmt.Errorf("optimizer weight_decay %v is out of range; use 0 or more, such as 0.0005", s.WeightDecay)
 	}
-	if s.Name == "adam" {
+	switch {
+	case s.Name == "adam":
 		return s.checkAdam()
+	case s.Name == "lars" && (!(s.Trust > 0) || math.IsInf(s.Trust, 0)):
+		return fmt.Errorf("optimizer trust %v is out of range; use a number greater than 0, such as 0.001", s.Trust)
 	}
 	return nil
 }
@@ -94,11 +98,14 @@ const EpsilonMin = 1e-30
 //	nesterov  m' = mu*m + g,  w' = w - lr*(g + mu*m')
 //	adam      m' = b1*m + (1-b1)*g,  v' = b2*v + (1-b2)*g*g,
 //	          w' = w - lr * m'/(1-b1^t) / (sqrt(v'/(1-b2^t)) + epsilon)
+//	lars      r = trust*|w| / (|g-wd*w| + |wd*w|),  m' = mu*m + r*g,  w' = w - lr*m'
 //
-// The first three have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the learning
-// rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop of
-// the rate takes effect at once. adam is Algorithm 1 of Kingma and Ba (ICLR 2015), with b1^t for beta1 to the
-// power of t; t is Args.Step, the shard's own count of commits, whatever the schedule's clock says.
+// sgd, momentum and nesterov have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the
+// learning rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop
+// of the rate takes effect at once. adam is Algorithm 1 of Kingma and Ba (ICLR 2015), with b1^t for beta1 to the
+// power of t; t is Args.Step, the shard's own count of commits, whatever the schedule's clock says. lars is
+// Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum too; its norms
+// are those of a shard, and the Store that takes them scales g by r, so its Step alone is momentum's.
 func New(s Spec) (Rule, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -110,6 +117,8 @@ func New(s Spec) (Rule, error) {
 		return momentum{mu: float32(s.Momentum)}, nil
 	case "nesterov":
 		return nesterov{mu: float32(s.Momentum)}, nil
+	case "lars":
+		return lars{momentum{mu: float32(s.Momentum)}, s.Trust}, nil
 	case "adam":
 		return adam{s.Beta1, s.Beta2, s.Epsilon}, nil
 	}

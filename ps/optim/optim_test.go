@@ -18,7 +18,7 @@ func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 		switch name {
 		case "sgd":
 			w[i] -= lr * g
-		case "momentum":
+		case "momentum", "lars": // the store has scaled g for lars
 			m[i] = mu*m[i] + g
 			w[i] -= lr * m[i]
 		case "nesterov":
@@ -43,7 +43,7 @@ func mustNew(t testing.TB, s Spec) Rule {
 }
 
 func spec(name string) Spec {
-	return Spec{Name: name, LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	return Spec{Name: name, LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Trust: 0.02}
 }
 
 func stateOf(r Rule, n int) [][]float32 {
@@ -219,13 +219,15 @@ func TestSpecCheck(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam`},
+		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam, lars`},
 		{Spec{Name: "sgd"}, "optimizer lr 0 "},
 		{Spec{Name: "sgd", LR: nan}, "optimizer lr NaN "},
 		{Spec{Name: "sgd", LR: math.Inf(1)}, "optimizer lr +Inf "},
 		{Spec{Name: "momentum", LR: 1, Momentum: 1}, "optimizer momentum 1 "},
 		{Spec{Name: "momentum", LR: 1, Momentum: nan}, "optimizer momentum NaN "},
 		{Spec{Name: "sgd", LR: 1, WeightDecay: -0.1}, "optimizer weight_decay -0.1 "},
+		{Spec{Name: "lars", LR: 1}, "optimizer trust 0 "},
+		{Spec{Name: "lars", LR: 1, Momentum: 1, Trust: 1}, "optimizer momentum 1 "},
 		{Spec{Name: "adam", LR: 1, Beta1: 1, Beta2: 0.9, Epsilon: 1e-8}, "optimizer beta1 1 "},
 		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: nan, Epsilon: 1e-8}, "optimizer beta2 NaN "},
 		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: 0.9}, "optimizer epsilon 0 "},

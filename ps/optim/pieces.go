@@ -13,9 +13,11 @@ type fold struct {
 
 func (f *fold) names(k int) bool { return f.into == k || f.push == nil && f.from == k }
 
-// work is a commit, or where dst is nil a flush.
+// work is a commit, or where dst is nil a flush or with norms the sums of squares.
 type work struct {
 	dst, src []float32
+	norms    bool
+	local    float32 // of a commit: the layer's own rate
 	args     Args    // but for Decay
 	weight   float32 // of the sums, where they are added
 	pieces   int
@@ -43,6 +45,10 @@ func (s *Store) run(w work) {
 // runPiece does piece i of the work. Pieces begin at multiples of 16 elements, so that no cache line belongs to two.
 func (s *Store) runPiece(i int) {
 	w, l := &s.work, &s.lanes[i]
+	if w.norms {
+		s.squarePiece(i)
+		return
+	}
 	bound := func(i int) int {
 		if i == w.pieces {
 			return s.n
@@ -79,7 +85,7 @@ func (s *Store) commitBlock(lo, hi int, decay float32, l *lane) {
 		l.part[k] = s.state[k][lo:hi]
 	}
 	a := w.args
-	a.Decay = decay
+	a.Decay = decay * w.local
 	s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
 }
 

@@ -31,6 +31,9 @@ type Store struct {
 	state  [][]float32
 	steps  int64 // commits so far: state like the vectors, which adam's bias correction goes on from
 
+	layer   layerwise // nil unless the rule has a rate for each layer
+	squares []squares // of each block, of its last norms
+
 	parallel func(n int, piece func(i int)) // nil: one piece after the other
 	lanes    []lane                         // the memory of each piece that may run at once
 	work     work                           // what the pieces do
@@ -49,8 +52,8 @@ const (
 	streamMin = 4 << 20
 )
 
-// NewStore makes the store of a shard of n elements. runs cover it, in order. With add, a commit adds the sums to the
-// parameters and the rule is not used: pushes are deltas then.
+// NewStore makes the store of a shard of n elements, which with lars is a layer. runs cover it, in order. With add, a
+// commit adds the sums to the parameters and the rule is not used: pushes are deltas then.
 func NewStore(n int, runs []Run, u Update, add bool) *Store {
 	s := &Store{update: u, add: add, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
 	if add {
@@ -59,6 +62,7 @@ func NewStore(n int, runs []Run, u Update, add bool) *Store {
 		s.runs = merged(runs)
 		s.state = vectors(u.Rule.State(), n)
 	}
+	s.makeLayerwise()
 	s.piece = s.runPiece
 	s.Spread(1, nil)
 	return s
@@ -183,14 +187,15 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	if len(dst) != s.n || len(src) != s.n {
 		panic(fmt.Sprintf("optim: commit of %d elements from %d in a shard of %d", len(dst), len(src), s.n))
 	}
-	w := work{dst: dst, src: src}
+	local := s.localRate(src, weight)
+	w := work{dst: dst, src: src, local: float32(local)}
 	s.steps++
 	w.args.Step = s.steps
 	w.args.Stream = s.n >= streamMin && &dst[0] != &src[0]
 	if s.add {
 		w.weight = float32(scale * weight)
 	} else {
-		w.args.LR, w.args.GradScale = float32(s.Rate(clock)*scale), float32(weight)
+		w.args.LR, w.args.GradScale = float32(s.Rate(clock)*scale), float32(weight*local)
 	}
 	s.run(w)
 	s.held = false

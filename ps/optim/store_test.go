@@ -107,6 +107,7 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 	if p.add {
 		sumGo(dst, src, p.sums[0], float32(scale*weight))
 	} else {
+		local := p.localRate(src, weight)
 		lr, k := float32(p.u.LR*p.u.Sched.Scale(clock)*scale), float32(weight)
 		for _, q := range p.runs {
 			switch r := p.u.Rule.(type) {
@@ -116,6 +117,8 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
 			case nesterov:
 				nesterovGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
+			case lars:
+				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, float32(weight*local), q.Decay*float32(local), r.mu)
 			case adam:
 				c := r.scalars(Args{LR: lr, GradScale: k, Decay: q.Decay, Step: p.steps})
 				adamGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], p.state[1][q.Lo:q.Hi], &c)
@@ -123,6 +126,23 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 		}
 	}
 	clear(p.sums[0])
+}
+
+// localRate takes the norms in one go, with the twin. Neighbours with the same decay are one run.
+func (p *plainStore) localRate(src []float32, weight float64) float64 {
+	r, ok := p.u.Rule.(lars)
+	if !ok {
+		return 1
+	}
+	var grad, params, decay float64
+	for _, q := range merged(p.runs) {
+		var l lanes
+		normsGo(p.sums[0][q.Lo:q.Hi], src[q.Lo:q.Hi], &l)
+		grad += total(&l.push)
+		params += total(&l.params)
+		decay += float64(float64(q.Decay) * float64(q.Decay) * total(&l.params))
+	}
+	return r.localRate(math.Abs(weight)*math.Sqrt(grad), math.Sqrt(params), math.Sqrt(decay))
 }
 
 // TestQueuedFoldsEqualPlainOnes: any order of folds, commits, flushes and looks at the sums gives the bits of doing each

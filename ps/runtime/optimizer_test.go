@@ -6,6 +6,7 @@ import "testing"
 func TestOptimizersGiveTheSameBitsOverServersAndPieces(t *testing.T) {
 	for name, set := range map[string][]string{
 		"adam": {"train.optimizer={name: adam, lr: 0.02, weight_decay: 0.01}", "train.schedule={name: cosine, over: 25, warm_up: 5}"},
+		"lars": {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}", "train.schedule={name: poly, over: 25, warm_up: 5}", "shards.slice=layer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := append([]string{"model={name: mlp, layers: [16, 8]}"}, set...)

@@ -37,6 +37,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	switch {
 	case reduces(c):
 		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole
+		if c.Train.Optimizer.Name == "lars" {
+			o.Slice = "layer" // the step is taken shard by shard
+		}
 	case inRounds(c):
 		o.Keys, o.MaxBytes = true, comm.MessageMax
 	}

@@ -124,6 +124,7 @@ func TestSameBitsAsARun(t *testing.T) {
 		"bsp, shared batch":        {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
 		"bsp, decay and schedule":  {"train.optimizer={name: nesterov, lr: 0.1, weight_decay: 0.01}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 3}"},
 		"bsp, adam and cosine":     {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}", "train.schedule={name: cosine, over: 20, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
+		"bsp, lars and poly":       {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}", "train.schedule={name: poly, over: 20}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}"},
 		"adam deltas, one worker":  {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
 		"bsp, deltas":              {`sync=[{match: "*", scheme: bsp, push: delta}]`, "cluster.servers=2"},
 		"bsp, deltas and not":      {`sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`, "model={name: mlp, layers: [16]}"},

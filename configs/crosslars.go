@@ -1,0 +1,28 @@
+package configs
+
+// crossLARS demands that a shard be a layer, whose norms lars takes, and that servers take the step: a worker makes its
+// deltas piece by piece.
+func (w *walker) crossLARS(t *table) {
+	name, slice := t.byPath["train.optimizer.name"], t.byPath["shards.slice"]
+	if name.bad || w.cfg.Train.Optimizer.Name != "lars" {
+		return
+	}
+	switch {
+	case w.cfg.Baseline == BaselinePSLite:
+		w.fatal(name.node, name.path, "set another optimizer, or baseline: none",
+			"lars takes the norms of whole layers, and the keys of %s are single tensors", BaselinePSLite)
+	case !slice.bad && w.cfg.Shards.Slice != "layer":
+		w.fatal(name.node, name.path, "set shards.slice: layer",
+			"lars takes the norms of whole layers, and with shards.slice %s shards are no layers", w.cfg.Shards.Slice)
+	}
+	if t.byPath["sync"].bad {
+		return
+	}
+	for i := range w.cfg.Sync {
+		if r := &w.cfg.Sync[i]; r.Push == PushDelta {
+			w.fatal(name.node, name.path, "set another optimizer, or a scheme that pushes gradients in that rule",
+				"lars takes the norms of whole layers on the servers, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
+			return
+		}
+	}
+}

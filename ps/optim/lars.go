@@ -1,0 +1,81 @@
+package optim
+
+import "math"
+
+// layerwise is a rule that scales the gradient of a whole layer, so that a shard must be one. The store takes the norms
+// before the step and scales the gradient; Step does the rest, element by element.
+type layerwise interface {
+	// localRate is the layer's own rate, from the 2-norms of its mean gradient, of its parameters, and of what weight
+	// decay adds to the gradient.
+	localRate(grad, params, decay float64) float64
+}
+
+// lars is momentum with a rate for each layer: LARS (You, Gitman and Ginsburg, arXiv 1708.03888, 2017, Algorithm 1).
+type lars struct {
+	momentum
+	trust float64
+}
+
+// localRateMax keeps the scale of a gradient that has vanished finite as a float32: 0 times that is 0.
+const localRateMax = 1e30
+
+// localRate counts the ratio of the norms as 1 where all parameters are 0: they would stay so.
+func (r lars) localRate(grad, params, decay float64) float64 {
+	if params == 0 {
+		return r.trust
+	}
+	return min(r.trust*params/(grad+decay), localRateMax)
+}
+
+// squares are sums of squares: of the pending sums, of the parameters, and of these times their weight decay.
+type squares struct{ grad, params, decay float64 }
+
+// squaresBlock is how many elements' squares are added up at once. The sums of the blocks are added in their order, so that
+// the bits do not depend on who did which.
+const squaresBlock = 1 << 16
+
+func (s *Store) makeLayerwise() {
+	if l, ok := s.update.Rule.(layerwise); ok && !s.add {
+		s.layer, s.squares = l, make([]squares, (s.n+squaresBlock-1)/squaresBlock)
+	}
+}
+
+// localRate is the layer's own rate in a commit of weight * pending, which is summed up before; 1 for other rules.
+func (s *Store) localRate(src []float32, weight float64) float64 {
+	if s.layer == nil {
+		return 1
+	}
+	s.Sums(0)
+	s.run(work{src: src, norms: true})
+	var sum squares
+	for _, b := range s.squares {
+		sum.grad += b.grad
+		sum.params += b.params
+		sum.decay += b.decay
+	}
+	return s.layer.localRate(math.Abs(weight)*math.Sqrt(sum.grad), math.Sqrt(sum.params), math.Sqrt(sum.decay))
+}
+
+// squarePiece does the blocks of piece i.
+func (s *Store) squarePiece(i int) {
+	blocks, pieces := len(s.squares), s.work.pieces
+	for b := blocks * i / pieces; b < blocks*(i+1)/pieces; b++ {
+		s.squares[b] = s.squaresOf(b*squaresBlock, min((b+1)*squaresBlock, s.n))
+	}
+}
+
+func (s *Store) squaresOf(lo, hi int) (sum squares) {
+	for _, q := range s.runs {
+		from, to := max(lo, q.Lo), min(hi, q.Hi)
+		if from >= to {
+			continue
+		}
+		var l lanes
+		normsPass(s.sums[0][from:to], s.work.src[from:to], &l)
+		params := total(&l.params)
+		sum.grad += total(&l.push)
+		sum.params += params
+		sum.decay += float64(float64(q.Decay) * float64(q.Decay) * params)
+	}
+	return sum
+}
