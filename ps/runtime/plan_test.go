@@ -3,6 +3,7 @@ package runtime
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"fluentps/ps/shard"
@@ -53,6 +54,40 @@ func planGolden(t *testing.T, name string, settings ...string) {
 	}
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Uneven servers are warned of where another slicing evens them out, and not where they shall be uneven.
+func TestPlanWarnsOfAFullServer(t *testing.T) {
+	for _, c := range []struct {
+		set  string
+		warn bool
+	}{
+		{"shards={slice: layer}", true},
+		{"shards={slice: even}", false},
+		{"cluster.placement=mixed", false},
+	} {
+		cfg := load(t, "model={name: mlp, layers: [200]}", c.set)
+		set, err := cached(DataSpec(cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := modelOf(cfg, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts := []string{"h1", "h2", "h3", "h4", "h5", "h6"}
+		roles, err := Roles(cfg, hosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Plan(cfg, workload.Params(m), len(roles.Servers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := PlanText(cfg, p, roles, hosts, set.Train.Rows()); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
+			t.Errorf("%s: want a warning: %t; got\n%s", c.set, c.warn, text)
+		}
 	}
 }
 
