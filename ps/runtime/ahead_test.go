@@ -2,10 +2,14 @@ package runtime
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"fluentps/comm"
 	"fluentps/comm/faulty"
 	"fluentps/comm/inproc"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // Pushes that are received ahead have the bits of those that are read in shared memory: also when a fold still reads the
@@ -31,5 +35,63 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 				t.Errorf("%s, seed %d: sha256 %s with %d bytes shared, want %s (%d)", c.sync, seed, s.ParametersSHA256, s.BytesShared, want.ParametersSHA256, want.BytesShared)
 			}
 		}
+	}
+}
+
+// posting counts the receives of pushes that its rank has posted when setup is over.
+type posting struct {
+	comm.Transport
+	now   int
+	ahead chan int
+}
+
+func (p *posting) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	if ch == comm.Data && tag&^(piecesMax-1) == tagPush {
+		p.now++
+	}
+	return p.Transport.Irecv(from, ch, tag, b, off, n, h)
+}
+
+func (p *posting) Barrier() error {
+	select {
+	case p.ahead <- p.now:
+	default: // a later one
+	}
+	return p.Transport.Barrier()
+}
+
+// However many shards there are, a server posts at most so many receives ahead, and counts the memory of just these.
+func TestReceivesAheadAreBounded(t *testing.T) {
+	const layers, workers = 80, 4
+	c := load(t, "sync=[{match: '*', scheme: bsp}]", "cluster={servers: 1, shared_memory: off}", "shards={slice: layer}",
+		"model={name: synthetic, layers: ["+strings.Repeat("4096, ", layers)+"]}", "train.stop={updates: 3}")
+	ts := inproc.New(1+workers, inproc.Options{})
+	server := &posting{Transport: ts[0], ahead: make(chan int, 1)}
+	ts[0] = server
+	_, errs := over(t, ts, c, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-server.ahead; n != aheadMost {
+		t.Errorf("%d receives posted ahead, want %d", n, aheadMost)
+	}
+	set, err := cached(DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := modelOf(c, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Plan(c, workload.Params(m), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, total := aheadMost, int64(0)
+	for i := range plan.Shards {
+		total += aheadBytes(c, &plan.Shards[i], workers, &left)
+	}
+	if want := int64(aheadMost) * 4096 * shard.ElemBytes; total != want {
+		t.Errorf("%d bytes for pushes received ahead, want %d", total, want)
 	}
 }

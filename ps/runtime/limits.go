@@ -134,6 +134,7 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 // sums and the optimizer's state of each, what of them does not travel as it is, and the pushes that are received ahead.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
 	var total int64
+	ahead := aheadMost
 	for _, id := range p.OfServer(server) {
 		s := &p.Shards[id]
 		rule := &c.Sync[s.Rule]
@@ -146,7 +147,7 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 			vectors += optimizerVectors(c)
 		}
 		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
-		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers)
+		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers, &ahead)
 	}
 	return total, nil
 }
