@@ -30,11 +30,14 @@ type Vec struct {
 // Len is the number of elements.
 func (v Vec) Len() int { return len(v.Host) }
 
+// Slice is elements lo to hi-1 of v, in the same memory.
+func (v Vec) Slice(lo, hi int) Vec { return Vec{Host: v.Host[lo:hi]} }
+
 // Vecs, Sizes and Scalars are the arguments of a launch, in the order that the kernel documents.
 // They are arrays so that a launch allocates nothing.
 type (
 	Vecs    [5]Vec
-	Sizes   [3]int
+	Sizes   [6]int
 	Scalars [1]float32
 )
 

@@ -22,6 +22,12 @@ func Cases(k *kernels.Kernel) []Case {
 		return sigmoidCases()
 	case kernels.Fill:
 		return fillCases()
+	case kernels.Im2col, kernels.Col2im:
+		return windowCases(k)
+	case kernels.ChannelBiasReLU, kernels.ChannelBiasGrad:
+		return channelCases(k)
+	case kernels.MaxPool, kernels.MaxPoolGrad:
+		return poolCases(k)
 	}
 	return nil
 }

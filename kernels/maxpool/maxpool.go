@@ -1,0 +1,47 @@
+// Package maxpool is the Go twin of the kernels max_pool and max_pool_grad.
+package maxpool
+
+// Forward writes the largest value of each 2 x 2 block of the planes x (planes x height x width) to
+// y (planes x height/2 x width/2), and which of the four it is, row-major, to which; of equal values
+// the first, and NaN above all. A last odd row or column is in no block.
+func Forward(y, which, x []float32, planes, height, width int) {
+	outH, outW := height/2, width/2
+	for p := range planes {
+		for i := range outH {
+			at := (p*outH + i) * outW
+			y, which := y[at:at+outW], which[at:at+outW]
+			top := x[(p*height+2*i)*width:][:2*width]
+			bottom := top[width:]
+			for j := range y {
+				best, k := top[2*j], float32(0)
+				if v := top[2*j+1]; v > best || v != v {
+					best, k = v, 1
+				}
+				if v := bottom[2*j]; v > best || v != v {
+					best, k = v, 2
+				}
+				if v := bottom[2*j+1]; v > best || v != v {
+					best, k = v, 3
+				}
+				y[j], which[j] = best, k
+			}
+		}
+	}
+}
+
+// Backward writes dx (planes x height x width): dy where Forward took the value from, else 0.
+func Backward(dx, dy, which []float32, planes, height, width int) {
+	clear(dx[:planes*height*width])
+	outH, outW := height/2, width/2
+	for p := range planes {
+		for i := range outH {
+			at := (p*outH + i) * outW
+			dy, which := dy[at:at+outW], which[at:at+outW]
+			block := dx[(p*height+2*i)*width:][:2*width]
+			for j, v := range dy {
+				k := int(which[j])
+				block[(k>>1)*width+2*j+k&1] = v
+			}
+		}
+	}
+}
