@@ -79,14 +79,17 @@ type cut struct {
 // cutFor reads the data set for its shape, and cuts the model's shards.
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(ps.DataSpec(cfg))
-	if err != nil {
+	switch {
+	case err != nil && workload.NeedsImages(cfg.Model.Name): // generated data are no images
+		return cut{}, err
+	case err != nil:
 		return cut{}, fmt.Errorf("%w\n  only the number of features and classes is needed; to give them without the files:\n"+
 			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'", err)
 	}
 	if err := ps.Check(cfg, set, workers); err != nil {
 		return cut{}, err
 	}
-	model, err := workload.NewModel(cfg.ModelSpec(), set.Train.Cols(), set.Classes, cpu.New(1), 1)
+	model, err := workload.NewModel(cfg.ModelSpec(), set.Samples(), cpu.New(1), 1)
 	if err != nil {
 		return cut{}, err
 	}

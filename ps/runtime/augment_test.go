@@ -89,7 +89,7 @@ func testLoss(t *testing.T, parameters []float32) float64 {
 		t.Fatal(err)
 	}
 	n, cols := set.Test.Rows(), set.Test.Cols()
-	m, err := workload.NewModel(cfg.ModelSpec(), cols, set.Classes, cpu.New(1), n)
+	m, err := workload.NewModel(cfg.ModelSpec(), set.Samples(), cpu.New(1), n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func newEvaluator(r *rank) (*evaluator, error) {
 	if e.device, err = r.o.NewDevice(); err != nil {
 		return nil, err
 	}
-	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Train.Cols(), r.set.Classes, e.device, evalRows); err != nil {
+	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.device, evalRows); err != nil {
 		return nil, err
 	}
 	e.model.Bind(r.plan.Views(e.arena.F32()), nil)

@@ -277,7 +277,7 @@ func (r *rank) makePlan() error {
 }
 
 func modelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
-	return workload.NewModel(c.ModelSpec(), set.Train.Cols(), set.Classes, noDevice{}, 1)
+	return workload.NewModel(c.ModelSpec(), set.Samples(), noDevice{}, 1)
 }
 
 // makeSides builds the nodes of this rank with their memory.

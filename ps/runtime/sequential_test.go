@@ -22,7 +22,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		t.Fatal(err)
 	}
 	batch := c.Train.BatchPerWorker
-	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, set.Train.Cols(), set.Classes, cpu.New(1), batch*workers)
+	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, set.Samples(), cpu.New(1), batch*workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func stepper(o configs.Optimizer, n int) func(e int, g float64) float64 {
 const fashion = "data={set: idx, path: /usr/share/datasets/fashion-mnist}"
 
 // The law "BSP is exact": equal to a sequential run on the concatenated batch within float tolerance, here
-// 1e-5 relative in the norm after 100 steps of softmax and 20 of an MLP.
+// 1e-5 relative in the norm after 100 steps of softmax, 20 of an MLP and 10 of LeNet.
 func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -101,6 +101,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 		{"mlp with adam", 30, []string{"model={name: mlp, layers: [16, 12]}", "train.optimizer={name: adam, lr: 0.01, epsilon: 1e-4}"}},
 		{"softmax on fashion-mnist", 100, []string{fashion}},
 		{"mlp on fashion-mnist", 20, []string{fashion, "model={name: mlp, layers: [64, 32]}"}},
+		{"lenet on fashion-mnist", 10, []string{fashion, "model={name: lenet}"}},
 	} {
 		if slices.Contains(c.set, fashion) {
 			if underRace {

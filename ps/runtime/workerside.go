@@ -78,7 +78,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := workload.NewModel(c.ModelSpec(), r.set.Train.Cols(), r.set.Classes, device, batch)
+	model, err := workload.NewModel(c.ModelSpec(), r.set.Samples(), device, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func newFloats(s *simulation) (*floats, error) {
 	}
 	f.x, f.y = make([]float32, batch*f.set.Train.Cols()), make([]int32, batch)
 	var err error
-	if f.model, err = workload.NewModel(c.ModelSpec(), f.set.Train.Cols(), f.set.Classes, g.Device, batch); err != nil {
+	if f.model, err = workload.NewModel(c.ModelSpec(), f.set.Samples(), g.Device, batch); err != nil {
 		return nil, err
 	}
 	f.params = workload.Params(f.model)

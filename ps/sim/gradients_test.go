@@ -51,7 +51,7 @@ func realOptions(t testing.TB, set ...string) Options {
 		t.Fatal(err)
 	}
 	device := cpu.New(1)
-	model, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, data.Train.Cols(), data.Classes, device, 1)
+	model, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, data.Samples(), device, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 		"simulate.network={bandwidth: 0B, latency: 7ms}", "simulate.server={fold: 0B, commit: 0B}", "faults=[{worker: 1, slow: {sleep: 3017us}}, {worker: 2, slow: {sleep: 23031us}}]")
 	sleep := [workers]time.Duration{0, 3017 * time.Microsecond, 23031 * time.Microsecond} // no two pushes arrive at once
 	set := o.Gradients.Set
-	model, err := workload.NewModel(workload.ModelSpec{Name: "softmax"}, set.Train.Cols(), set.Classes, cpu.New(1), 8)
+	model, err := workload.NewModel(workload.ModelSpec{Name: "softmax"}, set.Samples(), cpu.New(1), 8)
 	if err != nil {
 		t.Fatal(err)
 	}

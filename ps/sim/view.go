@@ -60,7 +60,7 @@ func newView(f *floats, spec workload.ModelSpec, room int64) (*view, error) {
 	v := &view{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
 		x: make([]float32, viewRows*f.set.Train.Cols()), y: make([]int32, viewRows)}
 	var err error
-	v.model, err = workload.NewModel(spec, f.set.Train.Cols(), f.set.Classes, f.s.o.Gradients.Device, viewRows)
+	v.model, err = workload.NewModel(spec, f.set.Samples(), f.s.o.Gradients.Device, viewRows)
 	return v, err
 }
 

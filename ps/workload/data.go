@@ -31,6 +31,20 @@ type Set struct {
 // (a batch is in NCHW order). All are at least 1, or all 0.
 type Image struct{ Channels, Height, Width int }
 
+func (i Image) values() int { return i.Channels * i.Height * i.Width }
+
+// Samples is what a model must know of the samples that it is made for.
+type Samples struct {
+	Cols    int // values of a sample
+	Classes int // labels are 0 to Classes-1
+	Image   Image
+}
+
+// Samples describes the rows of both tables.
+func (s *Set) Samples() Samples {
+	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image}
+}
+
 // FileSum identifies the content of a file: of its unpacked bytes, so it is the same with and without gzip.
 type FileSum struct {
 	Path   string // as opened
@@ -69,15 +83,27 @@ type DataSpec struct {
 }
 
 var sets = []struct {
-	name string
-	uses string // the fields of DataSpec, beside Set, that the reader takes
-	load func(s DataSpec) (*Set, error)
+	name   string
+	uses   string // the fields of DataSpec, beside Set, that the reader takes
+	images bool   // rows are images
+	load   func(s DataSpec) (*Set, error)
 }{
-	{"idx", "path rows test_rows classes scale normalize", loadIDX},
-	{"cifar10", "path rows test_rows", loadCIFAR10},
-	{"csv", "path test rows test_rows classes features scale label", loadCSV},
-	{"libsvm", "path test rows test_rows classes features scale", loadLIBSVM},
-	{"generated", "rows test_rows classes features seed", loadGenerated},
+	{"idx", "path rows test_rows classes scale normalize", true, loadIDX},
+	{"cifar10", "path rows test_rows", true, loadCIFAR10},
+	{"csv", "path test rows test_rows classes features scale label", false, loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale", false, loadLIBSVM},
+	{"generated", "rows test_rows classes features seed", false, loadGenerated},
+}
+
+// ImageSetNames lists the sets whose rows are images.
+func ImageSetNames() []string {
+	var names []string
+	for _, s := range sets {
+		if s.images {
+			names = append(names, s.name)
+		}
+	}
+	return names
 }
 
 // SetNames lists what DataSpec.Set may be.

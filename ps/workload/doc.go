@@ -1,7 +1,7 @@
 // Package workload holds what is trained: models, data sets, and who gets which rows.
 //
 //	set, err := workload.Load(spec)
-//	model, err := workload.NewModel(ms, set.Train.Cols(), set.Classes, dev, batch)
+//	model, err := workload.NewModel(ms, set.Samples(), dev, batch)
 //	rows, err := workload.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
 //	sampler := workload.NewSampler(rows, batch, seed, worker)
 //	augmenter := workload.NewAugmenter(augment, set.Image, seed, worker)

@@ -79,13 +79,16 @@ type ModelSpec struct {
 }
 
 var models = []struct {
-	name  string
-	check func(s ModelSpec, classes int) error
+	name   string
+	images bool // samples must be images
+	check  func(s ModelSpec, from Samples) error
+	stages func(s ModelSpec, from Samples) []stage // nil: synthetic, which computes nothing
 }{
-	{"softmax", noHidden},
-	{"mlp", hiddenWidths},
-	{"logistic", binaryOnly},
-	{"synthetic", layerSizes},
+	{"softmax", false, noHidden, denseChain},
+	{"mlp", false, hiddenWidths, denseChain},
+	{"lenet", true, lenetImages, lenetStages},
+	{"logistic", false, binaryOnly, denseChain},
+	{"synthetic", false, layerSizes, nil},
 }
 
 // ModelNames lists what ModelSpec.Name may be.
@@ -97,14 +100,24 @@ func ModelNames() []string {
 	return names
 }
 
-// NewModel makes an unbound model for samples of inputs values and labels 0 to classes-1, with
-// scratch on dev for Forward batches of up to batchMax samples.
-func NewModel(s ModelSpec, inputs, classes int, dev kernels.Device, batchMax int) (Model, error) {
+// NeedsImages says whether a model takes only samples that are images.
+func NeedsImages(name string) bool {
+	for _, m := range models {
+		if m.name == name {
+			return m.images
+		}
+	}
+	return false
+}
+
+// NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
+// up to batchMax samples.
+func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
 	switch {
-	case inputs < 1:
-		return nil, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, inputs)
-	case classes < 2:
-		return nil, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, classes)
+	case from.Cols < 1:
+		return nil, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, from.Cols)
+	case from.Classes < 2:
+		return nil, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
 	case batchMax < 1:
 		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
 	}
@@ -112,29 +125,33 @@ func NewModel(s ModelSpec, inputs, classes int, dev kernels.Device, batchMax int
 		if m.name != s.Name {
 			continue
 		}
-		if err := m.check(s, classes); err != nil {
+		if m.images && from.Image.values() != from.Cols {
+			return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, or model mlp",
+				s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
+		}
+		if err := m.check(s, from); err != nil {
 			return nil, err
 		}
-		if s.Name == "synthetic" {
+		if m.stages == nil {
 			return newSynthetic(s), nil
 		}
-		d, err := newDense(s, inputs, classes, dev, batchMax)
+		c, err := newChain(s, from, m.stages(s, from), dev, batchMax)
 		if err != nil {
 			return nil, err
 		}
-		return d, nil
+		return c, nil
 	}
 	return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
 }
 
-func noHidden(s ModelSpec, _ int) error {
+func noHidden(s ModelSpec, _ Samples) error {
 	if len(s.Layers) > 0 {
 		return fmt.Errorf("model %s: has no hidden layers, but layers is %v; leave it out or choose mlp", s.Name, s.Layers)
 	}
 	return nil
 }
 
-func hiddenWidths(s ModelSpec, _ int) error {
+func hiddenWidths(s ModelSpec, _ Samples) error {
 	if len(s.Layers) == 0 {
 		return fmt.Errorf("model mlp: layers is empty; give the widths of the hidden layers, such as [256, 128], or choose softmax")
 	}
@@ -146,7 +163,7 @@ func hiddenWidths(s ModelSpec, _ int) error {
 	return nil
 }
 
-func layerSizes(s ModelSpec, _ int) error {
+func layerSizes(s ModelSpec, _ Samples) error {
 	if len(s.Layers) == 0 {
 		return fmt.Errorf("model synthetic: layers is empty; give the number of parameters of each layer, such as [65536, 65536]")
 	}
@@ -161,9 +178,9 @@ func layerSizes(s ModelSpec, _ int) error {
 	return nil
 }
 
-func binaryOnly(s ModelSpec, classes int) error {
-	if classes != 2 {
-		return fmt.Errorf("model logistic: the data set has %d classes, logistic takes 2; choose softmax", classes)
+func binaryOnly(s ModelSpec, from Samples) error {
+	if from.Classes != 2 {
+		return fmt.Errorf("model logistic: the data set has %d classes, logistic takes 2; choose softmax", from.Classes)
 	}
-	return noHidden(s, classes)
+	return noHidden(s, from)
 }

@@ -21,7 +21,18 @@ type bound struct {
 
 func newBound(t testing.TB, s ModelSpec, inputs, classes, batchMax int, seed uint64) *bound {
 	t.Helper()
-	m, err := NewModel(s, inputs, classes, cpu.New(1), batchMax)
+	return newBoundTo(t, s, Samples{Cols: inputs, Classes: classes}, batchMax, seed)
+}
+
+// images are samples for a model that takes only such.
+func images(channels, height, width, classes int) Samples {
+	i := Image{channels, height, width}
+	return Samples{Cols: i.values(), Classes: classes, Image: i}
+}
+
+func newBoundTo(t testing.TB, s ModelSpec, from Samples, batchMax int, seed uint64) *bound {
+	t.Helper()
+	m, err := NewModel(s, from, cpu.New(1), batchMax)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +60,14 @@ func randomBatch(n, cols, classes int) Batch {
 
 // reference computes the loss sum and correct count of a chain of dense layers in float64.
 func reference(params [][]float64, x Batch, sigmoid bool) (loss float64, correct int) {
-	for i := range x.N {
-		in := make([]float64, x.Cols)
-		for j := range in {
-			in[j] = float64(x.X[i*x.Cols+j])
-		}
+	return denseReference(params, wide(x.X), x.Y, sigmoid)
+}
+
+// denseReference does it for rows that are float64 already.
+func denseReference(params [][]float64, x []float64, y []int32, sigmoid bool) (loss float64, correct int) {
+	cols := len(x) / len(y)
+	for i := range y {
+		in := x[i*cols : (i+1)*cols]
 		for l := 0; l < len(params); l += 2 {
 			out := slices.Clone(params[l+1])
 			for o := range out {
@@ -66,7 +80,7 @@ func reference(params [][]float64, x Batch, sigmoid bool) (loss float64, correct
 			}
 			in = out
 		}
-		label := int(x.Y[i])
+		label := int(y[i])
 		if sigmoid {
 			in = []float64{0, in[0]} // a sigmoid is a softmax whose other logit is 0
 		}
@@ -141,12 +155,25 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 // Parameters may arrive while Forward runs, and change as soon as Backward says a layer is ready; until then the last
 // gradients of the layers below may be on their way.
 func TestWaitAndReadyOrder(t *testing.T) {
-	spec, x := ModelSpec{Name: "mlp", Layers: []int{6, 5}}, randomBatch(4, 7, 3)
-	plain := newBound(t, spec, 7, 3, 4, 5)
+	for _, c := range []struct {
+		spec ModelSpec
+		from Samples
+		want string
+	}{
+		{ModelSpec{Name: "mlp", Layers: []int{6, 5}}, Samples{Cols: 7, Classes: 3}, "wait0 wait1 wait2 ready2 ready1 ready0"},
+		{ModelSpec{Name: "lenet"}, images(1, 12, 13, 3), "wait0 wait1 wait2 wait3 wait4 ready4 ready3 ready2 ready1 ready0"},
+	} {
+		t.Run(c.spec.Name, func(t *testing.T) { waitAndReadyOrder(t, c.spec, c.from, c.want) })
+	}
+}
+
+func waitAndReadyOrder(t *testing.T, spec ModelSpec, from Samples, want string) {
+	x := randomBatch(4, from.Cols, from.Classes)
+	plain := newBoundTo(t, spec, from, 4, 5)
 	wantLoss, _ := plain.Forward(x, nil)
 	plain.Backward(nil)
 
-	m := newBound(t, spec, 7, 3, 4, 5)
+	m := newBoundTo(t, spec, from, 4, 5)
 	poison := func(layer int) {
 		for _, v := range m.params[2*layer : 2*layer+2] {
 			for i := range v {
@@ -180,7 +207,7 @@ func TestWaitAndReadyOrder(t *testing.T) {
 			}
 		}
 	})
-	if got, want := strings.Join(order, " "), "wait0 wait1 wait2 ready2 ready1 ready0"; got != want {
+	if got := strings.Join(order, " "); got != want {
 		t.Errorf("order is %q, want %q", got, want)
 	}
 	if loss != wantLoss {
@@ -194,17 +221,24 @@ func TestWaitAndReadyOrder(t *testing.T) {
 }
 
 func TestEvalTakesAnyBatchAndClonesAreApart(t *testing.T) {
-	x := randomBatch(50, 6, 4)
-	m := newBound(t, ModelSpec{Name: "mlp", Layers: []int{5}}, 6, 4, 50, 1)
+	t.Run("mlp", func(t *testing.T) {
+		evalAndClone(t, ModelSpec{Name: "mlp", Layers: []int{5}}, Samples{Cols: 6, Classes: 4})
+	})
+	t.Run("lenet", func(t *testing.T) { evalAndClone(t, ModelSpec{Name: "lenet"}, images(2, 13, 12, 4)) })
+}
+
+func evalAndClone(t *testing.T, spec ModelSpec, from Samples) {
+	x := randomBatch(50, from.Cols, 4)
+	m := newBoundTo(t, spec, from, 50, 1)
 	want, wantCorrect := m.Forward(x, nil)
 
-	small := newBound(t, ModelSpec{Name: "mlp", Layers: []int{5}}, 6, 4, 7, 1)
+	small := newBoundTo(t, spec, from, 7, 1)
 	if loss, correct := small.Eval(x); math.Abs(loss-want) > 1e-4 || correct != wantCorrect {
 		t.Errorf("Eval in parts of 7: loss %g correct %d, want %g and %d", loss, correct, want, wantCorrect)
 	}
 	clone := m.Clone()
 	clone.Bind(m.params, nil)
-	if loss, correct := clone.Eval(randomBatch(3, 6, 4)); loss <= 0 || correct > 3 {
+	if loss, correct := clone.Eval(randomBatch(3, from.Cols, 4)); loss <= 0 || correct > 3 {
 		t.Errorf("clone: loss %g correct %d", loss, correct)
 	}
 	m.Backward(nil) // the clone's Eval left m's activations alone
@@ -280,7 +314,7 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, logistic, synthetic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, logistic, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
@@ -290,12 +324,13 @@ func TestNewModelErrors(t *testing.T) {
 		{ModelSpec{Name: "softmax"}, 0, 2, 1, "0 inputs"},
 		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
 		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},
+		{ModelSpec{Name: "lenet"}, 784, 10, 1, "model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, or model mlp"},
 	} {
-		if _, err := NewModel(c.spec, c.inputs, c.labels, cpu.New(1), c.batch); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewModel(c.spec, Samples{Cols: c.inputs, Classes: c.labels}, cpu.New(1), c.batch); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q in it", c.spec, err, c.want)
 		}
 	}
-	m, err := NewModel(ModelSpec{Name: "softmax"}, 4, 2, full{cpu.New(1)}, 1)
+	m, err := NewModel(ModelSpec{Name: "softmax"}, Samples{Cols: 4, Classes: 2}, full{cpu.New(1)}, 1)
 	if !errors.Is(err, errFull) || m != nil {
 		t.Errorf("a full device: model %v, error %v", m, err)
 	}
@@ -330,10 +365,14 @@ func TestMisusePanics(t *testing.T) {
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
-	m := newBound(t, ModelSpec{Name: "mlp", Layers: []int{8}}, 6, 3, 4, 1)
-	x := randomBatch(4, 6, 3)
-	if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {
-		t.Errorf("a step allocates %g times", n)
+	for name, m := range map[string]*bound{
+		"mlp":   newBound(t, ModelSpec{Name: "mlp", Layers: []int{8}}, 144, 3, 4, 1),
+		"lenet": newBoundTo(t, ModelSpec{Name: "lenet"}, images(1, 12, 12, 3), 4, 1),
+	} {
+		x := randomBatch(4, 144, 3)
+		if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {
+			t.Errorf("a step of %s allocates %g times", name, n)
+		}
 	}
 }
 

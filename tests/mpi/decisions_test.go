@@ -68,7 +68,7 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, data.Train.Cols(), data.Classes, cpu.New(1), 1)
+	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, data.Samples(), cpu.New(1), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

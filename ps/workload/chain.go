@@ -1,0 +1,203 @@
+package workload
+
+import (
+	"fmt"
+
+	"fluentps/kernels"
+)
+
+// chain is layers one after the other, each with a weight and a bias, and a cross-entropy at the end:
+// softmax over the classes, or a sigmoid when there is one output.
+type chain struct {
+	spec     ModelSpec
+	from     Samples
+	dev      kernels.Device
+	batchMax int
+	layers   []Layer
+	stages   []stage // one for each layer
+	head     *kernels.Kernel
+
+	params, grads []kernels.Vec // model order: weight, bias of each layer
+	x, labels     kernels.Vec   // the current batch
+	loss, hit     kernels.Vec   // one element a sample
+	rows          int           // samples of the last Forward; 0: none that Backward may use
+	host          []float32     // batchMax elements to convert labels and fetch losses
+}
+
+// stage computes one layer of a chain.
+type stage interface {
+	// name and shapes are of the layer's parameters; fan is Param.Fan of the weight.
+	name() string
+	shapes() (weight, bias []int, fan int)
+	// allocate makes the stage's scratch: vectors of batchMax times the values of a sample, or of once as many.
+	allocate(perSample, once func(values int) kernels.Vec)
+	// ends are the output of forward, and where the next stage leaves its gradient for backward.
+	ends() (out, grad kernels.Vec)
+	forward(dev kernels.Device, p pass)
+	backward(dev kernels.Device, p pass)
+}
+
+// pass is what a stage works on, beside its scratch.
+type pass struct {
+	n              int         // samples
+	in             kernels.Vec // the output of the stage below
+	weight, bias   kernels.Vec
+	dWeight, dBias kernels.Vec // backward writes them
+	below          kernels.Vec // backward writes the gradient of in there; empty: nobody needs it
+}
+
+func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
+	m := &chain{spec: s, from: from, dev: dev, batchMax: batchMax, stages: stages, head: kernels.SoftmaxXent}
+	if s.Name == "logistic" {
+		m.head = kernels.SigmoidXent
+	}
+	for l, st := range stages {
+		weight, bias, fan := st.shapes()
+		m.layers = append(m.layers, Layer{Name: st.name(), Params: []Param{
+			{Name: st.name() + ".weight", Shape: weight, Layer: l, Fan: fan},
+			{Name: st.name() + ".bias", Shape: bias, Layer: l},
+		}})
+	}
+	if err := m.allocate(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *chain) allocate() error {
+	var failed error
+	once := func(values int) kernels.Vec {
+		v, err := m.dev.Alloc(values)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("model %s: scratch for batches of %d: %w", m.spec.Name, m.batchMax, err)
+		}
+		return v
+	}
+	perSample := func(values int) kernels.Vec { return once(m.batchMax * values) }
+	m.x, m.labels, m.loss, m.hit = perSample(m.from.Cols), perSample(1), perSample(1), perSample(1)
+	for _, st := range m.stages {
+		st.allocate(perSample, once)
+	}
+	m.host = make([]float32, m.batchMax)
+	return failed
+}
+
+func (m *chain) Layers() []Layer { return m.layers }
+
+func (m *chain) Clone() Model {
+	c, err := NewModel(m.spec, m.from, m.dev, m.batchMax)
+	must(err)
+	return c
+}
+
+func (m *chain) Bind(params, grads [][]float32) {
+	m.params, m.grads, m.rows = m.wrap("parameters", params), nil, 0
+	if grads != nil {
+		m.grads = m.wrap("gradients", grads)
+	}
+}
+
+func (m *chain) wrap(what string, given [][]float32) []kernels.Vec {
+	all := Params(m)
+	if len(given) != len(all) {
+		panic(fmt.Sprintf("workload: Bind got %d %s, model %s has %d", len(given), what, m.spec.Name, len(all)))
+	}
+	vecs := make([]kernels.Vec, len(all))
+	for i, p := range all {
+		if len(given[i]) != p.N() {
+			panic(fmt.Sprintf("workload: Bind got %d elements of %s for %s, which has %d", len(given[i]), what, p.Name, p.N()))
+		}
+		v, err := m.dev.Wrap(given[i])
+		must(err)
+		vecs[i] = v
+	}
+	return vecs
+}
+
+func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+	if x.N > m.batchMax {
+		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
+	}
+	m.propagate(x, wait)
+	m.rows = x.N
+	logits, grad := m.stages[len(m.stages)-1].ends()
+	return m.score(x.N, logits, grad)
+}
+
+func (m *chain) Eval(x Batch) (loss float64, correct int) {
+	m.rows = 0
+	logits, _ := m.stages[len(m.stages)-1].ends()
+	for lo := 0; lo < x.N; lo += m.batchMax {
+		n := min(m.batchMax, x.N-lo)
+		m.propagate(Batch{X: x.X[lo*x.Cols : (lo+n)*x.Cols], Y: x.Y[lo : lo+n], N: n, Cols: x.Cols}, nil)
+		l, c := m.score(n, logits, kernels.Vec{})
+		loss, correct = loss+l, correct+c
+	}
+	return loss, correct
+}
+
+// propagate leaves the logits of x at the end of the last stage, and its labels on the device.
+func (m *chain) propagate(x Batch, wait func(layer int)) {
+	if x.Cols != m.from.Cols || len(x.X) < x.N*x.Cols || len(x.Y) < x.N {
+		panic(fmt.Sprintf("workload: batch of %d x %d with %d values and %d labels does not fit model %s with %d inputs",
+			x.N, x.Cols, len(x.X), len(x.Y), m.spec.Name, m.from.Cols))
+	}
+	if m.params == nil {
+		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
+	}
+	must(m.dev.Upload(m.x, x.X[:x.N*x.Cols]))
+	for i, y := range x.Y[:x.N] {
+		m.host[i] = float32(y)
+	}
+	must(m.dev.Upload(m.labels, m.host[:x.N]))
+	in := m.x
+	for l, st := range m.stages {
+		if wait != nil {
+			wait(l)
+		}
+		st.forward(m.dev, pass{n: x.N, in: in, weight: m.params[2*l], bias: m.params[2*l+1]})
+		in, _ = st.ends()
+	}
+}
+
+// score runs the loss kernel on n rows of logits and adds its results up in float64.
+func (m *chain) score(n int, logits, grad kernels.Vec) (loss float64, correct int) {
+	launch(m.dev, m.head, kernels.Args{V: kernels.Vecs{logits, m.labels, grad, m.loss, m.hit}, N: kernels.Sizes{n, m.from.Classes}})
+	must(m.dev.Download(m.host[:n], m.loss))
+	for _, v := range m.host[:n] {
+		loss += float64(v)
+	}
+	must(m.dev.Download(m.host[:n], m.hit))
+	for _, v := range m.host[:n] {
+		correct += int(v)
+	}
+	return loss, correct
+}
+
+func (m *chain) Backward(ready func(layer int)) {
+	if m.rows == 0 || m.grads == nil {
+		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
+	}
+	p := pass{n: m.rows}
+	m.rows = 0 // the logits are overwritten: a second Backward would be wrong
+	for l := len(m.stages) - 1; l >= 0; l-- {
+		p.in, p.below = m.x, kernels.Vec{}
+		if l > 0 {
+			p.in, p.below = m.stages[l-1].ends()
+		}
+		p.weight, p.bias, p.dWeight, p.dBias = m.params[2*l], m.params[2*l+1], m.grads[2*l], m.grads[2*l+1]
+		m.stages[l].backward(m.dev, p)
+		must(m.dev.Sync())
+		if ready != nil {
+			ready(l)
+		}
+	}
+}
+
+func launch(dev kernels.Device, k *kernels.Kernel, a kernels.Args) { must(dev.Launch(k, a)) }
+
+func must(err error) {
+	if err != nil {
+		panic(fmt.Errorf("workload: %w", err))
+	}
+}

@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"fmt"
+
+	"fluentps/kernels"
+)
+
+// lenetSide is the least height and width of an image whose last pooling still has a value: half of
+// it, less 4 of the second convolution, is 2.
+const lenetSide = 12
+
+// lenetStages is LeNet-5 (LeCun et al., Gradient-based learning applied to document recognition, Proc.
+// IEEE 1998, section II.B) as it is trained today: padding in place of larger images, ReLU, the largest
+// value in place of a trained mean, all channels connected, softmax.
+func lenetStages(_ ModelSpec, from Samples) []stage {
+	conv1 := newConvPool("conv1", newConvolution(from.Image, 6, 5, 1, 2))
+	conv2 := newConvPool("conv2", newConvolution(conv1.pooled, 16, 5, 1, 0))
+	return append([]stage{conv1, conv2}, denseStages([]int{conv2.pooled.values(), 120, 84, from.Classes})...)
+}
+
+func lenetImages(s ModelSpec, from Samples) error {
+	if err := noHidden(s, from); err != nil {
+		return err
+	}
+	if i := from.Image; i.Height < lenetSide || i.Width < lenetSide {
+		return fmt.Errorf("model %s: images of %d x %d are too small for two convolutions and poolings; need at least %d x %d, or choose mlp",
+			s.Name, i.Height, i.Width, lenetSide, lenetSide)
+	}
+	return nil
+}
+
+// convPool is a stage: a convolution, then the largest value of each 2 x 2 block, then bias and ReLU.
+// Adding one bias and cutting off at 0 keep the order of values, so behind the pooling they give what they
+// give before it, bit by bit, for a quarter of the work.
+type convPool struct {
+	called string
+	conv   convolution
+	pooled Image
+
+	y     kernels.Vec // batch x conv.out; after backward its gradient
+	which kernels.Vec // batch x pooled: where MaxPool found the values
+	out   kernels.Vec // batch x pooled
+	grad  kernels.Vec // of out
+}
+
+func newConvPool(name string, conv convolution) *convPool {
+	pooled := Image{Channels: conv.out.Channels, Height: conv.out.Height / 2, Width: conv.out.Width / 2}
+	return &convPool{called: name, conv: conv, pooled: pooled}
+}
+
+func (s *convPool) name() string { return s.called }
+
+func (s *convPool) shapes() (weight, bias []int, fan int) {
+	filters, kernel := s.conv.out.Channels, s.conv.sizes[3]
+	return []int{filters, s.conv.in.Channels, kernel, kernel}, []int{filters}, s.conv.terms
+}
+
+func (s *convPool) allocate(perSample, once func(int) kernels.Vec) {
+	s.conv.allocate(once)
+	s.y = perSample(s.conv.out.values())
+	s.which, s.out, s.grad = perSample(s.pooled.values()), perSample(s.pooled.values()), perSample(s.pooled.values())
+}
+
+func (s *convPool) ends() (out, grad kernels.Vec) { return s.out, s.grad }
+
+func (s *convPool) forward(dev kernels.Device, p pass) {
+	s.conv.forward(dev, p.n, p.in, p.weight, s.y)
+	launch(dev, kernels.MaxPool, kernels.Args{V: kernels.Vecs{s.y, s.out, s.which}, N: s.planes(p.n)})
+	launch(dev, kernels.ChannelBiasReLU, kernels.Args{V: kernels.Vecs{s.out, p.bias}, N: s.positions(p.n)})
+}
+
+func (s *convPool) backward(dev kernels.Device, p pass) {
+	launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
+	launch(dev, kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.dBias}, N: s.positions(p.n)})
+	launch(dev, kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
+	s.conv.backwardFilter(dev, p.n, p.in, s.y, p.dWeight)
+	if p.below.Len() > 0 {
+		s.conv.backwardData(dev, p.n, s.y, p.weight, p.below)
+	}
+}
+
+// planes are the sizes of MaxPool.
+func (s *convPool) planes(n int) kernels.Sizes {
+	return kernels.Sizes{n * s.conv.out.Channels, s.conv.out.Height, s.conv.out.Width}
+}
+
+// positions are the sizes of the kernels of a channel's bias.
+func (s *convPool) positions(n int) kernels.Sizes {
+	return kernels.Sizes{n, s.pooled.Channels, s.pooled.Height * s.pooled.Width}
+}

@@ -1,0 +1,348 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+// wideImages are images of float64, for references in the plainest way.
+type wideImages struct {
+	Image
+	v []float64 // n x channels x height x width
+}
+
+func wide(x []float32) []float64 {
+	w := make([]float64, len(x))
+	for i, v := range x {
+		w[i] = float64(v)
+	}
+	return w
+}
+
+// convolved is the definition of a convolution; bias may be nil.
+func convolved(x wideImages, weight, bias []float64, filters, kernel, stride, pad int) wideImages {
+	size := func(n int) int { return max(0, (n+2*pad-kernel+stride)/stride) }
+	y := wideImages{Image: Image{filters, size(x.Height), size(x.Width)}}
+	for i := range len(x.v) / x.values() {
+		for f := range filters {
+			for oy := range y.Height {
+				for ox := range y.Width {
+					var sum float64
+					if bias != nil {
+						sum = bias[f]
+					}
+					window(x.Image, kernel, oy*stride-pad, ox*stride-pad, func(at, k int) {
+						sum += x.v[i*x.values()+at] * weight[f*x.Channels*kernel*kernel+k]
+					})
+					y.v = append(y.v, sum)
+				}
+			}
+		}
+	}
+	return y
+}
+
+// window visits the values of image x in a window at (y0, x0) of all channels: value at of the image is number k of the window.
+func window(x Image, kernel, y0, x0 int, visit func(at, k int)) {
+	for c := range x.Channels {
+		for ky := range kernel {
+			for kx := range kernel {
+				if iy, ix := y0+ky, x0+kx; iy >= 0 && iy < x.Height && ix >= 0 && ix < x.Width {
+					visit((c*x.Height+iy)*x.Width+ix, (c*kernel+ky)*kernel+kx)
+				}
+			}
+		}
+	}
+}
+
+func rectified(x wideImages) wideImages {
+	for i := range x.v {
+		x.v[i] = max(0, x.v[i])
+	}
+	return x
+}
+
+func halved(x wideImages) wideImages {
+	y := wideImages{Image: Image{x.Channels, x.Height / 2, x.Width / 2}}
+	for p := range len(x.v) / (x.Height * x.Width) {
+		for i := range y.Height {
+			for j := range y.Width {
+				at := (p*x.Height+2*i)*x.Width + 2*j
+				y.v = append(y.v, max(x.v[at], x.v[at+1], x.v[at+x.Width], x.v[at+x.Width+1]))
+			}
+		}
+	}
+	return y
+}
+
+// lenetReference is the network in the order of the paper: convolution, bias, ReLU, pooling.
+func lenetReference(params [][]float64, x Batch, image Image) (loss float64, correct int) {
+	h := wideImages{Image: image, v: wide(x.X)}
+	h = halved(rectified(convolved(h, params[0], params[1], 6, 5, 1, 2)))
+	h = halved(rectified(convolved(h, params[2], params[3], 16, 5, 1, 0)))
+	return denseReference(params[4:], h.v, x.Y, false)
+}
+
+func TestLeNetGradientsAgainstFiniteDifferences(t *testing.T) {
+	for _, from := range []Samples{images(1, 12, 12, 3), images(3, 15, 17, 4)} {
+		t.Run(fmt.Sprint(from.Image), func(t *testing.T) {
+			m := newBoundTo(t, ModelSpec{Name: "lenet"}, from, 4, 3)
+			for i := range m.params { // biases away from zero, so that their use shows
+				for j := range m.params[i] {
+					m.params[i][j] += 0.01 * float32(j%5)
+				}
+			}
+			x := randomBatch(3, from.Cols, from.Classes)
+			loss, correct := m.Forward(x, nil)
+			for i := range m.grads {
+				for j := range m.grads[i] {
+					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
+				}
+			}
+			m.Backward(nil)
+			var params [][]float64
+			for _, p := range m.params {
+				params = append(params, wide(p))
+			}
+			wantLoss, wantCorrect := lenetReference(params, x, from.Image)
+			if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
+				t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
+			}
+			r := rand.New(rand.NewPCG(4, 5))
+			for i := range params {
+				somewhere := false
+				for _, j := range r.Perm(len(params[i]))[:min(100, len(params[i]))] {
+					const h = 1e-6
+					keep := params[i][j]
+					params[i][j] = keep + h
+					up, _ := lenetReference(params, x, from.Image)
+					params[i][j] = keep - h
+					down, _ := lenetReference(params, x, from.Image)
+					params[i][j] = keep
+					want := (up - down) / (2 * h)
+					somewhere = somewhere || math.Abs(want) > 0.01
+					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
+						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
+					}
+				}
+				if !somewhere {
+					t.Errorf("no gradient of %s is above 0.01: nothing was compared", Params(m)[i].Name)
+				}
+			}
+		})
+	}
+}
+
+// Windows of one value, strides that leave values out, no padding, and padding as wide as the window.
+func TestConvolutionAgainstItsDefinition(t *testing.T) {
+	for _, c := range []struct {
+		image                              Image
+		filters, kernel, stride, pad, rows int
+	}{
+		{Image{1, 1, 1}, 1, 1, 1, 0, 1}, {Image{3, 5, 7}, 4, 1, 1, 0, 3}, {Image{3, 7, 5}, 2, 1, 2, 0, 2},
+		{Image{2, 5, 4}, 3, 3, 1, 0, 2}, {Image{2, 7, 11}, 5, 3, 1, 1, 2}, {Image{3, 9, 8}, 7, 3, 2, 1, 3},
+		{Image{1, 8, 9}, 2, 5, 1, 2, 2}, {Image{2, 11, 6}, 3, 5, 2, 2, 2}, {Image{2, 5, 5}, 3, 5, 1, 0, 1}, {Image{1, 2, 3}, 2, 3, 1, 3, 2},
+	} {
+		name := fmt.Sprintf("%dx%dx%d/filters=%d/kernel=%d/stride=%d/pad=%d", c.image.Channels, c.image.Height, c.image.Width, c.filters, c.kernel, c.stride, c.pad)
+		t.Run(name, func(t *testing.T) {
+			dev, conv := cpu.New(1), newConvolution(c.image, c.filters, c.kernel, c.stride, c.pad)
+			vec := func(values []float32) kernels.Vec { return kernels.Vec{Host: values} }
+			conv.allocate(func(n int) kernels.Vec { return vec(make([]float32, n)) })
+			if (conv.columns.Len() == 0) != (c.kernel == 1 && c.stride == 1) {
+				t.Errorf("the matrix of windows has %d values", conv.columns.Len())
+			}
+			x := randomBatch(c.rows, c.image.values(), 2).X
+			weight := randomBatch(c.filters, conv.terms, 2).X
+			dy := randomBatch(c.rows, conv.out.values(), 2).X
+			want := convolved(wideImages{c.image, wide(x)}, wide(weight), nil, c.filters, c.kernel, c.stride, c.pad)
+			if conv.out != want.Image {
+				t.Fatalf("output is %v, want %v", conv.out, want.Image)
+			}
+			wantFilters, wantData := make([]float64, len(weight)), make([]float64, len(x))
+			for i, g := range dy {
+				image, f := i/conv.out.values(), i/conv.windows%c.filters
+				oy, ox := i/conv.out.Width%conv.out.Height, i%conv.out.Width
+				window(c.image, c.kernel, oy*c.stride-c.pad, ox*c.stride-c.pad, func(at, k int) {
+					wantFilters[f*conv.terms+k] += float64(g) * float64(x[image*c.image.values()+at])
+					wantData[image*c.image.values()+at] += float64(g) * float64(weight[f*conv.terms+k])
+				})
+			}
+			spoilt := func(n int) []float32 { return slices.Repeat([]float32{float32(math.NaN())}, n) }
+			y, dWeight, dx := spoilt(len(dy)), spoilt(len(weight)), spoilt(len(x))
+			conv.forward(dev, c.rows, vec(x), vec(weight), vec(y))
+			conv.backwardFilter(dev, c.rows, vec(x), vec(dy), vec(dWeight))
+			conv.backwardData(dev, c.rows, vec(dy), vec(weight), vec(dx))
+			near(t, "forward", y, want.v, conv.terms)
+			near(t, "backward-filter", dWeight, wantFilters, c.rows*conv.windows)
+			near(t, "backward-data", dx, wantData, c.filters*c.kernel*c.kernel)
+		})
+	}
+}
+
+// near allows 8 * 2^-23 * sqrt(terms), as the kernels' own tests do, of values above 1.
+func near(t *testing.T, what string, got []float32, want []float64, terms int) {
+	t.Helper()
+	limit := 8 * math.Sqrt(float64(terms)) / (1 << 23)
+	for i, w := range want {
+		if !(math.Abs(float64(got[i])-w) <= limit*max(1, math.Abs(w))) {
+			t.Fatalf("%s: value %d is %g, want %g", what, i, got[i], w)
+		}
+	}
+}
+
+func TestLeNetLayers(t *testing.T) {
+	for _, c := range []struct {
+		from  Samples
+		conv1 string
+		fc1   string
+		total int
+	}{
+		{images(1, 28, 28, 10), "[6 1 5 5] 25", "[120 400] 400", 61706},
+		{images(3, 32, 32, 10), "[6 3 5 5] 75", "[120 576] 576", 83126},
+	} {
+		m := newBoundTo(t, ModelSpec{Name: "lenet"}, c.from, 1, 0)
+		var got []string
+		total := 0
+		for _, p := range Params(m) {
+			got = append(got, fmt.Sprint(p.Name, " ", p.Shape, " ", p.Fan, " of layer ", p.Layer, " ", m.Layers()[p.Layer].Name))
+			total += p.N()
+		}
+		want := []string{
+			"conv1.weight " + c.conv1 + " of layer 0 conv1", "conv1.bias [6] 0 of layer 0 conv1",
+			"conv2.weight [16 6 5 5] 150 of layer 1 conv2", "conv2.bias [16] 0 of layer 1 conv2",
+			"fc1.weight " + c.fc1 + " of layer 2 fc1", "fc1.bias [120] 0 of layer 2 fc1",
+			"fc2.weight [84 120] 120 of layer 3 fc2", "fc2.bias [84] 0 of layer 3 fc2",
+			"fc3.weight [10 84] 84 of layer 4 fc3", "fc3.bias [10] 0 of layer 4 fc3",
+		}
+		if !slices.Equal(got, want) || total != c.total {
+			t.Errorf("%d parameters, want %d:\n%s\nwant\n%s", total, c.total, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+func TestLeNetRefusals(t *testing.T) {
+	for _, c := range []struct {
+		spec ModelSpec
+		from Samples
+		want string
+	}{
+		{ModelSpec{Name: "lenet"}, images(1, 11, 12, 10), "images of 11 x 12 are too small for two convolutions and poolings; need at least 12 x 12"},
+		{ModelSpec{Name: "lenet"}, images(3, 32, 8, 10), "images of 32 x 8 are too small"},
+		{ModelSpec{Name: "lenet", Layers: []int{10}}, images(1, 28, 28, 10), "layers is [10]; leave it out"},
+		{ModelSpec{Name: "lenet"}, Samples{Cols: 64, Classes: 10}, "rows are 64 numbers, not images; choose one of the sets idx, cifar10"},
+	} {
+		if _, err := NewModel(c.spec, c.from, cpu.New(1), 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v, want %q in it", c.from.Image, err, c.want)
+		}
+	}
+}
+
+// twins runs every kernel as its Go twin, whatever the device has.
+type twins struct{ kernels.Device }
+
+func (d twins) Launch(k *kernels.Kernel, a kernels.Args) error {
+	if err := k.Check(a); err != nil {
+		return err
+	}
+	k.CPU(a)
+	return nil
+}
+
+// With OpenBLAS the device sums in another order than the twins; 20 steps later the losses still agree. Without, the
+// two are the same, and so are the losses.
+func TestLeNetOnTheDeviceAsOnItsTwins(t *testing.T) {
+	from := images(1, 28, 28, 10)
+	var losses [2][]float64
+	for i, dev := range []kernels.Device{cpu.New(1), twins{cpu.New(1)}} {
+		m := newBoundTo(t, ModelSpec{Name: "lenet"}, from, 16, 1)
+		of, err := NewModel(ModelSpec{Name: "lenet"}, from, dev, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of.Bind(m.params, m.grads)
+		x := randomBatch(16, from.Cols, 10)
+		for range 20 {
+			loss, _ := of.Forward(x, nil)
+			of.Backward(nil)
+			losses[i] = append(losses[i], loss)
+			descend(m, 0.02/16)
+		}
+	}
+	for step, want := range losses[1] {
+		if got := losses[0][step]; !(math.Abs(got-want) <= 1e-4*want) {
+			t.Errorf("loss of step %d is %.8g, on the twins %.8g", step, got, want)
+		}
+	}
+	if first, last := losses[1][0], losses[1][19]; !(last < 0.9*first) {
+		t.Errorf("loss went from %g to %g only: equal losses of a model that stands still show little", first, last)
+	}
+}
+
+// descend takes one step of gradient descent.
+func descend(m *bound, lr float32) {
+	for i, p := range m.params {
+		for j, g := range m.grads[i] {
+			p[j] -= lr * g
+		}
+	}
+}
+
+// stripes are images of noise with one bright line somewhere: level, upright or falling. Every pixel is as often bright
+// in one class as in another, so that no linear model can tell them apart, but filters can.
+func stripes(r *rand.Rand, n int, image Image) Batch {
+	b := Batch{X: make([]float32, n*image.values()), Y: make([]int32, n), N: n, Cols: image.values()}
+	for i := range b.X {
+		b.X[i] = float32(r.NormFloat64()) / 4
+	}
+	for i := range n {
+		class, at := r.IntN(3), r.IntN(image.Width)
+		b.Y[i] = int32(class)
+		for j := range image.Height {
+			y, x := [3]int{at, j, j}[class], [3]int{j, at, (at + j) % image.Width}[class]
+			b.X[i*b.Cols+y*image.Width+x]++
+		}
+	}
+	return b
+}
+
+func TestLeNetLearnsWhatSoftmaxCannot(t *testing.T) {
+	from := images(1, 12, 12, 3)
+	accuracy := map[string]float64{}
+	for _, name := range []string{"softmax", "lenet"} {
+		r := rand.New(rand.NewPCG(6, 7))
+		m := newBoundTo(t, ModelSpec{Name: name}, from, 32, 2)
+		for range 300 {
+			m.Forward(stripes(r, 32, from.Image), nil)
+			m.Backward(nil)
+			descend(m, 0.1/32)
+		}
+		_, correct := m.Eval(stripes(r, 500, from.Image))
+		accuracy[name] = float64(correct) / 500
+	}
+	t.Logf("accuracy %v", accuracy)
+	if accuracy["lenet"] < 0.95 || accuracy["softmax"] > 0.6 {
+		t.Errorf("accuracy %v, want at least 0.95 of lenet and at most 0.6 of softmax", accuracy)
+	}
+}
+
+func BenchmarkLeNetStep(b *testing.B) {
+	for _, batch := range []int{32, 64} {
+		b.Run(fmt.Sprintf("1x28x28/batch=%d/%s", batch, strings.ReplaceAll(cpu.Backend(), " ", "-")), func(b *testing.B) {
+			from := images(1, 28, 28, 10)
+			m := newBoundTo(b, ModelSpec{Name: "lenet"}, from, batch, 1)
+			x := randomBatch(batch, from.Cols, 10)
+			for b.Loop() {
+				m.Forward(x, nil)
+				m.Backward(nil)
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/step")
+		})
+	}
+}
