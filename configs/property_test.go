@@ -65,6 +65,8 @@ func needs(path, value string) []string {
 	var out []string
 	for _, s := range also[path] {
 		switch {
+		case path == "model.name" && value == "lenet" && s == "data.classes=2":
+			out = append(out, "data={set: idx, path: p}") // images, and no number of classes beside them
 		case path == "data.set" && value == "generated",
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
 			path == "model.name" && (value == "mlp" || value == "synthetic") && strings.HasPrefix(s, "model."),
