@@ -181,7 +181,7 @@ func (a *allReduce) commit() {
 	r, w := a.r, a.w
 	now := r.t.Now()
 	w.lastHead = now
-	w.waited(w.r.t.Now())
+	w.waited(now)
 	params, sums := w.params.F32(), w.grads.F32()
 	for id, st := range a.stores {
 		sh := &r.plan.Shards[id]
