@@ -6,7 +6,6 @@ import (
 	"fluentps/kernels/channelbias"
 	"fluentps/kernels/fill"
 	"fluentps/kernels/gemm"
-	"fluentps/kernels/im2col"
 	"fluentps/kernels/maxpool"
 	"fluentps/kernels/sigmoidxent"
 	"fluentps/kernels/softmaxxent"
@@ -24,19 +23,19 @@ var (
 	// BiasReLU: V: X, bias. N: rows, cols. X becomes max(X + bias, 0), bias added to every row.
 	BiasReLU = &Kernel{
 		Name: "bias_relu", Tol: 1, Cost: elementwise(2, 2),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1], n[1]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[1]} },
 		CPU:  func(a Args) { biasrelu.Forward(a.V[0].Host, a.V[1].Host, a.N[0], a.N[1]) },
 	}
 	// ReLUGrad: V: dX, Y. N: rows, cols. dX becomes 0 wherever Y, the output of BiasReLU, is 0.
 	ReLUGrad = &Kernel{
 		Name: "relu_grad", Tol: 0, Cost: elementwise(1, 3),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1], n[0] * n[1]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[0] * n[1]} },
 		CPU:  func(a Args) { biasrelu.Backward(a.V[0].Host, a.V[1].Host, a.N[0]*a.N[1]) },
 	}
 	// BiasGrad: V: dY, db. N: rows, cols. db (cols) becomes the column sums of dY.
 	BiasGrad = &Kernel{
 		Name: "bias_grad", Tol: 8, Cost: elementwise(1, 1),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1], n[1]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[1]} },
 		CPU:  func(a Args) { biasgrad.Sum(a.V[1].Host, a.V[0].Host, a.N[0], a.N[1]) },
 	}
 	// SoftmaxXent: V: Z, labels, G (optional), loss, hit. N: rows, cols.
@@ -44,8 +43,8 @@ var (
 	// the sum of the rows' losses and may be Z itself; loss and hit (rows) become each row's
 	// cross-entropy in nats, and 1 where the first of the largest logits is the label, else 0.
 	SoftmaxXent = &Kernel{
-		Name: "softmax_xent", Tol: 8, Cost: elementwise(8, 2), Optional: [5]bool{2: true},
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1], n[0], n[0] * n[1], n[0], n[0]} },
+		Name: "softmax_xent", Tol: 8, Cost: elementwise(8, 2), Optional: [8]bool{2: true},
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[0], n[0] * n[1], n[0], n[0]} },
 		CPU: func(a Args) {
 			softmaxxent.Rows(a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, a.N[0], a.N[1])
 		},
@@ -53,9 +52,9 @@ var (
 	// SigmoidXent: V: Z, labels, G (optional), loss, hit. N: rows. One logit a row, labels 0 or 1;
 	// G, loss and hit as for SoftmaxXent. A row counts as 1 when its logit is above 0.
 	SigmoidXent = &Kernel{
-		Name: "sigmoid_xent", Tol: 8, Optional: [5]bool{2: true},
+		Name: "sigmoid_xent", Tol: 8, Optional: [8]bool{2: true},
 		Cost: func(n Sizes) (flops, bytes float64) { return 16 * float64(n[0]), 20 * float64(n[0]) },
-		Need: func(n Sizes) [5]int { return [5]int{n[0], n[0], n[0], n[0], n[0]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], n[0]} },
 		CPU: func(a Args) {
 			sigmoidxent.Rows(a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, a.N[0])
 		},
@@ -64,7 +63,7 @@ var (
 	Fill = &Kernel{
 		Name: "fill", Tol: 0,
 		Cost: func(n Sizes) (flops, bytes float64) { return 0, 4 * float64(n[0]) },
-		Need: func(n Sizes) [5]int { return [5]int{n[0]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0]} },
 		CPU:  func(a Args) { fill.Value(a.V[0].Host[:a.N[0]], a.F[0]) },
 	}
 )
@@ -72,48 +71,31 @@ var (
 // Kernels of images, which are planes (channels) of height x width values; in a batch the images
 // follow one another (NCHW order).
 var (
-	// Im2col: V: X, columns. N: channels, height, width, kernel, stride, pad; kernel and stride at least 1.
-	// Columns (channels*kernel*kernel x windows) becomes the windows of one image X, zeros past its edges.
-	Im2col = &Kernel{
-		Name: "im2col", Tol: 0, Cost: windowCost,
-		Need: func(n Sizes) [5]int { return [5]int{windows(n).Inputs(), columns(n)} },
-		CPU:  func(a Args) { im2col.Gather(a.V[1].Host, a.V[0].Host, windows(a.N)) },
-	}
-	// Col2im: V: columns, dX. N: as Im2col. Each value of the image dX becomes the sum of its copies in columns.
-	Col2im = &Kernel{
-		Name: "col2im", Tol: 2,
-		Cost: func(n Sizes) (flops, bytes float64) {
-			_, bytes = windowCost(n)
-			return float64(columns(n)), bytes
-		},
-		Need: func(n Sizes) [5]int { return [5]int{columns(n), windows(n).Inputs()} },
-		CPU:  func(a Args) { im2col.Scatter(a.V[1].Host, a.V[0].Host, windows(a.N)) },
-	}
 	// ChannelBiasReLU: V: X, bias. N: images, channels, positions. X becomes max(X + bias, 0), one bias a channel.
 	// Its gradient is ReLUGrad.
 	ChannelBiasReLU = &Kernel{
 		Name: "channel_bias_relu", Tol: 1, Cost: pointwise(2, 2),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1] * n[2], n[1]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} },
 		CPU:  func(a Args) { channelbias.Forward(a.V[0].Host, a.V[1].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// ChannelBiasGrad: V: dY, db. N: images, channels, positions. db (channels) becomes the sums of dY over images
 	// and positions.
 	ChannelBiasGrad = &Kernel{
 		Name: "channel_bias_grad", Tol: 8, Cost: pointwise(1, 1),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1] * n[2], n[1]} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} },
 		CPU:  func(a Args) { channelbias.Sum(a.V[1].Host, a.V[0].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// MaxPool: V: X, Y, which. N: planes, height, width. Y (planes x height/2 x width/2) becomes the largest value of
 	// each 2 x 2 block of X, and which the first of the four that has it, row-major: 0 to 3.
 	MaxPool = &Kernel{
 		Name: "max_pool", Tol: 0, Cost: pointwise(0.75, 1.5),
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[1] * n[2], pooled(n), pooled(n)} },
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], pooled(n), pooled(n)} },
 		CPU:  func(a Args) { maxpool.Forward(a.V[1].Host, a.V[2].Host, a.V[0].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// MaxPoolGrad: V: dY, which, dX. N: as MaxPool. dX becomes dY where MaxPool took the value from, else 0.
 	MaxPoolGrad = &Kernel{
 		Name: "max_pool_grad", Tol: 0, Cost: pointwise(0, 1.5),
-		Need: func(n Sizes) [5]int { return [5]int{pooled(n), pooled(n), n[0] * n[1] * n[2]} },
+		Need: func(n Sizes) [8]int { return [8]int{pooled(n), pooled(n), n[0] * n[1] * n[2]} },
 		CPU:  func(a Args) { maxpool.Backward(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 )
@@ -129,8 +111,9 @@ var Table = []*Kernel{
 	SoftmaxXent,
 	SigmoidXent,
 	Fill,
-	Im2col,
-	Col2im,
+	ConvForward,
+	ConvBackwardData,
+	ConvBackwardFilter,
 	ChannelBiasReLU,
 	ChannelBiasGrad,
 	MaxPool,
@@ -139,8 +122,8 @@ var Table = []*Kernel{
 
 func gemmKernel(name string, op gemm.Op) *Kernel {
 	return &Kernel{
-		Name: name, Tol: 8, Optional: [5]bool{3: true},
-		Need: func(n Sizes) [5]int { return [5]int{n[0] * n[2], n[1] * n[2], n[0] * n[1], n[1]} },
+		Name: name, Tol: 8, Optional: [8]bool{3: true},
+		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[2], n[1] * n[2], n[0] * n[1], n[1]} },
 		CPU: func(a Args) {
 			gemm.Rows(op, 0, a.N[0], a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
 		},
@@ -166,23 +149,6 @@ func pointwise(flops, words float64) func(Sizes) (float64, float64) {
 		size := float64(n[0]) * float64(n[1]) * float64(n[2])
 		return flops * size, 4 * words * size
 	}
-}
-
-// windows reads the sizes of Im2col and Col2im.
-func windows(n Sizes) im2col.Shape {
-	return im2col.Shape{Channels: n[0], Height: n[1], Width: n[2], Kernel: n[3], Stride: n[4], Pad: n[5]}
-}
-
-// Windows is how many windows of Im2col with these sizes lie below and beside one another.
-func Windows(n Sizes) (height, width int) { return windows(n).Outputs() }
-
-func columns(n Sizes) int {
-	rows, count := windows(n).Columns()
-	return rows * count
-}
-
-func windowCost(n Sizes) (flops, bytes float64) {
-	return 0, 4 * float64(windows(n).Inputs()+columns(n))
 }
 
 func pooled(n Sizes) int { return n[0] * (n[1] / 2) * (n[2] / 2) }

@@ -14,6 +14,7 @@ import (
 
 type device struct {
 	threads int
+	columns []float32 // scratch of convolutions
 }
 
 // New returns a device that uses this many threads for products, 1 when threads is less. With
@@ -60,6 +61,17 @@ func (d *device) Download(dst []float32, src kernels.Vec) error {
 	return nil
 }
 
+// Kernels and the host share their memory, so both always see it.
+func (d *device) Refresh(kernels.Vec) error { return nil }
+
+func (d *device) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
+
+// passed is the event of a device that is done when a call returns.
+type passed struct{}
+
+func (passed) Passed() bool { return true }
+func (passed) Wait() error  { return nil }
+
 func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	if err := k.Check(a); err != nil {
 		return err
@@ -71,6 +83,12 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 		d.gemm(gemm.NT, a)
 	case kernels.GemmTN:
 		d.gemm(gemm.TN, a)
+	case kernels.ConvForward:
+		d.convForward(a)
+	case kernels.ConvBackwardData:
+		d.convBackwardData(a)
+	case kernels.ConvBackwardFilter:
+		d.convBackwardFilter(a)
 	default:
 		k.CPU(a)
 	}

@@ -1,4 +1,4 @@
-// Package im2col is the Go twin of the kernels im2col and col2im.
+// Package im2col turns convolutions into products of matrices, for devices that have fast ones.
 package im2col
 
 // Shape is an image (channels x height x width) and the windows that slide over it.
@@ -66,10 +66,19 @@ func Gather(col, x []float32, s Shape) {
 	}
 }
 
-// Scatter is the transpose of Gather: each value of image dx becomes the sum of what its copies in
-// col hold, added in the order of col's rows.
-func Scatter(dx, col []float32, s Shape) {
-	clear(dx[:s.Inputs()])
+// Scatter is the transpose of Gather: each value of image dx becomes beta times itself (with beta 0 it is
+// only written) plus the sum of what its copies in col hold, added in the order of col's rows.
+func Scatter(dx, col []float32, beta float32, s Shape) {
+	dx = dx[:s.Inputs()]
+	switch beta {
+	case 0:
+		clear(dx)
+	case 1:
+	default:
+		for i := range dx {
+			dx[i] *= beta
+		}
+	}
 	outH, outW := s.Outputs()
 	at := 0
 	for c := range s.Channels {

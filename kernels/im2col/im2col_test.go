@@ -19,7 +19,7 @@ func TestByHand(t *testing.T) {
 		t.Errorf("columns %v, want %v", col, want)
 	}
 	dx := []float32{9, 9, 9, 9, 9, 9}
-	Scatter(dx, []float32{1, 10, 100, 1000, 1, 10, 100, 1000}, s)
+	Scatter(dx, []float32{1, 10, 100, 1000, 1, 10, 100, 1000}, 0, s)
 	if want := []float32{1, 110, 1000, 1, 110, 1000}; !slices.Equal(dx, want) {
 		t.Errorf("sums %v, want %v", dx, want)
 	}
@@ -40,7 +40,7 @@ func TestWindowLargerThanTheImage(t *testing.T) {
 		t.Errorf("%d x %d windows, want none", h, w)
 	}
 	dx := slices.Repeat([]float32{7}, 12)
-	Scatter(dx, nil, s)
+	Scatter(dx, nil, 0, s)
 	if slices.Max(dx) != 0 {
 		t.Errorf("values in no window are %v, want 0", dx)
 	}
@@ -68,7 +68,7 @@ func TestScatterIsTheTranspose(t *testing.T) {
 		x, c := whole(s.Inputs(), "x"), whole(rows*windows, "c")
 		col, dx := make([]float32, len(c)), make([]float32, len(x))
 		Gather(col, x, s)
-		Scatter(dx, c, s)
+		Scatter(dx, c, 0, s)
 		if a, b := dot(col, c), dot(x, dx); a != b {
 			t.Fatalf("%+v: <Gather(x), c> is %g, <x, Scatter(c)> is %g", s, a, b)
 		}

@@ -22,8 +22,8 @@ func Cases(k *kernels.Kernel) []Case {
 		return sigmoidCases()
 	case kernels.Fill:
 		return fillCases()
-	case kernels.Im2col, kernels.Col2im:
-		return windowCases(k)
+	case kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter:
+		return convolutionCases(k)
 	case kernels.ChannelBiasReLU, kernels.ChannelBiasGrad:
 		return channelCases(k)
 	case kernels.MaxPool, kernels.MaxPoolGrad:

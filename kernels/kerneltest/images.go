@@ -6,59 +6,6 @@ import (
 	"fluentps/kernels"
 )
 
-// windowCases have windows of one value, windows larger than the image, padding larger than a
-// window, values in no window, and all strides that networks use.
-func windowCases(k *kernels.Kernel) []Case {
-	var cases []Case
-	for _, n := range []kernels.Sizes{
-		{1, 1, 1, 1, 1, 0}, {1, 1, 1, 3, 1, 1}, {1, 1, 1, 5, 2, 2}, {3, 5, 7, 1, 1, 0}, {2, 7, 5, 1, 2, 0},
-		{1, 7, 11, 3, 1, 0}, {3, 13, 7, 3, 1, 1}, {2, 13, 11, 3, 2, 1}, {2, 8, 8, 3, 2, 0}, {1, 28, 28, 5, 1, 2},
-		{6, 14, 14, 5, 1, 0}, {2, 11, 13, 5, 2, 2}, {1, 2, 3, 3, 1, 0}, {1, 2, 3, 2, 1, 4}, {0, 5, 5, 3, 1, 1}, {2, 9, 10, 2, 3, 0},
-	} {
-		cases = append(cases, windowCase(k, n))
-	}
-	return cases
-}
-
-func windowCase(k *kernels.Kernel, n kernels.Sizes) Case {
-	channels, height, width, kernel, stride, pad := n[0], n[1], n[2], n[3], n[4], n[5]
-	c := Case{
-		name:  fmt.Sprintf("image=%dx%dx%d kernel=%d stride=%d pad=%d", channels, height, width, kernel, stride, pad),
-		sizes: n, terms: kernel * kernel,
-	}
-	outputs := func(size int) (count int) {
-		for at := -pad; at+kernel <= size+pad; at += stride {
-			count++
-		}
-		return count
-	}
-	outH, outW := outputs(height), outputs(width)
-	image, columns := channels*height*width, channels*kernel*kernel*outH*outW
-	want := make([]float64, columns)
-	if k == kernels.Col2im {
-		want = make([]float64, image)
-		c.in[0], c.in[1] = random(columns, 12), nans(image)
-	} else {
-		c.in[0], c.in[1] = random(image, 13), nans(columns)
-	}
-	for to := range columns {
-		ox, oy := to%outW, to/outW%outH
-		kx, ky := to/(outW*outH)%kernel, to/(outW*outH*kernel)%kernel
-		y, x := oy*stride+ky-pad, ox*stride+kx-pad
-		if y < 0 || y >= height || x < 0 || x >= width {
-			continue
-		}
-		from := (to/(outW*outH*kernel*kernel)*height+y)*width + x
-		if k == kernels.Col2im {
-			want[from] += float64(c.in[0][to])
-		} else {
-			want[to] = float64(c.in[0][from])
-		}
-	}
-	c.want[1] = want
-	return c
-}
-
 func channelCases(k *kernels.Kernel) []Case {
 	var cases []Case
 	for _, n := range []kernels.Sizes{{1, 1, 1}, {1, 1, 13}, {7, 1, 1}, {1, 11, 3}, {5, 3, 4}, {32, 6, 196}, {3, 17, 257}, {0, 3, 5}, {101, 2, 103}} {

@@ -48,11 +48,11 @@ func Check(dev kernels.Device, k *kernels.Kernel) []error {
 // Case is one launch with its right answer.
 type Case struct {
 	name    string
-	in      [5][]float32 // nil: argument left out
+	in      [8][]float32 // nil: argument left out
 	sizes   kernels.Sizes
 	scalars kernels.Scalars
-	want    [5][]float64 // nil: an input, which must stay as it is
-	alias   [5]int       // 1+index of the vector that this one shares memory with; 0: its own
+	want    [8][]float64 // nil: an input, which must stay as it is
+	alias   [8]int       // 1+index of the vector that this one shares memory with; 0: its own
 	terms   int          // length of the longest reduction
 }
 
@@ -106,8 +106,8 @@ func (c *Case) compare(v, i int, got, limit float64) error {
 }
 
 // launch uploads the inputs, runs the kernel once and downloads everything, guards included.
-func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([5][]float32, error) {
-	var out [5][]float32
+func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([8][]float32, error) {
+	var out [8][]float32
 	args := kernels.Args{N: c.sizes, F: c.scalars}
 	for v, in := range c.in {
 		if in == nil {

@@ -58,3 +58,16 @@ func nudge(a kernels.Args, by float32) {
 		a.V[2].Host[0] += by
 	}
 }
+
+// twins is a device that computes everything with the Go twins.
+type twins struct{ kernels.Device }
+
+func (twins) Launch(k *kernels.Kernel, a kernels.Args) error {
+	if err := k.Check(a); err != nil {
+		return err
+	}
+	k.CPU(a)
+	return nil
+}
+
+func TestTwins(t *testing.T) { Run(t, twins{cpu.New(1)}) }

@@ -155,6 +155,8 @@ func (m *chain) propagate(x Batch, wait func(layer int)) {
 		if wait != nil {
 			wait(l)
 		}
+		must(m.dev.Refresh(m.params[2*l]))
+		must(m.dev.Refresh(m.params[2*l+1]))
 		st.forward(m.dev, pass{n: x.N, in: in, weight: m.params[2*l], bias: m.params[2*l+1]})
 		in, _ = st.ends()
 	}
@@ -187,11 +189,19 @@ func (m *chain) Backward(ready func(layer int)) {
 		}
 		p.weight, p.bias, p.dWeight, p.dBias = m.params[2*l], m.params[2*l+1], m.grads[2*l], m.grads[2*l+1]
 		m.stages[l].backward(m.dev, p)
-		must(m.dev.Sync())
+		m.fetch(m.grads[2*l])
+		m.fetch(m.grads[2*l+1])
 		if ready != nil {
 			ready(l)
 		}
 	}
+}
+
+// fetch returns when the host has what kernels wrote to v.
+func (m *chain) fetch(v kernels.Vec) {
+	e, err := m.dev.Fetch(v)
+	must(err)
+	must(e.Wait())
 }
 
 func launch(dev kernels.Device, k *kernels.Kernel, a kernels.Args) { must(dev.Launch(k, a)) }

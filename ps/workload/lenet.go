@@ -52,12 +52,11 @@ func newConvPool(name string, conv convolution) *convPool {
 func (s *convPool) name() string { return s.called }
 
 func (s *convPool) shapes() (weight, bias []int, fan int) {
-	filters, kernel := s.conv.out.Channels, s.conv.sizes[3]
+	filters, kernel := s.conv.out.Channels, s.conv.kernel()
 	return []int{filters, s.conv.in.Channels, kernel, kernel}, []int{filters}, s.conv.terms
 }
 
-func (s *convPool) allocate(perSample, once func(int) kernels.Vec) {
-	s.conv.allocate(once)
+func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {
 	s.y = perSample(s.conv.out.values())
 	s.which, s.out, s.grad = perSample(s.pooled.values()), perSample(s.pooled.values()), perSample(s.pooled.values())
 }

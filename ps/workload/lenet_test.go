@@ -140,63 +140,6 @@ func TestLeNetGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Windows of one value, strides that leave values out, no padding, and padding as wide as the window.
-func TestConvolutionAgainstItsDefinition(t *testing.T) {
-	for _, c := range []struct {
-		image                              Image
-		filters, kernel, stride, pad, rows int
-	}{
-		{Image{1, 1, 1}, 1, 1, 1, 0, 1}, {Image{3, 5, 7}, 4, 1, 1, 0, 3}, {Image{3, 7, 5}, 2, 1, 2, 0, 2},
-		{Image{2, 5, 4}, 3, 3, 1, 0, 2}, {Image{2, 7, 11}, 5, 3, 1, 1, 2}, {Image{3, 9, 8}, 7, 3, 2, 1, 3},
-		{Image{1, 8, 9}, 2, 5, 1, 2, 2}, {Image{2, 11, 6}, 3, 5, 2, 2, 2}, {Image{2, 5, 5}, 3, 5, 1, 0, 1}, {Image{1, 2, 3}, 2, 3, 1, 3, 2},
-	} {
-		name := fmt.Sprintf("%dx%dx%d/filters=%d/kernel=%d/stride=%d/pad=%d", c.image.Channels, c.image.Height, c.image.Width, c.filters, c.kernel, c.stride, c.pad)
-		t.Run(name, func(t *testing.T) {
-			dev, conv := cpu.New(1), newConvolution(c.image, c.filters, c.kernel, c.stride, c.pad)
-			vec := func(values []float32) kernels.Vec { return kernels.Vec{Host: values} }
-			conv.allocate(func(n int) kernels.Vec { return vec(make([]float32, n)) })
-			if (conv.columns.Len() == 0) != (c.kernel == 1 && c.stride == 1) {
-				t.Errorf("the matrix of windows has %d values", conv.columns.Len())
-			}
-			x := randomBatch(c.rows, c.image.values(), 2).X
-			weight := randomBatch(c.filters, conv.terms, 2).X
-			dy := randomBatch(c.rows, conv.out.values(), 2).X
-			want := convolved(wideImages{c.image, wide(x)}, wide(weight), nil, c.filters, c.kernel, c.stride, c.pad)
-			if conv.out != want.Image {
-				t.Fatalf("output is %v, want %v", conv.out, want.Image)
-			}
-			wantFilters, wantData := make([]float64, len(weight)), make([]float64, len(x))
-			for i, g := range dy {
-				image, f := i/conv.out.values(), i/conv.windows%c.filters
-				oy, ox := i/conv.out.Width%conv.out.Height, i%conv.out.Width
-				window(c.image, c.kernel, oy*c.stride-c.pad, ox*c.stride-c.pad, func(at, k int) {
-					wantFilters[f*conv.terms+k] += float64(g) * float64(x[image*c.image.values()+at])
-					wantData[image*c.image.values()+at] += float64(g) * float64(weight[f*conv.terms+k])
-				})
-			}
-			spoilt := func(n int) []float32 { return slices.Repeat([]float32{float32(math.NaN())}, n) }
-			y, dWeight, dx := spoilt(len(dy)), spoilt(len(weight)), spoilt(len(x))
-			conv.forward(dev, c.rows, vec(x), vec(weight), vec(y))
-			conv.backwardFilter(dev, c.rows, vec(x), vec(dy), vec(dWeight))
-			conv.backwardData(dev, c.rows, vec(dy), vec(weight), vec(dx))
-			near(t, "forward", y, want.v, conv.terms)
-			near(t, "backward-filter", dWeight, wantFilters, c.rows*conv.windows)
-			near(t, "backward-data", dx, wantData, c.filters*c.kernel*c.kernel)
-		})
-	}
-}
-
-// near allows 8 * 2^-23 * sqrt(terms), as the kernels' own tests do, of values above 1.
-func near(t *testing.T, what string, got []float32, want []float64, terms int) {
-	t.Helper()
-	limit := 8 * math.Sqrt(float64(terms)) / (1 << 23)
-	for i, w := range want {
-		if !(math.Abs(float64(got[i])-w) <= limit*max(1, math.Abs(w))) {
-			t.Fatalf("%s: value %d is %g, want %g", what, i, got[i], w)
-		}
-	}
-}
-
 func TestLeNetLayers(t *testing.T) {
 	for _, c := range []struct {
 		from  Samples

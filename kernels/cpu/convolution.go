@@ -1,0 +1,83 @@
+package cpu
+
+import (
+	"slices"
+
+	"fluentps/kernels"
+	"fluentps/kernels/convolution"
+	"fluentps/kernels/gemm"
+	"fluentps/kernels/im2col"
+)
+
+// Convolutions take one image after the other, so that the matrix of its windows stays in the caches.
+
+// matrices are the operands that a convolution has besides its filters, for one image.
+type matrices struct {
+	convolution.Shape
+	terms, windows int
+	columns        []float32 // terms x windows; not used where direct
+}
+
+func (d *device) matrices(n kernels.Sizes) matrices {
+	s := kernels.Convolution(n)
+	m := matrices{Shape: s}
+	m.terms, m.windows = s.Columns()
+	if !m.direct() {
+		d.columns = slices.Grow(d.columns[:0], m.terms*m.windows)[:m.terms*m.windows]
+		m.columns = d.columns
+	}
+	return m
+}
+
+// direct says that an image is its own matrix of windows.
+func (m *matrices) direct() bool { return m.Kernel == 1 && m.Stride == 1 && m.Pad == 0 }
+
+// image and result are number i of the batch x and of what comes out.
+func (m *matrices) image(x []float32, i int) []float32 {
+	n := m.Shape.Shape.Inputs()
+	return x[i*n : (i+1)*n]
+}
+
+func (m *matrices) result(y []float32, i int) []float32 {
+	n := m.Filters * m.windows
+	return y[i*n : (i+1)*n]
+}
+
+// gathered is the matrix of windows of image i of x.
+func (m *matrices) gathered(x []float32, i int) []float32 {
+	if m.direct() {
+		return m.image(x, i)
+	}
+	im2col.Gather(m.columns, m.image(x, i), m.Shape.Shape)
+	return m.columns
+}
+
+func (d *device) convForward(a kernels.Args) {
+	m := d.matrices(a.N)
+	x, w, y := a.V[0].Host, a.V[1].Host, a.V[2].Host
+	for i := range m.Images {
+		product(d.threads, gemm.NN, m.Filters, m.windows, m.terms, w, m.gathered(x, i), m.result(y, i), nil, 0)
+	}
+}
+
+func (d *device) convBackwardData(a kernels.Args) {
+	m := d.matrices(a.N)
+	dy, w, dx, beta := a.V[0].Host, a.V[1].Host, a.V[2].Host, a.F[0]
+	for i := range m.Images {
+		if m.direct() {
+			product(d.threads, gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.image(dx, i), nil, beta)
+			continue
+		}
+		product(d.threads, gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.columns, nil, 0)
+		im2col.Scatter(m.image(dx, i), m.columns, beta, m.Shape.Shape)
+	}
+}
+
+func (d *device) convBackwardFilter(a kernels.Args) {
+	m := d.matrices(a.N)
+	x, dy, dw := a.V[0].Host, a.V[1].Host, a.V[2].Host
+	clear(dw[:m.Weights()])
+	for i := range m.Images {
+		product(d.threads, gemm.NT, m.Filters, m.terms, m.windows, m.result(dy, i), m.gathered(x, i), dw, nil, 1)
+	}
+}
