@@ -118,6 +118,14 @@ var Table = []*Kernel{
 	ChannelBiasGrad,
 	MaxPool,
 	MaxPoolGrad,
+	BatchNorm,
+	BatchNormEval,
+	BatchNormGrad,
+	BatchNormRunning,
+	GlobalAvgPool,
+	GlobalAvgPoolGrad,
+	ShortcutPad,
+	ShortcutPadGrad,
 }
 
 func gemmKernel(name string, op gemm.Op) *Kernel {

@@ -29,7 +29,7 @@ func Cases(k *kernels.Kernel) []Case {
 	case kernels.MaxPool, kernels.MaxPoolGrad:
 		return poolCases(k)
 	}
-	return nil
+	return residualCases(k)
 }
 
 func gemmCases(k *kernels.Kernel) []Case {

@@ -1,0 +1,25 @@
+// Package globalavgpool is the Go twin of the kernels global_avg_pool and global_avg_pool_grad.
+package globalavgpool
+
+// Forward sets y (planes) to the mean of each plane of x (planes x positions).
+func Forward(y, x []float32, planes, positions int) {
+	for p := range planes {
+		var sum float64
+		for _, v := range x[p*positions : (p+1)*positions] {
+			sum += float64(v)
+		}
+		y[p] = float32(sum / float64(positions))
+	}
+}
+
+// Backward sets each plane of dx (planes x positions) to dy over the number of positions.
+func Backward(dx, dy []float32, planes, positions int) {
+	share := 1 / float32(positions)
+	for p := range planes {
+		g := dy[p] * share
+		plane := dx[p*positions : (p+1)*positions]
+		for j := range plane {
+			plane[j] = g
+		}
+	}
+}
