@@ -22,6 +22,10 @@ func Cases(k *kernels.Kernel) []Case {
 		return sigmoidCases()
 	case kernels.Fill:
 		return fillCases()
+	case kernels.Axpy, kernels.Scale, kernels.ResidualAdd:
+		return vectorCases(k)
+	case kernels.SumOfParts:
+		return partsCases()
 	case kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter:
 		return convolutionCases(k)
 	case kernels.ChannelBiasReLU, kernels.ChannelBiasGrad:

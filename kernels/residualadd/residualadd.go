@@ -1,0 +1,15 @@
+// Package residualadd is the Go twin of the kernel residual_add.
+package residualadd
+
+// Forward sets the first n elements of y to max(a + b, 0). y may be a or b. NaN stays NaN, so that a
+// diverging run shows.
+func Forward(y, a, b []float32, n int) {
+	y, b = y[:n], b[:n]
+	for i, v := range a[:n] {
+		v += b[i]
+		if v < 0 {
+			v = 0
+		}
+		y[i] = v
+	}
+}
