@@ -26,6 +26,8 @@ func Cases(k *kernels.Kernel) []Case {
 		return vectorCases(k)
 	case kernels.SumOfParts:
 		return partsCases()
+	case kernels.SGD, kernels.Momentum, kernels.Nesterov, kernels.Adam, kernels.LARSRate, kernels.LARS:
+		return optimizerCases(k)
 	case kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter:
 		return convolutionCases(k)
 	case kernels.ChannelBiasReLU, kernels.ChannelBiasGrad:
