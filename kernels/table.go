@@ -22,13 +22,13 @@ var (
 var (
 	// BiasReLU: V: X, bias. N: rows, cols. X becomes max(X + bias, 0), bias added to every row.
 	BiasReLU = &Kernel{
-		Name: "bias_relu", Tol: 1, Cost: elementwise(2, 2),
+		Name: "bias_relu", CUDA: gpuBiasReLU, Tol: 1, Cost: elementwise(2, 2),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[1]} },
 		CPU:  func(a Args) { biasrelu.Forward(a.V[0].Host, a.V[1].Host, a.N[0], a.N[1]) },
 	}
 	// ReLUGrad: V: dX, Y. N: rows, cols. dX becomes 0 wherever Y, the output of BiasReLU, is 0.
 	ReLUGrad = &Kernel{
-		Name: "relu_grad", Tol: 0, Cost: elementwise(1, 3),
+		Name: "relu_grad", CUDA: gpuReLUGrad, Tol: 0, Cost: elementwise(1, 3),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[0] * n[1]} },
 		CPU:  func(a Args) { biasrelu.Backward(a.V[0].Host, a.V[1].Host, a.N[0]*a.N[1]) },
 	}
@@ -61,7 +61,7 @@ var (
 	}
 	// Fill: V: X. N: n. F: value. The first n elements of X become value.
 	Fill = &Kernel{
-		Name: "fill", Tol: 0,
+		Name: "fill", CUDA: gpuFill, Tol: 0,
 		Cost: func(n Sizes) (flops, bytes float64) { return 0, 4 * float64(n[0]) },
 		Need: func(n Sizes) [8]int { return [8]int{n[0]} },
 		CPU:  func(a Args) { fill.Value(a.V[0].Host[:a.N[0]], a.F[0]) },
@@ -140,7 +140,7 @@ var Table = []*Kernel{
 
 func gemmKernel(name string, op gemm.Op) *Kernel {
 	return &Kernel{
-		Name: name, Tol: 8, Optional: [8]bool{3: true},
+		Name: name, CUDA: gpuGemm(name), Tol: 8, Optional: [8]bool{3: true},
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[2], n[1] * n[2], n[0] * n[1], n[1]} },
 		CPU: func(a Args) {
 			gemm.Rows(op, 0, a.N[0], a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])

@@ -1,0 +1,291 @@
+//go:build cuemu
+
+// The emulator: runs the threads of a CUDA block as fibers of one thread of the host, which change at barriers and
+// shuffles. What a real device leaves undefined is an error here or made visible: barriers that not all threads
+// reach, shuffles with absent lanes, shared memory read before it is written, accesses outside of vectors.
+#include "cuemu.h"
+
+#include <mutex>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#include "fiber.h"
+
+extern "C" {
+// The linker defines these two as the ends of the section that __shared__ puts variables into.
+extern char __start_cuemu_shared[] __attribute__((weak));
+extern char __stop_cuemu_shared[] __attribute__((weak));
+}
+
+namespace cuemu {
+
+Position position;
+
+namespace {
+
+const unsigned max_threads = 1024, max_shared = 48 << 10, max_grid_yz = 65535, max_grid_x = 0x7fffffff;
+const size_t stack_bytes = 64 << 10;
+
+enum State { ready, at_barrier, in_shuffle, returned };
+
+struct Thread {
+	Fiber fiber;
+	State state;
+	uint3 index;
+	int line;            // where it waits
+	unsigned mask;       // lanes that its shuffle names
+	unsigned shuffles;   // so many it has begun
+	uint64_t sent[2];    // of its latest shuffle and of the one before, which slower lanes may not have read
+};
+
+const Entry *entries;
+std::mutex one_launch;
+bool reversed;
+thread_local std::string error;
+
+// The launch that runs.
+Fiber scheduler;
+std::vector<Thread> threads;
+unsigned live;           // threads of the block; threads[live:] are of larger blocks before
+Thread *running;
+const Entry *launched;
+void **arguments;
+char *stacks;
+sigjmp_buf fault;
+volatile sig_atomic_t watching; // faults of this thread are the kernel's
+thread_local bool launching;
+const void *volatile fault_address;
+volatile int fault_signal;
+struct sigaction go_on[3];
+const int signals[3] = {SIGSEGV, SIGBUS, SIGFPE};
+
+std::string name(const uint3 &i) {
+	return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
+}
+
+bool fail(const std::string &what) {
+	error = std::string(launched ? launched->name : "launch") + ": " + what;
+	return false;
+}
+
+void on_fault(int number, siginfo_t *info, void *context) {
+	if (launching && watching) {
+		fault_address = info->si_addr;
+		fault_signal = number;
+		siglongjmp(fault, 1);
+	}
+	for (int i = 0; i < 3; i++) { // not ours: as if we were not here
+		if (signals[i] != number)
+			continue;
+		if (go_on[i].sa_flags & SA_SIGINFO) {
+			go_on[i].sa_sigaction(number, info, context);
+		} else {
+			sigaction(number, &go_on[i], nullptr);
+		}
+	}
+}
+
+void watch(bool on) {
+	struct sigaction ours = {};
+	ours.sa_sigaction = on_fault;
+	ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+	for (int i = 0; i < 3; i++)
+		sigaction(signals[i], on ? &ours : &go_on[i], on ? &go_on[i] : nullptr);
+	watching = launching = on;
+}
+
+void body() {
+	launched->run(arguments);
+	running->state = returned;
+	fiber_switch(&running->fiber, &scheduler);
+	__builtin_unreachable();
+}
+
+void wait(State state, int line) {
+	running->state = state;
+	running->line = line;
+	fiber_switch(&running->fiber, &scheduler);
+}
+
+// release_shuffles readies the warps whose lanes have all arrived at the same shuffle.
+bool release_shuffles() {
+	bool any = false;
+	for (unsigned i = 0; i < live; i++) {
+		Thread &t = threads[i];
+		unsigned warp = i / 32 * 32;
+		if (t.state != in_shuffle)
+			continue;
+		bool complete = true;
+		for (unsigned k = 0; k < 32 && complete; k++) {
+			if (!(t.mask >> k & 1))
+				continue;
+			const Thread *other = warp + k < live ? &threads[warp + k] : nullptr;
+			complete = other && other->state == in_shuffle && other->line == t.line && other->mask == t.mask;
+		}
+		if (!complete)
+			continue;
+		for (unsigned k = 0; k < 32; k++)
+			if (t.mask >> k & 1)
+				threads[warp + k].state = ready;
+		any = true;
+	}
+	return any;
+}
+
+bool release_barrier() {
+	for (unsigned i = 0; i < live; i++)
+		if (threads[i].state != at_barrier || threads[i].line != threads[0].line)
+			return false;
+	for (unsigned i = 0; i < live; i++)
+		threads[i].state = ready;
+	return true;
+}
+
+bool deadlock() {
+	std::string what = "block " + name(position.block) + ": deadlock:";
+	for (unsigned i = 0; i < live; i++) {
+		const Thread &t = threads[i];
+		if (i > 0 && t.state == threads[i - 1].state && t.line == threads[i - 1].line)
+			continue;
+		what += i > 0 ? "; from thread " : " from thread ";
+		what += name(t.index);
+		what += t.state == returned ? " returned" : t.state == at_barrier ? " at the barrier of line " : " at the shuffle of line ";
+		if (t.state != returned)
+			what += std::to_string(t.line);
+	}
+	return fail(what);
+}
+
+void start_block(unsigned shared_bytes) {
+	memset(__start_cuemu_shared, 0xff, __stop_cuemu_shared - __start_cuemu_shared);
+	(void)shared_bytes;
+	for (unsigned i = 0; i < live; i++) {
+		Thread &t = threads[i];
+		t.state = ready;
+		t.shuffles = 0;
+		t.line = 0;
+		t.index = {i % position.block_dim.x, i / position.block_dim.x % position.block_dim.y,
+		           i / position.block_dim.x / position.block_dim.y};
+		fiber_start(&t.fiber, stacks + i * stack_bytes, stack_bytes, body);
+	}
+}
+
+bool run_block(unsigned shared_bytes) {
+	start_block(shared_bytes);
+	for (;;) {
+		unsigned done = 0;
+		for (unsigned k = 0; k < live; k++) {
+			Thread &t = threads[reversed ? live - 1 - k : k];
+			if (t.state == ready) {
+				running = &t;
+				position.thread = t.index;
+				fiber_switch(&scheduler, &t.fiber);
+			}
+			done += t.state == returned;
+		}
+		if (done == live)
+			return true;
+		if (!release_shuffles() && !release_barrier())
+			return deadlock();
+	}
+}
+
+bool run_blocks(unsigned shared_bytes) {
+	const uint3 g = position.grid_dim;
+	uint64_t count = (uint64_t)g.x * g.y * g.z;
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t b = reversed ? count - 1 - k : k;
+		position.block = {(unsigned)(b % g.x), (unsigned)(b / g.x % g.y), (unsigned)(b / g.x / g.y)};
+		if (!run_block(shared_bytes))
+			return false;
+	}
+	return true;
+}
+
+bool prepare(const char *entry, uint3 grid, uint3 block, unsigned shared_bytes) {
+	launched = nullptr;
+	for (const Entry *e = entries; e && !launched; e = e->next)
+		if (!strcmp(e->name, entry))
+			launched = e;
+	if (!launched)
+		return fail(std::string(entry) + ": no such entry");
+	uint64_t size = (uint64_t)block.x * block.y * block.z;
+	if (size == 0 || size > max_threads || block.z > 64)
+		return fail("a block of " + name(block) + " threads; 1 to 1024 are possible, z at most 64");
+	if ((uint64_t)grid.x * grid.y * grid.z == 0 || grid.x > max_grid_x || grid.y > max_grid_yz || grid.z > max_grid_yz)
+		return fail("a grid of " + name(grid) + " blocks; at least 1, y and z at most 65535");
+	if (shared_bytes > max_shared)
+		return fail(std::to_string(shared_bytes) + " bytes of shared memory; at most 49152");
+	if (!stacks) {
+		void *p = mmap(nullptr, max_threads * stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p == MAP_FAILED)
+			return fail("no memory for stacks");
+		stacks = static_cast<char *>(p);
+	}
+	live = size;
+	if (threads.size() < live)
+		threads.resize(live);
+	position.grid_dim = grid;
+	position.block_dim = block;
+	return true;
+}
+
+} // namespace
+
+Entry::Entry(const char *name, void (*run)(void **)) : name(name), run(run), next(entries) { entries = this; }
+
+void barrier(int line) { wait(at_barrier, line); }
+
+unsigned lane() { return (running - threads.data()) % 32; }
+
+uint64_t shuffle(int line, unsigned mask, uint64_t value, unsigned from) {
+	unsigned parity = running->shuffles++ % 2;
+	running->sent[parity] = value;
+	running->mask = mask | 1u << lane();
+	wait(in_shuffle, line);
+	if (!(mask >> from % 32 & 1))
+		return ~0ull; // a lane that does not take part has sent nothing
+	return threads[(running - threads.data()) / 32 * 32 + from % 32].sent[parity];
+}
+
+} // namespace cuemu
+
+using namespace cuemu;
+
+int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args) {
+	std::lock_guard<std::mutex> lock(one_launch);
+	if (!prepare(entry, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes))
+		return 1;
+	arguments = args;
+	bool done;
+	if (sigsetjmp(fault, 1)) {
+		char where[32];
+		snprintf(where, sizeof where, "%p", fault_address);
+		done = fail("thread " + name(position.thread) + " of block " + name(position.block) +
+		            (fault_signal == SIGFPE ? ": division by zero" : std::string(": access outside of every vector, at ") + where));
+	} else {
+		watch(true);
+		done = run_blocks(shared_bytes);
+	}
+	watch(false);
+	return !done;
+}
+
+const char *cuemu_error(void) { return error.c_str(); }
+
+int cuemu_has(const char *entry) {
+	for (const Entry *e = entries; e; e = e->next)
+		if (!strcmp(e->name, entry))
+			return 1;
+	return 0;
+}
+
+void cuemu_reverse(int on) {
+	std::lock_guard<std::mutex> lock(one_launch);
+	reversed = on;
+}

@@ -1,0 +1,129 @@
+// CUDA C++ for a plain C++ compiler: what the kernels' .cu files use of the language, in terms of the emulator
+// (cuemu.cpp). C callers see only the functions at the top.
+#ifndef CUEMU_H
+#define CUEMU_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// cuemu_launch runs every thread of a launch and returns 0, or nonzero where cuemu_error says why. args points to
+// one value for each parameter, as the kernelParams of cuLaunchKernel. One launch runs at a time.
+int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args);
+
+// cuemu_error describes the latest failed launch of the calling thread.
+const char *cuemu_error(void);
+
+// cuemu_has says whether an entry of this name is compiled in.
+int cuemu_has(const char *entry);
+
+// cuemu_reverse(1) makes blocks, and threads between two barriers, run in descending order; 0: ascending.
+void cuemu_reverse(int on);
+
+// cuemu_alloc returns zeroed memory whose last byte lies just before a page that faults; NULL when there is none.
+// cuemu_free gives it back and returns nonzero when bytes in front of it were written.
+void *cuemu_alloc(size_t bytes);
+int cuemu_free(void *memory);
+
+#ifdef __cplusplus
+} // extern "C"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace cuemu {
+
+struct uint3 {
+	unsigned x, y, z;
+};
+
+// Position is where in the launch the running thread is.
+struct Position {
+	uint3 thread, block, block_dim, grid_dim;
+};
+extern Position position;
+
+void barrier(int line);
+uint64_t shuffle(int line, unsigned mask, uint64_t value, unsigned from);
+unsigned lane();
+
+// Entry is a __global__ function that launches find by its name. Entries live for ever.
+struct Entry {
+	const char *name;
+	void (*run)(void **args);
+	const Entry *next;
+	Entry(const char *name, void (*run)(void **args));
+};
+
+template <class... A, size_t... I> void apply(void (*f)(A...), void **args, std::index_sequence<I...>) {
+	f(*static_cast<A *>(args[I])...);
+}
+
+template <class... A> void apply(void (*f)(A...), void **args) { apply(f, args, std::index_sequence_for<A...>()); }
+
+template <class T> T exchange(int line, unsigned mask, T value, unsigned from) {
+	static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves at most 8 bytes");
+	uint64_t bits = 0;
+	memcpy(&bits, &value, sizeof value);
+	bits = shuffle(line, mask, bits, from);
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+// source is the lane that a shuffle within groups of width lanes reads; outside the group, the lane itself.
+inline unsigned source_down(unsigned delta, unsigned width) {
+	return lane() % width + delta < width ? lane() + delta : lane();
+}
+inline unsigned source_up(unsigned delta, unsigned width) { return lane() % width >= delta ? lane() - delta : lane(); }
+inline unsigned source_xor(unsigned bits, unsigned width) {
+	unsigned other = lane() ^ bits;
+	return other / width <= lane() / width ? other : lane();
+}
+inline unsigned source_lane(unsigned index, unsigned width) { return lane() / width * width + index % width; }
+
+} // namespace cuemu
+
+#define CUEMU_ENTRY(function)                                                                                          \
+	static void function##_run(void **args) { cuemu::apply(function, args); }                                      \
+	static cuemu::Entry function##_entry(#function, function##_run);
+
+// The language. Shared memory of all kernels lies in one section, which each block finds filled with 0xff.
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __shared__ static __attribute__((section("cuemu_shared")))
+#define threadIdx (cuemu::position.thread)
+#define blockIdx (cuemu::position.block)
+#define blockDim (cuemu::position.block_dim)
+#define gridDim (cuemu::position.grid_dim)
+#define warpSize 32
+
+#define __syncthreads() cuemu::barrier(__LINE__)
+#define __syncwarp() ((void)cuemu::exchange(__LINE__, ~0u, 0, cuemu::lane()))
+#define __shfl_down_sync(mask, value, delta)                                                                           \
+	cuemu::exchange(__LINE__, mask, value, cuemu::source_down(delta, 32))
+#define __shfl_up_sync(mask, value, delta) cuemu::exchange(__LINE__, mask, value, cuemu::source_up(delta, 32))
+#define __shfl_xor_sync(mask, value, bits) cuemu::exchange(__LINE__, mask, value, cuemu::source_xor(bits, 32))
+#define __shfl_sync(mask, value, index) cuemu::exchange(__LINE__, mask, value, cuemu::source_lane(index, 32))
+
+struct alignas(8) float2 {
+	float x, y;
+};
+struct alignas(16) float4 {
+	float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+template <class T> T __ldg(const T *p) { return *p; }
+
+#endif // __cplusplus
+#endif

@@ -1,0 +1,176 @@
+//go:build cuemu
+
+package cuemu
+
+// #cgo CXXFLAGS: -std=c++17 -fno-strict-aliasing -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter
+// #include <stdlib.h>
+// #include "cuemu.h"
+//
+// static int launch(const char *entry, const unsigned *grid, const unsigned *block, unsigned long long *values) {
+// 	void *args[24];
+// 	for (int i = 0; i < 24; i++)
+// 		args[i] = &values[i];
+// 	return cuemu_launch(entry, grid, block, 0, args);
+// }
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"fluentps/kernels"
+)
+
+type device struct {
+	vectors []unsafe.Pointer // what Alloc handed out
+}
+
+// New returns a device that runs kernels on the emulator. Blocks, and their threads between two barriers, run in
+// ascending order, or in descending order if reverse is set; the order holds for the whole process.
+func New(reverse bool) kernels.Device {
+	order := C.int(0)
+	if reverse {
+		order = 1
+	}
+	C.cuemu_reverse(order)
+	return &device{}
+}
+
+func (d *device) Name() string { return "cuda (emulated)" }
+
+func (d *device) Alloc(n int) (kernels.Vec, error) {
+	p, err := alloc(n)
+	if err != nil {
+		return kernels.Vec{}, err
+	}
+	d.vectors = append(d.vectors, p)
+	host := unsafe.Slice((*float32)(p), n)
+	return kernels.Vec{Host: host, Dev: uint64(uintptr(p)), N: n}, nil
+}
+
+func alloc(n int) (unsafe.Pointer, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("cuemu: cannot allocate %d elements", n)
+	}
+	p := C.cuemu_alloc(C.size_t(4 * n))
+	if p == nil {
+		return nil, fmt.Errorf("cuemu: no memory for %d elements", n)
+	}
+	return p, nil
+}
+
+func (d *device) Wrap([]float32) (kernels.Vec, error) {
+	return kernels.Vec{}, errors.New("cuemu: only memory of its own, which faults at its ends, shows kernels that leave it")
+}
+
+func (d *device) Upload(dst kernels.Vec, src []float32) error {
+	if dst.Len() < len(src) {
+		return fmt.Errorf("cuemu: upload of %d elements into a vector of %d", len(src), dst.Len())
+	}
+	copy(dst.Host, src)
+	return nil
+}
+
+func (d *device) Download(dst []float32, src kernels.Vec) error {
+	if src.Len() < len(dst) {
+		return fmt.Errorf("cuemu: download of %d elements from a vector of %d", len(dst), src.Len())
+	}
+	copy(dst, src.Host)
+	return nil
+}
+
+func (d *device) Refresh(kernels.Vec) error { return nil }
+
+func (d *device) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
+
+type passed struct{}
+
+func (passed) Passed() bool { return true }
+func (passed) Wait() error  { return nil }
+
+// Launch runs the kernel's steps. Its scratch is as long as the kernel says and holds NaN before.
+func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
+	if err := k.Check(a); err != nil {
+		return err
+	}
+	if k.CUDA == nil {
+		return fmt.Errorf("cuemu: kernel %s has no CUDA source", k.Name)
+	}
+	values := pack(k.CUDA, a)
+	if k.CUDA.Scratch != nil {
+		n := k.CUDA.Scratch(a.N)
+		scratch, err := alloc(n)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, free(scratch)) }()
+		for i := range unsafe.Slice((*float32)(scratch), n) {
+			*(*float32)(unsafe.Add(scratch, 4*i)) = float32(math.NaN())
+		}
+		values[k.CUDA.Vecs+k.CUDA.Sizes+k.CUDA.Scalars] = C.ulonglong(uintptr(scratch))
+	}
+	for _, step := range k.CUDA.Steps(a.N) {
+		if step.Entry == "" {
+			break
+		}
+		if err := run(step, &values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack lays the arguments out one by one: addresses, int and float take the low bytes of their 8.
+func pack(c *kernels.CUDA, a kernels.Args) (values [24]C.ulonglong) {
+	for i, v := range a.V[:c.Vecs] {
+		values[i] = C.ulonglong(v.Dev)
+	}
+	for i, n := range a.N[:c.Sizes] {
+		values[c.Vecs+i] = C.ulonglong(uint32(int32(n)))
+	}
+	for i, f := range a.F[:c.Scalars] {
+		values[c.Vecs+c.Sizes+i] = C.ulonglong(math.Float32bits(f))
+	}
+	return values
+}
+
+func run(step kernels.Step, values *[24]C.ulonglong) error {
+	name := C.CString(step.Entry)
+	defer C.free(unsafe.Pointer(name))
+	var grid, block [3]C.uint
+	for i := range 3 {
+		grid[i], block[i] = C.uint(step.Grid[i]), C.uint(step.Block[i])
+	}
+	if C.launch(name, &grid[0], &block[0], &values[0]) != 0 {
+		return errors.New("cuemu: " + C.GoString(C.cuemu_error()))
+	}
+	return nil
+}
+
+// Has says whether an entry of this name is compiled in.
+func Has(entry string) bool {
+	name := C.CString(entry)
+	defer C.free(unsafe.Pointer(name))
+	return C.cuemu_has(name) != 0
+}
+
+func (d *device) Sync() error { return nil }
+
+// Close frees all vectors, and says so when a kernel wrote in front of one.
+func (d *device) Close() error {
+	var err error
+	for _, p := range d.vectors {
+		err = errors.Join(err, free(p))
+	}
+	d.vectors = nil
+	return err
+}
+
+func free(p unsafe.Pointer) error {
+	if C.cuemu_free(p) != 0 {
+		return errors.New("cuemu: memory in front of a vector was written")
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A PTX file says which source it was made of, so that a stale one is found without NVIDIA's compiler.
+func TestPTXIsMadeOfTheSource(t *testing.T) {
+	sources, err := filepath.Glob("*/*.cu")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("%d sources, error %v", len(sources), err)
+	}
+	for _, name := range sources {
+		hash := sha256.New()
+		for _, part := range []string{name, "gpu.cuh", "cuda/ptx/flags"} {
+			hash.Write(read(t, part))
+		}
+		ptx := string(read(t, strings.TrimSuffix(name, ".cu")+".ptx"))
+		first, _, _ := strings.Cut(ptx, "\n")
+		if want := fmt.Sprintf("sha256 %x", hash.Sum(nil)); !strings.HasSuffix(first, want) {
+			t.Errorf("%s is newer than its PTX: run make ptx", name)
+		}
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+var (
+	entryOf  = regexp.MustCompile(`\.visible \.entry (\w+)\(([^)]*)\)`)
+	sharedOf = regexp.MustCompile(`(?m)^\s*\.shared .*?\b\w+\[(\d+)\];`)
+)
+
+// entries gives the number of parameters of each entry of a PTX text.
+func entries(ptx string) map[string]int {
+	found := map[string]int{}
+	for _, m := range entryOf.FindAllStringSubmatch(ptx, -1) {
+		found[m[1]] = strings.Count(m[2], ".param")
+	}
+	return found
+}
+
+// Every kernel that has a CUDA source finds its entries in the PTX, with as many parameters as a launch passes, and
+// no launch that a device refuses.
+func TestStepsFitThePTX(t *testing.T) {
+	for _, k := range Table {
+		if k.CUDA == nil {
+			continue
+		}
+		parameters := k.CUDA.Vecs + k.CUDA.Sizes + k.CUDA.Scalars
+		if k.CUDA.Scratch != nil {
+			parameters++
+		}
+		found := entries(k.CUDA.PTX)
+		for _, n := range []Sizes{
+			{0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 0}, {64, 10, 784}, {128, 16, 32, 32, 16, 3, 1, 1}, {128, 32, 16, 16, 64, 3, 2, 1},
+			{4096, 4096, 4096}, {70000, 3, 5, 7, 2, 5, 1, 2}, {128, 64, 8, 8, 64, 3, 1, 1}, {64, 6, 14, 14, 16, 5, 1, 0},
+		} {
+			for _, s := range k.CUDA.Steps(n) {
+				if s.Entry == "" {
+					break
+				}
+				if have, there := found[s.Entry]; !there || have != parameters {
+					t.Errorf("%s %v: entry %s has %d parameters, the launch %d", k.Name, n, s.Entry, have, parameters)
+				}
+				threads := s.Block[0] * s.Block[1] * s.Block[2]
+				if threads < 1 || threads > 1024 || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 || s.Grid[1] > 65535 || s.Grid[2] > 65535 {
+					t.Errorf("%s %v: no device launches grid %v block %v", k.Name, n, s.Grid, s.Block)
+				}
+			}
+		}
+	}
+}
+
+// A block has 48 KiB of shared memory unless it asks for more. The emulator cannot see how much one entry takes.
+func TestSharedMemoryFits(t *testing.T) {
+	for _, k := range Table {
+		if k.CUDA == nil {
+			continue
+		}
+		for _, body := range strings.Split(k.CUDA.PTX, ".visible .entry ")[1:] {
+			total := 0
+			for _, m := range sharedOf.FindAllStringSubmatch(body, -1) {
+				size, err := strconv.Atoi(m[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				total += size
+			}
+			if name, _, _ := strings.Cut(body, "("); total > 48<<10 {
+				t.Errorf("%s: entry %s takes %d bytes of shared memory", k.Name, name, total)
+			}
+		}
+	}
+}
