@@ -21,8 +21,8 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.exactlyOne(t, root, "train.schedule.every", "train.schedule.at")
 	}
 	at, classes := t.byPath["train.schedule.at"], t.byPath["data.classes"]
-	if w.cfg.Model.Name == "logistic" && w.cfg.Data.Set == "generated" && !classes.bad && w.cfg.Data.Classes != 2 {
-		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model logistic tells 2 classes apart, not %d", w.cfg.Data.Classes)
+	if strings.HasSuffix(w.cfg.Model.Name, "logistic") && w.cfg.Data.Set == "generated" && !classes.bad && w.cfg.Data.Classes != 2 {
+		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model %s tells 2 classes apart, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
 	}
 	w.crossImages(t)
 	if !at.bad && !increasing(w.cfg.Train.Schedule.At) {

@@ -38,7 +38,7 @@ var topKeys = []key[Config]{
 	{spec{path: "data.classes", def: "10", span: from(2, 1e6), only: when("data.set", "generated"), doc: "classes"}, func(c *Config) any { return &c.Data.Classes }},
 	{spec{path: "data.partition", def: "disjoint_random", values: workload.PartitionNames(), doc: "how workers share the rows"}, func(c *Config) any { return &c.Data.Partition }},
 
-	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model; lenet: LeNet-5 for images; synthetic learns nothing: it shows what moving parameters costs"}, func(c *Config) any { return &c.Model.Name }},
+	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model; lenet: LeNet-5 for images; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; synthetic learns nothing: it shows what moving parameters costs"}, func(c *Config) any { return &c.Model.Name }},
 	{spec{path: "model.layers", required: true, items: 1, span: from(1, 1e9), only: when("model.name", "mlp", "synthetic"), doc: "mlp: widths of the hidden layers; synthetic: parameters of each layer"}, func(c *Config) any { return &c.Model.Layers }},
 	{spec{path: "model.compute", def: "0s", span: atLeast(0), only: when("model.name", "synthetic"), doc: "time of one step's computing, a third of it forward"}, func(c *Config) any { return &c.Model.Compute }},
 

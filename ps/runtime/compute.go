@@ -101,7 +101,7 @@ func (w *workerSide) compute(iter int64) {
 	it.rec.Iter = iter
 	start := t.Now()
 	w.rows = w.sampler.Batch(iter, w.rows)
-	w.r.set.Train.Fill(w.batch.X, w.batch.Y, w.rows)
+	w.batch.Take(w.r.set.Train, w.rows)
 	w.augment.Apply(w.batch.X, iter)
 	loss, correct := w.model.Forward(w.batch, it.forward)
 	if it.allRead(); !it.over {

@@ -23,13 +23,12 @@ type evaluator struct {
 	arena  *comm.Buf
 	device kernels.Device
 	model  workload.Model
-	x      []float32
-	y      []int32
+	batch  workload.Batch
 	rows   []int32
 }
 
 func newEvaluator(r *rank) (*evaluator, error) {
-	e := &evaluator{r: r, x: make([]float32, evalRows*r.set.Test.Cols()), y: make([]int32, evalRows), rows: make([]int32, 0, evalRows)}
+	e := &evaluator{r: r, batch: workload.NewBatch(r.cfg.Model.Name, r.set.Samples(), evalRows), rows: make([]int32, 0, evalRows)}
 	var err error
 	if e.arena, err = r.t.Alloc(r.plan.Arena * shard.ElemBytes); err != nil {
 		return nil, fmt.Errorf("evaluation arena: %w", err)
@@ -85,9 +84,8 @@ func (e *evaluator) look(lo, hi int, between func()) (loss float64, correct int6
 		for i := range n {
 			e.rows = append(e.rows, int32(lo+i))
 		}
-		x := e.x[:n*t.Cols()]
-		t.Fill(x, e.y[:n], e.rows)
-		l, c := e.model.Eval(workload.Batch{X: x, Y: e.y[:n], N: n, Cols: t.Cols()})
+		e.batch.Take(t, e.rows)
+		l, c := e.model.Eval(e.batch)
 		loss += l
 		correct += int64(c)
 		between()

@@ -89,7 +89,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	w := &workerSide{r: r, me: me, index: index, device: device, model: model,
 		sampler: workload.NewSampler(rows, batch, c.Seed, index), rows: make([]int32, 0, batch), warned: -2,
 		augment: workload.NewAugmenter(c.Data.Augment, r.set.Image, c.Seed, index),
-		batch:   workload.Batch{X: make([]float32, batch*r.set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: r.set.Train.Cols()}}
+		batch:   workload.NewBatch(c.Model.Name, r.set.Samples(), batch)}
 	w.into, w.landed, w.left = make([]landing, len(r.plan.Shards)), w.pieceCame, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.plan.Pieces {

@@ -26,8 +26,7 @@ type floats struct {
 	set    *workload.Set
 	params []workload.Param
 	model  workload.Model // bound to the replica that computes
-	x      []float32
-	y      []int32
+	batch  workload.Batch
 	rows   []int32
 
 	replicas []replica
@@ -70,7 +69,7 @@ func newFloats(s *simulation) (*floats, error) {
 	for i := range s.workers {
 		batch = max(batch, int(s.workers[i].batch))
 	}
-	f.x, f.y = make([]float32, batch*f.set.Train.Cols()), make([]int32, batch)
+	f.batch = workload.NewBatch(c.Model.Name, f.set.Samples(), batch)
 	var err error
 	if f.model, err = workload.NewModel(c.ModelSpec(), f.set.Samples(), g.Device, batch); err != nil {
 		return nil, err
@@ -178,13 +177,11 @@ func (f *floats) compute(me int32, iter int64) {
 	if w.flying > 0 {
 		f.s.check.fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
 	}
-	cols := f.set.Train.Cols()
 	f.rows = w.sampler.Batch(iter, f.rows)
-	b := workload.Batch{X: f.x[:n*cols], Y: f.y[:n], N: n, Cols: cols}
-	f.set.Train.Fill(b.X, b.Y, f.rows)
-	w.augment.Apply(b.X, iter)
+	f.batch.Take(f.set.Train, f.rows)
+	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])
-	w.loss, w.correct = f.model.Forward(b, nil)
+	w.loss, w.correct = f.model.Forward(f.batch, nil)
 	f.model.Backward(nil)
 	for _, q := range f.deltas {
 		w.local.Step(w.grads, w.params, q, iter, int64(n))

@@ -20,8 +20,7 @@ const (
 type view struct {
 	f     *floats
 	model workload.Model
-	x     []float32
-	y     []int32
+	batch workload.Batch
 	rows  []int32
 
 	room    int64 // snapshots kept at once
@@ -58,7 +57,7 @@ type mark struct{ at, samples, iteration int64 }
 
 func newView(f *floats, spec workload.ModelSpec, room int64) (*view, error) {
 	v := &view{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
-		x: make([]float32, viewRows*f.set.Train.Cols()), y: make([]int32, viewRows)}
+		batch: workload.NewBatch(spec.Name, f.set.Samples(), viewRows)}
 	var err error
 	v.model, err = workload.NewModel(spec, f.set.Samples(), f.s.o.Gradients.Device, viewRows)
 	return v, err
@@ -138,9 +137,8 @@ func (v *view) look(arena []float32, m mark) {
 		for i := range n {
 			v.rows = append(v.rows, int32(lo+i))
 		}
-		b := workload.Batch{X: v.x[:n*t.Cols()], Y: v.y[:n], N: n, Cols: t.Cols()}
-		t.Fill(b.X, b.Y, v.rows)
-		l, c := v.model.Eval(b)
+		v.batch.Take(t, v.rows)
+		l, c := v.model.Eval(v.batch)
 		loss, correct = loss+l, correct+c
 	}
 	v.evaluated(m, loss/float64(t.Rows()), float64(correct)/float64(t.Rows()))

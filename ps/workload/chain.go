@@ -129,7 +129,7 @@ func (m *chain) Eval(x Batch) (loss float64, correct int) {
 	logits, _ := m.stages[len(m.stages)-1].ends()
 	for lo := 0; lo < x.N; lo += m.batchMax {
 		n := min(m.batchMax, x.N-lo)
-		m.propagate(Batch{X: x.X[lo*x.Cols : (lo+n)*x.Cols], Y: x.Y[lo : lo+n], N: n, Cols: x.Cols}, nil)
+		m.propagate(x.part(lo, lo+n), nil)
 		l, c := m.score(n, logits, kernels.Vec{})
 		loss, correct = loss+l, correct+c
 	}

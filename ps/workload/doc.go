@@ -6,9 +6,10 @@
 //	sampler := workload.NewSampler(rows, batch, seed, worker)
 //	augmenter := workload.NewAugmenter(augment, set.Image, seed, worker)
 //	model.Bind(params, grads)
+//	b := workload.NewBatch(ms.Name, set.Samples(), batch)
 //	for i := range iterations {
 //		picked = sampler.Batch(i, picked)
-//		set.Train.Fill(b.X, b.Y, picked)
+//		b.Take(set.Train, picked)
 //		augmenter.Apply(b.X, i)
 //		loss, correct := model.Forward(b, waitForParameters)
 //		model.Backward(sendGradient)

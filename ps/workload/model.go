@@ -41,13 +41,6 @@ func Params(m Model) []Param {
 	return all
 }
 
-// Batch is N samples of Cols values each. X is N x Cols, row-major; Y holds N class numbers.
-type Batch struct {
-	X       []float32
-	Y       []int32
-	N, Cols int
-}
-
 // Model computes losses and gradients on memory that Bind gave it. It belongs to one goroutine at a
 // time. Losses are sums over samples of the cross-entropy in nats, and correct counts samples whose
 // largest output is the right class; callers divide. A device that fails, or a batch that does not
@@ -58,7 +51,8 @@ type Model interface {
 	// Bind sets where parameters are read and gradients written: one slice for each parameter in
 	// model order, of exactly its length. grads may be nil; then Backward must not be called.
 	Bind(params, grads [][]float32)
-	// Forward calls wait(l) before it first reads parameters of layer l, in forward order.
+	// Forward calls wait(l) before it first reads parameters of layer l, in forward order. x must stay as it is until
+	// Backward has returned.
 	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
 	// Backward overwrites the gradients with the sum over the samples of the last Forward. It calls
 	// ready(l), last layer first, once layer l's gradient is final and its parameters are not read
@@ -78,17 +72,33 @@ type ModelSpec struct {
 	Compute time.Duration
 }
 
-var models = []struct {
+// modelEntry is one model: layers on a device, or made by plain.
+type modelEntry struct {
 	name   string
 	images bool // samples must be images
+	form   form
 	check  func(s ModelSpec, from Samples) error
-	stages func(s ModelSpec, from Samples) []stage // nil: synthetic, which computes nothing
-}{
-	{"softmax", false, noHidden, denseChain},
-	{"mlp", false, hiddenWidths, denseChain},
-	{"lenet", true, lenetImages, lenetStages},
-	{"logistic", false, binaryOnly, denseChain},
-	{"synthetic", false, layerSizes, nil},
+	stages func(s ModelSpec, from Samples) []stage
+	plain  func(s ModelSpec, from Samples, batchMax int) Model
+}
+
+var models = []modelEntry{
+	{name: "softmax", check: noHidden, stages: denseChain},
+	{name: "mlp", check: hiddenWidths, stages: denseChain},
+	{name: "lenet", images: true, check: lenetImages, stages: lenetStages},
+	{name: "logistic", check: binaryOnly, stages: denseChain},
+	{name: "sparse_logistic", form: sparseRows, check: binaryOnly, plain: newSparseLogistic},
+	{name: "synthetic", check: layerSizes, plain: newSynthetic},
+}
+
+// modelOf is the entry of that name; an empty one if there is none.
+func modelOf(name string) modelEntry {
+	for _, m := range models {
+		if m.name == name {
+			return m
+		}
+	}
+	return modelEntry{}
 }
 
 // ModelNames lists what ModelSpec.Name may be.
@@ -101,14 +111,7 @@ func ModelNames() []string {
 }
 
 // NeedsImages says whether a model takes only samples that are images.
-func NeedsImages(name string) bool {
-	for _, m := range models {
-		if m.name == name {
-			return m.images
-		}
-	}
-	return false
-}
+func NeedsImages(name string) bool { return modelOf(name).images }
 
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
 // up to batchMax samples.
@@ -121,27 +124,25 @@ func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Mode
 	case batchMax < 1:
 		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
 	}
-	for _, m := range models {
-		if m.name != s.Name {
-			continue
-		}
-		if m.images && from.Image.values() != from.Cols {
-			return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, or model mlp",
-				s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
-		}
-		if err := m.check(s, from); err != nil {
-			return nil, err
-		}
-		if m.stages == nil {
-			return newSynthetic(s), nil
-		}
-		c, err := newChain(s, from, m.stages(s, from), dev, batchMax)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
+	m := modelOf(s.Name)
+	switch {
+	case m.name == "":
+		return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
+	case m.images && from.Image.values() != from.Cols:
+		return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, or model mlp",
+			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
 	}
-	return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
+	if err := m.check(s, from); err != nil {
+		return nil, err
+	}
+	if m.plain != nil {
+		return m.plain(s, from, batchMax), nil
+	}
+	c, err := newChain(s, from, m.stages(s, from), dev, batchMax)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func noHidden(s ModelSpec, _ Samples) error {
@@ -180,7 +181,7 @@ func layerSizes(s ModelSpec, _ Samples) error {
 
 func binaryOnly(s ModelSpec, from Samples) error {
 	if from.Classes != 2 {
-		return fmt.Errorf("model logistic: the data set has %d classes, logistic takes 2; choose softmax", from.Classes)
+		return fmt.Errorf("model %s: the data set has %d classes, %s takes 2; choose softmax", s.Name, from.Classes, s.Name)
 	}
 	return noHidden(s, from)
 }

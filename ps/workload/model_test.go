@@ -314,13 +314,14 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, logistic, synthetic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, logistic, sparse_logistic, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "mlp", Layers: []int{3, 0}}, 4, 2, 1, "hidden layer 2 has width 0"},
 		{ModelSpec{Name: "softmax", Layers: []int{3}}, 4, 2, 1, "has no hidden layers"},
 		{ModelSpec{Name: "logistic"}, 4, 3, 1, "has 3 classes"},
+		{ModelSpec{Name: "sparse_logistic"}, 4, 3, 1, "model sparse_logistic: the data set has 3 classes"},
 		{ModelSpec{Name: "softmax"}, 0, 2, 1, "0 inputs"},
 		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
 		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},

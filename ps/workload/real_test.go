@@ -111,6 +111,7 @@ func TestSequentialTraining(t *testing.T) {
 		{"fashion-mnist", fashion, "softmax", 6, 0.05, 0.9, 0.84},
 		{"optdigits", optdigits, "softmax", 60, 0.3, 0.9, 0.945},
 		{"a9a", a9a, "logistic", 5, 0.3, 0, 0.849},
+		{"a9a-sparse", a9a, "sparse_logistic", 5, 0.3, 0, 0.849},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set, err := Load(c.spec(t))
@@ -138,12 +139,12 @@ func train(t *testing.T, set *Set, spec ModelSpec, epochs int, lr, momentum floa
 		t.Fatal(err)
 	}
 	sampler := NewSampler(rows, batch, seed, 0)
-	b := Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
+	b := NewBatch(spec.Name, set.Samples(), batch)
 	var picked []int32
 	steps := int64(epochs * set.Train.Rows() / batch)
 	for i := range steps {
 		picked = sampler.Batch(i, picked)
-		set.Train.Fill(b.X, b.Y, picked)
+		b.Take(set.Train, picked)
 		m.Forward(b, nil)
 		m.Backward(nil)
 		step := float32(lr / 2 * (1 + math.Cos(math.Pi*float64(i)/float64(steps))))
@@ -154,15 +155,10 @@ func train(t *testing.T, set *Set, spec ModelSpec, epochs int, lr, momentum floa
 			}
 		}
 	}
-	return testAccuracy(m, set.Test)
-}
-
-func testAccuracy(m Model, table Table) float64 {
-	n := table.Rows()
-	all := Batch{X: make([]float32, n*table.Cols()), Y: make([]int32, n), N: n, Cols: table.Cols()}
-	table.Fill(all.X, all.Y, ascending(0, n, 1))
+	all := NewBatch(spec.Name, set.Samples(), set.Test.Rows())
+	all.Take(set.Test, ascending(0, set.Test.Rows(), 1))
 	_, correct := m.Eval(all)
-	return float64(correct) / float64(n)
+	return float64(correct) / float64(all.N)
 }
 
 func repeat(n, v int) []int { return slices.Repeat([]int{v}, n) }

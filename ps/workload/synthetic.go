@@ -20,7 +20,7 @@ type synthetic struct {
 // forwardShare is the part of a step's computing that is forward: backward has two products where forward has one.
 const forwardShare = 1.0 / 3
 
-func newSynthetic(s ModelSpec) *synthetic {
+func newSynthetic(s ModelSpec, _ Samples, _ int) Model {
 	m := &synthetic{spec: s}
 	for l, n := range s.Layers {
 		name := fmt.Sprintf("layer%d", l+1)
@@ -31,7 +31,7 @@ func newSynthetic(s ModelSpec) *synthetic {
 
 func (m *synthetic) Layers() []Layer { return m.layers }
 
-func (m *synthetic) Clone() Model { return newSynthetic(m.spec) }
+func (m *synthetic) Clone() Model { return newSynthetic(m.spec, Samples{}, 0) }
 
 func (m *synthetic) Bind(params, grads [][]float32) {
 	if len(params) != len(m.layers) || grads != nil && len(grads) != len(m.layers) {

@@ -1,0 +1,100 @@
+package workload
+
+import "fmt"
+
+// Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers.
+type Batch struct {
+	X       []float32 // N x Cols, row-major
+	Entries Entries   // instead of X where a model takes sparse rows
+	Y       []int32
+	N, Cols int
+
+	form form
+	row  []float32 // Cols values, where a dense row is made sparse
+}
+
+// form is how samples lie in a batch.
+type form uint8
+
+const (
+	denseRows  form = iota // X
+	sparseRows             // Entries
+)
+
+// Entries are rows in compressed form: those of row i are Start[i] to Start[i+1]-1, each a column and a value.
+type Entries struct {
+	Start []int32 // one more than rows
+	Index []int32 // 0 to Cols-1, ascending in a row
+	Value []float32
+}
+
+// NewBatch is room for up to most samples such as from, for the model of that name.
+func NewBatch(model string, from Samples, most int) Batch {
+	b := Batch{Cols: from.Cols, Y: make([]int32, most), form: modelOf(model).form}
+	if b.form == denseRows {
+		b.X = make([]float32, most*from.Cols)
+	}
+	return b
+}
+
+// Take gathers rows of t, no more than b has room for.
+func (b *Batch) Take(t Table, rows []int32) {
+	n := len(rows)
+	if n > cap(b.Y) || t.Cols() != b.Cols {
+		panic(fmt.Sprintf("workload: a batch for %d rows of %d takes %d of %d", cap(b.Y), b.Cols, n, t.Cols()))
+	}
+	b.N, b.Y = n, b.Y[:n]
+	if b.form == sparseRows {
+		b.takeSparse(t, rows)
+		return
+	}
+	b.X = b.X[:n*b.Cols]
+	t.Fill(b.X, b.Y, rows)
+}
+
+// part is samples lo to hi-1.
+func (b *Batch) part(lo, hi int) Batch {
+	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form}
+	if b.form == sparseRows {
+		p.Entries = Entries{b.Entries.Start[lo : hi+1], b.Entries.Index, b.Entries.Value}
+	} else {
+		p.X = b.X[lo*b.Cols : hi*b.Cols]
+	}
+	return p
+}
+
+// takeSparse copies from a table that is kept in compressed form; of others it leaves the zeros out.
+func (b *Batch) takeSparse(t Table, rows []int32) {
+	e := &b.Entries
+	e.Start, e.Index, e.Value = append(e.Start[:0], 0), e.Index[:0], e.Value[:0]
+	if h, ok := t.(firstRows); ok {
+		t = h.Table
+	}
+	if s, ok := t.(*sparse); ok {
+		s.fillSparse(e, b.Y, rows)
+		return
+	}
+	if b.row == nil {
+		b.row = make([]float32, b.Cols)
+	}
+	for i, r := range rows {
+		t.Fill(b.row, b.Y[i:i+1], []int32{r})
+		for j, v := range b.row {
+			if v != 0 {
+				e.Index, e.Value = append(e.Index, int32(j)), append(e.Value, v)
+			}
+		}
+		e.Start = append(e.Start, int32(len(e.Index)))
+	}
+}
+
+// fillSparse appends rows to e.
+func (t *sparse) fillSparse(e *Entries, y []int32, rows []int32) {
+	for i, r := range rows {
+		y[i] = t.y[r]
+		lo, hi := t.start[r], t.start[r+1]
+		e.Index = append(e.Index, t.index[lo:hi]...)
+		e.Value = append(e.Value, t.value[lo:hi]...)
+		e.Start = append(e.Start, int32(len(e.Index)))
+	}
+}

@@ -1,0 +1,133 @@
+package workload
+
+import (
+	"fmt"
+
+	"fluentps/kernels"
+)
+
+// sparseLogistic is logistic regression on sparse rows: a pass costs as much as the batch has entries, beside
+// clearing the gradient, which is pushed whole. It computes on the host, whatever the device: there is an
+// addition for each number that is fetched. Its parameters are those of logistic.
+type sparseLogistic struct {
+	spec     ModelSpec
+	from     Samples
+	batchMax int
+	layers   []Layer
+
+	params, grads                  [][]float32 // weight, bias
+	batch                          Batch       // of the last Forward; no samples: none that Backward may use
+	logits, labels, grad, one, hit []float32   // one element a sample; the loss kernel's
+}
+
+func newSparseLogistic(s ModelSpec, from Samples, batchMax int) Model {
+	m := &sparseLogistic{spec: s, from: from, batchMax: batchMax}
+	m.layers = []Layer{{Name: "fc1", Params: []Param{
+		{Name: "fc1.weight", Shape: []int{1, from.Cols}}, // zero at first, as in logistic
+		{Name: "fc1.bias", Shape: []int{1}},
+	}}}
+	for _, v := range []*[]float32{&m.logits, &m.labels, &m.grad, &m.one, &m.hit} {
+		*v = make([]float32, batchMax)
+	}
+	return m
+}
+
+func (m *sparseLogistic) Layers() []Layer { return m.layers }
+
+func (m *sparseLogistic) Clone() Model { return newSparseLogistic(m.spec, m.from, m.batchMax) }
+
+func (m *sparseLogistic) Bind(params, grads [][]float32) {
+	mustBind(m, m.spec, params, grads)
+	m.params, m.grads, m.batch = params, grads, Batch{}
+}
+
+func (m *sparseLogistic) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+	if x.N > m.batchMax {
+		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
+	}
+	m.mustFit(x)
+	if wait != nil {
+		wait(0)
+	}
+	m.batch = x
+	return m.score(x)
+}
+
+func (m *sparseLogistic) Eval(x Batch) (loss float64, correct int) {
+	m.mustFit(x)
+	m.batch = Batch{}
+	for lo := 0; lo < x.N; lo += m.batchMax {
+		l, c := m.score(x.part(lo, min(lo+m.batchMax, x.N)))
+		loss, correct = loss+l, correct+c
+	}
+	return loss, correct
+}
+
+func (m *sparseLogistic) mustFit(x Batch) {
+	if x.Cols != m.from.Cols || len(x.Entries.Start) != x.N+1 || len(x.Y) < x.N {
+		panic(fmt.Sprintf("workload: batch of %d x %d with the starts of %d sparse rows and %d labels does not fit model %s with %d inputs",
+			x.N, x.Cols, len(x.Entries.Start)-1, len(x.Y), m.spec.Name, m.from.Cols))
+	}
+	if m.params == nil {
+		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
+	}
+}
+
+// score leaves the gradients of the logits of x, at most batchMax samples, in grad.
+func (m *sparseLogistic) score(x Batch) (loss float64, correct int) {
+	weight, bias, e := m.params[0], float64(m.params[1][0]), &x.Entries
+	for i := range x.N {
+		lo, hi := e.Start[i], e.Start[i+1]
+		value := e.Value[lo:hi]
+		z := bias
+		for k, j := range e.Index[lo:hi] {
+			z += float64(value[k]) * float64(weight[j]) // exact, so that no machine can round it otherwise by fusing
+		}
+		m.logits[i], m.labels[i] = float32(z), float32(x.Y[i])
+	}
+	kernels.SigmoidXent.CPU(kernels.Args{N: kernels.Sizes{x.N},
+		V: kernels.Vecs{{Host: m.logits}, {Host: m.labels}, {Host: m.grad}, {Host: m.one}, {Host: m.hit}}})
+	for i := range x.N {
+		loss, correct = loss+float64(m.one[i]), correct+int(m.hit[i])
+	}
+	return loss, correct
+}
+
+func (m *sparseLogistic) Backward(ready func(layer int)) {
+	if m.batch.N == 0 || m.grads == nil {
+		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
+	}
+	dWeight, e, sum := m.grads[0], &m.batch.Entries, float32(0)
+	clear(dWeight)
+	for i, g := range m.grad[:m.batch.N] {
+		lo, hi := e.Start[i], e.Start[i+1]
+		value := e.Value[lo:hi]
+		for k, j := range e.Index[lo:hi] {
+			dWeight[j] += float32(g * value[k])
+		}
+		sum += g
+	}
+	m.grads[1][0] = sum
+	m.batch = Batch{}
+	if ready != nil {
+		ready(0)
+	}
+}
+
+// mustBind panics unless params, and grads if they are not nil, have the lengths of the model's parameters.
+func mustBind(m Model, s ModelSpec, params, grads [][]float32) {
+	all := Params(m)
+	for _, given := range [][][]float32{params, grads} {
+		if given == nil {
+			continue
+		}
+		if len(given) != len(all) {
+			panic(fmt.Sprintf("workload: Bind got %d vectors, model %s has %d parameters", len(given), s.Name, len(all)))
+		}
+		for i, p := range all {
+			if len(given[i]) != p.N() {
+				panic(fmt.Sprintf("workload: Bind got %d elements for %s, which has %d", len(given[i]), p.Name, p.N()))
+			}
+		}
+	}
+}
