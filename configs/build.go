@@ -34,13 +34,23 @@ func (c *Config) decay(name string) float32 {
 	return float32(o.WeightDecay)
 }
 
+// l1 is the L1 penalty of the parameter of that name: none for those that no_decay names.
+func (c *Config) l1(name string) float32 {
+	o := c.Train.Optimizer
+	if shard.RuleOf(o.NoDecay, name) >= 0 {
+		return 0
+	}
+	return float32(o.L1)
+}
+
 // NewStore makes the arithmetic of shard id on its server.
 func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store {
 	sh := &p.Shards[id]
 	var runs []optim.Run
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
-		runs = append(runs, optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(p.Params[g.Param].Name)})
+		name := p.Params[g.Param].Name
+		runs = append(runs, optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(name), L1: c.l1(name)})
 	}
 	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.Sync[sh.Rule].Update == UpdateAdd)
 }

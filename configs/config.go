@@ -87,7 +87,8 @@ type Optimizer struct {
 	Beta2       float64 // adam
 	Epsilon     float64 // adam
 	WeightDecay float64
-	NoDecay     []string // globs over parameter names that weight decay spares; default: biases and batch norm
+	L1          float64  // sgd: penalty on the magnitudes
+	NoDecay     []string // globs over parameter names that both penalties spare; default: biases and batch norm
 }
 
 // Schedule scales the learning rate over iterations.

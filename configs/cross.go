@@ -43,6 +43,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	w.crossMixed(t)
 	w.crossLARS(t)
+	w.crossL1(t)
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}

@@ -8,7 +8,7 @@ import (
 
 // crossSchemes holds the rules to what their schemes need of the optimizer and of each other.
 func (w *walker) crossSchemes(t *table) {
-	name, decay := t.byPath["train.optimizer.name"], t.byPath["train.optimizer.weight_decay"]
+	name, decay, l1 := t.byPath["train.optimizer.name"], t.byPath["train.optimizer.weight_decay"], t.byPath["train.optimizer.l1"]
 	for i := range w.rows {
 		phases, at := w.phasesOf(i)
 		for k, ph := range phases {
@@ -21,6 +21,8 @@ func (w *walker) crossSchemes(t *table) {
 			case !decay.bad && o.WeightDecay > 0:
 				w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or push: delta in this rule",
 					"%s bounds what each push changes, but weight_decay (%s) changes the parameters too", e.Name, format(&o.WeightDecay))
+			case !l1.bad && o.L1 > 0:
+				w.fatal(at.node, at.path, "set train.optimizer.l1: 0", "%s bounds what each push changes, but l1 (%s) changes the parameters too", e.Name, format(&o.L1))
 			}
 			if e.Alone != nil && e.Alone(ph.Params) {
 				w.crossAlone(i, k, e)

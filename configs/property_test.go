@@ -57,6 +57,7 @@ var also = map[string][]string{
 	"train.optimizer.trust":   {"train.optimizer.name=lars", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 }
 

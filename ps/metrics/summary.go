@@ -66,7 +66,8 @@ type Summary struct {
 	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
 	Payload          Payload              `json:"payload"`              // how vectors travelled
 	ParametersSHA256 string               `json:"parameters_sha256"`
-	MaxLead          int64                `json:"max_lead"` // largest c - v of a worker that starts an iteration
+	Sparsity         *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
+	MaxLead          int64                `json:"max_lead"`           // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
 	BytesReceived    int64                `json:"bytes_received"`
 	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that were read in another rank's memory instead
@@ -76,6 +77,23 @@ type Summary struct {
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
 	Evaluations      []Evaluation         `json:"evaluations"`
+}
+
+// Sparsity counts parameters.
+type Sparsity struct {
+	Parameters int64 `json:"parameters"`
+	Zeros      int64 `json:"zeros"` // exactly 0
+}
+
+// SparsityOf counts those of a model.
+func SparsityOf(parameters []float32) *Sparsity {
+	s := &Sparsity{Parameters: int64(len(parameters))}
+	for _, v := range parameters {
+		if v == 0 {
+			s.Zeros++
+		}
+	}
+	return s
 }
 
 // Payload says how vectors travelled.

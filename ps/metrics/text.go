@@ -56,6 +56,9 @@ func headText(s *Summary) string {
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
 	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test accuracy %s\n",
 		optional(s.TrainLoss, 4), optional(s.TestLoss, 4), optional(s.TestAccuracy, 4))
+	if n := s.Sparsity; n != nil {
+		fmt.Fprintf(&b, "  sparsity %s of %s are exactly 0\n", thousands(n.Zeros), plural(int(n.Parameters), "parameter"))
+	}
 	fmt.Fprintf(&b, "  traffic  sent %s, received %s", bytesText(s.BytesSent), bytesText(s.BytesReceived))
 	if n := s.BytesBetween; n != nil {
 		fmt.Fprintf(&b, ", between hosts %s", bytesText(*n))

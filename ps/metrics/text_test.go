@@ -208,6 +208,21 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	}
 }
 
+// What an L1 penalty has left is said where it was asked for.
+func TestZeroParametersAreCounted(t *testing.T) {
+	s := sample()
+	if got := text(t, s); strings.Contains(got, "sparsity") {
+		t.Errorf("a line on sparsity without l1:\n%s", got)
+	}
+	s.Sparsity = SparsityOf([]float32{1, 0, float32(math.Copysign(0, -1)), 1e-30, float32(math.NaN())})
+	if *s.Sparsity != (Sparsity{Parameters: 5, Zeros: 2}) {
+		t.Errorf("counted %+v, want 2 of 5", *s.Sparsity)
+	}
+	if got := text(t, s); !strings.Contains(got, "  sparsity 2 of 5 parameters are exactly 0\n") {
+		t.Errorf("no line on sparsity in\n%s", got)
+	}
+}
+
 // A lossy payload is said before all advice, of which there may be three.
 func TestALossyPayloadIsDeclared(t *testing.T) {
 	s := sample()

@@ -67,14 +67,14 @@ func (s *Store) runPiece(i int) {
 				end = q.Hi
 				r++
 			}
-			s.commitBlock(lo, end, q.Decay, l)
+			s.commitBlock(lo, end, q, l)
 		}
 		lo = end
 	}
 }
 
-// commitBlock commits elements lo to hi, which lie in one run.
-func (s *Store) commitBlock(lo, hi int, decay float32, l *lane) {
+// commitBlock commits elements lo to hi, which lie in run q.
+func (s *Store) commitBlock(lo, hi int, q Run, l *lane) {
 	w := &s.work
 	pending := s.sumBlock(lo, hi, l.room[:hi-lo])
 	if s.add {
@@ -85,8 +85,14 @@ func (s *Store) commitBlock(lo, hi int, decay float32, l *lane) {
 		l.part[k] = s.state[k][lo:hi]
 	}
 	a := w.args
-	a.Decay = decay * w.local
+	a.Decay = q.Decay * w.local
+	if q.L1 == 0 {
+		s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
+		return
+	}
+	a.Stream = false // it is read again at once
 	s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
+	shrink(w.dst[lo:hi], a.LR*q.L1)
 }
 
 // flushBlock does the folds for elements lo to hi, and keeps the pending sums.

@@ -2,10 +2,11 @@ package optim
 
 import "fmt"
 
-// Run is a stretch [Lo, Hi) of a shard with one weight decay.
+// Run is a stretch [Lo, Hi) of a shard with the same penalties.
 type Run struct {
 	Lo, Hi int
-	Decay  float32
+	Decay  float32 // weight decay: L2, added to the gradient
+	L1     float32 // of the magnitudes, taken by a proximal step; 0 unless the rule is sgd and a commit takes it
 }
 
 // Update says how a commit changes the parameters, and how a worker makes a delta.
@@ -24,7 +25,7 @@ type Store struct {
 	update Update
 	add    bool
 	n      int
-	runs   []Run       // cover the shard in order; neighbours have different decays
+	runs   []Run       // cover the shard in order; neighbours have different penalties
 	sums   [][]float32 // by number, each of n elements; nil until one is written
 	held   bool        // sums[0] is the pending sums; else these are zeros
 	queue  []fold      // not done yet, in order; at most foldsMax
@@ -68,10 +69,10 @@ func NewStore(n int, runs []Run, u Update, add bool) *Store {
 	return s
 }
 
-// merged joins neighbours with the same decay.
+// merged joins neighbours with the same penalties.
 func merged(runs []Run) (out []Run) {
 	for _, q := range runs {
-		if k := len(out) - 1; k >= 0 && out[k].Decay == q.Decay {
+		if k := len(out) - 1; k >= 0 && out[k].Decay == q.Decay && out[k].L1 == q.L1 {
 			out[k].Hi = q.Hi
 		} else if q.Lo < q.Hi {
 			out = append(out, q)

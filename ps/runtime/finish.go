@@ -244,6 +244,9 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		Payload:          r.cfg.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
+	if r.cfg.Train.Optimizer.L1 > 0 {
+		s.Sparsity = metrics.SparsityOf(final)
+	}
 	if inRounds(r.cfg) || r.reduce != nil {
 		s.Baseline = r.cfg.Baseline
 	}

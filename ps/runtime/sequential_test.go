@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"fluentps/configs"
@@ -13,7 +14,7 @@ import (
 )
 
 // sequential trains on one machine, in the plainest way: per step, the concatenated batches of all workers
-// in rank order, the mean gradient, momentum or adam in float64. It shares with the real run the model's kernels,
+// in rank order, the mean gradient, sgd with l1, momentum or adam in float64. It shares with the real run the model's kernels,
 // the samples and the initial values, and nothing else: no plan, node, scheme, optimizer or transport.
 func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
@@ -22,7 +23,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		t.Fatal(err)
 	}
 	batch := c.Train.BatchPerWorker
-	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, set.Samples(), cpu.New(1), batch*workers)
+	m, err := workload.NewModel(c.ModelSpec(), set.Samples(), cpu.New(1), batch*workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +44,14 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		samplers[j] = workload.NewSampler(rows, batch, c.Seed, j)
 	}
 	n := batch * workers
-	b := workload.Batch{X: make([]float32, n*set.Train.Cols()), Y: make([]int32, n), N: n, Cols: set.Train.Cols()}
+	b := workload.NewBatch(c.Model.Name, set.Samples(), n)
 	for i := range steps {
 		var rows []int32
 		for _, s := range samplers {
 			rows = append(rows, s.Batch(int64(i), nil)...)
 		}
-		set.Train.Fill(b.X, b.Y, rows)
-		for j := range workers {
+		b.Take(set.Train, rows)
+		for j := 0; j < workers && b.X != nil; j++ {
 			workload.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
 		}
 		m.Forward(b, nil)
@@ -58,6 +59,9 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		for k := range w {
 			for e := range w[k] {
 				w[k][e] -= float32(c.Train.Optimizer.LR * step[k](e, float64(g[k][e])/float64(n)))
+				if l1 := c.Train.Optimizer.L1; l1 > 0 && !strings.HasSuffix(params[k].Name, ".bias") {
+					w[k][e] -= float32(min(c.Train.Optimizer.LR*l1, math.Abs(float64(w[k][e]))) * math.Copysign(1, float64(w[k][e])))
+				}
 			}
 		}
 	}
@@ -71,7 +75,10 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 // stepper makes the function that turns the k-th gradient of element e into its k-th step.
 func stepper(o configs.Optimizer, n int) func(e int, g float64) float64 {
 	m, v, t := make([]float64, n), make([]float64, n), make([]int, n)
-	if o.Name == "momentum" {
+	switch o.Name {
+	case "sgd":
+		return func(_ int, g float64) float64 { return g }
+	case "momentum":
 		return func(e int, g float64) float64 {
 			m[e] = o.Momentum*m[e] + g
 			return m[e]
@@ -99,6 +106,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 		{"softmax", 100, nil},
 		{"mlp", 20, []string{"model={name: mlp, layers: [16, 12]}"}},
 		{"mlp with adam", 30, []string{"model={name: mlp, layers: [16, 12]}", "train.optimizer={name: adam, lr: 0.01, epsilon: 1e-4}"}},
+		{"sparse logistic with l1", 100, []string{"data.classes=2", "model={name: sparse_logistic}", "train.optimizer={name: sgd, lr: 0.1, l1: 0.02}"}},
 		{"softmax on fashion-mnist", 100, []string{fashion}},
 		{"mlp on fashion-mnist", 20, []string{fashion, "model={name: mlp, layers: [64, 32]}"}},
 		{"lenet on fashion-mnist", 10, []string{fashion, "model={name: lenet}"}},

@@ -179,6 +179,9 @@ func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
 		parameters = append(parameters, p...)
 	}
 	sum.ParametersSHA256 = workload.HashOf(parameters)
+	if s.cfg.Train.Optimizer.L1 > 0 {
+		sum.Sparsity = metrics.SparsityOf(parameters)
+	}
 	sum.TrainLoss = v.loss.Value()
 	if v.reason == "" {
 		if n := len(v.evals); n > 0 && v.evals[n-1].Samples == sum.Samples {

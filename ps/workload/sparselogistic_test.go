@@ -154,7 +154,10 @@ func TestSparseLogisticMisusePanics(t *testing.T) {
 		"too few parameters": func() { m.Bind(m.params[:1], nil) },
 		"wrong length":       func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
 		"unbound":            func() { m.Clone().Eval(batch(1, 4)) },
-		"too many rows":      func() { b := batch(2, 4); b.Take(&rowsTable{x: make([]float32, 12), y: make([]int32, 3), cols: 4}, []int32{0, 1, 2}) },
+		"too many rows": func() {
+			b := batch(2, 4)
+			b.Take(&rowsTable{x: make([]float32, 12), y: make([]int32, 3), cols: 4}, []int32{0, 1, 2})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
