@@ -55,6 +55,7 @@ type Data struct {
 	Rows      int              // generated: training rows
 	TestRows  int              // generated
 	Features  int              // generated
+	Image     []int            // generated: channels, height and width of a row, whose product is Features; empty: rows are no images
 	Classes   int              // generated
 	Augment   workload.Augment // idx, cifar10: how training images are changed at random
 	Partition string           // workload.PartitionNames()

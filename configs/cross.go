@@ -3,7 +3,6 @@ package configs
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -63,16 +62,6 @@ func (w *walker) crossAugment(t *table) {
 	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && most > limit {
 		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit), "%d leaves nothing of some images of %s, which have %d x %d pixels", most, w.cfg.Data.Set, image.Height, image.Width)
 	}
-}
-
-// crossImages: convolutions slide over images, and rows of numbers have no neighbours.
-func (w *walker) crossImages(t *table) {
-	name, set := t.byPath["model.name"], t.byPath["data.set"]
-	if name.bad || set.bad || !workload.NeedsImages(w.cfg.Model.Name) || slices.Contains(workload.ImageSetNames(), w.cfg.Data.Set) {
-		return
-	}
-	w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(workload.ImageSetNames(), ", "),
-		"%s takes images, and the rows of data.set %s are none", w.cfg.Model.Name, w.cfg.Data.Set)
 }
 
 // crossSynthetic: a worker turns its gradients into deltas in place, and those of model synthetic are written once.

@@ -34,7 +34,8 @@ var topKeys = []key[Config]{
 	{spec{path: "data.augment.flip", def: "false", only: when("data.set", "idx", "cifar10"), doc: "half of the training images are mirrored, left to right"}, func(c *Config) any { return &c.Data.Augment.Flip }},
 	{spec{path: "data.rows", def: "4096", span: from(1, 1e9), only: when("data.set", "generated"), doc: "training rows"}, func(c *Config) any { return &c.Data.Rows }},
 	{spec{path: "data.test_rows", def: "1024", span: from(1, 1e9), only: when("data.set", "generated"), doc: "test rows"}, func(c *Config) any { return &c.Data.TestRows }},
-	{spec{path: "data.features", def: "32", span: from(1, 1e6), only: when("data.set", "generated"), doc: "features of a row"}, func(c *Config) any { return &c.Data.Features }},
+	{spec{path: "data.image", items: 1, span: from(1, 65535), only: when("data.set", "generated"), doc: "rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"}, func(c *Config) any { return &c.Data.Image }},
+	{spec{path: "data.features", def: "32", span: from(1, 1e6), only: when("data.set", "generated"), doc: "features of a row; of images their product"}, func(c *Config) any { return &c.Data.Features }},
 	{spec{path: "data.classes", def: "10", span: from(2, 1e6), only: when("data.set", "generated"), doc: "classes"}, func(c *Config) any { return &c.Data.Classes }},
 	{spec{path: "data.partition", def: "disjoint_random", values: workload.PartitionNames(), doc: "how workers share the rows"}, func(c *Config) any { return &c.Data.Partition }},
 

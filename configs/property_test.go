@@ -111,6 +111,10 @@ func draw(t *rapid.T, l *leaf) string {
 	case *[]string:
 		*p = []string{"csv"}
 	case *[]int:
+		if l.path == "data.image" { // three, and not more values than features may be
+			*p = []int{rapid.IntRange(1, 4).Draw(t, l.path), rapid.IntRange(1, 500).Draw(t, l.path), rapid.IntRange(1, 500).Draw(t, l.path)}
+			break
+		}
 		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.path)
 	case *[]float64:
 		*p = rapid.SliceOfN(rapid.Float64Range(lo, hi).Filter(l.span.has), 1, 9).Draw(t, l.path)

@@ -60,6 +60,7 @@ func (w *walker) root(n *yaml.Node) {
 	if w.cfg.Baseline == BaselinePSLite {
 		t.setDefault("shards.slice", "range")
 	}
+	w.generatedImages(t)
 	w.finish(t, n)
 	w.cross(t, n)
 }

@@ -80,11 +80,13 @@ type cut struct {
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(ps.DataSpec(cfg))
 	switch {
-	case err != nil && workload.NeedsImages(cfg.Model.Name): // generated data are no images
-		return cut{}, err
 	case err != nil:
-		return cut{}, fmt.Errorf("%w\n  only the number of features and classes is needed; to give them without the files:\n"+
-			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'", err)
+		shape := "features: 784"
+		if workload.NeedsImages(cfg.Model.Name) {
+			shape = "image: [1, 28, 28]"
+		}
+		return cut{}, fmt.Errorf("%w\n  only the shape of rows and the number of classes are needed; to give them without the files:\n"+
+			"  --set 'data={set: generated, %s, classes: 10, rows: 60000}'", err, shape)
 	}
 	if err := ps.Check(cfg, set, workers); err != nil {
 		return cut{}, err

@@ -16,6 +16,9 @@ func DataSpec(c *configs.Config) workload.DataSpec {
 		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes}
 	if c.Data.Set == "generated" {
 		d.Seed = c.Seed
+		if i := c.Data.Image; len(i) == 3 {
+			d.Image = workload.Image{Channels: i[0], Height: i[1], Width: i[2]}
+		}
 	}
 	return d
 }

@@ -71,6 +71,8 @@ type DataSpec struct {
 	// Features is the number of columns without the label; 0: as many as the files have. libsvm:
 	// no index may be larger. generated needs it; idx and cifar10 do not take it.
 	Features int
+	// Image is the shape of a row of generated, which then has Features values; zero: rows are no images.
+	Image Image
 	// Seed fixes every row of generated.
 	Seed uint64
 	// Scale divides every value of idx, csv and libsvm; 0: 255 for idx, 1 for the others.
@@ -85,17 +87,17 @@ type DataSpec struct {
 var sets = []struct {
 	name   string
 	uses   string // the fields of DataSpec, beside Set, that the reader takes
-	images bool   // rows are images
+	images bool   // rows always are images
 	load   func(s DataSpec) (*Set, error)
 }{
 	{"idx", "path rows test_rows classes scale normalize", true, loadIDX},
 	{"cifar10", "path rows test_rows", true, loadCIFAR10},
 	{"csv", "path test rows test_rows classes features scale label", false, loadCSV},
 	{"libsvm", "path test rows test_rows classes features scale", false, loadLIBSVM},
-	{"generated", "rows test_rows classes features seed", false, loadGenerated},
+	{"generated", "rows test_rows classes features image seed", false, loadGenerated},
 }
 
-// ImageSetNames lists the sets whose rows are images.
+// ImageSetNames lists the sets whose rows are images without being told; generated's are where the spec says so.
 func ImageSetNames() []string {
 	var names []string
 	for _, s := range sets {
@@ -152,6 +154,7 @@ func (s DataSpec) check(uses string) error {
 		{"path", s.Path != ""}, {"test", s.Test != ""}, {"rows", s.Rows != 0}, {"test_rows", s.TestRows != 0},
 		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
+		{"image", s.Image != Image{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))

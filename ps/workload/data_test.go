@@ -217,6 +217,13 @@ func TestGenerated(t *testing.T) {
 	}
 	again, _ := Load(spec)
 	x, y := rowsOf(set.Train, 2999, 5)
+	spec.Image = Image{Channels: 1, Height: 3, Width: 7} // the same rows, of another shape
+	images, err := Load(spec)
+	if err != nil || images.Image != spec.Image || images.SHA256() == set.SHA256() {
+		t.Errorf("images of %+v: %v", images.Image, err)
+	}
+	expect(t, images.Train, []int32{2999, 5}, x, y)
+	spec.Image = Image{}
 	expect(t, again.Train, []int32{2999, 5}, x, y)
 	spec.Rows = 2999 // the first test row is then what was the last training row
 	moved, _ := Load(spec)

@@ -31,6 +31,8 @@ func loadGenerated(s DataSpec) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated needs features, the number of columns, such as 100")
 	case s.Classes < 2:
 		return nil, fmt.Errorf("data: set generated needs classes of at least 2, have %d", s.Classes)
+	case s.Image != Image{} && (s.Image.values() != s.Features || min(s.Image.Channels, s.Image.Height, s.Image.Width) < 1):
+		return nil, fmt.Errorf("data: set generated: an image of %d x %d x %d does not have features %d; set features to the product", s.Image.Channels, s.Image.Height, s.Image.Width, s.Features)
 	case s.Rows+s.TestRows > math.MaxInt32:
 		return nil, fmt.Errorf("data: set generated: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	case s.Features > featuresMax || s.Classes > classesMax || s.Classes*s.Features > 1<<28:
@@ -52,7 +54,7 @@ func loadGenerated(s DataSpec) (*Set, error) {
 	}
 	test := *train
 	test.first, test.rows = s.Rows, s.TestRows
-	return &Set{Train: train, Test: &test, Classes: s.Classes}, nil
+	return &Set{Train: train, Test: &test, Classes: s.Classes, Image: s.Image}, nil
 }
 
 func (t *blobs) Rows() int { return t.rows }

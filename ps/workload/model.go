@@ -129,7 +129,7 @@ func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Mode
 	case m.name == "":
 		return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
 	case m.images && from.Image.values() != from.Cols:
-		return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, or model mlp",
+		return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give image to generated, or choose model mlp",
 			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
 	}
 	if err := m.check(s, from); err != nil {

@@ -325,7 +325,7 @@ func TestNewModelErrors(t *testing.T) {
 		{ModelSpec{Name: "softmax"}, 0, 2, 1, "0 inputs"},
 		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
 		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},
-		{ModelSpec{Name: "lenet"}, 784, 10, 1, "model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, or model mlp"},
+		{ModelSpec{Name: "lenet"}, 784, 10, 1, "model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, give image to generated, or choose model mlp"},
 	} {
 		if _, err := NewModel(c.spec, Samples{Cols: c.inputs, Classes: c.labels}, cpu.New(1), c.batch); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q in it", c.spec, err, c.want)

@@ -1,0 +1,51 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fluentps/ps/workload"
+)
+
+// imagePixelsMax is the most that data.features may be.
+const imagePixelsMax = 1_000_000
+
+// generatedImages makes the values of an image the number of features, and refuses another.
+func (w *walker) generatedImages(t *table) {
+	image, features := t.byPath["data.image"], t.byPath["data.features"]
+	if image.key == nil || image.bad || w.cfg.Data.Set != "generated" {
+		return
+	}
+	values := 1
+	for _, n := range w.cfg.Data.Image {
+		values = min(values*n, imagePixelsMax+1)
+	}
+	switch {
+	case len(w.cfg.Data.Image) != 3:
+		w.fatal(image.node, image.path, "write three numbers, such as [3, 32, 32]", "an image has channels, height and width, not %d numbers", len(w.cfg.Data.Image))
+	case values > imagePixelsMax:
+		w.fatal(image.node, image.path, "make it smaller", "an image has at most %d values", imagePixelsMax)
+	case features.key != nil && !features.bad && w.cfg.Data.Features != values:
+		w.fatal(features.node, features.path, fmt.Sprintf("remove it, or set %d", values), "%d is not what an image of data.image has, %d", w.cfg.Data.Features, values)
+	default:
+		t.setDefault("data.features", strconv.Itoa(values))
+		return
+	}
+	image.bad = true
+}
+
+// crossImages: convolutions slide over images, and rows of numbers have no neighbours.
+func (w *walker) crossImages(t *table) {
+	name, set, image := t.byPath["model.name"], t.byPath["data.set"], t.byPath["data.image"]
+	switch {
+	case name.bad, set.bad, image.bad, !workload.NeedsImages(w.cfg.Model.Name), slices.Contains(workload.ImageSetNames(), w.cfg.Data.Set):
+	case w.cfg.Data.Set != "generated":
+		w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(workload.ImageSetNames(), ", "),
+			"%s takes images, and the rows of data.set %s are none", w.cfg.Model.Name, w.cfg.Data.Set)
+	case image.key == nil:
+		w.fatal(name.node, name.path, "set data.image, such as [1, 28, 28], or choose model.name: mlp",
+			"%s takes images, and the rows of data.set generated are none without data.image", w.cfg.Model.Name)
+	}
+}
