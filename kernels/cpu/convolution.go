@@ -9,7 +9,8 @@ import (
 	"fluentps/kernels/im2col"
 )
 
-// Convolutions take one image after the other, so that the matrix of its windows stays in the caches.
+// Where the processor has no vector instructions for it, a convolution is a product with the matrix of
+// an image's windows. It takes one image after the other, so that the matrix stays in the caches.
 
 // matrices are the operands that a convolution has besides its filters, for one image.
 type matrices struct {
@@ -53,6 +54,9 @@ func (m *matrices) gathered(x []float32, i int) []float32 {
 }
 
 func (d *device) convForward(a kernels.Args) {
+	if d.convolve(kernels.ConvForward, a) {
+		return
+	}
 	m := d.matrices(a.N)
 	x, w, y := a.V[0].Host, a.V[1].Host, a.V[2].Host
 	for i := range m.Images {
@@ -61,6 +65,9 @@ func (d *device) convForward(a kernels.Args) {
 }
 
 func (d *device) convBackwardData(a kernels.Args) {
+	if d.convolve(kernels.ConvBackwardData, a) {
+		return
+	}
 	m := d.matrices(a.N)
 	dy, w, dx, beta := a.V[0].Host, a.V[1].Host, a.V[2].Host, a.F[0]
 	for i := range m.Images {
@@ -74,6 +81,9 @@ func (d *device) convBackwardData(a kernels.Args) {
 }
 
 func (d *device) convBackwardFilter(a kernels.Args) {
+	if d.convolve(kernels.ConvBackwardFilter, a) {
+		return
+	}
 	m := d.matrices(a.N)
 	x, dy, dw := a.V[0].Host, a.V[1].Host, a.V[2].Host
 	clear(dw[:m.Weights()])

@@ -1,8 +1,8 @@
 // Package cpu is the device that computes on the host's processor.
 //
-// Products go through OpenBLAS when the binary is built with the tag blas, else through the Go
-// twin; every other kernel is its Go twin. For one backend, thread count and processor type the
-// same inputs give the same bits.
+// With the build tag blas, products go through OpenBLAS and convolutions, on processors with AVX2,
+// through C of our own; else convolutions are products, and products the Go twin. Every other kernel
+// is its Go twin. For one backend, thread count and processor type the same inputs give the same bits.
 package cpu
 
 import (
@@ -14,7 +14,8 @@ import (
 
 type device struct {
 	threads int
-	columns []float32 // scratch of convolutions
+	direct  direct
+	columns []float32 // scratch of convolutions that are not direct
 }
 
 // New returns a device that uses this many threads for products, 1 when threads is less. With
@@ -22,7 +23,7 @@ type device struct {
 func New(threads int) kernels.Device {
 	threads = max(threads, 1)
 	setThreads(threads)
-	return &device{threads: threads}
+	return &device{threads: threads, direct: newDirect()}
 }
 
 // Backend names what computes products: "openblas 0.3.21" or "pure Go".

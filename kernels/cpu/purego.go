@@ -5,12 +5,20 @@ package cpu
 import (
 	"sync"
 
+	"fluentps/kernels"
 	"fluentps/kernels/gemm"
 )
 
 func backend() string { return "pure Go" }
 
 func setThreads(int) {}
+
+// direct has nothing here: convolutions are products.
+type direct struct{}
+
+func newDirect() direct { return direct{} }
+
+func (d *device) convolve(*kernels.Kernel, kernels.Args) bool { return false }
 
 // product splits the rows of C among threads; each element is summed by one of them, in the same
 // order whatever their number.

@@ -1,0 +1,15 @@
+//go:build blas
+
+#include "conv.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+// 16 vector registers: 4 x 3 sums, a vector of each operand.
+#pragma GCC target("avx2,fma")
+#define FILTERS_AT_ONCE 3
+#define CONV_SET conv_avx2
+#include "conv_template.h"
+#endif

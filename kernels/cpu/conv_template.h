@@ -1,0 +1,254 @@
+// The convolutions of one instruction set. Included once for each, with CONV_SET naming its table, FILTERS_AT_ONCE
+// set, and its instructions on.
+#include "conv_planes.h"
+
+static long filter_blocks(long filters) { return ceil_div(filters, FILTERS_AT_ONCE); }
+
+// block_start makes the blocks equal but for one, since a small last block would compute slowly.
+static long block_start(long filters, long block) { return filters * block / filter_blocks(filters); }
+
+#include "conv_filter.h"
+#include "conv_tile.h"
+
+// CACHE_LINE is in floats. Scratch begins at the first whole one.
+enum { CACHE_LINE = 16 };
+
+static float *aligned(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
+
+// packed_taps writes the weights of some taps, block by block: out of `outs` filters over `ins`
+// planes, whose weights lie out_step and in_step apart.
+static float *packed_taps(float *to, const float *w, long outs, long out_step, long ins, long in_step, const long *tap, long taps)
+{
+	for (long b = 0; b < filter_blocks(outs); b++)
+		for (long i = 0; i < ins; i++)
+			for (long t = 0; t < taps; t++)
+				for (long o = block_start(outs, b); o < block_start(outs, b + 1); o++)
+					*to++ = w[o * out_step + i * in_step + tap[t]];
+	return to;
+}
+
+static margins forward_margins(const conv_shape *s)
+{
+	return (margins){
+		.height = s->height, .width = s->width, .top = s->pad, .left = s->pad, .rows = s->height + 2 * s->pad,
+		.phases = s->stride, .part = ceil_div(s->width + 2 * s->pad, s->stride),
+	};
+}
+
+static long forward_scratch(const conv_shape *s)
+{
+	const margins m = forward_margins(s);
+	return s->channels * plane_floats(&m) + SLACK + CACHE_LINE;
+}
+
+static void pack_forward(const conv_shape *s, const float *w, float *packed)
+{
+	const long taps = s->kernel * s->kernel;
+	long tap[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+	for (long t = 0; t < taps; t++)
+		tap[t] = t;
+	packed_taps(packed, w, s->filters, s->channels * taps, s->channels, taps, tap, taps);
+}
+
+static void forward(const conv_shape *s, const float *x, const float *packed, float *y, float beta, long first, long last, float *scratch)
+{
+	(void)beta;
+	const margins m = forward_margins(s);
+	long tap[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+	for (long ky = 0; ky < s->kernel; ky++)
+		for (long kx = 0; kx < s->kernel; kx++)
+			tap[ky * s->kernel + kx] = ky * row_floats(&m) + kx % m.phases * m.part + kx / m.phases;
+	scratch = aligned(scratch);
+	memset(scratch, 0, (s->channels * plane_floats(&m) + SLACK) * sizeof *scratch);
+	for (long i = first; i < last; i++) {
+		fill_planes(scratch, x + i * s->channels * s->height * s->width, s->channels, &m);
+		tile_image(&(tile_job){
+			.src = scratch, .planes = s->channels, .plane = plane_floats(&m), .taps = s->kernel * s->kernel, .tap = tap,
+			.row = s->stride * row_floats(&m), .weights = packed,
+			.filters = s->filters, .rows = s->out_height, .cols = s->out_width,
+			.out = y + i * s->filters * s->out_height * s->out_width,
+			.out_plane = s->out_height * s->out_width, .out_row = s->out_width,
+		});
+	}
+}
+
+// In the gradient of the images, the values whose row and column leave the same remainders by the
+// stride form a phase. Each phase is a convolution of stride 1 of dY with some of the taps: value
+// y = stride*i + a takes dY's row i + (a + pad - ky) / stride for each ky that makes it whole.
+
+// backward_margins are of dY: rows before it, so that no offset is negative, and rows behind.
+static margins backward_margins(const conv_shape *s)
+{
+	const long before = s->kernel - 1 > s->pad ? ceil_div(s->kernel - 1 - s->pad, s->stride) : 0;
+	const long below = (s->height - 1 + s->pad) / s->stride + 1, right = (s->width - 1 + s->pad) / s->stride + 1;
+	return (margins){
+		.height = s->out_height, .width = s->out_width, .top = before, .left = before,
+		.rows = before + (below > s->out_height ? below : s->out_height),
+		.phases = 1, .part = before + (right > s->out_width ? right : s->out_width),
+	};
+}
+
+// phase_taps writes the taps of phase (a, b) as places in a filter and in dY, and returns their number.
+static long phase_taps(const conv_shape *s, const margins *m, long a, long b, long *weight, long *at)
+{
+	long taps = 0;
+	for (long ky = 0; ky < s->kernel; ky++)
+		for (long kx = 0; kx < s->kernel; kx++) {
+			const long down = a + s->pad - ky, right = b + s->pad - kx;
+			if (down % s->stride != 0 || right % s->stride != 0)
+				continue;
+			weight[taps] = ky * s->kernel + kx;
+			at[taps++] = (m->top + down / s->stride) * row_floats(m) + m->left + right / s->stride;
+		}
+	return taps;
+}
+
+static long phase_floats(const conv_shape *s)
+{
+	return s->channels * ceil_div(s->height, s->stride) * ceil_div(s->width, s->stride);
+}
+
+static long backward_data_scratch(const conv_shape *s)
+{
+	const margins m = backward_margins(s);
+	return s->filters * plane_floats(&m) + SLACK + (s->stride > 1 ? s->stride * s->stride * phase_floats(s) : 0) + CACHE_LINE;
+}
+
+static void pack_backward(const conv_shape *s, const float *w, float *packed)
+{
+	const margins m = backward_margins(s);
+	const long size = s->kernel * s->kernel;
+	long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], at[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+	for (long p = 0; p < s->stride * s->stride; p++) {
+		const long taps = phase_taps(s, &m, p / s->stride, p % s->stride, weight, at);
+		packed = packed_taps(packed, w, s->channels, size, s->filters, s->channels * size, weight, taps);
+	}
+}
+
+// merge deals the phases of one image back into dx.
+static void merge(const conv_shape *s, const float *phases, float *dx, float beta)
+{
+	const long rows = ceil_div(s->height, s->stride), cols = ceil_div(s->width, s->stride);
+	for (long p = 0; p < s->channels; p++)
+		for (long y = 0; y < s->height; y++, dx += s->width) {
+			const float *row = phases + y % s->stride * s->stride * phase_floats(s) + (p * rows + y / s->stride) * cols;
+			const float *even = row, *odd = row + phase_floats(s);
+			if (s->stride == 2 && beta == 0) {
+				for (long x = 0; x < s->width / 2; x++) {
+					dx[2 * x] = even[x];
+					dx[2 * x + 1] = odd[x];
+				}
+				if (s->width % 2)
+					dx[s->width - 1] = even[cols - 1];
+				continue;
+			}
+			for (long b = 0; b < s->stride; b++, row += phase_floats(s))
+				for (long x = b, i = 0; x < s->width; x += s->stride, i++)
+					dx[x] = (beta == 0 ? 0 : beta * dx[x]) + row[i];
+		}
+}
+
+static void backward_data(const conv_shape *s, const float *dy, const float *packed, float *dx, float beta, long first, long last, float *scratch)
+{
+	const margins m = backward_margins(s);
+	scratch = aligned(scratch);
+	float *phases = scratch + s->filters * plane_floats(&m) + SLACK;
+	memset(scratch, 0, (phases - scratch) * sizeof *scratch);
+	for (long i = first; i < last; i++) {
+		float *image = dx + i * s->channels * s->height * s->width;
+		fill_planes(scratch, dy + i * s->filters * s->out_height * s->out_width, s->filters, &m);
+		const float *weights = packed;
+		for (long p = 0; p < s->stride * s->stride; p++) {
+			long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], at[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+			const long a = p / s->stride, b = p % s->stride, cols = ceil_div(s->width, s->stride);
+			tile_job j = {
+				.src = scratch, .planes = s->filters, .plane = plane_floats(&m), .tap = at, .row = row_floats(&m),
+				.taps = phase_taps(s, &m, a, b, weight, at), .weights = weights, .filters = s->channels,
+				.rows = ceil_div(s->height - a, s->stride), .cols = ceil_div(s->width - b, s->stride),
+				.out = phases + p * phase_floats(s), .out_plane = ceil_div(s->height, s->stride) * cols, .out_row = cols,
+			};
+			weights += j.taps * s->filters * s->channels;
+			if (s->stride == 1)
+				j.out = image, j.beta = beta;
+			tile_image(&j);
+		}
+		if (s->stride > 1)
+			merge(s, phases, image, beta);
+	}
+}
+
+// POSITIONS_AT_ONCE of 16 filters take half of the first-level cache.
+enum { POSITIONS_AT_ONCE = 256, BLOCK = 2 * LANES };
+
+// block_vectors is the vectors of a block of filters that starts at first.
+static long block_vectors(const conv_shape *s, long first) { return s->filters - first > LANES ? 2 : 1; }
+
+static margins filter_margins(const conv_shape *s)
+{
+	margins m = forward_margins(s);
+	m.phases = 1;
+	m.part = s->width + 2 * s->pad;
+	return m;
+}
+
+static long backward_filter_scratch(const conv_shape *s)
+{
+	const margins m = filter_margins(s);
+	const long lanes = ceil_div(s->filters, LANES) * LANES, taps = s->channels * s->kernel * s->kernel;
+	return s->channels * plane_floats(&m) + SLACK + lanes * (s->out_height * s->out_width + taps) +
+	       taps * (long)(sizeof(long) / sizeof(float)) + 2 * CACHE_LINE;
+}
+
+// block_gradient adds the terms of one image to the sums of one block of filters.
+static void block_gradient(const conv_shape *s, const margins *m, long vectors, const float *planes, const float *grad,
+			   const long *tap, long taps, float *sums)
+{
+	const long parts = ceil_div(taps, TAPS_AT_ONCE), rows = POSITIONS_AT_ONCE / s->out_width;
+	const long rows_at_once = rows > 0 ? rows : 1;
+	for (long y = 0; y < s->out_height; y += rows_at_once) {
+		const filter_job j = {
+			.src = planes + y * s->stride * row_floats(m), .grad = grad + y * s->out_width * vectors * LANES,
+			.rows = s->out_height - y < rows_at_once ? s->out_height - y : rows_at_once, .cols = s->out_width,
+			.row = s->stride * row_floats(m), .col = s->stride,
+		};
+		for (long p = 0; p < parts; p++) {
+			const long first = taps * p / parts, n = taps * (p + 1) / parts - first;
+			filter_tiles[n - 1][vectors - 1](&j, tap + first, sums + first * vectors * LANES);
+		}
+	}
+}
+
+static void backward_filter(const conv_shape *s, const float *x, const float *dy, float *dw, float beta, long first, long last, float *scratch)
+{
+	(void)beta;
+	const margins m = filter_margins(s);
+	const long size = s->kernel * s->kernel, taps = (last - first) * size, positions = s->out_height * s->out_width;
+	const long lanes = ceil_div(s->filters, LANES) * LANES, planes = (last - first) * plane_floats(&m) + SLACK;
+	long *tap = (long *)aligned(scratch);
+	float *sums = aligned((float *)(tap + taps)), *grad = sums + taps * lanes, *padded = grad + positions * lanes;
+	for (long t = 0; t < taps; t++)
+		tap[t] = t / size * plane_floats(&m) + t % size / s->kernel * row_floats(&m) + t % s->kernel;
+	memset(padded, 0, planes * sizeof *padded);
+	memset(sums, 0, taps * lanes * sizeof *sums);
+	for (long i = 0; i < s->images; i++) {
+		fill_planes(padded, x + (i * s->channels + first) * s->height * s->width, last - first, &m);
+		for (long f = 0; f < s->filters; f += BLOCK) {
+			const long vectors = block_vectors(s, f);
+			transpose_filters(grad, vectors * LANES, dy + (i * s->filters + f) * positions, s->filters - f, positions);
+			block_gradient(s, &m, vectors, padded, grad, tap, taps, sums + f * taps);
+		}
+	}
+	for (long f = 0; f < s->filters; f++) {
+		const long block = f - f % BLOCK, step = block_vectors(s, block) * LANES;
+		for (long t = 0; t < taps; t++)
+			dw[(f * s->channels + first) * size + t] = sums[block * taps + t * step + f - block];
+	}
+}
+
+static void pack_nothing(const conv_shape *s, const float *w, float *packed) { (void)s, (void)w, (void)packed; }
+
+const conv_set CONV_SET = {
+	.scratch = {forward_scratch, backward_data_scratch, backward_filter_scratch},
+	.pack = {pack_forward, pack_backward, pack_nothing},
+	.run = {forward, backward_data, backward_filter},
+};

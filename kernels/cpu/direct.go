@@ -1,0 +1,95 @@
+//go:build blas
+
+package cpu
+
+// #cgo CFLAGS: -O3
+// #include "conv.h"
+import "C"
+
+import (
+	"slices"
+	"sync"
+
+	"fluentps/kernels"
+)
+
+// direct computes convolutions without a matrix of windows, where the processor can.
+type direct struct {
+	set     *C.conv_set // nil: it cannot
+	shape   C.conv_shape
+	packed  []float32
+	scratch [][]float32 // one for each thread
+}
+
+func newDirect() direct {
+	if sets := instructionSets(); len(sets) > 0 {
+		return direct{set: sets[0]}
+	}
+	return direct{}
+}
+
+// convolve computes a convolution and says true, or says false and has done nothing.
+func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
+	s := kernels.Convolution(a.N)
+	rows, cols := s.Shape.Outputs()
+	if d.direct.set == nil || s.Kernel > C.CONV_MAX_KERNEL || min(s.Images, s.Channels, s.Filters, rows, cols) == 0 {
+		return false
+	}
+	d.direct.shape = C.conv_shape{
+		images: C.long(s.Images), channels: C.long(s.Channels), height: C.long(s.Height), width: C.long(s.Width),
+		filters: C.long(s.Filters), kernel: C.long(s.Kernel), stride: C.long(s.Stride), pad: C.long(s.Pad),
+		out_height: C.long(rows), out_width: C.long(cols),
+	}
+	x, y, z := a.V[0].Host, a.V[1].Host, a.V[2].Host
+	switch k {
+	case kernels.ConvForward:
+		d.direct.run(d.threads, C.CONV_FORWARD, s.Images, x, d.direct.pack(C.CONV_FORWARD, y, s.Weights()), z, 0)
+	case kernels.ConvBackwardData:
+		d.direct.run(d.threads, C.CONV_BACKWARD_DATA, s.Images, x, d.direct.pack(C.CONV_BACKWARD_DATA, y, s.Weights()), z, a.F[0])
+	case kernels.ConvBackwardFilter:
+		d.direct.run(d.threads, C.CONV_BACKWARD_FILTER, s.Channels, x, y, z, 0)
+	}
+	return true
+}
+
+func (c *direct) pack(kind C.conv_kind, w []float32, n int) []float32 {
+	c.packed = sized(c.packed, n)
+	C.conv_pack(c.set, kind, &c.shape, pointer(w), pointer(c.packed))
+	return c.packed
+}
+
+// run shares n parts out among at most so many threads.
+func (c *direct) run(limit int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
+	threads := min(limit, n)
+	need := int(C.conv_scratch(c.set, kind, &c.shape))
+	for len(c.scratch) < threads {
+		c.scratch = append(c.scratch, nil)
+	}
+	for t := range threads {
+		c.scratch[t] = sized(c.scratch[t], need)
+	}
+	if threads == 1 {
+		c.part(kind, 0, n, x, y, z, beta, c.scratch[0])
+		return
+	}
+	var done sync.WaitGroup
+	for t := range threads {
+		done.Go(func() { c.part(kind, n*t/threads, n*(t+1)/threads, x, y, z, beta, c.scratch[t]) })
+	}
+	done.Wait()
+}
+
+func (c *direct) part(kind C.conv_kind, first, last int, x, y, z []float32, beta float32, scratch []float32) {
+	C.conv_run(c.set, kind, &c.shape, pointer(x), pointer(y), pointer(z), C.float(beta), C.long(first), C.long(last), pointer(scratch))
+}
+
+// sized is n elements, in p's memory if they fit. What they hold is lost.
+func sized(p []float32, n int) []float32 { return slices.Grow(p[:0], n)[:n] }
+
+// instructionSets are all that this processor runs, the fastest first.
+func instructionSets() (sets []*C.conv_set) {
+	for set := C.conv_sets(0); set != nil; set = C.conv_sets(C.int(len(sets))) {
+		sets = append(sets, set)
+	}
+	return sets
+}
