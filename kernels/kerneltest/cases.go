@@ -28,6 +28,10 @@ func Cases(k *kernels.Kernel) []Case {
 		return partsCases()
 	case kernels.SGD, kernels.Momentum, kernels.Nesterov, kernels.Adam, kernels.LARSRate, kernels.LARS:
 		return optimizerCases(k)
+	case kernels.ToFloat16, kernels.FromFloat16, kernels.ToBFloat16, kernels.FromBFloat16:
+		return castCases(k)
+	case kernels.TopK:
+		return topKCases()
 	case kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter:
 		return convolutionCases(k)
 	case kernels.ChannelBiasReLU, kernels.ChannelBiasGrad:

@@ -51,7 +51,8 @@ type Case struct {
 	in      [8][]float32 // nil: argument left out
 	sizes   kernels.Sizes
 	scalars kernels.Scalars
-	want    [8][]float64 // nil: an input, which must stay as it is
+	want    [8][]float64 // nil: to the bit as it was, or as bits say
+	bits    [8][]uint32  // what the vector becomes where the very bits count
 	alias   [8]int       // 1+index of the vector that this one shares memory with; 0: its own
 	terms   int          // length of the longest reduction
 }
@@ -76,7 +77,7 @@ func (c *Case) run(dev kernels.Device, k *kernels.Kernel) error {
 			if math.Float32bits(got) != math.Float32bits(second[v][i]) {
 				return fmt.Errorf("vector %d element %d is %g, then %g in a second run", v, i, got, second[v][i])
 			}
-			if err := c.compare(v, i, float64(got), limit); err != nil {
+			if err := c.compare(v, i, got, limit); err != nil {
 				return err
 			}
 		}
@@ -84,23 +85,31 @@ func (c *Case) run(dev kernels.Device, k *kernels.Kernel) error {
 	return nil
 }
 
-func (c *Case) compare(v, i int, got, limit float64) error {
+func (c *Case) compare(v, i int, got float32, limit float64) error {
 	n := len(c.in[v])
-	want := float64(guardValue)
+	if i < n && c.want[v] != nil {
+		return compareValue(v, i, n, float64(got), c.want[v][i], limit)
+	}
+	want := math.Float32bits(guardValue)
 	switch {
-	case i < n && c.want[v] != nil:
-		want = c.want[v][i]
+	case i < n && c.bits[v] != nil:
+		want = c.bits[v][i]
 	case i < n:
-		want = float64(c.in[v][i])
+		want = math.Float32bits(c.in[v][i])
 	}
-	if i >= n || c.want[v] == nil {
-		limit = 0
+	if bits := math.Float32bits(got); bits != want {
+		return fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits, math.Float32frombits(want), want)
 	}
-	if math.IsNaN(want) && math.IsNaN(got) {
+	return nil
+}
+
+func compareValue(v, i, n int, got, want, limit float64) error {
+	if got == want || math.IsNaN(want) && math.IsNaN(got) {
 		return nil
 	}
-	if diff := math.Abs(got - want); !(diff <= limit*max(1, math.Abs(want))) {
-		return fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, diff, limit*max(1, math.Abs(want)))
+	limit *= max(1, math.Abs(want))
+	if diff := math.Abs(got - want); !(diff <= limit) {
+		return fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, diff, limit)
 	}
 	return nil
 }

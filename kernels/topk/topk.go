@@ -1,0 +1,83 @@
+// Package topk is the Go twin of the kernel top_k.
+package topk
+
+import "math"
+
+// Words is the length of what is sent at most: a count, and k pairs.
+func Words(k int) int { return 1 + 2*k }
+
+// Send chooses, among n elements, those of a magnitude above threshold, or if these are more than k, the k of
+// largest magnitude, of equal ones those of lower index; with a threshold below 0 always those k. A NaN is
+// larger than all. The elements are x, or where residual is not empty the sums of residual and x; the residual
+// then keeps what is not sent.
+//
+// sent becomes the count, then the pairs of index and value, indices increasing: integers as the bits of a
+// float32 word. Words behind the last pair stay as they are.
+func Send(sent, x, residual []float32, n, k int, threshold float32) {
+	v := x[:n]
+	if len(residual) > 0 {
+		residual = residual[:n]
+		for i, g := range v {
+			residual[i] += g
+		}
+		v = residual
+	}
+	k = min(k, n)
+	at, ties := magnitude(threshold), 0
+	if threshold < 0 || above(v, at) > k {
+		at, ties = largest(v, k)
+	}
+	count := 0
+	for i, value := range v {
+		m := magnitude(value)
+		if m < at || m == at && ties == 0 {
+			continue
+		}
+		if m == at {
+			ties--
+		}
+		sent[1+2*count], sent[2+2*count] = math.Float32frombits(uint32(i)), value
+		count++
+		if len(residual) > 0 {
+			residual[i] = 0
+		}
+	}
+	sent[0] = math.Float32frombits(uint32(count))
+}
+
+// largest says which of v are the k of largest magnitude: those above at, and the first ties of those that have
+// it. Three passes count by 11, 11 and 9 bits of the magnitude, upper bits first; each looks only at those that
+// have the bits found so far.
+func largest(v []float32, k int) (at uint32, ties int) {
+	if k == 0 {
+		return math.MaxUint32, 0
+	}
+	left := uint(31) // bits that are not known yet; at are those above
+	for _, width := range []uint{11, 11, 9} {
+		var counts [1 << 11]int
+		next, mask := left-width, uint32(1)<<width-1
+		for _, x := range v {
+			if m := magnitude(x); m>>left == at {
+				counts[m>>next&mask]++
+			}
+		}
+		bits := mask
+		for ; k > counts[bits]; bits-- {
+			k -= counts[bits]
+		}
+		at, left = at<<width|bits, next
+	}
+	return at, k
+}
+
+func above(v []float32, at uint32) (count int) {
+	for _, x := range v {
+		if magnitude(x) > at {
+			count++
+		}
+	}
+	return count
+}
+
+// magnitude is |x| as bits, which as integers have the order of the numbers.
+func magnitude(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }
