@@ -12,6 +12,7 @@
 // function) is the definition of correct: every device must agree with it within the kernel's
 // tolerance, which package kerneltest checks against float64.
 //
-// To add a kernel, add one folder with its twin, test and notes, one line in Table, and its cases
-// in kerneltest, which fails until they are there.
+// To add a kernel, add one folder with its twin, test and notes, one line in Table, its cases in
+// kerneltest, and the sizes that networks have of it in the verb bench kernels; the tests of both fail
+// until they are there.
 package kernels

@@ -21,17 +21,18 @@ import (
 )
 
 func benchCommand() *cli.Command {
-	what := []*cli.Command{benchCommCommand(), benchPushpullCommand(), benchIdleCommand(), benchFloodCommand()}
+	what := []*cli.Command{benchCommCommand(), benchPushpullCommand(), benchIdleCommand(), benchFloodCommand(), benchKernelsCommand()}
 	var names []string
 	for _, c := range what {
 		names = append(names, c.Name)
 	}
 	return &cli.Command{
 		Name:      "bench",
-		Usage:     "measure what moving bytes costs: " + strings.Join(names, ", "),
+		Usage:     "measure what moving bytes and computing cost: " + strings.Join(names, ", "),
 		ArgsUsage: strings.Join(names, " | "),
 		Description: "Under mpirun or srun every process is one rank; with --local N the ranks are goroutines of this\n" +
-			"process. Values are checked before anything is timed. make bench runs both beside references in C.",
+			"process; kernels needs neither. Values are checked before anything is timed. make bench runs comm and\n" +
+			"pushpull beside references in C.",
 		Subcommands: what,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {

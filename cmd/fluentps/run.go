@@ -18,7 +18,6 @@ import (
 	"fluentps/comm/mpi"
 	"fluentps/configs"
 	"fluentps/kernels"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	ps "fluentps/ps/runtime"
 )
@@ -128,7 +127,8 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	threads := j.cfg.Device.Threads
 	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
-	o.NewDevice = func() (kernels.Device, error) { return cpu.New(threads), nil }
+	kind := j.cfg.Device.Kind
+	o.NewDevice = func() (kernels.Device, error) { return openDevice(kind, threads) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
 	if t.Rank() != 0 {
 		return o, nil

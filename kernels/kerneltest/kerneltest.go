@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"testing"
 
 	"fluentps/kernels"
 )
@@ -14,11 +13,18 @@ import (
 // Epsilon is the distance from 1 to the next float32.
 const Epsilon = 1.0 / (1 << 23)
 
-// Run fails t for everything that Check finds.
-func Run(t *testing.T, dev kernels.Device) {
+// T is what Run needs of a *testing.T. Package testing itself stays out: the program checks kernels, too.
+type T[Sub any] interface {
+	Helper()
+	Error(args ...any)
+	Run(name string, f func(t Sub)) bool
+}
+
+// Run fails t, a *testing.T, for everything that Check finds.
+func Run[Test T[Test]](t Test, dev kernels.Device) {
 	t.Helper()
 	for _, k := range kernels.Table {
-		t.Run(k.Name, func(t *testing.T) {
+		t.Run(k.Name, func(t Test) {
 			for _, err := range Check(dev, k) {
 				t.Error(err)
 			}
