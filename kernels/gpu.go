@@ -1,9 +1,14 @@
 package kernels
 
 import (
+	"fluentps/kernels/biasgrad"
 	"fluentps/kernels/biasrelu"
+	"fluentps/kernels/channelbias"
 	"fluentps/kernels/fill"
 	"fluentps/kernels/gemm"
+	"fluentps/kernels/maxpool"
+	"fluentps/kernels/sigmoidxent"
+	"fluentps/kernels/softmaxxent"
 )
 
 // gpuBlocks is how many blocks keep a large GPU busy: two for each of the 132 multiprocessors of an H100.
@@ -24,7 +29,70 @@ var (
 		Source: biasrelu.Source, PTX: biasrelu.PTX, Vecs: 2, Sizes: 2,
 		Steps: func(n Sizes) [4]Step { return elements("relu_grad", n[0]*n[1]) },
 	}
+	gpuBiasGrad = &CUDA{
+		Source: biasgrad.Source, PTX: biasgrad.PTX, Vecs: 2, Sizes: 2,
+		Scratch: func(n Sizes) int { return shareScratch(biasGradShares(n), n[1]) },
+		Steps: func(n Sizes) [4]Step {
+			return shared("bias_grad", blocks(n[1], 32), biasGradShares(n), n[1])
+		},
+	}
+	gpuSoftmaxXent = &CUDA{
+		Source: softmaxxent.Source, PTX: softmaxxent.PTX, Vecs: 5, Sizes: 2,
+		Steps: func(n Sizes) [4]Step { return elements("softmax_xent", 32*n[0]) },
+	}
+	gpuSigmoidXent = &CUDA{
+		Source: sigmoidxent.Source, PTX: sigmoidxent.PTX, Vecs: 5, Sizes: 1,
+		Steps: func(n Sizes) [4]Step { return elements("sigmoid_xent", n[0]) },
+	}
+	gpuChannelBiasReLU = &CUDA{
+		Source: channelbias.Source, PTX: channelbias.PTX, Vecs: 2, Sizes: 3,
+		Steps: func(n Sizes) [4]Step { return elements("channel_bias_relu", n[0]*n[1]*n[2]) },
+	}
+	gpuChannelBiasGrad = &CUDA{
+		Source: channelbias.Source, PTX: channelbias.PTX, Vecs: 2, Sizes: 3,
+		Scratch: func(n Sizes) int { return shareScratch(channelShares(n), n[1]) },
+		Steps: func(n Sizes) [4]Step {
+			return shared("channel_bias_grad", n[1], channelShares(n), n[1])
+		},
+	}
+	gpuMaxPool = &CUDA{
+		Source: maxpool.Source, PTX: maxpool.PTX, Vecs: 3, Sizes: 3,
+		Steps: func(n Sizes) [4]Step { return elements("max_pool", pooled(n)) },
+	}
+	gpuMaxPoolGrad = &CUDA{
+		Source: maxpool.Source, PTX: maxpool.PTX, Vecs: 3, Sizes: 3,
+		Steps: func(n Sizes) [4]Step { return elements("max_pool_grad", n[0]*n[1]*n[2]) },
+	}
 )
+
+// A reduction with too few results to keep a GPU busy is cut into shares, which a second entry, NAME_sum, adds up in
+// their order. Their sums lie in scratch, behind their number.
+func shared(entry string, across, shares, results int) (steps [4]Step) {
+	if results == 0 {
+		return steps
+	}
+	steps[0] = Step{entry, [3]int{across, shares, 1}, [3]int{gpuThreads, 1, 1}}
+	if shares > 1 {
+		steps[1] = elementStep(entry+"_sum", results)
+	}
+	return steps
+}
+
+func shareScratch(shares, results int) int {
+	if shares == 1 {
+		return 0
+	}
+	return 1 + shares*results
+}
+
+// biasGradShares gives a thread at least 32 rows, because fewer take less time than a second launch.
+func biasGradShares(n Sizes) int { return shares(blocks(n[1], 32), n[0]/(8*32)) }
+
+// channelShares does the same for the values of a channel.
+func channelShares(n Sizes) int { return shares(n[1], n[0]*n[2]/(32*gpuThreads)) }
+
+// shares is how many make gpuBlocks blocks, if there are so many blocks with one, but at most as many as are worth it.
+func shares(across, worth int) int { return max(1, min(gpuBlocks/max(across, 1), worth)) }
 
 // elements is the launch of an entry that walks over so many elements.
 func elements(entry string, count int) (steps [4]Step) {

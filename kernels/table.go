@@ -34,7 +34,7 @@ var (
 	}
 	// BiasGrad: V: dY, db. N: rows, cols. db (cols) becomes the column sums of dY.
 	BiasGrad = &Kernel{
-		Name: "bias_grad", Tol: 8, Cost: elementwise(1, 1),
+		Name: "bias_grad", CUDA: gpuBiasGrad, Tol: 8, Cost: elementwise(1, 1),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[1]} },
 		CPU:  func(a Args) { biasgrad.Sum(a.V[1].Host, a.V[0].Host, a.N[0], a.N[1]) },
 	}
@@ -43,7 +43,7 @@ var (
 	// the sum of the rows' losses and may be Z itself; loss and hit (rows) become each row's
 	// cross-entropy in nats, and 1 where the first of the largest logits is the label, else 0.
 	SoftmaxXent = &Kernel{
-		Name: "softmax_xent", Tol: 8, Cost: elementwise(8, 2), Optional: [8]bool{2: true},
+		Name: "softmax_xent", CUDA: gpuSoftmaxXent, Tol: 8, Cost: elementwise(8, 2), Optional: [8]bool{2: true},
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[0], n[0] * n[1], n[0], n[0]} },
 		CPU: func(a Args) {
 			softmaxxent.Rows(a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, a.N[0], a.N[1])
@@ -52,7 +52,7 @@ var (
 	// SigmoidXent: V: Z, labels, G (optional), loss, hit. N: rows. One logit a row, labels 0 or 1;
 	// G, loss and hit as for SoftmaxXent. A row counts as 1 when its logit is above 0.
 	SigmoidXent = &Kernel{
-		Name: "sigmoid_xent", Tol: 8, Optional: [8]bool{2: true},
+		Name: "sigmoid_xent", CUDA: gpuSigmoidXent, Tol: 8, Optional: [8]bool{2: true},
 		Cost: func(n Sizes) (flops, bytes float64) { return 16 * float64(n[0]), 20 * float64(n[0]) },
 		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], n[0]} },
 		CPU: func(a Args) {
@@ -74,27 +74,27 @@ var (
 	// ChannelBiasReLU: V: X, bias. N: images, channels, positions. X becomes max(X + bias, 0), one bias a channel.
 	// Its gradient is ReLUGrad.
 	ChannelBiasReLU = &Kernel{
-		Name: "channel_bias_relu", Tol: 1, Cost: pointwise(2, 2),
+		Name: "channel_bias_relu", CUDA: gpuChannelBiasReLU, Tol: 1, Cost: pointwise(2, 2),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} },
 		CPU:  func(a Args) { channelbias.Forward(a.V[0].Host, a.V[1].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// ChannelBiasGrad: V: dY, db. N: images, channels, positions. db (channels) becomes the sums of dY over images
 	// and positions.
 	ChannelBiasGrad = &Kernel{
-		Name: "channel_bias_grad", Tol: 8, Cost: pointwise(1, 1),
+		Name: "channel_bias_grad", CUDA: gpuChannelBiasGrad, Tol: 8, Cost: pointwise(1, 1),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} },
 		CPU:  func(a Args) { channelbias.Sum(a.V[1].Host, a.V[0].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// MaxPool: V: X, Y, which. N: planes, height, width. Y (planes x height/2 x width/2) becomes the largest value of
 	// each 2 x 2 block of X, and which the first of the four that has it, row-major: 0 to 3.
 	MaxPool = &Kernel{
-		Name: "max_pool", Tol: 0, Cost: pointwise(0.75, 1.5),
+		Name: "max_pool", CUDA: gpuMaxPool, Tol: 0, Cost: pointwise(0.75, 1.5),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], pooled(n), pooled(n)} },
 		CPU:  func(a Args) { maxpool.Forward(a.V[1].Host, a.V[2].Host, a.V[0].Host, a.N[0], a.N[1], a.N[2]) },
 	}
 	// MaxPoolGrad: V: dY, which, dX. N: as MaxPool. dX becomes dY where MaxPool took the value from, else 0.
 	MaxPoolGrad = &Kernel{
-		Name: "max_pool_grad", Tol: 0, Cost: pointwise(0, 1.5),
+		Name: "max_pool_grad", CUDA: gpuMaxPoolGrad, Tol: 0, Cost: pointwise(0, 1.5),
 		Need: func(n Sizes) [8]int { return [8]int{pooled(n), pooled(n), n[0] * n[1] * n[2]} },
 		CPU:  func(a Args) { maxpool.Backward(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.N[0], a.N[1], a.N[2]) },
 	}

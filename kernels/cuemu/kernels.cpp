@@ -5,11 +5,24 @@
 
 #include "../gpu.cuh"
 
+namespace bias_grad_cu {
+#include "../biasgrad/bias_grad.cu"
+CUEMU_ENTRY(bias_grad)
+CUEMU_ENTRY(bias_grad_sum)
+} // namespace bias_grad_cu
+
 namespace bias_relu_cu {
 #include "../biasrelu/bias_relu.cu"
 CUEMU_ENTRY(bias_relu)
 CUEMU_ENTRY(relu_grad)
 } // namespace bias_relu_cu
+
+namespace channel_bias_cu {
+#include "../channelbias/channel_bias.cu"
+CUEMU_ENTRY(channel_bias_relu)
+CUEMU_ENTRY(channel_bias_grad)
+CUEMU_ENTRY(channel_bias_grad_sum)
+} // namespace channel_bias_cu
 
 namespace fill_cu {
 #include "../fill/fill.cu"
@@ -26,3 +39,19 @@ CUEMU_ENTRY(gemm_nt_small)
 CUEMU_ENTRY(gemm_tn_small)
 CUEMU_ENTRY(gemm_sum)
 } // namespace gemm_cu
+
+namespace max_pool_cu {
+#include "../maxpool/max_pool.cu"
+CUEMU_ENTRY(max_pool)
+CUEMU_ENTRY(max_pool_grad)
+} // namespace max_pool_cu
+
+namespace sigmoid_xent_cu {
+#include "../sigmoidxent/sigmoid_xent.cu"
+CUEMU_ENTRY(sigmoid_xent)
+} // namespace sigmoid_xent_cu
+
+namespace softmax_xent_cu {
+#include "../softmaxxent/softmax_xent.cu"
+CUEMU_ENTRY(softmax_xent)
+} // namespace softmax_xent_cu
