@@ -11,13 +11,13 @@ import (
 var (
 	// ConvForward: V: X, W, Y. Y becomes the products of the filters W with all windows of X.
 	ConvForward = &Kernel{
-		Name: "conv_forward", Tol: 8, Cost: convolutionCost,
+		Name: "conv_forward", CUDA: gpuConvForward, Tol: 8, Cost: convolutionCost,
 		Need: func(n Sizes) [8]int { x, w, y := convolved(n); return [8]int{x, w, y} },
 		CPU:  func(a Args) { convolution.Forward(a.V[2].Host, a.V[0].Host, a.V[1].Host, Convolution(a.N)) },
 	}
 	// ConvBackwardData: V: dY, W, dX. F: beta. dX becomes beta*dX plus the gradient of X; with beta 0 it is only written.
 	ConvBackwardData = &Kernel{
-		Name: "conv_backward_data", Tol: 8, Cost: convolutionCost,
+		Name: "conv_backward_data", CUDA: gpuConvBackwardData, Tol: 8, Cost: convolutionCost,
 		Need: func(n Sizes) [8]int { x, w, y := convolved(n); return [8]int{y, w, x} },
 		CPU: func(a Args) {
 			convolution.BackwardData(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.F[0], Convolution(a.N))
@@ -25,7 +25,7 @@ var (
 	}
 	// ConvBackwardFilter: V: X, dY, dW. dW becomes the gradient of the filters, summed over images and windows.
 	ConvBackwardFilter = &Kernel{
-		Name: "conv_backward_filter", Tol: 8, Cost: convolutionCost,
+		Name: "conv_backward_filter", CUDA: gpuConvBackwardFilter, Tol: 8, Cost: convolutionCost,
 		Need: func(n Sizes) [8]int { x, w, y := convolved(n); return [8]int{x, y, w} },
 		CPU:  func(a Args) { convolution.BackwardFilter(a.V[2].Host, a.V[0].Host, a.V[1].Host, Convolution(a.N)) },
 	}

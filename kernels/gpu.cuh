@@ -31,6 +31,24 @@ DEVICE float block_sum(float v, float part[32]) {
 	return v;
 }
 
+// sum_layers returns, to the first warp, sums over layers of values that lie `results` apart in memory: lane l gets
+// those for result at + l, 0 past the last. Blocks have 256 threads: 8 warps take every eighth layer each, and their
+// sums are added in the order of the warps.
+DEVICE float sum_layers(const float *x, int layers, int results, int at, float part[8][32]) {
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+	float sum = 0;
+	if (at + lane < results)
+#pragma unroll 4
+		for (int layer = warp; layer < layers; layer += 8)
+			sum += x[layer * results + at + lane];
+	part[warp][lane] = sum;
+	__syncthreads();
+	sum = 0;
+	for (int i = 0; i < 8; i++)
+		sum += part[i][lane];
+	return sum;
+}
+
 // load reads N floats, an even number, in as few instructions as can be; p is aligned accordingly.
 template <int N> DEVICE void load(float (&r)[N], const float *p) {
 #pragma unroll

@@ -33,7 +33,7 @@ var (
 		Source: biasgrad.Source, PTX: biasgrad.PTX, Vecs: 2, Sizes: 2,
 		Scratch: func(n Sizes) int { return shareScratch(biasGradShares(n), n[1]) },
 		Steps: func(n Sizes) [4]Step {
-			return shared("bias_grad", blocks(n[1], 32), biasGradShares(n), n[1])
+			return shared("bias_grad", "bias_grad_sum", blocks(n[1], 32), biasGradShares(n), n[1])
 		},
 	}
 	gpuSoftmaxXent = &CUDA{
@@ -52,7 +52,7 @@ var (
 		Source: channelbias.Source, PTX: channelbias.PTX, Vecs: 2, Sizes: 3,
 		Scratch: func(n Sizes) int { return shareScratch(channelShares(n), n[1]) },
 		Steps: func(n Sizes) [4]Step {
-			return shared("channel_bias_grad", n[1], channelShares(n), n[1])
+			return shared("channel_bias_grad", "channel_bias_grad_sum", n[1], channelShares(n), n[1])
 		},
 	}
 	gpuMaxPool = &CUDA{
@@ -65,15 +65,15 @@ var (
 	}
 )
 
-// A reduction with too few results to keep a GPU busy is cut into shares, which a second entry, NAME_sum, adds up in
-// their order. Their sums lie in scratch, behind their number.
-func shared(entry string, across, shares, results int) (steps [4]Step) {
+// A reduction with too few results to keep a GPU busy is cut into shares, which a second entry adds up in their
+// order. Their sums lie in scratch, behind their number.
+func shared(entry, sum string, across, shares, results int) (steps [4]Step) {
 	if results == 0 {
 		return steps
 	}
 	steps[0] = Step{entry, [3]int{across, shares, 1}, [3]int{gpuThreads, 1, 1}}
 	if shares > 1 {
-		steps[1] = elementStep(entry+"_sum", results)
+		steps[1] = sumStep(sum, results)
 	}
 	return steps
 }
@@ -106,10 +106,16 @@ func elementStep(entry string, count int) Step {
 	return Step{entry, [3]int{min(blocks(count, gpuThreads), 8*gpuBlocks), 1, 1}, [3]int{gpuThreads, 1, 1}}
 }
 
+// sumStep is the launch of an entry that adds up the layers of so many results, 32 a block.
+func sumStep(entry string, results int) Step {
+	return Step{entry, [3]int{blocks(results, 32), 1, 1}, [3]int{256, 1, 1}}
+}
+
 // blocks is how many blocks of this size cover count.
 func blocks(count, size int) int { return (count + size - 1) / size }
 
 func gpuGemm(entry string) *CUDA {
+	small := entry + "_small"
 	return &CUDA{
 		Source: gemm.Source, PTX: gemm.PTX, Vecs: 4, Sizes: 3, Scalars: 1,
 		Scratch: func(n Sizes) int {
@@ -126,10 +132,10 @@ func gpuGemm(entry string) *CUDA {
 			size, layers := gemmTiles(n)
 			steps[0] = Step{entry, [3]int{blocks(cols, size), blocks(m, size), layers}, [3]int{256, 1, 1}}
 			if size == 32 {
-				steps[0].Entry += "_small"
+				steps[0].Entry = small
 			}
 			if layers > 1 {
-				steps[1] = elementStep("gemm_sum", m*cols)
+				steps[1] = sumStep("gemm_sum", m*cols)
 			}
 			return steps
 		},

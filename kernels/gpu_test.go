@@ -66,8 +66,8 @@ func TestStepsFitThePTX(t *testing.T) {
 		}
 		found := entries(k.CUDA.PTX)
 		for _, n := range []Sizes{
-			{0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 0}, {64, 10, 784}, {128, 16, 32, 32, 16, 3, 1, 1}, {128, 32, 16, 16, 64, 3, 2, 1},
-			{4096, 4096, 4096}, {70000, 3, 5, 7, 2, 5, 1, 2}, {128, 64, 8, 8, 64, 3, 1, 1}, {64, 6, 14, 14, 16, 5, 1, 0},
+			{0, 0, 0, 0, 0, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 1, 0}, {64, 10, 784, 1, 1, 1, 1, 0}, {128, 16, 32, 32, 16, 3, 1, 1}, {128, 32, 16, 16, 64, 3, 2, 1},
+			{4096, 4096, 4096, 1, 1, 1, 1, 0}, {70000, 3, 5, 7, 2, 5, 1, 2}, {128, 64, 8, 8, 64, 3, 1, 1}, {64, 6, 14, 14, 16, 5, 1, 0},
 		} {
 			for _, s := range k.CUDA.Steps(n) {
 				if s.Entry == "" {
@@ -81,6 +81,24 @@ func TestStepsFitThePTX(t *testing.T) {
 					t.Errorf("%s %v: no device launches grid %v block %v", k.Name, n, s.Grid, s.Block)
 				}
 			}
+		}
+	}
+}
+
+func TestStepsAllocateNothing(t *testing.T) {
+	n := Sizes{128, 16, 32, 32, 16, 3, 1, 1}
+	for _, k := range Table {
+		if k.CUDA == nil {
+			continue
+		}
+		allocs := testing.AllocsPerRun(10, func() {
+			k.CUDA.Steps(n)
+			if k.CUDA.Scratch != nil {
+				k.CUDA.Scratch(n)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %g allocations", k.Name, allocs)
 		}
 	}
 }

@@ -28,12 +28,11 @@ bias_grad(const float *dy, float *db, int rows, int cols, float *scratch) {
 		scratch[0] = gridDim.y;
 }
 
-extern "C" __global__ void bias_grad_sum(const float *dy, float *db, int rows, int cols, float *scratch) {
-	const int shares = scratch[0];
-	for (int col = first(); col < cols; col += stride()) {
-		float sum = 0;
-		for (int i = 0; i < shares; i++)
-			sum += scratch[1 + i * cols + col];
+extern "C" __global__ void __launch_bounds__(256)
+bias_grad_sum(const float *dy, float *db, int rows, int cols, float *scratch) {
+	__shared__ float part[8][32];
+	const float sum = sum_layers(scratch + 1, scratch[0], cols, blockIdx.x * 32, part);
+	const int col = blockIdx.x * 32 + threadIdx.x;
+	if (threadIdx.x < 32 && col < cols)
 		db[col] = sum;
-	}
 }

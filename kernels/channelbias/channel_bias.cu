@@ -30,13 +30,11 @@ channel_bias_grad(const float *dy, float *db, int images, int channels, int posi
 		scratch[0] = gridDim.y;
 }
 
-extern "C" __global__ void channel_bias_grad_sum(const float *dy, float *db, int images, int channels, int positions,
-                                                 float *scratch) {
-	const int shares = scratch[0];
-	for (int channel = first(); channel < channels; channel += stride()) {
-		float sum = 0;
-		for (int i = 0; i < shares; i++)
-			sum += scratch[1 + i * channels + channel];
+extern "C" __global__ void __launch_bounds__(256)
+channel_bias_grad_sum(const float *dy, float *db, int images, int channels, int positions, float *scratch) {
+	__shared__ float part[8][32];
+	const float sum = sum_layers(scratch + 1, scratch[0], channels, blockIdx.x * 32, part);
+	const int channel = blockIdx.x * 32 + threadIdx.x;
+	if (threadIdx.x < 32 && channel < channels)
 		db[channel] = sum;
-	}
 }

@@ -24,6 +24,34 @@ CUEMU_ENTRY(channel_bias_grad)
 CUEMU_ENTRY(channel_bias_grad_sum)
 } // namespace channel_bias_cu
 
+namespace conv_cu {
+#include "../convolution/conv.cu"
+CUEMU_ENTRY(conv_forward_3_32)
+CUEMU_ENTRY(conv_forward_3_16)
+CUEMU_ENTRY(conv_forward_3_8)
+CUEMU_ENTRY(conv_forward_5_32)
+CUEMU_ENTRY(conv_forward_5_16)
+CUEMU_ENTRY(conv_forward_3)
+CUEMU_ENTRY(conv_forward)
+CUEMU_ENTRY(conv_backward_data_3_32)
+CUEMU_ENTRY(conv_backward_data_3_16)
+CUEMU_ENTRY(conv_backward_data_3_8)
+CUEMU_ENTRY(conv_backward_data_5_32)
+CUEMU_ENTRY(conv_backward_data_5_16)
+CUEMU_ENTRY(conv_backward_data_3)
+CUEMU_ENTRY(conv_backward_data)
+} // namespace conv_cu
+
+namespace conv_backward_filter_cu {
+#include "../convolution/conv_backward_filter.cu"
+CUEMU_ENTRY(conv_backward_filter_3_32)
+CUEMU_ENTRY(conv_backward_filter_3_16)
+CUEMU_ENTRY(conv_backward_filter_3_8)
+CUEMU_ENTRY(conv_backward_filter_3_sum)
+CUEMU_ENTRY(conv_backward_filter)
+CUEMU_ENTRY(conv_backward_filter_sum)
+} // namespace conv_backward_filter_cu
+
 namespace fill_cu {
 #include "../fill/fill.cu"
 CUEMU_ENTRY(fill)

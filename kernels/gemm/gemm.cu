@@ -64,13 +64,11 @@ GEMM(gemm_nn_small, 32, 2, true, false)
 GEMM(gemm_nt_small, 32, 2, true, true)
 GEMM(gemm_tn_small, 32, 2, false, false)
 
-extern "C" __global__ void gemm_sum(const float *a, const float *b, float *c, const float *bias, int m, int n, int k,
-                                    float beta, float *scratch) {
-	const int layers = scratch[0];
-	for (int i = first(); i < m * n; i += stride()) {
-		float sum = 0;
-		for (int layer = 0; layer < layers; layer++)
-			sum += scratch[1 + layer * m * n + i];
-		c[i] = finish(sum, c, bias, i, i % n, beta);
-	}
+extern "C" __global__ void __launch_bounds__(256)
+gemm_sum(const float *a, const float *b, float *c, const float *bias, int m, int n, int k, float beta, float *scratch) {
+	__shared__ float part[8][32];
+	const float sum = sum_layers(scratch + 1, scratch[0], m * n, blockIdx.x * 32, part);
+	const int at = blockIdx.x * 32 + threadIdx.x;
+	if (threadIdx.x < 32 && at < m * n)
+		c[at] = finish(sum, c, bias, at, at % n, beta);
 }

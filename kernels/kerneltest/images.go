@@ -8,7 +8,7 @@ import (
 
 func channelCases(k *kernels.Kernel) []Case {
 	var cases []Case
-	for _, n := range []kernels.Sizes{{1, 1, 1}, {1, 1, 13}, {7, 1, 1}, {1, 11, 3}, {5, 3, 4}, {32, 6, 196}, {3, 17, 257}, {0, 3, 5}, {101, 2, 103}} {
+	for _, n := range []kernels.Sizes{{1, 1, 1}, {1, 1, 13}, {7, 1, 1}, {1, 11, 3}, {5, 3, 4}, {32, 6, 196}, {3, 17, 257}, {0, 3, 5}, {101, 2, 103}, {301, 2, 103}} {
 		images, channels, positions := n[0], n[1], n[2]
 		size := images * channels * positions
 		c := Case{name: fmt.Sprintf("images=%d channels=%d positions=%d", images, channels, positions), sizes: n, terms: 1}

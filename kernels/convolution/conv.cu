@@ -1,0 +1,260 @@
+#include "../gpu.cuh"
+
+// conv_forward and conv_backward_data. Two ways: windows of 3 x 3 and 5 x 5 at stride 1, which is nearly all that
+// networks have, take the direct way, where a tile of the image stays in shared memory for all windows and filters
+// that need it. Everything else is a matrix product that never stores its second operand, the windows (im2col).
+
+// Shape is that of a convolution in its forward direction.
+struct Shape {
+	int images, channels, height, width, filters, kernel, stride, pad;
+
+	__device__ __forceinline__ int out(int size) const {
+		return size + 2 * pad < kernel ? 0 : (size + 2 * pad - kernel) / stride + 1;
+	}
+};
+
+// finish gives the new value of an element of the result: with beta 0 the old one is not read.
+DEVICE void finish(float *y, float sum, float beta) { *y = beta == 0 ? sum : beta * *y + sum; }
+
+// ---- The direct way.
+
+// A thread of a Direct block computes STRIP values below one another for GROUP results (filters going forward,
+// channels going back); WIDTH x STRIPS threads share a tile of WIDTH x ROWS positions, GROUPS times for other results.
+// Lanes lie side by side in a row of the image, so that they read and write neighbours.
+template <int K, int TILE_WIDTH, int TILE_GROUPS> struct Direct {
+	static const int WIDTH = TILE_WIDTH, GROUPS = TILE_GROUPS;
+	static const int STRIP = 4, STRIPS = 2, ROWS = STRIP * STRIPS, GROUP = 8, RESULTS = GROUP * GROUPS;
+	static const int THREADS = WIDTH * STRIPS * GROUPS;
+	static const int DEPTH = K == 3 ? 8 : 4; // planes at a time in shared memory
+	static const int TAPS = K * K;
+	// Rows are so long that the two strips of a warp, when it holds two, lie in different banks.
+	static const int PITCH = WIDTH == 16 ? 20 : WIDTH + K - 1;
+
+	struct alignas(16) Shared {
+		float w[DEPTH * TAPS][RESULTS + 4];
+		float x[DEPTH][ROWS + K - 1][PITCH];
+	};
+};
+
+// Plan is a convolution at stride 1 as the direct way sees it: going back, dY is the image, dX the result, and the
+// filters are turned round.
+struct Plan {
+	int planes, height, width;          // of the image
+	int results, out_height, out_width; // of the result
+	int pad;
+};
+
+// bring_image puts the tile's part of planes from.. of one image into shared memory, with zeros past its edges.
+template <class D, int K> DEVICE void bring_image(typename D::Shared &s, const float *x, const Plan &p, int from, int top, int left) {
+	const int cols = D::WIDTH + K - 1, rows = D::ROWS + K - 1;
+	for (int e = threadIdx.x; e < D::DEPTH * rows * cols; e += D::THREADS) {
+		const int col = e % cols, row = e / cols % rows, plane = e / (cols * rows);
+		const int ix = left + col, iy = top + row;
+		const bool inside = from + plane < p.planes && iy >= 0 && iy < p.height && ix >= 0 && ix < p.width;
+		s.x[plane][row][col] = inside ? x[((from + plane) * p.height + iy) * p.width + ix] : 0;
+	}
+}
+
+// bring_filters puts the weights between planes from.. and results at.. into shared memory, results side by side. A
+// warp takes 8 taps of 4 results at a time: whole sectors of memory, and no two lanes write to the same bank.
+template <class D, bool BACK> DEVICE void bring_filters(typename D::Shared &s, const float *w, const Plan &p, int from, int at) {
+	const int lane = threadIdx.x % 32;
+	const int size = D::DEPTH * D::TAPS, pieces = (size + 7) / 8;
+	for (int e = threadIdx.x / 32; e < pieces * (D::RESULTS / 4); e += D::THREADS / 32) {
+		const int r = e % pieces * 8 + lane % 8, result = e / pieces * 4 + lane / 8;
+		if (r >= size)
+			continue;
+		const int plane = from + r / D::TAPS, tap = r % D::TAPS;
+		float v = 0;
+		if (plane < p.planes && at + result < p.results)
+			v = BACK ? w[(plane * p.results + at + result) * D::TAPS + D::TAPS - 1 - tap]
+			         : w[((at + result) * p.planes + plane) * D::TAPS + tap];
+		s.w[r][result] = v;
+	}
+}
+
+// add_plane adds one plane's products to the thread's sums.
+template <class D, int K>
+DEVICE void add_plane(float (&sum)[D::STRIP][D::GROUP], typename D::Shared &s, int plane, int col, int row, int group) {
+	float x[D::STRIP + K - 1][K];
+#pragma unroll
+	for (int i = 0; i < D::STRIP + K - 1; i++)
+#pragma unroll
+		for (int j = 0; j < K; j++)
+			x[i][j] = s.x[plane][row + i][col + j];
+#pragma unroll
+	for (int tap = 0; tap < D::TAPS; tap++) {
+		float w[D::GROUP];
+		load<D::GROUP>(w, &s.w[plane * D::TAPS + tap][group * D::GROUP]);
+#pragma unroll
+		for (int i = 0; i < D::STRIP; i++)
+#pragma unroll
+			for (int g = 0; g < D::GROUP; g++)
+				sum[i][g] += x[i + tap / K][tap % K] * w[g];
+	}
+}
+
+template <class D, int K, bool BACK>
+DEVICE void direct(typename D::Shared &s, const float *x, const float *w, float *y, const Plan &p, float beta) {
+	const int across = (p.out_width + D::WIDTH - 1) / D::WIDTH, down = (p.out_height + D::ROWS - 1) / D::ROWS;
+	const int tile_col = blockIdx.x % across * D::WIDTH, tile_row = blockIdx.x / across % down * D::ROWS;
+	const int image = blockIdx.x / (across * down), at = blockIdx.y * D::RESULTS;
+	const int col = threadIdx.x % D::WIDTH, row = threadIdx.x / D::WIDTH % D::STRIPS * D::STRIP;
+	const int group = threadIdx.x / (D::WIDTH * D::STRIPS);
+	x += image * p.planes * p.height * p.width;
+	float sum[D::STRIP][D::GROUP] = {};
+	for (int from = 0; from < p.planes; from += D::DEPTH) {
+		bring_image<D, K>(s, x, p, from, tile_row - p.pad, tile_col - p.pad);
+		bring_filters<D, BACK>(s, w, p, from, at);
+		__syncthreads();
+		const int planes = min(D::DEPTH, p.planes - from);
+#pragma unroll 1
+		for (int plane = 0; plane < planes; plane++)
+			add_plane<D, K>(sum, s, plane, col, row, group);
+		__syncthreads();
+	}
+#pragma unroll
+	for (int g = 0; g < D::GROUP; g++) {
+		const int result = at + group * D::GROUP + g;
+#pragma unroll
+		for (int i = 0; i < D::STRIP; i++) {
+			const int oy = tile_row + row + i, ox = tile_col + col;
+			if (result < p.results && oy < p.out_height && ox < p.out_width)
+				finish(y + ((image * p.results + result) * p.out_height + oy) * p.out_width + ox, sum[i][g], beta);
+		}
+	}
+}
+
+#define DIRECT_FORWARD(NAME, K, WIDTH, GROUPS)                                                                         \
+	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS)                                               \
+	NAME(const float *x, const float *w, float *y, int images, int channels, int height, int width, int filters,   \
+	     int kernel, int stride, int pad) {                                                                        \
+		__shared__ Direct<K, WIDTH, GROUPS>::Shared shared;                                                    \
+		const Shape s = {images, channels, height, width, filters, K, 1, pad};                                 \
+		const Plan p = {channels, height, width, filters, s.out(height), s.out(width), pad};                   \
+		direct<Direct<K, WIDTH, GROUPS>, K, false>(shared, x, w, y, p, 0);                                     \
+	}
+
+#define DIRECT_BACKWARD(NAME, K, WIDTH, GROUPS)                                                                        \
+	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS)                                               \
+	NAME(const float *dy, const float *w, float *dx, int images, int channels, int height, int width, int filters, \
+	     int kernel, int stride, int pad, float beta) {                                                            \
+		__shared__ Direct<K, WIDTH, GROUPS>::Shared shared;                                                    \
+		const Shape s = {images, channels, height, width, filters, K, 1, pad};                                 \
+		const Plan p = {filters, s.out(height), s.out(width), channels, height, width, K - 1 - pad};           \
+		direct<Direct<K, WIDTH, GROUPS>, K, true>(shared, dy, w, dx, p, beta);                                 \
+	}
+
+DIRECT_FORWARD(conv_forward_3_32, 3, 32, 2)
+DIRECT_FORWARD(conv_forward_3_16, 3, 16, 4)
+DIRECT_FORWARD(conv_forward_3_8, 3, 8, 8)
+DIRECT_FORWARD(conv_forward_5_32, 5, 32, 2)
+DIRECT_FORWARD(conv_forward_5_16, 5, 16, 2)
+DIRECT_BACKWARD(conv_backward_data_3_32, 3, 32, 2)
+DIRECT_BACKWARD(conv_backward_data_3_16, 3, 16, 4)
+DIRECT_BACKWARD(conv_backward_data_3_8, 3, 8, 8)
+DIRECT_BACKWARD(conv_backward_data_5_32, 5, 32, 2)
+DIRECT_BACKWARD(conv_backward_data_5_16, 5, 16, 2)
+
+// ---- As a matrix product: rows are results, columns positions of the result, terms (plane, tap). K is the size of
+// the windows where the compiler knows it, which makes divisions cheap, else 0.
+
+// Weights going forward: of filter `at`.
+struct Filters {
+	static const bool BY_TERM = true;
+	const float *w;
+	int filters, terms;
+
+	__device__ __forceinline__ float operator()(int at, int term) const { return at < filters ? w[at * terms + term] : 0; }
+};
+
+// Weights going back: of channel `at`, terms (filter, tap).
+template <int K> struct Channels {
+	static const bool BY_TERM = true;
+	const float *w;
+	int channels, kernel;
+
+	__device__ __forceinline__ float operator()(int at, int term) const {
+		const int taps = K ? K * K : kernel * kernel;
+		return at < channels ? w[(term / taps * channels + at) * taps + term % taps] : 0;
+	}
+};
+
+// The windows of x: position `at` counts images and windows.
+template <int K> struct Windows {
+	static const bool BY_TERM = false;
+	const float *x;
+	Shape s;
+	int rows, cols;
+
+	__device__ __forceinline__ float operator()(int at, int term) const {
+		const int k = K ? K : s.kernel;
+		const int image = at / (rows * cols), oy = at / cols % rows, ox = at % cols;
+		const int channel = term / (k * k), iy = oy * s.stride + term / k % k - s.pad, ix = ox * s.stride + term % k - s.pad;
+		if (image >= s.images || iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
+			return 0;
+		return x[((image * s.channels + channel) * s.height + iy) * s.width + ix];
+	}
+};
+
+// The values of dy whose windows hold position `at` of the images at tap `term`: one, or none.
+template <int K> struct Outputs {
+	static const bool BY_TERM = false;
+	const float *dy;
+	Shape s;
+	int rows, cols;
+
+	__device__ __forceinline__ float operator()(int at, int term) const {
+		const int k = K ? K : s.kernel;
+		const int image = at / (s.height * s.width), iy = at / s.width % s.height, ix = at % s.width;
+		const int filter = term / (k * k), y = iy + s.pad - term / k % k, x = ix + s.pad - term % k;
+		if (image >= s.images || y < 0 || x < 0 || y % s.stride || x % s.stride || y / s.stride >= rows || x / s.stride >= cols)
+			return 0;
+		return dy[((image * s.filters + filter) * rows + y / s.stride) * cols + x / s.stride];
+	}
+};
+
+typedef Tile<32, 64, 4> Product;
+
+// multiply computes the block's tile of y, which has `results` planes of `positions` values for each image.
+template <class A, class B>
+DEVICE void multiply(Product::Shared &shared, const A &a, const B &b, float *y, int images, int results, int positions,
+                     int terms, float beta) {
+	Product tile;
+	const int row0 = blockIdx.y * 32, col0 = blockIdx.x * 64;
+	tile.multiply(shared, a, b, row0, col0, 0, terms);
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < 4; j++) {
+			const int row = row0 + tile.row() + i, col = col0 + tile.col() + j;
+			if (row < results && col < images * positions)
+				finish(y + (col / positions * results + row) * positions + col % positions, tile.sum[i][j], beta);
+		}
+	}
+}
+
+#define PRODUCT_FORWARD(NAME, K)                                                                                       \
+	extern "C" __global__ void __launch_bounds__(Product::THREADS)                                                 \
+	NAME(const float *x, const float *w, float *y, int images, int channels, int height, int width, int filters,   \
+	     int kernel, int stride, int pad) {                                                                        \
+		__shared__ Product::Shared shared;                                                                     \
+		const Shape s = {images, channels, height, width, filters, kernel, stride, pad};                       \
+		const int rows = s.out(height), cols = s.out(width), terms = channels * kernel * kernel;               \
+		const Windows<K> windows = {x, s, rows, cols};                                                         \
+		multiply(shared, Filters{w, filters, terms}, windows, y, images, filters, rows * cols, terms, 0);      \
+	}
+
+#define PRODUCT_BACKWARD(NAME, K)                                                                                      \
+	extern "C" __global__ void __launch_bounds__(Product::THREADS)                                                 \
+	NAME(const float *dy, const float *w, float *dx, int images, int channels, int height, int width, int filters, \
+	     int kernel, int stride, int pad, float beta) {                                                            \
+		__shared__ Product::Shared shared;                                                                     \
+		const Shape s = {images, channels, height, width, filters, kernel, stride, pad};                       \
+		const Outputs<K> outputs = {dy, s, s.out(height), s.out(width)};                                       \
+		multiply(shared, Channels<K>{w, channels, kernel}, outputs, dx, images, channels, height * width,      \
+		         filters * kernel * kernel, beta);                                                             \
+	}
+
+PRODUCT_FORWARD(conv_forward_3, 3)
+PRODUCT_FORWARD(conv_forward, 0)
+PRODUCT_BACKWARD(conv_backward_data_3, 3)
+PRODUCT_BACKWARD(conv_backward_data, 0)

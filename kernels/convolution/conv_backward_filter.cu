@@ -1,0 +1,205 @@
+#include "../gpu.cuh"
+
+// conv_backward_filter. The sums run over all images and positions, and there are few of them, so blocks take shares
+// of the positions; their sums go to scratch, behind the number of shares, and a second entry adds them up in their
+// order. Windows of 3 x 3 at stride 1 have a direct way; everything else is a matrix product whose second operand,
+// the windows, is never stored.
+
+DEVICE int outputs(int size, int kernel, int stride, int pad) {
+	return size + 2 * pad < kernel ? 0 : (size + 2 * pad - kernel) / stride + 1;
+}
+
+// ---- The direct way.
+
+// A block computes the weights between 16 filters and 16 channels. A tile of WIDTH x 8 positions of both lies in
+// shared memory; each of 8 warps takes a row of it, each lane 4 filters, 2 channels and the 9 taps between them.
+template <int TILE_WIDTH> struct Direct {
+	static const int WIDTH = TILE_WIDTH, ROWS = 8, THREADS = 256, SIDE = 16, F = 4, C = 2, TAPS = 9;
+	static const int WEIGHTS = SIDE * SIDE * TAPS, PART = WEIGHTS / F;
+
+	union Shared {
+		struct {
+			float dy[SIDE][ROWS * WIDTH + 1]; // odd lengths: lanes of different planes read different banks
+			float x[SIDE][(ROWS + 2) * (WIDTH + 2) + 1];
+		} tile;
+		float sums[ROWS][PART];
+	};
+};
+
+// bring puts a tile of SIDE planes from.. of one image into shared memory, zeros where there is nothing.
+template <int ROWS, int COLS, int PITCH>
+DEVICE void bring(float (&shelf)[16][PITCH], const float *x, int planes, int height, int width, int from, int top, int left) {
+	for (int e = threadIdx.x; e < 16 * ROWS * COLS; e += 256) {
+		const int col = e % COLS, row = e / COLS % ROWS, plane = e / (COLS * ROWS);
+		const int ix = left + col, iy = top + row;
+		const bool inside = from + plane < planes && iy >= 0 && iy < height && ix >= 0 && ix < width;
+		shelf[plane][row * COLS + col] = inside ? x[((from + plane) * height + iy) * width + ix] : 0;
+	}
+}
+
+// add_row adds the products of one row of positions. The windows of neighbours overlap: each step reads one column.
+template <class D> DEVICE void add_row(float (&sum)[D::F][D::C][D::TAPS], const typename D::Shared &s) {
+	const int f = threadIdx.x % 4, c = threadIdx.x % 32 / 4, row = threadIdx.x / 32;
+	const int pitch = D::WIDTH + 2;
+	float x[D::C][3][3];
+#pragma unroll
+	for (int i = 0; i < D::C; i++)
+#pragma unroll
+		for (int y = 0; y < 3; y++)
+#pragma unroll
+			for (int k = 0; k < 2; k++)
+				x[i][y][k + 1] = s.tile.x[c + 8 * i][(row + y) * pitch + k];
+#pragma unroll 4
+	for (int col = 0; col < D::WIDTH; col++) {
+#pragma unroll
+		for (int i = 0; i < D::C; i++)
+#pragma unroll
+			for (int y = 0; y < 3; y++) {
+				x[i][y][0] = x[i][y][1];
+				x[i][y][1] = x[i][y][2];
+				x[i][y][2] = s.tile.x[c + 8 * i][(row + y) * pitch + col + 2];
+			}
+#pragma unroll
+		for (int j = 0; j < D::F; j++) {
+			const float g = s.tile.dy[f + 4 * j][row * D::WIDTH + col];
+#pragma unroll
+			for (int i = 0; i < D::C; i++)
+#pragma unroll
+				for (int tap = 0; tap < D::TAPS; tap++)
+					sum[j][i][tap] += g * x[i][tap / 3][tap % 3];
+		}
+	}
+}
+
+// leave adds the warps' sums in their order and writes them to y: of filter f + 4j, channel c + 8i and a tap, in the
+// order j, i, tap, c, f.
+template <class D> DEVICE void leave(float *y, const float (&sum)[D::F][D::C][D::TAPS], typename D::Shared &s) {
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+	for (int j = 0; j < D::F; j++) {
+#pragma unroll
+		for (int q = 0; q < D::C * D::TAPS; q++)
+			s.sums[warp][q * 32 + lane] = sum[j][q / D::TAPS][q % D::TAPS];
+		__syncthreads();
+		for (int e = threadIdx.x; e < D::PART; e += D::THREADS) {
+			float total = 0;
+			for (int w = 0; w < D::ROWS; w++)
+				total += s.sums[w][e];
+			y[j * D::PART + e] = total;
+		}
+		__syncthreads();
+	}
+}
+
+template <class D>
+DEVICE void direct(typename D::Shared &s, const float *x, const float *dy, int images, int channels, int height, int width,
+                   int filters, int pad, float *scratch) {
+	const int rows = outputs(height, 3, 1, pad), cols = outputs(width, 3, 1, pad);
+	const int across = (cols + D::WIDTH - 1) / D::WIDTH, down = (rows + D::ROWS - 1) / D::ROWS;
+	const int filter = blockIdx.y * D::SIDE, channel = blockIdx.z * D::SIDE;
+	float sum[D::F][D::C][D::TAPS] = {};
+	for (int tile = blockIdx.x; tile < images * down * across; tile += gridDim.x) {
+		const int left = tile % across * D::WIDTH, top = tile / across % down * D::ROWS, image = tile / (across * down);
+		bring<D::ROWS, D::WIDTH>(s.tile.dy, dy + image * filters * rows * cols, filters, rows, cols, filter, top, left);
+		bring<D::ROWS + 2, D::WIDTH + 2>(s.tile.x, x + image * channels * height * width, channels, height, width, channel,
+		                                 top - pad, left - pad);
+		__syncthreads();
+		add_row<D>(sum, s);
+		__syncthreads();
+	}
+	const int squares = gridDim.y * gridDim.z, square = blockIdx.y * gridDim.z + blockIdx.z;
+	leave<D>(scratch + 1 + (blockIdx.x * squares + square) * D::WEIGHTS, sum, s);
+	if (blockIdx.x + square == 0 && threadIdx.x == 0)
+		scratch[0] = gridDim.x;
+}
+
+#define DIRECT(NAME, WIDTH)                                                                                            \
+	extern "C" __global__ void __launch_bounds__(256, 2)                                                           \
+	NAME(const float *x, const float *dy, float *dw, int images, int channels, int height, int width, int filters, \
+	     int kernel, int stride, int pad, float *scratch) {                                                        \
+		__shared__ Direct<WIDTH>::Shared shared;                                                               \
+		direct<Direct<WIDTH>>(shared, x, dy, images, channels, height, width, filters, pad, scratch);          \
+	}
+
+DIRECT(conv_backward_filter_3_32, 32)
+DIRECT(conv_backward_filter_3_16, 16)
+DIRECT(conv_backward_filter_3_8, 8)
+
+// conv_backward_filter_3_sum reads sums in the order of leave.
+extern "C" __global__ void __launch_bounds__(256)
+conv_backward_filter_3_sum(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
+                           int filters, int kernel, int stride, int pad, float *scratch) {
+	__shared__ float part[8][32];
+	const int squares_across = (channels + 15) / 16, results = (filters + 15) / 16 * squares_across * 2304;
+	const float sum = sum_layers(scratch + 1, scratch[0], results, blockIdx.x * 32, part);
+	const int at = blockIdx.x * 32 + threadIdx.x;
+	if (threadIdx.x >= 32 || at >= results)
+		return;
+	const int square = at / 2304, j = at / 576 % 4, i = at / 288 % 2, tap = at / 32 % 9, c = at / 4 % 8, f = at % 4;
+	const int filter = square / squares_across * 16 + f + 4 * j, channel = square % squares_across * 16 + c + 8 * i;
+	if (filter < filters && channel < channels)
+		dw[(filter * channels + channel) * 9 + tap] = sum;
+}
+
+// ---- As a matrix product: rows are filters, columns (channel, tap), terms all positions of dY.
+
+struct Gradients {
+	static const bool BY_TERM = true;
+	const float *dy;
+	int filters, positions;
+
+	__device__ __forceinline__ float operator()(int at, int term) const {
+		return at < filters ? dy[(term / positions * filters + at) * positions + term % positions] : 0;
+	}
+};
+
+struct Windows {
+	static const bool BY_TERM = true;
+	const float *x;
+	int channels, height, width, kernel, stride, pad, rows, cols;
+
+	__device__ __forceinline__ float operator()(int at, int term) const {
+		const int image = term / (rows * cols), oy = term / cols % rows, ox = term % cols;
+		const int channel = at / (kernel * kernel), iy = oy * stride + at / kernel % kernel - pad, ix = ox * stride + at % kernel - pad;
+		if (channel >= channels || iy < 0 || iy >= height || ix < 0 || ix >= width)
+			return 0;
+		return x[((image * channels + channel) * height + iy) * width + ix];
+	}
+};
+
+typedef Tile<32, 64, 4> Product;
+
+extern "C" __global__ void __launch_bounds__(Product::THREADS)
+conv_backward_filter(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
+                     int filters, int kernel, int stride, int pad, float *scratch) {
+	__shared__ Product::Shared shared;
+	Product tile;
+	const int rows = outputs(height, kernel, stride, pad), cols = outputs(width, kernel, stride, pad);
+	const int weights = channels * kernel * kernel, terms = images * rows * cols;
+	const int share = (terms + gridDim.z - 1) / gridDim.z, row0 = blockIdx.y * 32, col0 = blockIdx.x * 64;
+	tile.multiply(shared, Gradients{dy, filters, rows * cols}, Windows{x, channels, height, width, kernel, stride, pad, rows, cols},
+	              row0, col0, blockIdx.z * share, min(terms, (int)(blockIdx.z + 1) * share));
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < 4; j++) {
+			const int row = row0 + tile.row() + i, col = col0 + tile.col() + j;
+			if (row >= filters || col >= weights)
+				continue;
+			if (gridDim.z == 1)
+				dw[row * weights + col] = tile.sum[i][j];
+			else
+				scratch[1 + (blockIdx.z * filters + row) * weights + col] = tile.sum[i][j];
+		}
+	}
+	if (blockIdx.x + blockIdx.y + blockIdx.z + threadIdx.x == 0 && gridDim.z > 1)
+		scratch[0] = gridDim.z;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+conv_backward_filter_sum(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
+                         int filters, int kernel, int stride, int pad, float *scratch) {
+	__shared__ float part[8][32];
+	const int results = filters * channels * kernel * kernel, at = blockIdx.x * 32 + threadIdx.x;
+	const float sum = sum_layers(scratch + 1, scratch[0], results, blockIdx.x * 32, part);
+	if (threadIdx.x < 32 && at < results)
+		dw[at] = sum;
+}
