@@ -52,14 +52,28 @@ func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store 
 		name := p.Params[g.Param].Name
 		runs = append(runs, optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(name), L1: c.l1(name)})
 	}
-	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.Sync[sh.Rule].Update == UpdateAdd)
+	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.way(sh))
 }
 
+// way is what a commit makes of the pushes to a shard. Statistics are values, whatever the rule pushes of the rest.
+func (c *Config) way(sh *shard.Shard) optim.Way {
+	switch {
+	case sh.Stat:
+		return optim.Average
+	case c.Sync[sh.Rule].Update == UpdateAdd:
+		return optim.Add
+	}
+	return optim.Optimize
+}
+
+// Optimized says whether the servers keep the optimizer's state of a shard.
+func (c *Config) Optimized(sh *shard.Shard) bool { return c.way(sh) == optim.Optimize }
+
 // DeltaRuns are the stretches of the arena that make up a piece which is pushed as a delta; none where gradients are
-// pushed.
+// pushed, or statistics.
 func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	sh := &p.Shards[piece.Shard]
-	if c.Sync[sh.Rule].Push != PushDelta {
+	if c.Sync[sh.Rule].Push != PushDelta || sh.Stat {
 		return nil
 	}
 	var runs []optim.Run

@@ -29,6 +29,15 @@ func (c *Config) PushCodec() payload.Codec { return c.codec(c.Payload.Push) }
 // PullCodec makes the codec of replies, nil where they travel as they are.
 func (c *Config) PullCodec() payload.Codec { return c.codec(c.Payload.Pull) }
 
+// PlainCodec changes nothing: what statistics travel by, whatever the payload.
+func PlainCodec() payload.Codec {
+	codec, err := payload.New(payload.All[0].Name, payload.Params{})
+	if err != nil {
+		panic("configs: the codec that changes nothing: " + err.Error())
+	}
+	return codec
+}
+
 func (c *Config) codec(name string) payload.Codec {
 	if asItIs(name) {
 		return nil

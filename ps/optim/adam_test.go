@@ -101,7 +101,7 @@ func TestAdamCountsItsOwnSteps(t *testing.T) {
 	const n = deltaBlock + 10
 	runs := []Run{{Lo: 0, Hi: 100, Decay: 0.01}, {Lo: 100, Hi: n}}
 	u := Update{Rule: mustNew(t, spec("adam")), LR: 0.1, Sched: Schedule{Name: "constant"}}
-	server, adder, local := NewStore(n, runs, u, false), NewStore(n, runs, u, true), NewDelta(n, u)
+	server, adder, local := NewStore(n, runs, u, Optimize), NewStore(n, runs, u, Add), NewDelta(n, u)
 	a, b := make([]float32, n), make([]float32, n)
 	for i := range a {
 		a[i], b[i] = 1, 1

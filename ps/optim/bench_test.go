@@ -69,7 +69,7 @@ func BenchmarkFoldCommit(b *testing.B) {
 				benchVectors(b, full, func(v [5][]float32) {
 					if s == nil || s.n != len(v[0]) {
 						n := len(v[0])
-						s = NewStore(n, []Run{{Hi: n}}, Update{Rule: mustNew(b, spec(name)), LR: 1e-3, Sched: Schedule{Name: "constant"}}, false)
+						s = NewStore(n, []Run{{Hi: n}}, Update{Rule: mustNew(b, spec(name)), LR: 1e-3, Sched: Schedule{Name: "constant"}}, Optimize)
 					}
 					for k := range pushes {
 						s.Fold(0, v[2+k], float64(min(k, 1)), 1)

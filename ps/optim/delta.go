@@ -5,6 +5,18 @@ func AddDelta(params, delta []float32, weight float64) {
 	sumPass(params, params, delta, float32(weight), false)
 }
 
+// AddValue moves parameters to the share scale of weight * values, to the bit as a commit of these alone does with Average.
+func AddValue(params, values []float32, scale, weight float64) {
+	keep, of := shares(scale, weight)
+	blend(params, params, values, keep, of)
+}
+
+// shares are the weights of what was and of the sums, in an average.
+func shares(scale, weight float64) (keep, of float32) {
+	scale = min(scale, 1)
+	return float32(1 - scale), float32(scale * weight)
+}
+
 // deltaBlock is how many elements of the local step are in scratch at once: they stay in the first-level cache.
 const deltaBlock = 2048
 

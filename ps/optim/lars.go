@@ -35,7 +35,7 @@ type squares struct{ grad, params, decay float64 }
 const squaresBlock = 1 << 16
 
 func (s *Store) makeLayerwise() {
-	if l, ok := s.update.Rule.(layerwise); ok && !s.add {
+	if l, ok := s.update.Rule.(layerwise); ok && s.way == Optimize {
 		s.layer, s.squares = l, make([]squares, (s.n+squaresBlock-1)/squaresBlock)
 	}
 }

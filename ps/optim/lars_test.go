@@ -25,7 +25,7 @@ func larsTwin(w, v, g, decay []float64, lr, mu, trust float64) {
 
 func larsStore(t testing.TB, n int, runs []Run, momentum, trust float64) *Store {
 	r := mustNew(t, Spec{Name: "lars", LR: 2, Momentum: momentum, Trust: trust})
-	return NewStore(n, runs, Update{Rule: r, LR: 2, Sched: Schedule{Name: "constant"}}, false)
+	return NewStore(n, runs, Update{Rule: r, LR: 2, Sched: Schedule{Name: "constant"}}, Optimize)
 }
 
 func TestLARSFollowsTheFloat64Twin(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLARSStepsAreAShareOfTheParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewStore(n, []Run{{Hi: n}}, Update{Rule: r, LR: 2, Sched: Schedule{Name: "constant"}}, false)
+		s := NewStore(n, []Run{{Hi: n}}, Update{Rule: r, LR: 2, Sched: Schedule{Name: "constant"}}, Optimize)
 		next := make([]float32, n)
 		s.Fold(0, g, 0, 1)
 		s.Commit(next, w, 0, 1, 1)

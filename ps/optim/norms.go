@@ -25,6 +25,23 @@ func Norms(push, params []float32, scale float64) (norm2, normInf, normW float32
 	return norm2, normInf, float32(math.Sqrt(total(&l.params)))
 }
 
+// Norms are those of a push to this shard whose mean is weight * push: of the mean, or where it holds values that take the
+// place of the parameters, of the change that they would bring.
+func (s *Store) Norms(push, params []float32, weight float64) (norm2, normInf, normW float32) {
+	if s.way != Average {
+		return Norms(push, params, weight)
+	}
+	var change2, top, params2 float64
+	for i, x := range push {
+		was := float64(params[i])
+		change := float64(weight*float64(x)) - was
+		change2 += float64(change * change)
+		params2 += float64(was * was)
+		top = math.Max(top, math.Abs(change))
+	}
+	return float32(math.Sqrt(change2)), float32(top), float32(math.Sqrt(params2))
+}
+
 // lanes are what the norms are made of: element i counts in lane i mod 8. Eight chains of additions, because one would
 // wait for its own latency, and always eight, because the order of additions makes the bits.
 type lanes struct {

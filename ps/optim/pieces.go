@@ -19,7 +19,8 @@ type work struct {
 	norms    bool
 	local    float32 // of a commit: the layer's own rate
 	args     Args    // but for Decay
-	weight   float32 // of the sums, where they are added
+	keep     float32 // share of src, where the sums are averaged
+	weight   float32 // of the sums, where they are added or averaged
 	pieces   int
 }
 
@@ -77,9 +78,14 @@ func (s *Store) runPiece(i int) {
 func (s *Store) commitBlock(lo, hi int, q Run, l *lane) {
 	w := &s.work
 	pending := s.sumBlock(lo, hi, l.room[:hi-lo])
-	if s.add {
+	switch s.way {
+	case Add:
 		sumPass(w.dst[lo:hi], w.src[lo:hi], pending, w.weight, w.args.Stream)
 		return
+	case Average:
+		blend(w.dst[lo:hi], w.src[lo:hi], pending, w.keep, w.weight)
+		return
+	case Optimize:
 	}
 	for k := range s.state {
 		l.part[k] = s.state[k][lo:hi]

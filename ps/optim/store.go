@@ -16,6 +16,15 @@ type Update struct {
 	Sched Schedule
 }
 
+// Way is what a commit makes of the sums.
+type Way uint8
+
+const (
+	Optimize Way = iota // they are of gradients: the step of the rule
+	Add                 // they are of deltas, which are added
+	Average             // they are of values, whose mean takes the place of the parameters, or of a share of them
+)
+
 // Store is the arithmetic of one shard on its server: the sums that the scheme names, and how a commit turns them
 // into the next version. Versions and staged pushes are the driver's memory.
 //
@@ -23,7 +32,7 @@ type Update struct {
 // version written once. The results equal, to the bit, those of doing every fold and commit at once.
 type Store struct {
 	update Update
-	add    bool
+	way    Way
 	n      int
 	runs   []Run       // cover the shard in order; neighbours have different penalties
 	sums   [][]float32 // by number, each of n elements; nil until one is written
@@ -53,11 +62,11 @@ const (
 	streamMin = 4 << 20
 )
 
-// NewStore makes the store of a shard of n elements, which with lars is a layer. runs cover it, in order. With add, a
-// commit adds the sums to the parameters and the rule is not used: pushes are deltas then.
-func NewStore(n int, runs []Run, u Update, add bool) *Store {
-	s := &Store{update: u, add: add, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
-	if add {
+// NewStore makes the store of a shard of n elements, which with lars is a layer. runs cover it, in order. The rule is of
+// Optimize only.
+func NewStore(n int, runs []Run, u Update, way Way) *Store {
+	s := &Store{update: u, way: way, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
+	if way != Optimize {
 		s.runs = []Run{{Hi: n}}
 	} else {
 		s.runs = merged(runs)
@@ -182,7 +191,8 @@ func (s *Store) Sums(k int) []float32 {
 func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sched.Scale(clock) }
 
 // Commit writes the version that follows src to dst: the rule's step along weight * pending at scale times the
-// rate of that clock; with add, src + scale * weight * pending. It uses the pending sums up: they are zeros then, and
+// rate of that clock; with Add, src + scale * weight * pending; with Average, (1-scale) * src + scale * weight * pending,
+// where a scale above 1 counts as 1, so that what lies between the values pushed stays between them. It uses the pending sums up: they are zeros then, and
 // no push is borrowed any more. dst and src have n elements, else it panics; dst may be src.
 func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	if len(dst) != s.n || len(src) != s.n {
@@ -193,9 +203,12 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	s.steps++
 	w.args.Step = s.steps
 	w.args.Stream = s.n >= streamMin && &dst[0] != &src[0]
-	if s.add {
+	switch s.way {
+	case Add:
 		w.weight = float32(scale * weight)
-	} else {
+	case Average:
+		w.keep, w.weight = shares(scale, weight)
+	case Optimize:
 		w.args.LR, w.args.GradScale = float32(s.Rate(clock)*scale), float32(weight*local)
 	}
 	s.run(w)

@@ -33,7 +33,7 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 		}
 
 		want := make([]float32, n)
-		server := NewStore(n, runs, u, false)
+		server := NewStore(n, runs, u, Optimize)
 		server.Fold(0, grads, 0, 1)
 		server.Commit(want, params, float64(clock), 1, 1/float64(samples))
 
@@ -42,7 +42,7 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 			d.Step(grads, params, q, clock, samples)
 		}
 		got := make([]float32, n)
-		adder := NewStore(n, runs, u, true)
+		adder := NewStore(n, runs, u, Add)
 		adder.Fold(0, grads, 0, 1)
 		adder.Commit(got, params, float64(clock), 1, 1/float64(samples))
 		for i := range got {
@@ -55,7 +55,7 @@ func TestDeltasAddUpToTheServersStep(t *testing.T) {
 
 // TestStoreKeepsAccumulatorsApart: an accumulator starts as zeros and commits read only the pending sums.
 func TestStoreKeepsAccumulatorsApart(t *testing.T) {
-	s := NewStore(2, []Run{{Lo: 0, Hi: 2}}, Update{}, true)
+	s := NewStore(2, []Run{{Lo: 0, Hi: 2}}, Update{}, Add)
 	s.Fold(3, []float32{8, 16}, 1, 1)
 	s.Fold(0, []float32{1, 2}, 0, 1)
 	dst := make([]float32, 2)
@@ -82,7 +82,7 @@ type plainStore struct {
 	n     int
 	runs  []Run
 	u     Update
-	add   bool
+	way   Way
 	sums  [][]float32
 	state [][]float32
 	steps int64
@@ -104,9 +104,18 @@ func (p *plainStore) fold(into int, from []float32, scale, weight float64) {
 
 func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 	p.steps++
-	if p.add {
+	switch p.way {
+	case Add:
 		sumGo(dst, src, p.sums[0], float32(scale*weight))
-	} else {
+	case Average:
+		keep, share := float32(1-min(scale, 1)), float32(min(scale, 1)*weight)
+		for i := range dst {
+			dst[i] = float32(share * p.sums[0][i])
+			if keep != 0 { // else src does not matter, not even if it is no number
+				dst[i] = float32(keep*src[i]) + dst[i]
+			}
+		}
+	case Optimize:
 		local := p.localRate(src, weight)
 		lr, k := float32(p.u.LR*p.u.Sched.Scale(clock)*scale), float32(weight)
 		for _, q := range p.runs {
@@ -163,10 +172,10 @@ func TestQueuedFoldsEqualPlainOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := Update{Rule: rule, LR: 0.1, Sched: Schedule{Name: "step", Every: 3, Factor: 0.5}}
-		add := rapid.Bool().Draw(t, "add")
+		way := rapid.SampledFrom([]Way{Optimize, Add, Average}).Draw(t, "way")
 		const accumulators = 3
-		want := &plainStore{n: n, runs: runs, u: u, add: add, sums: vectors(accumulators, n), state: vectors(rule.State(), n)}
-		got := NewStore(n, runs, u, add)
+		want := &plainStore{n: n, runs: runs, u: u, way: way, sums: vectors(accumulators, n), state: vectors(rule.State(), n)}
+		got := NewStore(n, runs, u, way)
 		spreadTests(got, rapid.IntRange(1, 3).Draw(t, "pieces"))
 
 		version, next := anyVector(t, n, "version"), make([]float32, n)
@@ -244,7 +253,7 @@ func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 	for _, c := range []struct{ n, most, want int }{
 		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2}, {streamMin + 5, 1, 1},
 	} {
-		s := NewStore(c.n, nil, Update{}, true)
+		s := NewStore(c.n, nil, Update{}, Add)
 		pieces := 0
 		s.Spread(c.most, func(n int, piece func(i int)) {
 			pieces = n
@@ -278,7 +287,7 @@ func TestFoldsAndCommitsAllocateNothing(t *testing.T) {
 
 func allocateNothing(t *testing.T, r Rule) {
 	const n = 2*pieceMin + 100
-	s := NewStore(n, []Run{{Hi: 1000, Decay: 0.1}, {Lo: 1000, Hi: n}}, Update{Rule: r, LR: 1, Sched: Schedule{Name: "constant"}}, false)
+	s := NewStore(n, []Run{{Hi: 1000, Decay: 0.1}, {Lo: 1000, Hi: n}}, Update{Rule: r, LR: 1, Sched: Schedule{Name: "constant"}}, Optimize)
 	s.Spread(2, func(n int, piece func(i int)) {
 		for i := range n {
 			piece(i)
@@ -313,14 +322,14 @@ func TestStoreRefusesOtherLengths(t *testing.T) {
 					t.Errorf("%s: no panic", name)
 				}
 			}()
-			call(NewStore(4, nil, Update{}, true))
+			call(NewStore(4, nil, Update{}, Add))
 		}()
 	}
 }
 
 // TestTheQueueIsBounded: however many folds come before a commit.
 func TestTheQueueIsBounded(t *testing.T) {
-	s := NewStore(1, nil, Update{}, true)
+	s := NewStore(1, nil, Update{}, Add)
 	const pushes = 3*foldsMax + 1
 	for i := range pushes {
 		s.Fold(0, []float32{2}, float64(min(i, 1)), 1)
@@ -337,7 +346,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 
 // TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom: a later fold into it is none into them.
 func TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom(t *testing.T) {
-	s := NewStore(1, nil, Update{}, true)
+	s := NewStore(1, nil, Update{}, Add)
 	s.Fold(1, []float32{8}, 0, 1)
 	s.FoldSums(0, 1, 0, 1)
 	s.Fold(1, []float32{100}, 1, 1)

@@ -38,7 +38,11 @@ func (w *workerSide) obeyCopies(e *core.Effect) {
 		if e.Slot >= 0 {
 			push = w.slot(e.Shard, e.Slot, len(push))
 		}
-		optim.AddDelta(params, push, e.Scale*e.Weight)
+		if sh.Stat {
+			optim.AddValue(params, push, e.Scale, e.Weight)
+		} else {
+			optim.AddDelta(params, push, e.Scale*e.Weight)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fluentps/comm"
+	"fluentps/comm/payload"
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/shard"
@@ -15,7 +16,9 @@ import (
 //	worker  gradients ─encode─► outbox ═════► inbox of that worker ─decode─► slot     server
 //	worker  parameters ◄─decode─ inbox ◄═════ outbox of the version ◄─encode─ version  server
 //
-// Small ones take the way through frames, and need no inbox. Pieces that travel as they are never come here.
+// Small ones take the way through frames, and need no inbox. Where no piece is encoded, nothing comes here. Statistics
+// travel as they are beside encoded gradients: they are means of values, in which what a codec drops or rounds away would
+// not come back with the next push. They take the same way, with a codec that changes nothing.
 
 // pushBytes and replyBytes are what a piece takes on the wire, at most.
 func pushBytes(p *shard.Piece) int64  { return p.PushBytes }
@@ -38,6 +41,14 @@ func placesOf(pieces []shard.Piece, bytes func(*shard.Piece) int64) places {
 }
 
 func (p *places) of(piece int32) int { return p.at[piece-p.first] }
+
+// codecOf is how a piece travels, where those of trained parameters do by codec.
+func (r *rank) codecOf(codec payload.Codec, p *shard.Piece) payload.Codec {
+	if r.plan.Shards[p.Shard].Stat {
+		return r.plain
+	}
+	return codec
+}
 
 // encoder is a worker's memory for pieces that do not travel as they are.
 type encoder struct {
@@ -87,11 +98,11 @@ func (w *workerSide) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 		return w.grads, off, n
 	}
 	var residual []float32
-	if e.residual != nil {
+	if e.residual != nil && !w.r.plan.Shards[p.Shard].Stat {
 		residual = e.residual.F32()[p.Lo:p.Hi]
 	}
 	off = e.out.of(p.ID)
-	return e.outbox, off, w.r.push.Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.grads.F32()[p.Lo:p.Hi], residual)
+	return e.outbox, off, w.r.codecOf(w.r.push, p).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.grads.F32()[p.Lo:p.Hi], residual)
 }
 
 // inboxOf is where a piece of a version is received: n bytes of it, at most.
@@ -112,7 +123,7 @@ func (w *workerSide) decode(p *shard.Piece, values []byte, there bool) bool {
 	off -= to.from
 	switch {
 	case w.r.pull != nil:
-		if err := w.r.pull.Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
+		if err := w.r.codecOf(w.r.pull, p).Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
 			w.r.fail(fmt.Errorf("runtime: reply of shard %s from %s: %w", w.r.plan.Shards[p.Shard].Name, w.r.place(w.r.serverRank(p.Shard)), err))
 			return false
 		}
@@ -160,7 +171,7 @@ func (s *serverSide) decode(st *store, w int32, p *shard.Piece, values []byte, t
 	slot := st.slots[st.in[w].slot].own
 	switch {
 	case s.r.push != nil:
-		if err := s.r.push.Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
+		if err := s.r.codecOf(s.r.push, p).Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
 			s.r.fail(fmt.Errorf("runtime: push of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(s.r.roles.Workers[w]), err))
 			return false
 		}
@@ -190,7 +201,7 @@ func (s *serverSide) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf,
 	off = st.coded.out.of(p.ID)
 	n = o.n[p.ID-st.coded.out.first]
 	if n < 0 {
-		n = s.r.pull.Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)], st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
+		n = s.r.codecOf(s.r.pull, p).Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)], st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
 		o.n[p.ID-st.coded.out.first] = n
 	}
 	return o.buf, off, n

@@ -143,7 +143,7 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
-		if rule.Update == configs.UpdateOptimizer {
+		if c.Optimized(s) {
 			vectors += optimizerVectors(c)
 		}
 		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory

@@ -57,6 +57,7 @@ type rank struct {
 	frames        frames        // control messages that are filled or on their way
 	open          int           // of these, on their way
 	push, pull    payload.Codec // of pushes and replies; nil: they travel as they are
+	plain         payload.Codec // of the statistics among them
 	inline        []bool        // by piece: that of a push travels in frames
 	inlineReply   []bool        // the same of replies
 	shared        shared

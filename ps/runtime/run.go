@@ -262,7 +262,7 @@ func (r *rank) makePlan() error {
 	if len(r.plan.Pieces) > piecesMax {
 		return fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", r.cfg.Shards.MaxBytes, len(r.plan.Pieces), piecesMax)
 	}
-	r.push, r.pull = r.cfg.PushCodec(), r.cfg.PullCodec()
+	r.push, r.pull, r.plain = r.cfg.PushCodec(), r.cfg.PullCodec(), configs.PlainCodec()
 	longest := cmp.Or(r.o.inlineMax, inlineMax)
 	r.inline, r.inlineReply = inlined(r.plan, r.copyOf, pushBytes, longest), inlined(r.plan, r.copyOf, replyBytes, longest)
 	r.workerOf = make([]int32, r.t.Size())

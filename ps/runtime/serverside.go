@@ -214,7 +214,7 @@ func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
 
 // measure takes the norms of the mean of a push that is complete, and of the current parameters.
 func (st *store) measure(in *core.Input, current int32, samples int64) {
-	in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot].push, st.bufs[current].F32(), 1/float64(max(samples, 1)))
+	in.Norm2, in.NormInf, in.NormW = st.math.Norms(st.slots[in.Slot].push, st.bufs[current].F32(), 1/float64(max(samples, 1)))
 }
 
 func (s *serverSide) fold(e *core.Effect) {

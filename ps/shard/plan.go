@@ -34,7 +34,8 @@ type Options struct {
 	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
 	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
 
-	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each.
+	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each. Statistics travel as
+	// they are: ElemBytes.
 	PushBytes, ReplyBytes func(elements int) int
 }
 
@@ -357,7 +358,10 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
 		for lo := s.Segs[a].At; lo < end; lo += elems {
 			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
-			piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
+			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
+			if !s.Stat {
+				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
+			}
 			s.Pieces = append(s.Pieces, piece)
 			p.Pieces = append(p.Pieces, piece)
 		}

@@ -36,7 +36,7 @@ func (k *coded) pass(codec payload.Codec, dst, src, residual []float32) int64 {
 
 // encode makes of a piece that its worker sends what will arrive, and says how many bytes it has.
 func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
-	if f.coded.push == nil {
+	if f.coded.push == nil || f.s.plan.Shards[p.Shard].Stat {
 		return p.PushBytes
 	}
 	w := &f.replicas[me]
@@ -47,9 +47,9 @@ func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
 	return f.coded.pass(f.coded.push, w.grads[p.Lo:p.Hi], w.grads[p.Lo:p.Hi], residual)
 }
 
-// replied puts into dst what a worker gets of a piece of a version.
-func (f *floats) replied(dst, version []float32) {
-	if f.coded.pull == nil {
+// replied puts into dst what a worker gets of a piece of a version of that shard. Statistics travel as they are.
+func (f *floats) replied(dst, version []float32, sh *shard.Shard) {
+	if f.coded.pull == nil || sh.Stat {
 		copy(dst, version)
 		return
 	}

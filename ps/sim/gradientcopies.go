@@ -107,6 +107,10 @@ func (f *floats) obeyWorker(me int32, e *core.Effect) {
 		if e.Slot >= 0 {
 			push = w.kept[slot]
 		}
-		optim.AddDelta(params, push, e.Scale*e.Weight)
+		if sh.Stat {
+			optim.AddValue(params, push, e.Scale, e.Weight)
+		} else {
+			optim.AddDelta(params, push, e.Scale*e.Weight)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 
-	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/optim"
@@ -119,7 +118,7 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 			return 0, err
 		}
 		vectors := n + 2 + int64(slots) + 1 + int64(means)
-		if rule.Update == configs.UpdateOptimizer {
+		if c.Optimized(&p.Shards[i]) {
 			vectors += int64(update.Rule.State())
 		}
 		f.most += vectors * p.Shards[i].Bytes()
@@ -198,7 +197,7 @@ func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
 func (f *floats) replySent(t *transfer) {
 	st := &f.stores[t.shard]
 	for _, p := range f.s.carries(t) {
-		f.replied(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:p.Hi-st.sh.Lo])
+		f.replied(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], st.sh)
 	}
 }
 

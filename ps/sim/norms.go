@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"fluentps/ps/core"
-	"fluentps/ps/optim"
 )
 
 // owed is a push on its way, at a shard whose scheme asks for norms.
@@ -40,7 +39,7 @@ func (s *simulation) measure(m *server, in *core.Input) {
 	if s.real != nil {
 		st := &s.real.stores[in.Shard]
 		now := st.bufs[m.node.Shard(in.Shard).Cur]
-		in.Norm2, in.NormInf, in.NormW = optim.Norms(st.slots[in.Slot], now, 1/float64(max(o.samples, 1)))
+		in.Norm2, in.NormInf, in.NormW = st.math.Norms(st.slots[in.Slot], now, 1/float64(max(o.samples, 1)))
 		return
 	}
 	sh, norm := &s.plan.Shards[in.Shard], s.cfg.Simulate.PushNorm
