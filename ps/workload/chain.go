@@ -6,7 +6,7 @@ import (
 	"fluentps/kernels"
 )
 
-// chain is layers one after the other, each with a weight and a bias, and a cross-entropy at the end:
+// chain is layers one after the other, each with parameters of its own, and a cross-entropy at the end:
 // softmax over the classes, or a sigmoid when there is one output.
 type chain struct {
 	spec     ModelSpec
@@ -17,7 +17,8 @@ type chain struct {
 	stages   []stage // one for each layer
 	head     *kernels.Kernel
 
-	params, grads []kernels.Vec // model order: weight, bias of each layer
+	first         []int         // by layer: its first parameter in model order; and behind the last, their number
+	params, grads []kernels.Vec // model order
 	x, labels     kernels.Vec   // the current batch
 	loss, hit     kernels.Vec   // one element a sample
 	rows          int           // samples of the last Forward; 0: none that Backward may use
@@ -26,9 +27,10 @@ type chain struct {
 
 // stage computes one layer of a chain.
 type stage interface {
-	// name and shapes are of the layer's parameters; fan is Param.Fan of the weight.
+	// name is the layer's.
 	name() string
-	shapes() (weight, bias []int, fan int)
+	// params are the layer's, but for their Layer.
+	params() []Param
 	// allocate makes the stage's scratch: vectors of batchMax times the values of a sample, or of once as many.
 	allocate(perSample, once func(values int) kernels.Vec)
 	// ends are the output of forward, and where the next stage leaves its gradient for backward.
@@ -39,24 +41,26 @@ type stage interface {
 
 // pass is what a stage works on, beside its scratch.
 type pass struct {
-	n              int         // samples
-	in             kernels.Vec // the output of the stage below
-	weight, bias   kernels.Vec
-	dWeight, dBias kernels.Vec // backward writes them
-	below          kernels.Vec // backward writes the gradient of in there; empty: nobody needs it
+	n      int           // samples
+	train  bool          // backward will follow forward
+	in     kernels.Vec   // the output of the stage below
+	params []kernels.Vec // in the order of the stage's params
+	grads  []kernels.Vec // backward writes them
+	below  kernels.Vec   // backward writes the gradient of in there; empty: nobody needs it
 }
 
 func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
-	m := &chain{spec: s, from: from, dev: dev, batchMax: batchMax, stages: stages, head: kernels.SoftmaxXent}
+	m := &chain{spec: s, from: from, dev: dev, batchMax: batchMax, stages: stages, first: []int{0}, head: kernels.SoftmaxXent}
 	if s.Name == "logistic" {
 		m.head = kernels.SigmoidXent
 	}
 	for l, st := range stages {
-		weight, bias, fan := st.shapes()
-		m.layers = append(m.layers, Layer{Name: st.name(), Params: []Param{
-			{Name: st.name() + ".weight", Shape: weight, Layer: l, Fan: fan},
-			{Name: st.name() + ".bias", Shape: bias, Layer: l},
-		}})
+		params := st.params()
+		for i := range params {
+			params[i].Layer = l
+		}
+		m.layers = append(m.layers, Layer{Name: st.name(), Params: params})
+		m.first = append(m.first, m.first[l]+len(params))
 	}
 	if err := m.allocate(); err != nil {
 		return nil, err
@@ -118,7 +122,7 @@ func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct in
 	if x.N > m.batchMax {
 		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
 	}
-	m.propagate(x, wait)
+	m.propagate(x, true, wait)
 	m.rows = x.N
 	logits, grad := m.stages[len(m.stages)-1].ends()
 	return m.score(x.N, logits, grad)
@@ -129,7 +133,7 @@ func (m *chain) Eval(x Batch) (loss float64, correct int) {
 	logits, _ := m.stages[len(m.stages)-1].ends()
 	for lo := 0; lo < x.N; lo += m.batchMax {
 		n := min(m.batchMax, x.N-lo)
-		m.propagate(x.part(lo, lo+n), nil)
+		m.propagate(x.part(lo, lo+n), false, nil)
 		l, c := m.score(n, logits, kernels.Vec{})
 		loss, correct = loss+l, correct+c
 	}
@@ -137,7 +141,7 @@ func (m *chain) Eval(x Batch) (loss float64, correct int) {
 }
 
 // propagate leaves the logits of x at the end of the last stage, and its labels on the device.
-func (m *chain) propagate(x Batch, wait func(layer int)) {
+func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
 	if x.Cols != m.from.Cols || len(x.X) < x.N*x.Cols || len(x.Y) < x.N {
 		panic(fmt.Sprintf("workload: batch of %d x %d with %d values and %d labels does not fit model %s with %d inputs",
 			x.N, x.Cols, len(x.X), len(x.Y), m.spec.Name, m.from.Cols))
@@ -155,9 +159,11 @@ func (m *chain) propagate(x Batch, wait func(layer int)) {
 		if wait != nil {
 			wait(l)
 		}
-		must(m.dev.Refresh(m.params[2*l]))
-		must(m.dev.Refresh(m.params[2*l+1]))
-		st.forward(m.dev, pass{n: x.N, in: in, weight: m.params[2*l], bias: m.params[2*l+1]})
+		params := m.of(l, m.params)
+		for _, v := range params {
+			must(m.dev.Refresh(v))
+		}
+		st.forward(m.dev, pass{n: x.N, train: train, in: in, params: params})
 		in, _ = st.ends()
 	}
 }
@@ -187,21 +193,30 @@ func (m *chain) Backward(ready func(layer int)) {
 		if l > 0 {
 			p.in, p.below = m.stages[l-1].ends()
 		}
-		p.weight, p.bias, p.dWeight, p.dBias = m.params[2*l], m.params[2*l+1], m.grads[2*l], m.grads[2*l+1]
+		p.params, p.grads = m.of(l, m.params), m.of(l, m.grads)
 		m.stages[l].backward(m.dev, p)
-		m.fetch(m.grads[2*l])
-		m.fetch(m.grads[2*l+1])
+		for _, v := range p.grads {
+			m.fetch(v)
+		}
 		if ready != nil {
 			ready(l)
 		}
 	}
 }
 
+// of is layer l's part of a list in model order.
+func (m *chain) of(l int, list []kernels.Vec) []kernels.Vec { return list[m.first[l]:m.first[l+1]] }
+
 // fetch returns when the host has what kernels wrote to v.
 func (m *chain) fetch(v kernels.Vec) {
 	e, err := m.dev.Fetch(v)
 	must(err)
 	must(e.Wait())
+}
+
+// affine are the parameters of a layer that multiplies and adds; fan is Param.Fan of the weight.
+func affine(layer string, weight, bias []int, fan int) []Param {
+	return []Param{{Name: layer + ".weight", Shape: weight, Fan: fan}, {Name: layer + ".bias", Shape: bias}}
 }
 
 func launch(dev kernels.Device, k *kernels.Kernel, a kernels.Args) { must(dev.Launch(k, a)) }

@@ -18,7 +18,11 @@ func newConvolution(in Image, filters, kernel, stride, pad int) convolution {
 	return c
 }
 
-func (c *convolution) kernel() int { return c.sizes[5] }
+// filters is the shape of the weight.
+func (c *convolution) filters() []int {
+	kernel := c.sizes[5]
+	return []int{c.out.Channels, c.in.Channels, kernel, kernel}
+}
 
 func (c *convolution) args(n int, v kernels.Vecs) kernels.Args {
 	a := kernels.Args{V: v, N: c.sizes}
@@ -36,7 +40,9 @@ func (c *convolution) backwardFilter(dev kernels.Device, n int, x, dy, dFilters 
 	launch(dev, kernels.ConvBackwardFilter, c.args(n, kernels.Vecs{x, dy, dFilters}))
 }
 
-// backwardData sets the n images dx to the gradient of x.
-func (c *convolution) backwardData(dev kernels.Device, n int, dy, filters, dx kernels.Vec) {
-	launch(dev, kernels.ConvBackwardData, c.args(n, kernels.Vecs{dy, filters, dx}))
+// backwardData sets the n images dx to the gradient of x plus beta times what they were.
+func (c *convolution) backwardData(dev kernels.Device, n int, dy, filters, dx kernels.Vec, beta float32) {
+	a := c.args(n, kernels.Vecs{dy, filters, dx})
+	a.F[0] = beta
+	launch(dev, kernels.ConvBackwardData, a)
 }

@@ -42,8 +42,8 @@ func denseStages(widths []int) []stage {
 
 func (d *dense) name() string { return d.called }
 
-func (d *dense) shapes() (weight, bias []int, fan int) {
-	return []int{d.outs, d.inputs}, []int{d.outs}, d.fan
+func (d *dense) params() []Param {
+	return affine(d.called, []int{d.outs, d.inputs}, []int{d.outs}, d.fan)
 }
 
 func (d *dense) allocate(perSample, _ func(int) kernels.Vec) {
@@ -57,23 +57,23 @@ func (d *dense) allocate(perSample, _ func(int) kernels.Vec) {
 func (d *dense) ends() (out, grad kernels.Vec) { return d.out, d.grad }
 
 func (d *dense) forward(dev kernels.Device, p pass) {
-	product := kernels.Args{V: kernels.Vecs{p.in, p.weight, d.out, p.bias}, N: kernels.Sizes{p.n, d.outs, d.inputs}}
+	product := kernels.Args{V: kernels.Vecs{p.in, p.params[0], d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs, d.inputs}}
 	if d.last {
 		launch(dev, kernels.GemmNT, product)
 		return
 	}
 	product.V[3] = kernels.Vec{} // BiasReLU adds it in the pass that it makes anyway
 	launch(dev, kernels.GemmNT, product)
-	launch(dev, kernels.BiasReLU, kernels.Args{V: kernels.Vecs{d.out, p.bias}, N: kernels.Sizes{p.n, d.outs}})
+	launch(dev, kernels.BiasReLU, kernels.Args{V: kernels.Vecs{d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs}})
 }
 
 func (d *dense) backward(dev kernels.Device, p pass) {
 	if !d.last {
 		launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{d.grad, d.out}, N: kernels.Sizes{p.n, d.outs}})
 	}
-	launch(dev, kernels.GemmTN, kernels.Args{V: kernels.Vecs{d.grad, p.in, p.dWeight}, N: kernels.Sizes{d.outs, d.inputs, p.n}})
-	launch(dev, kernels.BiasGrad, kernels.Args{V: kernels.Vecs{d.grad, p.dBias}, N: kernels.Sizes{p.n, d.outs}})
+	launch(dev, kernels.GemmTN, kernels.Args{V: kernels.Vecs{d.grad, p.in, p.grads[0]}, N: kernels.Sizes{d.outs, d.inputs, p.n}})
+	launch(dev, kernels.BiasGrad, kernels.Args{V: kernels.Vecs{d.grad, p.grads[1]}, N: kernels.Sizes{p.n, d.outs}})
 	if p.below.Len() > 0 {
-		launch(dev, kernels.GemmNN, kernels.Args{V: kernels.Vecs{d.grad, p.weight, p.below}, N: kernels.Sizes{p.n, d.inputs, d.outs}})
+		launch(dev, kernels.GemmNN, kernels.Args{V: kernels.Vecs{d.grad, p.params[0], p.below}, N: kernels.Sizes{p.n, d.inputs, d.outs}})
 	}
 }

@@ -51,9 +51,8 @@ func newConvPool(name string, conv convolution) *convPool {
 
 func (s *convPool) name() string { return s.called }
 
-func (s *convPool) shapes() (weight, bias []int, fan int) {
-	filters, kernel := s.conv.out.Channels, s.conv.kernel()
-	return []int{filters, s.conv.in.Channels, kernel, kernel}, []int{filters}, s.conv.terms
+func (s *convPool) params() []Param {
+	return affine(s.called, s.conv.filters(), []int{s.conv.out.Channels}, s.conv.terms)
 }
 
 func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {
@@ -64,18 +63,18 @@ func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {
 func (s *convPool) ends() (out, grad kernels.Vec) { return s.out, s.grad }
 
 func (s *convPool) forward(dev kernels.Device, p pass) {
-	s.conv.forward(dev, p.n, p.in, p.weight, s.y)
+	s.conv.forward(dev, p.n, p.in, p.params[0], s.y)
 	launch(dev, kernels.MaxPool, kernels.Args{V: kernels.Vecs{s.y, s.out, s.which}, N: s.planes(p.n)})
-	launch(dev, kernels.ChannelBiasReLU, kernels.Args{V: kernels.Vecs{s.out, p.bias}, N: s.positions(p.n)})
+	launch(dev, kernels.ChannelBiasReLU, kernels.Args{V: kernels.Vecs{s.out, p.params[1]}, N: s.positions(p.n)})
 }
 
 func (s *convPool) backward(dev kernels.Device, p pass) {
 	launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
-	launch(dev, kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.dBias}, N: s.positions(p.n)})
+	launch(dev, kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.grads[1]}, N: s.positions(p.n)})
 	launch(dev, kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
-	s.conv.backwardFilter(dev, p.n, p.in, s.y, p.dWeight)
+	s.conv.backwardFilter(dev, p.n, p.in, s.y, p.grads[0])
 	if p.below.Len() > 0 {
-		s.conv.backwardData(dev, p.n, s.y, p.weight, p.below)
+		s.conv.backwardData(dev, p.n, s.y, p.params[0], p.below, 0)
 	}
 }
 

@@ -30,36 +30,31 @@ func wide(x []float32) []float64 {
 func convolved(x wideImages, weight, bias []float64, filters, kernel, stride, pad int) wideImages {
 	size := func(n int) int { return max(0, (n+2*pad-kernel+stride)/stride) }
 	y := wideImages{Image: Image{filters, size(x.Height), size(x.Width)}}
-	for i := range len(x.v) / x.values() {
-		for f := range filters {
+	n := len(x.v) / x.values()
+	y.v = make([]float64, n*y.values())
+	for to := range y.v {
+		if bias != nil {
+			y.v[to] = bias[to/(y.Height*y.Width)%filters]
+		}
+	}
+	for at, w := range weight {
+		kx, ky, c, f := at%kernel, at/kernel%kernel, at/(kernel*kernel)%x.Channels, at/(kernel*kernel*x.Channels)
+		for i := range n {
+			from, to := x.v[(i*x.Channels+c)*x.Height*x.Width:], y.v[(i*filters+f)*y.Height*y.Width:]
 			for oy := range y.Height {
+				iy := oy*stride + ky - pad
+				if iy < 0 || iy >= x.Height {
+					continue
+				}
 				for ox := range y.Width {
-					var sum float64
-					if bias != nil {
-						sum = bias[f]
+					if ix := ox*stride + kx - pad; ix >= 0 && ix < x.Width {
+						to[oy*y.Width+ox] += w * from[iy*x.Width+ix]
 					}
-					window(x.Image, kernel, oy*stride-pad, ox*stride-pad, func(at, k int) {
-						sum += x.v[i*x.values()+at] * weight[f*x.Channels*kernel*kernel+k]
-					})
-					y.v = append(y.v, sum)
 				}
 			}
 		}
 	}
 	return y
-}
-
-// window visits the values of image x in a window at (y0, x0) of all channels: value at of the image is number k of the window.
-func window(x Image, kernel, y0, x0 int, visit func(at, k int)) {
-	for c := range x.Channels {
-		for ky := range kernel {
-			for kx := range kernel {
-				if iy, ix := y0+ky, x0+kx; iy >= 0 && iy < x.Height && ix >= 0 && ix < x.Width {
-					visit((c*x.Height+iy)*x.Width+ix, (c*kernel+ky)*kernel+kx)
-				}
-			}
-		}
-	}
 }
 
 func rectified(x wideImages) wideImages {

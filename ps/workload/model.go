@@ -10,11 +10,12 @@ import (
 
 // Param is one parameter tensor of a model.
 type Param struct {
-	Name  string // unique in the model: "fc1.weight"
-	Shape []int  // row-major; a dense weight is outputs x inputs
-	Layer int    // index into Layers
-	Stat  bool   // a running statistic: averaged, never trained
-	Fan   int    // inputs of one output, which scale the initial values; 0: initially zero
+	Name  string  // unique in the model: "fc1.weight"
+	Shape []int   // row-major; a dense weight is outputs x inputs
+	Layer int     // index into Layers
+	Stat  bool    // a running statistic: averaged, never trained
+	Fan   int     // inputs of one output, which scale the initial values; 0: initially Start
+	Start float32 // what a batch norm begins with: scale and variance 1
 }
 
 // N is the number of elements.
@@ -54,7 +55,8 @@ type Model interface {
 	// Forward calls wait(l) before it first reads parameters of layer l, in forward order. x must stay as it is until
 	// Backward has returned.
 	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
-	// Backward overwrites the gradients with the sum over the samples of the last Forward. It calls
+	// Backward overwrites the gradients with the sum over the samples of the last Forward; that of a statistic
+	// becomes the number of samples times its next value. It calls
 	// ready(l), last layer first, once layer l's gradient is final and its parameters are not read
 	// any more: both may then be changed. It writes the gradient of no layer before ready of the next has returned.
 	Backward(ready func(layer int))
@@ -86,6 +88,11 @@ var models = []modelEntry{
 	{name: "softmax", check: noHidden, stages: denseChain},
 	{name: "mlp", check: hiddenWidths, stages: denseChain},
 	{name: "lenet", images: true, check: lenetImages, stages: lenetStages},
+	{name: "resnet20", images: true, check: residualImages, stages: residual(3)},
+	{name: "resnet32", images: true, check: residualImages, stages: residual(5)},
+	{name: "resnet44", images: true, check: residualImages, stages: residual(7)},
+	{name: "resnet56", images: true, check: residualImages, stages: residual(9)},
+	{name: "resnet110", images: true, check: residualImages, stages: residual(18)},
 	{name: "logistic", check: binaryOnly, stages: denseChain},
 	{name: "sparse_logistic", form: sparseRows, check: binaryOnly, plain: newSparseLogistic},
 	{name: "synthetic", check: layerSizes, plain: newSynthetic},

@@ -36,6 +36,11 @@ func newBoundTo(t testing.TB, s ModelSpec, from Samples, batchMax int, seed uint
 	if err != nil {
 		t.Fatal(err)
 	}
+	return bind(m, seed)
+}
+
+// bind gives a model its initial parameters.
+func bind(m Model, seed uint64) *bound {
 	b := &bound{Model: m}
 	for _, p := range Params(m) {
 		b.params = append(b.params, make([]float32, p.N()))
@@ -156,14 +161,22 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 // gradients of the layers below may be on their way.
 func TestWaitAndReadyOrder(t *testing.T) {
 	for _, c := range []struct {
-		spec ModelSpec
-		from Samples
-		want string
+		spec   ModelSpec
+		from   Samples
+		layers int
 	}{
-		{ModelSpec{Name: "mlp", Layers: []int{6, 5}}, Samples{Cols: 7, Classes: 3}, "wait0 wait1 wait2 ready2 ready1 ready0"},
-		{ModelSpec{Name: "lenet"}, images(1, 12, 13, 3), "wait0 wait1 wait2 wait3 wait4 ready4 ready3 ready2 ready1 ready0"},
+		{ModelSpec{Name: "mlp", Layers: []int{6, 5}}, Samples{Cols: 7, Classes: 3}, 3},
+		{ModelSpec{Name: "lenet"}, images(1, 12, 13, 3), 5},
+		{ModelSpec{Name: "resnet20"}, images(1, 8, 9, 3), 20},
 	} {
-		t.Run(c.spec.Name, func(t *testing.T) { waitAndReadyOrder(t, c.spec, c.from, c.want) })
+		var want []string
+		for l := range c.layers {
+			want = append(want, fmt.Sprint("wait", l))
+		}
+		for l := range c.layers {
+			want = append(want, fmt.Sprint("ready", c.layers-1-l))
+		}
+		t.Run(c.spec.Name, func(t *testing.T) { waitAndReadyOrder(t, c.spec, c.from, strings.Join(want, " ")) })
 	}
 }
 
@@ -174,10 +187,18 @@ func waitAndReadyOrder(t *testing.T, spec ModelSpec, from Samples, want string) 
 	plain.Backward(nil)
 
 	m := newBoundTo(t, spec, from, 4, 5)
+	of := func(layer int) (params []int) { // in model order
+		for i, p := range Params(m) {
+			if p.Layer == layer {
+				params = append(params, i)
+			}
+		}
+		return params
+	}
 	poison := func(layer int) {
-		for _, v := range m.params[2*layer : 2*layer+2] {
-			for i := range v {
-				v[i] = float32(math.NaN())
+		for _, k := range of(layer) {
+			for i := range m.params[k] {
+				m.params[k][i] = float32(math.NaN())
 			}
 		}
 	}
@@ -187,21 +208,22 @@ func waitAndReadyOrder(t *testing.T, spec ModelSpec, from Samples, want string) 
 	var order []string
 	loss, _ := m.Forward(x, func(l int) {
 		order = append(order, fmt.Sprint("wait", l))
-		copy(m.params[2*l], plain.params[2*l])
-		copy(m.params[2*l+1], plain.params[2*l+1])
+		for _, k := range of(l) {
+			copy(m.params[k], plain.params[k])
+		}
 	})
 	for _, g := range m.grads {
 		g[0] = float32(math.Inf(1))
 	}
 	m.Backward(func(l int) {
-		for i := range 2 * l {
+		for i := range of(l)[0] {
 			if !math.IsInf(float64(m.grads[i][0]), 1) {
 				t.Errorf("gradient of %s was written before layer %d was ready", Params(m)[i].Name, l)
 			}
 		}
 		order = append(order, fmt.Sprint("ready", l))
 		poison(l)
-		for i := 2 * l; i < 2*l+2; i++ {
+		for _, i := range of(l) {
 			if !slices.Equal(m.grads[i], plain.grads[i]) {
 				t.Errorf("gradient of %s is not final when layer %d is ready", Params(m)[i].Name, l)
 			}
@@ -314,7 +336,7 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, logistic, sparse_logistic, synthetic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
@@ -367,8 +389,9 @@ func TestMisusePanics(t *testing.T) {
 
 func TestStepAllocatesNothing(t *testing.T) {
 	for name, m := range map[string]*bound{
-		"mlp":   newBound(t, ModelSpec{Name: "mlp", Layers: []int{8}}, 144, 3, 4, 1),
-		"lenet": newBoundTo(t, ModelSpec{Name: "lenet"}, images(1, 12, 12, 3), 4, 1),
+		"mlp":      newBound(t, ModelSpec{Name: "mlp", Layers: []int{8}}, 144, 3, 4, 1),
+		"lenet":    newBoundTo(t, ModelSpec{Name: "lenet"}, images(1, 12, 12, 3), 4, 1),
+		"resnet20": newBoundTo(t, ModelSpec{Name: "resnet20"}, images(1, 12, 12, 3), 4, 1),
 	} {
 		x := randomBatch(4, 144, 3)
 		if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {

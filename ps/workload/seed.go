@@ -9,11 +9,13 @@ import (
 
 // Fill writes the initial values of elements lo to lo+len(dst)-1 of p: uniform in ±sqrt(6/Fan), the
 // variance that keeps ReLU activations alike from layer to layer (He et al. 2015, uniform form), or
-// zero without Fan. A value is a pure function of (seed, p.Name, element), so whoever owns a slice
+// p.Start without Fan. A value is a pure function of (seed, p.Name, element), so whoever owns a slice
 // can fill it alone.
 func Fill(dst []float32, seed uint64, p Param, lo int) {
 	if p.Fan == 0 {
-		clear(dst)
+		for i := range dst {
+			dst[i] = p.Start
+		}
 		return
 	}
 	h := fnv.New64a()

@@ -1,0 +1,192 @@
+package workload
+
+import (
+	"fmt"
+
+	"fluentps/kernels"
+)
+
+const (
+	residualSide = 8    // the least height and width of an image: a quarter of it is what the last group works on
+	normEpsilon  = 1e-5 // added to variances, as in PyTorch
+	normMomentum = 0.1  // share of the newest batch in the running statistics, as in PyTorch
+)
+
+// residual is the network for CIFAR-10 of He, Zhang, Ren and Sun (Deep residual learning for image recognition, CVPR
+// 2016), section 4.2, with 6n+2 layers: a convolution, three groups of n blocks of two convolutions each with 16, 32 and 64
+// filters, of which the later two begin with a stride of 2, the mean over positions, and a fully connected layer. Every
+// convolution is followed by a batch norm and a ReLU. Shortcuts have no parameters (option A).
+func residual(n int) func(ModelSpec, Samples) []stage {
+	return func(_ ModelSpec, from Samples) []stage {
+		top := newConvNorm(1, from.Image, 16, 1)
+		stages := []stage{top}
+		for group, filters := range []int{16, 32, 64} {
+			var inner *convNorm // the first one in the middle of a block
+			for block := range n {
+				stride := 1
+				if group > 0 && block == 0 {
+					stride, inner = 2, nil
+				}
+				middle := newConvNorm(len(stages)+1, top.conv.out, filters, stride)
+				middle.adds, middle.gradOf = true, inner
+				if inner == nil {
+					inner = middle
+				}
+				end := newConvNorm(len(stages)+2, middle.conv.out, filters, 1)
+				end.from = top
+				if stride == 1 {
+					end.gradOf = top
+				}
+				stages, top = append(stages, middle, end), end
+			}
+		}
+		return append(stages, &pooledDense{in: top.conv.out, dense: dense{called: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
+	}
+}
+
+func residualImages(s ModelSpec, from Samples) error {
+	if err := noHidden(s, from); err != nil {
+		return err
+	}
+	if i := from.Image; i.Height < residualSide || i.Width < residualSide {
+		return fmt.Errorf("model %s: images of %d x %d are too small for three groups that each halve them; need at least %d x %d, or choose mlp",
+			s.Name, i.Height, i.Width, residualSide, residualSide)
+	}
+	return nil
+}
+
+// convNorm is a stage: a convolution of 3 x 3, batch norm, at the end of a block the block's input added, ReLU.
+//
+// A block's input has two gradients to be summed: the shortcut's and that of the block's first convolution, its middle. The
+// shortcut's is the end's own gradient behind the ReLU, which batch norm leaves in place. So the end's and the input's
+// gradients are the same memory, and the middle adds to it; where the shortcut halves the images, the end writes there.
+type convNorm struct {
+	number int // conv1, bn1; conv2, bn2; ...
+	conv   convolution
+	from   *convNorm // of the end of a block: the stage whose output is the block's input; else nil
+	adds   bool      // of a middle: the gradient of its input has the shortcut's in it already
+	gradOf *convNorm // whose grad serves as this one's; nil: it has its own
+
+	x        kernels.Vec // batch x conv.out: of the convolution; after backward its gradient
+	saved    kernels.Vec // of batch norm
+	shortcut kernels.Vec // batch x conv.out: the block's input, where it was halved
+	out      kernels.Vec // batch x conv.out
+	grad     kernels.Vec // of out
+}
+
+func newConvNorm(number int, in Image, filters, stride int) *convNorm {
+	return &convNorm{number: number, conv: newConvolution(in, filters, 3, stride, 1)}
+}
+
+func (s *convNorm) name() string { return fmt.Sprintf("conv%d", s.number) }
+
+func (s *convNorm) params() []Param {
+	norm := fmt.Sprintf("bn%d.", s.number)
+	channels := []int{s.conv.out.Channels}
+	return []Param{
+		{Name: s.name() + ".weight", Shape: s.conv.filters(), Fan: s.conv.terms},
+		{Name: norm + "scale", Shape: channels, Start: 1},
+		{Name: norm + "shift", Shape: channels},
+		{Name: norm + "mean", Shape: channels, Stat: true},
+		{Name: norm + "variance", Shape: channels, Stat: true, Start: 1},
+	}
+}
+
+func (s *convNorm) allocate(perSample, once func(int) kernels.Vec) {
+	values := s.conv.out.values()
+	s.x, s.out, s.saved = perSample(values), perSample(values), once(2*s.conv.out.Channels)
+	if s.gradOf != nil {
+		s.grad = s.gradOf.grad // allocated before: stages below come first
+	} else {
+		s.grad = perSample(values)
+	}
+	if s.halves() {
+		s.shortcut = perSample(values)
+	}
+}
+
+func (s *convNorm) ends() (out, grad kernels.Vec) { return s.out, s.grad }
+
+// halves says whether the block that ends here does.
+func (s *convNorm) halves() bool { return s.from != nil && s.from.conv.out != s.conv.out }
+
+// sizes are those of the kernels of batch norm, with ReLU.
+func (s *convNorm) sizes(n int) kernels.Sizes {
+	return kernels.Sizes{n, s.conv.out.Channels, s.conv.out.Height * s.conv.out.Width, 1}
+}
+
+// padSizes are those of the kernels of the shortcut.
+func (s *convNorm) padSizes(n int) kernels.Sizes {
+	in := s.from.conv.out
+	return kernels.Sizes{n, in.Channels, in.Height, in.Width, s.conv.out.Channels}
+}
+
+func (s *convNorm) forward(dev kernels.Device, p pass) {
+	weight, scale, shift, mean, variance := p.params[0], p.params[1], p.params[2], p.params[3], p.params[4]
+	s.conv.forward(dev, p.n, p.in, weight, s.x)
+	var shortcut kernels.Vec
+	switch {
+	case s.halves():
+		shortcut = s.shortcut
+		launch(dev, kernels.ShortcutPad, kernels.Args{V: kernels.Vecs{s.from.out, shortcut}, N: s.padSizes(p.n)})
+	case s.from != nil:
+		shortcut = s.from.out
+	}
+	a := kernels.Args{N: s.sizes(p.n), F: kernels.Scalars{normEpsilon}}
+	if p.train {
+		a.V = kernels.Vecs{s.x, scale, shift, s.out, s.saved, shortcut}
+		launch(dev, kernels.BatchNorm, a)
+		return
+	}
+	a.V = kernels.Vecs{s.x, scale, shift, mean, variance, s.out, shortcut}
+	launch(dev, kernels.BatchNormEval, a)
+}
+
+func (s *convNorm) backward(dev kernels.Device, p pass) {
+	weight, scale, mean, variance := p.params[0], p.params[1], p.params[3], p.params[4]
+	launch(dev, kernels.BatchNormGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out, s.x, scale, s.saved, p.grads[1], p.grads[2], s.x}, N: s.sizes(p.n)})
+	launch(dev, kernels.BatchNormRunning, kernels.Args{V: kernels.Vecs{s.saved, mean, variance, p.grads[3], p.grads[4]},
+		N: s.sizes(p.n), F: kernels.Scalars{normMomentum, normEpsilon}})
+	if s.halves() {
+		launch(dev, kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
+		launch(dev, kernels.ShortcutPadGrad, kernels.Args{V: kernels.Vecs{s.grad, s.from.grad}, N: s.padSizes(p.n)})
+	}
+	s.conv.backwardFilter(dev, p.n, p.in, s.x, p.grads[0])
+	if p.below.Len() > 0 {
+		beta := float32(0)
+		if s.adds {
+			beta = 1
+		}
+		s.conv.backwardData(dev, p.n, s.x, weight, p.below, beta)
+	}
+}
+
+// pooledDense is a fully connected stage on the means of the channels.
+type pooledDense struct {
+	dense
+	in     Image
+	pooled kernels.Vec // batch x channels
+	dPool  kernels.Vec // its gradient
+}
+
+func (d *pooledDense) allocate(perSample, once func(int) kernels.Vec) {
+	d.pooled, d.dPool = perSample(d.inputs), perSample(d.inputs)
+	d.dense.allocate(perSample, once)
+}
+
+func (d *pooledDense) sizes(n int) kernels.Sizes {
+	return kernels.Sizes{n, d.in.Channels, d.in.Height * d.in.Width}
+}
+
+func (d *pooledDense) forward(dev kernels.Device, p pass) {
+	launch(dev, kernels.GlobalAvgPool, kernels.Args{V: kernels.Vecs{p.in, d.pooled}, N: d.sizes(p.n)})
+	p.in = d.pooled
+	d.dense.forward(dev, p)
+}
+
+func (d *pooledDense) backward(dev kernels.Device, p pass) {
+	below := p.below
+	p.in, p.below = d.pooled, d.dPool
+	d.dense.backward(dev, p)
+	launch(dev, kernels.GlobalAvgPoolGrad, kernels.Args{V: kernels.Vecs{d.dPool, below}, N: d.sizes(p.n)})
+}
