@@ -51,6 +51,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossRotations()
 		w.crossCopies()
 		w.crossSynthetic(t)
+		w.crossStatistics()
 	}
 }
 

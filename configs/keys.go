@@ -39,7 +39,7 @@ var topKeys = []key[Config]{
 	{spec{path: "data.classes", def: "10", span: from(2, 1e6), only: when("data.set", "generated"), doc: "classes"}, func(c *Config) any { return &c.Data.Classes }},
 	{spec{path: "data.partition", def: "disjoint_random", values: workload.PartitionNames(), doc: "how workers share the rows"}, func(c *Config) any { return &c.Data.Partition }},
 
-	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model; lenet: LeNet-5 for images; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; synthetic learns nothing: it shows what moving parameters costs"}, func(c *Config) any { return &c.Model.Name }},
+	{spec{path: "model.name", required: true, values: workload.ModelNames(), doc: "the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; synthetic learns nothing: it shows what moving parameters costs"}, func(c *Config) any { return &c.Model.Name }},
 	{spec{path: "model.layers", required: true, items: 1, span: from(1, 1e9), only: when("model.name", "mlp", "synthetic"), doc: "mlp: widths of the hidden layers; synthetic: parameters of each layer"}, func(c *Config) any { return &c.Model.Layers }},
 	{spec{path: "model.compute", def: "0s", span: atLeast(0), only: when("model.name", "synthetic"), doc: "time of one step's computing, a third of it forward"}, func(c *Config) any { return &c.Model.Compute }},
 
@@ -128,7 +128,7 @@ var ruleKeys = []key[Rule]{
 	{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
 	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N"}, func(r *Rule) any { return &r.Common.Weight }},
 	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries: the gradient, or the delta of a step that the worker took with the optimizer of its own"}, func(r *Rule) any { return &r.Push }},
-	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs"}, func(r *Rule) any { return &r.Update }},
+	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs; statistics are averaged under both"}, func(r *Rule) any { return &r.Update }},
 }
 
 // faultKeys are the keys of every fault.

@@ -21,7 +21,6 @@ var notYet = []struct {
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
-	{path: "sync[].update", values: []string{"average"}},
 }
 
 // laterKey says whether the design names the key and this version lacks it, and what to do instead.
@@ -48,6 +47,9 @@ func laterValue(path, value string) bool {
 func belongs(path, word string) (hint string, ok bool) {
 	if path == "send.order" && word == "slots" {
 		return "the slots are R2SP's, and its servers grant them: write scheme: r2sp in a rule of sync, beside any order", true
+	}
+	if path == "sync[].update" && word == "average" {
+		return "statistics, such as batch norm's means, are averaged whatever update says; for averages of trained parameters write push: delta with update: add", true
 	}
 	return "", false
 }

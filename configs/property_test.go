@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/workload"
 )
 
 // also lists what else must be set for a key to be legal in the base file.
@@ -66,7 +67,7 @@ func needs(path, value string) []string {
 	var out []string
 	for _, s := range also[path] {
 		switch {
-		case path == "model.name" && value == "lenet" && s == "data.classes=2":
+		case path == "model.name" && workload.NeedsImages(value) && s == "data.classes=2":
 			out = append(out, "data={set: idx, path: p}") // images, and no number of classes beside them
 		case path == "data.set" && value == "generated",
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",

@@ -120,6 +120,23 @@ func ModelNames() []string {
 // NeedsImages says whether a model takes only samples that are images.
 func NeedsImages(name string) bool { return modelOf(name).images }
 
+// Statistics are the names of a model's parameters that are averaged, not trained.
+func Statistics(name string) (names []string) {
+	for _, m := range models {
+		if m.name != name || !m.images {
+			continue
+		}
+		for _, st := range m.stages(ModelSpec{Name: name}, Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}) {
+			for _, p := range st.params() {
+				if p.Stat {
+					names = append(names, p.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
 // up to batchMax samples.
 func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {

@@ -1,0 +1,31 @@
+package configs
+
+import (
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// crossStatistics: where a version gets differences of means of pushes, nothing says what the mean of the values is.
+func (w *walker) crossStatistics() {
+	globs := make([]string, len(w.cfg.Sync))
+	for i, r := range w.cfg.Sync {
+		globs[i] = r.Match
+	}
+	takes := map[int]bool{} // rules that take statistics
+	for _, name := range workload.Statistics(w.cfg.Model.Name) {
+		takes[shard.RuleOf(globs, name)] = true
+	}
+	for i := range w.rows {
+		if !takes[i] {
+			continue
+		}
+		phases, at := w.phasesOf(i)
+		for _, ph := range phases {
+			if e, ok := scheme.Lookup(ph.Scheme); ok && e.Means != nil && e.Means(ph.Params) > 0 {
+				w.fatal(at.node, at.path, "set versions: single, or put rules for the statistics before this one: match \"bn*.mean\" and \"bn*.variance\"",
+					"%s keeps means of the pushes of each version, and those of the statistics of %s are values, not changes", e.Name, w.cfg.Model.Name)
+			}
+		}
+	}
+}
