@@ -4,13 +4,14 @@
 #   tests/deps.sh               everything for a build with Open MPI
 #   tests/deps.sh --mpi=mpich   the same with MPICH
 #   tests/deps.sh --test        everything for `make test`: both MPIs, and the tools that make hosts of namespaces
+#   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/5-3-torch.sh compares with
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
-"" | --go-only | --mpi=openmpi | --mpi=mpich | --test) ;;
+"" | --go-only | --mpi=openmpi | --mpi=mpich | --test | --torch) ;;
 *)
-	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test" >&2
+	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test, --torch" >&2
 	exit 2
 	;;
 esac
@@ -48,6 +49,10 @@ if [ "${1:-}" = --mpi=mpich ] || [ "${1:-}" = --test ]; then
 fi
 if [ "${1:-}" = --test ]; then
 	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
+fi
+if [ "${1:-}" = --torch ]; then
+	# Debian's package belongs to this Python, whichever comes first in the PATH.
+	/usr/bin/python3 -c "import torch" 2>/dev/null || missing+=(python3-torch)
 fi
 pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
 [ -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] || missing+=(dataset-fashion-mnist)
