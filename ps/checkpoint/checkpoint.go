@@ -1,0 +1,184 @@
+// Package checkpoint writes and reads the checkpoints of a run: folders of files, one per server and per worker, and a
+// manifest that names them all.
+//
+//	checkpoints/000000000007/        the newest is the one with the largest number
+//	  server-0000.bin ...            parameters, optimizer state, counters of the shards of a server
+//	  worker-0000.bin ...            what a worker keeps beside the parameters
+//	  manifest.json                  written last: sizes and checksums of the others, the configuration, where the run was
+//
+// A checkpoint is there whole or not at all. Its folder has another name while it is written, every file and the folder
+// are synced before it gets its own, and a crash at any time leaves a folder that nobody takes for a checkpoint. What a
+// file system damages later is found when it is read: the manifest ends with a checksum of its own text.
+//
+// The package knows folders, files and checksums. What the states mean is the caller's.
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Format is the number of the layout that this program writes; it reads that one.
+const Format = 1
+
+// Folder is the name of the folder of a run's checkpoints in its run folder.
+const Folder = "checkpoints"
+
+const (
+	manifestName = "manifest.json"
+	programName  = "fluentps" // so that another program's manifest.json is told from ours
+	newPrefix    = ".new-"    // of a folder that is being written
+	oldPrefix    = ".old-"    // of one that is being removed
+	nameDigits   = 12
+	sumPrefix    = "crc32c " // of the last line of a manifest
+)
+
+// Manifest says what a checkpoint holds.
+type Manifest struct {
+	Program   string            `json:"program"`
+	Format    int               `json:"format"`
+	Written   time.Time         `json:"written"`
+	Build     string            `json:"build"` // version and commit of the program
+	Iteration int64             `json:"iteration"`
+	Samples   int64             `json:"samples"` // over all workers
+	Servers   int               `json:"servers"`
+	Workers   int               `json:"workers"`
+	Starts    []int64           `json:"starts"`      // by worker: the iteration that it computes next
+	Data      string            `json:"data_sha256"` // of the data set
+	Digest    string            `json:"config_sha256"`
+	Config    map[string]string `json:"config"` // every value by its path
+	State     json.RawMessage   `json:"state"`  // of rank 0: what it counts and where its metrics ended
+	Files     []Entry           `json:"files"`
+}
+
+// Entry is one file of a checkpoint.
+type Entry struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	CRC32C uint32 `json:"crc32c"` // of all its bytes
+}
+
+// ServerFile and WorkerFile name the files of a server or worker by its index.
+func ServerFile(i int) string { return fmt.Sprintf("server-%04d.bin", i) }
+
+// WorkerFile is ServerFile of a worker.
+func WorkerFile(i int) string { return fmt.Sprintf("worker-%04d.bin", i) }
+
+// File is the entry of a name; an error says that the checkpoint does not have it.
+func (m *Manifest) File(name string) (Entry, error) {
+	i := slices.IndexFunc(m.Files, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return Entry{}, fmt.Errorf("%s names no %s, but %d others", manifestName, name, len(m.Files))
+	}
+	return m.Files[i], nil
+}
+
+// castagnoli is CRC-32C, for which processors have an instruction.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// List gives the folders of the finished checkpoints in root, the newest first. There may be no root.
+func List(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints: %w", err)
+	}
+	var dirs []string
+	for _, e := range entries {
+		if _, ok := numberOf(e.Name()); ok && e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	slices.Sort(dirs)
+	slices.Reverse(dirs)
+	return dirs, nil
+}
+
+// numberOf reads the name of a finished checkpoint.
+func numberOf(name string) (int64, bool) {
+	n, err := strconv.ParseInt(name, 10, 64)
+	return n, err == nil && n > 0 && name == nameOf(n)
+}
+
+func nameOf(n int64) string { return fmt.Sprintf("%0*d", nameDigits, n) }
+
+// Open reads the manifest of a checkpoint. The errors say what is wrong with it: missing, damaged, of another program, of
+// a later format.
+func Open(dir string) (*Manifest, error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("checkpoint %s: there is no %s; it is no checkpoint, or was damaged", dir, manifestName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %s: %w", dir, manifestName, err)
+	}
+	return m, nil
+}
+
+func parse(text []byte) (*Manifest, error) {
+	body, sum, ok := cutSum(string(text))
+	if !ok {
+		if !strings.Contains(string(text), strconv.Quote(programName)) {
+			return nil, errors.New("it is not a manifest of " + programName)
+		}
+		return nil, fmt.Errorf("its last line, with the checksum, is missing: it was cut off after %d bytes", len(text))
+	}
+	if got := crc32.Checksum([]byte(body), castagnoli); got != sum {
+		return nil, fmt.Errorf("its text is not what was written: crc32c %08x, and it says %08x", got, sum)
+	}
+	var head struct {
+		Program string
+		Format  int
+	}
+	if err := json.Unmarshal([]byte(body), &head); err != nil || head.Program != programName {
+		return nil, errors.New("it is not a manifest of " + programName)
+	}
+	if head.Format != Format {
+		return nil, fmt.Errorf("it has format %d, and this program reads %d; resume with the program that wrote it", head.Format, Format)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal([]byte(body), m); err != nil {
+		return nil, err
+	}
+	return m, m.check()
+}
+
+// cutSum takes the last line, which is the checksum of those before it, off a manifest.
+func cutSum(text string) (body string, sum uint32, ok bool) {
+	const digits = 8
+	tail := len(sumPrefix) + digits + 1
+	if len(text) < tail || !strings.HasPrefix(text[len(text)-tail:], sumPrefix) || text[len(text)-1] != '\n' {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(text[len(text)-1-digits:len(text)-1], 16, 32)
+	return text[:len(text)-tail], uint32(n), err == nil
+}
+
+// check holds a manifest to what its readers rely on.
+func (m *Manifest) check() error {
+	if m.Servers < 1 || m.Workers < 1 || len(m.Starts) != m.Workers {
+		return fmt.Errorf("it names %d servers, %d workers and %d positions in the data", m.Servers, m.Workers, len(m.Starts))
+	}
+	for _, e := range m.Files {
+		if e.Name != filepath.Base(e.Name) || e.Bytes < 0 {
+			return fmt.Errorf("it names a file %q of %d bytes", e.Name, e.Bytes)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Draft is a checkpoint that is being written: files go to Dir, and Finish gives it its name.
+type Draft struct {
+	Dir    string // of its files
+	root   string
+	number int64
+}
+
+// Begin makes the folder for the next checkpoint in root, and root where there is none. What a crash left of earlier
+// ones goes: of a run there is one writer.
+func Begin(root string) (*Draft, error) {
+	if err := os.MkdirAll(root, 0o777); err != nil {
+		return nil, writeError(err)
+	}
+	if err := sweep(root); err != nil {
+		return nil, writeError(err)
+	}
+	dirs, err := List(root)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{root: root, number: 1}
+	if len(dirs) > 0 {
+		last, _ := numberOf(filepath.Base(dirs[0]))
+		d.number = last + 1
+	}
+	d.Dir = filepath.Join(root, newPrefix+nameOf(d.number))
+	if err := os.Mkdir(d.Dir, 0o777); err != nil {
+		return nil, writeError(err)
+	}
+	return d, nil
+}
+
+// sweep removes what has the name of something half written or half removed.
+func sweep(root string) error {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), oldPrefix) {
+			if err := os.RemoveAll(filepath.Join(root, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Finish writes the manifest, with the entries that its files gave, and makes the checkpoint one. It returns its folder.
+// After an error there is none.
+func (d *Draft) Finish(m *Manifest) (string, error) {
+	m.Program, m.Format = programName, Format
+	dir := filepath.Join(d.root, nameOf(d.number))
+	err := writeManifest(d.Dir, m)
+	if err == nil {
+		err = os.Rename(d.Dir, dir)
+	}
+	if err == nil {
+		err = syncDir(d.root)
+	}
+	if err != nil {
+		return "", errors.Join(writeError(err), d.Abandon())
+	}
+	return dir, nil
+}
+
+// Abandon removes what was written.
+func (d *Draft) Abandon() error { return os.RemoveAll(d.Dir) }
+
+// Amend replaces the manifest of a finished checkpoint, at once: a reader finds the old one or the new one.
+func Amend(dir string, m *Manifest) error {
+	if err := writeManifest(dir, m); err != nil {
+		return writeError(err)
+	}
+	return nil
+}
+
+// Prune removes all finished checkpoints in root but the newest so many. A crash leaves none that is half there.
+func Prune(root string, keep int) error {
+	dirs, err := List(root)
+	if err != nil || len(dirs) <= keep {
+		return err
+	}
+	for _, dir := range dirs[keep:] {
+		old := filepath.Join(root, oldPrefix+filepath.Base(dir))
+		if err := os.Rename(dir, old); err != nil {
+			return fmt.Errorf("checkpoints: remove %s: %w", dir, err)
+		}
+		if err := os.RemoveAll(old); err != nil {
+			return fmt.Errorf("checkpoints: remove %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// writeManifest writes it beside and renames it, with everything in the folder synced before.
+func writeManifest(dir string, m *Manifest) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	text = fmt.Appendf(text, "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli))
+	beside := filepath.Join(dir, "."+manifestName)
+	if err := writeSynced(beside, text); err != nil {
+		return err
+	}
+	if err := os.Rename(beside, filepath.Join(dir, manifestName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir makes the names in a folder last over a crash. File systems that cannot sync a folder say EINVAL; there the
+// renaming is all that can be had.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// writeError says what a user can do about err.
+func writeError(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("checkpoint: no space or quota left; free some, or set checkpoint.keep: 0 for a run without checkpoints: %w", err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("checkpoint: the run folder cannot be written; choose another with --out, or set checkpoint.keep: 0: %w", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("checkpoint: the run folder is not on this host; choose a file system that all hosts share with --out, or set checkpoint.keep: 0: %w", err)
+	}
+	return fmt.Errorf("checkpoint: %w", err)
+}

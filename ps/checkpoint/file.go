@@ -1,0 +1,192 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
+// and the vectors, float32 one behind the other.
+const (
+	magic    = "FPSCKPT\n"
+	prefix   = len(magic) + 8
+	blockMax = 1 << 18 // bytes that are encoded or decoded at once
+)
+
+// header is what stands before the vectors.
+type header struct {
+	Lengths []int           `json:"lengths"` // elements of each vector
+	State   json.RawMessage `json:"state"`
+}
+
+// WriteFile writes a state and vectors as the file of that name in dir, and syncs it. The vectors must stay as they are
+// until it returns.
+func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error) {
+	head := header{Lengths: make([]int, len(vectors))}
+	for i, v := range vectors {
+		head.Lengths[i] = len(v)
+	}
+	var err error
+	if head.State, err = json.Marshal(state); err != nil {
+		return Entry{}, fmt.Errorf("%s: %w", name, err)
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return Entry{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(text) > math.MaxUint32 {
+		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), math.MaxUint32)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return Entry{}, writeError(err)
+	}
+	w := &summing{f: f, sum: crc32.New(castagnoli)}
+	w.write(binary.LittleEndian.AppendUint32([]byte(magic), Format))
+	w.write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
+	w.write(text)
+	block := make([]byte, 0, blockMax)
+	for _, v := range vectors {
+		for len(v) > 0 {
+			n := min(len(v), blockMax/4)
+			block = block[:0]
+			for _, x := range v[:n] {
+				block = binary.LittleEndian.AppendUint32(block, math.Float32bits(x))
+			}
+			w.write(block)
+			v = v[n:]
+		}
+	}
+	if w.err == nil {
+		w.err = f.Sync()
+	}
+	if err := errors.Join(w.err, f.Close()); err != nil {
+		return Entry{}, writeError(err)
+	}
+	return Entry{Name: name, Bytes: w.n, CRC32C: w.sum.Sum32()}, nil
+}
+
+// summing writes, sums and counts; the first error ends it.
+type summing struct {
+	f   *os.File
+	sum hash.Hash32
+	n   int64
+	err error
+}
+
+func (w *summing) write(b []byte) {
+	if w.err == nil {
+		_, w.err = w.f.Write(b)
+		w.sum.Write(b)
+		w.n += int64(len(b))
+	}
+}
+
+// ReadFile reads the file of an entry into state and vectors. A file that is not, to the last byte, the one that was
+// written is an error.
+func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
+	vectors, err := readFile(filepath.Join(dir, e.Name), e, state)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %s: %w", dir, e.Name, err)
+	}
+	return vectors, nil
+}
+
+func readFile(path string, e Entry, state any) ([][]float32, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("it is missing; if it is on another host's disk: all hosts must share the run folder")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != e.Bytes {
+		return nil, fmt.Errorf("it has %d bytes, and %d were written: it was cut off or is another file", info.Size(), e.Bytes)
+	}
+	sum := crc32.New(castagnoli)
+	from := io.TeeReader(f, sum)
+	head, vectors, err := readBody(from, e.Bytes)
+	if err == nil {
+		_, err = io.Copy(io.Discard, from) // so that the sum is of all bytes, and tells damage from a later format
+	}
+	if got := sum.Sum32(); errors.Is(err, errDamaged) || err == nil && got != e.CRC32C {
+		return nil, fmt.Errorf("its bytes are not those that were written (crc32c %08x at the latest, and %s says %08x): it is damaged", got, manifestName, e.CRC32C)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(head.State, state); err != nil {
+		return nil, fmt.Errorf("its state is not one of this program: %w", err)
+	}
+	return vectors, nil
+}
+
+// errDamaged is what no WriteFile writes, though the file has its length.
+var errDamaged = errors.New("damaged")
+
+func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err error) {
+	start := make([]byte, prefix)
+	if _, err := io.ReadFull(from, start); err != nil {
+		return head, nil, damaged(err)
+	}
+	n := int64(binary.LittleEndian.Uint32(start[len(magic)+4:]))
+	format := binary.LittleEndian.Uint32(start[len(magic):])
+	if string(start[:len(magic)]) != magic || format != Format || n > size-int64(prefix) {
+		return head, nil, errDamaged
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(from, text); err != nil {
+		return head, nil, damaged(err)
+	}
+	if json.Unmarshal(text, &head) != nil {
+		return head, nil, errDamaged
+	}
+	rest := size - int64(prefix) - n
+	for _, k := range head.Lengths {
+		if k < 0 || int64(k) > rest/4 {
+			return head, nil, errDamaged
+		}
+		rest -= 4 * int64(k)
+	}
+	if rest != 0 {
+		return head, nil, errDamaged
+	}
+	block := make([]byte, blockMax)
+	for _, k := range head.Lengths {
+		v := make([]float32, k)
+		for at := 0; at < k; {
+			b := block[:4*min(k-at, blockMax/4)]
+			if _, err := io.ReadFull(from, b); err != nil {
+				return head, nil, damaged(err)
+			}
+			for ; len(b) > 0; b = b[4:] {
+				v[at] = math.Float32frombits(binary.LittleEndian.Uint32(b))
+				at++
+			}
+		}
+		vectors = append(vectors, v)
+	}
+	return head, vectors, nil
+}
+
+// damaged is an end of the file that comes too early; another error is the file system's.
+func damaged(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errDamaged
+	}
+	return err
+}
