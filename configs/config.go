@@ -32,6 +32,8 @@ type Config struct {
 	Stall    Stall
 	Metrics  Metrics
 	Simulate Simulate
+
+	Checkpoint Checkpoint
 }
 
 // Cluster says which ranks serve.
@@ -196,6 +198,11 @@ type Slow struct {
 type Stall struct {
 	Warn  time.Duration // explain who waits for whom; 0: never
 	Abort time.Duration // dump all state and leave with exit code 4; 0: never
+}
+
+// Checkpoint says what is kept of a run to go on from.
+type Checkpoint struct {
+	Keep int // checkpoints of a run, the newest ones; 0: none is written
 }
 
 // Metrics says where records go and how often a line is printed.

@@ -71,8 +71,9 @@ func TestValues(t *testing.T) {
 			{Worker: -1, Slow: Slow{Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},
 		},
-		Stall:   Stall{Warn: 90 * time.Second, Abort: time.Hour},
-		Metrics: Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
+		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour},
+		Checkpoint: Checkpoint{Keep: 5},
+		Metrics:    Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
 			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},
 			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,9 +32,43 @@ func Hash(c *Config) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Values gives every value by its path, such as sync[0].scheme, as the resolved form has it.
+func Values(c *Config) map[string]string {
+	p := &printer{values: map[string]string{}}
+	p.table(bind("", topKeys, c), "", "")
+	return p.values
+}
+
+// free are the keys that a run may go on with other values of, by their beginnings: they say when it ends, what is
+// looked at, kept or printed meanwhile, and what it runs on, and change no parameter before that.
+var free = []string{"train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.shared_memory", "device."}
+
+// Changed lists the keys, in order, whose values are others than those of a checkpoint and which a run does not just go
+// on with.
+func Changed(old map[string]string, c *Config) []string {
+	now := Values(c)
+	var keys []string
+	for path, v := range now {
+		if was, there := old[path]; !there || was != v {
+			keys = append(keys, path)
+		}
+	}
+	for path := range old {
+		if _, there := now[path]; !there {
+			keys = append(keys, path)
+		}
+	}
+	keys = slices.DeleteFunc(keys, func(path string) bool {
+		return slices.ContainsFunc(free, func(begin string) bool { return strings.HasPrefix(path, begin) })
+	})
+	slices.Sort(keys)
+	return keys
+}
+
 type printer struct {
 	out     bytes.Buffer
 	origins *Origins
+	values  map[string]string // what was printed, by path; nil: not kept
 }
 
 func (p *printer) line(text, path string) {
@@ -94,7 +129,7 @@ func (p *printer) leaf(l *leaf, start string) {
 		}
 	case *[]Fault:
 		if len(*v) == 0 {
-			p.line(start+" []", l.path)
+			p.value(start, "[]", l.path)
 			return
 		}
 		p.line(start, "")
@@ -102,6 +137,13 @@ func (p *printer) leaf(l *leaf, start string) {
 			p.table(bind(fmt.Sprintf("%s[%d]", l.path, i), faultKeys, &(*v)[i]), "  - ", "    ")
 		}
 	default:
-		p.line(start+" "+format(l.ptr), l.path)
+		p.value(start, format(l.ptr), l.path)
 	}
+}
+
+func (p *printer) value(start, text, path string) {
+	if p.values != nil {
+		p.values[path] = text
+	}
+	p.line(start+" "+text, path)
 }

@@ -34,6 +34,8 @@ func runCommand() *cli.Command {
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist"},
+			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`; auto: in --out or the newest run of this name, or begin where there is none"},
+			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY` of the configuration that may differ from the checkpoint's; may be repeated"},
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
 		},
@@ -56,6 +58,9 @@ func runVerb(c *cli.Context) error {
 	}
 	if c.IsSet("out") && c.String("out") == "" {
 		return usagef("run: --out is empty; name a folder")
+	}
+	if err := resumable(c); err != nil {
+		return err
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
@@ -90,6 +95,19 @@ func runVerb(c *cli.Context) error {
 	return j.world(file)
 }
 
+// resumable checks the flags that say what to go on from.
+func resumable(c *cli.Context) error {
+	switch dir := c.String("resume"); {
+	case c.IsSet("resume") && dir == "":
+		return usagef("run: --resume is empty; name a run folder, or auto")
+	case dir != "" && dir != ps.ResumeAuto && c.IsSet("out"):
+		return usagef("run: --resume %s goes on in that folder: leave out --out", dir)
+	case dir == "" && c.IsSet("allow-changed"):
+		return usagef("run: --allow-changed is for a run that goes on: add --resume")
+	}
+	return nil
+}
+
 // tune sets the Go runtime up for a rank: training allocates little, so the collector may run rarely, and the
 // goroutine that watches the clock must not wait for one that computes.
 func tune() {
@@ -120,7 +138,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o := ps.Options{
 		Transport: t, Mode: mode, Host: host, PID: os.Getpid(), Build: buildText(),
 		Start: j.start, Warn: j.warn, LogLevel: j.level, Require: j.c.Bool("require"),
-		Problem: j.problem(),
+		Problem: j.problem(), Resume: j.c.String("resume"), AllowChanged: j.c.StringSlice("allow-changed"),
 	}
 	if o.Problem != nil {
 		return o, nil

@@ -301,7 +301,7 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
 		}
 	}
-	if sh.id == 0 && (s.budget.Samples > 0 && sh.samples >= s.budget.Samples || s.budget.Updates > 0 && sh.version >= s.budget.Updates) {
+	if sh.id == 0 && s.spent(sh) {
 		s.stopped()
 	}
 	return out

@@ -69,10 +69,11 @@ func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.En
 }
 
 // NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, with generators seeded by
-// (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the first; Slots are what any
-// of them needs. env.Rand is filled in.
+// (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the one whose turn it is at
+// env.Clocks; Slots are what any of them needs. env.Rand, where it is not nil, is the generator of that one.
 func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardScheme, error) {
-	slots, norms, accord := 0, false, false
+	slots, norms, accord, saved := 0, false, false, env.Rand
+	env.Rand = nil
 	for k, ph := range phases {
 		ss, err := newPhase(phases, k, env, seed) // the later ones only to see that they can be made
 		if err != nil {
@@ -83,7 +84,9 @@ func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardS
 		}
 		slots, norms, accord = max(slots, ss.Slots), norms || ss.Norms, accord || ss.Agrees
 	}
-	first, err := newPhase(phases, 0, env, seed)
+	k, clocks := PhaseAt(phases, env.Clocks)
+	env.Clocks, env.Rand = clocks, saved
+	first, err := newPhase(phases, k, env, seed)
 	first.Slots, first.Norms, first.Accord = slots, norms, accord
 	return first, err
 }
@@ -98,7 +101,9 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 	if err != nil {
 		return ShardScheme{}, err
 	}
-	env.Rand = rand.NewPCG(seed, schemeStream+uint64(k)<<32+uint64(env.Shards[0]))
+	if env.Rand == nil {
+		env.Rand = rand.NewPCG(seed, schemeStream+uint64(k)<<32+uint64(env.Shards[0]))
+	}
 	sch, err := e.New(env, ph.Common, ph.Params)
 	if err != nil {
 		return ShardScheme{}, err
@@ -111,7 +116,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
 	if ph.Until > 0 {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
-			env.Clocks, env.Start = clocks, start
+			env.Clocks, env.Start, env.Rand = clocks, start, nil
 			next, err := newPhase(phases, k+1, env, seed)
 			if err != nil {
 				panic(fmt.Sprintf("core: shard %d: %v, though it could be made at the start", env.Shards[0], err))

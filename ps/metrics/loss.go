@@ -1,5 +1,7 @@
 package metrics
 
+import "encoding/json"
+
 // EpochLoss is the mean train loss over the last epoch that is complete, or over all samples before there is one.
 // Rows, the samples of an epoch, is set before the first Add.
 type EpochLoss struct {
@@ -36,4 +38,25 @@ func (l *EpochLoss) Value() *Float {
 		return l.epoch.value()
 	}
 	return l.last.value()
+}
+
+// lossState is an EpochLoss as JSON, but for Rows.
+type lossState struct {
+	Sums    [2]float64 `json:"sums"` // of the current epoch, and of the last complete one
+	Samples [2]int64   `json:"samples"`
+}
+
+// MarshalJSON saves it in a checkpoint.
+func (l EpochLoss) MarshalJSON() ([]byte, error) {
+	return json.Marshal(lossState{[2]float64{l.epoch.sum, l.last.sum}, [2]int64{l.epoch.samples, l.last.samples}})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; Rows stays.
+func (l *EpochLoss) UnmarshalJSON(data []byte) error {
+	var s lossState
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	l.epoch, l.last = lossMean{s.Sums[0], s.Samples[0]}, lossMean{s.Sums[1], s.Samples[1]}
+	return nil
 }

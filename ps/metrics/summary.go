@@ -60,8 +60,9 @@ type Summary struct {
 	TrainLoss        *Float               `json:"train_loss"`
 	TestLoss         *Float               `json:"test_loss"`
 	TestAccuracy     *Float               `json:"test_accuracy"`
-	Target           *Float               `json:"target"`           // test accuracy asked for
-	TargetReachedS   *Float               `json:"target_reached_s"` // when the snapshot was taken that reached it
+	Target           *Float               `json:"target"`            // test accuracy asked for
+	TargetReachedS   *Float               `json:"target_reached_s"`  // when the snapshot was taken that reached it
+	Resumed          *Resumed             `json:"resumed,omitempty"` // this part of the run went on from a checkpoint
 	Seed             uint64               `json:"seed"`
 	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
 	Payload          Payload              `json:"payload"`              // how vectors travelled
@@ -94,6 +95,15 @@ func SparsityOf(parameters []float32) *Sparsity {
 		}
 	}
 	return s
+}
+
+// Resumed says where a run went on. Iterations, samples and evaluations of the Summary are of the whole run; times, bytes
+// and the counters of shards and workers are of the part since then.
+type Resumed struct {
+	Checkpoint string `json:"checkpoint"` // its folder
+	Iteration  int64  `json:"iteration"`
+	Samples    int64  `json:"samples"`
+	TrainedS   Float  `json:"trained_s"` // in the parts before
 }
 
 // Payload says how vectors travelled.

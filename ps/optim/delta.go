@@ -40,6 +40,12 @@ func NewDelta(n int, u Update) *Delta {
 	return &Delta{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock), iter: -1}
 }
 
+// State is the vectors of the rule, each as long as the arena, and the number of steps: as of a Store.
+func (d *Delta) State() (vectors [][]float32, steps int64) { return d.state, d.steps }
+
+// Resume makes it go on behind so many steps, before its first; the vectors of State are written in place.
+func (d *Delta) Resume(steps int64) { d.steps = steps }
+
 // Step takes one local step in a run of the arena, which each iteration does once for each run: grads, a sum over samples, becomes samples * (local parameters
 // after the step - params), so that a commit, which divides by samples, weighs deltas by their samples. params stay.
 // iter is the worker's iteration, the clock of its learning rate.

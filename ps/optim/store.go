@@ -187,6 +187,13 @@ func (s *Store) Sums(k int) []float32 {
 	return s.sums[k]
 }
 
+// State is what outlives commits beside the versions: the vectors of the rule, n elements each, in its order, and the
+// number of commits. They are the store's own: a commit changes them. Pending sums are no part of it.
+func (s *Store) State() (vectors [][]float32, steps int64) { return s.state, s.steps }
+
+// Resume makes the store go on behind so many commits, before its first; the vectors of State are written in place.
+func (s *Store) Resume(steps int64) { s.steps = steps }
+
 // Rate is the learning rate of a commit at that clock, in iterations, before the weight of the push.
 func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sched.Scale(clock) }
 

@@ -123,7 +123,7 @@ func (w *workerSide) compute(iter int64) {
 	it.end = t.Now()
 	computing := it.end - start - it.waited - it.pushing
 	w.usual = smooth(w.usual, computing-w.paused)
-	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart, Compute: computing, Injected: w.injected, Push: it.pushing}
+	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart + w.r.before, Compute: computing, Injected: w.injected, Push: it.pushing}
 	w.site.report(it.done, false)
 }
 

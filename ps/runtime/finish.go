@@ -93,6 +93,10 @@ func (r *rank) finish() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	unsaved, err := r.saveLast()
+	if err != nil {
+		return Result{}, err
+	}
 	var c closing
 	if r.me == 0 {
 		if c.Snapshots, err = r.lead.toEvaluate(reports); err != nil {
@@ -111,7 +115,7 @@ func (r *rank) finish() (Result, error) {
 	if r.me == 0 {
 		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from))
 		c.Code = res.Code
-		if err = errors.Join(unwritten, err); err != nil {
+		if err = errors.Join(unwritten, unsaved, err, r.lead.amend()); err != nil {
 			c.Code = CodeFailed
 			r.log.Error("summary", "error", err)
 		}
@@ -186,10 +190,11 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	if err := l.progress.Finish(); err != nil {
 		return Result{}, err
 	}
-	l.rest(r.trainEnd - r.trainStart)
+	over := r.trainEnd - r.trainStart + r.before
+	l.rest(over)
 	s := r.summary(reports, final)
 	rows := int64(r.set.Test.Rows())
-	end := mark{at: r.trainEnd - r.trainStart, samples: l.samples, iteration: l.iteration()}
+	end := mark{at: over, samples: l.samples, iteration: l.iteration()}
 	whole := len(sums) > 0 && len(sums) == len(indices)
 	for i, v := range sums {
 		if k := indices[i]; k >= 0 {
@@ -239,13 +244,16 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	s := &metrics.Summary{
 		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
 		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
-		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples) / train),
+		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples-l.before) / train),
 		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
 		Payload:          r.cfg.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
 	if r.cfg.Train.Optimizer.L1 > 0 {
 		s.Sparsity = metrics.SparsityOf(final)
+	}
+	if r.from != nil {
+		s.Resumed = &metrics.Resumed{Checkpoint: r.from.dir, Iteration: r.from.manifest.Iteration, Samples: r.from.manifest.Samples, TrainedS: metrics.Float(r.before.Seconds())}
 	}
 	if inRounds(r.cfg) || r.reduce != nil {
 		s.Baseline = r.cfg.Baseline

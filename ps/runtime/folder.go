@@ -69,7 +69,10 @@ func (l *lead) open() error {
 	}
 	if r.dir != "" {
 		fmt.Fprintf(&b, "Run folder: %s\n", r.dir)
-		sinks, err := metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks)
+		if r.from != nil {
+			b.WriteString(r.from.text())
+		}
+		sinks, err := r.openSinks()
 		if err != nil {
 			return err
 		}
@@ -91,6 +94,9 @@ func (l *lead) open() error {
 // writeEnd prints the breakdown and writes the summaries, each whole or not at all.
 func (r *rank) writeEnd(s *metrics.Summary) error {
 	var text strings.Builder
+	if r.lead.saved != "" {
+		fmt.Fprintf(&text, "Checkpoint: %s\n", r.lead.saved)
+	}
 	if err := metrics.WriteText(&text, s); err != nil {
 		return err
 	}

@@ -30,6 +30,11 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 			text.Write(rows)
 		}
 	}
+	kept, err := r.keptIterations()
+	unwritten = errors.Join(unwritten, err)
+	if f != nil && unwritten == nil {
+		unwritten = f.Append(kept)
+	}
 	var leftOut int64
 	for _, from := range r.computes {
 		w := reports[from].Worker

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fluentps/comm/wire"
+	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 )
@@ -38,9 +39,14 @@ type lead struct {
 	online   *online // nil unless evaluate.where is online
 	evals    []metrics.Evaluation
 	reason   string // why the run was cut short, empty if it was not
+	diverged bool   // and its parameters are worth nothing
 	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
 	stopping bool
 	target   *float64
+
+	before   int64                // samples before this part of the run
+	saved    string               // the checkpoint of the end, "": none
+	manifest *checkpoint.Manifest // of it
 }
 
 // window sums what came since the last record.
@@ -81,6 +87,7 @@ func (l *lead) folded(m wire.Header) {
 	w.blocked += m.Blocked
 	l.leadMax = max(l.leadMax, m.Iter-m.Clock)
 	if math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0) {
+		l.diverged = true
 		l.halt(fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
 			m.Worker, m.Loss, m.Iter, l.r.cfg.Train.Optimizer.LR))
 	}

@@ -46,6 +46,11 @@ type Options struct {
 	RunInfo  map[string]any    // what run.json says beside the rank map
 	Require  bool              // exit code 5 if the target is not reached
 
+	// Resume and AllowChanged are equal on all ranks. Resume is a run folder whose newest checkpoint that is whole the run
+	// goes on from, ResumeAuto, or empty; AllowChanged are keys of the configuration that may have other values than there.
+	Resume       string
+	AllowChanged []string
+
 	Warn       io.Writer     // WARN and above, from every rank
 	LogLevel   slog.Level    // least level of the log files; the zero value is Info
 	Interrupt  <-chan string // names of signals that ask to stop; may be nil

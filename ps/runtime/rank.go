@@ -40,7 +40,13 @@ type rank struct {
 	set      *workload.Set
 	dir      string
 	log      *slog.Logger
-	file     *os.File // of the log; may be nil
+
+	from       *origin       // what the run goes on from; nil: it begins
+	before     time.Duration // training in the parts of the run before this one
+	candidates []string      // rank 0 only: folders of checkpoints that were not tried, the newest first
+	again      bool          // rank 0 only: the folder is that of a run which left no checkpoint
+
+	file *os.File // of the log; may be nil
 
 	server *serverSide // nil if this rank does not serve
 	worker *workerSide // nil if this rank does not work

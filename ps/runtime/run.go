@@ -145,6 +145,11 @@ func (r *rank) setup() error {
 	if err := r.share(); err != nil {
 		return err
 	}
+	if r.o.Resume != "" {
+		if err := r.restore(); err != nil {
+			return err
+		}
+	}
 	return r.agree(r.makeSides(), CodeFailed)
 }
 
@@ -300,6 +305,11 @@ func (r *rank) makeSides() error {
 			return err
 		}
 	}
+	if r.from != nil {
+		if err := r.resumeSides(); err != nil {
+			return err
+		}
+	}
 	if reduces(r.cfg) {
 		r.reduce, err = newAllReduce(r)
 	}
@@ -309,8 +319,8 @@ func (r *rank) makeSides() error {
 	return err
 }
 
-// now is the time since training began; within a batch it is not always looked at again.
-func (r *rank) now() time.Duration { return r.clock() - r.trainStart }
+// now is the time of training, with that of the parts of the run before this one; within a batch it is not always looked at again.
+func (r *rank) now() time.Duration { return r.clock() - r.trainStart + r.before }
 
 // train drives the nodes of this rank until both are done.
 func (r *rank) train() error {
@@ -355,12 +365,12 @@ func (r *rank) train() error {
 func (r *rank) openFolder() error {
 	var problem error
 	if r.me == 0 && r.o.Folder != nil {
-		f, err := metrics.CreateRunFolder(*r.o.Folder)
+		f, err := r.takeFolder()
 		if err != nil {
 			problem = err
 		} else {
 			r.dir = f.Dir
-			problem = r.writeStart(f)
+			problem = r.writeStart(f) // of a run that goes on: its checkpoints have the values of then
 		}
 	}
 	made := struct{ Dir, Problem string }{Dir: r.dir}

@@ -80,6 +80,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.from.fill(&env, id, phases)
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
 		} else if schemes[id], err = core.NewShardSchemes(phases, env, r.cfg.Seed); err != nil {

@@ -116,7 +116,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err := w.makeDeltas(); err != nil {
 		return nil, err
 	}
-	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), 0)
+	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), r.from.start(me))
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
 	w.node.ShareMemory(r.nearServer)

@@ -168,11 +168,24 @@ func (p *PSSPParams) pause(k int64) float64 {
 	return p.Alpha / (1 + math.Exp(float64(centre-k)))
 }
 
-func (l *paused) save(b []byte) []byte {
+// Generator implements Drawing.
+func (g *gate) Generator() []byte {
+	if l, draws := g.limit.(*paused); draws {
+		return l.generator(nil)
+	}
+	return nil
+}
+
+func (l *paused) generator(b []byte) []byte {
 	b, err := l.rand.AppendBinary(b)
 	if err != nil {
 		panic(fmt.Sprintf("scheme: pssp: state of its random generator: %v", err)) // it has no way to fail
 	}
+	return b
+}
+
+func (l *paused) save(b []byte) []byte {
+	b = l.generator(b)
 	if l.keys.Significance {
 		for _, x := range l.weighs {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))

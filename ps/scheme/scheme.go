@@ -121,6 +121,12 @@ type Scheme interface {
 	encoding.BinaryUnmarshaler
 }
 
+// Drawing is a scheme that may draw. The state of its generator is all that outlives a checkpoint of it beside clocks and
+// version, which its constructor takes: what it measured of its workers it measures anew.
+type Drawing interface {
+	Generator() []byte // as PCG.MarshalBinary has it; nil: it draws nothing
+}
+
 // Env is what a scheme knows of its run. Clocks and Start let a run resume, re-slice or change scheme half-way.
 type Env struct {
 	Workers         int       // of the run, fixed: the N of 1/N

@@ -57,8 +57,9 @@ func child() {
 		os.Exit(1)
 	}
 	var job struct {
-		Out string
-		Set []string
+		Out         string
+		Set         []string
+		Dir, Resume string // of the run folder; empty: none
 	}
 	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -67,6 +68,9 @@ func child() {
 	var told record
 	o := options(parse(job.Set), tr, "mpi")
 	o.Decided = told.add
+	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
+		o.Folder = &metrics.FolderSpec{Out: job.Dir}
+	}
 	res, err := runtime.Run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, tr.Rank(), err)
@@ -116,8 +120,14 @@ func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
 
 func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
+	return partOverMPI(t, n, "", "", set...)
+}
+
+// partOverMPI runs a part of a run that has a folder: the first, or where resume is not empty one that goes on.
+func partOverMPI(t *testing.T, n int, dir, resume string, set ...string) (*metrics.Summary, record) {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), "summary.json")
-	job, err := json.Marshal(map[string]any{"Out": out, "Set": set})
+	job, err := json.Marshal(map[string]any{"Out": out, "Set": set, "Dir": dir, "Resume": resume})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,99 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"fluentps/ps/scheme"
+)
+
+// Saved is what a checkpoint keeps of a shard beside its vectors and the clocks of its workers. It is taken at a cut:
+// nothing is staged, and whoever goes on from it makes the scheme anew, by the constructor that a change of schemes uses.
+type Saved struct {
+	Version  int64  `json:"version"`
+	Rated    int64  `json:"rated"` // the learning-rate clock times N
+	Accepted int64  `json:"accepted"`
+	Samples  int64  `json:"samples"`
+	Closed   int64  `json:"closed"`         // v, where a scheme closes iterations without all workers
+	Until    int64  `json:"until"`          // where the next scheme takes over; 0: none does
+	Rand     []byte `json:"rand,omitempty"` // state of the scheme's generator, where it draws
+}
+
+// Saved gives what there is to save of one of this server's shards. It panics where pushes are staged or folded and not
+// committed: that is no cut.
+func (s *Server) Saved(id int32) Saved {
+	sh := s.shards[id]
+	if sh.stagedN != 0 || sh.folded != 0 {
+		panic(fmt.Sprintf("core: shard %d cannot be saved with %d pushes staged and %d folded: %v", id, sh.stagedN, sh.folded, sh.scheme))
+	}
+	return sh.saved()
+}
+
+func (sh *ownShard) saved() Saved {
+	q := Saved{Version: sh.version, Rated: sh.rated, Accepted: sh.accepted, Samples: sh.samples, Closed: sh.closed}
+	if sh.cut.at != never {
+		q.Until = sh.cut.at
+	}
+	if d, draws := sh.scheme.(scheme.Drawing); draws {
+		q.Rand = d.Generator()
+	}
+	return q
+}
+
+// Resume puts the server where a checkpoint was made, before its first input: each worker at its clock, which is the
+// iteration that it computes next, and each shard with what was saved of it. A budget that is used up already lets
+// nobody start an iteration.
+func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
+	for _, id := range s.order {
+		sh, q := s.shards[id], saved[id]
+		sh.version, sh.rated, sh.accepted, sh.samples = q.Version, q.Rated, q.Accepted, q.Samples
+		copy(sh.clock, clocks)
+		copy(sh.reached, clocks)
+		sh.lowest()
+		sh.closed = sh.low
+	}
+	if lead := s.shards[0]; lead != nil && s.spent(lead) {
+		s.stopped()
+	}
+}
+
+// spent says whether the budget is used up.
+func (s *Server) spent(lead *ownShard) bool {
+	return s.budget.Samples > 0 && lead.samples >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
+}
+
+// Next is the iteration that the worker computes next, when it has finished.
+func (w *Worker) Next() int64 { return max(w.next, w.iter+1) }
+
+// Behind says whether a shard with these schemes in turn may close iterations that a worker has not pushed. Such workers
+// take up where the others are.
+func Behind(phases []scheme.Phase) bool {
+	return slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
+		e, ok := scheme.Lookup(ph.Scheme)
+		return ok && e.Behind
+	})
+}
+
+// PhaseAt is the index of the scheme that a shard has when its workers are at these clocks, and the clocks that this one
+// is told: who has passed its end is gone for it.
+func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
+	if clocks == nil {
+		return 0, nil // the beginning
+	}
+	v := int64(gone)
+	for _, c := range clocks {
+		if c >= 0 {
+			v = min(v, c)
+		}
+	}
+	for phases[k].Until > 0 && v >= phases[k].Until && v < gone {
+		k++
+	}
+	told = slices.Clone(clocks)
+	for w, c := range told {
+		if until := phases[k].Until; until > 0 && c >= until {
+			told[w] = -1
+		}
+	}
+	return k, told
+}

@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
+	dir := t.TempDir()
+	rec := func(s Sink, n int64) {
+		t.Helper()
+		if err := s.Record(Record{At: time.Duration(n) * time.Second, Iteration: n, Samples: 8 * n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := []string{"jsonl", "csv"}
+	s, err := OpenSinks(dir, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec(s, 1)
+	rec(s, 2)
+	sizes := SinkSizes(dir, names)
+	rec(s, 3)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := func(name string) []string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "metrics."+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
+	for _, c := range []struct {
+		sizes map[string]int64
+		want  int // records, with the one that is added
+	}{{sizes, 3}, {map[string]int64{"jsonl": sizes["jsonl"] - 1, "csv": sizes["csv"] - 1}, 2}, {nil, 1}} {
+		s, err := ResumeSinks(dir, names, c.sizes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec(s, 9)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		j, v := lines("jsonl"), lines("csv")
+		if len(j) != c.want || len(v) != c.want+1 || !strings.HasPrefix(v[0], "time_s,") && !strings.Contains(v[0], ",") || !strings.HasPrefix(v[len(v)-1], "9,9,") {
+			t.Errorf("after a cut at %v: %q and %q", c.sizes, j, v)
+		}
+	}
+	if s, err := ResumeSinks(t.TempDir(), names, sizes); err != nil || s.Close() != nil {
+		t.Errorf("where there are no files: %v", err)
+	}
+}
+
+func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
+	dir := t.TempDir()
+	if rows, err := KeptIterations(dir, []int64{1}); err != nil || rows != nil {
+		t.Fatalf("%q, %v without a file", rows, err)
+	}
+	text := string(IterationsHeader()) + "0,0,0,1,0,0,0,0\n0,1,1,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n2,0,0,1,0,0,0,0\n"
+	if err := os.WriteFile(filepath.Join(dir, IterationsName), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := KeptIterations(dir, []int64{1, 6})
+	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want {
+		t.Errorf("%q, %v", rows, err)
+	}
+}
+
+func TestEpochLossIsSavedWhole(t *testing.T) {
+	a := EpochLoss{Rows: 10}
+	for range 3 {
+		a.Add(2, 6)
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := EpochLoss{Rows: 10}
+	if err := json.Unmarshal(text, &b); err != nil || a != b {
+		t.Fatalf("%+v came back as %+v: %v", a, b, err)
+	}
+}

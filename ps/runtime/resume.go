@@ -1,0 +1,399 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
+)
+
+// ResumeAuto is the Options.Resume that goes on where there is something to go on from, and else begins.
+const ResumeAuto = "auto"
+
+// origin is the checkpoint that a run goes on from, as this rank read it.
+type origin struct {
+	dir      string
+	manifest *checkpoint.Manifest
+	state    leadState
+	starts   []int64 // by worker: the iteration that it computes next
+
+	server        serverState // where the rank serves
+	serverVectors [][]float32
+	worker        workerState // where it works
+	workerVectors [][]float32
+}
+
+// takeFolder makes the run folder on rank 0, or finds the one of the run that goes on.
+func (r *rank) takeFolder() (*metrics.RunFolder, error) {
+	switch dir := r.o.Resume; dir {
+	case "":
+		return metrics.CreateRunFolder(*r.o.Folder)
+	case ResumeAuto:
+		return r.findFolder()
+	default:
+		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		if err == nil && len(dirs) == 0 {
+			err = fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.candidates = dirs
+		return metrics.OpenRunFolder(dir)
+	}
+}
+
+// findFolder takes up --out, or the newest run of that name that has a checkpoint. A run in --out that was killed before
+// its first checkpoint begins again.
+func (r *rank) findFolder() (*metrics.RunFolder, error) {
+	folders := []string{r.o.Folder.Out}
+	if r.o.Folder.Out == "" {
+		folders = metrics.RunFolders(*r.o.Folder)
+	}
+	for _, dir := range folders {
+		found, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			r.candidates = found
+			return metrics.OpenRunFolder(dir)
+		}
+	}
+	if out := r.o.Folder.Out; out != "" && metrics.IsRunFolder(out) {
+		r.again = true
+		return metrics.OpenRunFolder(out)
+	}
+	return metrics.CreateRunFolder(*r.o.Folder)
+}
+
+// restore reads the newest checkpoint that is whole, on all ranks. One that is damaged is named, and the one before it
+// taken.
+func (r *rank) restore() error {
+	var bad []string
+	for {
+		var try struct {
+			Dir      string
+			Manifest *checkpoint.Manifest
+			Problem  string
+			None     bool
+		}
+		if r.me == 0 {
+			try.None = len(r.candidates) == 0
+			if !try.None {
+				try.Dir, r.candidates = r.candidates[0], r.candidates[1:]
+				var err error
+				if try.Manifest, err = checkpoint.Open(try.Dir); err != nil {
+					try.Problem = err.Error()
+				}
+			}
+		}
+		if err := spread(r, &try); err != nil {
+			return err
+		}
+		switch {
+		case try.None && len(bad) == 0:
+			return nil // nothing to go on from
+		case try.None:
+			return usage("--resume: no checkpoint is whole\n%s", strings.Join(bad, "\n"))
+		}
+		if try.Problem == "" {
+			if err := r.fits(try.Manifest); err != nil {
+				return err
+			}
+			var err error
+			if try.Problem, err = r.readFiles(try.Dir, try.Manifest); err != nil {
+				return err
+			}
+		}
+		if try.Problem == "" {
+			return r.goOn(bad)
+		}
+		bad = append(bad, try.Problem)
+	}
+}
+
+// goOn is told that all ranks have read the checkpoint r.from.
+func (r *rank) goOn(bad []string) error {
+	if r.me == 0 {
+		for _, text := range bad {
+			r.log.Warn("resume: " + text)
+		}
+		if len(bad) > 0 {
+			r.log.Warn("resume: going on from the one before", "checkpoint", r.from.dir)
+		}
+	}
+	r.before = r.from.state.Trained
+	return r.alignClocks()
+}
+
+// fits refuses a checkpoint of another experiment, on all ranks alike.
+func (r *rank) fits(m *checkpoint.Manifest) error {
+	changed := slices.DeleteFunc(configs.Changed(m.Config, r.cfg), func(key string) bool { return slices.Contains(r.o.AllowChanged, key) })
+	if len(changed) > 0 {
+		var b strings.Builder
+		now := configs.Values(r.cfg)
+		for _, key := range changed {
+			fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, valueText(m.Config[key]), valueText(now[key]))
+		}
+		return usage("--resume: the configuration is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+	}
+	switch servers, workers := len(r.roles.Servers), len(r.roles.Workers); {
+	case m.Servers != servers || m.Workers != workers:
+		return usage("--resume: the checkpoint is of %s and %s, and these ranks are %s and %s; start as many ranks with the same cluster keys",
+			count(m.Servers, "server"), count(m.Workers, "worker"), count(servers, "server"), count(workers, "worker"))
+	case m.Data != r.set.SHA256():
+		return usage("--resume: the checkpoint is of other data (sha256 %.12s) than these (%.12s); use the files that the run began with", m.Data, r.set.SHA256())
+	case reduces(r.cfg):
+		return usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
+	}
+	return nil
+}
+
+func valueText(v string) string {
+	if v == "" {
+		return "not set"
+	}
+	return v
+}
+
+// readFiles reads what this rank needs of a checkpoint into r.from. problem, the same on all ranks, says which files are
+// damaged.
+func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, err error) {
+	mine := ""
+	from, failed := r.readOrigin(dir, m)
+	if failed != nil {
+		mine = failed.Error()
+	}
+	all, err := gather(r, mine)
+	if err != nil {
+		return "", err
+	}
+	if r.me == 0 {
+		problem = r.verdict(all)
+	}
+	if err := spread(r, &problem); err != nil {
+		return "", err
+	}
+	if problem == "" {
+		r.from = from
+	}
+	return problem, nil
+}
+
+func (r *rank) readOrigin(dir string, m *checkpoint.Manifest) (*origin, error) {
+	q := &origin{dir: dir, manifest: m, starts: slices.Clone(m.Starts)}
+	if err := json.Unmarshal(m.State, &q.state); err != nil {
+		return nil, fmt.Errorf("checkpoint %s: the state of rank 0: %w", dir, err)
+	}
+	if q.state.Computing != len(r.computes) {
+		return nil, fmt.Errorf("checkpoint %s: %d ranks computed, and now %d do; start as many on each host", dir, q.state.Computing, len(r.computes))
+	}
+	if s := r.roles.Server(r.me); s >= 0 {
+		e, err := m.File(checkpoint.ServerFile(s))
+		if err == nil {
+			q.serverVectors, err = checkpoint.ReadFile(dir, e, &q.server)
+		}
+		if err == nil {
+			err = r.sameShards(q, s)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if w := r.roles.Worker(r.me); w >= 0 {
+		e, err := m.File(checkpoint.WorkerFile(w))
+		if err == nil {
+			q.workerVectors, err = checkpoint.ReadFile(dir, e, &q.worker)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// sameShards holds a server's file to the plan.
+func (r *rank) sameShards(q *origin, server int) error {
+	ids := r.plan.OfServer(int32(server))
+	vectors := q.serverVectors
+	for i, id := range ids {
+		sh := &r.plan.Shards[id]
+		per := 1
+		if r.cfg.Sync[sh.Rule].Update != configs.UpdateAdd {
+			per += int(optimizerVectors(r.cfg))
+		}
+		if i >= len(q.server.Shards) || q.server.Shards[i].ID != id || q.server.Shards[i].Lo != sh.Lo || q.server.Shards[i].Hi != sh.Hi || len(vectors) < per {
+			return fmt.Errorf("checkpoint %s: server %d had other shards than now; go on with the model, shards and sync of then", q.dir, server)
+		}
+		for _, v := range vectors[:per] {
+			if len(v) != sh.Hi-sh.Lo {
+				return fmt.Errorf("checkpoint %s: shard %s has %d elements, and a vector of %d", q.dir, sh.Name, sh.Hi-sh.Lo, len(v))
+			}
+		}
+		vectors = vectors[per:]
+	}
+	if len(vectors) != 0 || len(q.server.Shards) != len(ids) {
+		return fmt.Errorf("checkpoint %s: server %d had more shards than now; go on with the model, shards and sync of then", q.dir, server)
+	}
+	return nil
+}
+
+// alignClocks settles which iteration each worker computes next. Where a shard closes iterations without waiting for all, its
+// workers take up where it is, and so they do at all shards.
+func (r *rank) alignClocks() error {
+	var furthest int64
+	if r.roles.Server(r.me) >= 0 {
+		for _, q := range r.from.server.Shards {
+			phases, err := r.cfg.PhasesOf(r.plan.Shards[q.ID].Rule, len(r.computes), r.set.Train.Rows())
+			if err == nil && core.Behind(phases) {
+				furthest = max(furthest, q.Node.Closed, slices.Max(r.from.starts))
+			}
+		}
+	}
+	all, err := gather(r, furthest)
+	if err != nil {
+		return err
+	}
+	if r.me == 0 {
+		furthest = slices.Max(all)
+	}
+	if err := spread(r, &furthest); err != nil {
+		return err
+	}
+	for w, c := range r.from.starts {
+		r.from.starts[w] = max(c, furthest)
+	}
+	return nil
+}
+
+// fill tells a scheme where it goes on.
+func (q *origin) fill(env *scheme.Env, id int32, phases []scheme.Phase) {
+	if q == nil {
+		return
+	}
+	i := slices.IndexFunc(q.server.Shards, func(s shardState) bool { return s.ID == id })
+	node := q.server.Shards[i].Node
+	env.Clocks, env.Start = q.starts, node.Version
+	if k, _ := core.PhaseAt(phases, q.starts); len(node.Rand) > 0 && phases[k].Until == node.Until { // else another scheme draws
+		env.Rand = new(rand.PCG)
+		if err := env.Rand.UnmarshalBinary(node.Rand); err != nil { // the file is what was written
+			panic(fmt.Sprintf("runtime: checkpoint %s: shard %d: %v", q.dir, id, err))
+		}
+	}
+}
+
+// start is the first iteration of a worker.
+func (q *origin) start(worker int) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.starts[worker]
+}
+
+// resumeSides puts the sides of this rank where the checkpoint was made.
+func (r *rank) resumeSides() error {
+	if r.lead != nil {
+		r.lead.resume(r.from)
+	}
+	if r.server != nil {
+		r.server.resume(r.from)
+	}
+	if r.worker != nil && r.worker.node != nil {
+		return r.worker.resume(r.from)
+	}
+	return nil
+}
+
+// resume puts a server where the checkpoint was made: the parameters of its stores, the optimizers, and the node.
+func (s *serverSide) resume(q *origin) {
+	saved := map[int32]core.Saved{}
+	vectors := q.serverVectors
+	for _, of := range q.server.Shards {
+		st := s.stores[of.ID]
+		state, _ := st.math.State()
+		copy(st.bufs[0].F32(), vectors[0])
+		for i, v := range state {
+			copy(v, vectors[1+i])
+		}
+		st.math.Resume(of.Steps)
+		vectors = vectors[1+len(state):]
+		saved[of.ID] = of.Node
+	}
+	s.node.Resume(q.starts, saved)
+	q.serverVectors = nil
+}
+
+// resume puts back what a worker keeps beside the parameters.
+func (w *workerSide) resume(q *origin) error {
+	vectors := q.workerVectors
+	q.workerVectors = nil
+	var into [][]float32
+	if w.enc.residual != nil && q.worker.Residual {
+		into = append(into, w.enc.residual.F32())
+	}
+	if w.local != nil {
+		state, _ := w.local.State()
+		into = append(into, state...)
+		w.local.Resume(q.worker.Steps)
+	}
+	if len(into) != len(vectors) {
+		return fmt.Errorf("checkpoint %s: worker %d kept %d vectors, and needs %d now; go on with the payload and push of then", q.dir, w.me, len(vectors), len(into))
+	}
+	for i, v := range vectors {
+		if len(v) != len(into[i]) {
+			return fmt.Errorf("checkpoint %s: worker %d kept a vector of %d elements, and it has %d now", q.dir, w.me, len(v), len(into[i]))
+		}
+		copy(into[i], v)
+	}
+	return nil
+}
+
+// resume takes up what rank 0 counted.
+func (l *lead) resume(q *origin) {
+	s := &q.state
+	l.accepted, l.samples, l.version, l.leadMax = s.Accepted, q.manifest.Samples, s.Version, s.LeadMax
+	rows := l.epoch.Rows
+	l.epoch = s.Loss
+	l.epoch.Rows = rows
+	l.evals, l.target = s.Evals, s.Target
+	l.window.from = s.Trained
+	l.before = l.samples
+}
+
+// openSinks opens the metrics files: new ones, or those of the run that goes on.
+func (r *rank) openSinks() (metrics.Sink, error) {
+	switch {
+	case r.from != nil:
+		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, r.from.state.Sinks)
+	case r.again:
+		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, nil)
+	}
+	return metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks)
+}
+
+// keptIterations are the rows of iterations.csv before the checkpoint.
+func (r *rank) keptIterations() ([]byte, error) {
+	if r.from == nil || r.dir == "" {
+		return nil, nil
+	}
+	starts := make([]int64, len(r.computes))
+	for i, rank := range r.computes {
+		starts[i] = r.from.starts[r.roles.Leader(rank)]
+	}
+	return metrics.KeptIterations(r.dir, starts)
+}
+
+// text says where the run goes on.
+func (q *origin) text() string {
+	return fmt.Sprintf("Resumed: %s, iteration %d, %d samples, %s of training\n", q.dir, q.manifest.Iteration, q.manifest.Samples, q.state.Trained.Round(time.Millisecond))
+}

@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+)
+
+// What a checkpoint holds, and the one that is written when training is over: nothing is on its way then, every push was
+// folded or dropped, so that it is a cut under every scheme. resume.go reads it.
+
+// serverState is what the file of a server holds beside its vectors: of each shard the parameters, then the vectors of the
+// optimizer.
+type serverState struct {
+	Shards []shardState `json:"shards"`
+}
+
+type shardState struct {
+	ID    int32      `json:"id"`
+	Name  string     `json:"name"`
+	Lo    int        `json:"lo"` // its place in the arena
+	Hi    int        `json:"hi"`
+	Steps int64      `json:"steps"` // commits of its optimizer
+	Node  core.Saved `json:"node"`
+}
+
+// workerState is what the file of a worker holds beside its vectors: the residual of its pushes, if it has one, then the
+// vectors of its own optimizer. Its samples are a function of the iteration.
+type workerState struct {
+	Next     int64 `json:"next"`
+	Residual bool  `json:"residual"`
+	Steps    int64 `json:"steps"` // of its own optimizer
+}
+
+// leadState is what rank 0 counts.
+type leadState struct {
+	Computing int               `json:"computing"` // ranks that compute
+	Accepted  int64             `json:"accepted"`
+	Version   int64             `json:"version"`
+	LeadMax   int64             `json:"lead_max"`
+	Trained   time.Duration     `json:"trained_ns"` // since the run began, over all its parts
+	Loss      metrics.EpochLoss `json:"loss"`
+	Evals     []metrics.Evaluation
+	Target    *float64         `json:"target_reached_s"`
+	Sinks     map[string]int64 `json:"sinks"` // bytes of the metrics files
+}
+
+// vectors are the server's, in the order of its state.
+func (s *serverSide) save() (state serverState, vectors [][]float32) {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		of, steps := st.math.State()
+		state.Shards = append(state.Shards, shardState{ID: id, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Node: s.node.Saved(id)})
+		vectors = append(append(vectors, st.bufs[s.node.Shard(id).Cur].F32()), of...)
+	}
+	return state, vectors
+}
+
+func (w *workerSide) save() (state workerState, vectors [][]float32) {
+	state.Next = w.node.Next()
+	if w.enc.residual != nil {
+		state.Residual = true
+		vectors = append(vectors, w.enc.residual.F32())
+	}
+	if w.local != nil {
+		of, steps := w.local.State()
+		state.Steps, vectors = steps, append(vectors, of...)
+	}
+	return state, vectors
+}
+
+// written is what a rank tells of its files.
+type written struct {
+	Files   []checkpoint.Entry
+	Worker  int // -1: the rank is none
+	Next    int64
+	Problem string
+}
+
+// writeFiles writes this rank's files into the folder of a checkpoint.
+func (r *rank) writeFiles(dir string) written {
+	all := written{Worker: r.roles.Worker(r.me)}
+	put := func(name string, state any, vectors [][]float32) {
+		e, err := checkpoint.WriteFile(dir, name, state, vectors...)
+		if err != nil {
+			all.Problem = err.Error()
+			return
+		}
+		all.Files = append(all.Files, e)
+	}
+	if r.server != nil {
+		state, vectors := r.server.save()
+		put(checkpoint.ServerFile(r.roles.Server(r.me)), state, vectors)
+	}
+	if all.Worker >= 0 && all.Problem == "" {
+		state, vectors := r.worker.save()
+		all.Next = state.Next
+		put(checkpoint.WorkerFile(all.Worker), state, vectors)
+	}
+	return all
+}
+
+// savesNot says that the run leaves no checkpoint at its end: it keeps none, what it has is worth nothing, or it is that of
+// the checkpoint that it went on from.
+func (l *lead) savesNot() bool {
+	r := l.r
+	return r.dir == "" || r.cfg.Checkpoint.Keep == 0 || r.reduce != nil || l.diverged || r.from != nil && l.version == r.from.state.Version
+}
+
+// saveLast writes the checkpoint of the end of training, all ranks together. unwritten is rank 0's, and no reason for the
+// others to end.
+func (r *rank) saveLast() (unwritten, err error) {
+	var draft *checkpoint.Draft
+	dir := ""
+	if r.me == 0 && !r.lead.savesNot() {
+		if draft, unwritten = checkpoint.Begin(filepath.Join(r.dir, checkpoint.Folder)); draft != nil {
+			dir = draft.Dir
+		}
+	}
+	if err := spread(r, &dir); err != nil || dir == "" {
+		return unwritten, err
+	}
+	all, err := gather(r, r.writeFiles(dir))
+	if err != nil || r.me != 0 {
+		return nil, err
+	}
+	problems := make([]string, len(all))
+	m := r.manifest()
+	for i, w := range all {
+		problems[i] = w.Problem
+		m.Files = append(m.Files, w.Files...)
+		if w.Worker >= 0 {
+			m.Starts[w.Worker] = w.Next
+		}
+	}
+	if text := r.verdict(problems); text != "" {
+		return errors.Join(errors.New(text), draft.Abandon()), nil
+	}
+	if m.State, unwritten = json.Marshal(r.lead.save()); unwritten != nil {
+		return errors.Join(unwritten, draft.Abandon()), nil
+	}
+	if r.lead.saved, unwritten = draft.Finish(m); unwritten != nil {
+		return unwritten, nil
+	}
+	r.lead.manifest = m
+	return checkpoint.Prune(filepath.Join(r.dir, checkpoint.Folder), r.cfg.Checkpoint.Keep), nil
+}
+
+// manifest is that of a checkpoint of this run as it is now, without files.
+func (r *rank) manifest() *checkpoint.Manifest {
+	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.lead.iteration(), Samples: r.lead.samples,
+		Servers: len(r.roles.Servers), Workers: len(r.roles.Workers), Starts: make([]int64, len(r.roles.Workers)),
+		Data: r.set.SHA256(), Digest: configs.Hash(r.cfg), Config: configs.Values(r.cfg)}
+}
+
+func (l *lead) save() leadState {
+	r := l.r
+	end := r.trainEnd
+	if end == 0 {
+		end = r.t.Now()
+	}
+	return leadState{Computing: len(r.computes), Accepted: l.accepted, Version: l.version, LeadMax: l.leadMax, Trained: end - r.trainStart + r.before,
+		Loss: l.epoch, Evals: l.evals, Target: l.target, Sinks: metrics.SinkSizes(r.dir, r.cfg.Metrics.Sinks)}
+}
+
+// amend notes in the checkpoint of the end what was seen after it was written: evaluations, and the ends of the metrics.
+func (l *lead) amend() error {
+	if l.saved == "" {
+		return nil
+	}
+	var err error
+	if l.manifest.State, err = json.Marshal(l.save()); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return checkpoint.Amend(l.saved, l.manifest)
+}
