@@ -50,7 +50,7 @@ func TestStepsAsTheServersDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := optim.NewStore(n, []optim.Run{{Hi: n, Decay: decay}},
-		optim.Update{Rule: rule, LR: lr, Sched: optim.Schedule{Name: "constant"}}, false)
+		optim.Update{Rule: rule, LR: lr, Sched: optim.Schedule{Name: "constant"}}, optim.Optimize)
 	r := rand.New(rand.NewPCG(1, 2))
 	w, got, want, m, grad := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
 	for step := range 3 {

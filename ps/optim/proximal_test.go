@@ -32,7 +32,7 @@ func TestL1CommitIsTheStepAndThenTheShrink(t *testing.T) {
 		src, push := anyVector(t, n, "src"), anyVector(t, n, "push")
 		scale := rapid.SampledFrom([]float64{1, 0.25}).Draw(t, "scale")
 
-		s := NewStore(n, runs, u, false)
+		s := NewStore(n, runs, u, Optimize)
 		spreadTests(s, rapid.IntRange(1, 3).Draw(t, "pieces"))
 		got := make([]float32, n)
 		s.Fold(0, push, 0, 1)
