@@ -109,6 +109,7 @@ func measured(t *testing.T, o Options) *metrics.Summary {
 // final parameters, and the same accuracy whenever the test set is looked at. That is so where an iteration's pushes
 // are folded in rank order and nobody may lead, and where there is one worker.
 func TestSameBitsAsARun(t *testing.T) {
+	images, residual, few := "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.stop={updates: 6}"
 	mixed := `sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "fc1.*", scheme: asp}, {match: "*", scheme: dssp}]`
 	for name, set := range map[string][]string{
 		"bsp":                      nil,
@@ -147,6 +148,10 @@ func TestSameBitsAsARun(t *testing.T) {
 		"bsp, topk":                {"payload={push: topk, ratio: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"bsp deltas, threshold":    {"payload={push: threshold, ratio: 0.2, threshold: 0.001}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
 		"asp, topk, one worker":    {"payload={push: topk, ratio: 0.2, pull: bfloat16}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1"},
+		"bsp, statistics":          {images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"topk, statistics":         {images, residual, few, "cluster.servers=2", "payload={push: topk, ratio: 0.1, pull: bfloat16}"},
+		"cache, statistics":        {images, residual, few, "simulate.workers=1", "train.stop.updates=24", `sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`},
+		"vap, statistics":          {images, residual, few, "simulate.workers=1", "train.stop.updates=24", "train.optimizer={name: sgd, lr: 0.1}", `sync=[{match: "*", scheme: vap}]`},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -122,15 +122,14 @@ func NeedsImages(name string) bool { return modelOf(name).images }
 
 // Statistics are the names of a model's parameters that are averaged, not trained.
 func Statistics(name string) (names []string) {
-	for _, m := range models {
-		if m.name != name || !m.images {
-			continue
-		}
-		for _, st := range m.stages(ModelSpec{Name: name}, Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}) {
-			for _, p := range st.params() {
-				if p.Stat {
-					names = append(names, p.Name)
-				}
+	m := modelOf(name)
+	if !m.images {
+		return nil
+	}
+	for _, st := range m.stages(ModelSpec{Name: name}, Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}) {
+		for _, p := range st.params() {
+			if p.Stat {
+				names = append(names, p.Name)
 			}
 		}
 	}

@@ -296,3 +296,18 @@ func TestResidualLearns(t *testing.T) {
 		t.Errorf("loss %g, then %g; evaluated %d of 100 right with loss %g", first, last, correct, loss/100)
 	}
 }
+
+func BenchmarkResidualStep(b *testing.B) {
+	for _, name := range []string{"resnet20", "resnet56"} {
+		b.Run(fmt.Sprintf("%s/3x32x32/batch=32/%s", name, strings.ReplaceAll(cpu.Backend(), " ", "-")), func(b *testing.B) {
+			from := images(3, 32, 32, 10)
+			m := newBoundTo(b, ModelSpec{Name: name}, from, 32, 1)
+			x := randomBatch(32, from.Cols, 10)
+			for b.Loop() {
+				m.Forward(x, nil)
+				m.Backward(nil)
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/step")
+		})
+	}
+}
