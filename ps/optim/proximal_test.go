@@ -53,7 +53,7 @@ func TestL1EndsAtTheMinimumOfThePenalisedLoss(t *testing.T) {
 	a := []float32{2, -2, 0.6, 0.4, -0.25, 0}
 	want := []float64{1.5, -1.5, 0.1, 0, 0, 0}
 	for _, workers := range []int{1, 4} {
-		s := NewStore(len(a), []Run{{Hi: len(a), L1: 0.5}}, Update{Rule: sgd{}, LR: 0.2, Sched: Schedule{Name: "constant"}}, false)
+		s := NewStore(len(a), []Run{{Hi: len(a), L1: 0.5}}, Update{Rule: sgd{}, LR: 0.2, Sched: Schedule{Name: "constant"}}, Optimize)
 		w, g := make([]float32, len(a)), make([]float32, len(a))
 		for i := range w {
 			w[i] = 5

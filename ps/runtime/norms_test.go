@@ -7,6 +7,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/ps/core"
+	"fluentps/ps/optim"
 )
 
 // The norms are of the mean over the samples, and of the version that is current.
@@ -20,7 +21,7 @@ func TestNormsOfAPush(t *testing.T) {
 		copy(b.F32(), x)
 		return b
 	}
-	st := &store{bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)}, slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), of: -1}}}
+	st := &store{math: &optim.Store{}, bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)}, slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), of: -1}}}
 	in := core.Input{Slot: 1}
 	if st.measure(&in, 1, 4); in.Norm2 != 5 || in.NormInf != 4 || in.NormW != 2.5 {
 		t.Errorf("sums 12 and -16 over 4 samples, parameters 2 and 1.5: norms %v, %v, %v; want 5, 4, 2.5", in.Norm2, in.NormInf, in.NormW)
