@@ -1,7 +1,7 @@
 // Package cpu is the device that computes on the host's processor.
 //
-// With the build tag blas, products go through OpenBLAS and convolutions, on processors with AVX2,
-// through C of our own; else convolutions are products, and products the Go twin. Every other kernel
+// With the build tag blas, products go through OpenBLAS; on processors with AVX2, convolutions and the
+// loops that cost most go through C of our own. Else convolutions are products, and every other kernel
 // is its Go twin. For one backend, thread count and processor type the same inputs give the same bits.
 package cpu
 
@@ -91,7 +91,9 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	case kernels.ConvBackwardFilter:
 		d.convBackwardFilter(a)
 	default:
-		k.CPU(a)
+		if !d.loop(k, a) {
+			k.CPU(a)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"fluentps/kernels"
@@ -26,33 +27,64 @@ func TestConformanceOfEachInstructionSet(t *testing.T) {
 	}
 }
 
-func TestThreadsDoNotChangeAConvolution(t *testing.T) {
-	n := kernels.Sizes{5, 7, 12, 10, 9, 3, 1, 1}
-	for _, k := range []*kernels.Kernel{kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter} {
-		var first []float32
-		for _, threads := range []int{1, 2, 3, 16} {
-			dev := New(threads)
-			a := kernels.Args{N: n}
-			for i, need := range k.Need(n) {
-				if need > 0 {
-					a.V[i] = kernels.Vec{Host: make([]float32, need)}
+// Sizes are large enough for threads to share them out.
+func TestThreadsDoNotChangeResults(t *testing.T) {
+	defer New(1)
+	image, plane := kernels.Sizes{5, 7, 12, 10, 9, 3, 1, 1}, kernels.Sizes{9, 19, 401, 1}
+	for _, c := range []struct {
+		k *kernels.Kernel
+		n kernels.Sizes
+	}{
+		{kernels.ConvForward, image}, {kernels.ConvBackwardData, image}, {kernels.ConvBackwardFilter, image},
+		{kernels.BatchNorm, plane}, {kernels.BatchNormEval, plane}, {kernels.BatchNormGrad, plane},
+		{kernels.BiasReLU, kernels.Sizes{257, 257}}, {kernels.ReLUGrad, kernels.Sizes{257, 257}}, {kernels.BiasGrad, kernels.Sizes{257, 257}},
+		{kernels.ChannelBiasReLU, plane}, {kernels.ChannelBiasGrad, plane},
+		{kernels.MaxPool, kernels.Sizes{300, 15, 17}}, {kernels.MaxPoolGrad, kernels.Sizes{1100, 15, 17}},
+	} {
+		t.Run(c.k.Name, func(t *testing.T) {
+			one := launched(t, 1, c.k, c.n)
+			for _, threads := range []int{2, 3, 16} {
+				for v, vec := range launched(t, threads, c.k, c.n) {
+					for i, got := range vec.Host {
+						if want := one[v].Host[i]; math.Float32bits(got) != math.Float32bits(want) {
+							t.Fatalf("vector %d element %d is %g with %d threads, %g with one", v, i, got, threads, want)
+						}
+					}
 				}
-				for j := range a.V[i].Host {
-					a.V[i].Host[j] = float32(j*j%1009)/500 - 1
-				}
 			}
-			if err := dev.Launch(k, a); err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
-				first = a.V[2].Host
-			}
-			for j, v := range a.V[2].Host {
-				if v != first[j] {
-					t.Fatalf("%s: element %d is %g with 1 thread, %g with %d", k.Name, j, first[j], v, threads)
-				}
-			}
+		})
+	}
+}
+
+// launched is the vectors after a launch on inputs that are the same every time.
+func launched(t *testing.T, threads int, k *kernels.Kernel, n kernels.Sizes) kernels.Vecs {
+	a := kernels.Args{N: n, F: kernels.Scalars{0.5}}
+	for i, need := range k.Need(n) {
+		a.V[i] = kernels.Vec{Host: make([]float32, need)}
+		for j := range a.V[i].Host {
+			a.V[i].Host[j] = float32(j*j%1009)/500 - 1
 		}
 	}
-	New(1)
+	if err := New(threads).Launch(k, a); err != nil {
+		t.Fatal(err)
+	}
+	return a.V
+}
+
+// Sums of batch norm must not cancel where the mean is far larger than what is around it.
+func TestBatchNormOfLargeMeans(t *testing.T) {
+	n := kernels.Sizes{8, 1, 33, 0}
+	x := make([]float32, 8*33)
+	for i := range x {
+		x[i] = 4096 + float32(i%2)
+	}
+	y, saved := make([]float32, len(x)), make([]float32, 2)
+	one, zero := kernels.Vec{Host: []float32{1}}, kernels.Vec{Host: []float32{0}}
+	a := kernels.Args{N: n, F: kernels.Scalars{1e-5}, V: kernels.Vecs{{Host: x}, one, zero, {Host: y}, {Host: saved}}}
+	if err := New(1).Launch(kernels.BatchNorm, a); err != nil {
+		t.Fatal(err)
+	}
+	if inverse := 1 / math.Sqrt(0.25+1e-5); saved[0] != 4096.5 || math.Abs(float64(saved[1])-inverse) > 1e-6 || math.Abs(float64(y[1])-inverse/2) > 1e-6 {
+		t.Errorf("mean %g, inverse deviation %g, first odd value %g; want 4096.5, %g, %g", saved[0], saved[1], y[1], inverse, inverse/2)
+	}
 }

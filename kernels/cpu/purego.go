@@ -20,6 +20,8 @@ func newDirect() direct { return direct{} }
 
 func (d *device) convolve(*kernels.Kernel, kernels.Args) bool { return false }
 
+func (d *device) loop(*kernels.Kernel, kernels.Args) bool { return false }
+
 // product splits the rows of C among threads; each element is summed by one of them, in the same
 // order whatever their number.
 func product(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
