@@ -16,29 +16,36 @@ func Rows(z, labels, g, loss, hit []float32, rows, cols int) {
 				best = j
 			}
 		}
-		top := float64(row[best])
-		var sum float64
-		for _, v := range row {
-			sum += math.Exp(float64(v) - top)
-		}
-		loss[i] = float32(math.Log(sum) + top - float64(row[label]))
+		top, wanted := float64(row[best]), float64(row[label])
+		sum := exponentials(g, row, i*cols, top)
+		loss[i] = float32(math.Log(sum) + top - wanted)
 		hit[i] = 0
 		if best == label && !math.IsNaN(float64(loss[i])) {
 			hit[i] = 1
 		}
 		if len(g) > 0 {
-			gradient(g[i*cols:(i+1)*cols], row, label, top, 1/sum)
+			gradient(g[i*cols:(i+1)*cols], label, float32(1/sum))
 		}
 	}
 }
 
-// gradient reads row[j] before it writes g[j], because both may be the same memory.
-func gradient(g, row []float32, label int, top, scale float64) {
+// exponentials returns the sum of exp(row - top), and leaves them in g from at on unless g is empty.
+// It reads row[j] before it writes g[at+j], because both may be the same memory.
+func exponentials(g, row []float32, at int, top float64) (sum float64) {
 	for j, v := range row {
-		p := math.Exp(float64(v)-top) * scale
-		if j == label {
-			p--
+		e := math.Exp(float64(v) - top)
+		sum += e
+		if len(g) > 0 {
+			g[at+j] = float32(e)
 		}
-		g[j] = float32(p)
 	}
+	return sum
+}
+
+// gradient turns the exponentials in g into it.
+func gradient(g []float32, label int, scale float32) {
+	for j, e := range g {
+		g[j] = e * scale
+	}
+	g[label]--
 }
