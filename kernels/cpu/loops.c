@@ -253,46 +253,83 @@ static void channel_bias_grad(const float *dy, float *db, long images, long chan
 	}
 }
 
-// max_pool takes a later value when it is larger, or NaN.
+// The lanes of pooling: even and odd columns of 16 come out of a shuffle as 0 1 4 5 2 3 6 7, and are put in order, or
+// out of it, by one permutation. Vectors with masked tails spare branches that no processor predicts.
+static inline __m256 swapped(__m256 v)
+{
+	return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
+}
+
+// lanes has the first n lanes on.
+static inline __m256i lanes(long n)
+{
+	const int on = n < LANES ? n : LANES;
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32(on), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// store writes the first n lanes, and the others too where they end in front of end: what is written after them is
+// right. Masked stores are slow on some processors.
+static inline void store(float *to, __m256 v, long n, const float *end)
+{
+	if (end - to >= LANES)
+		_mm256_storeu_ps(to, v);
+	else if (n > 0)
+		_mm256_maskstore_ps(to, lanes(n), v);
+}
+
+// larger takes v, which is value number k of its block, where it is above best, or NaN.
+static inline void larger(__m256 *best, __m256 *from, __m256 v, float k)
+{
+	const __m256 take = _mm256_or_ps(_mm256_cmp_ps(v, *best, _CMP_GT_OQ), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+	*best = _mm256_blendv_ps(*best, v, take);
+	*from = _mm256_blendv_ps(*from, _mm256_set1_ps(k), take);
+}
+
 static void max_pool(const float *x, float *y, float *which, long height, long width, long first, long last)
 {
-	const long rows = height / 2, cols = width / 2;
+	const long rows = height / 2, cols = width / 2, size = rows * cols;
 	for (long i = first * rows; i < last * rows; i++) {
 		const float *top = x + (i / rows * height + i % rows * 2) * width, *bottom = top + width;
-		float *best = y + i * cols, *from = which + i * cols;
-#pragma GCC ivdep
-		for (long j = 0; j < cols; j++) {
-			float v = top[2 * j], k = 0;
-			const float b = top[2 * j + 1], c = bottom[2 * j], d = bottom[2 * j + 1];
-			k = (b > v) | (b != b) ? 1 : k;
-			v = (b > v) | (b != b) ? b : v;
-			k = (c > v) | (c != c) ? 2 : k;
-			v = (c > v) | (c != c) ? c : v;
-			k = (d > v) | (d != d) ? 3 : k;
-			v = (d > v) | (d != d) ? d : v;
-			best[j] = v;
-			from[j] = k;
+		for (long j = 0; j < cols; j += LANES) {
+			const __m256i left = lanes(2 * (cols - j)), right = lanes(2 * (cols - j) - LANES);
+			const __m256 a = _mm256_maskload_ps(top + 2 * j, left), b = _mm256_maskload_ps(top + 2 * j + LANES, right);
+			const __m256 c = _mm256_maskload_ps(bottom + 2 * j, left), d = _mm256_maskload_ps(bottom + 2 * j + LANES, right);
+			__m256 best = _mm256_shuffle_ps(a, b, 0x88), from = _mm256_setzero_ps();
+			larger(&best, &from, _mm256_shuffle_ps(a, b, 0xdd), 1);
+			larger(&best, &from, _mm256_shuffle_ps(c, d, 0x88), 2);
+			larger(&best, &from, _mm256_shuffle_ps(c, d, 0xdd), 3);
+			store(y + i * cols + j, swapped(best), cols - j, y + last * size);
+			store(which + i * cols + j, swapped(from), cols - j, which + last * size);
 		}
 	}
+}
+
+// spread writes a row of dX: its pairs get g in the even column where from is k, in the odd one where it is k + 1, else 0.
+static inline void spread(float *to, long width, const float *g, const float *from, float k, const float *end)
+{
+	const long cols = width / 2;
+	for (long j = 0; j < cols; j += LANES) {
+		const __m256i in = lanes(cols - j);
+		const __m256 value = swapped(_mm256_maskload_ps(g + j, in)), at = swapped(_mm256_maskload_ps(from + j, in));
+		const __m256 even = _mm256_and_ps(value, _mm256_cmp_ps(at, _mm256_set1_ps(k), _CMP_EQ_OQ));
+		const __m256 odd = _mm256_and_ps(value, _mm256_cmp_ps(at, _mm256_set1_ps(k + 1), _CMP_EQ_OQ));
+		store(to + 2 * j, _mm256_unpacklo_ps(even, odd), 2 * (cols - j), end);
+		store(to + 2 * j + LANES, _mm256_unpackhi_ps(even, odd), 2 * (cols - j) - LANES, end);
+	}
+	if (width % 2)
+		to[width - 1] = 0;
 }
 
 static void max_pool_grad(const float *dy, const float *which, float *dx, long height, long width, long first, long last)
 {
 	const long rows = height / 2, cols = width / 2;
+	const float *end = dx + last * height * width;
 	for (long p = first; p < last; p++) {
 		float *image = dx + p * height * width;
 		for (long i = 0; i < rows; i++) {
-			const float *g = dy + (p * rows + i) * cols, *from = which + (p * rows + i) * cols;
-			float *top = image + 2 * i * width, *bottom = top + width;
-#pragma GCC ivdep
-			for (long j = 0; j < cols; j++) {
-				top[2 * j] = from[j] == 0 ? g[j] : 0;
-				top[2 * j + 1] = from[j] == 1 ? g[j] : 0;
-				bottom[2 * j] = from[j] == 2 ? g[j] : 0;
-				bottom[2 * j + 1] = from[j] == 3 ? g[j] : 0;
-			}
-			if (width % 2)
-				top[width - 1] = bottom[width - 1] = 0;
+			const long at = (p * rows + i) * cols;
+			spread(image + 2 * i * width, width, dy + at, which + at, 0, end);
+			spread(image + (2 * i + 1) * width, width, dy + at, which + at, 2, end);
 		}
 		if (height % 2)
 			memset(image + (height - 1) * width, 0, width * sizeof *image);
