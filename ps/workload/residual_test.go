@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
 
@@ -309,5 +310,44 @@ func BenchmarkResidualStep(b *testing.B) {
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/step")
 		})
+	}
+}
+
+// A device may sum in another order than the twins do, and batch norms magnify that from step to step.
+func TestResidualOnTheDeviceAsOnItsTwins(t *testing.T) {
+	from := images(3, 8, 8, 10)
+	var losses [2][]float64
+	for i, dev := range []kernels.Device{cpu.New(1), twins{cpu.New(1)}} {
+		m := newBoundTo(t, ModelSpec{Name: "resnet20"}, from, 16, 1)
+		of, err := NewModel(ModelSpec{Name: "resnet20"}, from, dev, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of.Bind(m.params, m.grads)
+		x := randomBatch(16, from.Cols, 10)
+		for range 6 {
+			loss, _ := of.Forward(x, nil)
+			of.Backward(nil)
+			losses[i] = append(losses[i], loss)
+			for k, p := range Params(m) {
+				for e, g := range m.grads[k] {
+					if p.Stat {
+						m.params[k][e] = g / 16
+					} else {
+						m.params[k][e] -= 0.02 / 16 * g
+					}
+				}
+			}
+		}
+		loss, _ := of.Eval(x)
+		losses[i] = append(losses[i], loss)
+	}
+	for step, want := range losses[1] {
+		if got := losses[0][step]; !(math.Abs(got-want) <= 1e-4*want) {
+			t.Errorf("loss of step %d is %.8g, on the twins %.8g", step, got, want)
+		}
+	}
+	if first, last := losses[1][0], losses[1][5]; !(last < 0.9*first) {
+		t.Errorf("loss went from %g to %g only: equal losses of a model that stands still show little", first, last)
 	}
 }
