@@ -58,6 +58,7 @@ func entries(ptx string) map[string]int {
 func TestStepsFitThePTX(t *testing.T) {
 	for _, k := range Table {
 		if k.CUDA == nil {
+			t.Errorf("%s has no CUDA source", k.Name)
 			continue
 		}
 		parameters := k.CUDA.Vecs + k.CUDA.Sizes + k.CUDA.Scalars

@@ -14,7 +14,7 @@ var (
 	// are of each channel over images and positions, the variance divided by their number; saved (2 x channels) becomes the
 	// means, then the inverses.
 	BatchNorm = &Kernel{
-		Name: "batch_norm", Tol: 8, Cost: pointwise(8, 3), Optional: [8]bool{5: true},
+		Name: "batch_norm", CUDA: gpuBatchNorm, Tol: 8, Cost: pointwise(8, 3), Optional: [8]bool{5: true},
 		Need: func(n Sizes) [8]int {
 			size := n[0] * n[1] * n[2]
 			return [8]int{size, n[1], n[1], size, 2 * n[1], size}
@@ -26,7 +26,7 @@ var (
 	// BatchNormEval: V: X, scale, shift, mean, variance, Y, R (optional). N, F: as BatchNorm. Y becomes what BatchNorm makes
 	// of X, with these statistics (channels) in place of the batch's.
 	BatchNormEval = &Kernel{
-		Name: "batch_norm_eval", Tol: 8, Cost: pointwise(3, 2), Optional: [8]bool{6: true},
+		Name: "batch_norm_eval", CUDA: gpuBatchNormEval, Tol: 8, Cost: pointwise(3, 2), Optional: [8]bool{6: true},
 		Need: func(n Sizes) [8]int {
 			size := n[0] * n[1] * n[2]
 			return [8]int{size, n[1], n[1], n[1], n[1], size, size}
@@ -39,7 +39,7 @@ var (
 	// not above 0: then it is the gradient of R. dScale, dShift (channels) and dX become the gradients of scale, shift and X.
 	// dX may be the memory of X or of dY.
 	BatchNormGrad = &Kernel{
-		Name: "batch_norm_grad", Tol: 8, Cost: pointwise(10, 7),
+		Name: "batch_norm_grad", CUDA: gpuBatchNormGrad, Tol: 8, Cost: pointwise(10, 7),
 		Need: func(n Sizes) [8]int {
 			size := n[0] * n[1] * n[2]
 			return [8]int{size, size, size, n[1], 2 * n[1], n[1], n[1], size}
@@ -52,7 +52,7 @@ var (
 	// epsilon. The next (channels) become images times the running statistics after this batch:
 	// (1-momentum)*running + momentum*batch, the batch's variance divided by one less than the number of its values.
 	BatchNormRunning = &Kernel{
-		Name: "batch_norm_running", Tol: 8,
+		Name: "batch_norm_running", CUDA: gpuBatchNormRunning, Tol: 8,
 		Cost: func(n Sizes) (flops, bytes float64) { return 14 * float64(n[1]), 24 * float64(n[1]) },
 		Need: func(n Sizes) [8]int { return [8]int{2 * n[1], n[1], n[1], n[1], n[1]} },
 		CPU: func(a Args) {
@@ -61,13 +61,13 @@ var (
 	}
 	// GlobalAvgPool: V: X, Y. N: images, channels, positions. Y (images x channels) becomes the mean of each plane of X.
 	GlobalAvgPool = &Kernel{
-		Name: "global_avg_pool", Tol: 8, Cost: pointwise(1, 1),
+		Name: "global_avg_pool", CUDA: gpuGlobalAvgPool, Tol: 8, Cost: pointwise(1, 1),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[0] * n[1]} },
 		CPU:  func(a Args) { globalavgpool.Forward(a.V[1].Host, a.V[0].Host, a.N[0]*a.N[1], a.N[2]) },
 	}
 	// GlobalAvgPoolGrad: V: dY, dX. N: as GlobalAvgPool. Each plane of dX becomes its value of dY over positions.
 	GlobalAvgPoolGrad = &Kernel{
-		Name: "global_avg_pool_grad", Tol: 2, Cost: pointwise(0, 1),
+		Name: "global_avg_pool_grad", CUDA: gpuGlobalAvgPoolGrad, Tol: 2, Cost: pointwise(0, 1),
 		Need: func(n Sizes) [8]int { return [8]int{n[0] * n[1], n[0] * n[1] * n[2]} },
 		CPU:  func(a Args) { globalavgpool.Backward(a.V[1].Host, a.V[0].Host, a.N[0]*a.N[1], a.N[2]) },
 	}
@@ -75,13 +75,13 @@ var (
 	// (width+1)/2) becomes every second row and column of X, from the first on; the channels that X lacks become 0: option A
 	// of He et al. (CVPR 2016), section 4.1.
 	ShortcutPad = &Kernel{
-		Name: "shortcut_pad", Tol: 0, Cost: padCost,
+		Name: "shortcut_pad", CUDA: gpuShortcutPad, Tol: 0, Cost: padCost,
 		Need: func(n Sizes) [8]int { return [8]int{padShape(n).Inputs(), padShape(n).Outputs()} },
 		CPU:  func(a Args) { shortcutpad.Forward(a.V[1].Host, a.V[0].Host, padShape(a.N)) },
 	}
 	// ShortcutPadGrad: V: dY, dX. N: as ShortcutPad. dY is added to dX where ShortcutPad took its values from.
 	ShortcutPadGrad = &Kernel{
-		Name: "shortcut_pad_grad", Tol: 1, Cost: padCost,
+		Name: "shortcut_pad_grad", CUDA: gpuShortcutPadGrad, Tol: 1, Cost: padCost,
 		Need: func(n Sizes) [8]int { return [8]int{padShape(n).Outputs(), padShape(n).Inputs()} },
 		CPU:  func(a Args) { shortcutpad.Backward(a.V[1].Host, a.V[0].Host, padShape(a.N)) },
 	}

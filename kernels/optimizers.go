@@ -12,7 +12,7 @@ import (
 var (
 	// SGD: V: W, G, next. N: n. F: lr, k, wd. next becomes W - lr*gradient.
 	SGD = &Kernel{
-		Name: "sgd", Tol: 4, Cost: linear(5, 3),
+		Name: "sgd", CUDA: gpuSGD, Tol: 4, Cost: linear(5, 3),
 		Need: vectors(3),
 		CPU: func(a Args) {
 			sgd.Step(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.N[0], sgd.Scalars{LR: a.F[0], K: a.F[1], Decay: a.F[2]})
@@ -20,7 +20,7 @@ var (
 	}
 	// Momentum: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, next W - lr*m.
 	Momentum = &Kernel{
-		Name: "momentum", Tol: 4, Cost: linear(7, 5),
+		Name: "momentum", CUDA: gpuMomentum, Tol: 4, Cost: linear(7, 5),
 		Need: vectors(4),
 		CPU: func(a Args) {
 			sgd.Momentum(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.V[3].Host, a.N[0], momentumScalars(a))
@@ -28,7 +28,7 @@ var (
 	}
 	// Nesterov: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, next W - lr*(gradient + mu*m).
 	Nesterov = &Kernel{
-		Name: "nesterov", Tol: 4, Cost: linear(9, 5),
+		Name: "nesterov", CUDA: gpuNesterov, Tol: 4, Cost: linear(9, 5),
 		Need: vectors(4),
 		CPU: func(a Args) {
 			sgd.Nesterov(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.V[3].Host, a.N[0], momentumScalars(a))
@@ -39,7 +39,7 @@ var (
 	// 1/sqrt(1-beta2^t). m becomes beta1*m + (1-beta1)*gradient, v beta2*v + (1-beta2)*gradient^2, and next
 	// W - rate*m / (root*sqrt(v) + epsilon).
 	Adam = &Kernel{
-		Name: "adam", Tol: 8, Cost: linear(16, 7),
+		Name: "adam", CUDA: gpuAdam, Tol: 8, Cost: linear(16, 7),
 		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], n[0], adam.Constants} },
 		CPU: func(a Args) {
 			adam.Step(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.V[3].Host, a.V[4].Host, a.V[5].Host, a.N[0],
@@ -49,7 +49,7 @@ var (
 	// LARSRate: V: W, G, rate. N: n. F: k, wd, trust. rate (1) becomes trust*|W| / (|k*G| + |wd*W|) of 2-norms, at
 	// most 1e30, or trust where all of W is 0. The elements are the parameters of one layer.
 	LARSRate = &Kernel{
-		Name: "lars_rate", Tol: 8, Cost: linear(4, 2),
+		Name: "lars_rate", CUDA: gpuLARSRate, Tol: 8, Cost: linear(4, 2),
 		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], 1} },
 		CPU: func(a Args) {
 			a.V[2].Host[0] = lars.Rate(a.V[0].Host, a.V[1].Host, a.N[0], a.F[0], a.F[1], a.F[2])
@@ -57,7 +57,7 @@ var (
 	}
 	// LARS: V: W, G, next, m, rate. N: n. F: lr, k, wd, mu. Momentum with rate (1) times the gradient.
 	LARS = &Kernel{
-		Name: "lars", Tol: 4, Cost: linear(7, 5),
+		Name: "lars", CUDA: gpuLARS, Tol: 4, Cost: linear(7, 5),
 		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], 1} },
 		CPU: func(a Args) {
 			lars.Step(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.V[3].Host, a.V[4].Host[0], a.N[0], momentumScalars(a))

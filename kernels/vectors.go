@@ -10,26 +10,26 @@ import (
 var (
 	// Axpy: V: X, Y. N: n. F: a. Y becomes Y + a*X.
 	Axpy = &Kernel{
-		Name: "axpy", Tol: 2, Cost: linear(2, 3),
+		Name: "axpy", CUDA: gpuAxpy, Tol: 2, Cost: linear(2, 3),
 		Need: vectors(2),
 		CPU:  func(a Args) { axpy.Add(a.V[1].Host, a.V[0].Host, a.F[0], a.N[0]) },
 	}
 	// Scale: V: X, Y. N: n. F: a. Y becomes a*X, and may be X itself.
 	Scale = &Kernel{
-		Name: "scale", Tol: 1, Cost: linear(1, 2),
+		Name: "scale", CUDA: gpuScale, Tol: 1, Cost: linear(1, 2),
 		Need: vectors(2),
 		CPU:  func(a Args) { axpy.Scale(a.V[1].Host, a.V[0].Host, a.F[0], a.N[0]) },
 	}
 	// ResidualAdd: V: A, B, Y. N: n. Y becomes max(A + B, 0), and may be A or B. Its gradient is ReLUGrad.
 	ResidualAdd = &Kernel{
-		Name: "residual_add", Tol: 1, Cost: linear(2, 3),
+		Name: "residual_add", CUDA: gpuResidualAdd, Tol: 1, Cost: linear(2, 3),
 		Need: vectors(3),
 		CPU:  func(a Args) { residualadd.Forward(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.N[0]) },
 	}
 	// SumOfParts: V: arena, Y. N: n, parts, stride. Y (n) becomes the sum of the parts, part p being the n
 	// elements of the arena from p*stride on, added in their order. Y may be the first part.
 	SumOfParts = &Kernel{
-		Name: "sum_of_parts", Tol: 8,
+		Name: "sum_of_parts", CUDA: gpuSumOfParts, Tol: 8,
 		Need: func(n Sizes) [8]int {
 			if n[1] == 0 {
 				return [8]int{0, n[0]}

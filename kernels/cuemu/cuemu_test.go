@@ -17,9 +17,6 @@ func TestConformance(t *testing.T) {
 	for name, reverse := range orders {
 		t.Run(name, func(t *testing.T) {
 			for _, k := range kernels.Table {
-				if k.CUDA == nil {
-					continue
-				}
 				t.Run(k.Name, func(t *testing.T) {
 					dev := New(reverse)
 					for _, err := range kerneltest.Check(dev, k) {

@@ -5,6 +5,27 @@
 
 #include "../gpu.cuh"
 
+namespace adam_cu {
+#include "../adam/adam.cu"
+CUEMU_ENTRY(adam)
+} // namespace adam_cu
+
+namespace axpy_cu {
+#include "../axpy/axpy.cu"
+CUEMU_ENTRY(axpy)
+CUEMU_ENTRY(scale)
+} // namespace axpy_cu
+
+namespace batch_norm_cu {
+#include "../batchnorm/batch_norm.cu"
+CUEMU_ENTRY(batch_norm)
+CUEMU_ENTRY(batch_norm_apply)
+CUEMU_ENTRY(batch_norm_eval)
+CUEMU_ENTRY(batch_norm_grad)
+CUEMU_ENTRY(batch_norm_grad_apply)
+CUEMU_ENTRY(batch_norm_running)
+} // namespace batch_norm_cu
+
 namespace bias_grad_cu {
 #include "../biasgrad/bias_grad.cu"
 CUEMU_ENTRY(bias_grad)
@@ -68,11 +89,42 @@ CUEMU_ENTRY(gemm_tn_small)
 CUEMU_ENTRY(gemm_sum)
 } // namespace gemm_cu
 
+namespace global_avg_pool_cu {
+#include "../globalavgpool/global_avg_pool.cu"
+CUEMU_ENTRY(global_avg_pool)
+CUEMU_ENTRY(global_avg_pool_grad)
+} // namespace global_avg_pool_cu
+
+namespace lars_cu {
+#include "../lars/lars.cu"
+CUEMU_ENTRY(lars_rate)
+CUEMU_ENTRY(lars_rate_sum)
+CUEMU_ENTRY(lars)
+} // namespace lars_cu
+
 namespace max_pool_cu {
 #include "../maxpool/max_pool.cu"
 CUEMU_ENTRY(max_pool)
 CUEMU_ENTRY(max_pool_grad)
 } // namespace max_pool_cu
+
+namespace residual_add_cu {
+#include "../residualadd/residual_add.cu"
+CUEMU_ENTRY(residual_add)
+} // namespace residual_add_cu
+
+namespace sgd_cu {
+#include "../sgd/sgd.cu"
+CUEMU_ENTRY(sgd)
+CUEMU_ENTRY(momentum)
+CUEMU_ENTRY(nesterov)
+} // namespace sgd_cu
+
+namespace shortcut_pad_cu {
+#include "../shortcutpad/shortcut_pad.cu"
+CUEMU_ENTRY(shortcut_pad)
+CUEMU_ENTRY(shortcut_pad_grad)
+} // namespace shortcut_pad_cu
 
 namespace sigmoid_xent_cu {
 #include "../sigmoidxent/sigmoid_xent.cu"
@@ -83,3 +135,8 @@ namespace softmax_xent_cu {
 #include "../softmaxxent/softmax_xent.cu"
 CUEMU_ENTRY(softmax_xent)
 } // namespace softmax_xent_cu
+
+namespace sum_of_parts_cu {
+#include "../sumofparts/sum_of_parts.cu"
+CUEMU_ENTRY(sum_of_parts)
+} // namespace sum_of_parts_cu

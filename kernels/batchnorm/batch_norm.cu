@@ -1,0 +1,188 @@
+#include "../gpu.cuh"
+
+// Batch norm. A block takes a share (y) of the values of one channel (x): at most 16 for each of its 256 threads. The
+// first step leaves two numbers for each share in scratch; each block of the second step, which has the same grid,
+// combines those of its channel for itself, which takes less time than a launch between them would.
+
+enum : int { threads = 256, at_once = 16 };
+
+// Walk goes over a block's share of a channel's values, 256 apart: at is where the thread's next one lies. A value's
+// place takes two divisions; from there on, each step's is found without.
+struct Walk {
+	int at, left;                // so many values are left to the block from this one on
+	int position, positions;     // in the plane
+	int planes, rest, to_next;   // 256 values are `planes` images and `rest` positions further
+
+	__device__ __forceinline__ Walk(int images, int channels, int size) {
+		const int values = images * size, share = (values + gridDim.y - 1) / gridDim.y;
+		const int begin = blockIdx.y * share, i = begin + threadIdx.x;
+		left = min(values, begin + share) - i;
+		positions = size;
+		position = i % size;
+		at = (i / size * channels + blockIdx.x) * size + position;
+		rest = threads % size;
+		planes = threads / size * channels * size + rest;
+		to_next = (channels - 1) * size;
+	}
+
+	__device__ __forceinline__ void next() {
+		left -= threads;
+		at += planes;
+		position += rest;
+		if (position >= positions) {
+			position -= positions;
+			at += to_next;
+		}
+	}
+};
+
+// share_count is how many values share i of a channel has.
+DEVICE int share_count(int values, int i) {
+	const int share = (values + gridDim.y - 1) / gridDim.y;
+	return max(0, min(values, (i + 1) * share) - i * share);
+}
+
+DEVICE float *share_of(float *scratch, int i) { return scratch + 2 * (i * gridDim.x + blockIdx.x); }
+
+extern "C" __global__ void __launch_bounds__(threads)
+batch_norm(const float *x, const float *scale, const float *shift, float *y, float *saved, const float *r, int images,
+           int channels, int positions, int relu, float epsilon, float *scratch) {
+	__shared__ float part[32];
+	float v[at_once], sum = 0, squares = 0;
+	Walk walk(images, channels, positions);
+	const int first_left = walk.left;
+#pragma unroll
+	for (int i = 0; i < at_once; i++, walk.next()) {
+		v[i] = walk.left > 0 ? x[walk.at] : 0;
+		sum += v[i];
+	}
+	const int count = share_count(images * positions, blockIdx.y);
+	// The deviations are from the share's own mean: squares of the values themselves would cancel.
+	const float mean = block_sum(sum, part) / max(1, count);
+#pragma unroll
+	for (int i = 0; i < at_once; i++)
+		if (first_left > i * threads)
+			squares += (v[i] - mean) * (v[i] - mean);
+	squares = block_sum(squares, part);
+	if (threadIdx.x == 0) {
+		share_of(scratch, blockIdx.y)[0] = mean;
+		share_of(scratch, blockIdx.y)[1] = squares;
+	}
+}
+
+// moments combines the shares of the block's channel: each warp does all of it, in the same order.
+DEVICE void moments(float *scratch, int values, float &mean, float &variance) {
+	const int lane = threadIdx.x % 32, shares = gridDim.y;
+	float sum = 0, squares = 0;
+	for (int i = lane; i < shares; i += 32)
+		sum += share_of(scratch, i)[0] * share_count(values, i);
+	mean = warp_sum(sum) / values;
+	for (int i = lane; i < shares; i += 32) {
+		const float d = share_of(scratch, i)[0] - mean;
+		squares += share_of(scratch, i)[1] + d * d * share_count(values, i);
+	}
+	variance = warp_sum(squares) / values;
+}
+
+// normalize writes y for the block's values. The mean is subtracted first: next to a large mean, factor*x and
+// factor*mean would cancel. NaN stays NaN.
+DEVICE void normalize(const float *x, float *y, const float *r, int images, int channels, int positions, int relu,
+                      float mean, float factor, float shift) {
+	Walk walk(images, channels, positions);
+#pragma unroll 4
+	for (; walk.left > 0; walk.next()) {
+		float v = factor * (x[walk.at] - mean) + shift;
+		if (r)
+			v += r[walk.at];
+		y[walk.at] = relu && v < 0 ? 0 : v;
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(threads)
+batch_norm_apply(const float *x, const float *scale, const float *shift, float *y, float *saved, const float *r, int images,
+                 int channels, int positions, int relu, float epsilon, float *scratch) {
+	const int c = blockIdx.x;
+	float mean, variance;
+	moments(scratch, images * positions, mean, variance);
+	const float inverse = 1 / sqrtf(variance + epsilon);
+	if (blockIdx.y == 0 && threadIdx.x == 0) {
+		saved[c] = mean;
+		saved[channels + c] = inverse;
+	}
+	normalize(x, y, r, images, channels, positions, relu, mean, scale[c] * inverse, shift[c]);
+}
+
+extern "C" __global__ void __launch_bounds__(threads)
+batch_norm_eval(const float *x, const float *scale, const float *shift, const float *mean, const float *variance, float *y,
+                const float *r, int images, int channels, int positions, int relu, float epsilon) {
+	const int c = blockIdx.x;
+	const float inverse = 1 / sqrtf(variance[c] + epsilon);
+	normalize(x, y, r, images, channels, positions, relu, mean[c], scale[c] * inverse, shift[c]);
+}
+
+// The first step leaves, for each share, the sums of dY, cut off where relu did, and of its products with X - mean.
+extern "C" __global__ void __launch_bounds__(threads)
+batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, const float *saved, float *d_scale,
+                float *d_shift, float *dx, int images, int channels, int positions, int relu, float *scratch) {
+	__shared__ float part[32];
+	const float mean = saved[blockIdx.x];
+	float total = 0, along = 0;
+	Walk walk(images, channels, positions);
+#pragma unroll 4
+	for (; walk.left > 0; walk.next()) {
+		const float g = relu && !(y[walk.at] > 0) ? 0 : dy[walk.at];
+		total += g;
+		along += g * (x[walk.at] - mean);
+	}
+	total = block_sum(total, part);
+	along = block_sum(along, part);
+	if (threadIdx.x == 0) {
+		share_of(scratch, blockIdx.y)[0] = total;
+		share_of(scratch, blockIdx.y)[1] = along;
+	}
+}
+
+// dx may be the memory of x or of dy: a thread reads a value's operands before it writes.
+extern "C" __global__ void __launch_bounds__(threads)
+batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *scale, const float *saved, float *d_scale,
+                      float *d_shift, float *dx, int images, int channels, int positions, int relu, float *scratch) {
+	const int c = blockIdx.x;
+	const float mean = saved[c], inverse = saved[channels + c];
+	float total = 0, along = 0;
+	for (int i = threadIdx.x % 32, shares = gridDim.y; i < shares; i += 32) {
+		total += share_of(scratch, i)[0];
+		along += share_of(scratch, i)[1];
+	}
+	total = warp_sum(total);
+	along = warp_sum(along) * inverse;
+	if (blockIdx.y == 0 && threadIdx.x == 0) {
+		d_shift[c] = total;
+		d_scale[c] = along;
+	}
+	const float count = images * positions, factor = scale[c] * inverse;
+	const float offset = total / count, slope = along * inverse / count;
+	Walk walk(images, channels, positions);
+#pragma unroll 4
+	for (; walk.left > 0; walk.next()) {
+		float g = dy[walk.at];
+		const float d = x[walk.at] - mean;
+		if (relu) {
+			g = y[walk.at] > 0 ? g : 0;
+			dy[walk.at] = g;
+		}
+		dx[walk.at] = factor * (g - offset - slope * d);
+	}
+}
+
+extern "C" __global__ void batch_norm_running(const float *saved, const float *mean, const float *variance, float *next_mean,
+                                              float *next_variance, int images, int channels, int positions, float momentum,
+                                              float epsilon) {
+	const float count = (float)images * positions;
+	for (int c = first(); c < channels; c += stride()) {
+		const float inverse = saved[channels + c];
+		float batch = 1 / (inverse * inverse) - epsilon;
+		batch = (batch < 0 ? 0 : batch) * count / (count > 1 ? count - 1 : 1);
+		next_mean[c] = images * ((1 - momentum) * mean[c] + momentum * saved[c]);
+		next_variance[c] = images * ((1 - momentum) * variance[c] + momentum * batch);
+	}
+}
