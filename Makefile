@@ -45,7 +45,7 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dirty=$(DI
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden clean
+.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden ptx ptx-check clean
 
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -91,6 +91,12 @@ bench-go: deps ## Go micro-benchmarks of kernels, wire and transports
 
 golden: deps ## rewrite the golden files; read the diff before you commit it
 	@tests/golden.sh
+
+ptx: ## make the PTX of the kernels for GPUs anew; needs NVRTC 11.8 (kernels/cuda/ptx/make.sh)
+	@kernels/cuda/ptx/make.sh
+
+ptx-check: ## make it and compare with what is committed
+	@kernels/cuda/ptx/make.sh --check
 
 clean: ## remove bin/ (runs/ is yours)
 	@rm -rf bin

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tags="mpi blas"
-all="lint tidy pure tagged mpich nobody race"
+all="lint tidy pure tagged emulator mpich nobody race"
 
 # Packages with test files that reach, directly or through others, a package whose path matches $1. The build tags
 # change the outcome of those that reach a package with cgo files.
@@ -70,6 +70,13 @@ stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that 
 	keep_session_folder "$dir" "$(id -u)"
 	# shellcheck disable=SC2086 # one argument per package
 	TMPDIR=$dir go test -vet=off -tags "$tags" $list ./tests/...
+}
+
+stage_emulator() { # the kernels for GPUs, thread by thread on the host; what g++ warns of, fails
+	tests/deps.sh --test
+	go vet -tags cuemu ./kernels/cuemu
+	go tool staticcheck -tags cuemu ./kernels/cuemu
+	CGO_CXXFLAGS="-O2 -g -Werror" go test -vet=off -tags cuemu ./kernels/cuemu
 }
 
 stage_mpich() { # all that needs ranks once more, built for MPICH

@@ -18,14 +18,17 @@ stale=0
 for source in */*.cu; do
 	ptx=${source%.cu}.ptx
 	hash=$(cat "$source" gpu.cuh cuda/ptx/flags | sha256sum | cut -d ' ' -f 1)
-	"$build/nvrtc" "$source" gpu.cuh "${flags[@]}" >"$build/raw"
+	if ! "$build/nvrtc" "$source" gpu.cuh "${flags[@]}" >"$build/raw"; then
+		echo "$source: not compiled; where NVRTC is missing, see the top of kernels/cuda/ptx/make.sh" >&2
+		exit 1
+	fi
 	{
 		echo "// Made by make ptx of $(basename "$source"), gpu.cuh and cuda/ptx/flags; sha256 $hash"
 		# Without blanks at the ends of lines, and without empty lines.
 		sed -e 's/[[:space:]\x00]*$//' -e '/^$/d' "$build/raw"
 	} >"$build/ptx"
 	if [ "$check" = --check ]; then
-		cmp "$build/ptx" "$ptx" || stale=1
+		cmp "$build/ptx" "$ptx" || stale=1 # names the file
 	else
 		cp "$build/ptx" "$ptx"
 	fi
