@@ -1,10 +1,11 @@
 //go:build blas
 
 #include "conv.h"
+#include "vectors.h"
 
 #include <stddef.h>
 
-#ifdef __x86_64__
+#ifdef VECTORS
 extern const conv_set conv_avx2, conv_avx512;
 
 const conv_set *conv_sets(int i)

@@ -1,8 +1,9 @@
 //go:build blas
 
 #include "conv.h"
+#include "vectors.h"
 
-#ifdef __x86_64__
+#ifdef VECTORS
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>

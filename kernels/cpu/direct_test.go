@@ -5,7 +5,10 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"fluentps/kernels"
 	"fluentps/kernels/kerneltest"
@@ -25,6 +28,42 @@ func TestConformanceOfEachInstructionSet(t *testing.T) {
 			kerneltest.Run(t, d)
 		})
 	}
+}
+
+// Any shape, also one that no list of cases has, gives what products with the matrix of windows give.
+func TestDirectConvolutionsAreProducts(t *testing.T) {
+	d := New(1).(*device)
+	sets := instructionSets()
+	rapid.Check(t, func(t *rapid.T) {
+		n := kernels.Sizes{
+			rapid.IntRange(1, 3).Draw(t, "images"), rapid.IntRange(1, 9).Draw(t, "channels"),
+			rapid.IntRange(1, 20).Draw(t, "height"), rapid.IntRange(1, 45).Draw(t, "width"),
+			rapid.IntRange(1, 35).Draw(t, "filters"), rapid.IntRange(1, 7).Draw(t, "kernel"),
+			rapid.IntRange(1, 3).Draw(t, "stride"), rapid.IntRange(0, 8).Draw(t, "pad"),
+		}
+		k := rapid.SampledFrom([]*kernels.Kernel{kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter}).Draw(t, "kernel kind")
+		beta := rapid.SampledFrom([]float32{0, 1, -0.5}).Draw(t, "beta")
+		a := arguments(k, n)
+		a.F[0] = beta
+		before := slices.Clone(a.V[2].Host)
+		d.direct = direct{}
+		if err := d.Launch(k, a); err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(a.V[2].Host)
+		for i, set := range sets {
+			copy(a.V[2].Host, before)
+			d.direct.set = set
+			if err := d.Launch(k, a); err != nil {
+				t.Fatal(err)
+			}
+			for j, got := range a.V[2].Host {
+				if diff := math.Abs(float64(got - want[j])); !(diff <= 1e-4*max(1, math.Abs(float64(want[j])))) {
+					t.Fatalf("set %d: element %d is %g, want %g", i, j, got, want[j])
+				}
+			}
+		}
+	})
 }
 
 // Sizes are large enough for threads to share them out.
@@ -56,19 +95,28 @@ func TestThreadsDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// launched is the vectors after a launch on inputs that are the same every time.
+// launched is the vectors after a launch.
 func launched(t *testing.T, threads int, k *kernels.Kernel, n kernels.Sizes) kernels.Vecs {
+	a := arguments(k, n)
+	if err := New(threads).Launch(k, a); err != nil {
+		t.Fatal(err)
+	}
+	return a.V
+}
+
+// arguments are the same every time.
+func arguments(k *kernels.Kernel, n kernels.Sizes) kernels.Args {
 	a := kernels.Args{N: n, F: kernels.Scalars{0.5}}
 	for i, need := range k.Need(n) {
 		a.V[i] = kernels.Vec{Host: make([]float32, need)}
 		for j := range a.V[i].Host {
 			a.V[i].Host[j] = float32(j*j%1009)/500 - 1
+			if k == kernels.MaxPoolGrad && i == 1 {
+				a.V[i].Host[j] = float32(j % 7 % 4) // where the largest value was
+			}
 		}
 	}
-	if err := New(threads).Launch(k, a); err != nil {
-		t.Fatal(err)
-	}
-	return a.V
+	return a
 }
 
 // Sums of batch norm must not cancel where the mean is far larger than what is around it.

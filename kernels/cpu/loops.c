@@ -1,8 +1,9 @@
 //go:build blas
 
 #include "loops.h"
+#include "vectors.h"
 
-#ifdef __x86_64__
+#ifdef VECTORS
 #include <immintrin.h>
 #include <math.h>
 #include <stddef.h>
@@ -376,5 +377,14 @@ void loop_run(loop k, long n0, long n1, long n2, long n3, float f, float *v0, fl
 		max_pool_grad(v0, v1, v2, n1, n2, first, last);
 		return;
 	}
+}
+#else
+#include <stdlib.h>
+
+// Nobody asks for it where conv_sets has nothing.
+void loop_run(loop k, long n0, long n1, long n2, long n3, float f, float *v0, float *v1, float *v2, float *v3, float *v4, float *v5,
+	      float *v6, float *v7, long first, long last)
+{
+	abort();
 }
 #endif
