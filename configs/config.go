@@ -202,7 +202,9 @@ type Stall struct {
 
 // Checkpoint says what is kept of a run to go on from.
 type Checkpoint struct {
-	Keep int // checkpoints of a run, the newest ones; 0: none is written
+	Every        time.Duration // between two while training goes on; 0: only at the end
+	EveryUpdates int64         // the same in versions of the lead shard; at most one of the two is set
+	Keep         int           // checkpoints of a run, the newest ones; 0: none is written
 }
 
 // Metrics says where records go and how often a line is printed.

@@ -166,7 +166,7 @@ func TestAliasOverride(t *testing.T) {
 func TestOverrideProblems(t *testing.T) {
 	o := Options{
 		Env: []string{
-			"FLUENTPS_TRAIN__BACH_PER_WORKER=64", "FLUENTPS_LR=3", "FLUENTPS_CHECKPOINT={every: 10m}",
+			"FLUENTPS_TRAIN__BACH_PER_WORKER=64", "FLUENTPS_LR=3", "FLUENTPS_SWEEP={seed: [1]}",
 			"FLUENTPS_SYNC__0__SCHEM=bsp", "FLUENTPS_DEVICE__THREADS=many", "FLUENTPS_XYZZY=1",
 		},
 		Set: []string{

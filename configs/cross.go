@@ -50,6 +50,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
 		w.crossCopies()
+		w.crossCheckpoint(t)
 		w.crossSynthetic(t)
 		w.crossStatistics()
 	}

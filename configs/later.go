@@ -14,7 +14,6 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "checkpoint.every", has: "checkpoint has: keep: 3"},
 	{path: "sweep", has: "start one run per setting with --set"},
 	{path: "device.kind", values: []string{"cuda"}},
 	{path: "work.policy", values: []string{"dbs", "r2sp_batch", "flexrr", "epsp", "coded", "partial", "anytime"}},

@@ -33,6 +33,7 @@ const (
 	Readable                   // leader to member: so are the first Part layers
 	Forwarded                  // member to leader: forward of Iter is over
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
+	Saved                      // any rank to rank 0: its file of the checkpoint of Iter is written, as Part (0 a server's, 1 a worker's) of index Shard, with Samples bytes and Version as checksum; or, with Failed, is not
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone
@@ -42,7 +43,7 @@ const (
 // Header is every control message but the pieces. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
-	Flags   uint8   // Stop, Over
+	Flags   uint8   // Stop, Over, Save, Failed
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
 	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
@@ -61,10 +62,17 @@ type Header struct {
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server. Of Task: training is over.
 const Stop = 1
 
+// Save in Flags of Reply: mark the pushes of Iter, with which you may start now. Of Push: the version that closes Iter is to
+// be saved.
+const Save = 4
+
+// Failed in Saved.Flags: the file was not written.
+const Failed = 8
+
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "pushpiece", "replypiece", "piecethere"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "saved", "pushpiece", "replypiece", "piecethere"}
 
 func (k Kind) String() string {
 	if k < Kinds {

@@ -37,7 +37,7 @@ const Folder = "checkpoints"
 const (
 	manifestName = "manifest.json"
 	programName  = "fluentps" // so that another program's manifest.json is told from ours
-	newPrefix    = ".new-"    // of a folder that is being written
+	newName      = ".new"     // the folder that is being written
 	oldPrefix    = ".old-"    // of one that is being removed
 	nameDigits   = 12
 	sumPrefix    = "crc32c " // of the last line of a manifest

@@ -19,6 +19,9 @@ type Draft struct {
 	number int64
 }
 
+// DraftDir is the folder of the checkpoint that is being written in root: there is one at a time.
+func DraftDir(root string) string { return filepath.Join(root, newName) }
+
 // Begin makes the folder for the next checkpoint in root, and root where there is none. What a crash left of earlier
 // ones goes: of a run there is one writer.
 func Begin(root string) (*Draft, error) {
@@ -32,12 +35,11 @@ func Begin(root string) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{root: root, number: 1}
+	d := &Draft{Dir: DraftDir(root), root: root, number: 1}
 	if len(dirs) > 0 {
 		last, _ := numberOf(filepath.Base(dirs[0]))
 		d.number = last + 1
 	}
-	d.Dir = filepath.Join(root, newPrefix+nameOf(d.number))
 	if err := os.Mkdir(d.Dir, 0o777); err != nil {
 		return nil, writeError(err)
 	}
@@ -51,7 +53,7 @@ func sweep(root string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), oldPrefix) {
+		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) {
 			if err := os.RemoveAll(filepath.Join(root, e.Name())); err != nil {
 				return err
 			}

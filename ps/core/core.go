@@ -50,6 +50,7 @@ const (
 	ReplySent                       // Server: the transport is done with Buf of Shard for Worker
 	Alarm                           // Server: the time of a WakeAt for Shard has come; At is no earlier
 	StopNow                         // Server: the budget that only the driver can see (time, target, signal) is used up
+	SaveSoon                        // Server: save the next version that can be named ahead; for the server of shard 0, where all shards are in step
 	ReplyPieceSent                  // Server: the transport is done with Piece of the reply to Worker
 )
 
@@ -95,6 +96,7 @@ const (
 	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
 	Read                           // Worker: parameters of Shard = version Src in the memory of server To, which they share; done when the effect is obeyed
 	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed
+	Save                           // Server: keep version Iter of Shard, parameters Src, with all that belongs to it, for a checkpoint
 	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 )
 

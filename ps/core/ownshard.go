@@ -61,6 +61,7 @@ type ownShard struct {
 	folded   int64 // pushes folded since the last commit
 	closed   int64 // 1 + the largest iteration committed as a whole: v, where workers may be behind it
 	letInto  int64 // largest iteration that a reply let a worker start, -1 before the first
+	saving   bool  // a push folded since the last commit is marked: the version is to be saved
 	stats    Stats
 }
 

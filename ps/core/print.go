@@ -7,11 +7,11 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "ReplyPieceSent"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Own", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Own", "Save", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -72,6 +72,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d iter=%d", e.Kind, e.Shard, e.Iter)
 	case Snapshot:
 		return fmt.Sprintf("%v shard%d buf%d index=%d", e.Kind, e.Shard, e.Src, e.Iter)
+	case Save:
+		return fmt.Sprintf("%v shard%d buf%d iter=%d", e.Kind, e.Shard, e.Src, e.Iter)
 	default:
 		return e.Kind.String()
 	}
@@ -83,12 +85,18 @@ func Describe(m wire.Header) string {
 	switch m.Kind {
 	case wire.Push:
 		fmt.Fprintf(&b, "Push w%d shard%d iter=%d seen=%d samples=%d", m.Worker, m.Shard, m.Iter, m.Version, m.Samples)
+		if m.Flags&wire.Save != 0 {
+			b.WriteString(" save")
+		}
 	case wire.Pull:
 		fmt.Fprintf(&b, "Pull w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Reply, wire.Publish:
 		fmt.Fprintf(&b, "%s w%d shard%d iter=%d version=%d v=%d", map[wire.Kind]string{wire.Reply: "Reply", wire.Publish: "Publish"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
 		if m.Flags&wire.Stop != 0 {
 			b.WriteString(" stop")
+		}
+		if m.Flags&wire.Save != 0 {
+			b.WriteString(" save")
 		}
 	case wire.Taken:
 		fmt.Fprintf(&b, "Taken w%d shard%d version=%d", m.Worker, m.Shard, m.Version)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 )
 
@@ -57,11 +58,6 @@ func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
 	}
 }
 
-// spent says whether the budget is used up.
-func (s *Server) spent(lead *ownShard) bool {
-	return s.budget.Samples > 0 && lead.samples >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
-}
-
 // Next is the iteration that the worker computes next, when it has finished.
 func (w *Worker) Next() int64 { return max(w.next, w.iter+1) }
 
@@ -96,4 +92,50 @@ func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
 		}
 	}
 	return k, told
+}
+
+// Saving a version while training goes on, where all shards are in step (scheme.Entry.InStep). The lead shard's server is told
+// SaveSoon, and marks the replies that let workers into the first iteration i that none has been let into. A worker
+// marks its pushes of i, to all servers, so that every server knows, before it can commit them, that the version which
+// closes i is to be saved; and a worker saves what it keeps when the exchange of i+1 begins, by when nothing of i is on
+// its way, and before it hands anything over (TakeSave):
+//
+//	lead shard                    worker                          any shard
+//	SaveSoon
+//	Reply into i, with Save ────► Push of i, with Save ─────────► all are in: Commit, Save of version i+1
+//	                              ... the exchange of i+1: TakeSave
+//
+// Nobody waits, and no message is added.
+
+// saveSoon marks the next iteration that none was let into. Where the run ends before it there is no such version.
+func (s *Server) saveSoon() {
+	if lead := s.shards[0]; lead != nil && !s.stop {
+		s.saveInto = lead.letInto + 1
+	}
+}
+
+// saveEffect saves the version that was just committed, if a push in it asks for that.
+func (sh *ownShard) saveEffect(out []Effect) []Effect {
+	if !sh.saving {
+		return out
+	}
+	sh.saving = false
+	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.cur, Iter: sh.version})
+}
+
+// mark marks the pushes of an iteration, if its reply asked for that.
+func (w *Worker) mark() {
+	if w.iter == w.marks {
+		w.head.Flags |= wire.Save
+	}
+}
+
+// TakeSave says, once, that a checkpoint needs what the worker keeps, as it is when it has begun the exchange of an
+// iteration, which it names, and has not handed anything over: the marked one was the last.
+func (w *Worker) TakeSave() (iter int64, due bool) {
+	if w.marks < 0 || w.iter <= w.marks || w.state != Computing || w.head.Kind != 0 {
+		return 0, false
+	}
+	w.marks = -1
+	return w.iter, true
 }

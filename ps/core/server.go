@@ -10,12 +10,6 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Budget is what ends the run, counted on the lead shard's commits. 0: no limit.
-type Budget struct {
-	Samples int64
-	Updates int64 // versions
-}
-
 // ServerConfig is all that a Server is made from.
 type ServerConfig struct {
 	Me            int32
@@ -52,6 +46,7 @@ type Server struct {
 	own      []own                 // announcements of this step
 	stop     bool                  // the budget is used up
 	stopAt   int64
+	saveInto int64 // the pushes of this iteration are marked, -1: of none
 	done     bool
 	now      time.Duration     // At of the input being stepped
 	pend     []scheme.Decision // scratch
@@ -67,7 +62,7 @@ type Server struct {
 func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
-		shards: make([]*ownShard, len(c.Plan.Shards)), hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, leaving: map[int32]wire.Header{},
+		shards: make([]*ownShard, len(c.Plan.Shards)), hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, saveInto: -1, leaving: map[int32]wire.Header{},
 		decided: c.Decided, policy: c.Send, acks: c.Acks,
 	}
 	for _, id := range s.order {
@@ -109,6 +104,9 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		return s.pieceSent(in, out)
 	case Alarm:
 		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
+	case SaveSoon:
+		s.saveSoon()
+		return out
 	case StopNow:
 		s.stopped()
 		return out
@@ -268,6 +266,7 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	}
 	p := sh.unstage(d.Worker, d.Iter)
 	sh.folded++
+	sh.saving = sh.saving || p.head.Flags&wire.Save != 0
 	if sh.accord.leads && sh.agrees {
 		sh.accord.set = append(sh.accord.set, d.Worker)
 	}
@@ -304,20 +303,7 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	if sh.id == 0 && s.spent(sh) {
 		s.stopped()
 	}
-	return out
-}
-
-// stopped ends the run: where the lead shard keeps workers in step, all of them stop at the iteration that
-// none of them has been let into yet, and else each at its next reply.
-func (s *Server) stopped() {
-	lead := s.shards[0]
-	if s.stop || lead == nil {
-		return
-	}
-	s.stop = true
-	if lead.exact {
-		s.stopAt = lead.letInto + 1
-	}
+	return sh.saveEffect(out)
 }
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
@@ -348,6 +334,9 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 		m.Flags |= wire.Stop
 	} else if sh.id == 0 {
 		sh.letInto = max(sh.letInto, into)
+	}
+	if sh.id == 0 && into == s.saveInto {
+		m.Flags |= wire.Save
 	}
 	sh.sending[m.Worker] = sh.cur
 	sh.refs[sh.cur]++

@@ -36,6 +36,7 @@ type Worker struct {
 	clock  int64       // largest v of the replies so far
 	known  int64       // clock when the exchange of iter began: what its pushes report
 	stop   bool        // a reply told us to start no new iteration
+	marks  int64       // the pushes of this iteration are marked, -1: of none
 	life   int64       // how often it came back: then the servers are told, and say where to go on
 	head   wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards []workerShard
@@ -75,7 +76,7 @@ type workerShard struct {
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
 	w := &Worker{
 		me: me, plan: plan, policy: policy,
-		state: Waiting, iter: start - 1, next: start, first: -1, last: -1,
+		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, marks: -1,
 		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
 	w.makeLayers()
@@ -92,6 +93,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		w.must(w.state == Computing && w.head.Kind == 0, in)
 		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Epoch: w.plan.Epoch, Iter: w.iter, Clock: w.known,
 			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
+		w.mark()
 		return out
 	case PieceReady:
 		return w.pieceReady(in, out)
@@ -194,6 +196,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	w.next = max(w.next, m.Iter)
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
+	if m.Flags&wire.Save != 0 {
+		w.marks = m.Iter
+	}
 	return w.closeShard(m.Shard, out)
 }
 

@@ -82,6 +82,7 @@ func newIteration(w *workerSide) *iteration {
 	it.isWritable = func() bool { return w.with.Writable(it.layer) }
 	it.noteReadable = func() { it.over = it.isOver() }
 	it.noteAll = func() {
+		w.keepState()
 		it.over, it.sent = it.isOver(), true
 		for l := range w.pieces {
 			it.sent = it.sent && w.with.Writable(l)

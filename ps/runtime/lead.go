@@ -47,6 +47,7 @@ type lead struct {
 	before   int64                // samples before this part of the run
 	saved    string               // the checkpoint of the end, "": none
 	manifest *checkpoint.Manifest // of it
+	periodic periodic
 }
 
 // window sums what came since the last record.
@@ -100,6 +101,7 @@ func (l *lead) committed(e *core.Effect, lr float64) {
 	l.samples += e.Samples
 	l.lr = lr
 	l.beat()
+	l.saveDue()
 }
 
 // beat makes a record when it is time to: the first at once, then one per interval, and as often as a

@@ -103,10 +103,22 @@ func optimizerVectors(c *configs.Config) int64 {
 }
 
 // WorkerBytes is what a worker takes: parameters and gradients, the state of its own optimizer, and what it keeps and
-// receives beside the parameters where versions are published to it, and what does not travel as it is.
+// receives beside the parameters where versions are published to it, what does not travel as it is, and what it copies for
+// checkpoints.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p)
+	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + keptBytes(c, p)
+}
+
+// keptBytes is what a worker copies for a checkpoint while training goes on: residual, and the state of its own optimizer.
+func keptBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
+	if !c.Checkpoint.Periodic() {
+		return 0
+	}
+	if c.Payload.Residual() {
+		bytes = int64(p.Arena) * shard.ElemBytes
+	}
+	return bytes + localBytes(c, p)
 }
 
 // sumBytes is what a worker with members takes for the sums of their gradients and its own.
@@ -131,7 +143,8 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 }
 
 // ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
-// sums and the optimizer's state of each, what of them does not travel as it is, and the pushes that are received ahead.
+// sums and the optimizer's state of each, what of them does not travel as it is, the pushes that are received ahead, and
+// what is copied for a checkpoint while training goes on.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
 	var total int64
 	ahead := aheadMost
@@ -143,8 +156,13 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
+		var state int64
 		if c.Optimized(s) {
-			vectors += optimizerVectors(c)
+			state = optimizerVectors(c)
+		}
+		vectors += state
+		if c.Checkpoint.Periodic() {
+			vectors += 1 + state // the copy that is written
 		}
 		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
 		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers, &ahead)

@@ -44,7 +44,8 @@ type rank struct {
 	from       *origin       // what the run goes on from; nil: it begins
 	before     time.Duration // training in the parts of the run before this one
 	candidates []string      // rank 0 only: folders of checkpoints that were not tried, the newest first
-	again      bool          // rank 0 only: the folder is that of a run which left no checkpoint
+	saving     saving
+	again      bool // rank 0 only: the folder is that of a run which left no checkpoint
 
 	file *os.File // of the log; may be nil
 
@@ -208,6 +209,8 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		r.lead.ready(h.Iter)
 	case wire.Looked:
 		r.keeper().forget(h.Iter)
+	case wire.Saved:
+		r.lead.fileSaved(h)
 	case wire.Barrier:
 		r.atBarrier(*h)
 	case wire.Halt:
@@ -217,9 +220,9 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	}
 }
 
-// training tells the messages that are counted as traffic from those of evaluation, which may still be on
-// their way when the counts are taken.
-func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady }
+// training tells the messages that are counted as traffic from those of evaluation and checkpoints, which may still be
+// on their way when the counts are taken.
+func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k != wire.Saved }
 
 // sent counts bytes of training.
 func (r *rank) sent(to, n int) {

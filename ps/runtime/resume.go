@@ -198,7 +198,7 @@ func (r *rank) readOrigin(dir string, m *checkpoint.Manifest) (*origin, error) {
 	if q.state.Computing != len(r.computes) {
 		return nil, fmt.Errorf("checkpoint %s: %d ranks computed, and now %d do; start as many on each host", dir, q.state.Computing, len(r.computes))
 	}
-	if s := r.roles.Server(r.me); s >= 0 {
+	if s := r.roles.Server(r.me); s >= 0 && len(r.plan.OfServer(int32(s))) > 0 {
 		e, err := m.File(checkpoint.ServerFile(s))
 		if err == nil {
 			q.serverVectors, err = checkpoint.ReadFile(dir, e, &q.server)

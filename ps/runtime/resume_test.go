@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
@@ -44,13 +45,13 @@ func mustPart(t testing.TB, c *configs.Config, n int, dir, resume string) Result
 // optimizer, the payload, the placement, what is pushed, and the slicing; also when it goes on twice.
 func TestAResumedRunIsBitEqual(t *testing.T) {
 	for name, set := range map[string][]string{
-		"sgd":       nil,
+		"sgd":       {"train.optimizer={name: sgd, lr: 0.1}"},
 		"momentum":  {"train.optimizer={name: momentum, lr: 0.05}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 4}"},
 		"nesterov":  {"train.optimizer={name: nesterov, lr: 0.05}", "shards.max_bytes=64B"},
 		"adam":      {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}"},
 		"lars":      {"train.optimizer={name: lars, lr: 1, trust: 0.02}", "shards.slice=layer", "model={name: mlp, layers: [16]}"},
 		"topk":      {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
-		"delta":     {"train.optimizer={name: momentum, lr: 0.05}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
+		"delta":     {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
 		"rounds":    {"baseline=pslite"},
 		"reshuffle": {"data.partition=overlap_reshuffle", "send={order: priority}", "shards.slice=slices", "shards.max_bytes=128B"},
 		"same rule": {`sync=[{match: "*.bias", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`},
@@ -261,5 +262,94 @@ func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 	}
 	if s := mustPart(t, c, 6, dir, ResumeAuto).Summary; s.Resumed != nil || s.Iterations != 8 {
 		t.Errorf("%d iterations, resumed %+v", s.Iterations, s.Resumed)
+	}
+}
+
+// killedAfter keeps the checkpoints of a run up to that number, as if it had been killed before the next one.
+func killedAfter(t *testing.T, dir string, number int) {
+	t.Helper()
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) <= number {
+		t.Fatalf("%d checkpoints, want more than %d: %v", len(dirs), number, err)
+	}
+	for _, d := range dirs {
+		if filepath.Base(d) > fmt.Sprintf("%012d", number) {
+			if err := os.RemoveAll(d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A checkpoint that was written while training went on is a cut: the run that goes on from it ends with the bits of one
+// that was never interrupted, and counts as one.
+func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
+	for name, set := range map[string][]string{
+		"momentum":    nil,
+		"adam":        {"train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
+		"topk":        {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
+		"delta":       {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
+		"colocate":    {"cluster.placement=colocate", "train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`, "payload={push: threshold, threshold: 0.05, ratio: 0.5}"},
+		"rounds":      {"baseline=pslite"},
+		"same rule":   {`sync=[{match: "*.bias", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`},
+		"until":       {`sync=[{match: "*", schemes: [{scheme: bsp, until: 9}, {scheme: ssp, staleness: 0, fold: rank, until: 23}, {scheme: bsp}]}]`},
+		"no overlap":  {"send={overlap: false}", "cluster.shared_memory=off"},
+		"one server":  {"cluster.servers=1", "shards.slice=layer"},
+		"idle server": {"cluster.servers=3", "shards.slice=layer"},
+		"straggler":   {straggler},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := map[string]int{"colocate": 4, "one server": 5, "idle server": 7}[name]
+			if n == 0 {
+				n = 6
+			}
+			to := func(stop string) *configs.Config {
+				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
+			}
+			dir := filepath.Join(t.TempDir(), "out")
+			interrupted(t, to("{time: 1h}"), n, dir, 2)
+			killedAfter(t, dir, 2)
+			m, err := checkpoint.Open(filepath.Join(dir, checkpoint.Folder, "000000000002"))
+			if err != nil || m.Iteration < 40 || m.Samples != 32*m.Iteration || m.Starts[0] != m.Iteration {
+				t.Fatalf("%+v, %v", m, err)
+			}
+			stop := fmt.Sprintf("{updates: %d}", m.Iteration+30)
+			want, got := train(t, to(stop), n).Summary, mustPart(t, to(stop), n, dir, dir).Summary
+			if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != want.Iterations || got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
+				t.Errorf("from %+v: sha256 %s after %d iterations and %d samples, loss %v; want %s, %d, %d and %v",
+					got.Resumed, got.ParametersSHA256, got.Iterations, got.Samples, *got.TrainLoss, want.ParametersSHA256, want.Iterations, want.Samples, *want.TrainLoss)
+			}
+			if got.Resumed == nil || got.Resumed.Iteration != m.Iteration {
+				t.Errorf("resumed at %+v, not %d", got.Resumed, m.Iteration)
+			}
+		})
+	}
+}
+
+// interrupted runs the first part of a run, until it has written that many checkpoints.
+func interrupted(t *testing.T, c *configs.Config, n int, dir string, number int) {
+	t.Helper()
+	signals, over := make(chan string, 1), make(chan struct{})
+	go func() {
+		for {
+			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) >= number {
+				break
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		signals <- "SIGTERM"
+	}()
+	res, errs := partOf(t, c, n, dir, "", func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Interrupt = signals
+		}
+	})
+	close(over)
+	if err := errors.Join(errs...); err != nil || res[0].Summary.Finished != "stopped by SIGTERM" {
+		t.Fatalf("finished %q: %v", res[0].Summary.Finished, err)
 	}
 }

@@ -52,15 +52,19 @@ type leadState struct {
 	Sinks     map[string]int64 `json:"sinks"` // bytes of the metrics files
 }
 
-// vectors are the server's, in the order of its state.
+// save gives what is saved of a server: vectors in the order of the state, which stay its own.
 func (s *serverSide) save() (state serverState, vectors [][]float32) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
 		of, steps := st.math.State()
-		state.Shards = append(state.Shards, shardState{ID: id, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Node: s.node.Saved(id)})
+		state.Shards = append(state.Shards, s.stateOf(st, steps))
 		vectors = append(append(vectors, st.bufs[s.node.Shard(id).Cur].F32()), of...)
 	}
 	return state, vectors
+}
+
+func (s *serverSide) stateOf(st *store, steps int64) shardState {
+	return shardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Node: s.node.Saved(st.sh.ID)}
 }
 
 func (w *workerSide) save() (state workerState, vectors [][]float32) {
@@ -95,7 +99,7 @@ func (r *rank) writeFiles(dir string) written {
 		}
 		all.Files = append(all.Files, e)
 	}
-	if r.server != nil {
+	if r.server != nil && len(r.server.node.Shards()) > 0 {
 		state, vectors := r.server.save()
 		put(checkpoint.ServerFile(r.roles.Server(r.me)), state, vectors)
 	}
@@ -117,6 +121,9 @@ func (l *lead) savesNot() bool {
 // saveLast writes the checkpoint of the end of training, all ranks together. unwritten is rank 0's, and no reason for the
 // others to end.
 func (r *rank) saveLast() (unwritten, err error) {
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
 	var draft *checkpoint.Draft
 	dir := ""
 	if r.me == 0 && !r.lead.savesNot() {

@@ -34,6 +34,7 @@ type serverSide struct {
 	answers bool // the same: replies
 	done    bool
 	alarms  map[*time.Timer]bool // that will come
+	version version              // that is kept for a checkpoint
 	kept    map[int64]int        // snapshot index: shards of this server that have kept it
 	told    int64                // Ready messages sent
 	full    bool                 // a snapshot was left out for want of room
@@ -164,6 +165,8 @@ func (s *serverSide) obey(e *core.Effect) {
 		s.reply(e)
 	case core.ReplyPiece:
 		s.replyPiece(e)
+	case core.Save:
+		s.keepVersion(e)
 	case core.Snapshot:
 		s.snapshot(e)
 	case core.Own:

@@ -51,6 +51,7 @@ func (r *rank) beat() {
 	}
 	if r.lead != nil {
 		r.lead.beat()
+		r.lead.saveDue()
 		if limit := r.cfg.Train.Stop.Time; limit > 0 && r.now() >= limit {
 			r.lead.stop()
 		}

@@ -44,7 +44,8 @@ type workerSide struct {
 	landed  comm.Handler  // of the pieces that come on the data channel
 	left    comm.Handler  // of those that go there
 
-	site     site // where it computes
+	keeps    [][]float32 // copies of what it saves, for a checkpoint that is being written
+	site     site        // where it computes
 	it       *iteration
 	with     exchange
 	lead     *leading // that is it, where the worker has members

@@ -219,6 +219,15 @@ func (e Entry) CopiesOf(p Params) Copies {
 	return e.Copies(p)
 }
 
+// InStep says whether all workers are at one clock whenever a version is made, and keep no copies: each version is a cut.
+func (e Entry) InStep(c Common, p Params) bool {
+	if e.Behind || e.CopiesOf(p) != Pulled || !e.Whole(c, p) {
+		return false
+	}
+	lead, bounded := e.LeadMax(p)
+	return bounded && lead == 0
+}
+
 // Share is the part of a push's mean that one commit adds where each push is a commit: weight, by default 1/N.
 func (c Common) Share(workers int) float64 {
 	if c.Weight > 0 {

@@ -1,0 +1,187 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"fluentps/ps/scheme"
+)
+
+// A version that is named ahead is saved by every shard, once, and by every worker as it begins the next iteration, at
+// whatever moment it was asked for; and what is in it are the pushes of all iterations before. A run that ends before it
+// saves nothing, or no worker does.
+func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
+	const updates, workers = 8, 3
+	whole, none := 0, 0
+	for at := 1; at < 600; at++ {
+		c := newCluster(threeShards(t), workers, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: updates}, 0)
+		c.pick = rand.New(rand.NewPCG(uint64(at), 9)).IntN
+		c.overtake = at%2 == 0
+		steps, asked := 0, false
+		saved, took := map[int32][]int64{}, map[int32][]int64{}
+		c.trace = func(name string, in Input, out []Effect) {
+			if steps++; steps == at {
+				asked = true
+				c.add(pending{line: "save", node: c.servers[0], name: "s0", in: Input{Kind: SaveSoon}})
+			}
+			for _, e := range out {
+				if e.Kind == Save {
+					saved[e.Shard] = append(saved[e.Shard], e.Iter)
+					if q := c.servers[c.plan.Shards[e.Shard].Server].Saved(e.Shard); q.Version != e.Iter || q.Samples != 10*workers*e.Iter || q.Rated != workers*e.Iter {
+						t.Fatalf("asked at step %d: shard %d saves version %d with %+v", at, e.Shard, e.Iter, q)
+					}
+				}
+			}
+			for _, w := range c.workers {
+				if fmt.Sprintf("w%d", w.me) != name {
+					continue
+				}
+				if iter, due := w.TakeSave(); due {
+					took[w.me] = append(took[w.me], iter)
+					if w.flying != 0 || w.Iter() != iter {
+						t.Fatalf("asked at step %d: worker %d saves for iteration %d in state %v", at, w.me, iter, w)
+					}
+				}
+			}
+		}
+		if err := c.run(100000); err != nil {
+			t.Fatalf("asked at step %d: %v", at, err)
+		}
+		if !asked {
+			break
+		}
+		if len(saved) == 0 {
+			none++
+			if len(took) > 0 {
+				t.Fatalf("asked at step %d: workers save %v, and no shard does", at, took)
+			}
+			continue
+		}
+		k := saved[0][0]
+		for id := range int32(3) {
+			if !slices.Equal(saved[id], []int64{k}) {
+				t.Fatalf("asked at step %d: the shards save %v", at, saved)
+			}
+		}
+		for w := range int32(workers) {
+			if k < updates && !slices.Equal(took[w], []int64{k}) || k == updates && len(took) > 0 {
+				t.Fatalf("asked at step %d: the shards save version %d of %d, and the workers for %v", at, k, updates, took)
+			}
+		}
+		whole++
+	}
+	if whole < 50 || none < 5 {
+		t.Errorf("%d runs saved and %d did not: the test looks at nothing", whole, none)
+	}
+}
+
+// A shard that goes on behind a change has the scheme of its clocks; who has passed the end of one is gone for it.
+func TestPhaseAtTheClocksOfACheckpoint(t *testing.T) {
+	phases := []scheme.Phase{{Scheme: "bsp", Until: 5}, {Scheme: "ssp", Until: 9}, {Scheme: "asp"}}
+	for _, c := range []struct {
+		clocks []int64
+		k      int
+		told   []int64
+	}{
+		{nil, 0, nil},
+		{[]int64{4, 4}, 0, []int64{4, 4}},
+		{[]int64{5, 4}, 0, []int64{-1, 4}},
+		{[]int64{5, 5}, 1, []int64{5, 5}},
+		{[]int64{8, 9, 12}, 1, []int64{8, -1, -1}},
+		{[]int64{9, 12, -1}, 2, []int64{9, 12, -1}},
+		{[]int64{-1, -1}, 0, []int64{-1, -1}},
+	} {
+		if k, told := PhaseAt(phases, c.clocks); k != c.k || !slices.Equal(told, c.told) {
+			t.Errorf("at %v: phase %d told %v, want %d and %v", c.clocks, k, told, c.k, c.told)
+		}
+	}
+}
+
+// A resumed cluster goes on where the other stopped: the next iterations, in the same versions, with the clocks of then;
+// a budget that is used up lets nobody start.
+func TestAResumedClusterGoesOn(t *testing.T) {
+	rules := []rule{{name: "bsp"}, {name: "asp"}}
+	first := newCluster(threeShards(t), 3, rules, Budget{Updates: 4}, 0)
+	if err := first.run(100000); err != nil {
+		t.Fatal(err)
+	}
+	for _, updates := range []int64{4, 9} {
+		c := newCluster(threeShards(t), 3, rules, Budget{Updates: updates}, 0)
+		starts := make([]int64, 3)
+		for w := range starts {
+			starts[w] = first.workers[w].Next()
+			c.workers[w] = c.prepared(NewWorker(int32(w), c.plan, c.policy(), starts[w]))
+		}
+		for m, s := range c.servers {
+			saved, schemes := map[int32]Saved{}, map[int32]ShardScheme{}
+			for _, id := range s.Shards() {
+				saved[id] = first.servers[m].Saved(id)
+				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version}, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				schemes[id] = ss
+			}
+			c.servers[m] = NewServer(ServerConfig{Me: int32(m), Plan: c.plan, Workers: 3, Schemes: schemes, Budget: Budget{Updates: updates}})
+			c.servers[m].Resume(starts, saved)
+		}
+		if err := c.run(100000); err != nil {
+			t.Fatal(err)
+		}
+		for w, computed := range c.computed {
+			var want []int64
+			for i := starts[w]; i < updates; i++ {
+				want = append(want, i)
+			}
+			if !slices.Equal(computed, want) {
+				t.Errorf("until %d: worker %d computed %v, want %v", updates, w, computed, want)
+			}
+		}
+		for id := range int32(3) {
+			s, before := c.servers[c.plan.Shards[id].Server].Shard(id), first.servers[c.plan.Shards[id].Server].Shard(id)
+			per := int64(1)
+			if rules[c.plan.Shards[id].Rule].name == "asp" {
+				per = 3
+			}
+			if s.Version != before.Version+per*(updates-4) || s.Samples != before.Samples+30*(updates-4) || s.Stats.Skipped != 0 {
+				t.Errorf("until %d: shard %d is at %+v, was at %+v", updates, id, s, before)
+			}
+		}
+	}
+}
+
+// The generator of a scheme that draws goes on where it was.
+func TestASavedGeneratorGoesOn(t *testing.T) {
+	c := newCluster(threeShards(t), 3, []rule{{name: "pssp", params: &scheme.PSSPParams{Staleness: 0, Mode: scheme.PSSPConstant, Probability: 0.5, Alpha: 1, Centre: scheme.PSSPCentreS, CutOff: true, Release: scheme.ReleaseSoft}}, {name: "bsp"}}, Budget{Updates: 40}, 0)
+	c.pick = rand.New(rand.NewPCG(3, 4)).IntN
+	if err := c.run(100000); err != nil {
+		t.Fatal(err)
+	}
+	drew := false
+	for _, s := range c.servers {
+		for _, id := range s.Shards() {
+			q := s.Saved(id)
+			if (len(q.Rand) > 0) != (c.plan.Shards[id].Rule == 0) {
+				t.Errorf("shard %d of rule %d saves a generator of %d bytes", id, c.plan.Shards[id].Rule, len(q.Rand))
+			}
+			if len(q.Rand) == 0 {
+				continue
+			}
+			fresh := mustScheme(rule{name: "pssp"}, []int32{id}, 0, 3).Scheme.(scheme.Drawing).Generator()
+			drew = drew || !slices.Equal(q.Rand, fresh)
+			r := new(rand.PCG)
+			if err := r.UnmarshalBinary(q.Rand); err != nil {
+				t.Fatal(err)
+			}
+			ss, err := NewShardSchemes(rule{name: "pssp"}.phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Rand: r}, 7)
+			if err != nil || !slices.Equal(ss.Scheme.(scheme.Drawing).Generator(), q.Rand) {
+				t.Errorf("shard %d goes on with another generator: %v", id, err)
+			}
+		}
+	}
+	if !drew {
+		t.Error("no shard drew")
+	}
+}

@@ -1,0 +1,235 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/core"
+)
+
+// Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead). Who has
+// a part of it copies that, and a goroutine of its own writes the copy to disk; then rank 0 hears of the file. When it has
+// heard of all, it writes the manifest. One is made at a time.
+
+// saving is what every rank knows of it.
+type saving struct {
+	open int   // files that are being written
+	told int64 // files that rank 0 was told of
+}
+
+// version is what a server has kept so far of the version that is to be saved.
+type version struct {
+	states map[int32]shardState
+	copies map[int32][][]float32 // by shard: memory that is used again
+}
+
+// periodic is rank 0's part.
+type periodic struct {
+	busy     bool // one is being made
+	draft    *checkpoint.Draft
+	disk     bool          // rank 0 is at its folder
+	at       time.Duration // when the last one was begun, and the lead shard's version then
+	version  int64
+	manifest *checkpoint.Manifest // nil until the lead shard has come to the version
+	missing  int                  // files
+	files    []checkpoint.Entry
+	failed   string // a rank that could not write one; "": none
+	heard    int64  // of all files so far
+}
+
+// copyInto copies vectors into memory that may be there from the last time.
+func copyInto(memory [][]float32, vectors [][]float32) [][]float32 {
+	if memory == nil {
+		for _, v := range vectors {
+			memory = append(memory, make([]float32, len(v)))
+		}
+	}
+	for i, v := range vectors {
+		copy(memory[i], v)
+	}
+	return memory
+}
+
+// keepVersion copies a shard as it is; with the last one of this server the file is written.
+func (s *serverSide) keepVersion(e *core.Effect) {
+	v := &s.version
+	if v.copies == nil {
+		v.copies, v.states = map[int32][][]float32{}, map[int32]shardState{}
+	}
+	st := s.stores[e.Shard]
+	state, steps := st.math.State()
+	v.copies[e.Shard] = copyInto(v.copies[e.Shard], append([][]float32{st.bufs[e.Src].F32()}, state...))
+	v.states[e.Shard] = s.stateOf(st, steps)
+	if e.Shard == 0 {
+		s.r.lead.leadSaved(e.Iter)
+	}
+	if len(v.states) < len(s.node.Shards()) {
+		return
+	}
+	var all serverState
+	var vectors [][]float32
+	for _, id := range s.node.Shards() {
+		all.Shards = append(all.Shards, v.states[id])
+		vectors = append(vectors, v.copies[id]...)
+	}
+	clear(v.states)
+	s.r.writeBeside(wire.Header{Iter: e.Iter, Shard: s.node.Me()}, all, vectors)
+}
+
+// keepState copies what a worker keeps, when that is due.
+func (w *workerSide) keepState() {
+	if w.node == nil || w.r.err != nil {
+		return
+	}
+	iter, due := w.node.TakeSave()
+	if !due {
+		return
+	}
+	state, vectors := w.save()
+	state.Next = iter
+	w.keeps = copyInto(w.keeps, vectors)
+	w.r.writeBeside(wire.Header{Iter: iter, Shard: int32(w.me), Part: 1}, state, w.keeps)
+}
+
+func savedName(h *wire.Header) string {
+	if h.Part == 1 {
+		return checkpoint.WorkerFile(int(h.Shard))
+	}
+	return checkpoint.ServerFile(int(h.Shard))
+}
+
+// writeBeside writes a file while training goes on, and tells rank 0.
+func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
+	r.saving.open++
+	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
+	h.Kind, h.Worker = wire.Saved, int32(r.me)
+	go func() {
+		defer r.guard(nil, nil)
+		e, err := checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
+		r.t.Post(func() {
+			r.saving.open--
+			h.Samples, h.Version = e.Bytes, int64(e.CRC32C)
+			if err != nil {
+				h.Flags = wire.Failed
+				r.log.Warn("no checkpoint: " + err.Error())
+			}
+			r.saving.told++
+			r.send(0, &h)
+		})
+	}()
+}
+
+// saveDue begins a checkpoint when it is time to.
+func (l *lead) saveDue() {
+	r, p, c := l.r, &l.periodic, &l.r.cfg.Checkpoint
+	if !c.Periodic() || r.dir == "" || p.busy || l.reason != "" || r.trainEnd > 0 || r.stopping() {
+		return
+	}
+	now := r.now()
+	if (c.Every == 0 || now-p.at < c.Every) && (c.EveryUpdates == 0 || l.version-p.version < c.EveryUpdates) {
+		return
+	}
+	workers := len(r.roles.Workers)
+	*p = periodic{busy: true, disk: true, at: now, version: l.version, missing: l.owners + workers, heard: p.heard}
+	go func() {
+		defer r.guard(nil, nil)
+		draft, err := checkpoint.Begin(filepath.Join(r.dir, checkpoint.Folder))
+		r.t.Post(func() {
+			p.disk, p.draft = false, draft
+			if err != nil {
+				p.busy = false
+				r.log.Warn("no checkpoint: " + err.Error())
+				return
+			}
+			r.server.step(core.Input{Kind: core.SaveSoon})
+		})
+	}()
+}
+
+// leadSaved is told when the lead shard has come to the version that is saved: this is where the run is.
+func (l *lead) leadSaved(iter int64) {
+	p, m := &l.periodic, l.r.manifest()
+	for w := range m.Starts {
+		m.Starts[w] = iter
+	}
+	var err error
+	if m.State, err = json.Marshal(l.save()); err != nil {
+		p.failed = fmt.Sprintf("rank 0: %v", err)
+	}
+	p.manifest = m
+}
+
+// fileSaved is told of a file, and ends the checkpoint with the last one.
+func (l *lead) fileSaved(h *wire.Header) {
+	r, p := l.r, &l.periodic
+	p.heard++
+	if h.Flags&wire.Failed != 0 {
+		p.failed = r.place(int(h.Worker))
+	}
+	p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
+	if p.missing--; p.missing > 0 {
+		return
+	}
+	p.disk = true
+	keep, failed := r.cfg.Checkpoint.Keep, p.failed
+	slices.SortFunc(p.files, func(a, b checkpoint.Entry) int { return strings.Compare(a.Name, b.Name) })
+	p.manifest.Files = p.files
+	go func() {
+		defer r.guard(nil, nil)
+		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
+		r.t.Post(func() {
+			p.busy, p.disk = false, false
+			if err != nil {
+				r.log.Warn("no checkpoint: " + err.Error())
+				return
+			}
+			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration)
+		})
+	}()
+}
+
+func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, keep int) (dir string, err error) {
+	if failed != "" {
+		if err := d.Abandon(); err != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("%s could not write its file", failed)
+	}
+	if dir, err = d.Finish(m); err != nil {
+		return "", err
+	}
+	return dir, checkpoint.Prune(filepath.Dir(dir), keep)
+}
+
+// settle waits, when training is over, until nobody writes any more. A checkpoint whose version the run did not come to
+// is given up.
+func (r *rank) settle() error {
+	if !r.cfg.Checkpoint.Periodic() || r.dir == "" {
+		return nil
+	}
+	if err := r.drive(func() bool { return r.saving.open == 0 }); err != nil {
+		return err
+	}
+	told, err := gather(r, r.saving.told)
+	if err != nil || r.me != 0 {
+		return err
+	}
+	var all int64
+	for _, n := range told {
+		all += n
+	}
+	p := &r.lead.periodic
+	if err := r.drive(func() bool { return p.heard == all && !p.disk }); err != nil {
+		return err
+	}
+	if p.busy && p.draft != nil {
+		return p.draft.Abandon()
+	}
+	return nil
+}
