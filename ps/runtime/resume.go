@@ -229,7 +229,7 @@ func (r *rank) sameShards(q *origin, server int) error {
 	for i, id := range ids {
 		sh := &r.plan.Shards[id]
 		per := 1
-		if r.cfg.Sync[sh.Rule].Update != configs.UpdateAdd {
+		if r.cfg.Optimized(sh) {
 			per += int(optimizerVectors(r.cfg))
 		}
 		if i >= len(q.server.Shards) || q.server.Shards[i].ID != id || q.server.Shards[i].Lo != sh.Lo || q.server.Shards[i].Hi != sh.Hi || len(vectors) < per {
