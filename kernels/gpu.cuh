@@ -62,6 +62,30 @@ template <int N> DEVICE void load(float (&r)[N], const float *p) {
 	}
 }
 
+// Batch is a thread's part of COUNT values on their way to shared memory. fetch reads get(e) for each, store hands them
+// on with keep(e, value). Between the two all loads are under way at once, and the thread may do something else.
+template <int COUNT, int THREADS> struct Batch {
+	static const int EACH = (COUNT + THREADS - 1) / THREADS;
+	float r[EACH];
+
+	template <class Get> __device__ __forceinline__ void fetch(Get get) {
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			const int e = i * THREADS + threadIdx.x;
+			r[i] = e < COUNT ? get(e) : 0;
+		}
+	}
+
+	template <class Keep> __device__ __forceinline__ void store(Keep keep) const {
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			const int e = i * THREADS + threadIdx.x;
+			if (e < COUNT)
+				keep(e, r[i]);
+		}
+	}
+};
+
 // Tile is the part of a matrix product that a block of ROWS/P x COLS/P threads computes, P x P sums a thread.
 // It takes TERMS terms at a time through shared memory, where the sums' operands lie side by side.
 template <int ROWS, int COLS, int P> struct Tile {

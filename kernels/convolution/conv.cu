@@ -25,7 +25,7 @@ template <int K, int TILE_WIDTH, int TILE_GROUPS> struct Direct {
 	static const int WIDTH = TILE_WIDTH, GROUPS = TILE_GROUPS;
 	static const int STRIP = 4, STRIPS = 2, ROWS = STRIP * STRIPS, GROUP = 8, RESULTS = GROUP * GROUPS;
 	static const int THREADS = WIDTH * STRIPS * GROUPS;
-	static const int DEPTH = K == 3 ? 8 : 4; // planes at a time in shared memory
+	static const int DEPTH = K == 3 ? 4 : 2; // planes at a time in shared memory
 	static const int TAPS = K * K;
 	// Rows are so long that the two strips of a warp, when it holds two, lie in different banks.
 	static const int PITCH = WIDTH == 16 ? 20 : WIDTH + K - 1;
@@ -44,34 +44,48 @@ struct Plan {
 	int pad;
 };
 
-// bring_image puts the tile's part of planes from.. of one image into shared memory, with zeros past its edges.
-template <class D, int K> DEVICE void bring_image(typename D::Shared &s, const float *x, const Plan &p, int from, int top, int left) {
-	const int cols = D::WIDTH + K - 1, rows = D::ROWS + K - 1;
-	for (int e = threadIdx.x; e < D::DEPTH * rows * cols; e += D::THREADS) {
-		const int col = e % cols, row = e / cols % rows, plane = e / (cols * rows);
-		const int ix = left + col, iy = top + row;
-		const bool inside = from + plane < p.planes && iy >= 0 && iy < p.height && ix >= 0 && ix < p.width;
-		s.x[plane][row][col] = inside ? x[((from + plane) * p.height + iy) * p.width + ix] : 0;
-	}
-}
+// Pieces are the parts of the image and of the filters that the block multiplies next, on their way to shared memory.
+template <class D, int K, bool BACK> struct Pieces {
+	static const int COLS = D::WIDTH + K - 1, ROWS = D::ROWS + K - 1;
+	// A warp takes 8 weights in a row, tap after tap and plane after plane, of 4 results at a time: whole sectors of
+	// memory, and no two lanes write to the same bank.
+	static const int WEIGHTS = D::DEPTH * D::TAPS, EIGHTS = (WEIGHTS + 7) / 8, WARPS = D::THREADS / 32;
+	static const int EACH = EIGHTS * D::RESULTS / 4 / WARPS;
+	Batch<D::DEPTH * ROWS * COLS, D::THREADS> image;
+	float filters[EACH];
 
-// bring_filters puts the weights between planes from.. and results at.. into shared memory, results side by side. A
-// warp takes 8 taps of 4 results at a time: whole sectors of memory, and no two lanes write to the same bank.
-template <class D, bool BACK> DEVICE void bring_filters(typename D::Shared &s, const float *w, const Plan &p, int from, int at) {
-	const int lane = threadIdx.x % 32;
-	const int size = D::DEPTH * D::TAPS, pieces = (size + 7) / 8;
-	for (int e = threadIdx.x / 32; e < pieces * (D::RESULTS / 4); e += D::THREADS / 32) {
-		const int r = e % pieces * 8 + lane % 8, result = e / pieces * 4 + lane / 8;
-		if (r >= size)
-			continue;
-		const int plane = from + r / D::TAPS, tap = r % D::TAPS;
-		float v = 0;
-		if (plane < p.planes && at + result < p.results)
-			v = BACK ? w[(plane * p.results + at + result) * D::TAPS + D::TAPS - 1 - tap]
-			         : w[((at + result) * p.planes + plane) * D::TAPS + tap];
-		s.w[r][result] = v;
+	static __device__ __forceinline__ int weight(int i) { return i % EIGHTS * 8 + threadIdx.x % 8; }
+	static __device__ __forceinline__ int result(int i) {
+		return (i / EIGHTS * WARPS + threadIdx.x / 32) * 4 + threadIdx.x % 32 / 8;
 	}
-}
+
+	// fetch begins with planes from.. of the tile at (top, left), zeros past the edges of the image, and with the weights
+	// between them and results at...
+	__device__ __forceinline__ void fetch(const float *x, const float *w, const Plan &p, int from, int top, int left, int at) {
+		image.fetch([&](int e) {
+			const int ix = left + e % COLS, iy = top + e / COLS % ROWS, plane = from + e / (COLS * ROWS);
+			const bool inside = plane < p.planes && iy >= 0 && iy < p.height && ix >= 0 && ix < p.width;
+			return inside ? x[(plane * p.height + iy) * p.width + ix] : 0;
+		});
+		const int end = min(WEIGHTS, (p.planes - from) * D::TAPS);
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			const int k = weight(i), r = at + result(i);
+			const int place = BACK ? ((from + k / D::TAPS) * p.results + r) * D::TAPS + D::TAPS - 1 - k % D::TAPS
+			                       : (r * p.planes + from) * D::TAPS + k;
+			filters[i] = k < end && r < p.results ? w[place] : 0;
+		}
+	}
+
+	// store puts them into shared memory, results side by side.
+	__device__ __forceinline__ void store(typename D::Shared &s) const {
+		image.store([&](int e, float v) { s.x[e / (COLS * ROWS)][e / COLS % ROWS][e % COLS] = v; });
+#pragma unroll
+		for (int i = 0; i < EACH; i++)
+			if (weight(i) < WEIGHTS)
+				s.w[weight(i)][result(i)] = filters[i];
+	}
+};
 
 // add_plane adds one plane's products to the thread's sums.
 template <class D, int K>
@@ -103,10 +117,12 @@ DEVICE void direct(typename D::Shared &s, const float *x, const float *w, float 
 	const int group = threadIdx.x / (D::WIDTH * D::STRIPS);
 	x += image * p.planes * p.height * p.width;
 	float sum[D::STRIP][D::GROUP] = {};
+	Pieces<D, K, BACK> pieces;
+	pieces.fetch(x, w, p, 0, tile_row - p.pad, tile_col - p.pad, at);
 	for (int from = 0; from < p.planes; from += D::DEPTH) {
-		bring_image<D, K>(s, x, p, from, tile_row - p.pad, tile_col - p.pad);
-		bring_filters<D, BACK>(s, w, p, from, at);
+		pieces.store(s);
 		__syncthreads();
+		pieces.fetch(x, w, p, from + D::DEPTH, tile_row - p.pad, tile_col - p.pad, at);
 		const int planes = min(D::DEPTH, p.planes - from);
 #pragma unroll 1
 		for (int plane = 0; plane < planes; plane++)
@@ -126,7 +142,7 @@ DEVICE void direct(typename D::Shared &s, const float *x, const float *w, float 
 }
 
 #define DIRECT_FORWARD(NAME, K, WIDTH, GROUPS)                                                                         \
-	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS)                                               \
+	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS, 4)                                              \
 	NAME(const float *x, const float *w, float *y, int images, int channels, int height, int width, int filters,   \
 	     int kernel, int stride, int pad) {                                                                        \
 		__shared__ Direct<K, WIDTH, GROUPS>::Shared shared;                                                    \
@@ -136,7 +152,7 @@ DEVICE void direct(typename D::Shared &s, const float *x, const float *w, float 
 	}
 
 #define DIRECT_BACKWARD(NAME, K, WIDTH, GROUPS)                                                                        \
-	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS)                                               \
+	extern "C" __global__ void __launch_bounds__(WIDTH * 2 * GROUPS, 4)                                              \
 	NAME(const float *dy, const float *w, float *dx, int images, int channels, int height, int width, int filters, \
 	     int kernel, int stride, int pad, float beta) {                                                            \
 		__shared__ Direct<K, WIDTH, GROUPS>::Shared shared;                                                    \

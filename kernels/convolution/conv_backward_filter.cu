@@ -26,14 +26,25 @@ template <int TILE_WIDTH> struct Direct {
 	};
 };
 
-// bring puts a tile of SIDE planes from.. of one image into shared memory, zeros where there is nothing.
+// bring puts a tile of SIDE planes from.. of one image into shared memory, zeros where there is nothing. Registers hold
+// the sums, so that only some loads can be under way at once.
 template <int ROWS, int COLS, int PITCH>
 DEVICE void bring(float (&shelf)[16][PITCH], const float *x, int planes, int height, int width, int from, int top, int left) {
-	for (int e = threadIdx.x; e < 16 * ROWS * COLS; e += 256) {
-		const int col = e % COLS, row = e / COLS % ROWS, plane = e / (COLS * ROWS);
-		const int ix = left + col, iy = top + row;
-		const bool inside = from + plane < planes && iy >= 0 && iy < height && ix >= 0 && ix < width;
-		shelf[plane][row * COLS + col] = inside ? x[((from + plane) * height + iy) * width + ix] : 0;
+	const int count = 16 * ROWS * COLS, at_once = 8 * 256;
+#pragma unroll 1
+	for (int begin = 0; begin < count; begin += at_once) {
+		Batch<at_once, 256> batch;
+		batch.fetch([&](int e) {
+			e += begin;
+			const int ix = left + e % COLS, iy = top + e / COLS % ROWS, plane = from + e / (COLS * ROWS);
+			const bool inside = e < count && plane < planes && iy >= 0 && iy < height && ix >= 0 && ix < width;
+			return inside ? x[(plane * height + iy) * width + ix] : 0;
+		});
+		batch.store([&](int e, float v) {
+			e += begin;
+			if (e < count)
+				shelf[e / (COLS * ROWS)][e % (COLS * ROWS)] = v;
+		});
 	}
 }
 
