@@ -27,6 +27,12 @@ else
 $(error MPI is "$(MPI)", must be openmpi or mpich)
 endif
 
+# `make build CUDA=1`: with GPUs. The binary needs no NVIDIA library to start, and neither does its build.
+ifdef CUDA
+TAGS += cuda
+BUILD_ENV += tests/with-cuda.sh
+endif
+
 # `make run CONFIG=... RANKS=... ARGS="--out DIR --set train.optimizer.lr=0.1"`
 CONFIG ?= configs/examples/fashion-mlp-mixed.yaml
 ARGS ?=
@@ -53,7 +59,7 @@ help: ## list the targets (this)
 deps: ## install what is missing: MPI, OpenBLAS, a C compiler, the Fashion-MNIST files
 	@tests/deps.sh --mpi=$(MPI)
 
-build: deps ## bin/fluentps, with Open MPI and OpenBLAS; MPI=mpich: bin/fluentps-mpich, with MPICH
+build: deps ## bin/fluentps, with Open MPI and OpenBLAS; MPI=mpich: bin/fluentps-mpich, with MPICH; CUDA=1: and with GPUs
 	@$(BUILD_ENV) go build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o $(BINARY) ./cmd/fluentps
 	@echo "built $(BINARY) ($(TAGS))"
 
@@ -70,7 +76,7 @@ run: ## train an MLP on Fashion-MNIST under mpirun: 2 servers, 4 workers, mixed 
 	echo "+ $(MPIRUN) -n $(RANKS) $(BINARY) run $(CONFIG) $(ARGS)"; \
 	exec $(MPIRUN) -n $(RANKS) $(BINARY) run $(CONFIG) $(ARGS)
 
-test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, another user, race
+test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, CUDA emulated, another user, race
 	@tests/test.sh
 
 lint: deps ## gofmt, go vet and staticcheck, with and without the build tags
@@ -98,5 +104,5 @@ ptx: ## make the PTX of the kernels for GPUs anew; needs NVRTC 11.8 (kernels/cud
 ptx-check: ## make it and compare with what is committed
 	@kernels/cuda/ptx/make.sh --check
 
-clean: ## remove bin/ (runs/ is yours)
-	@rm -rf bin
+clean: ## remove bin/ and build/ (runs/ is yours)
+	@rm -rf bin build

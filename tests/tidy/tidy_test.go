@@ -86,7 +86,7 @@ func TestRulesFindFault(t *testing.T) {
 // ignored says what .gitignore keeps out of the repository; such things are not ours to judge.
 func ignored(name string, entry fs.DirEntry) bool {
 	if entry.IsDir() {
-		return name == ".git" || name == "bin" || name == "runs"
+		return name == ".git" || name == "bin" || name == "build" || name == "runs"
 	}
 	return strings.HasSuffix(name, ".test") || strings.HasSuffix(name, ".prof")
 }

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs a command in the environment in which `go build -tags cuda` finds the driver's header and our loader in place
+# of NVIDIA's; both are made in build/cuda if they are missing or old.
+#   tests/with-cuda.sh COMMAND [ARG...]
+#   tests/with-cuda.sh --emulated COMMAND [ARG...]   the driver that the command finds computes on the CPU
+# CGO_CFLAGS replaces Go's own -O2 -g; what stands in it and in CGO_LDFLAGS already is kept.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build/cuda
+
+# stale TARGET FILE...: TARGET is missing, or older than one of the files.
+stale() {
+	local target=$1
+	shift
+	[ ! -e "$target" ] || [ -n "$(find "$@" -newer "$target" -print -quit)" ]
+}
+
+if stale "$build/libcuda.a" "$root"/kernels/cuda/cuload "$root/go.mod"; then
+	(cd "$root" && env -u CGO_CFLAGS -u CGO_LDFLAGS go run ./kernels/cuda/cuload "$build")
+fi
+export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -I$build/include"
+export CGO_LDFLAGS="${CGO_LDFLAGS:+$CGO_LDFLAGS }-L$build -lcuda -ldl"
+if [ "${1:-}" = --emulated ]; then
+	shift
+	driver=$root/build/cuemu/libcuda.so.1
+	# shellcheck disable=SC2046 # one argument per file
+	if stale "$driver" "$build/libcuda.a" $(find "$root/kernels" -name '*.cu' -o -name '*.cuh' -o -path '*/cuemu/*'); then
+		mkdir -p "$root/build/cuemu"
+		g++ -std=c++17 -O2 -g -fPIC -shared -fno-strict-aliasing -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter -Wl,-Bsymbolic -I"$build/include" -o "$driver.new" \
+			"$root"/kernels/cuemu/*.cpp "$root"/kernels/cuemu/driver/*.cpp
+		mv "$driver.new" "$driver"
+	fi
+	export LD_LIBRARY_PATH="$root/build/cuemu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
+exec "$@"
