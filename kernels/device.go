@@ -9,7 +9,7 @@ type Device interface {
 	// Alloc returns n zeroed float32 of device memory.
 	Alloc(n int) (Vec, error)
 	// Wrap makes memory that someone else owns, such as a transport's buffer, usable by kernels.
-	// Refresh and Fetch say when either side sees what the other wrote; Sync fetches all of it.
+	// Refresh and Fetch say when either side sees what the other wrote.
 	Wrap(p []float32) (Vec, error)
 	// Upload copies src to the start of dst. It is an error when dst is shorter.
 	Upload(dst Vec, src []float32) error
@@ -24,7 +24,7 @@ type Device interface {
 	// Launch starts a kernel; kernels of one device run in the order of their launches. It is an
 	// error when an argument is too short for the sizes; nothing has run then.
 	Launch(k *Kernel, a Args) error
-	// Sync returns when every launched kernel is done.
+	// Sync returns when every launched kernel is done, and all that Fetch has started.
 	Sync() error
 	// Close frees what Alloc handed out. The device is not used afterwards.
 	Close() error

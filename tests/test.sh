@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tags="mpi blas"
-all="lint tidy pure tagged emulator mpich nobody race"
+all="lint tidy pure tagged emulator cuda mpich nobody race"
 
 # Packages with test files that reach, directly or through others, a package whose path matches $1. The build tags
 # change the outcome of those that reach a package with cgo files.
@@ -77,6 +77,21 @@ stage_emulator() { # the kernels for GPUs, thread by thread on the host; what g+
 	go vet -tags cuemu ./kernels/cuemu
 	go tool staticcheck -tags cuemu ./kernels/cuemu
 	CGO_CXXFLAGS="-O2 -g -Werror" go test -vet=off -tags cuemu ./kernels/cuemu
+}
+
+stage_cuda() { # with CUDA, on an emulated driver: needs a C++ compiler, and nothing of NVIDIA
+	local dir
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-cuda.XXXXXX")
+	# shellcheck disable=SC2064 # dir is wanted as it is now
+	trap "rm -rf '$dir'" EXIT
+	tests/with-cuda.sh go vet -tags "$tags cuda" ./...
+	tests/with-cuda.sh go tool staticcheck -tags "$tags cuda" ./kernels/... ./cmd/...
+	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -vet=off -tags "$tags cuda" ./kernels/cuda/... ./cmd/fluentps
+	tests/with-cuda.sh go build -tags "$tags cuda" -o "$dir/fluentps" ./cmd/fluentps
+	if readelf -d "$dir/fluentps" | grep -E 'NEEDED.*(cuda|cublas|nvidia)'; then
+		echo "the binary needs a library of NVIDIA to start" >&2
+		return 1
+	fi
 }
 
 stage_mpich() { # all that needs ranks once more, built for MPICH

@@ -1,0 +1,483 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+	"fluentps/kernels/kerneltest"
+	"pgregory.net/rapid"
+)
+
+// onlyEmulated says that the driver is the emulated one, or must be: tests cannot pass by being skipped.
+var onlyEmulated = os.Getenv("FLUENTPS_TEST_CUDA") == "emulated"
+
+// orders are those in which the emulated driver does what it is asked (CUEMU_ORDER). A GPU has its own.
+func orders(t *testing.T, run func(t *testing.T)) {
+	if !onlyEmulated {
+		run(t)
+		return
+	}
+	for _, order := range []string{"lazy", "eager"} {
+		t.Run(order, func(t *testing.T) {
+			t.Setenv("CUEMU_ORDER", order)
+			run(t)
+		})
+	}
+}
+
+func firstGPU(t testing.TB) GPU {
+	t.Helper()
+	gpus, err := GPUs()
+	if err != nil {
+		if onlyEmulated {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return gpus[0]
+}
+
+// started is a device that is closed when the test is over; the emulated driver then finds what was left.
+func started(t testing.TB) *device {
+	t.Helper()
+	d, err := New(firstGPU(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d.(*device)
+}
+
+func TestConformance(t *testing.T) {
+	d := started(t)
+	for _, k := range kernels.Table {
+		t.Run(k.Name, func(t *testing.T) {
+			if k.CUDA == nil {
+				t.Skip("no source for GPUs")
+			}
+			for _, err := range kerneltest.Check(d, k) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestName(t *testing.T) {
+	d := started(t)
+	if want := fmt.Sprintf("cuda (%s, GPU 0, gemm own)", d.gpu.Name); d.Name() != want {
+		t.Errorf("Name() = %q, want %q", d.Name(), want)
+	}
+}
+
+// axpy adds f[0] times x to y, whatever the kernel is called; here it is a product with one column.
+func axpy(n int, f float32, factor, x, y kernels.Vec) kernels.Args {
+	return kernels.Args{V: kernels.Vecs{x, factor, y}, N: kernels.Sizes{n, 1, 1}, F: kernels.Scalars{f}}
+}
+
+// A program of random steps leaves on the host what it leaves where host and device are one, as long as it refreshes
+// what it wrote and fetches what it reads. Half of the wrapped memory was announced with Pin.
+func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
+	orders(t, func(t *testing.T) {
+		firstGPU(t)
+		rapid.Check(t, func(rt *rapid.T) {
+			const vectors, length = 4, 37
+			gpu, err := New(firstGPU(t), Options{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			devices := []kernels.Device{cpu.New(1), gpu}
+			var host [2][vectors][]float32
+			var vecs [2][vectors]kernels.Vec
+			var factor [2]kernels.Vec
+			for i, d := range devices {
+				arena := make([]float32, vectors/2*length+4096)
+				if p, ok := d.(kernels.Pinner); ok {
+					must(rt, p.Pin(arena))
+				}
+				for v := range vectors {
+					host[i][v] = make([]float32, length)
+					if v < vectors/2 {
+						host[i][v] = arena[v*length : (v+1)*length]
+					}
+					vecs[i][v], err = d.Wrap(host[i][v])
+					must(rt, err)
+				}
+				factor[i], err = d.Alloc(1)
+				must(rt, err)
+				must(rt, d.Upload(factor[i], []float32{0.5}))
+			}
+			var open [vectors]kernels.Event // fetches of the GPU
+			steps := rapid.IntRange(5, 60).Draw(rt, "steps")
+			for s := range steps {
+				v, w := rapid.IntRange(0, vectors-1).Draw(rt, "vector"), rapid.IntRange(0, vectors-1).Draw(rt, "other")
+				lo := rapid.IntRange(0, length-1).Draw(rt, "from")
+				switch step := rapid.SampledFrom([]string{"write", "launch", "launch", "fetch", "wait", "upload", "sync"}).Draw(rt, "step"); step {
+				case "write": // all that is copied is over, and the GPU hears of it
+					must(rt, devices[1].Sync())
+					open = [vectors]kernels.Event{}
+					e, err := devices[1].Fetch(vecs[1][v])
+					must(rt, err)
+					must(rt, e.Wait())
+					for i, d := range devices {
+						host[i][v][lo] = float32(s)
+						must(rt, d.Refresh(vecs[i][v].Slice(lo, length)))
+					}
+				case "launch":
+					if v == w {
+						continue
+					}
+					for i, d := range devices {
+						must(rt, d.Launch(kernels.GemmNN, axpy(length-lo, 0.5, factor[i], vecs[i][w].Slice(lo, length), vecs[i][v].Slice(0, length-lo))))
+					}
+				case "fetch":
+					open[v], err = devices[1].Fetch(vecs[1][v])
+					must(rt, err)
+				case "wait":
+					if open[v] == nil {
+						continue
+					}
+					for tries := 0; !open[v].Passed() && tries < s%4; tries++ {
+					}
+					must(rt, open[v].Wait())
+					open[v] = nil
+				case "upload":
+					for i, d := range devices {
+						must(rt, d.Upload(vecs[i][v], []float32{float32(s), 1, 2}))
+					}
+				case "sync":
+					must(rt, devices[1].Sync())
+					open = [vectors]kernels.Event{}
+				}
+			}
+			for v := range vectors {
+				e, err := devices[1].Fetch(vecs[1][v])
+				must(rt, err)
+				must(rt, e.Wait())
+				for k, want := range host[0][v] {
+					if got := host[1][v][k]; math.Float32bits(got) != math.Float32bits(want) {
+						rt.Fatalf("vector %d element %d is %g, want %g", v, k, got, want)
+					}
+				}
+			}
+			must(rt, gpu.Close())
+		})
+	})
+}
+
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+func must(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a Fetch brings is not there before its Event has passed, and then it is.
+func TestFetchedMemoryIsThereWhenTheEventHasPassed(t *testing.T) {
+	d := started(t)
+	for _, pinned := range []bool{false, true} {
+		host := make([]float32, 4096)
+		if pinned {
+			must(t, d.Pin(host))
+		}
+		v, err := d.Wrap(host)
+		must(t, err)
+		must(t, d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{len(host)}, F: kernels.Scalars{3}}))
+		e, err := d.Fetch(v)
+		must(t, err)
+		if onlyEmulated && host[7] == 3 {
+			t.Error("the emulated driver copied before anybody waited")
+		}
+		for !e.Passed() {
+		}
+		if host[0] != 3 || host[4095] != 3 {
+			t.Errorf("pinned %t: %g and %g after the event, want 3", pinned, host[0], host[4095])
+		}
+		if again, err := d.Wrap(host); err != nil || again.Dev != v.Dev || len(d.twins) > 2 {
+			t.Errorf("the same memory wrapped again is at %x (error %v), not at %x", again.Dev, err, v.Dev)
+		}
+	}
+	if len(d.pinned) != 1 {
+		t.Errorf("%d arenas are pinned, want 1", len(d.pinned))
+	}
+}
+
+// A device may go from goroutine to goroutine, and so from thread to thread.
+func TestEveryGoroutineMayUseTheDevice(t *testing.T) {
+	d := started(t)
+	v, err := d.Alloc(3)
+	must(t, err)
+	for i := range 20 {
+		var done sync.WaitGroup
+		done.Go(func() {
+			if err := d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{3}, F: kernels.Scalars{float32(i)}}); err != nil {
+				t.Error(err)
+			}
+		})
+		done.Wait()
+		var got [3]float32
+		done.Go(func() {
+			if err := d.Download(got[:], v); err != nil {
+				t.Error(err)
+			}
+		})
+		done.Wait()
+		if got[2] != float32(i) {
+			t.Fatalf("got %g, want %d", got[2], i)
+		}
+	}
+}
+
+func TestAnIterationTakesNoMemory(t *testing.T) {
+	d := started(t)
+	params, grads := make([]float32, 64*32), make([]float32, 64*32)
+	w, err := d.Wrap(params)
+	must(t, err)
+	g, err := d.Wrap(grads)
+	must(t, err)
+	x, err := d.Alloc(16 * 64)
+	must(t, err)
+	y, err := d.Alloc(16 * 32)
+	must(t, err)
+	batch, out := make([]float32, 16*64), make([]float32, 4)
+	step := func() {
+		must(t, d.Upload(x, batch))
+		must(t, d.Refresh(w))
+		must(t, d.Launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{x, w, y}, N: kernels.Sizes{16, 32, 64}}))
+		must(t, d.Download(out, y))
+		must(t, d.Launch(kernels.GemmTN, kernels.Args{V: kernels.Vecs{x, y, g}, N: kernels.Sizes{64, 32, 16}}))
+		e, err := d.Fetch(g)
+		must(t, err)
+		must(t, e.Wait())
+	}
+	for range 2 * stages { // staging is made as it is needed
+		step()
+	}
+	if n := testing.AllocsPerRun(50, step); n > 0 {
+		t.Errorf("an iteration makes %g objects", n)
+	}
+}
+
+func TestWrongArgumentsAreErrors(t *testing.T) {
+	d := started(t)
+	v, err := d.Alloc(5)
+	must(t, err)
+	for _, c := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"short", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{6}}), "vector 0 has 5 elements, sizes [6 0 0 0 0 0 0 0] need 6"},
+		{"host", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{{Host: make([]float32, 9)}}, N: kernels.Sizes{6}}), "vector 0 is not memory of a GPU"},
+		{"upload", d.Upload(v, make([]float32, 6)), "upload of 6 elements into a vector of 5"},
+		{"download", d.Download(make([]float32, 6), v), "download of 6 elements from a vector of 5"},
+		{"no code", d.Launch(&kernels.Kernel{Name: "none", Need: func(kernels.Sizes) [8]int { return [8]int{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
+		{"PTX", d.load([]*kernels.Kernel{{Name: "garbage", CUDA: &kernels.CUDA{PTX: "garbage"}}}), "load kernel garbage (ptxas"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q in it", c.what, c.err, c.want)
+		}
+	}
+	if _, err := d.Alloc(-1); err == nil {
+		t.Error("a negative size was allocated")
+	}
+	if d.broken != nil {
+		t.Errorf("the device is taken for broken: %v", d.broken)
+	}
+}
+
+// work uses all that a training step does.
+func work(d kernels.Device) error {
+	host := make([]float32, 4096)
+	if err := d.(kernels.Pinner).Pin(host); err != nil {
+		return err
+	}
+	for _, p := range [][]float32{host, make([]float32, 4096)} {
+		v, err := d.Wrap(p)
+		if err != nil {
+			return err
+		}
+		x, err := d.Alloc(16)
+		if err != nil {
+			return err
+		}
+		if err := d.Upload(x, p[:16]); err != nil {
+			return err
+		}
+		for range 2 {
+			if err := d.Refresh(v); err != nil {
+				return err
+			}
+			if err := d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{len(p)}, F: kernels.Scalars{2}}); err != nil {
+				return err
+			}
+			if err := d.Launch(kernels.GemmNN, axpy(16, 1, v.Slice(0, 1), x, v.Slice(0, 16))); err != nil {
+				return err
+			}
+			e, err := d.Fetch(v)
+			if err != nil {
+				return err
+			}
+			if err := e.Wait(); err != nil {
+				return err
+			}
+			if p[20] != 2 {
+				return fmt.Errorf("element 20 is %g, want 2", p[20])
+			}
+		}
+	}
+	if err := d.Download(make([]float32, 3), kernels.Vec{Dev: d.(*device).twins[0].vec().Dev, N: 3}); err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// Whatever call fails, the error says which GPU, what was asked and CUDA's name of the answer; nothing is left behind, and
+// the GPU works for who comes next.
+func TestInjectedFailures(t *testing.T) {
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	g := firstGPU(t)
+	for _, c := range []struct{ fail, want string }{
+		{"cuDevicePrimaryCtxRetain:1:2", "make a context: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuCtxSetCurrent:1:201", "use its context: CUDA_ERROR_INVALID_CONTEXT (201)"},
+		{"cuStreamCreate:2", "make a stream: CUDA error 999"},
+		{"cuEventCreate:1:2", "make an event: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuModuleLoadData:2:218", "CUDA_ERROR_INVALID_PTX (218)"},
+		{"cuModuleGetFunction:1:500", "find the entry fill of a kernel: CUDA_ERROR_NOT_FOUND (500)"},
+		{"cuMemAlloc:1", "allocate 16384 bytes (17179869184 of 17179869184 are free): CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuMemHostAlloc:1", "pin 64 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuMemHostAlloc:2", "pin 16384 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuMemHostRegister:1:1", ""}, // then copies take another way
+		{"cuMemcpyHtoDAsync:1:1", "copy 16384 bytes to the GPU: CUDA_ERROR_INVALID_VALUE (1)"},
+		{"cuMemcpyHtoDAsync:2:1", "upload 64 bytes: CUDA_ERROR_INVALID_VALUE (1)"},
+		{"cuMemcpyDtoHAsync:1:700", "copy 16384 bytes to the host: CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+		{"cuLaunchKernel:1:1", "launch fill of grid"},
+		{"cuLaunchKernel:3:719", "CUDA_ERROR_LAUNCH_FAILED (719)"},
+		{"kernel:2", "wait for a copy to the host: CUDA_ERROR_LAUNCH_FAILED (719)"},
+		{"cuEventRecord:1", "CUDA error 999"},
+		{"cuStreamWaitEvent:1", "CUDA error 999"},
+		{"cuEventSynchronize:2", "CUDA error 999"},
+		{"cuStreamSynchronize:1", "CUDA error 999"},
+	} {
+		t.Run(c.fail, func(t *testing.T) {
+			t.Setenv("CUEMU_FAIL", c.fail)
+			d, err := New(g, Options{})
+			if err == nil {
+				err = work(d)
+				if closing := d.Close(); closing != nil {
+					t.Errorf("closing: %v", closing)
+				}
+			}
+			switch failure := (*kernels.Failure)(nil); {
+			case c.want == "":
+				must(t, err)
+			case !errors.As(err, &failure):
+				t.Errorf("error %v is not a Failure", err)
+			case !strings.HasPrefix(err.Error(), "GPU 0 ("+g.Name+") on ") || !strings.Contains(err.Error(), c.want):
+				t.Errorf("error %q, want %q in it", err, c.want)
+			}
+			t.Setenv("CUEMU_FAIL", "")
+			next, err := New(g, Options{})
+			must(t, err)
+			must(t, work(next))
+			must(t, next.Close())
+		})
+	}
+}
+
+// After a failure that leaves nothing usable every call says what it was.
+func TestAFailureThatLastsIsRemembered(t *testing.T) {
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	t.Setenv("CUEMU_FAIL", "kernel:1")
+	d := started(t)
+	v, err := d.Alloc(8)
+	must(t, err)
+	must(t, d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{8}}))
+	first := d.Sync()
+	if first == nil || !strings.Contains(first.Error(), "wait for kernels and copies: CUDA_ERROR_LAUNCH_FAILED (719)") {
+		t.Fatalf("error %v", first)
+	}
+	if _, err := d.Alloc(1); err == nil || err.Error() != first.Error() {
+		t.Errorf("error %v, want the first one: %v", err, first)
+	}
+	if err := d.Download(make([]float32, 1), v); err == nil || err.Error() != first.Error() {
+		t.Errorf("error %v, want the first one: %v", err, first)
+	}
+}
+
+func TestGPUsAndPick(t *testing.T) {
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	t.Setenv("CUEMU_DEVICES", "2")
+	gpus, err := GPUs()
+	must(t, err)
+	if len(gpus) != 2 || gpus[1].Name != "Emulated GPU 1" || gpus[0].UUID == gpus[1].UUID || gpus[1].Memory != 16<<30 || gpus[1].Index != 1 {
+		t.Errorf("GPUs: %+v", gpus)
+	}
+	for local, want := range []int{0, 1, 0, 1} {
+		if g, err := Pick(gpus, -1, local); err != nil || g.Index != want {
+			t.Errorf("rank %d of a host takes GPU %d (error %v), want %d", local, g.Index, err, want)
+		}
+	}
+	if g, err := Pick(gpus, 1, 0); err != nil || g.Index != 1 {
+		t.Errorf("GPU 1 wanted, got %d (error %v)", g.Index, err)
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1")
+	if _, err := Pick(gpus, 3, 0); err == nil || err.Error() != "GPU 3 wanted, 2 visible on "+host()+" (CUDA_VISIBLE_DEVICES=0,1)" {
+		t.Errorf("GPU 3: error %v", err)
+	}
+	second, err := New(gpus[1], Options{})
+	must(t, err)
+	must(t, work(second))
+	must(t, second.Close())
+}
+
+// A process without a driver, or with one that shows no GPU, says so. The driver is looked for once, so each case is a
+// process.
+func TestWithoutGPU(t *testing.T) {
+	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
+		_, err := GPUs()
+		fmt.Printf("said: %v\n", err)
+		return
+	}
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	for _, c := range []struct{ environment, want string }{
+		{"LD_LIBRARY_PATH=/nonexistent", "libcuda.so.1 was not found on " + host() + " (no NVIDIA driver?)"},
+		{"CUEMU_DEVICES=0", "the driver reports no usable GPU on " + host() + ": CUDA_ERROR_NO_DEVICE (100)"},
+		{"CUEMU_FAIL=cuInit:1:999", "the driver reports no usable GPU on " + host() + ": CUDA error 999"},
+		{"CUEMU_FAIL=cuDeviceGetName:1:2", "the driver cannot describe the GPUs of " + host() + ": CUDA_ERROR_OUT_OF_MEMORY (2)"},
+	} {
+		self := exec.Command(os.Args[0], "-test.run=^TestWithoutGPU$")
+		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", c.environment)
+		out, err := self.CombinedOutput()
+		must(t, err)
+		if !strings.Contains(string(out), "said: "+c.want+"\n") {
+			t.Errorf("%s: %q, want %q in it", c.environment, out, c.want)
+		}
+	}
+}

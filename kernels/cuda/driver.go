@@ -1,0 +1,138 @@
+//go:build cuda
+
+package cuda
+
+// #include <cuda.h>
+// #include <stdlib.h>
+// #include "cuload/stub/load.h"
+import "C"
+
+import (
+	"embed"
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"fluentps/kernels"
+)
+
+// Built says whether this binary can use GPUs.
+const Built = true
+
+// The loader is linked from build/cuda, which the go command does not look into: that these are part of the package
+// makes it link again when they change.
+//
+//go:embed cuload/names.txt cuload/stub
+var _ embed.FS
+
+// library is the driver; where it lies is the system's business (LD_LIBRARY_PATH).
+const library = "libcuda.so.1"
+
+// open finds the driver, once for the process.
+var open = sync.OnceValue(func() error {
+	path := C.CString(library)
+	defer C.free(unsafe.Pointer(path))
+	switch code := C.cuload_open(path); {
+	case code == 0:
+		return nil
+	case code == C.CULOAD_NO_LIBRARY:
+		return unusable("%s was not found on %s (no NVIDIA driver?)", library, host())
+	case code < 0:
+		return unusable("%s cannot be used on %s: %s", library, host(), C.GoString(C.cuload_error()))
+	default:
+		return unusable("the driver reports no usable GPU on %s: %s", host(), codeText(int(code)))
+	}
+})
+
+// GPUs lists what the driver shows to this process; at least one, or the error is an Unusable.
+func GPUs() ([]GPU, error) {
+	if err := open(); err != nil {
+		return nil, err
+	}
+	n, err := cu.NumDevices()
+	if err == nil && n == 0 {
+		return nil, unusable("the driver reports no usable GPU on %s: it shows 0", host())
+	}
+	gpus := make([]GPU, n)
+	for i := range gpus {
+		if gpus[i], err = look(i); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, unusable("the driver cannot describe the GPUs of %s: %s", host(), why(err))
+	}
+	return gpus, nil
+}
+
+func look(index int) (GPU, error) {
+	g := GPU{Index: index}
+	d, err := cu.GetDevice(index)
+	if err != nil {
+		return g, err
+	}
+	if g.Name, err = d.Name(); err != nil {
+		return g, err
+	}
+	id, err := d.UUID()
+	if err != nil {
+		return g, err
+	}
+	g.UUID = "GPU-" + id.String()
+	g.Memory, err = d.TotalMem()
+	return g, err
+}
+
+// codeOf is CUDA's number of an error of package cu, which hides the type; -1 of any other.
+func codeOf(err error) int {
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Int {
+		return int(v.Int())
+	}
+	return -1
+}
+
+// why is an error as CUDA calls it: "CUDA_ERROR_OUT_OF_MEMORY (2)".
+func why(err error) string {
+	if code := codeOf(err); code >= 0 {
+		return codeText(code)
+	}
+	return err.Error()
+}
+
+func codeText(code int) string {
+	var name *C.char
+	if C.cuGetErrorName(C.CUresult(code), &name) == C.CUDA_SUCCESS && name != nil {
+		return fmt.Sprintf("%s (%d)", C.GoString(name), code)
+	}
+	if code == noDevice { // the driver that would know the name was not opened
+		return fmt.Sprintf("CUDA_ERROR_NO_DEVICE (%d)", code)
+	}
+	return fmt.Sprintf("CUDA error %d", code)
+}
+
+const noDevice = 100
+
+// lost says whether an error leaves a context of which nothing can be used any more.
+func lost(code int) bool {
+	switch code {
+	case 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719:
+		return true
+	}
+	return false
+}
+
+// fail makes an error of package cu a Failure, and keeps one after which nothing works.
+func (d *device) fail(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	f := &kernels.Failure{Device: fmt.Sprintf("GPU %d (%s) on %s", d.gpu.Index, d.gpu.Name, host()),
+		Op: fmt.Sprintf(format, args...), Why: why(err)}
+	if lost(codeOf(err)) {
+		d.broken = f
+	}
+	return f
+}

@@ -1,0 +1,276 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"cmp"
+	"slices"
+
+	"gorgonia.org/cu"
+
+	"fluentps/kernels"
+)
+
+// twin is host memory of someone else and its copy on the GPU. It is also the Event of its latest Fetch.
+type twin struct {
+	d      *device
+	host   []float32
+	mirror []float32 // pinned, between the two; nil where host is pinned itself
+	memory cu.DevicePtr
+	came   cu.Event // recorded behind the latest copy to the GPU
+	went   cu.Event // recorded behind the latest copy to the host
+	used   int64    // the latest launch that was given some of it
+	at     int64    // launches before the latest Fetch
+
+	fetching bool // a copy to the host may be under way
+	lo, hi   int  // what the latest Fetch brings
+	failed   error
+}
+
+func (t *twin) end() uint64 { return uint64(t.memory) + uint64(bytesOf(max(len(t.host), 1))) }
+
+// Pin takes an arena, so that what of it is wrapped later is copied without a stop. Where the system cannot pin it,
+// copies go through memory that it can.
+func (d *device) Pin(p []float32) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	switch err := pin(p); {
+	case err == nil:
+		d.pinned = append(d.pinned, p)
+	case lost(codeOf(err)):
+		return d.fail(err, "pin %d bytes of host memory", bytesOf(len(p)))
+	}
+	return nil
+}
+
+// Wrap gives the same vector for the same memory.
+func (d *device) Wrap(p []float32) (kernels.Vec, error) {
+	for _, t := range d.twins {
+		if spanOf(t.host) == spanOf(p) && len(p) > 0 {
+			return t.vec(), nil
+		}
+	}
+	if err := d.enter(); err != nil {
+		return kernels.Vec{}, err
+	}
+	defer d.leave()
+	t := &twin{d: d, host: p}
+	if err := t.make(); err != nil {
+		return kernels.Vec{}, err
+	}
+	at, _ := slices.BinarySearchFunc(d.twins, t.memory, func(t *twin, p cu.DevicePtr) int { return cmp.Compare(t.memory, p) })
+	d.twins = slices.Insert(d.twins, at, t)
+	if err := d.refresh(t, 0, len(p)); err != nil {
+		return kernels.Vec{}, err
+	}
+	return t.vec(), nil
+}
+
+func (t *twin) vec() kernels.Vec { return kernels.Vec{Dev: uint64(t.memory), N: len(t.host)} }
+
+func (t *twin) make() (err error) {
+	d := t.d
+	if t.memory, err = d.alloc(len(t.host)); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil { // nobody else gives it back; the first error is the one to tell
+			_ = cu.MemFree(t.memory)
+		}
+	}()
+	if !slices.ContainsFunc(d.pinned, func(p []float32) bool { return spanOf(p).has(spanOf(t.host)) }) && len(t.host) > 0 {
+		if t.mirror, err = allocHost(len(t.host)); err != nil {
+			return d.fail(err, "pin %d bytes of host memory", bytesOf(len(t.host)))
+		}
+	}
+	if t.came, err = cu.MakeEvent(cu.DisableTiming); err == nil {
+		t.went, err = cu.MakeEvent(cu.DisableTiming)
+	}
+	return d.fail(err, "make an event")
+}
+
+// twinOf finds the wrapped memory that an address belongs to.
+func (d *device) twinOf(address uint64) *twin {
+	i, found := slices.BinarySearchFunc(d.twins, cu.DevicePtr(address), func(t *twin, p cu.DevicePtr) int { return cmp.Compare(t.memory, p) })
+	if !found {
+		i--
+	}
+	if i < 0 || address >= d.twins[i].end() {
+		return nil
+	}
+	return d.twins[i]
+}
+
+// touch lets the stream of kernels wait until a vector is not read by a copy to the host any more.
+func (d *device) touch(v kernels.Vec) error {
+	t := d.twinOf(v.Dev)
+	if t == nil {
+		return nil
+	}
+	t.used = d.launched + 1
+	if !t.fetching {
+		return nil
+	}
+	return d.fail(d.compute.Wait(t.went, 0), "wait for a copy to the host")
+}
+
+func (d *device) Refresh(v kernels.Vec) error {
+	t := d.twinOf(v.Dev)
+	if t == nil { // it has no other side
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	lo := int(v.Dev-uint64(t.memory)) / elemBytes
+	return d.refresh(t, lo, lo+v.N)
+}
+
+// refresh copies elements lo to hi-1 to the GPU, behind the kernels that may still read what was there, and lets later
+// kernels wait for it.
+func (d *device) refresh(t *twin, lo, hi int) error {
+	if lo == hi {
+		return nil
+	}
+	from := t.host[lo:hi]
+	if t.mirror != nil {
+		if err := t.came.Synchronize(); err != nil {
+			return d.fail(err, "wait for a copy to the GPU")
+		}
+		if err := t.settle(); err != nil {
+			return err
+		}
+		from = t.mirror[lo:hi]
+		copy(from, t.host[lo:hi])
+	}
+	if t.used > d.passed {
+		if err := d.behind(d.in, d.compute); err != nil {
+			return err
+		}
+	}
+	if t.fetching {
+		if err := d.in.Wait(t.went, 0); err != nil {
+			return d.fail(err, "wait for a copy to the host")
+		}
+	}
+	to := t.memory + cu.DevicePtr(bytesOf(lo))
+	if err := cu.MemcpyHtoDAsync(to, pointer(from), bytesOf(hi-lo), d.in); err != nil {
+		return d.fail(err, "copy %d bytes to the GPU", bytesOf(hi-lo))
+	}
+	err := t.came.Record(d.in)
+	if err == nil {
+		err = d.compute.Wait(t.came, 0)
+	}
+	return d.fail(err, "wait for a copy to the GPU")
+}
+
+// behind makes one stream wait for all that was asked of another so far.
+func (d *device) behind(waits, other cu.Stream) error {
+	err := d.order.Record(other)
+	if err == nil {
+		err = waits.Wait(d.order, 0)
+	}
+	return d.fail(err, "order streams")
+}
+
+// Fetch returns the wrapped memory itself as the Event: of a second Fetch before the first has passed, both Events tell.
+func (d *device) Fetch(v kernels.Vec) (kernels.Event, error) {
+	t := d.twinOf(v.Dev)
+	if t == nil || v.N == 0 {
+		return nothing{}, nil
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
+	if err := d.behind(d.out, d.compute); err != nil {
+		return nil, err
+	}
+	t.lo = int(v.Dev-uint64(t.memory)) / elemBytes
+	t.hi, t.at = t.lo+v.N, d.launched
+	to := t.host
+	if t.mirror != nil {
+		to = t.mirror
+	}
+	if err := cu.MemcpyDtoHAsync(pointer(to[t.lo:t.hi]), cu.DevicePtr(v.Dev), bytesOf(v.N), d.out); err != nil {
+		return nil, d.fail(err, "copy %d bytes to the host", bytesOf(v.N))
+	}
+	if err := t.went.Record(d.out); err != nil {
+		return nil, d.fail(err, "record a copy to the host")
+	}
+	t.fetching = true
+	return t, nil
+}
+
+// land ends a Fetch whose copy is over.
+func (t *twin) land() {
+	if !t.fetching {
+		return
+	}
+	t.fetching = false
+	t.d.passed = max(t.d.passed, t.at)
+	if t.mirror != nil {
+		copy(t.host[t.lo:t.hi], t.mirror[t.lo:t.hi])
+	}
+}
+
+// settle waits for the latest Fetch.
+func (t *twin) settle() error {
+	if !t.fetching {
+		return nil
+	}
+	if err := t.went.Synchronize(); err != nil {
+		return t.d.fail(err, "wait for a copy to the host")
+	}
+	t.land()
+	return nil
+}
+
+func (t *twin) Wait() error {
+	if !t.fetching {
+		return t.failed
+	}
+	if err := t.d.enter(); err != nil {
+		return err
+	}
+	defer t.d.leave()
+	return t.settle()
+}
+
+const notReady = 600
+
+// Passed is true of what failed, too: Wait says why.
+func (t *twin) Passed() bool {
+	if !t.fetching {
+		return true
+	}
+	if t.d.enter() != nil {
+		return true
+	}
+	defer t.d.leave()
+	switch err := t.went.Query(); {
+	case err == nil:
+		t.land()
+	case codeOf(err) == notReady:
+		return false
+	default:
+		t.failed = t.d.fail(err, "copy to the host")
+		t.fetching = false
+	}
+	return true
+}
+
+// nothing is the Event of a vector that has no other side.
+type nothing struct{}
+
+func (nothing) Passed() bool { return true }
+func (nothing) Wait() error  { return nil }

@@ -1,0 +1,316 @@
+// An emulated CUDA driver: libcuda.so.1 for tests on a machine without a GPU. It has the calls that package cuda makes,
+// computes kernels with the emulator, and is stricter than the real one where a program could be wrong by luck:
+//   - calls without a current context fail, on whichever thread
+//   - asynchronous copies take pinned memory only, lie inside one allocation, and overwrite their host destination with
+//     NaN until they are done
+//   - nothing is done before somebody waits for it (order.cpp)
+//   - fresh memory holds NaN and ends at an unmapped page
+//   - a context that is released while something of it is left says what, and the call fails
+// The environment sets it up, read when a context is made:
+//   CUEMU_DEVICES=n          GPUs, 1 by default; 0: none
+//   CUEMU_FAIL=call:n[:code] the n-th call of that name fails, as with CUDA_ERROR_OUT_OF_MEMORY (2); kernel:n is a
+//                            failure that is found when the n-th kernel runs
+//   CUEMU_ORDER=eager        see order.cpp
+#include "state.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+using namespace cuemu;
+
+thread_local Context *cuemu::current = nullptr;
+
+static std::recursive_mutex lock;
+static Context contexts[16];
+static bool initialized;
+
+// The failure that the environment asks for.
+static std::string fail_call;
+static long fail_at, fail_seen;
+static CUresult fail_code;
+
+static void read_failure()
+{
+	const char *text = getenv("CUEMU_FAIL");
+	fail_call.clear();
+	fail_seen = 0;
+	if (!text || !*text) {
+		return;
+	}
+	char name[64];
+	int at = 1, code = 0;
+	if (sscanf(text, "%63[^:]:%d:%d", name, &at, &code) < 2) {
+		fprintf(stderr, "cuemu: CUEMU_FAIL is %s, must be call:n or call:n:code\n", text);
+		abort();
+	}
+	fail_call = name;
+	fail_at = at;
+	fail_code = static_cast<CUresult>(code ? code : strstr(name, "Alloc") ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN);
+}
+
+static bool fails(const char *call) { return fail_call == call && ++fail_seen == fail_at; }
+
+// lasts says whether nothing works in a context after such an error.
+static bool lasts(CUresult code) { return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED; }
+
+static int devices()
+{
+	const char *n = getenv("CUEMU_DEVICES");
+	return n ? atoi(n) : 1;
+}
+
+// Every call begins with one of these.
+#define ANYWHERE(call)                                 \
+	std::lock_guard<std::recursive_mutex> held(lock);  \
+	if (!initialized) {                                \
+		return CUDA_ERROR_NOT_INITIALIZED;             \
+	}                                                  \
+	if (fails(call)) {                                 \
+		if (current && lasts(fail_code)) {             \
+			current->sticky = fail_code;               \
+		}                                              \
+		return fail_code;                              \
+	}
+#define IN_CONTEXT(call)                               \
+	ANYWHERE(call)                                     \
+	if (!current || current->users == 0) {             \
+		return CUDA_ERROR_INVALID_CONTEXT;             \
+	}                                                  \
+	if (current->sticky != CUDA_SUCCESS) {             \
+		return current->sticky;                        \
+	}
+#define NEEDS(condition)                               \
+	if (!(condition)) {                                \
+		fprintf(stderr, "cuemu: %s: needs %s\n", __func__, #condition); \
+		return CUDA_ERROR_INVALID_VALUE;               \
+	}
+
+#define API extern "C" __attribute__((visibility("default"))) CUresult
+
+API cuInit(unsigned)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+	read_failure();
+	if (fails("cuInit")) {
+		return fail_code;
+	}
+	if (devices() == 0) {
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	initialized = true;
+	return CUDA_SUCCESS;
+}
+
+API cuDriverGetVersion(int *v)
+{
+	*v = 12020;
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGetCount(int *n)
+{
+	ANYWHERE("cuDeviceGetCount")
+	*n = devices();
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGet(CUdevice *d, int ordinal)
+{
+	ANYWHERE("cuDeviceGet")
+	if (ordinal < 0 || ordinal >= devices()) {
+		return CUDA_ERROR_INVALID_DEVICE;
+	}
+	*d = ordinal;
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGetName(char *name, int n, CUdevice d)
+{
+	ANYWHERE("cuDeviceGetName")
+	snprintf(name, n, "Emulated GPU %d", d);
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGetUuid(CUuuid *u, CUdevice d)
+{
+	ANYWHERE("cuDeviceGetUuid")
+	memset(u, 0, sizeof *u);
+	u->bytes[15] = static_cast<char>(d + 1);
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceTotalMem_v2(size_t *n, CUdevice)
+{
+	ANYWHERE("cuDeviceTotalMem")
+	*n = size_t{16} << 30;
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice)
+{
+	ANYWHERE("cuDeviceGetAttribute")
+	*v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 7 : 0;
+	return CUDA_SUCCESS;
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+	Context &x = contexts[d];
+	bool others = false;
+	for (Context &any : contexts) {
+		others = others || any.users > 0;
+	}
+	if (!others) {
+		read_failure();
+	}
+	if (fails("cuDevicePrimaryCtxRetain")) {
+		return fail_code;
+	}
+	x.device = d;
+	x.users++;
+	*c = reinterpret_cast<CUcontext>(&x);
+	return CUDA_SUCCESS;
+}
+
+// forget empties a context: the next one of the device is a new one.
+static void forget(Context *c)
+{
+	for (auto &m : c->memory) {
+		cuemu_free(reinterpret_cast<void *>(m.first));
+	}
+	c->memory.clear();
+	c->pinned.clear();
+	c->registered.clear();
+	c->streams.clear();
+	c->events.clear();
+	c->modules.clear();
+	c->legacy.todo.clear();
+	c->sticky = CUDA_SUCCESS;
+}
+
+API cuDevicePrimaryCtxRelease_v2(CUdevice d)
+{
+	ANYWHERE("cuDevicePrimaryCtxRelease")
+	Context &x = contexts[d];
+	NEEDS(x.users > 0)
+	if (--x.users > 0) {
+		return CUDA_SUCCESS;
+	}
+	bool failed = x.sticky != CUDA_SUCCESS;
+	std::string left = leftovers(&x);
+	forget(&x);
+	if (!left.empty() && !failed) {
+		fprintf(stderr, "cuemu: GPU %d is released with %s left\n", d, left.c_str());
+		return CUDA_ERROR_UNKNOWN;
+	}
+	return CUDA_SUCCESS;
+}
+
+API cuCtxSetCurrent(CUcontext c)
+{
+	ANYWHERE("cuCtxSetCurrent")
+	current = reinterpret_cast<Context *>(c);
+	return CUDA_SUCCESS;
+}
+
+API cuCtxGetCurrent(CUcontext *c)
+{
+	*c = reinterpret_cast<CUcontext>(current);
+	return CUDA_SUCCESS;
+}
+
+API cuCtxSynchronize(void)
+{
+	IN_CONTEXT("cuCtxSynchronize")
+	for (Stream *s : current->streams) {
+		CUresult code = drain(s, nullptr, 0);
+		if (code != CUDA_SUCCESS) {
+			return code;
+		}
+	}
+	return drain(&current->legacy, nullptr, 0);
+}
+
+API cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	IN_CONTEXT("cuMemGetInfo")
+	*free = *total = size_t{16} << 30;
+	return CUDA_SUCCESS;
+}
+
+API cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
+{
+	IN_CONTEXT("cuMemAlloc")
+	NEEDS(bytes > 0)
+	void *memory = cuemu_alloc(bytes);
+	if (!memory) {
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memset(memory, 0xff, bytes);
+	*p = reinterpret_cast<CUdeviceptr>(memory);
+	current->memory[*p] = bytes;
+	return CUDA_SUCCESS;
+}
+
+API cuMemFree_v2(CUdeviceptr p)
+{
+	IN_CONTEXT("cuMemFree")
+	NEEDS(current->memory.erase(p) == 1)
+	for (Stream *s : current->streams) { // the real one waits, too
+		drain(s, nullptr, 0);
+	}
+	if (cuemu_free(reinterpret_cast<void *>(p)) != 0) {
+		fprintf(stderr, "cuemu: a kernel wrote in front of the memory that is freed\n");
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	}
+	return CUDA_SUCCESS;
+}
+
+API cuMemHostAlloc(void **p, size_t bytes, unsigned)
+{
+	IN_CONTEXT("cuMemHostAlloc")
+	NEEDS(bytes > 0)
+	*p = malloc(bytes);
+	memset(*p, 0xff, bytes);
+	current->pinned[static_cast<char *>(*p)] = bytes;
+	return CUDA_SUCCESS;
+}
+
+API cuMemFreeHost(void *p)
+{
+	IN_CONTEXT("cuMemFreeHost")
+	NEEDS(current->pinned.erase(static_cast<char *>(p)) == 1 && current->registered.count(static_cast<char *>(p)) == 0)
+	free(p);
+	return CUDA_SUCCESS;
+}
+
+API cuMemHostRegister_v2(void *p, size_t bytes, unsigned)
+{
+	IN_CONTEXT("cuMemHostRegister")
+	NEEDS(bytes > 0)
+	const size_t page = 4096; // what is pinned are pages: no two ranges may share one
+	char *from = static_cast<char *>(p), *to = from + bytes;
+	auto down = [](char *q) { return reinterpret_cast<size_t>(q) / page; };
+	for (char *q : current->registered) {
+		if (down(q) <= down(to - 1) && down(from) <= down(q + current->pinned[q] - 1)) {
+			return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		}
+	}
+	current->pinned[from] = bytes;
+	current->registered.insert(from);
+	return CUDA_SUCCESS;
+}
+
+API cuMemHostUnregister(void *p)
+{
+	IN_CONTEXT("cuMemHostUnregister")
+	NEEDS(current->registered.erase(static_cast<char *>(p)) == 1)
+	current->pinned.erase(static_cast<char *>(p));
+	return CUDA_SUCCESS;
+}
+
+// The driver's calls on streams, events and modules.
+#include "work.inc"

@@ -1,0 +1,152 @@
+// When the work of streams is done. Two orders are possible, and a program that waits for what it needs is right in
+// both:
+//   lazy   (default) nothing is done before somebody waits for it: who does not wait reads old values
+//   eager  (CUEMU_ORDER=eager) copies are done as soon as what their stream waits for has passed, kernels late: who
+//          does not order a copy behind a kernel overwrites what the kernel was to read
+#include "state.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace cuemu {
+
+static bool passed(const Op &op) { return op.event->run >= op.upto; }
+
+static CUresult run(Stream *s, Op &op)
+{
+	switch (op.kind) {
+	case Op::Copy:
+		memcpy(op.to, op.from, op.bytes);
+		return CUDA_SUCCESS;
+	case Op::Set: {
+		unsigned *to = static_cast<unsigned *>(op.to);
+		for (size_t i = 0; i < op.bytes / 4; i++) {
+			to[i] = op.value;
+		}
+		return CUDA_SUCCESS;
+	}
+	case Op::Record:
+		op.event->run++;
+		return CUDA_SUCCESS;
+	case Op::Wait:
+		return passed(op) ? CUDA_SUCCESS : drain(op.event->stream, op.event, op.upto);
+	case Op::Launch:
+		break;
+	}
+	std::vector<void *> args;
+	for (auto &a : op.args) {
+		args.push_back(&a);
+	}
+	if (cuemu_launch(op.entry.c_str(), op.grid, op.block, op.shared, args.data()) != 0) {
+		fprintf(stderr, "cuemu: %s: %s\n", op.entry.c_str(), cuemu_error());
+		s->context->sticky = CUDA_ERROR_LAUNCH_FAILED;
+	}
+	return s->context->sticky;
+}
+
+// drain does what is in a stream, up to a record of an event or all of it.
+CUresult drain(Stream *s, const Event *until, long upto)
+{
+	if (s->running) {
+		fprintf(stderr, "cuemu: streams wait for each other in a circle\n");
+		abort();
+	}
+	s->running = true;
+	CUresult code = s->context->sticky;
+	while (code == CUDA_SUCCESS && !s->todo.empty() && !(until && until->run >= upto)) {
+		Op op = std::move(s->todo.front());
+		s->todo.pop_front();
+		code = run(s, op);
+	}
+	s->running = false;
+	return code;
+}
+
+// advance does what can be done without computing and without waiting.
+void advance(Context *c)
+{
+	const char *order = getenv("CUEMU_ORDER");
+	if (!order || strcmp(order, "eager") != 0) {
+		return;
+	}
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (Stream *s : c->streams) {
+			while (!s->running && !s->todo.empty() && s->todo.front().kind != Op::Launch &&
+			       (s->todo.front().kind != Op::Wait || passed(s->todo.front()))) {
+				Op op = std::move(s->todo.front());
+				s->todo.pop_front();
+				run(s, op);
+				moved = true;
+			}
+		}
+	}
+}
+
+bool on_device(Context *c, CUdeviceptr p, size_t bytes)
+{
+	auto it = c->memory.upper_bound(p);
+	if (it == c->memory.begin()) {
+		return false;
+	}
+	--it;
+	return p + bytes <= it->first + it->second;
+}
+
+bool pinned(Context *c, const void *p, size_t bytes)
+{
+	char *from = static_cast<char *>(const_cast<void *>(p));
+	auto it = c->pinned.upper_bound(from);
+	if (it == c->pinned.begin()) {
+		return false;
+	}
+	--it;
+	return from + bytes <= it->first + it->second;
+}
+
+// entries_of finds the kernels of a PTX text and the sizes of their parameters.
+std::map<std::string, std::vector<int>> entries_of(const std::string &ptx, std::string *problem)
+{
+	std::map<std::string, std::vector<int>> found;
+	if (ptx.find(".version") == std::string::npos || ptx.find(".target") == std::string::npos) {
+		*problem = "ptxas fatal : this is not PTX: it has no .version or no .target";
+		return found;
+	}
+	for (size_t at = ptx.find(".entry "); at != std::string::npos; at = ptx.find(".entry ", at)) {
+		at += strlen(".entry ");
+		size_t open = ptx.find('(', at), close = ptx.find(')', at);
+		if (open == std::string::npos || close == std::string::npos) {
+			*problem = "ptxas fatal : an .entry without parameters";
+			return found;
+		}
+		std::string name = ptx.substr(at, open - at);
+		while (!name.empty() && isspace(static_cast<unsigned char>(name.back()))) {
+			name.pop_back();
+		}
+		std::vector<int> &sizes = found[name];
+		for (size_t p = ptx.find(".param", open); p < close; p = ptx.find(".param", p + 1)) {
+			size_t digits = ptx.find_first_of("0123456789", p);
+			sizes.push_back(atoi(ptx.c_str() + digits) / 8);
+		}
+	}
+	return found;
+}
+
+std::string leftovers(Context *c)
+{
+	std::string text;
+	auto count = [&text](const char *what, size_t n) {
+		if (n > 0) {
+			text += (text.empty() ? "" : ", ") + std::to_string(n) + " " + what;
+		}
+	};
+	count("allocations", c->memory.size());
+	count("pinned host ranges", c->pinned.size());
+	count("streams", c->streams.size());
+	count("events", c->events.size());
+	count("modules", c->modules.size());
+	return text;
+}
+
+} // namespace cuemu

@@ -1,0 +1,95 @@
+// What the emulated driver knows. One lock guards all of it (driver.cpp): CUDA's calls may come from any thread.
+#ifndef FLUENTPS_CUEMU_STATE_H
+#define FLUENTPS_CUEMU_STATE_H
+
+#include <cuda.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cuemu {
+
+struct Stream;
+struct Context;
+
+// Event is recorded by an operation in a stream. It has passed when as many records were run as were enqueued.
+struct Event {
+	Context *context;
+	Stream *stream = nullptr; // of the latest record
+	long enqueued = 0, run = 0;
+	int asked = 0; // queries since the latest record
+};
+
+struct Function {
+	Context *context;
+	std::string entry;
+	std::vector<int> sizes; // of the parameters, in bytes
+};
+
+struct Module {
+	Context *context;
+	std::map<std::string, std::vector<int>> entries;
+	std::vector<std::unique_ptr<Function>> functions;
+};
+
+// Op is what a stream still has to do.
+struct Op {
+	enum Kind { Copy, Set, Launch, Record, Wait } kind;
+	void *to = nullptr;
+	const void *from = nullptr;
+	size_t bytes = 0;
+	unsigned value = 0;
+	Event *event = nullptr;
+	long upto = 0; // Wait: the record that must have run
+	std::string entry;
+	unsigned grid[3] = {}, block[3] = {}, shared = 0;
+	std::vector<unsigned long long> args;
+
+	explicit Op(Kind kind) : kind(kind) {}
+};
+
+struct Stream {
+	Context *context;
+	std::deque<Op> todo;
+	bool running = false; // guards against waits in a circle
+};
+
+// Context is the primary one of a device.
+struct Context {
+	int device = 0, users = 0;
+	CUresult sticky = CUDA_SUCCESS; // what every call returns once a kernel has failed
+	std::map<CUdeviceptr, size_t> memory; // bytes
+	std::map<char *, size_t> pinned; // allocated or registered host memory
+	std::set<char *> registered;     // of these
+	std::set<Stream *> streams;
+	std::set<Event *> events;
+	std::set<Module *> modules;
+	Stream legacy{this, {}, false};
+};
+
+extern thread_local Context *current;
+
+CUresult drain(Stream *s, const Event *until, long upto);
+void advance(Context *c);
+bool on_device(Context *c, CUdeviceptr p, size_t bytes);
+bool pinned(Context *c, const void *p, size_t bytes);
+std::map<std::string, std::vector<int>> entries_of(const std::string &ptx, std::string *problem);
+std::string leftovers(Context *c);
+const char *name_of(CUresult code);
+
+} // namespace cuemu
+
+// The emulator of kernels (../cuemu.h, which turns CUDA's words into macros and so is not included here).
+extern "C" {
+int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args);
+int cuemu_has(const char *entry);
+const char *cuemu_error(void);
+void *cuemu_alloc(size_t bytes);
+int cuemu_free(void *memory);
+}
+
+#endif
