@@ -17,12 +17,13 @@ type chain struct {
 	stages   []stage // one for each layer
 	head     *kernels.Kernel
 
-	first         []int         // by layer: its first parameter in model order; and behind the last, their number
-	params, grads []kernels.Vec // model order
-	x, labels     kernels.Vec   // the current batch
-	loss, hit     kernels.Vec   // one element a sample
-	rows          int           // samples of the last Forward; 0: none that Backward may use
-	host          []float32     // batchMax elements to convert labels and fetch losses
+	first         []int           // by layer: its first parameter in model order; and behind the last, their number
+	params, grads []kernels.Vec   // model order
+	x, labels     kernels.Vec     // the current batch
+	loss, hit     kernels.Vec     // one element a sample
+	coming        []kernels.Event // of the gradients of a layer
+	rows          int             // samples of the last Forward; 0: none that Backward may use
+	host          []float32       // batchMax elements to convert labels and fetch losses
 }
 
 // stage computes one layer of a chain.
@@ -186,32 +187,53 @@ func (m *chain) Backward(ready func(layer int)) {
 	if m.rows == 0 || m.grads == nil {
 		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
 	}
-	p := pass{n: m.rows}
+	n := m.rows
 	m.rows = 0 // the logits are overwritten: a second Backward would be wrong
-	for l := len(m.stages) - 1; l >= 0; l-- {
-		p.in, p.below = m.x, kernels.Vec{}
-		if l > 0 {
-			p.in, p.below = m.stages[l-1].ends()
+	// A device with memory of its own computes a layer while the gradients of the one above travel to the host. Nothing
+	// of a layer comes to the host, where its last gradients may still be on their way, before the one above is ready.
+	apart := m.grads[0].Dev != 0
+	top := len(m.stages) - 1
+	for l := top; l >= 0; l-- {
+		if apart {
+			m.differentiate(l, n)
 		}
-		p.params, p.grads = m.of(l, m.params), m.of(l, m.grads)
-		m.stages[l].backward(m.dev, p)
-		for _, v := range p.grads {
-			m.fetch(v)
+		if l < top {
+			m.finish(l+1, ready)
 		}
-		if ready != nil {
-			ready(l)
+		if !apart {
+			m.differentiate(l, n)
+		}
+		m.coming = m.coming[:0]
+		for _, v := range m.of(l, m.grads) {
+			e, err := m.dev.Fetch(v)
+			must(err)
+			m.coming = append(m.coming, e)
 		}
 	}
+	m.finish(0, ready)
 }
 
 // of is layer l's part of a list in model order.
 func (m *chain) of(l int, list []kernels.Vec) []kernels.Vec { return list[m.first[l]:m.first[l+1]] }
 
-// fetch returns when the host has what kernels wrote to v.
-func (m *chain) fetch(v kernels.Vec) {
-	e, err := m.dev.Fetch(v)
-	must(err)
-	must(e.Wait())
+// differentiate launches what computes the gradients of layer l for n samples.
+func (m *chain) differentiate(l, n int) {
+	p := pass{n: n, in: m.x}
+	if l > 0 {
+		p.in, p.below = m.stages[l-1].ends()
+	}
+	p.params, p.grads = m.of(l, m.params), m.of(l, m.grads)
+	m.stages[l].backward(m.dev, p)
+}
+
+// finish waits until the host has the gradients of layer l, and says so.
+func (m *chain) finish(l int, ready func(layer int)) {
+	for _, e := range m.coming {
+		must(e.Wait())
+	}
+	if ready != nil {
+		ready(l)
+	}
 }
 
 // affine are the parameters of a layer that multiplies and adds; fan is Param.Fan of the weight.
