@@ -137,7 +137,8 @@ type Evaluate struct {
 
 // Device says what computes.
 type Device struct {
-	Kind    string // cpu, auto
+	Kind    string // cpu, cuda; auto: a GPU where there is one
+	Index   int    // of the GPU of every rank that computes, among those visible; -1: each takes the next one of its host
 	Threads int    // of one rank: kernels, large commits
 }
 

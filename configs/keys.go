@@ -73,7 +73,8 @@ var topKeys = []key[Config]{
 	{spec{path: "evaluate.every_samples", def: "0", span: atLeast(0), doc: "samples over all workers between two evaluations, where epochs are too coarse; 0: as every_epochs says"}, func(c *Config) any { return &c.Evaluate.EverySamples }},
 	{spec{path: "evaluate.where", def: "after", values: evaluations, doc: "after training by all ranks, or online beside it on server 0"}, func(c *Config) any { return &c.Evaluate.Where }},
 
-	{spec{path: "device.kind", def: "auto", values: devices, doc: "what computes"}, func(c *Config) any { return &c.Device.Kind }},
+	{spec{path: "device.kind", def: "auto", values: devices, doc: "what workers compute on; cuda: an NVIDIA GPU each; auto: that where there is one, else the CPU; servers always take the CPU"}, func(c *Config) any { return &c.Device.Kind }},
+	{spec{path: "device.index", def: "-1", span: from(-1, 1023), only: when("device.kind", "cuda"), doc: "the GPU of every worker, among those visible on its host; -1: the workers of a host take one after the other"}, func(c *Config) any { return &c.Device.Index }},
 	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one rank: of a worker's kernels, of a server's commits from 2 MiB on"}, func(c *Config) any { return &c.Device.Threads }},
 
 	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers: even parts, a shard per layer, P3's slices of layers, or PS-Lite's key range"}, func(c *Config) any { return &c.Shards.Slice }},

@@ -40,7 +40,7 @@ var (
 	sharings    = []string{SharedAuto, SharedOff}
 	bindings    = []string{BindAuto, BindOff}
 	evaluations = []string{"after", "online"}
-	devices     = []string{"cpu", "auto"}
+	devices     = []string{"cpu", "cuda", "auto"}
 	policies    = []string{"fixed"}
 	folds       = []string{string(scheme.FoldRank), string(scheme.FoldArrival)}
 	pushes      = []string{PushGradient, PushDelta}

@@ -62,6 +62,7 @@ var also = map[string][]string{
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"device.index":            {"device.kind=cuda"},
 }
 
 // needs drops what the drawn value does not allow.

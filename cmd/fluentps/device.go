@@ -3,14 +3,50 @@ package main
 import (
 	"fmt"
 
+	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/kernels/cuda"
+	ps "fluentps/ps/runtime"
 )
 
-// openDevice opens what computes on this rank, by the values of device.kind.
-func openDevice(kind string, threads int) (kernels.Device, error) {
-	if kind != "cpu" && kind != "auto" {
-		return nil, fmt.Errorf("device %q is not built into this binary, which has cpu; use cpu or auto", kind)
+// newUnit is what a rank computes on, before which so many ranks of its host do.
+func newUnit(c configs.Device, local int) (ps.Unit, error) {
+	if c.Kind == "cpu" {
+		return ps.Unit{Device: cpu.New(c.Threads)}, nil
 	}
-	return cpu.New(threads), nil
+	index := c.Index
+	if c.Kind != "cuda" { // the key is not there
+		index = -1
+	}
+	gpus, err := cuda.GPUs()
+	if err != nil {
+		if c.Kind == "auto" {
+			return ps.Unit{Device: cpu.New(c.Threads), Note: err.Error()}, nil
+		}
+		return ps.Unit{}, fmt.Errorf("device: cuda, but %w", err)
+	}
+	gpu, err := cuda.Pick(gpus, index, local)
+	if err != nil {
+		return ps.Unit{}, err
+	}
+	device, err := cuda.New(gpu, cuda.Options{})
+	return ps.Unit{Device: device, ID: gpu.UUID}, err
+}
+
+// devices names what device.kind can bring about in this build.
+func devices() string {
+	if cuda.Built {
+		return "cpu cuda"
+	}
+	return "cpu   (no GPU: built without CUDA, make build CUDA=1)"
+}
+
+// openDevice opens what computes in this process, by the values of device.kind.
+func openDevice(kind string, threads int) (kernels.Device, error) {
+	if kind != "cpu" && kind != "cuda" && kind != "auto" {
+		return nil, fmt.Errorf("device %q is not built into this binary, which has cpu and cuda; use one of them or auto", kind)
+	}
+	u, err := newUnit(configs.Device{Kind: kind, Index: -1, Threads: threads}, 0)
+	return u.Device, err
 }

@@ -38,6 +38,7 @@ func infoVerb(c *cli.Context) error {
 		{"build tags", cmp.Or(b.tags, "none")},
 		{"MPI", cmp.Or(mpi.Library(), "not built in: make build")},
 		{"kernels", cpu.Backend()},
+		{"devices", devices()},
 		{"transports", words(transports)},
 		{"", ""},
 		{"schemes", words(scheme.Names()) + "   (fluentps explain NAME)"},

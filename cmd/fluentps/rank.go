@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"fluentps/comm"
+	"fluentps/kernels"
 	ps "fluentps/ps/runtime"
 )
 
@@ -53,5 +54,11 @@ func (j *job) abort(t comm.Transport, why error) outcome {
 	return outcome{code: codeFailed, ended: true}
 }
 
-// crash is a panic, which is a bug of ours.
-func crash(p any) error { return fmt.Errorf("bug in fluentps: %v\n%s", p, debug.Stack()) }
+// crash is a panic: a device that failed, or a bug of ours.
+func crash(p any) error {
+	var device *kernels.Failure
+	if err, ok := p.(error); ok && errors.As(err, &device) {
+		return device
+	}
+	return fmt.Errorf("bug in fluentps: %v\n%s", p, debug.Stack())
+}

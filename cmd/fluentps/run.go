@@ -18,6 +18,7 @@ import (
 	"fluentps/comm/mpi"
 	"fluentps/configs"
 	"fluentps/kernels"
+	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	ps "fluentps/ps/runtime"
 )
@@ -143,10 +144,10 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if o.Problem != nil {
 		return o, nil
 	}
-	threads := j.cfg.Device.Threads
+	device := j.cfg.Device
 	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
-	kind := j.cfg.Device.Kind
-	o.NewDevice = func() (kernels.Device, error) { return openDevice(kind, threads) }
+	o.NewDevice = func() (kernels.Device, error) { return cpu.New(device.Threads), nil }
+	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
 	if t.Rank() != 0 {
 		return o, nil

@@ -160,6 +160,7 @@ type WorkerSummary struct {
 	Worker     int             `json:"worker"`
 	Rank       int             `json:"rank"`
 	Host       string          `json:"host"`
+	Device     string          `json:"device,omitempty"` // what it computed on
 	Iterations int64           `json:"iterations"`
 	Samples    int64           `json:"samples"`
 	ComputeS   Float           `json:"compute_s"`
@@ -170,16 +171,17 @@ type WorkerSummary struct {
 
 // MemberSummary is one rank that computes for a worker, beside the worker's own.
 type MemberSummary struct {
-	Rank     int   `json:"rank"`
-	Samples  int64 `json:"samples"` // also in the worker's
-	ComputeS Float `json:"compute_s"`
-	BlockedS Float `json:"blocked_s"`
+	Rank     int    `json:"rank"`
+	Device   string `json:"device,omitempty"`
+	Samples  int64  `json:"samples"` // also in the worker's
+	ComputeS Float  `json:"compute_s"`
+	BlockedS Float  `json:"blocked_s"`
 }
 
 // AddMember puts a member's row under its worker's.
 func (w *WorkerSummary) AddMember(m WorkerSummary) {
 	w.Samples += m.Samples
-	w.Members = append(w.Members, MemberSummary{Rank: m.Rank, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
+	w.Members = append(w.Members, MemberSummary{Rank: m.Rank, Device: m.Device, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
 }
 
 // Evaluation is one look at the test set. AtS and Samples are those of the snapshot, not of the evaluation.

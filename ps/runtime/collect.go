@@ -182,3 +182,33 @@ func (r *rank) place(rank int) string {
 	}
 	return fmt.Sprintf("rank %d", rank)
 }
+
+// data is what a rank read.
+type data struct {
+	SHA256              string
+	Rows, Test, Columns int
+}
+
+// sameData refuses ranks that read different data: a host with an old copy would train something else, silently.
+func (r *rank) sameData() error {
+	mine := data{SHA256: r.set.SHA256(), Rows: r.set.Train.Rows(), Test: r.set.Test.Rows(), Columns: r.set.Train.Cols()}
+	all, err := gather(r, mine)
+	if err != nil {
+		return err
+	}
+	verdict := ""
+	for i, d := range all {
+		if d != all[0] {
+			verdict = fmt.Sprintf("%s reads other data than rank 0: %d training rows, %d test rows, %d columns, sha256 %.12s against %d, %d, %d, %.12s; put the same files on all hosts",
+				r.place(i), d.Rows, d.Test, d.Columns, d.SHA256, all[0].Rows, all[0].Test, all[0].Columns, all[0].SHA256)
+			break
+		}
+	}
+	if err := spread(r, &verdict); err != nil {
+		return err
+	}
+	if verdict != "" {
+		return usage("%s", verdict)
+	}
+	return nil
+}

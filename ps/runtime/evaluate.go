@@ -7,7 +7,6 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
-	"fluentps/kernels"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -19,12 +18,12 @@ const evalRows = 256
 // evaluator looks at the test set with parameters of its own, so that neither training nor a version in
 // flight is touched.
 type evaluator struct {
-	r      *rank
-	arena  *comm.Buf
-	device kernels.Device
-	model  workload.Model
-	batch  workload.Batch
-	rows   []int32
+	r     *rank
+	arena *comm.Buf
+	unit  Unit
+	model workload.Model
+	batch workload.Batch
+	rows  []int32
 }
 
 func newEvaluator(r *rank) (*evaluator, error) {
@@ -33,10 +32,10 @@ func newEvaluator(r *rank) (*evaluator, error) {
 	if e.arena, err = r.t.Alloc(r.plan.Arena * shard.ElemBytes); err != nil {
 		return nil, fmt.Errorf("evaluation arena: %w", err)
 	}
-	if e.device, err = r.o.NewDevice(); err != nil {
+	if e.unit, err = r.newUnit(); err != nil {
 		return nil, err
 	}
-	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.device, evalRows); err != nil {
+	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.unit.Device, evalRows); err != nil {
 		return nil, err
 	}
 	e.model.Bind(r.plan.Views(e.arena.F32()), nil)
@@ -44,8 +43,8 @@ func newEvaluator(r *rank) (*evaluator, error) {
 }
 
 func (e *evaluator) close() {
+	e.r.fail(e.unit.Close())
 	e.arena.Free()
-	e.r.fail(e.device.Close())
 }
 
 // fetch asks every server for its slices of snapshot k (-1: the current version) and calls then when they

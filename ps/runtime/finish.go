@@ -286,7 +286,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 				_, reply := r.plan.Shards[id].WireBytes()
 				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
-			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Iterations: w.Iterations, Samples: w.Samples,
+			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Device: r.units[rank].Name, Iterations: w.Iterations, Samples: w.Samples,
 				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
 			if w.Member { // behind its leader's, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)

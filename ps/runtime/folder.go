@@ -18,12 +18,14 @@ type rankInfo struct {
 	Role string `json:"role"`
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
+	// Device is what it computes on, left out of a rank that does not.
+	Device string `json:"device,omitempty"`
 }
 
 func (r *rank) rankMap() []rankInfo {
 	all := make([]rankInfo, len(r.hosts))
 	for i := range all {
-		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i]}
+		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i], Device: r.units[i].Name}
 	}
 	return all
 }
@@ -57,14 +59,18 @@ func (l *lead) open() error {
 			fmt.Fprintf(&b, "  ... and %d more, see run.json\n", len(r.hosts)-shown)
 			break
 		}
-		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d\n", q.Rank, q.Role, q.Host, q.PID)
+		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d", q.Rank, q.Role, q.Host, q.PID)
+		if r.units[i].ID != "" {
+			fmt.Fprintf(&b, " on %s", q.Device)
+		}
+		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", count(len(r.roles.Servers), "server"), count(len(r.roles.Workers), "worker"), count(len(r.plan.Shards), "shard"), count(r.plan.Arena, "parameter"))
 	if r.cfg.Baseline != configs.BaselineNone {
 		fmt.Fprintf(&b, "; baseline %s", r.cfg.Baseline)
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
-	for _, w := range planWarnings(r.cfg, r.plan, r.roles) {
+	for _, w := range slices.Concat(planWarnings(r.cfg, r.plan, r.roles), unitWarnings(r.units, r.hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	if r.dir != "" {

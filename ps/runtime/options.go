@@ -34,7 +34,8 @@ type Options struct {
 
 	Load      func(workload.DataSpec) (*workload.Set, error) // nil: workload.Load
 	NewDevice func() (kernels.Device, error)
-	Bind      func(on bool) int // keeps this thread on one core, whose number it returns, or -1 if not; may be nil
+	NewUnit   func(local int) (Unit, error) // of a rank that computes, before which so many of its host do; nil: NewDevice
+	Bind      func(on bool) int             // keeps this thread on one core, whose number it returns, or -1 if not; may be nil
 
 	// What only rank 0 uses.
 	Start    time.Time // when the program started, for wall_s

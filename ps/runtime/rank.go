@@ -49,6 +49,9 @@ type rank struct {
 
 	file *os.File // of the log; may be nil
 
+	unit  Unit         // what it computes on; none of a rank that does not
+	units []unitReport // rank 0 only: those of all ranks
+
 	server *serverSide // nil if this rank does not serve
 	worker *workerSide // nil if this rank does not work
 	lead   *lead       // rank 0 only

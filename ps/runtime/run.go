@@ -58,6 +58,7 @@ func (r *rank) run() (Result, error) {
 		return Result{}, err
 	}
 	r.bind()
+	r.unitLog()
 	if err := r.t.Barrier(); err != nil {
 		return Result{}, err
 	}
@@ -90,6 +91,8 @@ func (r *rank) release(idle bool) {
 	}
 	if idle && r.worker != nil {
 		r.worker.close()
+	} else if idle && r.unit.Device != nil {
+		r.fail(r.unit.Close())
 	}
 	if idle && r.reduce != nil {
 		r.reduce.forget(math.MaxInt64)
@@ -136,6 +139,9 @@ func (r *rank) setup() error {
 	if err := r.agree(r.makePlan(), CodeUsage); err != nil {
 		return err
 	}
+	if err := r.openUnit(); err != nil {
+		return err
+	}
 	if err := r.openFolder(); err != nil {
 		return err
 	}
@@ -151,36 +157,6 @@ func (r *rank) setup() error {
 		}
 	}
 	return r.agree(r.makeSides(), CodeFailed)
-}
-
-// data is what a rank read.
-type data struct {
-	SHA256              string
-	Rows, Test, Columns int
-}
-
-// sameData refuses ranks that read different data: a host with an old copy would train something else, silently.
-func (r *rank) sameData() error {
-	mine := data{SHA256: r.set.SHA256(), Rows: r.set.Train.Rows(), Test: r.set.Test.Rows(), Columns: r.set.Train.Cols()}
-	all, err := gather(r, mine)
-	if err != nil {
-		return err
-	}
-	verdict := ""
-	for i, d := range all {
-		if d != all[0] {
-			verdict = fmt.Sprintf("%s reads other data than rank 0: %d training rows, %d test rows, %d columns, sha256 %.12s against %d, %d, %d, %.12s; put the same files on all hosts",
-				r.place(i), d.Rows, d.Test, d.Columns, d.SHA256, all[0].Rows, all[0].Test, all[0].Columns, all[0].SHA256)
-			break
-		}
-	}
-	if err := spread(r, &verdict); err != nil {
-		return err
-	}
-	if verdict != "" {
-		return usage("%s", verdict)
-	}
-	return nil
 }
 
 // greet tells everybody where everybody is, and refuses ranks that do not belong together.

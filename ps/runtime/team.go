@@ -68,8 +68,7 @@ func (w *workerSide) join() error {
 		w.member = newMember(w, team[0])
 		w.with = w.member
 		w.params, w.grads = r.window.Of(comm.Peer(team[0])), r.window.Of(comm.Peer(r.me))
-		w.model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(w.grads.F32()))
-		return nil
+		return w.bindModel(w.params, w.grads)
 	}
 	arena := r.plan.Arena * shard.ElemBytes
 	var err error
@@ -90,8 +89,7 @@ func (w *workerSide) join() error {
 		w.lead = newLeading(w, team, written)
 		w.with = w.lead
 	}
-	w.model.Bind(r.plan.Views(w.params.F32()), r.plan.Views(written.F32()))
-	return nil
+	return w.bindModel(w.params, written)
 }
 
 func (w *workerSide) alloc(bytes int) (*comm.Buf, error) {

@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"fluentps/comm/wire"
+	"fluentps/kernels"
 	"fluentps/ps/core"
 )
 
@@ -165,6 +167,16 @@ func (r *rank) explainWait(waited time.Duration) string {
 func (r *rank) guard(res *Result, err *error) {
 	p := recover()
 	if p == nil {
+		return
+	}
+	why, _ := p.(error)
+	var device *kernels.Failure
+	if errors.As(why, &device) { // which is nobody's mistake
+		if res != nil {
+			*res, *err = Result{Code: CodeFailed}, why
+		}
+		r.log.Error(device.Error())
+		r.t.Abort(CodeFailed)
 		return
 	}
 	if res != nil {

@@ -75,10 +75,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	c := r.cfg
 	me, index := r.roles.Leader(r.me), slices.Index(r.computes, r.me)
 	batch := batchOf(c, len(r.computes), index)
-	device, err := r.o.NewDevice()
-	if err != nil {
-		return nil, err
-	}
+	device := r.unit.Device
 	model, err := workload.NewModel(c.ModelSpec(), r.set.Samples(), device, batch)
 	if err != nil {
 		return nil, err
@@ -275,6 +272,7 @@ func (w *workerSide) inlineCame(piece int32, values []byte) {
 }
 
 func (w *workerSide) close() {
+	w.r.fail(w.device.Close()) // before the memory goes that it may have pinned
 	for _, b := range w.own {
 		b.Free()
 	}
@@ -282,5 +280,4 @@ func (w *workerSide) close() {
 	for _, b := range w.copies.beside {
 		b.Free()
 	}
-	w.r.fail(w.device.Close())
 }

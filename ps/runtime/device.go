@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"fluentps/comm"
+	"fluentps/kernels"
+)
+
+// Unit is what a rank computes on.
+type Unit struct {
+	kernels.Device
+	ID   string // of a GPU, the same on all ranks that share it; "" of the host's processor
+	Note string // why it is not what it might have been; "" if it is
+}
+
+// unitReport is what rank 0 knows of a rank's unit; empty of a rank that does not compute.
+type unitReport struct{ Name, ID string }
+
+// newUnit is a device of this rank: where it computes, what the options choose for it; else, and where they choose
+// nothing, the host's processor. So a rank that only serves never touches a GPU.
+func (r *rank) newUnit() (Unit, error) {
+	i := slices.Index(r.computes, r.me)
+	if i >= 0 && r.o.NewUnit != nil {
+		local := 0
+		for _, before := range r.computes[:i] {
+			if r.hosts[before] == r.hosts[r.me] {
+				local++
+			}
+		}
+		return r.o.NewUnit(local)
+	}
+	device, err := r.o.NewDevice()
+	return Unit{Device: device}, err
+}
+
+// openUnit finds what this rank computes on, and tells rank 0. Ranks that want what their host does not have end the run
+// for all.
+func (r *rank) openUnit() error {
+	var wrong, failed error
+	var mine unitReport
+	if slices.Contains(r.computes, r.me) {
+		var err error
+		var broken *kernels.Failure
+		if r.unit, err = r.newUnit(); errors.As(err, &broken) {
+			failed = err
+		} else if err != nil {
+			wrong = err
+		} else {
+			mine = unitReport{Name: r.unit.Name(), ID: r.unit.ID}
+		}
+	}
+	if err := r.agree(wrong, CodeUsage); err != nil {
+		return err
+	}
+	if err := r.agree(failed, CodeFailed); err != nil {
+		return err
+	}
+	var err error
+	r.units, err = gather(r, mine)
+	return err
+}
+
+// unitWarnings finds what is odd about the devices of a run.
+func unitWarnings(units []unitReport, hosts []string) []string {
+	var warnings []string
+	gpus, cpus := 0, 0
+	ranks, ids := map[string]int{}, map[string][]string{}
+	var order []string
+	for rank, u := range units {
+		switch h := hosts[rank]; {
+		case u.ID != "":
+			gpus++
+			if ranks[h]++; ranks[h] == 1 {
+				order = append(order, h)
+			}
+			if !slices.Contains(ids[h], u.ID) {
+				ids[h] = append(ids[h], u.ID)
+			}
+		case u.Name != "":
+			cpus++
+		}
+	}
+	if gpus > 0 && cpus > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s on GPUs and %s on CPUs: results differ in the last bits, and speeds by far",
+			verbed(gpus, "computes", "compute"), verbed(cpus, "computes", "compute")))
+	}
+	for _, h := range order {
+		if n := len(ids[h]); ranks[h] > n {
+			warnings = append(warnings, fmt.Sprintf("host %s: %s on %s: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS",
+				h, verbed(ranks[h], "computes", "compute"), count(n, "GPU")))
+		}
+	}
+	return warnings
+}
+
+func verbed(n int, one, many string) string {
+	if n == 1 {
+		return count(n, "rank") + " " + one
+	}
+	return count(n, "rank") + " " + many
+}
+
+// unitLog tells once what a worker computes on.
+func (r *rank) unitLog() {
+	if r.unit.Device == nil {
+		return
+	}
+	if r.unit.Note != "" {
+		r.log.Info("computes on "+r.unit.Name(), "why", r.unit.Note)
+		return
+	}
+	r.log.Info("computes on " + r.unit.Name())
+}
+
+// bindModel hands the model its arenas; a device with memory of its own learns of them first.
+func (w *workerSide) bindModel(params, grads *comm.Buf) error {
+	if p, ok := w.device.(kernels.Pinner); ok {
+		for _, b := range []*comm.Buf{params, grads} {
+			if err := p.Pin(b.F32()); err != nil {
+				return err
+			}
+		}
+	}
+	w.model.Bind(w.r.plan.Views(params.F32()), w.r.plan.Views(grads.F32()))
+	return nil
+}
