@@ -14,7 +14,7 @@ import (
 
 // ModelSpec is the model as workload makes it.
 func (c *Config) ModelSpec() workload.ModelSpec {
-	return workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers, Compute: c.Model.Compute}
+	return workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers, Compute: c.Model.Compute, Rank: c.Model.Rank}
 }
 
 // Update is how gradients become parameters: the optimizer and the schedule of its rate.

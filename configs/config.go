@@ -50,17 +50,26 @@ type Cluster struct {
 // Data names the data set and how workers share it.
 type Data struct {
 	Set       string           // workload.SetNames()
-	Path      string           // a folder (idx, cifar10) or the training file (csv, libsvm)
-	Test      string           // the test file (csv, libsvm)
+	Path      string           // a folder (idx, cifar10) or the training file (csv, libsvm, ratings)
+	Test      string           // the test file (csv, libsvm, ratings)
 	Scale     float64          // csv: features are divided by it
 	Normalize bool             // idx: pixels have mean 0 and standard deviation 1
+	Center    bool             // ratings: the mean training value is subtracted
 	Rows      int              // generated: training rows
 	TestRows  int              // generated
 	Features  int              // generated
 	Image     []int            // generated: channels, height and width of a row, whose product is Features; empty: rows are no images
 	Classes   int              // generated
+	Matrix    Matrix           // generated_ratings
 	Augment   workload.Augment // idx, cifar10: how training images are changed at random
 	Partition string           // workload.PartitionNames()
+}
+
+// Matrix is what generated_ratings has entries of: a product of that rank, and noise.
+type Matrix struct {
+	Rows, Columns int
+	Rank          int
+	Noise         float64 // standard deviation; that of the product is 1
 }
 
 // Model names the model.
@@ -69,6 +78,7 @@ type Model struct {
 	Layers []int  // mlp: widths of the hidden layers; synthetic: parameters of each layer
 	// Compute is the time of one step's computing of synthetic.
 	Compute time.Duration
+	Rank    int // matrix_factorization
 }
 
 // Train says how to learn and when to stop. Exactly one of the two batch sizes is set.

@@ -24,6 +24,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model %s tells 2 classes apart, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
 	}
 	w.crossImages(t)
+	w.crossRatings(t)
 	if !at.bad && !increasing(w.cfg.Train.Schedule.At) {
 		w.fatal(at.node, at.path, "sort them, each once", "the iterations do not increase")
 	}

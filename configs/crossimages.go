@@ -41,6 +41,7 @@ func (w *walker) crossImages(t *table) {
 	name, set, image := t.byPath["model.name"], t.byPath["data.set"], t.byPath["data.image"]
 	switch {
 	case name.bad, set.bad, image.bad, !workload.NeedsImages(w.cfg.Model.Name), slices.Contains(workload.ImageSetNames(), w.cfg.Data.Set):
+	case slices.Contains(workload.RatingSetNames(), w.cfg.Data.Set): // crossRatings says it
 	case w.cfg.Data.Set != "generated":
 		w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(workload.ImageSetNames(), ", "),
 			"%s takes images, and the rows of data.set %s are none", w.cfg.Model.Name, w.cfg.Data.Set)

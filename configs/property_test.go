@@ -56,6 +56,12 @@ var also = map[string][]string{
 	"simulate.noise.leave":     {"simulate.noise.kind=two_state"},
 	"simulate.noise.path":      {"simulate.noise.kind=trace"},
 	"simulate.noise.kind":      {"simulate.noise.path=p"},
+	"data.matrix.rows":         {"data.set=generated_ratings", "model={name: matrix_factorization}"},
+	"data.matrix.columns":      {"data.set=generated_ratings", "model={name: matrix_factorization}"},
+	"data.matrix.rank":         {"data.set=generated_ratings", "model={name: matrix_factorization}"},
+	"data.matrix.noise":        {"data.set=generated_ratings", "model={name: matrix_factorization}"},
+	"data.center":              {"data.set=ratings", "data.path=p", "data.test=t", "model={name: matrix_factorization}"},
+	"model.rank":               {"data.set=generated_ratings", "model.layers=null", "model.name=matrix_factorization"},
 
 	"train.optimizer.trust":   {"train.optimizer.name=lars", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
@@ -72,8 +78,10 @@ func needs(path, value string) []string {
 		switch {
 		case path == "model.name" && workload.NeedsImages(value) && s == "data.classes=2":
 			out = append(out, "data={set: idx, path: p}") // images, and no number of classes beside them
-		case path == "data.set" && value == "generated",
-			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm",
+		case path == "model.name" && value == "matrix_factorization" && s == "data.classes=2":
+			out = append(out, "data.set=generated_ratings")
+		case path == "data.set" && strings.HasPrefix(value, "generated"),
+			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm" && value != "ratings",
 			path == "model.name" && (value == "mlp" || value == "synthetic") && strings.HasPrefix(s, "model."),
 			path == "train.schedule.name" && s == "train.schedule.every=5" && value != "step",
 			path == "train.schedule.name" && s == "train.schedule.over=5" && value != "cosine" && value != "poly",
@@ -81,6 +89,9 @@ func needs(path, value string) []string {
 		default:
 			out = append(out, s)
 		}
+	}
+	if path == "data.set" && strings.HasSuffix(value, "ratings") {
+		out = append(out, "model={name: matrix_factorization}")
 	}
 	return out
 }

@@ -18,9 +18,9 @@ func dataCommand() *cli.Command {
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
 		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") + ". PATH is the folder of idx and cifar10, and the\n" +
-			"training file of csv and libsvm; each file may be packed with gzip.\n" + precedence,
+			"training file of csv, libsvm and ratings; each file may be packed with gzip.\n" + precedence,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv and libsvm; with SET PATH only"},
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
 			setFlag(),
 		},
 		Action: dataVerb,
@@ -70,15 +70,10 @@ const classesShown = 100
 
 func dataText(r workload.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "class\ttrain\ttest\t")
-	for k := range min(r.Classes, classesShown) {
-		fmt.Fprintf(t, "%d\t%d\t%d\t\n", k, r.Train.Counts[k], r.Test.Counts[k])
-	}
-	_ = t.Flush() // a strings.Builder never fails
-	if r.Classes > classesShown {
-		fmt.Fprintf(&b, "... and %d more\n", r.Classes-classesShown)
+	if r.Matrix != (workload.Matrix{}) {
+		ratingsText(&b, r)
+	} else {
+		classesText(&b, r)
 	}
 	b.WriteByte('\n')
 	for _, f := range r.Files {
@@ -86,4 +81,33 @@ func dataText(r workload.Report) string {
 	}
 	fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
 	return b.String()
+}
+
+func ratingsText(b *strings.Builder, r workload.Report) {
+	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows, r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
+	for _, p := range []struct {
+		name string
+		workload.Values
+	}{{"train", r.Train.Values}, {"test", r.Test.Values}} {
+		if p.Values == (workload.Values{}) {
+			continue // no rows
+		}
+		fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t\n", p.name, p.Mean, p.Deviation, p.Min, p.Max)
+	}
+	_ = t.Flush() // a strings.Builder never fails
+}
+
+func classesText(b *strings.Builder, r workload.Report) {
+	fmt.Fprintf(b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "class\ttrain\ttest\t")
+	for k := range min(r.Classes, classesShown) {
+		fmt.Fprintf(t, "%d\t%d\t%d\t\n", k, r.Train.Counts[k], r.Test.Counts[k])
+	}
+	_ = t.Flush() // a strings.Builder never fails
+	if r.Classes > classesShown {
+		fmt.Fprintf(b, "... and %d more\n", r.Classes-classesShown)
+	}
 }

@@ -80,6 +80,9 @@ type cut struct {
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(ps.DataSpec(cfg))
 	switch {
+	case err != nil && workload.TakesRatings(cfg.Model.Name):
+		return cut{}, fmt.Errorf("%w\n  only the size of the matrix is needed; to give it without the files:\n"+
+			"  --set 'data={set: generated_ratings, matrix: {rows: 6040, columns: 3952}, rows: 1000000}'", err)
 	case err != nil:
 		shape := "features: 784"
 		if workload.NeedsImages(cfg.Model.Name) {

@@ -59,10 +59,11 @@ type Summary struct {
 	SamplesPerS      Float                `json:"samples_per_s"`
 	TrainLoss        *Float               `json:"train_loss"`
 	TestLoss         *Float               `json:"test_loss"`
-	TestAccuracy     *Float               `json:"test_accuracy"`
-	Target           *Float               `json:"target"`            // test accuracy asked for
-	TargetReachedS   *Float               `json:"target_reached_s"`  // when the snapshot was taken that reached it
-	Resumed          *Resumed             `json:"resumed,omitempty"` // this part of the run went on from a checkpoint
+	TestAccuracy     *Float               `json:"test_accuracy"`       // null where there are no classes
+	TestRMSE         *Float               `json:"test_rmse,omitempty"` // root of test_loss where that is a mean squared error
+	Target           *Float               `json:"target"`              // test accuracy asked for
+	TargetReachedS   *Float               `json:"target_reached_s"`    // when the snapshot was taken that reached it
+	Resumed          *Resumed             `json:"resumed,omitempty"`   // this part of the run went on from a checkpoint
 	Seed             uint64               `json:"seed"`
 	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
 	Payload          Payload              `json:"payload"`              // how vectors travelled
@@ -191,6 +192,23 @@ type Evaluation struct {
 	AtS          Float  `json:"at_s"`
 	TestAccuracy *Float `json:"test_accuracy"`
 	TestLoss     *Float `json:"test_loss"`
+	TestRMSE     *Float `json:"test_rmse,omitempty"`
+}
+
+// Judge notes what a look at the test set has found: its mean loss, and the accuracy; or where classes says that there is
+// none, the root of the loss.
+func (e *Evaluation) Judge(loss, accuracy float64, classes bool) {
+	e.TestLoss = Some(loss)
+	if classes {
+		e.TestAccuracy = Some(accuracy)
+	} else {
+		e.TestRMSE = Some(math.Sqrt(loss))
+	}
+}
+
+// Conclude takes the last evaluation for the run's.
+func (s *Summary) Conclude(last Evaluation) {
+	s.TestLoss, s.TestAccuracy, s.TestRMSE = last.TestLoss, last.TestAccuracy, last.TestRMSE
 }
 
 // JSON is the text of summary.json: indented, every key present, lists never null, a final newline.

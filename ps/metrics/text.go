@@ -54,8 +54,8 @@ func headText(s *Summary) string {
 		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
 	fmt.Fprintf(&b, "  time     setup %s s, train %s s, evaluation %s s, wall %s s\n",
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
-	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test accuracy %s\n",
-		optional(s.TrainLoss, 4), optional(s.TestLoss, 4), optional(s.TestAccuracy, 4))
+	name, value := score(s.TestAccuracy, s.TestRMSE)
+	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test %s %s\n", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
 	if n := s.Sparsity; n != nil {
 		fmt.Fprintf(&b, "  sparsity %s of %s are exactly 0\n", thousands(n.Zeros), plural(int(n.Parameters), "parameter"))
 	}
@@ -68,6 +68,14 @@ func headText(s *Summary) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// score is the accuracy, or the root of the mean squared error where there is that.
+func score(accuracy, rmse *Float) (name, value string) {
+	if rmse != nil {
+		return "RMSE", optional(rmse, 4)
+	}
+	return "accuracy", optional(accuracy, 4)
 }
 
 func plural(n int, noun string) string {
@@ -160,10 +168,13 @@ func listed(counts map[string]int64) string {
 
 func evaluationText(s *Summary) string {
 	first := max(0, len(s.Evaluations)-evaluationRowsMax)
-	rows := [][]string{{"Epoch", "Samples", "At s", "Test accuracy", "Test loss"}}
-	for _, e := range s.Evaluations[first:] {
-		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1),
-			optional(e.TestAccuracy, 4), optional(e.TestLoss, 4)})
+	var rows [][]string
+	for i, e := range s.Evaluations[first:] {
+		name, value := score(e.TestAccuracy, e.TestRMSE)
+		if i == 0 {
+			rows = append(rows, []string{"Epoch", "Samples", "At s", "Test " + name, "Test loss"})
+		}
+		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value, optional(e.TestLoss, 4)})
 	}
 	text := table(rows, nil)
 	if first > 0 {

@@ -208,6 +208,33 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	}
 }
 
+// Where there are no classes, the root of the mean squared error stands for the accuracy.
+func TestRMSEInsteadOfAccuracy(t *testing.T) {
+	s := sample()
+	if got := text(t, s); strings.Contains(got, "RMSE") {
+		t.Errorf("an RMSE of classes:\n%s", got)
+	}
+	for i := range s.Evaluations {
+		e := &s.Evaluations[i]
+		e.TestAccuracy = nil
+		e.Judge(0.0625*float64(i+1), 0, false)
+		s.Conclude(*e)
+	}
+	if s.TestAccuracy != nil || s.TestRMSE == nil || *s.TestLoss != Float(0.0625*float64(len(s.Evaluations))) {
+		t.Errorf("the run has accuracy %v, RMSE %v, loss %v", s.TestAccuracy, s.TestRMSE, *s.TestLoss)
+	}
+	got := text(t, s)
+	if want := fmt.Sprintf("test RMSE %.4f\n", math.Sqrt(float64(*s.TestLoss))); !strings.Contains(got, want) || strings.Contains(got, "ccuracy") {
+		t.Errorf("no %q, or an accuracy, in\n%s", want, got)
+	}
+	if !strings.Contains(got, "| Test RMSE |") || !strings.Contains(got, "|    0.2500 |    0.0625\n") {
+		t.Errorf("evaluations without RMSE in\n%s", got)
+	}
+	if j, err := s.JSON(); err != nil || !strings.Contains(string(j), `"test_accuracy": null`) || !strings.Contains(string(j), `"test_rmse": 0.25`) {
+		t.Errorf("error %v, JSON\n%s", err, j)
+	}
+}
+
 // What an L1 penalty has left is said where it was asked for.
 func TestZeroParametersAreCounted(t *testing.T) {
 	s := sample()

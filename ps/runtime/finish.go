@@ -209,8 +209,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 			l.evals = l.evals[:n-1]
 		}
 		l.evaluated(end, v.loss, v.correct, rows)
-		last := l.evals[len(l.evals)-1]
-		s.TestLoss, s.TestAccuracy = last.TestLoss, last.TestAccuracy
+		s.Conclude(l.evals[len(l.evals)-1])
 	}
 	s.Evaluations = l.evals
 	if l.online != nil {

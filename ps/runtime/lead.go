@@ -9,6 +9,7 @@ import (
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
 )
 
 // lead is what rank 0 knows beside its server: it owns the lead shard, so it counts the budget, prints the
@@ -42,6 +43,7 @@ type lead struct {
 	diverged bool   // and its parameters are worth nothing
 	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
 	stopping bool
+	classes  bool // samples have classes, so that there is an accuracy
 	target   *float64
 
 	before   int64                // samples before this part of the run
@@ -68,7 +70,7 @@ type mark struct {
 }
 
 func newLead(r *rank) *lead {
-	l := &lead{r: r, budget: budgetOf(r.cfg, r.set.Train.Rows()), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
+	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows()), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
 	for m := range r.roles.Servers {
 		if len(r.plan.OfServer(int32(m))) > 0 {
 			l.owners++
@@ -149,7 +151,9 @@ func (l *lead) record(now time.Duration) metrics.Record {
 	w := &l.window
 	if w.samples > 0 {
 		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
-		rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+		if l.classes {
+			rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+		}
 	}
 	rec.Set(metrics.TrainLR, l.lr)
 	if d := now - w.from; d > 0 {
@@ -236,11 +240,14 @@ func (l *lead) evaluated(m mark, loss float64, correct, rows int64) {
 	acc := float64(correct) / float64(rows)
 	mean := loss / float64(rows)
 	epoch := float64(m.samples) / float64(l.r.set.Train.Rows())
-	l.evals = append(l.evals, metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds()),
-		TestAccuracy: metrics.Some(acc), TestLoss: metrics.Some(mean)})
+	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds())}
+	e.Judge(mean, acc, l.classes)
+	l.evals = append(l.evals, e)
 	rec := metrics.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	rec.Set(metrics.TestLoss, mean)
-	rec.Set(metrics.TestAccuracy, acc)
+	if l.classes {
+		rec.Set(metrics.TestAccuracy, acc)
+	}
 	l.write(rec)
 	if goal := l.r.cfg.Train.Stop.Target; goal > 0 && acc >= goal && l.target == nil {
 		s := m.at.Seconds()

@@ -107,6 +107,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 		{"mlp", 20, []string{"model={name: mlp, layers: [16, 12]}"}},
 		{"mlp with adam", 30, []string{"model={name: mlp, layers: [16, 12]}", "train.optimizer={name: adam, lr: 0.01, epsilon: 1e-4}"}},
 		{"sparse logistic with l1", 100, []string{"data.classes=2", "model={name: sparse_logistic}", "train.optimizer={name: sgd, lr: 0.1, l1: 0.02}"}},
+		{"matrix factorization", 100, []string{"data={set: generated_ratings, rows: 480, matrix: {rows: 20, columns: 30}}", "model={name: matrix_factorization, rank: 3}", "train.optimizer={name: momentum, lr: 0.5}"}},
 		{"softmax on fashion-mnist", 100, []string{fashion}},
 		{"mlp on fashion-mnist", 20, []string{fashion, "model={name: mlp, layers: [64, 32]}"}},
 		{"lenet on fashion-mnist", 10, []string{fashion, "model={name: lenet}"}},

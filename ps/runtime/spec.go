@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"strings"
 
 	"fluentps/comm"
 	"fluentps/configs"
@@ -12,9 +13,10 @@ import (
 
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec {
-	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize,
-		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes}
-	if c.Data.Set == "generated" {
+	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
+		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes,
+		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise}
+	if strings.HasPrefix(c.Data.Set, "generated") {
 		d.Seed = c.Seed
 		if i := c.Data.Image; len(i) == 3 {
 			d.Image = workload.Image{Channels: i[0], Height: i[1], Width: i[2]}

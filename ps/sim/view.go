@@ -147,18 +147,24 @@ func (v *view) look(arena []float32, m mark) {
 func (v *view) evaluated(m mark, loss, accuracy float64) {
 	at := time.Duration(m.at)
 	epoch := float64(m.samples) / float64(v.f.set.Train.Rows())
-	v.evals = append(v.evals, metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds()),
-		TestAccuracy: metrics.Some(accuracy), TestLoss: metrics.Some(loss)})
+	classes := !workload.TakesRatings(v.f.s.cfg.Model.Name)
+	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds())}
+	e.Judge(loss, accuracy, classes)
+	v.evals = append(v.evals, e)
 	rec := metrics.Record{At: at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	if w := v.window; w.samples > 0 {
 		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
-		rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+		if classes {
+			rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+		}
 	}
 	v.window = window{}
 	rec.Set(metrics.TrainLR, v.rate)
 	rec.Set(metrics.LeadMax, float64(v.leadMax))
 	rec.Set(metrics.TestLoss, loss)
-	rec.Set(metrics.TestAccuracy, accuracy)
+	if classes {
+		rec.Set(metrics.TestAccuracy, accuracy)
+	}
 	v.records = append(v.records, rec)
 	if goal := v.f.s.cfg.Train.Stop.Target; goal > 0 && accuracy >= goal && v.target == nil {
 		v.target = metrics.Some(at.Seconds())
@@ -193,7 +199,7 @@ func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
 		sum.Finished = v.reason
 	}
 	if n := len(v.evals); n > 0 && v.reason == "" {
-		sum.TestLoss, sum.TestAccuracy = v.evals[n-1].TestLoss, v.evals[n-1].TestAccuracy
+		sum.Conclude(v.evals[n-1])
 	}
 	sum.Evaluations = v.evals
 	if goal := s.cfg.Train.Stop.Target; goal > 0 {

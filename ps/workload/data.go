@@ -22,6 +22,7 @@ type Set struct {
 	Train, Test Table
 	Classes     int
 	Image       Image     // what a row is; zero where rows are no images
+	Matrix      Matrix    // of which rows are entries; zero where they are no ratings
 	Files       []FileSum // in the order they were read; none for generated data
 
 	spec DataSpec // as Load got it
@@ -38,11 +39,12 @@ type Samples struct {
 	Cols    int // values of a sample
 	Classes int // labels are 0 to Classes-1
 	Image   Image
+	Matrix  Matrix // zero unless samples are ratings
 }
 
 // Samples describes the rows of both tables.
 func (s *Set) Samples() Samples {
-	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image}
+	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix}
 }
 
 // FileSum identifies the content of a file: of its unpacked bytes, so it is the same with and without gzip.
@@ -80,28 +82,42 @@ type DataSpec struct {
 	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images; test images
 	// are normalised with the same two numbers, and Scale must be 0. cifar10 always is.
 	Normalize bool
+	// Matrix, Rank and Noise are of generated_ratings: the size of the matrix, the rank of its product, and the standard
+	// deviation of what is added to an entry, beside an entry's own of 1.
+	Matrix Matrix
+	Rank   int
+	Noise  float64
+	// Center subtracts the mean value of the training file of ratings from all values.
+	Center bool
 	// Label is where csv has the class: "last" (also when empty) or "first" column.
 	Label string
 }
 
 var sets = []struct {
-	name   string
-	uses   string // the fields of DataSpec, beside Set, that the reader takes
-	images bool   // rows always are images
-	load   func(s DataSpec) (*Set, error)
+	name  string
+	uses  string // the fields of DataSpec, beside Set, that the reader takes
+	holds string // what rows are without being told
+	load  func(s DataSpec) (*Set, error)
 }{
-	{"idx", "path rows test_rows classes scale normalize", true, loadIDX},
-	{"cifar10", "path rows test_rows", true, loadCIFAR10},
-	{"csv", "path test rows test_rows classes features scale label", false, loadCSV},
-	{"libsvm", "path test rows test_rows classes features scale", false, loadLIBSVM},
-	{"generated", "rows test_rows classes features image seed", false, loadGenerated},
+	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
+	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
+	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale", "numbers", loadLIBSVM},
+	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
+	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
+	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
 }
 
 // ImageSetNames lists the sets whose rows are images without being told; generated's are where the spec says so.
-func ImageSetNames() []string {
+func ImageSetNames() []string { return setsOf("images") }
+
+// RatingSetNames lists the sets whose rows are entries of a matrix.
+func RatingSetNames() []string { return setsOf("ratings") }
+
+func setsOf(what string) []string {
 	var names []string
 	for _, s := range sets {
-		if s.images {
+		if s.holds == what {
 			names = append(names, s.name)
 		}
 	}
@@ -131,7 +147,7 @@ func Load(s DataSpec) (*Set, error) {
 			return nil, err
 		}
 		set.Name, set.spec = s.Set, s
-		if s.Set != "generated" {
+		if !strings.HasPrefix(s.Set, "generated") {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
 			}
@@ -155,6 +171,7 @@ func (s DataSpec) check(uses string) error {
 		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 		{"image", s.Image != Image{}},
+		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -195,16 +212,21 @@ type Report struct {
 	Set         string
 	Cols        int
 	Classes     int
+	Matrix      Matrix
 	Train, Test Part
 	Files       []FileSum
 	SHA256      string // of the Set
 }
 
-// Part describes one table; Counts has the rows of each class.
+// Part describes one table; Counts has the rows of each class, Values what the values of ratings are.
 type Part struct {
 	Rows   int
 	Counts []int
+	Values Values
 }
+
+// Values are the mean and the standard deviation, and the smallest and the largest value; all 0 without values.
+type Values struct{ Mean, Deviation, Min, Max float64 }
 
 // Describe loads a data set and says what is in it.
 func Describe(s DataSpec) (Report, error) {
@@ -213,17 +235,31 @@ func Describe(s DataSpec) (Report, error) {
 		return Report{}, err
 	}
 	return Report{
-		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Files: set.Files, SHA256: set.SHA256(),
-		Train: describe(set.Train, set.Classes), Test: describe(set.Test, set.Classes),
+		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, SHA256: set.SHA256(),
+		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}, nil
 }
 
-func describe(t Table, classes int) Part {
-	p := Part{Rows: t.Rows(), Counts: make([]int, classes)}
+func (s *Set) describe(t Table) Part {
+	p := Part{Rows: t.Rows(), Counts: make([]int, s.Classes)}
 	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	var sum, squares float64
 	for r := range t.Rows() {
 		t.Fill(x, y, []int32{int32(r)})
-		p.Counts[y[0]]++
+		if s.Matrix == (Matrix{}) {
+			p.Counts[y[0]]++
+			continue
+		}
+		v := float64(x[ratingCols-1])
+		if r == 0 {
+			p.Values.Min, p.Values.Max = v, v
+		}
+		p.Values.Min, p.Values.Max = min(p.Values.Min, v), max(p.Values.Max, v)
+		sum, squares = sum+v, squares+v*v
+	}
+	if n := float64(t.Rows()); n > 0 && s.Matrix != (Matrix{}) {
+		p.Values.Mean = sum / n
+		p.Values.Deviation = math.Sqrt(max(0, squares/n-p.Values.Mean*p.Values.Mean))
 	}
 	return p
 }

@@ -15,7 +15,7 @@ type blobs struct {
 	classes     int
 	seed        uint64
 	centres     []float32 // classes x features
-	normal      []float32 // quantiles of the normal distribution
+	normal      normals
 }
 
 const (
@@ -38,16 +38,12 @@ func loadGenerated(s DataSpec) (*Set, error) {
 	case s.Features > featuresMax || s.Classes > classesMax || s.Classes*s.Features > 1<<28:
 		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product", s.Classes, s.Features, classesMax, featuresMax, 1<<28)
 	}
-	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: mix(s.Seed, 0x626c6f6273)}
-	train.normal = make([]float32, quantileCount)
-	for i := range train.normal {
-		train.normal[i] = float32(math.Sqrt2 * math.Erfinv((2*float64(i)+1)/quantileCount-1))
-	}
+	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: mix(s.Seed, 0x626c6f6273), normal: newNormals()}
 	train.centres = make([]float32, s.Classes*s.Features)
 	scale := float32(blobDistance / math.Sqrt(float64(s.Features)))
 	for c := range s.Classes {
 		centre := train.centres[c*s.Features : (c+1)*s.Features]
-		train.noise(centre, mix(^train.seed, uint64(c)))
+		train.normal.fill(centre, mix(^train.seed, uint64(c)))
 		for i := range centre {
 			centre[i] *= scale
 		}
@@ -66,21 +62,32 @@ func (t *blobs) Fill(x []float32, y []int32, rows []int32) {
 		class := int(key>>32) % t.classes
 		y[i] = int32(class)
 		row := x[i*t.features : (i+1)*t.features]
-		t.noise(row, key)
+		t.normal.fill(row, key)
 		for j, c := range t.centres[class*t.features:][:t.features] {
 			row[j] += c
 		}
 	}
 }
 
-// noise fills x with normal values that are a pure function of key, four from each hash.
-func (t *blobs) noise(x []float32, key uint64) {
+// normals are quantiles of the normal distribution.
+type normals []float32
+
+func newNormals() normals {
+	q := make(normals, quantileCount)
+	for i := range q {
+		q[i] = float32(math.Sqrt2 * math.Erfinv((2*float64(i)+1)/quantileCount-1))
+	}
+	return q
+}
+
+// fill fills x with normal values that are a pure function of key, four from each hash.
+func (q normals) fill(x []float32, key uint64) {
 	var word uint64
 	for j := range x {
 		if j%4 == 0 {
 			word = mix(key, uint64(j/4))
 		}
-		x[j] = t.normal[word%quantileCount]
+		x[j] = q[word%quantileCount]
 		word >>= 16
 	}
 }

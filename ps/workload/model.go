@@ -44,7 +44,8 @@ func Params(m Model) []Param {
 
 // Model computes losses and gradients on memory that Bind gave it. It belongs to one goroutine at a
 // time. Losses are sums over samples of the cross-entropy in nats, and correct counts samples whose
-// largest output is the right class; callers divide. A device that fails, or a batch that does not
+// largest output is the right class; where samples are ratings, losses are squared errors and correct is 0.
+// Callers divide. A device that fails, or a batch that does not
 // fit what the model was made for, panics: neither can be handled in the middle of a step.
 type Model interface {
 	// Layers are in forward order and do not change.
@@ -72,16 +73,18 @@ type ModelSpec struct {
 	Layers []int  // mlp: widths of the hidden layers, first to last; synthetic: parameters of each layer
 	// Compute is the time of one step's computing; of "synthetic" only.
 	Compute time.Duration
+	Rank    int // matrix_factorization: columns of the left factor, rows of the right one
 }
 
 // modelEntry is one model: layers on a device, or made by plain.
 type modelEntry struct {
-	name   string
-	images bool // samples must be images
-	form   form
-	check  func(s ModelSpec, from Samples) error
-	stages func(s ModelSpec, from Samples) []stage
-	plain  func(s ModelSpec, from Samples, batchMax int) Model
+	name    string
+	images  bool // samples must be images
+	ratings bool // samples must be ratings, which no other model takes
+	form    form
+	check   func(s ModelSpec, from Samples) error
+	stages  func(s ModelSpec, from Samples) []stage
+	plain   func(s ModelSpec, from Samples, batchMax int) Model
 }
 
 var models = []modelEntry{
@@ -95,6 +98,7 @@ var models = []modelEntry{
 	{name: "resnet110", images: true, check: residualImages, stages: residual(18)},
 	{name: "logistic", check: binaryOnly, stages: denseChain},
 	{name: "sparse_logistic", form: sparseRows, check: binaryOnly, plain: newSparseLogistic},
+	{name: "matrix_factorization", ratings: true, check: factorable, plain: newFactorization},
 	{name: "synthetic", check: layerSizes, plain: newSynthetic},
 }
 
@@ -139,21 +143,24 @@ func Statistics(name string) (names []string) {
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
 // up to batchMax samples.
 func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
+	m := modelOf(s.Name)
 	switch {
 	case from.Cols < 1:
 		return nil, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, from.Cols)
-	case from.Classes < 2:
+	case from.Classes < 2 && from.Matrix == (Matrix{}):
 		return nil, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
 	case batchMax < 1:
 		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
 	}
-	m := modelOf(s.Name)
 	switch {
 	case m.name == "":
 		return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
 	case m.images && from.Image.values() != from.Cols:
 		return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give image to generated, or choose model mlp",
 			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
+	}
+	if err := mustTakeRatings(m, from); err != nil {
+		return nil, err
 	}
 	if err := m.check(s, from); err != nil {
 		return nil, err

@@ -336,7 +336,7 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, synthetic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, matrix_factorization, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},

@@ -1,0 +1,157 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// factorization is the product of two matrices of low rank, L (rows x rank) and R (rank x columns, kept transposed), fitted
+// to the known entries of a matrix: the mean of (L_i . R_j - value)^2 over ratings becomes small (Koren, Bell and Volinsky,
+// Computer 42(8), 2009; the workload of SSP, Ho et al., NIPS 2013). L2 is the optimizer's weight_decay. A sample is a row
+// number, a column number and a value. It computes on the host: a step touches a few vectors of rank numbers.
+//
+// Gradients are sums as everywhere and steps are by means, so a rate is one of a batch: of a single rating it is
+// 2*lr / batch.
+type factorization struct {
+	spec     ModelSpec
+	from     Samples
+	batchMax int
+	layers   []Layer
+
+	left, right   []float32 // rows x rank, columns x rank
+	dLeft, dRight []float32 // their gradients
+	batch         Batch     // of the last Forward; no samples: none that Backward may use
+	twice         []float32 // per sample: 2*(L_i . R_j - value)
+	kept          []float32 // per sample: R_j, because R may change when its gradient is ready
+}
+
+func newFactorization(s ModelSpec, from Samples, batchMax int) Model {
+	m := &factorization{spec: s, from: from, batchMax: batchMax,
+		twice: make([]float32, batchMax), kept: make([]float32, batchMax*s.Rank)}
+	for l, n := range []int{from.Matrix.Rows, from.Matrix.Columns} {
+		name := []string{"left", "right"}[l]
+		m.layers = append(m.layers, Layer{Name: name, Params: []Param{
+			{Name: name + ".weight", Shape: []int{n, s.Rank}, Layer: l, Fan: 2 * s.Rank}, // variance 1/rank
+		}})
+	}
+	return m
+}
+
+func factorable(s ModelSpec, _ Samples) error {
+	if s.Rank < 1 || s.Rank > rankMax {
+		return fmt.Errorf("model %s: rank is %d, need 1 to %d", s.Name, s.Rank, rankMax)
+	}
+	return noHidden(s, Samples{})
+}
+
+// rankMax bounds the scratch of a batch.
+const rankMax = 4096
+
+// TakesRatings says whether a model takes only samples that are entries of a matrix. It has a mean squared error for loss,
+// and no accuracy.
+func TakesRatings(name string) bool { return modelOf(name).ratings }
+
+func (m *factorization) Layers() []Layer { return m.layers }
+
+func (m *factorization) Clone() Model { return newFactorization(m.spec, m.from, m.batchMax) }
+
+func (m *factorization) Bind(params, grads [][]float32) {
+	mustBind(m, m.spec, params, grads)
+	m.left, m.right, m.dLeft, m.dRight, m.batch = params[0], params[1], nil, nil, Batch{}
+	if grads != nil {
+		m.dLeft, m.dRight = grads[0], grads[1]
+	}
+}
+
+func (m *factorization) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+	if x.N > m.batchMax {
+		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
+	}
+	m.mustFit(x)
+	if wait != nil {
+		wait(0)
+		wait(1)
+	}
+	for s := range x.N {
+		_, right, e := m.miss(x, s)
+		m.twice[s] = 2 * e
+		copy(m.kept[s*m.spec.Rank:], right)
+		loss += float64(e) * float64(e)
+	}
+	m.batch = x
+	return loss, 0
+}
+
+func (m *factorization) Eval(x Batch) (loss float64, correct int) {
+	m.mustFit(x)
+	m.batch = Batch{}
+	for s := range x.N {
+		_, _, e := m.miss(x, s)
+		loss += float64(e) * float64(e)
+	}
+	return loss, 0
+}
+
+func (m *factorization) mustFit(x Batch) {
+	if x.Cols != ratingCols || len(x.X) < x.N*ratingCols {
+		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is none of ratings, which model %s takes", x.N, x.Cols, len(x.X), m.spec.Name))
+	}
+	if m.left == nil {
+		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
+	}
+}
+
+// at is a factor's vector of row or column number i.
+func (m *factorization) at(factor []float32, i float32) []float32 {
+	return factor[int(i)*m.spec.Rank:][:m.spec.Rank]
+}
+
+// miss is how far the product of sample s is from its value, and the two vectors.
+func (m *factorization) miss(x Batch, s int) (left, right []float32, e float32) {
+	left, right = m.at(m.left, x.X[s*ratingCols]), m.at(m.right, x.X[s*ratingCols+1])
+	e = -x.X[s*ratingCols+2]
+	for k, v := range left {
+		e += float32(v * right[k])
+	}
+	return left, right, e
+}
+
+func (m *factorization) Backward(ready func(layer int)) {
+	if m.batch.N == 0 || m.dLeft == nil {
+		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
+	}
+	x, rank := m.batch, m.spec.Rank
+	m.batch = Batch{}
+	clear(m.dRight)
+	for s, g := range m.twice[:x.N] {
+		add(m.at(m.dRight, x.X[s*ratingCols+1]), m.at(m.left, x.X[s*ratingCols]), g)
+	}
+	if ready != nil {
+		ready(1)
+	}
+	clear(m.dLeft)
+	for s, g := range m.twice[:x.N] {
+		add(m.at(m.dLeft, x.X[s*ratingCols]), m.kept[s*rank:][:rank], g)
+	}
+	if ready != nil {
+		ready(0)
+	}
+}
+
+// add is dst += g*v.
+func add(dst, v []float32, g float32) {
+	for k := range dst {
+		dst[k] += float32(g * v[k])
+	}
+}
+
+// mustTakeRatings is an error where a model and a data set do not both mean ratings.
+func mustTakeRatings(m modelEntry, from Samples) error {
+	switch has := from.Matrix != (Matrix{}); {
+	case m.ratings && !has:
+		return fmt.Errorf("model %s: the data set's rows are no ratings; choose one of the sets %s", m.name, strings.Join(RatingSetNames(), ", "))
+	case !m.ratings && has:
+		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.name)
+	}
+	return nil
+}

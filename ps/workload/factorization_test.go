@@ -1,0 +1,204 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+const factorizationName = "matrix_factorization"
+
+func rated(rows, columns int) Samples {
+	return Samples{Cols: ratingCols, Matrix: Matrix{rows, columns}}
+}
+
+// ratingBatch is n ratings, some of them in the same row or column.
+func ratingBatch(n int, from Samples) Batch {
+	r := rand.New(rand.NewPCG(3, 4))
+	b := Batch{X: make([]float32, n*ratingCols), Y: make([]int32, n), N: n, Cols: ratingCols}
+	for i := range n {
+		b.X[i*ratingCols] = float32(r.IntN(from.Matrix.Rows))
+		b.X[i*ratingCols+1] = float32(r.IntN(from.Matrix.Columns))
+		b.X[i*ratingCols+2] = float32(r.NormFloat64())
+	}
+	return b
+}
+
+// factorizationReference is the sum of squared errors in float64.
+func factorizationReference(left, right []float64, rank int, x Batch) (loss float64) {
+	for s := range x.N {
+		i, j := int(x.X[3*s]), int(x.X[3*s+1])
+		e := -float64(x.X[3*s+2])
+		for k := range rank {
+			e += left[i*rank+k] * right[j*rank+k]
+		}
+		loss += e * e
+	}
+	return loss
+}
+
+func TestFactorizationGradientsAgainstFiniteDifferences(t *testing.T) {
+	for _, rank := range []int{1, 3, 8} {
+		t.Run(fmt.Sprint("rank", rank), func(t *testing.T) {
+			from := rated(7, 5)
+			m := newBoundTo(t, ModelSpec{Name: factorizationName, Rank: rank}, from, 40, 3)
+			x := ratingBatch(37, from)
+			for i := range m.grads {
+				for j := range m.grads[i] {
+					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
+				}
+			}
+			loss, correct := m.Forward(x, nil)
+			m.Backward(nil)
+			params := [][]float64{wide(m.params[0]), wide(m.params[1])}
+			at := func() float64 { return factorizationReference(params[0], params[1], rank, x) }
+			if want := at(); math.Abs(loss-want) > 1e-5*want || correct != 0 {
+				t.Errorf("loss %g correct %d, want %g and 0", loss, correct, want)
+			}
+			const h = 1e-6
+			for i := range params {
+				for j, keep := range params[i] {
+					params[i][j] = keep + h
+					up := at()
+					params[i][j] = keep - h
+					down := at()
+					params[i][j] = keep
+					want := (up - down) / (2 * h)
+					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
+						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The right factor may change when its gradient is ready, before that of the left one, which depends on it, is written.
+func TestFactorizationWaitAndReadyOrder(t *testing.T) {
+	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
+	x := ratingBatch(20, from)
+	plain, m := newBoundTo(t, spec, from, 20, 5), newBoundTo(t, spec, from, 20, 5)
+	wantLoss, _ := plain.Forward(x, nil)
+	plain.Backward(nil)
+	poison := func(v []float32) {
+		for i := range v {
+			v[i] = float32(math.NaN())
+		}
+	}
+	poison(m.params[0])
+	poison(m.params[1])
+	var order []string
+	loss, _ := m.Forward(x, func(l int) {
+		order = append(order, fmt.Sprint("wait", l))
+		copy(m.params[l], plain.params[l])
+	})
+	m.grads[0][0] = float32(math.Inf(1))
+	m.Backward(func(l int) {
+		order = append(order, fmt.Sprint("ready", l))
+		if l == 1 && !math.IsInf(float64(m.grads[0][0]), 1) {
+			t.Error("the left gradient was written before the right one was ready")
+		}
+		if fmt.Sprint(m.grads[l]) != fmt.Sprint(plain.grads[l]) {
+			t.Errorf("gradient %d is not final when its layer is ready", l)
+		}
+		poison(m.params[l])
+	})
+	if got, want := strings.Join(order, " "), "wait0 wait1 ready1 ready0"; got != want {
+		t.Errorf("order is %q, want %q", got, want)
+	}
+	if loss != wantLoss {
+		t.Errorf("loss %g, want %g", loss, wantLoss)
+	}
+}
+
+func TestFactorizationEvalAndClones(t *testing.T) {
+	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
+	x := ratingBatch(50, from)
+	m := newBoundTo(t, spec, from, 50, 1)
+	want, _ := m.Forward(x, nil)
+	clone := m.Clone()
+	clone.Bind(m.params, nil)
+	if loss, correct := clone.Eval(x); loss != want || correct != 0 {
+		t.Errorf("Eval of a clone: loss %g correct %d, want %g and 0", loss, correct, want)
+	}
+	if loss, _ := newBoundTo(t, spec, from, 7, 1).Eval(x); loss != want {
+		t.Errorf("Eval of a model for 7: loss %g, want %g", loss, want)
+	}
+	if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {
+		t.Errorf("a step allocates %g times", n)
+	}
+}
+
+func TestFactorizationMisuse(t *testing.T) {
+	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
+	m := newBoundTo(t, spec, from, 2, 1)
+	x := ratingBatch(2, from)
+	for name, f := range map[string]func(){
+		"batch too large": func() { m.Forward(ratingBatch(3, from), nil) },
+		"no ratings":      func() { m.Forward(randomBatch(2, 4, 3), nil) },
+		"row past matrix": func() { m.Eval(Batch{X: []float32{6, 0, 1}, Y: []int32{0}, N: 1, Cols: ratingCols}) },
+		"no Forward":      func() { m.Bind(m.params, m.grads); m.Backward(nil) },
+		"second Backward": func() { m.Forward(x, nil); m.Backward(nil); m.Backward(nil) },
+		"factors swapped": func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
+		"unbound":         func() { m.Clone().Eval(x) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		})
+	}
+	for _, c := range []struct {
+		spec ModelSpec
+		from Samples
+		want string
+	}{
+		{ModelSpec{Name: factorizationName}, from, "rank is 0, need 1 to 4096"},
+		{ModelSpec{Name: factorizationName, Rank: 4, Layers: []int{3}}, from, "has no hidden layers"},
+		{ModelSpec{Name: factorizationName, Rank: 4}, Samples{Cols: 4, Classes: 2}, "are no ratings; choose one of the sets ratings, generated_ratings"},
+		{ModelSpec{Name: "softmax"}, from, "the data set holds ratings, entries of a matrix; choose model matrix_factorization"},
+		{ModelSpec{Name: "sparse_logistic"}, from, "the data set holds ratings"},
+	} {
+		if _, err := NewModel(c.spec, c.from, nil, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q in it", c.spec, err, c.want)
+		}
+	}
+}
+
+// Plain SGD comes to the noise of made-up data: least squares with p parameters and n ratings of noise s have a test error
+// of about s*sqrt(1+p/n), here 0.052.
+func TestFactorizationLearnsUpToTheNoise(t *testing.T) {
+	set, err := Load(DataSpec{Set: "generated_ratings", Rows: 8000, TestRows: 2000, Matrix: Matrix{80, 60}, Rank: 3, Noise: 0.05, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const batch = 50
+	m := newBoundTo(t, ModelSpec{Name: factorizationName, Rank: 3}, set.Samples(), batch, 1)
+	test := NewBatch(factorizationName, set.Samples(), 2000)
+	test.Take(set.Test, ascending(0, 2000, 1))
+	rmse := func() float64 {
+		loss, _ := m.Eval(test)
+		return math.Sqrt(loss / 2000)
+	}
+	before := rmse()
+	sampler, b := NewSampler(ascending(0, 8000, 1), batch, 1, 0), NewBatch(factorizationName, set.Samples(), batch)
+	var picked []int32
+	const steps = 40 * 8000 / batch
+	for i := range int64(steps) {
+		picked = sampler.Batch(i, picked)
+		b.Take(set.Train, picked)
+		m.Forward(b, nil)
+		m.Backward(nil)
+		descend(m, 0.05*(1-float32(i)/steps))
+	}
+	after := rmse()
+	t.Logf("test RMSE %.4f before, %.4f after training", before, after)
+	if before < 0.7 || after > 0.058 || after < 0.048 {
+		t.Errorf("test RMSE goes from %.4f to %.4f, want from about 1 to about 0.052", before, after)
+	}
+}
