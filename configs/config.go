@@ -60,6 +60,7 @@ type Data struct {
 	Features  int              // generated
 	Image     []int            // generated: channels, height and width of a row, whose product is Features; empty: rows are no images
 	Classes   int              // generated
+	Nonzeros  int              // generated_sparse: features of a row that are not 0
 	Matrix    Matrix           // generated_ratings
 	Augment   workload.Augment // idx, cifar10: how training images are changed at random
 	Partition string           // workload.PartitionNames()

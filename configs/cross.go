@@ -44,6 +44,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	w.crossMixed(t)
 	w.crossLARS(t)
 	w.crossL1(t)
+	w.crossNonzeros(t, root)
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}

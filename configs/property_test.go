@@ -62,6 +62,7 @@ var also = map[string][]string{
 	"data.matrix.noise":        {"data.set=generated_ratings", "model={name: matrix_factorization}"},
 	"data.center":              {"data.set=ratings", "data.path=p", "data.test=t", "model={name: matrix_factorization}"},
 	"model.rank":               {"data.set=generated_ratings", "model.layers=null", "model.name=matrix_factorization"},
+	"data.nonzeros":            {"data.set=generated_sparse", "data.features=1000000"},
 
 	"train.optimizer.trust":   {"train.optimizer.name=lars", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},

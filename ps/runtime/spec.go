@@ -14,7 +14,7 @@ import (
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec {
 	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
-		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes,
+		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes, Nonzeros: c.Data.Nonzeros,
 		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise}
 	if strings.HasPrefix(c.Data.Set, "generated") {
 		d.Seed = c.Seed

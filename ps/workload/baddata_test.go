@@ -123,7 +123,7 @@ func TestBadSpecs(t *testing.T) {
 		spec DataSpec
 		want string
 	}{
-		{DataSpec{Set: "mnist"}, "choose one of: idx, cifar10, csv, libsvm, generated, ratings, generated_ratings"},
+		{DataSpec{Set: "mnist"}, "choose one of: idx, cifar10, csv, libsvm, generated, generated_sparse, ratings, generated_ratings"},
 		{DataSpec{Set: "idx"}, "set idx needs path"},
 		{DataSpec{Set: "idx", Path: "x", Test: "y"}, "set idx does not take test; it takes: path rows test_rows classes scale"},
 		{DataSpec{Set: "cifar10", Path: "x", Scale: 2}, "does not take scale"},

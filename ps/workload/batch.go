@@ -63,14 +63,19 @@ func (b *Batch) part(lo, hi int) Batch {
 	return p
 }
 
-// takeSparse copies from a table that is kept in compressed form; of others it leaves the zeros out.
+// sparseTable appends rows to e, and writes their class numbers to y.
+type sparseTable interface {
+	fillSparse(e *Entries, y []int32, rows []int32)
+}
+
+// takeSparse takes the entries from a table that knows them; of others it leaves the zeros out.
 func (b *Batch) takeSparse(t Table, rows []int32) {
 	e := &b.Entries
 	e.Start, e.Index, e.Value = append(e.Start[:0], 0), e.Index[:0], e.Value[:0]
 	if h, ok := t.(firstRows); ok {
 		t = h.Table
 	}
-	if s, ok := t.(*sparse); ok {
+	if s, ok := t.(sparseTable); ok {
 		s.fillSparse(e, b.Y, rows)
 		return
 	}
@@ -88,7 +93,6 @@ func (b *Batch) takeSparse(t Table, rows []int32) {
 	}
 }
 
-// fillSparse appends rows to e.
 func (t *sparse) fillSparse(e *Entries, y []int32, rows []int32) {
 	for i, r := range rows {
 		y[i] = t.y[r]

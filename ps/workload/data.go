@@ -82,6 +82,8 @@ type DataSpec struct {
 	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images; test images
 	// are normalised with the same two numbers, and Scale must be 0. cifar10 always is.
 	Normalize bool
+	// Nonzeros is the most features that a row of generated_sparse has.
+	Nonzeros int
 	// Matrix, Rank and Noise are of generated_ratings: the size of the matrix, the rank of its product, and the standard
 	// deviation of what is added to an entry, beside an entry's own of 1.
 	Matrix Matrix
@@ -104,6 +106,7 @@ var sets = []struct {
 	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
 	{"libsvm", "path test rows test_rows classes features scale", "numbers", loadLIBSVM},
 	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
+	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
 	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
 }
@@ -170,7 +173,7 @@ func (s DataSpec) check(uses string) error {
 		{"path", s.Path != ""}, {"test", s.Test != ""}, {"rows", s.Rows != 0}, {"test_rows", s.TestRows != 0},
 		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
-		{"image", s.Image != Image{}},
+		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {

@@ -1,5 +1,7 @@
 package configs
 
+import "gopkg.in/yaml.v3"
+
 // crossL1 demands that servers take the steps: deltas of several workers add up to what is 0 in none of them.
 func (w *walker) crossL1(t *table) {
 	l1 := t.byPath["train.optimizer.l1"]
@@ -12,5 +14,13 @@ func (w *walker) crossL1(t *table) {
 				"l1 makes parameters exactly 0 in the step of a server, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
 			return
 		}
+	}
+}
+
+// crossNonzeros: a row has no more features that are not 0 than it has features.
+func (w *walker) crossNonzeros(t *table, root *yaml.Node) {
+	nonzeros, features := t.byPath["data.nonzeros"], t.byPath["data.features"]
+	if d := w.cfg.Data; d.Set == "generated_sparse" && !nonzeros.bad && !features.bad && d.Nonzeros > d.Features {
+		w.fatal(w.nodeOf(t, nonzeros, root), nonzeros.path, "raise data.features, or lower it", "%d of the %d features of a row cannot be other than 0", d.Nonzeros, d.Features)
 	}
 }
