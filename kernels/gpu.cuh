@@ -62,8 +62,18 @@ template <int N> DEVICE void load(float (&r)[N], const float *p) {
 	}
 }
 
-// Batch is a thread's part of COUNT values on their way to shared memory. fetch reads get(e) for each, store hands them
-// on with keep(e, value). Between the two all loads are under way at once, and the thread may do something else.
+// pick returns x[at] if that is inside of x, else 0. It reads x[0] then, so that no branch stands between loads: x must
+// not be empty.
+DEVICE float pick(const float *x, int at, bool inside) {
+	const float v = x[inside ? at : 0];
+	return inside ? v : 0;
+}
+
+// within says whether 0 <= i < n. Joined by &, not &&, such conditions take no branches.
+DEVICE bool within(int i, int n) { return (unsigned)i < (unsigned)n; }
+
+// Batch is a thread's part of COUNT values on their way to shared memory. fetch reads get(e) for each and for some e
+// past the last, store hands them on with keep(e, value). Between the two all loads are under way at once, and the thread may do something else.
 template <int COUNT, int THREADS> struct Batch {
 	static const int EACH = (COUNT + THREADS - 1) / THREADS;
 	float r[EACH];
@@ -72,7 +82,7 @@ template <int COUNT, int THREADS> struct Batch {
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
 			const int e = i * THREADS + threadIdx.x;
-			r[i] = e < COUNT ? get(e) : 0;
+			r[i] = get(e);
 		}
 	}
 
@@ -116,7 +126,7 @@ template <int ROWS, int COLS, int P> struct Tile {
 		for (int i = 0; i < COUNT; i++) {
 			int at, t;
 			place<Operand::BY_TERM, SIZE>(i, at, t);
-			r[i] = term + t < end ? x(from + at, term + t) : 0;
+			r[i] = x(from + at, term + t, term + t < end);
 		}
 	}
 
@@ -130,8 +140,9 @@ template <int ROWS, int COLS, int P> struct Tile {
 		}
 	}
 
-	// multiply sums terms begin..end-1 for the tile at (row0, col0). a(row, term) and b(col, term) give the
-	// operands' elements, and 0 outside of them. The next terms are on their way while these are multiplied.
+	// multiply sums terms begin..end-1 for the tile at (row0, col0). a(row, term, there) and b(col, term, there) give the
+	// operands' elements, and 0 outside of them or unless there. The next terms are on their way while these are
+	// multiplied.
 	template <class OpA, class OpB>
 	__device__ __forceinline__ void multiply(Shared &s, const OpA &a, const OpB &b, int row0, int col0, int begin, int end) {
 		float ra[A], rb[B];
@@ -140,6 +151,8 @@ template <int ROWS, int COLS, int P> struct Tile {
 #pragma unroll
 			for (int j = 0; j < P; j++)
 				sum[i][j] = 0;
+		if (begin >= end)
+			return;
 		fetch<A, ROWS>(ra, a, row0, begin, end);
 		fetch<B, COLS>(rb, b, col0, begin, end);
 		for (int term = begin; term < end; term += TERMS) {

@@ -54,10 +54,12 @@ func (e *convolutionEntries) steps(n Sizes, planes, height, width int) (steps [4
 	if images*planes*height*width == 0 {
 		return steps
 	}
+	inputs, weights, outputs := convolved(n)
+	empty := inputs*weights*outputs == 0 // then there is nothing to read, which the direct way does not check
 	switch {
-	case stride == 1 && kernel == 3:
+	case stride == 1 && kernel == 3 && !empty:
 		steps[0] = directStep(e.direct3, images, planes, height, width)
-	case stride == 1 && kernel == 5:
+	case stride == 1 && kernel == 5 && !empty:
 		steps[0] = directStep(e.direct5, images, planes, height, width)
 	default:
 		steps[0] = Step{e.product0, [3]int{blocks(images*height*width, 64), blocks(planes, 32), 1}, [3]int{128, 1, 1}}
@@ -90,7 +92,7 @@ func filterSteps(n Sizes) (steps [4]Step, scratch int) {
 	}
 	rows, cols := Windows(n)
 	terms := images * rows * cols
-	if terms > 0 && kernel == 3 && stride == 1 {
+	if n[0]*n[2]*n[3]*terms > 0 && kernel == 3 && stride == 1 {
 		return directFilterSteps(n, rows, cols)
 	}
 	across, down := blocks(weights, 64), blocks(filters, 32)

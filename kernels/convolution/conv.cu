@@ -64,8 +64,8 @@ template <class D, int K, bool BACK> struct Pieces {
 	__device__ __forceinline__ void fetch(const float *x, const float *w, const Plan &p, int from, int top, int left, int at) {
 		image.fetch([&](int e) {
 			const int ix = left + e % COLS, iy = top + e / COLS % ROWS, plane = from + e / (COLS * ROWS);
-			const bool inside = plane < p.planes && iy >= 0 && iy < p.height && ix >= 0 && ix < p.width;
-			return inside ? x[(plane * p.height + iy) * p.width + ix] : 0;
+			const bool inside = within(plane, p.planes) & within(iy, p.height) & within(ix, p.width);
+			return pick(x, (plane * p.height + iy) * p.width + ix, inside);
 		});
 		const int end = min(WEIGHTS, (p.planes - from) * D::TAPS);
 #pragma unroll
@@ -73,7 +73,7 @@ template <class D, int K, bool BACK> struct Pieces {
 			const int k = weight(i), r = at + result(i);
 			const int place = BACK ? ((from + k / D::TAPS) * p.results + r) * D::TAPS + D::TAPS - 1 - k % D::TAPS
 			                       : (r * p.planes + from) * D::TAPS + k;
-			filters[i] = k < end && r < p.results ? w[place] : 0;
+			filters[i] = pick(w, place, (k < end) & (r < p.results));
 		}
 	}
 
@@ -175,13 +175,17 @@ DIRECT_BACKWARD(conv_backward_data_5_16, 5, 16, 2)
 // ---- As a matrix product: rows are results, columns positions of the result, terms (plane, tap). K is the size of
 // the windows where the compiler knows it, which makes divisions cheap, else 0.
 
+typedef Tile<32, 64, 4> Product;
+
 // Weights going forward: of filter `at`.
 struct Filters {
 	static const bool BY_TERM = true;
 	const float *w;
 	int filters, terms;
 
-	__device__ __forceinline__ float operator()(int at, int term) const { return at < filters ? w[at * terms + term] : 0; }
+	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
+		return pick(w, at * terms + term, there & (at < filters));
+	}
 };
 
 // Weights going back: of channel `at`, terms (filter, tap).
@@ -190,47 +194,58 @@ template <int K> struct Channels {
 	const float *w;
 	int channels, kernel;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
+	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
 		const int taps = K ? K * K : kernel * kernel;
-		return at < channels ? w[(term / taps * channels + at) * taps + term % taps] : 0;
+		return pick(w, (term / taps * channels + at) * taps + term % taps, there & (at < channels));
 	}
 };
 
-// The windows of x: position `at` counts images and windows.
+// The window of x at one position of the result, which is all that a thread brings.
 template <int K> struct Windows {
 	static const bool BY_TERM = false;
 	const float *x;
 	Shape s;
-	int rows, cols;
+	int top, left;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
+	__device__ __forceinline__ Windows(const float *images, const Shape &shape, int position) : s(shape) {
+		const int rows = s.out(s.height), cols = s.out(s.width);
+		const int image = position / (rows * cols);
+		x = image < s.images ? images + image * s.channels * s.height * s.width : images;
+		// Past the last image, all is outside.
+		top = image < s.images ? position / cols % rows * s.stride - s.pad : -s.pad - s.kernel;
+		left = position % cols * s.stride - s.pad;
+	}
+
+	__device__ __forceinline__ float operator()(int, int term, bool there) const {
 		const int k = K ? K : s.kernel;
-		const int image = at / (rows * cols), oy = at / cols % rows, ox = at % cols;
-		const int channel = term / (k * k), iy = oy * s.stride + term / k % k - s.pad, ix = ox * s.stride + term % k - s.pad;
-		if (image >= s.images || iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
-			return 0;
-		return x[((image * s.channels + channel) * s.height + iy) * s.width + ix];
+		const int channel = term / (k * k), iy = top + term / k % k, ix = left + term % k;
+		return pick(x, (channel * s.height + iy) * s.width + ix, there & within(iy, s.height) & within(ix, s.width));
 	}
 };
 
-// The values of dy whose windows hold position `at` of the images at tap `term`: one, or none.
+// The values of dy whose windows hold one position of the images, at a tap: one, or none.
 template <int K> struct Outputs {
 	static const bool BY_TERM = false;
 	const float *dy;
 	Shape s;
-	int rows, cols;
+	int rows, cols, top, left;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
+	__device__ __forceinline__ Outputs(const float *images, const Shape &shape, int position) : s(shape) {
+		rows = s.out(s.height), cols = s.out(s.width);
+		const int image = position / (s.height * s.width);
+		dy = image < s.images ? images + image * s.filters * rows * cols : images;
+		top = image < s.images ? position / s.width % s.height + s.pad : -1;
+		left = position % s.width + s.pad;
+	}
+
+	__device__ __forceinline__ float operator()(int, int term, bool there) const {
 		const int k = K ? K : s.kernel;
-		const int image = at / (s.height * s.width), iy = at / s.width % s.height, ix = at % s.width;
-		const int filter = term / (k * k), y = iy + s.pad - term / k % k, x = ix + s.pad - term % k;
-		if (image >= s.images || y < 0 || x < 0 || y % s.stride || x % s.stride || y / s.stride >= rows || x / s.stride >= cols)
-			return 0;
-		return dy[((image * s.filters + filter) * rows + y / s.stride) * cols + x / s.stride];
+		const int filter = term / (k * k), y = top - term / k % k, x = left - term % k;
+		const int row = y / s.stride, col = x / s.stride;
+		const bool hit = (y >= 0) & (x >= 0) & (row * s.stride == y) & (col * s.stride == x);
+		return pick(dy, (filter * rows + row) * cols + col, there & hit & (row < rows) & (col < cols));
 	}
 };
-
-typedef Tile<32, 64, 4> Product;
 
 // multiply computes the block's tile of y, which has `results` planes of `positions` values for each image.
 template <class A, class B>
@@ -248,15 +263,19 @@ DEVICE void multiply(Product::Shared &shared, const A &a, const B &b, float *y, 
 	}
 }
 
+// column is the position whose values the thread brings.
+DEVICE int column() { return blockIdx.x * 64 + threadIdx.x % 64; }
+
 #define PRODUCT_FORWARD(NAME, K)                                                                                       \
 	extern "C" __global__ void __launch_bounds__(Product::THREADS)                                                 \
 	NAME(const float *x, const float *w, float *y, int images, int channels, int height, int width, int filters,   \
 	     int kernel, int stride, int pad) {                                                                        \
 		__shared__ Product::Shared shared;                                                                     \
 		const Shape s = {images, channels, height, width, filters, kernel, stride, pad};                       \
-		const int rows = s.out(height), cols = s.out(width), terms = channels * kernel * kernel;               \
-		const Windows<K> windows = {x, s, rows, cols};                                                         \
-		multiply(shared, Filters{w, filters, terms}, windows, y, images, filters, rows * cols, terms, 0);      \
+		/* An image without a pixel has nothing to read. */                                                    \
+		const int terms = height * width > 0 ? channels * kernel * kernel : 0;                                 \
+		multiply(shared, Filters{w, filters, terms}, Windows<K>(x, s, column()), y, images, filters,           \
+		         s.out(height) * s.out(width), terms, 0);                                                      \
 	}
 
 #define PRODUCT_BACKWARD(NAME, K)                                                                                      \
@@ -265,9 +284,10 @@ DEVICE void multiply(Product::Shared &shared, const A &a, const B &b, float *y, 
 	     int kernel, int stride, int pad, float beta) {                                                            \
 		__shared__ Product::Shared shared;                                                                     \
 		const Shape s = {images, channels, height, width, filters, kernel, stride, pad};                       \
-		const Outputs<K> outputs = {dy, s, s.out(height), s.out(width)};                                       \
-		multiply(shared, Channels<K>{w, channels, kernel}, outputs, dx, images, channels, height * width,      \
-		         filters * kernel * kernel, beta);                                                             \
+		/* Where there is no window, there is nothing to read. */                                              \
+		const int terms = s.out(height) * s.out(width) > 0 ? filters * kernel * kernel : 0;                    \
+		multiply(shared, Channels<K>{w, channels, kernel}, Outputs<K>(dy, s, column()), dx, images, channels,  \
+		         height * width, terms, beta);                                                                 \
 	}
 
 PRODUCT_FORWARD(conv_forward_3, 3)

@@ -37,8 +37,8 @@ DEVICE void bring(float (&shelf)[16][PITCH], const float *x, int planes, int hei
 		batch.fetch([&](int e) {
 			e += begin;
 			const int ix = left + e % COLS, iy = top + e / COLS % ROWS, plane = from + e / (COLS * ROWS);
-			const bool inside = e < count && plane < planes && iy >= 0 && iy < height && ix >= 0 && ix < width;
-			return inside ? x[(plane * height + iy) * width + ix] : 0;
+			const bool inside = within(plane, planes) & within(iy, height) & within(ix, width);
+			return pick(x, (plane * height + iy) * width + ix, inside);
 		});
 		batch.store([&](int e, float v) {
 			e += begin;
@@ -159,8 +159,8 @@ struct Gradients {
 	const float *dy;
 	int filters, positions;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
-		return at < filters ? dy[(term / positions * filters + at) * positions + term % positions] : 0;
+	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
+		return pick(dy, (term / positions * filters + at) * positions + term % positions, there & (at < filters));
 	}
 };
 
@@ -169,12 +169,11 @@ struct Windows {
 	const float *x;
 	int channels, height, width, kernel, stride, pad, rows, cols;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
+	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
 		const int image = term / (rows * cols), oy = term / cols % rows, ox = term % cols;
 		const int channel = at / (kernel * kernel), iy = oy * stride + at / kernel % kernel - pad, ix = ox * stride + at % kernel - pad;
-		if (channel >= channels || iy < 0 || iy >= height || ix < 0 || ix >= width)
-			return 0;
-		return x[((image * channels + channel) * height + iy) * width + ix];
+		const bool inside = there & (channel < channels) & within(iy, height) & within(ix, width);
+		return pick(x, ((image * channels + channel) * height + iy) * width + ix, inside);
 	}
 };
 
@@ -186,7 +185,7 @@ conv_backward_filter(const float *x, const float *dy, float *dw, int images, int
 	__shared__ Product::Shared shared;
 	Product tile;
 	const int rows = outputs(height, kernel, stride, pad), cols = outputs(width, kernel, stride, pad);
-	const int weights = channels * kernel * kernel, terms = images * rows * cols;
+	const int weights = channels * kernel * kernel, terms = height * width > 0 ? images * rows * cols : 0;
 	const int share = (terms + gridDim.z - 1) / gridDim.z, row0 = blockIdx.y * 32, col0 = blockIdx.x * 64;
 	tile.multiply(shared, Gradients{dy, filters, rows * cols}, Windows{x, channels, height, width, kernel, stride, pad, rows, cols},
 	              row0, col0, blockIdx.z * share, min(terms, (int)(blockIdx.z + 1) * share));

@@ -7,8 +7,8 @@ template <bool TERMS_SIDE_BY_SIDE> struct Matrix {
 	const float *x;
 	int size, terms;
 
-	__device__ __forceinline__ float operator()(int at, int term) const {
-		return at < size ? x[BY_TERM ? at * terms + term : term * size + at] : 0;
+	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
+		return pick(x, BY_TERM ? at * terms + term : term * size + at, there & (at < size));
 	}
 };
 
