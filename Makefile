@@ -51,7 +51,7 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dirty=$(DI
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden ptx ptx-check clean
+.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden gpu-test-bins ptx ptx-check clean
 
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -103,6 +103,14 @@ ptx: ## make the PTX of the kernels for GPUs anew; needs NVRTC 11.8 (kernels/cud
 
 ptx-check: ## make it and compare with what is committed
 	@kernels/cuda/ptx/make.sh --check
+
+gpu-test-bins: ## build/gpu/: tests and program to carry to a machine with a GPU, where kernels/gpu-check runs them
+	@tests/deps.sh --go-only; mkdir -p build/gpu
+	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/cuda.test ./kernels/cuda
+	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./cmd/fluentps
+	@tests/with-cuda.sh go build -tags cuda -ldflags "$(LDFLAGS)" -o build/gpu/fluentps ./cmd/fluentps
+	@cp kernels/gpu-check tests/bench/torchbench.py build/gpu/
+	@echo "built build/gpu: copy it, and there run ./gpu-check"
 
 clean: ## remove bin/ and build/ (runs/ is yours)
 	@rm -rf bin build

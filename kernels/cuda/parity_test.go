@@ -19,7 +19,7 @@ type trained struct {
 	losses        []float64
 }
 
-func newTrained(t *testing.T, s workload.ModelSpec, from workload.Samples, dev kernels.Device, batch int) *trained {
+func newTrained(t testing.TB, s workload.ModelSpec, from workload.Samples, dev kernels.Device, batch int) *trained {
 	t.Helper()
 	model, err := workload.NewModel(s, from, dev, batch)
 	must(t, err)
