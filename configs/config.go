@@ -150,6 +150,8 @@ type Evaluate struct {
 type Device struct {
 	Kind    string // cpu, cuda; auto: a GPU where there is one
 	Index   int    // of the GPU of every rank that computes, among those visible; -1: each takes the next one of its host
+	Gemm    string // on a GPU: own, cublas, auto
+	Math    string // on a GPU: float32, tf32
 	Threads int    // of one rank: kernels, large commits
 }
 

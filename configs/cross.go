@@ -43,6 +43,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	w.crossMixed(t)
 	w.crossLARS(t)
+	w.crossDevice(t)
 	w.crossL1(t)
 	w.crossNonzeros(t, root)
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {

@@ -82,6 +82,8 @@ var topKeys = []key[Config]{
 
 	{spec{path: "device.kind", def: "auto", values: devices, doc: "what workers compute on; cuda: an NVIDIA GPU each; auto: that where there is one, else the CPU; servers always take the CPU"}, func(c *Config) any { return &c.Device.Kind }},
 	{spec{path: "device.index", def: "-1", span: from(-1, 1023), only: when("device.kind", "cuda"), doc: "the GPU of every worker, among those visible on its host; -1: the workers of a host take one after the other"}, func(c *Config) any { return &c.Device.Index }},
+	{spec{path: "device.gemm", def: "auto", values: gemms, only: when("device.kind", "cuda"), doc: "what multiplies matrices on a GPU: own kernels, cuBLAS (libcublas.so.13, 12 or 11), or auto: that where it is found"}, func(c *Config) any { return &c.Device.Gemm }},
+	{spec{path: "device.math", def: "float32", values: maths, only: when("device.kind", "cuda"), doc: "tf32: cuBLAS rounds the factors of products to 10 bits, which is faster; our own kernels do not"}, func(c *Config) any { return &c.Device.Math }},
 	{spec{path: "device.threads", def: "1", span: from(1, 1024), doc: "threads of one rank: of a worker's kernels, of a server's commits from 2 MiB on"}, func(c *Config) any { return &c.Device.Threads }},
 
 	{spec{path: "shards.slice", def: "even", values: shard.Slices(), doc: "how parameters are cut over servers: even parts, a shard per layer, P3's slices of layers, or PS-Lite's key range"}, func(c *Config) any { return &c.Shards.Slice }},

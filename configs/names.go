@@ -40,6 +40,8 @@ var (
 	sharings    = []string{SharedAuto, SharedOff}
 	bindings    = []string{BindAuto, BindOff}
 	evaluations = []string{"after", "online"}
+	gemms       = []string{"own", "cublas", "auto"}
+	maths       = []string{"float32", "tf32"}
 	devices     = []string{"cpu", "cuda", "auto"}
 	policies    = []string{"fixed"}
 	folds       = []string{string(scheme.FoldRank), string(scheme.FoldArrival)}

@@ -70,6 +70,8 @@ var also = map[string][]string{
 	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"device.index":            {"device.kind=cuda"},
+	"device.gemm":             {"device.kind=cuda"},
+	"device.math":             {"device.kind=cuda"},
 }
 
 // needs drops what the drawn value does not allow.

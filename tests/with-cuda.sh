@@ -29,6 +29,7 @@ if [ "${1:-}" = --emulated ]; then
 		g++ -std=c++17 -O2 -g -fPIC -shared -fno-strict-aliasing -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter -Wl,-Bsymbolic -I"$build/include" -o "$driver.new" \
 			"$root"/kernels/cuemu/*.cpp "$root"/kernels/cuemu/driver/*.cpp
 		mv "$driver.new" "$driver"
+		ln -sf libcuda.so.1 "$root/build/cuemu/libcublas.so.12"
 	fi
 	export LD_LIBRARY_PATH="$root/build/cuemu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi

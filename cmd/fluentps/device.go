@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"fluentps/configs"
@@ -15,9 +16,9 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if c.Kind == "cpu" {
 		return ps.Unit{Device: cpu.New(c.Threads)}, nil
 	}
-	index := c.Index
-	if c.Kind != "cuda" { // the key is not there
-		index = -1
+	index, options := c.Index, cuda.Options{Gemm: c.Gemm, Math: c.Math}
+	if c.Kind != "cuda" { // which the other keys belong to
+		index, options = -1, cuda.Options{Gemm: cuda.Auto}
 	}
 	gpus, err := cuda.GPUs()
 	if err != nil {
@@ -30,7 +31,10 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if err != nil {
 		return ps.Unit{}, err
 	}
-	device, err := cuda.New(gpu, cuda.Options{})
+	device, err := cuda.New(gpu, options)
+	if lacks := (*cuda.Unusable)(nil); errors.As(err, &lacks) {
+		return ps.Unit{}, fmt.Errorf("device: cuda, but %w", err)
+	}
 	return ps.Unit{Device: device, ID: gpu.UUID}, err
 }
 

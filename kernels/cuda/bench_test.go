@@ -58,3 +58,43 @@ func BenchmarkStep(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkProduct is one product of a network at batch 128, and a large one: our kernels and cuBLAS, in float32 and TF32.
+func BenchmarkProduct(b *testing.B) {
+	for _, c := range []struct {
+		k *kernels.Kernel
+		n kernels.Sizes
+	}{
+		{kernels.GemmNT, kernels.Sizes{128, 256, 784}},
+		{kernels.GemmTN, kernels.Sizes{256, 784, 128}},
+		{kernels.GemmNN, kernels.Sizes{128, 128, 10}},
+		{kernels.GemmNN, kernels.Sizes{2048, 2048, 2048}},
+	} {
+		for _, o := range []Options{{Gemm: Own}, {Gemm: CuBLAS}, {Gemm: CuBLAS, Math: TF32}} {
+			b.Run(fmt.Sprintf("%s/%dx%dx%d/%s%s", c.k.Name, c.n[0], c.n[1], c.n[2], o.Gemm, o.Math), func(b *testing.B) {
+				made, err := New(firstGPU(b), o)
+				if err != nil {
+					b.Skip(err)
+				}
+				defer func() { must(b, made.Close()) }()
+				a := kernels.Args{N: c.n}
+				need := c.k.Need(c.n)
+				for i := range 3 {
+					a.V[i], err = made.Alloc(need[i])
+					must(b, err)
+				}
+				must(b, made.Launch(c.k, a))
+				must(b, made.Sync())
+				const launches = 50 // for one wait, as in training
+				for b.Loop() {
+					for range launches {
+						must(b, made.Launch(c.k, a))
+					}
+					must(b, made.Sync())
+				}
+				flops, _ := c.k.Cost(c.n)
+				b.ReportMetric(launches*flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}

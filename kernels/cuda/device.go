@@ -33,6 +33,7 @@ type device struct {
 
 	loaded  map[*kernels.Kernel]*program
 	modules map[string]cu.Module // by PTX
+	blas    *blas // computes products; nil: our kernels do
 	scratch cu.DevicePtr
 	room    int // of scratch, in elements
 
@@ -85,7 +86,10 @@ func (d *device) start() error {
 	if d.order, err = cu.MakeEvent(cu.DisableTiming); err != nil {
 		return d.fail(err, "make an event")
 	}
-	return d.load(kernels.Table)
+	if err := d.load(kernels.Table); err != nil {
+		return err
+	}
+	return d.openBLAS()
 }
 
 // enter makes the context that of the thread, which stays the goroutine's until leave: a device may go from goroutine to
@@ -105,7 +109,14 @@ func (d *device) enter() error {
 func (d *device) leave() { runtime.UnlockOSThread() }
 
 func (d *device) Name() string {
-	return fmt.Sprintf("cuda (%s, GPU %d, gemm %s)", d.gpu.Name, d.gpu.Index, Own)
+	gemm := Own
+	if d.blas != nil {
+		gemm = CuBLAS + " " + d.blas.version
+		if d.options.Math == TF32 {
+			gemm += " in " + TF32
+		}
+	}
+	return fmt.Sprintf("cuda (%s, GPU %d, gemm %s)", d.gpu.Name, d.gpu.Index, gemm)
 }
 
 // wait returns when all that was asked of a stream is done.
@@ -165,6 +176,7 @@ func (d *device) free(check func(error, string)) {
 			check(s.Synchronize(), "a stream")
 		}
 	}
+	d.closeBLAS(check)
 	for _, t := range d.twins {
 		check(cu.MemFree(t.memory), "memory")
 		check(cu.DestroyEvent(&t.came), "an event")

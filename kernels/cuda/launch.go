@@ -72,14 +72,28 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	if err := k.Check(a); err != nil {
 		return err
 	}
-	p := d.loaded[k]
-	if p == nil {
+	if d.loaded[k] == nil {
 		return fmt.Errorf("cuda: kernel %s has no code for GPUs", k.Name)
 	}
 	if err := d.enter(); err != nil {
 		return err
 	}
 	defer d.leave()
+	var err error
+	if ok, transA, transB := d.product(k); ok {
+		err = d.multiply(k, a, transA, transB)
+	} else {
+		err = d.run(k, a)
+	}
+	if err == nil {
+		d.launched++
+	}
+	return err
+}
+
+// run launches our own code of a kernel.
+func (d *device) run(k *kernels.Kernel, a kernels.Args) error {
+	p := d.loaded[k]
 	n, err := d.parameters(k, p, &a)
 	if err != nil {
 		return err
@@ -100,7 +114,6 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 			return d.fail(err, "launch %s of grid %v, block %v, sizes %v", s.Entry, s.Grid, s.Block, a.N)
 		}
 	}
-	d.launched++
 	return nil
 }
 

@@ -314,3 +314,6 @@ API cuMemHostUnregister(void *p)
 
 // The driver's calls on streams, events and modules.
 #include "work.inc"
+
+// Those of cuBLAS: libcublas.so.12 is another name of this library.
+#include "cublas.inc"

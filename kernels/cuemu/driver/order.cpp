@@ -31,6 +31,9 @@ static CUresult run(Stream *s, Op &op)
 		return CUDA_SUCCESS;
 	case Op::Wait:
 		return passed(op) ? CUDA_SUCCESS : drain(op.event->stream, op.event, op.upto);
+	case Op::Call:
+		op.call();
+		return CUDA_SUCCESS;
 	case Op::Launch:
 		break;
 	}
@@ -73,7 +76,7 @@ void advance(Context *c)
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (Stream *s : c->streams) {
-			while (!s->running && !s->todo.empty() && s->todo.front().kind != Op::Launch &&
+			while (!s->running && !s->todo.empty() && s->todo.front().kind != Op::Launch && s->todo.front().kind != Op::Call &&
 			       (s->todo.front().kind != Op::Wait || passed(s->todo.front()))) {
 				Op op = std::move(s->todo.front());
 				s->todo.pop_front();

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,7 +39,7 @@ struct Module {
 
 // Op is what a stream still has to do.
 struct Op {
-	enum Kind { Copy, Set, Launch, Record, Wait } kind;
+	enum Kind { Copy, Set, Launch, Call, Record, Wait } kind;
 	void *to = nullptr;
 	const void *from = nullptr;
 	size_t bytes = 0;
@@ -48,6 +49,7 @@ struct Op {
 	std::string entry;
 	unsigned grid[3] = {}, block[3] = {}, shared = 0;
 	std::vector<unsigned long long> args;
+	std::function<void()> call; // what libraries compute
 
 	explicit Op(Kind kind) : kind(kind) {}
 };

@@ -1,0 +1,194 @@
+//go:build cuda
+
+package cuda
+
+// #include <dlfcn.h>
+// #include <stddef.h>
+// #include <stdlib.h>
+// #include <cuda.h>
+//
+// // The calls of cuBLAS that products take; they are the same in versions 11, 12 and 13.
+// struct cublas {
+// 	void *library, *handle;
+// 	int (*create)(void **);
+// 	int (*destroy)(void *);
+// 	int (*set_stream)(void *, void *);
+// 	int (*set_math_mode)(void *, int);
+// 	int (*set_workspace)(void *, void *, size_t);
+// 	int (*sgemm)(void *, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
+// };
+//
+// enum { NO_LIBRARY = -1, NO_FUNCTION = -2 };
+//
+// static int cublas_open(struct cublas *b, const char *path)
+// {
+// 	b->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+// 	if (!b->library)
+// 		return NO_LIBRARY;
+// 	struct { void **to; const char *name; } calls[] = {
+// 		{(void **)&b->create, "cublasCreate_v2"}, {(void **)&b->destroy, "cublasDestroy_v2"},
+// 		{(void **)&b->set_stream, "cublasSetStream_v2"}, {(void **)&b->set_math_mode, "cublasSetMathMode"},
+// 		{(void **)&b->set_workspace, "cublasSetWorkspace_v2"}, {(void **)&b->sgemm, "cublasSgemm_v2"},
+// 	};
+// 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+// 		*calls[i].to = dlsym(b->library, calls[i].name);
+// 		if (!*calls[i].to)
+// 			return NO_FUNCTION;
+// 	}
+// 	return b->create(&b->handle);
+// }
+//
+// // cublas_use is for one stream and one workspace, so that equal products give equal bits.
+// static int cublas_use(struct cublas *b, void *stream, size_t workspace, size_t bytes, int math)
+// {
+// 	int r = b->set_stream(b->handle, stream);
+// 	if (r == 0) // behind the stream, which takes it away
+// 		r = b->set_workspace(b->handle, (void *)workspace, bytes);
+// 	return r ? r : b->set_math_mode(b->handle, math);
+// }
+//
+// static int cublas_destroy(struct cublas *b) { return b->destroy(b->handle); }
+//
+// static int cublas_sgemm(struct cublas *b, int ta, int tb, int m, int n, int k, size_t x, int ldx, size_t y, int ldy, float beta, size_t c, int ldc)
+// {
+// 	const float one = 1;
+// 	return b->sgemm(b->handle, ta, tb, m, n, k, &one, (const float *)x, ldx, (const float *)y, ldy, &beta, (float *)c, ldc);
+// }
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"fluentps/kernels"
+)
+
+// blas is cuBLAS, found at run time.
+type blas struct {
+	calls   *C.struct_cublas // outside the Go heap: it holds a handle of the library's
+	version string
+	memory  cu.DevicePtr // workspace
+}
+
+// workspaceBytes is what NVIDIA recommends for the largest GPUs.
+const workspaceBytes = 32 << 20
+
+// Values of cuBLAS.
+const (
+	blasPlain, blasTransposed = 0, 1
+	blasFloat32, blasTF32     = 0, 3
+)
+
+var errNoBLAS = errors.New("found none of libcublas.so.13, libcublas.so.12 and libcublas.so.11 (LD_LIBRARY_PATH can say where they are)")
+
+// openBLAS finds the library for the stream of kernels; nil if the options do not want it, or it may be missing.
+func (d *device) openBLAS() error {
+	if d.options.Gemm != CuBLAS && d.options.Gemm != Auto {
+		return nil
+	}
+	b := &blas{calls: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas))}
+	status := C.int(C.NO_LIBRARY)
+	for _, version := range []string{"13", "12", "11"} {
+		path := C.CString("libcublas.so." + version)
+		status = C.cublas_open(b.calls, path)
+		C.free(unsafe.Pointer(path))
+		if status != C.NO_LIBRARY {
+			b.version = version
+			break
+		}
+	}
+	if status != 0 {
+		C.free(unsafe.Pointer(b.calls))
+		switch {
+		case status == C.NO_LIBRARY && d.options.Gemm == Auto:
+			return nil
+		case status == C.NO_LIBRARY:
+			return &Unusable{errNoBLAS.Error()}
+		default:
+			return d.blasError(status, "start cuBLAS "+b.version)
+		}
+	}
+	d.blas = b
+	p, err := d.alloc(workspaceBytes / elemBytes)
+	if err != nil {
+		return err
+	}
+	b.memory = p
+	math := C.int(blasFloat32)
+	if d.options.Math == TF32 {
+		math = blasTF32
+	}
+	stream := unsafe.Pointer(d.compute.C())
+	return d.blasError(C.cublas_use(b.calls, stream, C.size_t(p), workspaceBytes, math), "set cuBLAS up")
+}
+
+func (d *device) closeBLAS(check func(error, string)) {
+	if d.blas == nil {
+		return
+	}
+	if status := C.cublas_destroy(d.blas.calls); status != 0 {
+		check(fmt.Errorf("cuBLAS status %d", int(status)), "cuBLAS")
+	}
+	C.free(unsafe.Pointer(d.blas.calls))
+	if d.blas.memory != 0 {
+		check(cu.MemFree(d.blas.memory), "the workspace of cuBLAS")
+	}
+}
+
+func (d *device) blasError(status C.int, op string) error {
+	if status == 0 {
+		return nil
+	}
+	return d.fail(fmt.Errorf("cuBLAS status %d", int(status)), "%s", op)
+}
+
+// product says whether cuBLAS computes a kernel, and with which of its operands transposed.
+func (d *device) product(k *kernels.Kernel) (ok, transA, transB bool) {
+	if d.blas == nil {
+		return false, false, false
+	}
+	return k == kernels.GemmNN || k == kernels.GemmNT || k == kernels.GemmTN, k == kernels.GemmTN, k == kernels.GemmNT
+}
+
+// multiply launches a product of cuBLAS. Its matrices are stored by columns, so that ours are transposed to it: it is asked
+// for the transpose of C, whose factors are those of B and A. A bias, and what is without terms, is left to our kernel,
+// which then comes first.
+func (d *device) multiply(k *kernels.Kernel, a kernels.Args, transA, transB bool) error {
+	m, n, terms := a.N[0], a.N[1], a.N[2]
+	if m == 0 || n == 0 {
+		return nil
+	}
+	beta := a.F[0]
+	if terms == 0 || a.V[3].Len() > 0 {
+		first := a
+		first.N[2] = 0
+		if err := d.run(k, first); err != nil {
+			return err
+		}
+		beta = 1
+	}
+	if terms == 0 {
+		return nil
+	}
+	for _, v := range a.V[:3] {
+		if v.Dev == 0 {
+			return fmt.Errorf("cuda: %s: an operand is not memory of a GPU", k.Name)
+		}
+		if err := d.touch(v); err != nil {
+			return err
+		}
+	}
+	opA, lda, opB, ldb := C.int(blasPlain), terms, C.int(blasPlain), n
+	if transA {
+		opA, lda = blasTransposed, m
+	}
+	if transB {
+		opB, ldb = blasTransposed, terms
+	}
+	status := C.cublas_sgemm(d.blas.calls, opB, opA, C.int(n), C.int(m), C.int(terms), C.size_t(a.V[1].Dev), C.int(ldb),
+		C.size_t(a.V[0].Dev), C.int(lda), C.float(beta), C.size_t(a.V[2].Dev), C.int(n))
+	return d.blasError(status, "multiply")
+}

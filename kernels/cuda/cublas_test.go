@@ -1,0 +1,118 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/kerneltest"
+)
+
+// withBLAS is a device that multiplies with cuBLAS.
+func withBLAS(t *testing.T, math string) *device {
+	t.Helper()
+	d, err := New(firstGPU(t), Options{Gemm: CuBLAS, Math: math})
+	if none := (*Unusable)(nil); errors.As(err, &none) && !onlyEmulated {
+		t.Skip(err)
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d.(*device)
+}
+
+func TestProductsOfCuBLAS(t *testing.T) {
+	d := withBLAS(t, "")
+	if !strings.HasSuffix(d.Name(), "gemm cublas "+d.blas.version+")") {
+		t.Errorf("Name() = %q", d.Name())
+	}
+	for _, k := range []*kernels.Kernel{kernels.GemmNN, kernels.GemmNT, kernels.GemmTN} {
+		for _, err := range kerneltest.Check(d, k) {
+			t.Error(err)
+		}
+	}
+}
+
+// With TF32 the factors have 10 bits: near, and not the same.
+func TestProductsInTF32(t *testing.T) {
+	d := withBLAS(t, TF32)
+	x, y := make([]float32, 64), make([]float32, 64)
+	want := 0.0
+	for i := range x {
+		x[i], y[i] = 1+float32(i)/977, 1+float32(i)/1013
+		want += float64(x[i]) * float64(y[i])
+	}
+	a, err := d.Alloc(64)
+	must(t, err)
+	b, err := d.Alloc(64)
+	must(t, err)
+	c, err := d.Alloc(1)
+	must(t, err)
+	must(t, d.Upload(a, x))
+	must(t, d.Upload(b, y))
+	must(t, d.Launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{a, b, c}, N: kernels.Sizes{1, 1, 64}}))
+	got := make([]float32, 1)
+	must(t, d.Download(got, c))
+	off := math.Abs(float64(got[0])-want) / want
+	if !(off <= 1e-2) {
+		t.Errorf("got %g, want %g within 1e-2", got[0], want)
+	}
+	if onlyEmulated && off < 1e-7 {
+		t.Errorf("got %.9g, which is float32's", got[0])
+	}
+}
+
+// Without the library auto takes our kernels, and cublas says what was not found.
+func TestWithoutCuBLAS(t *testing.T) {
+	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
+		gpus, err := GPUs()
+		must(t, err)
+		_, err = New(gpus[0], Options{Gemm: CuBLAS})
+		fmt.Printf("said: %v\n", err)
+		d, err := New(gpus[0], Options{Gemm: Auto})
+		must(t, err)
+		fmt.Printf("took: %s\n", d.Name())
+		must(t, d.Close())
+		return
+	}
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	driver := filepath.Join(strings.Split(os.Getenv("LD_LIBRARY_PATH"), ":")[0], library)
+	dir := t.TempDir()
+	must(t, os.Symlink(driver, filepath.Join(dir, library)))
+	self := exec.Command(os.Args[0], "-test.run=^TestWithoutCuBLAS$")
+	self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "LD_LIBRARY_PATH="+dir)
+	out, err := self.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "said: "+errNoBLAS.Error()+"\n") || !strings.Contains(string(out), "gemm own)\n") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestFailuresOfCuBLAS(t *testing.T) {
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	for _, c := range []struct{ fail, want string }{
+		{"cublasCreate:1", "start cuBLAS 12: cuBLAS status 1"},
+		{"cublasSgemm:1", "multiply: cuBLAS status 13"},
+	} {
+		t.Setenv("CUEMU_FAIL", c.fail)
+		d, err := New(firstGPU(t), Options{Gemm: Auto})
+		if err == nil {
+			err = work(d)
+			must(t, d.Close())
+		}
+		failure := (*kernels.Failure)(nil)
+		if !errors.As(err, &failure) || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.fail, err, c.want)
+		}
+	}
+}
