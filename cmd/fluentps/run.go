@@ -36,7 +36,7 @@ func runCommand() *cli.Command {
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist"},
 			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`; auto: in --out or the newest run of this name, or begin where there is none"},
-			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY` of the configuration that may differ from the checkpoint's; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; workers: their number"},
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
 		},
@@ -109,6 +109,14 @@ func resumable(c *cli.Context) error {
 	return nil
 }
 
+// allowed lists the keys of --allow-changed, which may stand behind each other with commas.
+func allowed(c *cli.Context) (keys []string) {
+	for _, word := range c.StringSlice("allow-changed") {
+		keys = append(keys, strings.Split(word, ",")...)
+	}
+	return keys
+}
+
 // tune sets the Go runtime up for a rank: training allocates little, so the collector may run rarely, and the
 // goroutine that watches the clock must not wait for one that computes.
 func tune() {
@@ -139,7 +147,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o := ps.Options{
 		Transport: t, Mode: mode, Host: host, PID: os.Getpid(), Build: buildText(),
 		Start: j.start, Warn: j.warn, LogLevel: j.level, Require: j.c.Bool("require"),
-		Problem: j.problem(), Resume: j.c.String("resume"), AllowChanged: j.c.StringSlice("allow-changed"),
+		Problem: j.problem(), Resume: j.c.String("resume"), AllowChanged: allowed(j.c),
 	}
 	if o.Problem != nil {
 		return o, nil

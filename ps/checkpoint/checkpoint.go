@@ -53,6 +53,7 @@ type Manifest struct {
 	Samples   int64             `json:"samples"` // over all workers
 	Servers   int               `json:"servers"`
 	Workers   int               `json:"workers"`
+	Computing int               `json:"computing"`   // ranks that compute for the workers
 	Starts    []int64           `json:"starts"`      // by worker: the iteration that it computes next
 	Data      string            `json:"data_sha256"` // of the data set
 	Digest    string            `json:"config_sha256"`

@@ -1,8 +1,9 @@
 package runtime
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -136,21 +137,26 @@ func (r *rank) goOn(bad []string) error {
 	return r.alignClocks()
 }
 
+// workersKey stands for the number of workers among the keys that may have changed, though no key has it.
+const workersKey = "workers"
+
 // fits refuses a checkpoint of another experiment, on all ranks alike.
 func (r *rank) fits(m *checkpoint.Manifest) error {
-	changed := slices.DeleteFunc(configs.Changed(m.Config, r.cfg), func(key string) bool { return slices.Contains(r.o.AllowChanged, key) })
+	was, now := maps.Clone(m.Config), configs.Values(r.cfg)
+	changed := configs.Changed(m.Config, r.cfg)
+	if m.Workers != len(r.roles.Workers) || m.Computing != len(r.computes) {
+		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.roles.Workers), len(r.computes))
+		changed = append(changed, workersKey)
+	}
+	changed = slices.DeleteFunc(changed, func(key string) bool { return slices.Contains(r.o.AllowChanged, key) })
 	if len(changed) > 0 {
 		var b strings.Builder
-		now := configs.Values(r.cfg)
 		for _, key := range changed {
-			fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, valueText(m.Config[key]), valueText(now[key]))
+			fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, cmp.Or(was[key], "not set"), cmp.Or(now[key], "not set"))
 		}
-		return usage("--resume: the configuration is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+		return usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
 	}
-	switch servers, workers := len(r.roles.Servers), len(r.roles.Workers); {
-	case m.Servers != servers || m.Workers != workers:
-		return usage("--resume: the checkpoint is of %s and %s, and these ranks are %s and %s; start as many ranks with the same cluster keys",
-			count(m.Servers, "server"), count(m.Workers, "worker"), count(servers, "server"), count(workers, "worker"))
+	switch {
 	case m.Data != r.set.SHA256():
 		return usage("--resume: the checkpoint is of other data (sha256 %.12s) than these (%.12s); use the files that the run began with", m.Data, r.set.SHA256())
 	case reduces(r.cfg):
@@ -159,93 +165,11 @@ func (r *rank) fits(m *checkpoint.Manifest) error {
 	return nil
 }
 
-func valueText(v string) string {
-	if v == "" {
-		return "not set"
+func workersText(workers, computing int) string {
+	if workers == computing {
+		return fmt.Sprint(workers)
 	}
-	return v
-}
-
-// readFiles reads what this rank needs of a checkpoint into r.from. problem, the same on all ranks, says which files are
-// damaged.
-func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, err error) {
-	mine := ""
-	from, failed := r.readOrigin(dir, m)
-	if failed != nil {
-		mine = failed.Error()
-	}
-	all, err := gather(r, mine)
-	if err != nil {
-		return "", err
-	}
-	if r.me == 0 {
-		problem = r.verdict(all)
-	}
-	if err := spread(r, &problem); err != nil {
-		return "", err
-	}
-	if problem == "" {
-		r.from = from
-	}
-	return problem, nil
-}
-
-func (r *rank) readOrigin(dir string, m *checkpoint.Manifest) (*origin, error) {
-	q := &origin{dir: dir, manifest: m, starts: slices.Clone(m.Starts)}
-	if err := json.Unmarshal(m.State, &q.state); err != nil {
-		return nil, fmt.Errorf("checkpoint %s: the state of rank 0: %w", dir, err)
-	}
-	if q.state.Computing != len(r.computes) {
-		return nil, fmt.Errorf("checkpoint %s: %d ranks computed, and now %d do; start as many on each host", dir, q.state.Computing, len(r.computes))
-	}
-	if s := r.roles.Server(r.me); s >= 0 && len(r.plan.OfServer(int32(s))) > 0 {
-		e, err := m.File(checkpoint.ServerFile(s))
-		if err == nil {
-			q.serverVectors, err = checkpoint.ReadFile(dir, e, &q.server)
-		}
-		if err == nil {
-			err = r.sameShards(q, s)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if w := r.roles.Worker(r.me); w >= 0 {
-		e, err := m.File(checkpoint.WorkerFile(w))
-		if err == nil {
-			q.workerVectors, err = checkpoint.ReadFile(dir, e, &q.worker)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return q, nil
-}
-
-// sameShards holds a server's file to the plan.
-func (r *rank) sameShards(q *origin, server int) error {
-	ids := r.plan.OfServer(int32(server))
-	vectors := q.serverVectors
-	for i, id := range ids {
-		sh := &r.plan.Shards[id]
-		per := 1
-		if r.cfg.Optimized(sh) {
-			per += int(optimizerVectors(r.cfg))
-		}
-		if i >= len(q.server.Shards) || q.server.Shards[i].ID != id || q.server.Shards[i].Lo != sh.Lo || q.server.Shards[i].Hi != sh.Hi || len(vectors) < per {
-			return fmt.Errorf("checkpoint %s: server %d had other shards than now; go on with the model, shards and sync of then", q.dir, server)
-		}
-		for _, v := range vectors[:per] {
-			if len(v) != sh.Hi-sh.Lo {
-				return fmt.Errorf("checkpoint %s: shard %s has %d elements, and a vector of %d", q.dir, sh.Name, sh.Hi-sh.Lo, len(v))
-			}
-		}
-		vectors = vectors[per:]
-	}
-	if len(vectors) != 0 || len(q.server.Shards) != len(ids) {
-		return fmt.Errorf("checkpoint %s: server %d had more shards than now; go on with the model, shards and sync of then", q.dir, server)
-	}
-	return nil
+	return fmt.Sprintf("%d of %d ranks", workers, computing)
 }
 
 // alignClocks settles which iteration each worker computes next. Where a shard closes iterations without waiting for all, its
@@ -386,14 +310,17 @@ func (r *rank) keptIterations() ([]byte, error) {
 	if r.from == nil || r.dir == "" {
 		return nil, nil
 	}
-	starts := make([]int64, len(r.computes))
-	for i, rank := range r.computes {
-		starts[i] = r.from.starts[r.roles.Leader(rank)]
+	starts := r.from.manifest.Starts
+	if m := r.from.manifest; m.Computing == len(r.computes) && m.Computing > m.Workers { // as many on each host
+		starts = make([]int64, len(r.computes))
+		for i, rank := range r.computes {
+			starts[i] = r.from.starts[r.roles.Leader(rank)]
+		}
 	}
 	return metrics.KeptIterations(r.dir, starts)
 }
 
 // text says where the run goes on.
 func (q *origin) text() string {
-	return fmt.Sprintf("Resumed: %s, iteration %d, %d samples, %s of training\n", q.dir, q.manifest.Iteration, q.manifest.Samples, q.state.Trained.Round(time.Millisecond))
+	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.dir, count(q.manifest.Servers, "server"), count(q.manifest.Workers, "worker"), q.manifest.Iteration, q.manifest.Samples, q.state.Trained.Round(time.Millisecond))
 }

@@ -208,9 +208,13 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 	}{
 		{"another rate", 6, []string{"train.optimizer.lr=0.7", "train.schedule={name: step, every: 5}"}, nil, "\n  train.optimizer.lr: 0.1 in the checkpoint, 0.7 now\n  train.schedule.every: not set in the checkpoint, 5 now"},
 		{"what to add", 6, []string{"seed=4"}, nil, "--allow-changed seed"},
-		{"more workers", 7, nil, nil, "the checkpoint is of 2 servers and 4 workers, and these ranks are 2 servers and 5 workers"},
+		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or go on with the new values: --allow-changed workers"},
+		{"more servers", 7, []string{"cluster.servers=3"}, nil, "\n  cluster.servers: 2 in the checkpoint, 3 now"},
 		{"no checkpoint", 6, nil, func(o *Options) { o.Resume = filepath.Dir(dir) }, "there is no checkpoint in "},
-		{"other shards", 6, []string{"shards.slice=layer"}, func(o *Options) { o.AllowChanged = []string{"shards.slice"} }, "had other shards than now"},
+		{"another optimizer", 6, []string{"train.optimizer={name: sgd, lr: 0.1}"}, func(o *Options) {
+			o.AllowChanged = []string{"train.optimizer.name", "train.optimizer.momentum", "train.optimizer.l1"}
+		}, "has 2 vectors, and the optimizer needs 1 now; go on with the optimizer of then"},
+		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, are others than now"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errs := partOf(t, load(t, c.set...), c.ranks, dir, dir, c.change)

@@ -23,12 +23,14 @@ type serverState struct {
 }
 
 type shardState struct {
-	ID    int32      `json:"id"`
-	Name  string     `json:"name"`
-	Lo    int        `json:"lo"` // its place in the arena
-	Hi    int        `json:"hi"`
-	Steps int64      `json:"steps"` // commits of its optimizer
-	Node  core.Saved `json:"node"`
+	ID    int32  `json:"id"`
+	Name  string `json:"name"`
+	Lo    int    `json:"lo"` // its place in the arena
+	Hi    int    `json:"hi"`
+	Steps int64  `json:"steps"` // commits of its optimizer
+	// Vectors is how many there are of it: the parameters, and those of the optimizer.
+	Vectors int        `json:"vectors"`
+	Node    core.Saved `json:"node"`
 }
 
 // workerState is what the file of a worker holds beside its vectors: the residual of its pushes, if it has one, then the
@@ -41,15 +43,15 @@ type workerState struct {
 
 // leadState is what rank 0 counts.
 type leadState struct {
-	Computing int               `json:"computing"` // ranks that compute
-	Accepted  int64             `json:"accepted"`
-	Version   int64             `json:"version"`
-	LeadMax   int64             `json:"lead_max"`
-	Trained   time.Duration     `json:"trained_ns"` // since the run began, over all its parts
-	Loss      metrics.EpochLoss `json:"loss"`
-	Evals     []metrics.Evaluation
-	Target    *float64         `json:"target_reached_s"`
-	Sinks     map[string]int64 `json:"sinks"` // bytes of the metrics files
+	Arena    string            `json:"arena"` // which parameter lies where in it
+	Accepted int64             `json:"accepted"`
+	Version  int64             `json:"version"`
+	LeadMax  int64             `json:"lead_max"`
+	Trained  time.Duration     `json:"trained_ns"` // since the run began, over all its parts
+	Loss     metrics.EpochLoss `json:"loss"`
+	Evals    []metrics.Evaluation
+	Target   *float64         `json:"target_reached_s"`
+	Sinks    map[string]int64 `json:"sinks"` // bytes of the metrics files
 }
 
 // save gives what is saved of a server: vectors in the order of the state, which stay its own.
@@ -64,7 +66,7 @@ func (s *serverSide) save() (state serverState, vectors [][]float32) {
 }
 
 func (s *serverSide) stateOf(st *store, steps int64) shardState {
-	return shardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Node: s.node.Saved(st.sh.ID)}
+	return shardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: s.r.vectorsOf(st.sh), Node: s.node.Saved(st.sh.ID)}
 }
 
 func (w *workerSide) save() (state workerState, vectors [][]float32) {
@@ -163,7 +165,7 @@ func (r *rank) saveLast() (unwritten, err error) {
 // manifest is that of a checkpoint of this run as it is now, without files.
 func (r *rank) manifest() *checkpoint.Manifest {
 	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.lead.iteration(), Samples: r.lead.samples,
-		Servers: len(r.roles.Servers), Workers: len(r.roles.Workers), Starts: make([]int64, len(r.roles.Workers)),
+		Servers: len(r.roles.Servers), Workers: len(r.roles.Workers), Computing: len(r.computes), Starts: make([]int64, len(r.roles.Workers)),
 		Data: r.set.SHA256(), Digest: configs.Hash(r.cfg), Config: configs.Values(r.cfg)}
 }
 
@@ -173,7 +175,7 @@ func (l *lead) save() leadState {
 	if end == 0 {
 		end = r.t.Now()
 	}
-	return leadState{Computing: len(r.computes), Accepted: l.accepted, Version: l.version, LeadMax: l.leadMax, Trained: end - r.trainStart + r.before,
+	return leadState{Arena: arenaOf(r.plan), Accepted: l.accepted, Version: l.version, LeadMax: l.leadMax, Trained: end - r.trainStart + r.before,
 		Loss: l.epoch, Evals: l.evals, Target: l.target, Sinks: metrics.SinkSizes(r.dir, r.cfg.Metrics.Sinks)}
 }
 
