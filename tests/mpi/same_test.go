@@ -60,6 +60,7 @@ func child() {
 		Out         string
 		Set         []string
 		Dir, Resume string // of the run folder; empty: none
+		Checkpoints int    // the run is interrupted when it has written so many; 0: it is not
 	}
 	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -70,6 +71,9 @@ func child() {
 	o.Decided = told.add
 	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
 		o.Folder = &metrics.FolderSpec{Out: job.Dir}
+		if job.Checkpoints > 0 {
+			o.Interrupt = interruptAfter(job.Dir, job.Checkpoints)
+		}
 	}
 	res, err := runtime.Run(o)
 	if err != nil {
@@ -96,7 +100,10 @@ func child() {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	os.Exit(res.Code)
+	if job.Checkpoints == 0 {
+		os.Exit(res.Code)
+	}
+	os.Exit(0)
 }
 
 func parse(set []string) *configs.Config {
@@ -120,14 +127,15 @@ func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {
 
 func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
-	return partOverMPI(t, n, "", "", set...)
+	return partOverMPI(t, n, "", "", 0, set...)
 }
 
-// partOverMPI runs a part of a run that has a folder: the first, or where resume is not empty one that goes on.
-func partOverMPI(t *testing.T, n int, dir, resume string, set ...string) (*metrics.Summary, record) {
+// partOverMPI runs a part of a run that has a folder: the first, or where resume is not empty one that goes on. It is
+// interrupted when it has written so many checkpoints, 0: not at all.
+func partOverMPI(t *testing.T, n int, dir, resume string, checkpoints int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "summary.json")
-	job, err := json.Marshal(map[string]any{"Out": out, "Set": set, "Dir": dir, "Resume": resume})
+	job, err := json.Marshal(map[string]any{"Out": out, "Set": set, "Dir": dir, "Resume": resume, "Checkpoints": checkpoints})
 	if err != nil {
 		t.Fatal(err)
 	}
