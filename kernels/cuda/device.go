@@ -33,7 +33,7 @@ type device struct {
 
 	loaded  map[*kernels.Kernel]*program
 	modules map[string]cu.Module // by PTX
-	blas    *blas // computes products; nil: our kernels do
+	blas    *blas                // computes products; nil: our kernels do
 	scratch cu.DevicePtr
 	room    int // of scratch, in elements
 
