@@ -108,9 +108,10 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	return slices.Concat(w...)
 }
 
-// The law "statistics are averages under BSP".
+// The law "statistics are averages under BSP". At a rate of 0.1 the parameters of so small batches move so far that
+// rounding decides on a ReLU here and there, and the two ways part.
 func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
-	sgd := "train.optimizer={name: sgd, lr: 0.03}" // at 0.1 a value comes so near to 0 that rounding decides whether a ReLU cuts it off
+	sgd := "train.optimizer={name: sgd, lr: 0.01}"
 	c := residual(t, sgd)
 	wantTrained, want := parts(t, c, averaged(t, c, 4, 4))
 	for name, c := range map[string]*configs.Config{
@@ -133,7 +134,7 @@ func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 			if d := away(got, want); !(d <= 1e-5) {
 				t.Errorf("statistics are off by %.2g, relative in the norm", d)
 			}
-			if d := away(trained, wantTrained); !(d <= 1e-4) {
+			if d := away(trained, wantTrained); !(d <= 1e-5) {
 				t.Errorf("trained parameters are off by %.2g, relative in the norm", d)
 			}
 		})
@@ -151,7 +152,7 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 	plainTrained, want := parts(t, c, train(t, c, 6).Parameters)
 	for name, set := range map[string][]string{
 		"decay":     {"train.optimizer={name: momentum, lr: 0.1, weight_decay: 0.1, no_decay: []}"},
-		"adam":      {"train.optimizer={name: adam, lr: 0.03}"},
+		"adam":      {"train.optimizer={name: adam, lr: 0.1}"},
 		"lars":      {"train.optimizer={name: lars, lr: 3}", "shards.slice=layer"},
 		"schedule":  {"train.schedule={name: cosine, over: 10, warm_up: 5}"},
 		"bfloat16":  {"payload.push=bfloat16"},
