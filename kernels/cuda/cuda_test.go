@@ -69,9 +69,7 @@ func TestConformance(t *testing.T) {
 			if k.CUDA == nil {
 				t.Skip("no source for GPUs")
 			}
-			for _, err := range kerneltest.Check(d, k) {
-				t.Error(err)
-			}
+			kerneltest.RunKernel(t, d, k)
 		})
 	}
 }

@@ -19,9 +19,7 @@ func TestConformance(t *testing.T) {
 			for _, k := range kernels.Table {
 				t.Run(k.Name, func(t *testing.T) {
 					dev := New(reverse)
-					for _, err := range kerneltest.Check(dev, k) {
-						t.Error(err)
-					}
+					kerneltest.RunKernel(t, dev, k)
 					if err := dev.Close(); err != nil {
 						t.Error(err)
 					}

@@ -17,6 +17,7 @@ const Epsilon = 1.0 / (1 << 23)
 type T[Sub any] interface {
 	Helper()
 	Error(args ...any)
+	Logf(format string, args ...any)
 	Run(name string, f func(t Sub)) bool
 }
 
@@ -24,31 +25,44 @@ type T[Sub any] interface {
 func Run[Test T[Test]](t Test, dev kernels.Device) {
 	t.Helper()
 	for _, k := range kernels.Table {
-		t.Run(k.Name, func(t Test) {
-			for _, err := range Check(dev, k) {
-				t.Error(err)
-			}
-		})
+		t.Run(k.Name, func(t Test) { RunKernel(t, dev, k) })
 	}
+}
+
+// RunKernel is Run for one kernel.
+func RunKernel[Test T[Test]](t Test, dev kernels.Device, k *kernels.Kernel) {
+	t.Helper()
+	worst, errs := Measure(dev, k)
+	for _, err := range errs {
+		t.Error(err)
+	}
+	t.Logf("%s: k is %.2f at most in %d cases, and may be %g", k.Name, worst, len(Cases(k)), k.Tol)
 }
 
 // Check runs all cases of k on dev and returns what is wrong: values outside the tolerance, memory
 // written past the sizes, inputs changed, results that differ between two runs, or no cases.
 func Check(dev kernels.Device, k *kernels.Kernel) []error {
-	var errs []error
+	_, errs := Measure(dev, k)
+	return errs
+}
+
+// Measure is Check, and says how large an error was at most, in the unit of Kernel.Tol.
+func Measure(dev kernels.Device, k *kernels.Kernel) (worst float64, errs []error) {
 	cases := Cases(k)
 	if len(cases) == 0 {
-		return []error{fmt.Errorf("%s: no cases in kerneltest", k.Name)}
+		return 0, []error{fmt.Errorf("%s: no cases in kerneltest", k.Name)}
 	}
 	if k.Tol < 0 || k.Tol > 8 {
 		errs = append(errs, fmt.Errorf("%s: Tol is %g, must lie in 0..8", k.Name, k.Tol))
 	}
 	for _, c := range cases {
-		if err := c.run(dev, k); err != nil {
+		off, err := c.run(dev, k)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", k.Name, c.name, err))
 		}
+		worst = max(worst, off)
 	}
-	return errs
+	return worst, errs
 }
 
 // Case is one launch with its right answer.
@@ -68,33 +82,37 @@ const guard = 5
 
 const guardValue = -12345
 
-func (c *Case) run(dev kernels.Device, k *kernels.Kernel) error {
+// run returns the largest error in the unit of Kernel.Tol.
+func (c *Case) run(dev kernels.Device, k *kernels.Kernel) (worst float64, err error) {
 	first, err := c.launch(dev, k)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	second, err := c.launch(dev, k)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	limit := k.Tol * Epsilon * math.Sqrt(float64(max(c.terms, 1)))
+	unit := Epsilon * math.Sqrt(float64(max(c.terms, 1)))
 	for v := range c.in {
 		for i, got := range first[v] {
 			if math.Float32bits(got) != math.Float32bits(second[v][i]) {
-				return fmt.Errorf("vector %d element %d is %g, then %g in a second run", v, i, got, second[v][i])
+				return worst, fmt.Errorf("vector %d element %d is %g, then %g in a second run", v, i, got, second[v][i])
 			}
-			if err := c.compare(v, i, got, limit); err != nil {
-				return err
+			off, err := c.compare(v, i, got, unit, k.Tol)
+			if err != nil {
+				return worst, err
 			}
+			worst = max(worst, off)
 		}
 	}
-	return nil
+	return worst, nil
 }
 
-func (c *Case) compare(v, i int, got float32, limit float64) error {
+// compare returns how many units an element is off, where it may be off at all.
+func (c *Case) compare(v, i int, got float32, unit, limit float64) (off float64, err error) {
 	n := len(c.in[v])
 	if i < n && c.want[v] != nil {
-		return compareValue(v, i, n, float64(got), c.want[v][i], limit)
+		return compareValue(v, i, n, float64(got), c.want[v][i], unit, limit)
 	}
 	want := math.Float32bits(guardValue)
 	switch {
@@ -104,20 +122,20 @@ func (c *Case) compare(v, i int, got float32, limit float64) error {
 		want = math.Float32bits(c.in[v][i])
 	}
 	if bits := math.Float32bits(got); bits != want {
-		return fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits, math.Float32frombits(want), want)
+		return 0, fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits, math.Float32frombits(want), want)
 	}
-	return nil
+	return 0, nil
 }
 
-func compareValue(v, i, n int, got, want, limit float64) error {
+func compareValue(v, i, n int, got, want, unit, limit float64) (off float64, err error) {
 	if got == want || math.IsNaN(want) && math.IsNaN(got) {
-		return nil
+		return 0, nil
 	}
-	limit *= max(1, math.Abs(want))
-	if diff := math.Abs(got - want); !(diff <= limit) {
-		return fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, diff, limit)
+	unit *= max(1, math.Abs(want))
+	if off = math.Abs(got-want) / unit; !(off <= limit) {
+		return off, fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, math.Abs(got-want), limit*unit)
 	}
-	return nil
+	return off, nil
 }
 
 // over makes argument v share the memory of argument into, whose first elements become what v's do.

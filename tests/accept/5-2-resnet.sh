@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ResNet-20 on CIFAR-10, CPU, 1 server and 2 workers under BSP: 3 epochs, falling loss, test accuracy at least 0.55.
+# ResNet-20 on CIFAR-10, CPU, 1 server and 2 workers under BSP: 3 epochs, falling loss, test accuracy at least 0.55. The
+# run ends after 2 epochs and goes on from its checkpoint for the third.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -8,8 +9,12 @@ if [ ! -d "$EXTRA_DATA/cifar-10" ]; then
 	figure "left out: FLUENTPS_TEST_DATA has no cifar-10, the binary version of the set"
 	exit 0
 fi
-world 3 run --out "$TMP/run" configs/examples/cifar10-resnet20.yaml --set "data.path=$EXTRA_DATA/cifar-10"
+example=(configs/examples/cifar10-resnet20.yaml --set "data.path=$EXTRA_DATA/cifar-10")
+world 3 run --out "$TMP/run" "${example[@]}" --set train.stop.epochs=2
+world 3 run --resume "$TMP/run" "${example[@]}"
 s=$TMP/run/summary.json
+resumed=$(get "$s" resumed.iteration)
+[ "$resumed" -gt 1500 ] || fail "went on from iteration $resumed"
 accuracy=$(get "$s" test_accuracy)
 mapfile -t losses < <(get "$s" 'evaluations.*.test_loss')
 # The loss of training in the first and in the last tenth of the iterations: mean of the windows of metrics.csv.
@@ -23,7 +28,7 @@ read -r first last < <(awk -F, '
 		}
 		print a / j, b / k
 	}' "$TMP/run/metrics.csv")
-figure "test accuracy $accuracy (at least 0.55), train loss $first falls to $last, test loss ${losses[*]}, $(get "$s" samples_per_s) samples/s"
+figure "test accuracy $accuracy (at least 0.55), train loss $first falls to $last, test loss ${losses[*]}, resumed at iteration $resumed, $(get "$s" samples_per_s) samples/s"
 [ "$(get "$s" finished)" = ok ] || fail "finished: $(get "$s" finished)"
 [ "$(get "$s" workers) $(get "$s" 'per_shard.*.scheme' | sort -u)" = "2 bsp" ] || fail "not 2 workers under BSP"
 [ "${#losses[@]}" = 3 ] || fail "${#losses[@]} evaluations, want one an epoch"
