@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"embed"
+
 	"fluentps/kernels/biasgrad"
 	"fluentps/kernels/biasrelu"
 	"fluentps/kernels/channelbias"
@@ -10,6 +12,12 @@ import (
 	"fluentps/kernels/sigmoidxent"
 	"fluentps/kernels/softmaxxent"
 )
+
+// sources are all files that GPUs' code is made of. They are embedded here so that whatever imports this package is
+// built anew when one changes: cgo alone would go on with what it once compiled of them.
+//
+//go:embed gpu.cuh */*.cu cuda/ptx/flags
+var sources embed.FS
 
 // gpuBlocks is how many blocks keep a large GPU busy: two for each of the 132 multiprocessors of an H100.
 const gpuBlocks = 264

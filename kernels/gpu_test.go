@@ -3,8 +3,8 @@ package kernels
 import (
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,30 +13,28 @@ import (
 
 // A PTX file says which source it was made of, so that a stale one is found without NVIDIA's compiler.
 func TestPTXIsMadeOfTheSource(t *testing.T) {
-	sources, err := filepath.Glob("*/*.cu")
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("%d sources, error %v", len(sources), err)
+	names, err := fs.Glob(sources, "*/*.cu")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d sources, error %v", len(names), err)
 	}
-	for _, name := range sources {
+	for _, name := range names {
 		hash := sha256.New()
 		for _, part := range []string{name, "gpu.cuh", "cuda/ptx/flags"} {
-			hash.Write(read(t, part))
+			data, err := sources.ReadFile(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hash.Write(data)
 		}
-		ptx := string(read(t, strings.TrimSuffix(name, ".cu")+".ptx"))
-		first, _, _ := strings.Cut(ptx, "\n")
+		ptx, err := os.ReadFile(strings.TrimSuffix(name, ".cu") + ".ptx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(ptx), "\n")
 		if want := fmt.Sprintf("sha256 %x", hash.Sum(nil)); !strings.HasSuffix(first, want) {
 			t.Errorf("%s is newer than its PTX: run make ptx", name)
 		}
 	}
-}
-
-func read(t *testing.T, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 var (
