@@ -112,12 +112,11 @@ void wait(State state, int line) {
 	fiber_switch(&running->fiber, &scheduler);
 }
 
-// release_shuffles readies the warps whose lanes have all arrived at the same shuffle.
-bool release_shuffles() {
+// release_shuffles readies the lanes of a warp that have all arrived at the same shuffle.
+bool release_shuffles(unsigned warp) {
 	bool any = false;
-	for (unsigned i = 0; i < live; i++) {
+	for (unsigned i = warp; i < warp + 32 && i < live; i++) {
 		Thread &t = threads[i];
-		unsigned warp = i / 32 * 32;
 		if (t.state != in_shuffle)
 			continue;
 		bool complete = true;
@@ -161,9 +160,8 @@ bool deadlock() {
 	return fail(what);
 }
 
-void start_block(unsigned shared_bytes) {
+void start_block() {
 	memset(__start_cuemu_shared, 0xff, __stop_cuemu_shared - __start_cuemu_shared);
-	(void)shared_bytes;
 	for (unsigned i = 0; i < live; i++) {
 		Thread &t = threads[i];
 		t.state = ready;
@@ -175,33 +173,45 @@ void start_block(unsigned shared_bytes) {
 	}
 }
 
-bool run_block(unsigned shared_bytes) {
-	start_block(shared_bytes);
-	for (;;) {
-		unsigned done = 0;
-		for (unsigned k = 0; k < live; k++) {
-			Thread &t = threads[reversed ? live - 1 - k : k];
-			if (t.state == ready) {
-				running = &t;
-				position.thread = t.index;
-				fiber_switch(&scheduler, &t.fiber);
-			}
-			done += t.state == returned;
+// run_warp runs a warp as far as it gets without the others: shuffles go on, barriers do not. So warps are as far
+// apart as a GPU could have them, and a barrier that is left out between two of them shows.
+void run_warp(unsigned warp) {
+	const unsigned lanes = live - warp < 32 ? live - warp : 32;
+	do {
+		for (unsigned k = 0; k < lanes; k++) {
+			Thread &t = threads[warp + (reversed ? lanes - 1 - k : k)];
+			if (t.state != ready)
+				continue;
+			running = &t;
+			position.thread = t.index;
+			fiber_switch(&scheduler, &t.fiber);
 		}
-		if (done == live)
+	} while (release_shuffles(warp));
+}
+
+bool run_block() {
+	start_block();
+	const unsigned warps = (live + 31) / 32;
+	for (;;) {
+		for (unsigned k = 0; k < warps; k++)
+			run_warp(32 * (reversed ? warps - 1 - k : k));
+		bool done = true;
+		for (unsigned i = 0; i < live && done; i++)
+			done = threads[i].state == returned;
+		if (done)
 			return true;
-		if (!release_shuffles() && !release_barrier())
+		if (!release_barrier())
 			return deadlock();
 	}
 }
 
-bool run_blocks(unsigned shared_bytes) {
+bool run_blocks() {
 	const uint3 g = position.grid_dim;
 	uint64_t count = (uint64_t)g.x * g.y * g.z;
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t b = reversed ? count - 1 - k : k;
 		position.block = {(unsigned)(b % g.x), (unsigned)(b / g.x % g.y), (unsigned)(b / g.x / g.y)};
-		if (!run_block(shared_bytes))
+		if (!run_block())
 			return false;
 	}
 	return true;
@@ -270,7 +280,7 @@ int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block
 		            (fault_signal == SIGFPE ? ": division by zero" : std::string(": access outside of every vector, at ") + where));
 	} else {
 		watch(true);
-		done = run_blocks(shared_bytes);
+		done = run_blocks();
 	}
 	watch(false);
 	return !done;

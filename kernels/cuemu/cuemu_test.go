@@ -98,6 +98,14 @@ func TestMissingBarrierShows(t *testing.T) {
 			t.Errorf("element %d is %g without the barrier, want NaN", i, wrong[i])
 		}
 	}
+	// A barrier that only warps which differ in speed would miss: warps 2 and 3 come after warp 1 has gone on.
+	hasty, err := launch(t, "hasty_warp", 128, [3]int{1, 1, 1}, [3]int{128, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hasty[0] != 1 || hasty[127] != -1 {
+		t.Errorf("warps 0 and 3 see %g and %g, want 1 and -1", hasty[0], hasty[127])
+	}
 }
 
 func TestFaultsAreReported(t *testing.T) {

@@ -26,6 +26,18 @@ extern "C" __global__ void missing_barrier(float *x) {
 	reverse_block<false>(x, shelf);
 }
 
+// hasty_warp has each warp leave its number on the shelf twice; x becomes what warp 1 left first, unless warp 1 has gone on
+// to the second meanwhile.
+extern "C" __global__ void hasty_warp(float *x) {
+	__shared__ float shelf[32];
+	int warp = threadIdx.x / 32;
+	shelf[warp] = warp;
+	__syncthreads();
+	float seen = shelf[1];
+	shelf[warp] = -1;
+	x[threadIdx.x] = seen;
+}
+
 extern "C" __global__ void divergent_barrier(float *x) {
 	if (threadIdx.x < 40)
 		__syncthreads();
@@ -70,6 +82,7 @@ extern "C" __global__ void positions(float *x) {
 
 CUEMU_ENTRY(with_barrier)
 CUEMU_ENTRY(missing_barrier)
+CUEMU_ENTRY(hasty_warp)
 CUEMU_ENTRY(divergent_barrier)
 CUEMU_ENTRY(two_barriers)
 CUEMU_ENTRY(absent_lanes)
