@@ -4,7 +4,7 @@
 // first step leaves two numbers for each share in scratch; each block of the second step, which has the same grid,
 // combines those of its channel for itself, which takes less time than a launch between them would.
 
-enum : int { threads = 256, at_once = 16 };
+enum : int { threads = 256, at_once = 16, batch = 4 };
 
 // Walk goes over a block's share of a channel's values, 256 apart: at is where the thread's next one lies. A value's
 // place takes two divisions; from there on, each step's is found without.
@@ -23,6 +23,13 @@ struct Walk {
 		rest = threads % size;
 		planes = threads / size * channels * size + rest;
 		to_next = (channels - 1) * size;
+	}
+
+	// places gives where the next values lie, -1 past the last. Their loads are then under way together.
+	__device__ __forceinline__ void places(int (&place)[batch]) {
+#pragma unroll
+		for (int i = 0; i < batch; i++, next())
+			place[i] = left > 0 ? at : -1;
 	}
 
 	__device__ __forceinline__ void next() {
@@ -88,13 +95,21 @@ DEVICE void moments(float *scratch, int values, float &mean, float &variance) {
 // factor*mean would cancel. NaN stays NaN.
 DEVICE void normalize(const float *x, float *y, const float *r, int images, int channels, int positions, int relu,
                       float mean, float factor, float shift) {
-	Walk walk(images, channels, positions);
-#pragma unroll 4
-	for (; walk.left > 0; walk.next()) {
-		float v = factor * (x[walk.at] - mean) + shift;
-		if (r)
-			v += r[walk.at];
-		y[walk.at] = relu && v < 0 ? 0 : v;
+	for (Walk walk(images, channels, positions); walk.left > 0;) {
+		int at[batch];
+		float v[batch], other[batch];
+		walk.places(at);
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			v[i] = pick(x, at[i], at[i] >= 0);
+			other[i] = r ? pick(r, at[i], at[i] >= 0) : 0;
+		}
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			const float value = factor * (v[i] - mean) + shift + other[i];
+			if (at[i] >= 0)
+				y[at[i]] = relu && value < 0 ? 0 : value;
+		}
 	}
 }
 
@@ -120,6 +135,28 @@ batch_norm_eval(const float *x, const float *scale, const float *shift, const fl
 	normalize(x, y, r, images, channels, positions, relu, mean[c], scale[c] * inverse, shift[c]);
 }
 
+// Gradient is some values' gradients dY, cut off where relu did, and X - mean; 0 past the last value.
+struct Gradient {
+	int at[batch];
+	float dy[batch], x[batch];
+
+	__device__ __forceinline__ void read(Walk &walk, const float *gradient, const float *y, const float *input, int relu, float mean) {
+		float out[batch];
+		walk.places(at);
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			dy[i] = pick(gradient, at[i], at[i] >= 0);
+			x[i] = pick(input, at[i], at[i] >= 0);
+			out[i] = relu ? pick(y, at[i], at[i] >= 0) : 1;
+		}
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			dy[i] = out[i] > 0 ? dy[i] : 0;
+			x[i] = at[i] >= 0 ? x[i] - mean : 0;
+		}
+	}
+};
+
 // The first step leaves, for each share, the sums of dY, cut off where relu did, and of its products with X - mean.
 extern "C" __global__ void __launch_bounds__(threads)
 batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, const float *saved, float *d_scale,
@@ -127,12 +164,14 @@ batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, c
 	__shared__ float part[32];
 	const float mean = saved[blockIdx.x];
 	float total = 0, along = 0;
-	Walk walk(images, channels, positions);
-#pragma unroll 4
-	for (; walk.left > 0; walk.next()) {
-		const float g = relu && !(y[walk.at] > 0) ? 0 : dy[walk.at];
-		total += g;
-		along += g * (x[walk.at] - mean);
+	for (Walk walk(images, channels, positions); walk.left > 0;) {
+		Gradient g;
+		g.read(walk, dy, y, x, relu, mean);
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			total += g.dy[i];
+			along += g.dy[i] * g.x[i];
+		}
 	}
 	total = block_sum(total, part);
 	along = block_sum(along, part);
@@ -161,16 +200,17 @@ batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *sc
 	}
 	const float count = images * positions, factor = scale[c] * inverse;
 	const float offset = total / count, slope = along * inverse / count;
-	Walk walk(images, channels, positions);
-#pragma unroll 4
-	for (; walk.left > 0; walk.next()) {
-		float g = dy[walk.at];
-		const float d = x[walk.at] - mean;
-		if (relu) {
-			g = y[walk.at] > 0 ? g : 0;
-			dy[walk.at] = g;
+	for (Walk walk(images, channels, positions); walk.left > 0;) {
+		Gradient g;
+		g.read(walk, dy, y, x, relu, mean);
+#pragma unroll
+		for (int i = 0; i < batch; i++) {
+			if (g.at[i] < 0)
+				continue;
+			if (relu)
+				dy[g.at[i]] = g.dy[i];
+			dx[g.at[i]] = factor * (g.dy[i] - offset - slope * g.x[i]);
 		}
-		dx[walk.at] = factor * (g - offset - slope * d);
 	}
 }
 
