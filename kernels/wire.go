@@ -24,7 +24,7 @@ var (
 	// of equal ones those of lower index, NaN being the largest. Words behind the last pair stay as they are. The
 	// residual becomes 0 where an element is sent.
 	TopK = &Kernel{
-		Name: "top_k", Tol: 0, Optional: [8]bool{1: true},
+		Name: "top_k", CUDA: gpuTopK, Tol: 0, Optional: [8]bool{1: true},
 		Need: func(n Sizes) [8]int { return [8]int{n[0], n[0], topk.Words(n[1])} },
 		CPU: func(a Args) {
 			topk.Send(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.N[0], a.N[1], a.F[0])
@@ -38,7 +38,7 @@ var (
 // castKernel packs elements into halves, or unpacks them.
 func castKernel(name string, packs bool, twin func(dst, src []float32, n int)) *Kernel {
 	return &Kernel{
-		Name: name, Tol: 0, Cost: linear(1, 1.5),
+		Name: name, CUDA: gpuCast(name, packs), Tol: 0, Cost: linear(1, 1.5),
 		Need: func(n Sizes) [8]int {
 			if packs {
 				return [8]int{n[0], cast.Words(n[0])}

@@ -123,6 +123,22 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+inline unsigned __float_as_uint(float x) {
+	unsigned bits;
+	memcpy(&bits, &x, sizeof bits);
+	return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+	float x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+// One thread runs at a time.
+inline int atomicAdd(int *p, int v) {
+	int old = *p;
+	*p += v;
+	return old;
+}
 template <class T> T __ldg(const T *p) { return *p; }
 
 #endif // __cplusplus

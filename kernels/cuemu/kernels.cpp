@@ -38,6 +38,14 @@ CUEMU_ENTRY(bias_relu)
 CUEMU_ENTRY(relu_grad)
 } // namespace bias_relu_cu
 
+namespace cast_cu {
+#include "../cast/cast.cu"
+CUEMU_ENTRY(to_float16)
+CUEMU_ENTRY(to_bfloat16)
+CUEMU_ENTRY(from_float16)
+CUEMU_ENTRY(from_bfloat16)
+} // namespace cast_cu
+
 namespace channel_bias_cu {
 #include "../channelbias/channel_bias.cu"
 CUEMU_ENTRY(channel_bias_relu)
@@ -140,3 +148,11 @@ namespace sum_of_parts_cu {
 #include "../sumofparts/sum_of_parts.cu"
 CUEMU_ENTRY(sum_of_parts)
 } // namespace sum_of_parts_cu
+
+namespace top_k_cu {
+#include "../topk/top_k.cu"
+CUEMU_ENTRY(top_k)
+CUEMU_ENTRY(top_k_second)
+CUEMU_ENTRY(top_k_third)
+CUEMU_ENTRY(top_k_send)
+} // namespace top_k_cu
