@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,17 +120,39 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 				must(rt, d.Upload(factor[i], []float32{0.5}))
 			}
 			var open [vectors]kernels.Event // fetches of the GPU
+			var found [vectors][]float32    // what they are to bring
+			var stale [vectors]bool         // the GPU has newer values than its host
+			var copying [vectors]bool       // a Refresh may be under way
+			waited := func() { copying = [vectors]bool{} }
+			wait := func(v int) {
+				if open[v] == nil {
+					return
+				}
+				must(rt, open[v].Wait())
+				open[v] = nil
+				waited()
+				if !slices.Equal(host[1][v], found[v]) {
+					rt.Fatalf("vector %d: fetched %v, want %v", v, host[1][v], found[v])
+				}
+			}
 			steps := rapid.IntRange(5, 60).Draw(rt, "steps")
 			for s := range steps {
 				v, w := rapid.IntRange(0, vectors-1).Draw(rt, "vector"), rapid.IntRange(0, vectors-1).Draw(rt, "other")
 				lo := rapid.IntRange(0, length-1).Draw(rt, "from")
 				switch step := rapid.SampledFrom([]string{"write", "launch", "launch", "fetch", "wait", "upload", "sync"}).Draw(rt, "step"); step {
-				case "write": // all that is copied is over, and the GPU hears of it
-					must(rt, devices[1].Sync())
-					open = [vectors]kernels.Event{}
-					e, err := devices[1].Fetch(vecs[1][v])
-					must(rt, err)
-					must(rt, e.Wait())
+				case "write": // nothing of it is copied, the host has what it leaves, and the GPU hears of it
+					if stale[v] {
+						wait(v)
+						open[v], err = devices[1].Fetch(vecs[1][v])
+						must(rt, err)
+						found[v], stale[v] = slices.Clone(host[0][v]), false
+					}
+					wait(v)
+					if copying[v] {
+						must(rt, devices[1].Download(make([]float32, 1), factor[1]))
+						waited()
+					}
+					copying[v] = true
 					for i, d := range devices {
 						host[i][v][lo] = float32(s)
 						must(rt, d.Refresh(vecs[i][v].Slice(lo, length)))
@@ -138,30 +161,31 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 					if v == w {
 						continue
 					}
+					stale[v] = true
 					for i, d := range devices {
 						must(rt, d.Launch(kernels.GemmNN, axpy(length-lo, 0.5, factor[i], vecs[i][w].Slice(lo, length), vecs[i][v].Slice(0, length-lo))))
 					}
 				case "fetch":
+					wait(v)
 					open[v], err = devices[1].Fetch(vecs[1][v])
 					must(rt, err)
+					found[v], stale[v] = slices.Clone(host[0][v]), false
 				case "wait":
-					if open[v] == nil {
-						continue
+					for tries := 0; open[v] != nil && !open[v].Passed() && tries < s%4; tries++ {
 					}
-					for tries := 0; !open[v].Passed() && tries < s%4; tries++ {
-					}
-					must(rt, open[v].Wait())
-					open[v] = nil
+					wait(v)
 				case "upload":
+					stale[v] = true
 					for i, d := range devices {
 						must(rt, d.Upload(vecs[i][v], []float32{float32(s), 1, 2}))
 					}
 				case "sync":
 					must(rt, devices[1].Sync())
-					open = [vectors]kernels.Event{}
+					waited()
 				}
 			}
 			for v := range vectors {
+				wait(v)
 				e, err := devices[1].Fetch(vecs[1][v])
 				must(rt, err)
 				must(rt, e.Wait())
@@ -185,6 +209,25 @@ func must(t fataler, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// More uploads than there is room for wait for one another.
+func TestUploadsAreNotOverwritten(t *testing.T) {
+	d := started(t)
+	var vecs [3 * stages]kernels.Vec
+	for i := range vecs {
+		var err error
+		vecs[i], err = d.Alloc(9)
+		must(t, err)
+		must(t, d.Upload(vecs[i], []float32{float32(i), 2, 3}))
+	}
+	for i, v := range vecs {
+		got := make([]float32, 4)
+		must(t, d.Download(got, v))
+		if !slices.Equal(got, []float32{float32(i), 2, 3, 0}) {
+			t.Errorf("vector %d holds %v", i, got)
+		}
 	}
 }
 

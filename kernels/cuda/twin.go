@@ -68,7 +68,7 @@ func (d *device) Wrap(p []float32) (kernels.Vec, error) {
 	if err := d.refresh(t, 0, len(p)); err != nil {
 		return kernels.Vec{}, err
 	}
-	return t.vec(), nil
+	return t.vec(), d.wait(d.in, "wait for a copy to the GPU") // the host may write at once
 }
 
 func (t *twin) vec() kernels.Vec { return kernels.Vec{Dev: uint64(t.memory), N: len(t.host)} }
@@ -140,23 +140,12 @@ func (d *device) refresh(t *twin, lo, hi int) error {
 	}
 	from := t.host[lo:hi]
 	if t.mirror != nil {
-		if err := t.came.Synchronize(); err != nil {
-			return d.fail(err, "wait for a copy to the GPU")
-		}
-		if err := t.settle(); err != nil {
-			return err
-		}
-		from = t.mirror[lo:hi]
+		from = t.mirror[lo:hi] // of which nothing is copied: the host would not have written then
 		copy(from, t.host[lo:hi])
 	}
 	if t.used > d.passed {
 		if err := d.behind(d.in, d.compute); err != nil {
 			return err
-		}
-	}
-	if t.fetching {
-		if err := d.in.Wait(t.went, 0); err != nil {
-			return d.fail(err, "wait for a copy to the host")
 		}
 	}
 	to := t.memory + cu.DevicePtr(bytesOf(lo))
