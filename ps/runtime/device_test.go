@@ -1,0 +1,104 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+// named is a device of another name.
+type named struct {
+	kernels.Device
+	name string
+}
+
+func (d named) Name() string { return d.name }
+
+// Ranks that compute are numbered on their host, and only they are asked what they compute on.
+func TestUnitsOfRanksThatCompute(t *testing.T) {
+	var lock sync.Mutex
+	var asked []string
+	var out bytes.Buffer
+	results, errs := world(t, load(t), 6, func(o *Options) {
+		rank := o.Transport.Rank()
+		o.Host = fmt.Sprint("host", rank/3)
+		if rank == 0 {
+			o.Out = &out
+		}
+		host := o.Host
+		o.NewUnit = func(local int) (Unit, error) {
+			lock.Lock()
+			defer lock.Unlock()
+			asked = append(asked, fmt.Sprintf("%s/%d", host, local))
+			return Unit{Device: named{cpu.New(1), fmt.Sprintf("gpu %d", local)}, ID: host}, nil // one for all of a host
+		}
+	})
+	for rank, err := range errs {
+		if err != nil {
+			t.Fatalf("rank %d: %v", rank, err)
+		}
+	}
+	seen := map[string]int{}
+	for _, a := range asked {
+		seen[a]++
+	}
+	// Each is asked once to train, and once to evaluate after it.
+	if len(seen) != 4 || seen["host0/0"] != 2 || seen["host0/1"] != 2 || seen["host1/0"] != 2 || seen["host1/1"] != 2 {
+		t.Errorf("asked for %v, want the places 0 and 1 of both hosts", seen)
+	}
+	var devices []string
+	for _, w := range results[0].Summary.PerWorker {
+		devices = append(devices, w.Device)
+	}
+	if strings.Join(devices, ", ") != "gpu 0, gpu 1, gpu 0, gpu 1" {
+		t.Errorf("devices %q", devices)
+	}
+	if text := out.String(); strings.Count(text, "2 ranks compute on 1 GPU: they take turns") != 2 || strings.Count(text, " on gpu ") != 4 {
+		t.Errorf("output:\n%s", text)
+	}
+}
+
+func TestUnitWarnings(t *testing.T) {
+	hosts := []string{"a", "a", "a", "b"}
+	for _, c := range []struct {
+		units []unitReport
+		want  string
+	}{
+		{[]unitReport{{}, {"cpu", ""}, {"cpu", ""}, {"cpu", ""}}, ""},
+		{[]unitReport{{}, {"gpu", "1"}, {"gpu", "2"}, {"gpu", "1"}}, ""},
+		{[]unitReport{{}, {"gpu", "1"}, {"cpu", ""}, {"gpu", "1"}}, "2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
+		{[]unitReport{{"gpu", "1"}, {"gpu", "2"}, {"gpu", "1"}, {"gpu", "1"}}, "host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS"},
+	} {
+		if got := strings.Join(unitWarnings(c.units, hosts), "\n"); got != c.want {
+			t.Errorf("%v: %q, want %q", c.units, got, c.want)
+		}
+	}
+}
+
+// A device that is not there is a mistake of whoever wrote the configuration; one that fails is not.
+func TestUnitsThatCannotBeHad(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{errors.New("device: cuda, but there is none"), CodeUsage, "device: cuda, but there is none"},
+		{&kernels.Failure{Device: "GPU 0", Op: "make a context", Why: "no memory"}, CodeFailed, "GPU 0: make a context: no memory"},
+	} {
+		_, errs := world(t, load(t), 6, func(o *Options) {
+			o.NewUnit = func(int) (Unit, error) { return Unit{}, c.err }
+		})
+		for rank, err := range errs {
+			var exit *ExitError
+			if !errors.As(err, &exit) || exit.Code != c.code || !strings.HasPrefix(exit.Text, c.want) {
+				t.Errorf("rank %d: error %v, want code %d and %q", rank, err, c.code, c.want)
+			}
+		}
+	}
+}
