@@ -44,17 +44,18 @@ func Values(c *Config) map[string]string {
 var free = []string{"train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.shared_memory", "device."}
 
 // Changed lists the keys, in order, whose values are others than those of a checkpoint and which a run does not just go
-// on with.
+// on with. A key that was not there then, as in an earlier version of the program, is as its default.
 func Changed(old map[string]string, c *Config) []string {
-	now := Values(c)
+	p := &printer{values: map[string]string{}, defaults: map[string]bool{}}
+	p.table(bind("", topKeys, c), "", "")
 	var keys []string
-	for path, v := range now {
-		if was, there := old[path]; !there || was != v {
+	for path, v := range p.values {
+		if was, there := old[path]; there && was != v || !there && !p.defaults[path] {
 			keys = append(keys, path)
 		}
 	}
 	for path := range old {
-		if _, there := now[path]; !there {
+		if _, there := p.values[path]; !there {
 			keys = append(keys, path)
 		}
 	}
@@ -69,6 +70,8 @@ type printer struct {
 	out     bytes.Buffer
 	origins *Origins
 	values  map[string]string // what was printed, by path; nil: not kept
+	// defaults are the paths whose values are their keys' defaults; nil: not kept.
+	defaults map[string]bool
 }
 
 func (p *printer) line(text, path string) {
@@ -129,7 +132,7 @@ func (p *printer) leaf(l *leaf, start string) {
 		}
 	case *[]Fault:
 		if len(*v) == 0 {
-			p.value(start, "[]", l.path)
+			p.value(start, "[]", l)
 			return
 		}
 		p.line(start, "")
@@ -137,13 +140,16 @@ func (p *printer) leaf(l *leaf, start string) {
 			p.table(bind(fmt.Sprintf("%s[%d]", l.path, i), faultKeys, &(*v)[i]), "  - ", "    ")
 		}
 	default:
-		p.value(start, format(l.ptr), l.path)
+		p.value(start, format(l.ptr), l)
 	}
 }
 
-func (p *printer) value(start, text, path string) {
+func (p *printer) value(start, text string, l *leaf) {
 	if p.values != nil {
-		p.values[path] = text
+		p.values[l.path] = text
 	}
-	p.line(start+" "+text, path)
+	if p.defaults != nil {
+		p.defaults[l.path] = text == l.def
+	}
+	p.line(start+" "+text, l.path)
 }

@@ -194,22 +194,33 @@ func damage(t *testing.T, name string, f func(data []byte) []byte) error {
 }
 
 func TestDamageIsFoundAndNamed(t *testing.T) {
+	dir := write(t, t.TempDir(), 3)
 	for _, name := range []string{"manifest.json", "server-0001.bin"} {
-		data, err := os.ReadFile(filepath.Join(write(t, t.TempDir(), 3), name))
+		path := filepath.Join(dir, name)
+		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := range data {
-			for what, f := range map[string]func([]byte) []byte{
-				"cut off": func(b []byte) []byte { return b[:at] },
-				"changed": func(b []byte) []byte { b[at] ^= 0x10; return b },
-			} {
-				err := damage(t, name, f)
-				if err == nil || !strings.Contains(err.Error(), name) {
-					t.Fatalf("%s %s at byte %d of %d: %v", name, what, at, len(data), err)
+		put := func(data []byte) {
+			t.Helper()
+			if err := os.WriteFile(path, data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for at := range whole {
+			changed := bytes.Clone(whole)
+			changed[at] ^= 0x10
+			for _, data := range [][]byte{whole[:at], changed} {
+				put(data)
+				if err := read(dir); err == nil || !strings.Contains(err.Error(), name) {
+					t.Fatalf("%s with %d of %d bytes, changed at %d: %v", name, len(data), len(whole), at, err)
 				}
 			}
 		}
+		put(whole)
+	}
+	if err := read(dir); err != nil {
+		t.Fatal(err)
 	}
 }
 

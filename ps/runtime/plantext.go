@@ -101,7 +101,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 			fmt.Fprintf(b, "  server %d: %v\n", m, err)
 			continue
 		}
-		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, size(bytes), encodedText(c))
+		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, size(bytes), besideText(c))
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	computes := len(roles.Computing())
@@ -127,7 +127,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 
 // workerText says what a worker's memory is for.
 func workerText(c *configs.Config, p *shard.Plan) string {
-	text := "parameters and gradients" + encodedText(c)
+	text := "parameters and gradients" + besideText(c)
 	if localBytes(c, p) > 0 {
 		text += ", optimizer of its own"
 	}
@@ -184,12 +184,16 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 	planPayload(b, c, p, push, reply)
 }
 
-// encodedText names the memory of codecs, where there is any.
-func encodedText(c *configs.Config) string {
+// besideText names the memory of codecs and checkpoints, where there is any.
+func besideText(c *configs.Config) string {
+	text := ""
 	if c.Payload.Lossy() {
-		return ", encoded pieces"
+		text = ", encoded pieces"
 	}
-	return ""
+	if c.Checkpoint.Periodic() {
+		text += ", copies for checkpoints"
+	}
+	return text
 }
 
 // planPayload says what the codecs make of a push and of a reply.
