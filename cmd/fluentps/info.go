@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,10 +19,11 @@ import (
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
+	"fluentps/slurm"
 )
 
 func infoCommand() *cli.Command {
-	return &cli.Command{Name: "info", Usage: "show what is built into this binary", Action: infoVerb}
+	return &cli.Command{Name: "info", Usage: "show what is built into this binary, and the Slurm job it is in", Action: infoVerb}
 }
 
 func infoVerb(c *cli.Context) error {
@@ -53,12 +57,37 @@ func infoVerb(c *cli.Context) error {
 		{"optimizers", words(optim.Names())},
 		{"schedules", words(optim.ScheduleNames())},
 	}
+	if job := jobText(); job != "" {
+		rows = append(rows, [2]string{"", ""}, [2]string{"Slurm", job})
+	}
 	var text strings.Builder
 	for _, r := range rows {
 		text.WriteString(strings.TrimRight(fmt.Sprintf("%-11s %s", r[0], r[1]), " ") + "\n")
 	}
 	_, err := fmt.Fprint(c.App.Writer, text.String())
 	return err
+}
+
+// squeueTime bounds how long info waits for Slurm's controller, which may be busy or away.
+const squeueTime = 5 * time.Second
+
+// jobText is the job of Slurm that this process sees, "" outside of one. What is not known is left out.
+func jobText() string {
+	job, err := slurm.FromEnv(os.Getenv)
+	if job == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), squeueTime)
+	defer cancel()
+	now := time.Now()
+	if left, limited, unknown := job.Remaining(ctx, now, slurm.Ask); unknown == nil && limited {
+		job.End = now.Add(left)
+	}
+	text := job.Text(now)
+	if err != nil {
+		text += "\n" + err.Error()
+	}
+	return text
 }
 
 func words(names []string) string { return strings.Join(names, " ") }
