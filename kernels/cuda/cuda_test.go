@@ -67,9 +67,6 @@ func TestConformance(t *testing.T) {
 	d := started(t)
 	for _, k := range kernels.Table {
 		t.Run(k.Name, func(t *testing.T) {
-			if k.CUDA == nil {
-				t.Skip("no source for GPUs")
-			}
 			kerneltest.RunKernel(t, d, k)
 		})
 	}
