@@ -115,14 +115,22 @@ func (r *rank) unitLog() {
 	r.log.Info("computes on " + r.unit.Name())
 }
 
-// bindModel hands the model its arenas; a device with memory of its own learns of them first.
-func (w *workerSide) bindModel(params, grads *comm.Buf) error {
-	if p, ok := w.device.(kernels.Pinner); ok {
-		for _, b := range []*comm.Buf{params, grads} {
+// announce tells a device with memory of its own of arenas that it will copy.
+func announce(device kernels.Device, arenas ...*comm.Buf) error {
+	if p, ok := device.(kernels.Pinner); ok {
+		for _, b := range arenas {
 			if err := p.Pin(b.F32()); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// bindModel hands the model its arenas.
+func (w *workerSide) bindModel(params, grads *comm.Buf) error {
+	if err := announce(w.device, params, grads); err != nil {
+		return err
 	}
 	w.model.Bind(w.r.plan.Views(params.F32()), w.r.plan.Views(grads.F32()))
 	return nil

@@ -38,6 +38,9 @@ func newEvaluator(r *rank) (*evaluator, error) {
 	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.unit.Device, evalRows); err != nil {
 		return nil, err
 	}
+	if err := announce(e.unit.Device, e.arena); err != nil {
+		return nil, err
+	}
 	e.model.Bind(r.plan.Views(e.arena.F32()), nil)
 	return e, nil
 }
