@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,7 @@ type periodic struct {
 	manifest *checkpoint.Manifest // nil until the lead shard has come to the version
 	missing  int                  // files
 	files    []checkpoint.Entry
-	failed   string // a rank that could not write one; "": none
+	failed   string // why it is worth nothing; "": it is not
 	heard    int64  // of all files so far
 }
 
@@ -170,13 +171,15 @@ func (l *lead) fileSaved(h *wire.Header) {
 	r, p := l.r, &l.periodic
 	p.heard++
 	if h.Flags&wire.Failed != 0 {
-		p.failed = r.place(int(h.Worker))
+		p.failed = r.place(int(h.Worker)) + " could not write its file"
 	}
 	p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
 	if p.missing--; p.missing > 0 {
 		return
 	}
-	p.disk = true
+	if p.disk = true; l.diverged {
+		p.failed = l.reason // what was saved may be worth nothing
+	}
 	keep, failed := r.cfg.Checkpoint.Keep, p.failed
 	slices.SortFunc(p.files, func(a, b checkpoint.Entry) int { return strings.Compare(a.Name, b.Name) })
 	p.manifest.Files = p.files
@@ -199,7 +202,7 @@ func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, ke
 		if err := d.Abandon(); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%s could not write its file", failed)
+		return "", errors.New(failed)
 	}
 	if dir, err = d.Finish(m); err != nil {
 		return "", err

@@ -335,19 +335,7 @@ func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 func interrupted(t *testing.T, c *configs.Config, n int, dir string, number int) {
 	t.Helper()
 	signals, over := make(chan string, 1), make(chan struct{})
-	go func() {
-		for {
-			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) >= number {
-				break
-			}
-			select {
-			case <-over:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-		signals <- "SIGTERM"
-	}()
+	go interruptAt(dir, number, signals, over)
 	res, errs := partOf(t, c, n, dir, "", func(o *Options) {
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = signals
@@ -358,3 +346,21 @@ func interrupted(t *testing.T, c *configs.Config, n int, dir string, number int)
 		t.Fatalf("finished %q: %v", res[0].Summary.Finished, err)
 	}
 }
+
+// interruptAt sends a signal when a run has written that many checkpoints.
+func interruptAt(dir string, number int, signals chan<- string, over <-chan struct{}) {
+	for {
+		if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) >= number {
+			break
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	signals <- "SIGTERM"
+}
+
+// updates is the budget of so many versions.
+func updates(n int64) string { return fmt.Sprintf("train.stop={updates: %d}", n) }
