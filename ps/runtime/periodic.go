@@ -118,12 +118,17 @@ func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
 			h.Samples, h.Version = e.Bytes, int64(e.CRC32C)
 			if err != nil {
 				h.Flags = wire.Failed
-				r.log.Warn("no checkpoint: " + err.Error())
+				r.noCheckpoint(err)
 			}
 			r.saving.told++
 			r.send(0, &h)
 		})
 	}()
+}
+
+// noCheckpoint says why one is not there that was due. The run goes on.
+func (r *rank) noCheckpoint(err error) {
+	r.log.Warn("no checkpoint: " + strings.TrimPrefix(err.Error(), "checkpoint: "))
 }
 
 // saveDue begins a checkpoint when it is time to.
@@ -145,7 +150,7 @@ func (l *lead) saveDue() {
 			p.disk, p.draft = false, draft
 			if err != nil {
 				p.busy = false
-				r.log.Warn("no checkpoint: " + err.Error())
+				r.noCheckpoint(err)
 				return
 			}
 			r.server.step(core.Input{Kind: core.SaveSoon})
@@ -189,7 +194,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 		r.t.Post(func() {
 			p.busy, p.disk = false, false
 			if err != nil {
-				r.log.Warn("no checkpoint: " + err.Error())
+				r.noCheckpoint(err)
 				return
 			}
 			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration)

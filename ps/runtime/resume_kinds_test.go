@@ -15,7 +15,7 @@ func TestTeamsGoOn(t *testing.T) {
 	part := func(dir, resume, stop string) *metrics.Summary {
 		t.Helper()
 		c := load(t, "cluster={servers: 2, hierarchy: node}", "train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`,
-			"payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}", stop, "checkpoint={every_updates: 10, keep: 1000}", "evaluate.every_epochs=0")
+			"payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}", stop, "checkpoint={every_updates: 20, keep: 1000}", "evaluate.every_epochs=0")
 		hosts := "aaaabbbb"
 		signals, ended := make(chan string, 1), make(chan struct{})
 		if resume == "" {
@@ -44,6 +44,9 @@ func TestTeamsGoOn(t *testing.T) {
 	}
 	stop := updates(m.Iteration + 15)
 	got := part(dir, dir, stop)
+	if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) != 3 {
+		t.Errorf("after 15 iterations, with checkpoints every 20 and one at the end: %v, %v", dirs, err)
+	}
 	whole := filepath.Join(t.TempDir(), "whole")
 	want := part(whole, ResumeAuto, stop)
 	if got.ParametersSHA256 != want.ParametersSHA256 || got.Resumed == nil || want.Resumed != nil {
