@@ -59,13 +59,20 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 }
 
-// crossAugment refuses a crop that may leave nothing of an image, where the set tells how large it is. Of other sets only
-// the files do.
+// crossAugment refuses a crop that may leave nothing of an image, where the set tells how large it is, since of other sets
+// only the files do; and a model that never sees the pixels which are changed.
 func (w *walker) crossAugment(t *table) {
-	crop, set := t.byPath["data.augment.crop"], t.byPath["data.set"]
-	image, most := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment.Crop
-	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && most > limit {
-		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit), "%d leaves nothing of some images of %s, which have %d x %d pixels", most, w.cfg.Data.Set, image.Height, image.Width)
+	crop, flip, set, name := t.byPath["data.augment.crop"], t.byPath["data.augment.flip"], t.byPath["data.set"], t.byPath["model.name"]
+	image, augment := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment
+	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && augment.Crop > limit {
+		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit), "%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.cfg.Data.Set, image.Height, image.Width)
+	}
+	at := crop
+	if augment.Crop == 0 {
+		at = flip
+	}
+	if !crop.bad && !flip.bad && !name.bad && augment != (workload.Augment{}) && workload.TakesSparse(w.cfg.Model.Name) {
+		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic", "changes the pixels of images, and %s takes the entries of sparse rows", w.cfg.Model.Name)
 	}
 }
 

@@ -124,6 +124,9 @@ func ModelNames() []string {
 // NeedsImages says whether a model takes only samples that are images.
 func NeedsImages(name string) bool { return modelOf(name).images }
 
+// TakesSparse says whether a model takes the entries of rows, so that what is done to the values of a batch does not reach it.
+func TakesSparse(name string) bool { return modelOf(name).form == sparseRows }
+
 // Statistics are the names of a model's parameters that are averaged, not trained.
 func Statistics(name string) (names []string) {
 	m := modelOf(name)
