@@ -36,7 +36,7 @@ func dataVerb(c *cli.Context) error {
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
-	_, err = fmt.Fprint(c.App.Writer, dataText(found))
+	_, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1))
 	return err
 }
 
@@ -68,7 +68,9 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 // classesShown is the most classes that are counted one by one.
 const classesShown = 100
 
-func dataText(r workload.Report) string {
+// dataText describes a set. configured says that it has the settings of a run: they are part of the checksum of the set, and
+// SET PATH does not know them.
+func dataText(r workload.Report, configured bool) string {
 	var b strings.Builder
 	if r.Matrix != (workload.Matrix{}) {
 		ratingsText(&b, r)
@@ -79,7 +81,9 @@ func dataText(r workload.Report) string {
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, f.Path)
 	}
-	fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
+	if configured {
+		fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
+	}
 	return b.String()
 }
 
@@ -89,12 +93,11 @@ func ratingsText(b *strings.Builder, r workload.Report) {
 	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
 	for _, p := range []struct {
 		name string
-		workload.Values
-	}{{"train", r.Train.Values}, {"test", r.Test.Values}} {
-		if p.Values == (workload.Values{}) {
-			continue // no rows
+		workload.Part
+	}{{"train", r.Train}, {"test", r.Test}} {
+		if v := p.Values; p.Rows > 0 {
+			fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t\n", p.name, v.Mean, v.Deviation, v.Min, v.Max)
 		}
-		fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t\n", p.name, p.Mean, p.Deviation, p.Min, p.Max)
 	}
 	_ = t.Flush() // a strings.Builder never fails
 }
