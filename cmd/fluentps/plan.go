@@ -79,17 +79,8 @@ type cut struct {
 // cutFor reads the data set for its shape, and cuts the model's shards.
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(ps.DataSpec(cfg))
-	switch {
-	case err != nil && workload.TakesRatings(cfg.Model.Name):
-		return cut{}, fmt.Errorf("%w\n  only the size of the matrix is needed; to give it without the files:\n"+
-			"  --set 'data={set: generated_ratings, matrix: {rows: 6040, columns: 3952}, rows: 1000000}'", err)
-	case err != nil:
-		shape := "features: 784"
-		if workload.NeedsImages(cfg.Model.Name) {
-			shape = "image: [1, 28, 28]"
-		}
-		return cut{}, fmt.Errorf("%w\n  only the shape of rows and the number of classes are needed; to give them without the files:\n"+
-			"  --set 'data={set: generated, %s, classes: 10, rows: 60000}'", err, shape)
+	if err != nil {
+		return cut{}, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
 	if err := ps.Check(cfg, set, workers); err != nil {
 		return cut{}, err
@@ -100,6 +91,27 @@ func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	}
 	plan, err := ps.Plan(cfg, workload.Params(model), servers)
 	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
+}
+
+// withoutFiles says how to plan where the data are not at hand: with a made set that the model takes, of the shape of a
+// well-known one.
+func withoutFiles(cfg *configs.Config) string {
+	model := cfg.Model.Name
+	if workload.TakesRatings(model) {
+		return "only the size of the matrix is needed; to give it without the files:\n" +
+			"  --set 'data={set: generated_ratings, matrix: {rows: 6040, columns: 3952}, rows: 1000000}'"
+	}
+	shape := "features: 784, classes: 10, rows: 60000"
+	switch {
+	case strings.HasSuffix(model, "logistic"):
+		shape = "features: 123, classes: 2, rows: 32561"
+	case workload.NeedsImages(model) && cfg.Data.Set == "cifar10":
+		shape = "image: [3, 32, 32], classes: 10, rows: 50000"
+	case workload.NeedsImages(model):
+		shape = "image: [1, 28, 28], classes: 10, rows: 60000"
+	}
+	return "only the shape of rows and the number of classes are needed; to give them without the files:\n" +
+		"  --set 'data={set: generated, " + shape + "}'"
 }
 
 // planHosts is the host of each rank.
