@@ -206,6 +206,14 @@ func (e *Evaluation) Judge(loss, accuracy float64, classes bool) {
 	}
 }
 
+// Unjudged says that nobody has looked at the test set yet, and what there would be to find: see Judge. A run that fails
+// keeps it.
+func (s *Summary) Unjudged(classes bool) {
+	if !classes {
+		s.TestRMSE = Some(math.NaN())
+	}
+}
+
 // Conclude takes the last evaluation for the run's.
 func (s *Summary) Conclude(last Evaluation) {
 	s.TestLoss, s.TestAccuracy, s.TestRMSE = last.TestLoss, last.TestAccuracy, last.TestRMSE

@@ -248,6 +248,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		Payload:          r.cfg.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.plan.Shards)),
 	}
+	s.Unjudged(l.classes)
 	if r.cfg.Train.Optimizer.L1 > 0 {
 		s.Sparsity = metrics.SparsityOf(final)
 	}

@@ -39,6 +39,16 @@ func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 	}
 }
 
+// A run that fails before anybody has looked at the test set does not speak of an accuracy either.
+func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
+	c := load(t, "data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1e30}", "train.stop={epochs: 30}")
+	s := trainTogether(t, c).Summary
+	var text strings.Builder
+	if err := metrics.WriteText(&text, s); err != nil || !strings.HasPrefix(s.Finished, "diverged") || !strings.Contains(text.String(), "test loss -, test RMSE -") {
+		t.Errorf("error %v; finished %q; no RMSE in\n%s", err, s.Finished, text.String())
+	}
+}
+
 // An L1 penalty leaves weights at exactly 0 under every placement of the step, and the summary counts them.
 func TestL1LeavesZeros(t *testing.T) {
 	zeros := func(set ...string) int64 {

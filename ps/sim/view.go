@@ -185,6 +185,7 @@ func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
 		parameters = append(parameters, p...)
 	}
 	sum.ParametersSHA256 = workload.HashOf(parameters)
+	sum.Unjudged(!workload.TakesRatings(s.cfg.Model.Name))
 	if s.cfg.Train.Optimizer.L1 > 0 {
 		sum.Sparsity = metrics.SparsityOf(parameters)
 	}
