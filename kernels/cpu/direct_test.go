@@ -136,3 +136,26 @@ func TestBatchNormOfLargeMeans(t *testing.T) {
 		t.Errorf("mean %g, inverse deviation %g, first odd value %g; want 4096.5, %g, %g", saved[0], saved[1], y[1], inverse, inverse/2)
 	}
 }
+
+// A channel that has become infinite looks the same from everywhere: the mean says so, wherever the value is.
+func TestBatchNormOfInfiniteValues(t *testing.T) {
+	for _, wild := range []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
+		for _, at := range []int{0, 1, 37, 75} {
+			a := arguments(kernels.BatchNorm, kernels.Sizes{2, 1, 38, 1})
+			a.V[0].Host[at] = wild
+			want := a
+			for i, v := range a.V {
+				want.V[i].Host = slices.Clone(v.Host)
+			}
+			kernels.BatchNorm.CPU(want)
+			if err := New(1).Launch(kernels.BatchNorm, a); err != nil {
+				t.Fatal(err)
+			}
+			for i, got := range a.V[4].Host {
+				if same := want.V[4].Host[i]; math.Float32bits(got) != math.Float32bits(same) && !(got != got && same != same) {
+					t.Errorf("%g at %d: saved value %d is %g, the twin has %g", wild, at, i, got, same)
+				}
+			}
+		}
+	}
+}

@@ -111,7 +111,7 @@ static void batch_norm(const norm *n, const float *scale, const float *shift, fl
 {
 	const double count = (double)n->images * n->positions;
 	for (long c = first; c < last; c++) {
-		const float near = n->x[plane(n, 0, c)];
+		const float any = n->x[plane(n, 0, c)], near = isfinite(any) ? any : 0; // inf - inf would hide from the mean what it is
 		double all = 0, squares = 0;
 		for (long i = 0; i < n->images; i++)
 			deviations(n->x + plane(n, i, c), n->positions, near, &all, &squares);
