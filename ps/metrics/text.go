@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Rows of summary.txt past these limits stay in summary.json only: a thousand shards would bury the headline.
+// Rows and devices of summary.txt past these limits stay in summary.json only: a thousand shards would bury the headline.
 const (
 	shardRowsMax      = 40
 	evaluationRowsMax = 20
+	devicesMax        = 8
 )
 
 // WriteText writes summary.txt, which is also the end of standard output: what ran, time by role, traffic by
@@ -52,6 +53,14 @@ func headText(s *Summary) string {
 	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, mode, plural(s.Servers, "server"), workers, s.Seed)
 	fmt.Fprintf(&b, "  trained  %s iterations, %s samples, max lead %s\n",
 		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
+	if q := s.Resumed; q != nil {
+		part := "times, traffic and counts are of the part since then"
+		if q.Iteration >= s.Iterations {
+			part = "nothing was left to train: to go on, raise train.stop"
+		}
+		fmt.Fprintf(&b, "  resumed  at iteration %s, sample %s: %s\n", thousands(q.Iteration), thousands(q.Samples), part)
+	}
+	b.WriteString(devicesText(s))
 	fmt.Fprintf(&b, "  time     setup %s s, train %s s, evaluation %s s, wall %s s\n",
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
 	name, value := score(s.TestAccuracy, s.TestRMSE)
@@ -68,6 +77,44 @@ func headText(s *Summary) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// begun counts the iterations before the part of the run that the times are of.
+func begun(s *Summary) int64 {
+	if s.Resumed == nil {
+		return 0
+	}
+	return s.Resumed.Iteration
+}
+
+// devicesText counts the ranks that computed by what they computed on, in the order of workers; "" where nothing says so.
+func devicesText(s *Summary) string {
+	ranks := map[string]int{}
+	var names []string
+	add := func(name string) {
+		if ranks[name]++; ranks[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for _, w := range s.PerWorker {
+		add(w.Device)
+		for _, m := range w.Members {
+			add(m.Device)
+		}
+	}
+	var parts []string
+	for _, name := range names {
+		if name != "" {
+			parts = append(parts, fmt.Sprintf("%s on %s", plural(ranks[name], "rank"), name))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if n := len(parts); n > devicesMax {
+		parts = append(parts[:devicesMax], fmt.Sprintf("%d more in summary.json", n-devicesMax))
+	}
+	return "  devices  " + strings.Join(parts, ", ") + "\n"
 }
 
 // score is the accuracy, or the root of the mean squared error where there is that.
@@ -194,7 +241,7 @@ func target(v float64) string {
 
 func performanceText(s *Summary) string {
 	text := fmt.Sprintf("Performance: %s samples/s, %s iterations/s",
-		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations)/float64(s.TrainS)))
+		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations-begun(s))/float64(s.TrainS)))
 	switch {
 	case s.Target == nil:
 	case s.TargetReachedS != nil:

@@ -59,6 +59,7 @@ func TestPerformanceLine(t *testing.T) {
 		{func(s *Summary) { s.Target = nil }, "Performance: 12,340 samples/s, 48.1 iterations/s\n"},
 		{func(s *Summary) { s.Target, s.TrainS, s.SamplesPerS = nil, 0, Float(math.Inf(1)) }, "Performance: - samples/s, - iterations/s\n"},
 		{func(s *Summary) { s.Target, s.SamplesPerS = nil, 42.25 }, "Performance: 42.2 samples/s, 48.1 iterations/s\n"},
+		{func(s *Summary) { s.Target, s.Resumed = nil, &Resumed{Iteration: 3050, Samples: 780800} }, "Performance: 12,340 samples/s, 10.0 iterations/s\n"},
 	} {
 		s := sample()
 		c.change(s)
@@ -71,6 +72,44 @@ func TestPerformanceLine(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+// Times and rates of a run that went on are of a part of it, and the head says so.
+func TestTheHeadSaysWhereARunWentOn(t *testing.T) {
+	s := sample()
+	s.Resumed = &Resumed{Iteration: 3050, Samples: 780800}
+	if got, want := headText(s), "\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of the part since then\n"; !strings.Contains(got, want) {
+		t.Errorf("no %q in:\n%s", want, got)
+	}
+	s.Resumed.Iteration = s.Iterations
+	if got, want := headText(s), "nothing was left to train: to go on, raise train.stop\n"; !strings.Contains(got, want) {
+		t.Errorf("no %q in:\n%s", want, got)
+	}
+	s.Resumed = nil
+	if got := headText(s); strings.Contains(got, "resumed") {
+		t.Errorf("this run did not go on:\n%s", got)
+	}
+}
+
+func TestTheHeadCountsRanksByDevice(t *testing.T) {
+	s := sample()
+	if got := devicesText(s); got != "" {
+		t.Errorf("%q, and no worker says what it computed on", got)
+	}
+	for w := range s.PerWorker {
+		s.PerWorker[w].Device = "cuda (GPU 0)"
+	}
+	s.PerWorker[1].Device = "cpu"
+	s.PerWorker[2].Members = []MemberSummary{{Device: "cpu"}}
+	if got, want := devicesText(s), "  devices  3 ranks on cuda (GPU 0), 2 ranks on cpu\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i := range 10 {
+		s.PerWorker = append(s.PerWorker, WorkerSummary{Device: fmt.Sprint("gpu", i)})
+	}
+	if got := devicesText(s); !strings.HasSuffix(got, ", 1 rank on gpu5, 4 more in summary.json\n") {
+		t.Errorf("got %q, want 8 devices and a count of the others", got)
+	}
+}
 
 func TestWriteTextReportsTheWriter(t *testing.T) {
 	if err := WriteText(broken{}, sample()); err == nil || err.Error() != "disk full" {
