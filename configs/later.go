@@ -3,6 +3,7 @@ package configs
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // notYet lists what the design names and this version does not have, so that nobody takes a planned key for a
@@ -45,6 +46,9 @@ func laterValue(path, value string) bool {
 func belongs(path, word string) (hint string, ok bool) {
 	if path == "send.order" && word == "slots" {
 		return "the slots are R2SP's, and its servers grant them: write scheme: r2sp in a rule of sync, beside any order", true
+	}
+	if path == "device.kind" && strings.EqualFold(word, "gpu") {
+		return "write cuda, for NVIDIA's", true
 	}
 	if path == "sync[].update" && word == "average" {
 		return "statistics, such as batch norm's means, are averaged whatever update says; for averages of trained parameters write push: delta with update: add", true

@@ -52,7 +52,7 @@ func sizesFlag(value string) cli.Flag {
 }
 
 func benchFormatFlag() cli.Flag {
-	return &cli.StringFlag{Name: "format", Value: "text", Usage: "text or json, one line per case; `FORM`"}
+	return &cli.StringFlag{Name: "format", Value: "text", Usage: "`FORM` of the output: text, or json, one line per case"}
 }
 
 // bench is one rank of a benchmark.

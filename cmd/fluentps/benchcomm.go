@@ -22,7 +22,7 @@ func benchCommCommand() *cli.Command {
 		Flags: []cli.Flag{
 			localFlag(),
 			sizesFlag("8B,64B,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"),
-			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "how long each figure is measured, `D`, as in 1s"},
+			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "each figure is measured for `TIME`, as in 1s"},
 			benchFormatFlag(),
 		},
 		Action: func(c *cli.Context) error {

@@ -28,10 +28,10 @@ func benchKernelsCommand() *cli.Command {
 			"peaks are measured first: a large product, and axpy and scale of long vectors. Operands that fit into the caches\n" +
 			"can exceed 100 %. GB = 1e9 bytes. Under a launcher the first process alone measures.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "device", Value: "auto", Usage: "what computes, as device.kind; `KIND`"},
+			&cli.StringFlag{Name: "device", Value: "auto", Usage: "`KIND` of what computes, as in device.kind"},
 			&cli.IntFlag{Name: "threads", Value: 1, Usage: "`N` threads of the CPU"},
 			&cli.StringFlag{Name: "only", Usage: "the kernel of this `NAME` alone, such as gemm_nt"},
-			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "how long each figure is measured, `D`, as in 1s"},
+			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "each figure is measured for `TIME`, as in 1s"},
 			benchFormatFlag(),
 		},
 		Action: benchKernelsVerb,

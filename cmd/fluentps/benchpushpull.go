@@ -30,7 +30,7 @@ func benchPushpullCommand() *cli.Command {
 			&cli.StringFlag{Name: "scheme", Value: "bsp", Usage: "`LIST` of schemes, one after the other; their keys by --set, as in --set 'sync[0].staleness=3'"},
 			&cli.StringFlag{Name: "slice", Value: "layer", Usage: "shards.slice; layer: a shard per layer, several on a server; even: one on each server; `HOW`"},
 			&cli.StringFlag{Name: "shard-bytes", Value: "1MiB", Usage: "layers are as long as this, or as a server's share of the size if that is less; `SIZE`"},
-			&cli.StringFlag{Name: "shared-memory", Value: "auto", Usage: "cluster.shared_memory, `auto` or off; both: each case with and without"},
+			&cli.StringFlag{Name: "shared-memory", Value: "auto", Usage: "`HOW` of cluster.shared_memory, auto or off; both: each case with and without"},
 			&cli.DurationFlag{Name: "time", Value: 500 * time.Millisecond, Usage: "how long each case is timed, `D`; at least 5 rounds"},
 			&cli.IntFlag{Name: "rounds", Usage: "time this many rounds instead, `N`"},
 			setFlag(),

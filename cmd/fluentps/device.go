@@ -25,17 +25,22 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 		if c.Kind == "auto" {
 			return ps.Unit{Device: cpu.New(c.Threads), Note: err.Error()}, nil
 		}
-		return ps.Unit{}, fmt.Errorf("device: cuda, but %w", err)
+		return ps.Unit{}, noGPU(err)
 	}
 	gpu, err := cuda.Pick(gpus, index, local)
 	if err != nil {
-		return ps.Unit{}, err
+		return ps.Unit{}, fmt.Errorf("device.index: %w; they count from 0", err)
 	}
 	device, err := cuda.New(gpu, options)
 	if lacks := (*cuda.Unusable)(nil); errors.As(err, &lacks) {
-		return ps.Unit{}, fmt.Errorf("device: cuda, but %w", err)
+		return ps.Unit{}, noGPU(err)
 	}
 	return ps.Unit{Device: device, ID: gpu.UUID}, err
+}
+
+// noGPU says what a rank lacks that was to compute on a GPU, and what it can do without.
+func noGPU(err error) error {
+	return fmt.Errorf("device: cuda, but %w; to compute on the CPU there: device.kind: auto, or cpu", err)
 }
 
 // devices names what device.kind can bring about in this build.
@@ -49,7 +54,7 @@ func devices() string {
 // openDevice opens what computes in this process, by the values of device.kind.
 func openDevice(kind string, threads int) (kernels.Device, error) {
 	if kind != "cpu" && kind != "cuda" && kind != "auto" {
-		return nil, fmt.Errorf("device %q is not built into this binary, which has cpu and cuda; use one of them or auto", kind)
+		return nil, fmt.Errorf("there is no device %q; there are: cpu, cuda, and auto, a GPU where this binary and this host have one", kind)
 	}
 	u, err := newUnit(configs.Device{Kind: kind, Index: -1, Threads: threads}, 0)
 	return u.Device, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -63,13 +64,22 @@ func flagError(c *cli.Context, err error, _ bool) error {
 		return usagef("%s%s needs a value%s", verb, dashes(m[1]), more)
 	}
 	if m := flagWrong.FindStringSubmatch(text); m != nil {
-		want := "a whole number"
-		if !takesValue(c.Command, m[2]) {
-			want = "true or false"
-		}
-		return usagef("%s%s is %q, must be %s%s", verb, dashes(m[2]), m[1], want, more)
+		return usagef("%s%s is %q, must be %s%s", verb, dashes(m[2]), m[1], kindOf(c.Command, m[2]), more)
 	}
 	return usagef("%s%s%s", verb, text, more)
+}
+
+// kindOf words what a flag takes whose value could not be read.
+func kindOf(verb *cli.Command, name string) string {
+	for _, f := range verb.Flags {
+		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
+			return "a time with its unit, as in 200ms or 30s"
+		}
+	}
+	if !takesValue(verb, name) {
+		return "true or false"
+	}
+	return "a whole number"
 }
 
 // verbOf is the verb that was typed, with the one below it if there is one: "run", "bench comm".

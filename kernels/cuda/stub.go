@@ -9,7 +9,7 @@ const Built = false
 
 // GPUs says that there are none for this binary.
 func GPUs() ([]GPU, error) {
-	return nil, unusable("this binary was built without CUDA (rebuild with make CUDA=1)")
+	return nil, unusable("this binary was built without CUDA (rebuild with make build CUDA=1)")
 }
 
 // New says the same.
