@@ -105,7 +105,7 @@ func (r *rank) restore() error {
 		case try.None && len(bad) == 0:
 			return nil // nothing to go on from
 		case try.None:
-			return usage("--resume: no checkpoint is whole\n%s", strings.Join(bad, "\n"))
+			return usage("--resume: no checkpoint is whole; to begin again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
 		}
 		if try.Problem == "" {
 			if err := r.fits(try.Manifest); err != nil {

@@ -190,7 +190,7 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	_, errs = partOf(t, load(t), 6, dir, dir, nil)
 	for rank, err := range errs {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is whole") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is whole; to begin again, leave --resume out") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
 			t.Fatalf("rank %d: %v", rank, err)
 		}
 	}
