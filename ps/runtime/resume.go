@@ -42,7 +42,12 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 		return r.findFolder()
 	default:
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-		if err == nil && len(dirs) == 0 {
+		above := filepath.Dir(filepath.Clean(dir))
+		switch {
+		case err != nil || len(dirs) > 0:
+		case filepath.Base(above) == checkpoint.Folder:
+			err = fmt.Errorf("--resume: %s is one checkpoint; name the run folder, %s, whose newest is taken", dir, filepath.Dir(above))
+		default:
 			err = fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
 		}
 		if err != nil {
@@ -102,8 +107,9 @@ func (r *rank) restore() error {
 			return err
 		}
 		switch {
-		case try.None && len(bad) == 0:
-			return nil // nothing to go on from
+		case try.None && len(bad) == 0: // nothing to go on from
+			r.warnOfBeginnings()
+			return nil
 		case try.None:
 			return usage("--resume: no checkpoint is whole; to begin again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
 		}
@@ -120,6 +126,18 @@ func (r *rank) restore() error {
 			return r.goOn(bad)
 		}
 		bad = append(bad, try.Problem)
+	}
+}
+
+// warnOfBeginnings tells whoever asked to go on, and leaves nothing to go on from, that each job begins anew.
+func (r *rank) warnOfBeginnings() {
+	const text = "resume: this run leaves no checkpoints, so that auto begins it again each time"
+	switch {
+	case r.me != 0:
+	case r.cfg.Checkpoint.Keep == 0:
+		r.log.Warn(text + "; set checkpoint.keep: 1 or more")
+	case r.cfg.Baseline == configs.BaselineAllreduce:
+		r.log.Warn(text + "; baseline allreduce has no servers that could write them")
 	}
 }
 

@@ -56,7 +56,7 @@ func newCIFAR() *cifar {
 
 // read appends one of files batches, all of about the same size.
 func (c *cifar) read(path string, files int, sums *[]FileSum) error {
-	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version"
+	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 	b, err := readFile(path, hint, sums)
 	if err != nil {
 		return err
