@@ -102,6 +102,9 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	var text strings.Builder
 	if r.lead.saved != "" {
 		fmt.Fprintf(&text, "Checkpoint: %s\n", r.lead.saved)
+		if s.Finished != metrics.FinishedOK {
+			fmt.Fprintf(&text, "  to go on from it: the same command with --resume %s, without --out\n", r.dir)
+		}
 	}
 	if err := metrics.WriteText(&text, s); err != nil {
 		return err
