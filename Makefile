@@ -79,7 +79,7 @@ run: ## train an MLP on Fashion-MNIST under mpirun: 2 servers, 4 workers, mixed 
 test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, CUDA emulated, another user, race
 	@tests/test.sh
 
-lint: deps ## gofmt, go vet and staticcheck, with and without the build tags
+lint: deps ## gofmt, go vet and staticcheck, with and without the build tags; shellcheck
 	@tests/test.sh lint
 
 accept: build ## the promises, one script each, with its figure; a table at the end (ONLY=name)

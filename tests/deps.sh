@@ -3,8 +3,8 @@
 # because every other target calls it.
 #   tests/deps.sh               everything for a build with Open MPI
 #   tests/deps.sh --mpi=mpich   the same with MPICH
-#   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, and the tools that make hosts of
-#                               namespaces
+#   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, and the tools that make
+#                               hosts of namespaces
 #   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/5-3-torch.sh compares with
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
@@ -51,6 +51,7 @@ fi
 if [ "${1:-}" = --test ]; then
 	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
 	command -v g++ >/dev/null || missing+=(g++)
+	command -v shellcheck >/dev/null || missing+=(shellcheck)
 fi
 if [ "${1:-}" = --torch ]; then
 	# Debian's package belongs to this Python, whichever comes first in the PATH.

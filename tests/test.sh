@@ -47,6 +47,10 @@ stage_lint() { # what a reader of the code should never have to notice
 	go vet -tags "$tags" ./...
 	go tool staticcheck ./...
 	go tool staticcheck -tags "$tags" ./...
+	tests/deps.sh --test
+	find . -name '*.sh' -print0 | xargs -0 shellcheck
+	shellcheck .ci/run
+	shellcheck -s bash slurm/templates/*.sbatch
 }
 
 stage_tidy() { # the rules of this repository

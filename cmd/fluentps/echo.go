@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"fluentps/kernels/cpu"
+	"fluentps/slurm"
 )
 
 // echo starts a log with what produced it.
@@ -73,10 +74,7 @@ func workingDir() string {
 func commandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		quoted[i] = slurm.Quote(w)
 	}
 	return strings.Join(quoted, " ")
 }

@@ -21,11 +21,12 @@ func planCommand() *cli.Command {
 		ArgsUsage: "CONFIG",
 		Description: "The data set is read for its number of features and classes. Where it is not at hand, give them:\n" +
 			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'\n" + precedence,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
 			&cli.StringFlag{Name: "hosts", Usage: "where the ranks lie: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
 			setFlag(),
-		},
+			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
+		}, jobFlags()...),
 		Action: planVerb,
 	}
 }
@@ -38,6 +39,9 @@ func planVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := onlyWith(c, "sbatch"); err != nil {
+		return err
+	}
 	hosts, err := planHosts(c)
 	if err != nil {
 		return err
@@ -48,6 +52,9 @@ func planVerb(c *cli.Context) error {
 	}
 	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
 		return err
+	}
+	if c.Bool("sbatch") {
+		return planScript(c, in)
 	}
 	text, err := planText(in.cfg, hosts)
 	if err != nil {

@@ -73,7 +73,7 @@ func flagError(c *cli.Context, err error, _ bool) error {
 func kindOf(verb *cli.Command, name string) string {
 	for _, f := range verb.Flags {
 		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
-			return "a time with its unit, as in 200ms or 30s"
+			return "a time with its unit, as in 200ms or 3h50m"
 		}
 	}
 	if !takesValue(verb, name) {

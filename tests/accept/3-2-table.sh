@@ -14,7 +14,7 @@ grep -q 'network  ' "$TMP/table" || fail "the table has no cost model"
 wanted="bsp asp ssp bounded_delay dssp pssp dsps drop softsync consgd dynsgd r2sp essp vap"
 missing=""
 for scheme in $wanted; do
-	grep -q -E "^\| \`$scheme[,\`]" "$TMP/table" || missing+=" $scheme"
+	grep -q -E "^\| \`${scheme}[,\`]" "$TMP/table" || missing+=" $scheme"
 done
 rows=$(grep -c -E '^\| `[a-z0-9_]+' "$TMP/table")
 figure "simulated: ps/scheme/README.md is what the simulator says, in $rows rows"

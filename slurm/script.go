@@ -1,0 +1,258 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Script is a batch script that trains: it goes on from the newest checkpoint whenever it starts, and gives itself back to
+// the queue when its time runs out.
+type Script struct {
+	Job      string   // name in the queue
+	Program  string   // fluentps, as it is to be called on the nodes
+	Config   string   // the YAML file, relative to the folder of submission or absolute
+	Flags    []string // more flags of run
+	Out      string   // the run folder
+	Time     time.Duration
+	Parts    []Part   // more than one: a heterogeneous job, all in one MPI world, whose ranks come in this order
+	Launcher string   // mpirun, or the plugin of srun: pmix, pmi2
+	Array    *Indices // a job array; then Config and Out are folders, with one configuration and one run folder per index
+}
+
+// Part is a set of nodes of one kind.
+type Part struct {
+	What      string // says in a comment what runs there; "" needs no word
+	Nodes     int
+	Ranks     int
+	Cores     int // per rank; 0: as the site has it
+	GPUs      int // per node; 0: none
+	Partition string
+}
+
+// Indices are the tasks of an array.
+type Indices struct {
+	List     []int
+	Parallel int // how many run at a time; 0: as many as fit
+}
+
+// Launchers are the values of Script.Launcher.
+var Launchers = []string{"pmix", "pmi2", "mpirun"}
+
+// warning is how long before its end a job is told to checkpoint. Slurm may send it a minute earlier, and looks every half
+// minute.
+const warning = 2 * time.Minute
+
+// Text is the script. Every line that does something has a comment above it.
+func (s *Script) Text() string {
+	w := &writer{}
+	w.raw("#!/usr/bin/env bash")
+	w.comment("Submit from the folder in which " + s.Program + " and the files below are found: sbatch THIS-FILE. Submitted again, it goes on.")
+	s.head(w)
+	s.folders(w)
+	s.launch(w)
+	s.end(w)
+	return w.String()
+}
+
+type writer struct{ strings.Builder }
+
+func (w *writer) raw(line string) { w.WriteString(line + "\n") }
+
+// comment breaks a text into lines.
+func (w *writer) comment(text string) {
+	line := "#"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > 110 {
+			w.raw(line)
+			line = "#"
+		}
+		line += " " + word
+	}
+	w.raw(line)
+}
+
+func (w *writer) sbatch(comment, option string) {
+	w.comment(comment)
+	w.raw("#SBATCH " + option)
+}
+
+func (w *writer) says(comment string, lines ...string) {
+	w.comment(comment)
+	for _, l := range lines {
+		w.raw(l)
+	}
+}
+
+// head writes what sbatch reads. Options of the first part hold for it alone, the others for the whole job.
+func (s *Script) head(w *writer) {
+	w.raw("")
+	w.sbatch("The name in squeue, and of the files of output.", "--job-name="+s.Job)
+	output := "%x-%j.out"
+	if s.Array != nil {
+		output = "%x-%A_%a.out"
+	}
+	w.sbatch("What is printed: "+output+" is the name with the number of the job.", "--output="+output)
+	w.sbatch("After a requeue it is written behind what stands there.", "--open-mode=append")
+	w.sbatch("After a failure of a node, or when the script asks, the job waits in the queue again.", "--requeue")
+	w.sbatch(fmt.Sprintf("%d seconds before the end this script, not the ranks, gets a signal.", int(warning.Seconds())), fmt.Sprintf("--signal=B:USR1@%d", int(warning.Seconds())))
+	if s.Array != nil {
+		list := arrayList(s.Array.List)
+		about := "One task per configuration that has not finished yet."
+		if s.Array.Parallel > 0 {
+			list += fmt.Sprintf("%%%d", s.Array.Parallel)
+			about += fmt.Sprintf(" At most %d run at a time.", s.Array.Parallel)
+		}
+		w.sbatch(about, "--array="+list)
+	}
+	for i, p := range s.Parts {
+		w.raw("")
+		if i > 0 {
+			w.sbatch("Here begins the next part of the job; all parts start together.", "hetjob")
+		}
+		if p.What != "" {
+			w.comment(p.What)
+		}
+		s.part(w, p)
+	}
+}
+
+func (s *Script) part(w *writer, p Part) {
+	w.sbatch("Hosts.", fmt.Sprintf("--nodes=%d", p.Nodes))
+	if p.Ranks%p.Nodes == 0 {
+		w.sbatch("Ranks on each of them, servers and workers together.", fmt.Sprintf("--ntasks-per-node=%d", p.Ranks/p.Nodes))
+	} else {
+		w.sbatch("Ranks over all of them, servers and workers together.", fmt.Sprintf("--ntasks=%d", p.Ranks))
+	}
+	if p.Cores > 0 {
+		w.sbatch("Cores for each rank.", fmt.Sprintf("--cpus-per-task=%d", p.Cores))
+	}
+	if p.GPUs > 0 {
+		w.sbatch("GPUs of each host; the ranks that compute there take them in turn.", fmt.Sprintf("--gpus-per-node=%d", p.GPUs))
+	}
+	if p.Partition != "" {
+		w.sbatch("The queue; sinfo lists them.", "--partition="+p.Partition)
+	}
+	w.sbatch("Time limit, as days-hours:minutes:seconds. What is not done by then is done after a requeue.", "--time="+clock(s.Time))
+}
+
+// folders names the configuration and the run folder, and leaves where nothing is left to do.
+func (s *Script) folders(w *writer) {
+	w.raw("")
+	w.says("A name that is not set is a mistake; exit codes are looked at below.", "set -u")
+	config, out := Quote(s.Config), Quote(s.Out)
+	if s.Array != nil {
+		w.says("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
+		config, out = config+`"/$number.yaml"`, out+`"/$number"`
+	}
+	w.says("What to train. Another experiment is another file and another run folder.", "config="+config)
+	w.says("All files of the run, on a file system that all hosts share. It goes on from the checkpoints there.", "out="+out)
+	w.raw("")
+	w.says("The program writes this line last: that a launcher leaves with 0 is no proof.",
+		`finished() { grep -qs '"finished": "ok"' "$out/summary.json"; }`)
+	w.says("Submitted once more after the end, there is nothing to do. To train on with a larger budget, remove these lines.",
+		`if finished; then`, `	echo "$out has finished already"`, "	exit 0", "fi")
+}
+
+// launch starts the ranks in the background: a shell runs its traps only when what runs in front has ended.
+func (s *Script) launch(w *writer) {
+	w.raw("")
+	w.says("Slurm's warning is handed on to the launcher, and by it to the ranks: they write a checkpoint and leave with 75.",
+		`launcher="" warned=""`,
+		`trap 'warned=yes; [ -z "$launcher" ] || kill -USR1 "$launcher"' USR1`)
+	w.raw("")
+	line, about := s.launcher()
+	line = append(line, Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto")
+	for _, f := range s.Flags {
+		line = append(line, Quote(f))
+	}
+	w.says(about+" Where the run folder has a checkpoint, the run goes on from it, else it begins.", strings.Join(line, " ")+" &")
+	w.says("A warning ends wait early; the launcher is waited for again then.",
+		"launcher=$!",
+		"while :; do",
+		`	warned=""`,
+		`	wait "$launcher"`,
+		"	code=$?",
+		`	[ -n "$warned" ] || break`,
+		"done")
+}
+
+// launcher is how the ranks are started, and why so.
+func (s *Script) launcher() (line []string, about string) {
+	ranks := 0
+	cores := false
+	for _, p := range s.Parts {
+		ranks += p.Ranks
+		cores = cores || p.Cores > 0
+	}
+	line = []string{fmt.Sprintf("mpirun -n %d --bind-to none", ranks)}
+	about = "Open MPI's launcher learns the hosts from Slurm."
+	if s.Launcher != "mpirun" {
+		line = []string{"srun --mpi=" + s.Launcher}
+		about = "srun --mpi=list shows which plugins there are: pmix for Open MPI, pmi2 for MPICH."
+		if len(s.Parts) > 1 {
+			line = append(line, "--het-group=0"+strings.Join(groupNumbers(len(s.Parts)), ""))
+			about += " All parts make one MPI world."
+		}
+		if cores && len(s.Parts) == 1 {
+			line = append(line, `--cpus-per-task="$SLURM_CPUS_PER_TASK"`)
+			about += " srun does not take the cores from sbatch by itself."
+		}
+		line = append(line, "--kill-on-bad-exit=1")
+		about += " When one rank fails, all end."
+	}
+	return line, about
+}
+
+// groupNumbers are the parts behind the first.
+func groupNumbers(n int) (numbers []string) {
+	for i := 1; i < n; i++ {
+		numbers = append(numbers, fmt.Sprintf(",%d", i))
+	}
+	return numbers
+}
+
+// end tells what became of the run by its exit code and its last line.
+func (s *Script) end(w *writer) {
+	w.raw("")
+	id := `"$SLURM_JOB_ID"`
+	if s.Array != nil { // the job number of the last task is that of all tasks, too
+		id = `"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"`
+	}
+	w.says("75: stopped early with a checkpoint. The job keeps its number and waits in the queue again; this script ends here then.",
+		`if [ "$code" -eq 75 ]; then`,
+		`	echo "$out goes on after a requeue"`,
+		"	scontrol requeue "+id+" && exit 0",
+		"	exit 75",
+		"fi")
+	w.says("A launcher that says 0 for a run that did not finish was seen after the failure of a node.",
+		`if [ "$code" -eq 0 ] && ! finished; then`,
+		`	echo "the launcher left with 0, but $out/summary.json does not say that the run finished" >&2`,
+		"	code=1",
+		"fi")
+	w.says("The job fails if the run did.", `exit "$code"`)
+}
+
+// arrayList writes indices as sbatch reads them: 0-3,7.
+func arrayList(indices []int) string {
+	names := make([]string, len(indices))
+	for i, n := range indices {
+		names[i] = fmt.Sprint(n)
+	}
+	return ranges(names, 0)
+}
+
+// clock writes a time limit. Slurm's limits are whole minutes; seconds are rounded up by it.
+func clock(d time.Duration) string {
+	seconds := int64(d.Round(time.Second) / time.Second)
+	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
+}
+
+// Quote writes a word so that a shell reads it as it is.
+func Quote(word string) string {
+	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%") == ""
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

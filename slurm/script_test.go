@@ -1,0 +1,195 @@
+package slurm
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the templates")
+
+// templates are scripts that users copy, and the golden files of the writer.
+func templates() map[string]*Script {
+	base := func() *Script {
+		return &Script{
+			Job: "fashion-mlp-mixed", Program: "bin/fluentps", Config: "configs/examples/fashion-mlp-mixed.yaml",
+			Out: "runs/fashion-mlp-mixed/batch", Time: 4 * time.Hour, Launcher: "pmix",
+			Parts: []Part{{Nodes: 1, Ranks: 6, Partition: "main"}},
+		}
+	}
+	single, many, gpu, array, het := base(), base(), base(), base(), base()
+	single.Launcher = "mpirun"
+	many.Time = 26*time.Hour + 30*time.Minute
+	many.Parts = []Part{{Nodes: 4, Ranks: 8, Cores: 2, Partition: "main"}}
+	gpu.Job, gpu.Config, gpu.Out = "cifar10-resnet20", "configs/examples/cifar10-resnet20.yaml", "runs/cifar10-resnet20/batch"
+	gpu.Parts = []Part{{Nodes: 2, Ranks: 10, GPUs: 4, Partition: "gpu"}}
+	gpu.Flags = []string{"--set", "device.kind=cuda"}
+	array.Job, array.Config, array.Out = "sweep", "sweeps/fashion-softmax", "sweeps/fashion-softmax"
+	array.Array = &Indices{List: []int{0, 1, 2, 3}, Parallel: 2}
+	het.Parts = []Part{
+		{What: "Servers: the first ranks, on hosts without GPUs.", Nodes: 2, Ranks: 2, Partition: "main"},
+		{What: "Workers, one for each GPU.", Nodes: 2, Ranks: 8, GPUs: 4, Partition: "gpu"},
+	}
+	het.Flags = []string{"--set", "cluster.placement=pack", "--set", "cluster.servers=2"}
+	return map[string]*Script{
+		"single-node.sbatch": single, "requeue.sbatch": many, "gpu-nodes.sbatch": gpu,
+		"array-sweep.sbatch": array, "servers-on-cpu-nodes.sbatch": het,
+	}
+}
+
+func TestTemplatesAreWhatTheWriterWrites(t *testing.T) {
+	all := templates()
+	for name, s := range all {
+		path := filepath.Join("templates", name)
+		got := s.Text()
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v; the writer says\n%s\nafter reading the difference: go test ./slurm -update", path, err, got)
+		}
+	}
+	files, err := filepath.Glob("templates/*.sbatch")
+	if err != nil || len(files) != len(all) {
+		t.Errorf("%d templates, the writer makes %d, %v", len(files), len(all), err)
+	}
+}
+
+// Every line, or group of lines that a comment opens, is explained, and sbatch stops reading options at the first command.
+func TestEveryLineIsCommented(t *testing.T) {
+	for name, s := range templates() {
+		lines := strings.Split(strings.TrimRight(s.Text(), "\n"), "\n")
+		command := false
+		for i, line := range lines[1:] {
+			before := lines[i]
+			option := strings.HasPrefix(line, "#SBATCH")
+			switch {
+			case len(line) > 0 && line[0] != '#':
+				command = true
+			case option && command:
+				t.Errorf("%s: %s stands behind a command, where sbatch does not read it", name, line)
+			}
+			if option && (!strings.HasPrefix(before, "# ") || strings.HasPrefix(before, "#SBATCH")) {
+				t.Errorf("%s: no comment above %s", name, line)
+			}
+			if line != "" && line[0] != '#' && before == "" {
+				t.Errorf("%s: no comment above %s", name, line)
+			}
+		}
+	}
+}
+
+// runTemplate runs a script beside stand-ins for the launcher and scontrol. program is what each launch runs, as shell.
+func runTemplate(t *testing.T, s *Script, program string, env ...string) (out string, code int) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"srun":     "#!/bin/bash\necho \"srun $*\"\n" + program,
+		"scontrol": "#!/bin/bash\necho \"scontrol $*\"\n",
+		"job":      s.Text(),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "./job")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), append(env, "PATH="+dir+":"+os.Getenv("PATH"), "SLURM_JOB_ID=12")...)
+	text, _ := cmd.CombinedOutput() // the code tells
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+func testScript() *Script {
+	return &Script{Job: "j", Program: "fluentps", Config: "a b.yaml", Out: "run", Time: time.Hour, Launcher: "pmix", Parts: []Part{{Nodes: 1, Ranks: 2}}}
+}
+
+const writesSummary = `mkdir -p run; echo '  "finished": "ok",' >run/summary.json` + "\n"
+
+func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash on this machine")
+	}
+	for _, c := range []struct {
+		name, program string
+		code          int
+		says          []string
+	}{
+		{"done", writesSummary, 0, []string{"srun --mpi=pmix --kill-on-bad-exit=1 fluentps run a b.yaml --out run --resume auto"}},
+		{"failed", "exit 7", 7, nil},
+		{"a zero that is none", "exit 0", 1, []string{"does not say that the run finished"}},
+		{"stopped early", "exit 75", 0, []string{"goes on after a requeue", "scontrol requeue 12"}},
+		{
+			"warned: the launcher hears of it, and its code counts",
+			"trap 'echo heard; exit 75' USR1\nkill -USR1 $PPID\nfor i in $(seq 500); do sleep 0.02; done\nexit 9", 0,
+			[]string{"heard", "scontrol requeue 12"},
+		},
+		{
+			"warned, but done before it stopped",
+			"trap 'echo heard' USR1\nkill -USR1 $PPID\nsleep 0.3\n" + writesSummary, 0, []string{"heard"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, code := runTemplate(t, testScript(), c.program)
+			if code != c.code {
+				t.Errorf("left with %d, want %d\n%s", code, c.code, out)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(out, want) {
+					t.Errorf("does not say %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+func TestScriptOfAnArrayTakesItsOwnConfiguration(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash on this machine")
+	}
+	s := testScript()
+	s.Array = &Indices{List: []int{3}}
+	out, code := runTemplate(t, s, "exit 75", "SLURM_ARRAY_JOB_ID=11", "SLURM_ARRAY_TASK_ID=3")
+	for _, want := range []string{"run a b.yaml/0003.yaml --out run/0003 --resume auto", "scontrol requeue 11_3"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("left with %d, lacks %q:\n%s", code, want, out)
+		}
+	}
+}
+
+func TestArrayList(t *testing.T) {
+	for _, c := range []struct {
+		list []int
+		want string
+	}{{[]int{0, 1, 2, 3}, "0-3"}, {[]int{1, 3, 4, 9, 10}, "1,3-4,9-10"}, {[]int{5}, "5"}} {
+		if got := arrayList(c.list); got != c.want {
+			t.Errorf("%v: %s, want %s", c.list, got, c.want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		90 * time.Second: "0-00:01:30", 4 * time.Hour: "0-04:00:00", 50*time.Hour + time.Minute: "2-02:01:00",
+	} {
+		if got := clock(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"a/b-c_1.yaml": "a/b-c_1.yaml", "x=1": "x=1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "sync[0].x=1": "'sync[0].x=1'", "~": "'~'", "é": "'é'",
+	} {
+		if got := Quote(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
