@@ -112,5 +112,5 @@ gpu-test-bins: ## build/gpu/: tests and program to carry to a machine with a GPU
 	@cp kernels/gpu-check tests/bench/torchbench.py build/gpu/
 	@echo "built build/gpu: copy it, and there run ./gpu-check"
 
-clean: ## remove bin/ and build/ (runs/ is yours)
+clean: ## remove bin/ and build/ (runs/ and sweeps/ are yours)
 	@rm -rf bin build

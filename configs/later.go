@@ -15,7 +15,6 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "sweep", has: "start one run per setting with --set"},
 	{path: "work.policy", values: []string{"dbs", "r2sp_batch", "flexrr", "epsp", "coded", "partial", "anytime"}},
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},

@@ -72,6 +72,7 @@ func Parse(name string, src []byte, o Options) (*Config, *Origins, Diagnostics) 
 		return nil, origins, Diagnostics{refused.printable()}
 	}
 	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}}
+	w.takeSweep(root) // checked here, and read by Sweep: the Config is that of a run without it
 	w.overrideAll(root, o)
 	w.root(root)
 	ds := w.diags.sorted()

@@ -223,6 +223,10 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 	path, pattern := show(v.path, false), show(v.path, true)
 	isText, ok := known.isText[pattern]
 	if !ok {
+		if v.path[0].key == sweepKey {
+			w.refuse(v, 1, path, "change one run with another path, or edit the file", "a sweep stands in the file only")
+			return
+		}
 		if hint, later := laterKey(pattern); later {
 			w.refuse(v, 1, path, hint, "this key is not in this version")
 			return

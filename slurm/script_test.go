@@ -28,7 +28,7 @@ func templates() map[string]*Script {
 	gpu.Job, gpu.Config, gpu.Out = "cifar10-resnet20", "configs/examples/cifar10-resnet20.yaml", "runs/cifar10-resnet20/batch"
 	gpu.Parts = []Part{{Nodes: 2, Ranks: 10, GPUs: 4, Partition: "gpu"}}
 	gpu.Flags = []string{"--set", "device.kind=cuda"}
-	array.Job, array.Config, array.Out = "sweep", "sweeps/fashion-softmax", "sweeps/fashion-softmax"
+	array.Job, array.Config, array.Out = "sweep-learning-rate", "sweeps/sweep-learning-rate", "sweeps/sweep-learning-rate"
 	array.Array = &Indices{List: []int{0, 1, 2, 3}, Parallel: 2}
 	het.Parts = []Part{
 		{What: "Servers: the first ranks, on hosts without GPUs.", Nodes: 2, Ranks: 2, Partition: "main"},
@@ -155,8 +155,8 @@ func TestScriptOfAnArrayTakesItsOwnConfiguration(t *testing.T) {
 	}
 	s := testScript()
 	s.Array = &Indices{List: []int{3}}
-	out, code := runTemplate(t, s, "exit 75", "SLURM_ARRAY_JOB_ID=11", "SLURM_ARRAY_TASK_ID=3")
-	for _, want := range []string{"run a b.yaml/0003.yaml --out run/0003 --resume auto", "scontrol requeue 11_3"} {
+	out, code := runTemplate(t, s, "echo \"seed is ${FLUENTPS_SEED-unset}\"\nexit 75", "SLURM_ARRAY_JOB_ID=11", "SLURM_ARRAY_TASK_ID=3", "FLUENTPS_SEED=5")
+	for _, want := range []string{"seed is unset", "run a b.yaml/0003.yaml --out run/0003 --resume auto", "scontrol requeue 11_3"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("left with %d, lacks %q:\n%s", code, want, out)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -41,6 +42,11 @@ func checkVerb(c *cli.Context) error {
 	var all configs.Diagnostics
 	for i, file := range files {
 		in := readInput(c, file)
+		if !in.diags.Failed() { // each run of a sweep is a configuration of its own
+			if _, diags := configs.Sweep(file, in.src, configs.Options{Set: c.StringSlice("set"), Env: os.Environ()}); diags.Failed() {
+				in.diags, in.cfg = diags, nil
+			}
+		}
 		all = append(all, in.diags...)
 		if form == "json" {
 			continue

@@ -1,0 +1,171 @@
+package configs
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// sweepKey lists the settings of several runs. It is no key of any of them, so it is taken out of the tree before the walk.
+const sweepKey = "sweep"
+
+// PointsMax bounds a sweep: a list too many multiplies fast.
+const PointsMax = 10000
+
+// Point is one run of a sweep.
+type Point struct {
+	Set     []string // what makes it differ from the others, written as for --set, in the order of the file
+	Config  *Config
+	Origins *Origins
+}
+
+// Sweep reads the runs that a configuration lists below sweep: all combinations of a mapping from paths to lists of values,
+// of which the first varies slowest, or the settings of a list of mappings. No sweep gives no points. Settings of o come
+// first. The problems are those of the file, or else of the first point that has some.
+func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	file := newText(name, src)
+	root, refused := parse(file, src)
+	if refused != nil {
+		return nil, Diagnostics{refused.printable()}
+	}
+	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: &Origins{of: map[string]string{}}, cfg: &Config{}}
+	settings := w.takeSweep(root)
+	if w.diags.Failed() {
+		return nil, w.diags.sorted()
+	}
+	points := make([]Point, len(settings))
+	var all Diagnostics
+	for i, set := range settings {
+		p := Options{Set: append(append([]string{}, o.Set...), set...), Env: o.Env}
+		cfg, origins, ds := Parse(name, src, p)
+		for k := range ds {
+			if ds[k].File == setName && ds[k].Line > len(o.Set) {
+				ds[k].File, ds[k].Line = fmt.Sprintf("%s[%d]", sweepKey, i), ds[k].Line-len(o.Set)
+			}
+		}
+		if ds.Failed() {
+			return nil, ds
+		}
+		if i == 0 {
+			all = ds // warnings, which the other points mostly share
+		}
+		points[i] = Point{Set: set, Config: cfg, Origins: origins}
+	}
+	return points, all
+}
+
+// takeSweep removes the sweep from the tree and gives the settings of each of its points.
+func (w *walker) takeSweep(root *yaml.Node) [][]string {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], deref(root.Content[i+1])
+		if key.Kind != yaml.ScalarNode || key.Value != sweepKey {
+			continue
+		}
+		root.Content = append(root.Content[:i:i], root.Content[i+2:]...)
+		switch {
+		case value.Kind == yaml.MappingNode && len(value.Content) > 0:
+			return w.product(value)
+		case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
+			return w.pointList(value)
+		}
+		w.fatal(key, sweepKey, "write train.optimizer.lr: [0.1, 0.01] below it for all combinations, or a list of {train.optimizer.lr: 0.1, seed: 1}",
+			"want paths with lists of values, or a list of settings, got %s", describe(value))
+		return nil
+	}
+	return nil
+}
+
+// product lists all combinations; the first key varies slowest.
+func (w *walker) product(n *yaml.Node) [][]string {
+	points := [][]string{nil}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, values := n.Content[i], deref(n.Content[i+1])
+		path, ok := w.sweepPath(key)
+		if !ok {
+			continue
+		}
+		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
+			w.fatal(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", describe(values))
+			continue
+		}
+		if len(points)*len(values.Content) > PointsMax {
+			w.fatal(key, join(sweepKey, path), "sweep fewer values", "more than %d runs", PointsMax)
+			return nil
+		}
+		var next [][]string
+		for _, p := range points {
+			for _, v := range values.Content {
+				next = append(next, append(p[:len(p):len(p)], setting(path, v)))
+			}
+		}
+		points = next
+	}
+	return points
+}
+
+func (w *walker) pointList(n *yaml.Node) (points [][]string) {
+	if len(n.Content) > PointsMax {
+		w.fatal(n, sweepKey, "sweep fewer values", "%d runs, at most %d", len(n.Content), PointsMax)
+		return nil
+	}
+	for i, item := range n.Content {
+		settings := deref(item)
+		if settings.Kind != yaml.MappingNode || len(settings.Content) == 0 {
+			w.fatal(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}", "want settings, got %s", describe(settings))
+			continue
+		}
+		var set []string
+		for k := 0; k+1 < len(settings.Content); k += 2 {
+			if path, ok := w.sweepPath(settings.Content[k]); ok {
+				set = append(set, setting(path, settings.Content[k+1]))
+			}
+		}
+		points = append(points, set)
+	}
+	return points
+}
+
+// sweepPath reads a key below sweep: a path as of --set.
+func (w *walker) sweepPath(key *yaml.Node) (path string, ok bool) {
+	path = key.Value
+	steps, _, err := parsePath(path)
+	if key.Kind != yaml.ScalarNode || err != nil {
+		w.fatal(key, sweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", describe(key))
+		return "", false
+	}
+	known := &knownPaths{}
+	known.fill()
+	if _, ok := known.isText[show(steps, true)]; !ok {
+		w.fatal(key, join(sweepKey, path), known.near(&override{name: path, path: steps}), "unknown key")
+		return "", false
+	}
+	return path, true
+}
+
+// setting writes one value as --set takes it, on one line.
+func setting(path string, value *yaml.Node) string {
+	out, err := yaml.Marshal(inFlow(value))
+	if err != nil {
+		panic("configs: a value that was read cannot be written: " + err.Error())
+	}
+	return path + "=" + strings.TrimSuffix(string(out), "\n")
+}
+
+// inFlow copies a value without comments and aliases, in the form that fits on a line.
+func inFlow(n *yaml.Node) *yaml.Node {
+	n = deref(n)
+	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		c.Style = yaml.FlowStyle
+	case n.ShortTag() == "!!str" && strings.ContainsAny(n.Value, "\n\r"):
+		c.Style = yaml.DoubleQuotedStyle
+	}
+	for _, item := range n.Content {
+		c.Content = append(c.Content, inFlow(item))
+	}
+	return c
+}
