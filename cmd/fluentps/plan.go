@@ -73,7 +73,7 @@ func planText(cfg *configs.Config, hosts []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return ps.PlanText(cfg, c.plan, roles, hosts, c.rows), nil
+	return ps.PlanText(cfg, c.plan, roles, hosts, c.set), nil
 }
 
 // cut is the shard map of a configuration, for its data.

@@ -85,7 +85,11 @@ func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := PlanText(c, p, roles, hosts, 480)
+	set, err := cached(DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := PlanText(c, p, roles, hosts, set)
 	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -122,9 +122,10 @@ func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scratch := ScratchOf(c, workload.Samples{Cols: 20, Classes: 4}, len(roles.Workers))
 	tight := *c
 	for tight.Cluster.MemoryMax = 0; ; tight.Cluster.MemoryMax += 64 {
-		if _, err := Limits(&tight, p, roles); err == nil {
+		if _, err := Limits(&tight, p, roles, scratch); err == nil {
 			return tight.Cluster.MemoryMax
 		}
 	}

@@ -11,10 +11,6 @@ import (
 	"fluentps/ps/workload"
 )
 
-// evalRows is the batch of evaluation: large enough for the kernels, small enough that a server which
-// evaluates still answers.
-const evalRows = 256
-
 // evaluator looks at the test set with parameters of its own, so that neither training nor a version in
 // flight is touched.
 type evaluator struct {
@@ -23,11 +19,12 @@ type evaluator struct {
 	unit  Unit
 	model workload.Model
 	batch workload.Batch
-	rows  []int32
+	rows  []int32 // up to a batch of them
 }
 
 func newEvaluator(r *rank) (*evaluator, error) {
-	e := &evaluator{r: r, batch: workload.NewBatch(r.cfg.Model.Name, r.set.Samples(), evalRows), rows: make([]int32, 0, evalRows)}
+	most := workload.EvalRows(r.cfg.ModelSpec(), r.set.Samples())
+	e := &evaluator{r: r, batch: workload.NewBatch(r.cfg.Model.Name, r.set.Samples(), most), rows: make([]int32, 0, most)}
 	var err error
 	if e.arena, err = r.t.Alloc(r.plan.Arena * shard.ElemBytes); err != nil {
 		return nil, fmt.Errorf("evaluation arena: %w", err)
@@ -35,7 +32,7 @@ func newEvaluator(r *rank) (*evaluator, error) {
 	if e.unit, err = r.newUnit(); err != nil {
 		return nil, err
 	}
-	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.unit.Device, evalRows); err != nil {
+	if e.model, err = workload.NewModel(r.cfg.ModelSpec(), r.set.Samples(), e.unit.Device, most); err != nil {
 		return nil, err
 	}
 	if err := announce(e.unit.Device, e.arena); err != nil {
@@ -80,8 +77,9 @@ func (e *evaluator) fetch(k int64, then func()) {
 // does not look to the end: nobody uses the sums then.
 func (e *evaluator) look(lo, hi int, between func()) (loss float64, correct int64) {
 	t := e.r.set.Test
-	for ; lo < hi && !e.r.halted.Load(); lo += evalRows {
-		n := min(evalRows, hi-lo)
+	most := cap(e.rows)
+	for ; lo < hi && !e.r.halted.Load(); lo += most {
+		n := min(most, hi-lo)
 		e.rows = e.rows[:0]
 		for i := range n {
 			e.rows = append(e.rows, int32(lo+i))

@@ -37,7 +37,7 @@ func (r *rank) writeStart(f *metrics.RunFolder) error {
 			return err
 		}
 	}
-	if err := f.Write("plan.txt", []byte(PlanText(r.cfg, r.plan, r.roles, r.hosts, r.set.Train.Rows()))); err != nil {
+	if err := f.Write("plan.txt", []byte(PlanText(r.cfg, r.plan, r.roles, r.hosts, r.set))); err != nil {
 		return err
 	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}

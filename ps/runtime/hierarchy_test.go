@@ -361,7 +361,7 @@ func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
 	// Parameters, gradients and sums of the leader, and the versions and sums of its server on rank 0, are what there must
 	// be room for.
 	c.Cluster.MemoryMax = 3*arena + arena + 1<<20
-	_, err = Limits(c, p, roles)
+	_, err = Limits(c, p, roles, Scratch{})
 	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {
 		t.Errorf("limits: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // SnapshotsMax bounds the snapshots kept of one shard at once, whatever room there is.
@@ -18,7 +19,7 @@ const SnapshotsMax = 1000
 // Limits says how many snapshots every server can keep, or which rank may need more memory than
 // cluster.memory_max. It counts all buffers but the data set's; nothing grows past what it counted, but that buffers come from
 // slabs: one of 1 to 4 MiB for each length in use may be empty for the most part (comm.Pool).
-func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int64, err error) {
+func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
 	computes := roles.Computing()
 	ranks := 0
 	for _, list := range [][]int{roles.Servers, computes} {
@@ -35,9 +36,10 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 		}{
 			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
 			{0, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
-			{arena, "evaluation"},
+			{arena + scratch.Evaluation, "evaluation"},
 			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(c, p, roles, rank) + roundBytes(c, p, roles), "control messages"},
 			{0, "records of its worker's iterations"},
+			{0, "values and gradients of the model's layers on its batch (lower train.batch_per_worker)"},
 		}
 		server := roles.Server(rank)
 		if server >= 0 {
@@ -51,6 +53,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 				parts[1].bytes = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
 			}
 			parts[4].bytes = int64(recordsMax(c, len(computes))) * metrics.IterationBytes
+			parts[5].bytes = scratch.Worker
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
 			parts[2].bytes += arena
@@ -75,6 +78,20 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles) (snapshots int6
 		}
 	}
 	return snapshots, nil
+}
+
+// Scratch is the memory, in bytes, for the values and gradients of a model's layers: of a rank that computes, and of any while
+// it evaluates.
+type Scratch struct{ Worker, Evaluation int64 }
+
+// ScratchOf counts it for samples such as from. On a GPU a worker's is the GPU's, whose driver says when there is too little.
+func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
+	spec := c.ModelSpec()
+	s := Scratch{Evaluation: workload.ScratchBytes(spec, from, workload.EvalRows(spec, from))}
+	if c.Device.Kind != "cuda" {
+		s.Worker = workload.ScratchBytes(spec, from, batchOf(c, computes, 0))
+	}
+	return s
 }
 
 // recordsMax is how many iterations of one worker are kept for iterations.csv: bounded for the file's sake, and to

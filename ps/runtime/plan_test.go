@@ -38,7 +38,7 @@ func planGolden(t *testing.T, name string, settings ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := PlanText(c, p, roles, hosts, set.Train.Rows())
+	got := PlanText(c, p, roles, hosts, set)
 	file := "testdata/" + name + ".txt"
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -85,7 +85,7 @@ func TestPlanWarnsOfAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := PlanText(cfg, p, roles, hosts, set.Train.Rows()); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
+		if text := PlanText(cfg, p, roles, hosts, set); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
 			t.Errorf("%s: want a warning: %t; got\n%s", c.set, c.warn, text)
 		}
 	}

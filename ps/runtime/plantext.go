@@ -13,11 +13,13 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // PlanText is what the verb plan prints and plan.txt holds: roles by host, the shard table, memory and
-// traffic, and warnings. rows is the size of the training set, 0 if it is not known.
-func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, rows int) string {
+// traffic, and warnings.
+func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) string {
+	rows := set.Train.Rows()
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
 	planBaseline(&b, c, p)
@@ -26,7 +28,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 		planShards(&b, c, p)
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
-	planMemory(&b, c, p, roles, rows)
+	planMemory(&b, c, p, roles, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
 	planTraffic(&b, c, p, roles)
 	planShared(&b, c, p, roles, hosts)
 	planTeams(&b, p, roles, hosts)
@@ -93,7 +95,7 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 	}
 }
 
-func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
+func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int, scratch Scratch) {
 	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max %s\n", size(c.Cluster.MemoryMax))
 	for m := range roles.Servers {
 		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers))
@@ -107,6 +109,9 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	computes := len(roles.Computing())
 	records := recordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", size(int64(records)*metrics.IterationBytes), records)
+	if scratch.Worker > 0 {
+		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", size(scratch.Worker), batchOf(c, computes, 0))
+	}
 	if computes > len(roles.Workers) {
 		arena := size(int64(p.Arena) * shard.ElemBytes)
 		fmt.Fprintf(b, "  each worker with members: %s more for the sums of their gradients; each member: %s (gradients; the parameters are its worker's), and the records\n", arena, arena)
@@ -118,8 +123,8 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 		frames = max(frames, frameBytes(c, p, roles, rank)+roundBytes(c, p, roles))
 	}
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
-		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes))
-	if n, err := Limits(c, p, roles); err == nil && c.Evaluate.Samples(rows) > 0 {
+		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
+	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}

@@ -253,7 +253,7 @@ func (r *rank) makePlan() error {
 	for w, rank := range r.roles.Workers {
 		r.workerOf[rank] = int32(w)
 	}
-	r.snapsMax, err = Limits(r.cfg, r.plan, r.roles)
+	r.snapsMax, err = Limits(r.cfg, r.plan, r.roles, ScratchOf(r.cfg, r.set.Samples(), len(r.computes)))
 	return err
 }
 

@@ -11,17 +11,15 @@ import (
 	"fluentps/ps/workload"
 )
 
-const (
-	viewRows     = 256  // the batch of evaluation
-	snapshotsMax = 1000 // kept at once, whatever room there is
-)
+// snapshotsMax are kept at once, whatever room there is.
+const snapshotsMax = 1000
 
 // view looks at the test set while a run with real gradients goes on. That takes no virtual time.
 type view struct {
 	f     *floats
 	model workload.Model
 	batch workload.Batch
-	rows  []int32
+	rows  []int32 // up to a batch of them
 
 	room    int64 // snapshots kept at once
 	kept    map[int64]*snapshot
@@ -56,10 +54,11 @@ type snapshot struct {
 type mark struct{ at, samples, iteration int64 }
 
 func newView(f *floats, spec workload.ModelSpec, room int64) (*view, error) {
+	most := workload.EvalRows(spec, f.set.Samples())
 	v := &view{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
-		batch: workload.NewBatch(spec.Name, f.set.Samples(), viewRows)}
+		batch: workload.NewBatch(spec.Name, f.set.Samples(), most), rows: make([]int32, 0, most)}
 	var err error
-	v.model, err = workload.NewModel(spec, f.set.Samples(), f.s.o.Gradients.Device, viewRows)
+	v.model, err = workload.NewModel(spec, f.set.Samples(), f.s.o.Gradients.Device, most)
 	return v, err
 }
 
@@ -131,8 +130,8 @@ func (v *view) look(arena []float32, m mark) {
 	}
 	v.model.Bind(v.f.s.plan.Views(arena), nil)
 	loss, correct := 0.0, 0
-	for lo := 0; lo < t.Rows(); lo += viewRows {
-		n := min(viewRows, t.Rows()-lo)
+	for lo, most := 0, cap(v.rows); lo < t.Rows(); lo += most {
+		n := min(most, t.Rows()-lo)
 		v.rows = v.rows[:0]
 		for i := range n {
 			v.rows = append(v.rows, int32(lo+i))

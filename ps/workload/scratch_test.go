@@ -1,0 +1,53 @@
+package workload
+
+import (
+	"testing"
+
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+)
+
+// measured adds up what a device hands out.
+type measured struct {
+	kernels.Device
+	bytes int64
+}
+
+func (m *measured) Alloc(n int) (kernels.Vec, error) {
+	v, err := m.Device.Alloc(n)
+	m.bytes += 4 * int64(len(v.Host))
+	return v, err
+}
+
+func TestScratchIsWhatAModelAllocates(t *testing.T) {
+	for _, s := range []ModelSpec{{Name: "softmax"}, {Name: "mlp", Layers: []int{30, 20}}, {Name: "lenet"}, {Name: "resnet20"}} {
+		for _, batch := range []int{1, 5} {
+			from := images(3, 16, 16, 10)
+			dev := measured{Device: cpu.New(1)}
+			if _, err := NewModel(s, from, &dev, batch); err != nil {
+				t.Fatal(err)
+			}
+			if got := ScratchBytes(s, from, batch); got != dev.bytes || got == 0 {
+				t.Errorf("%s, batch %d: %d bytes, allocated are %d", s.Name, batch, got, dev.bytes)
+			}
+		}
+	}
+	if got := ScratchBytes(ModelSpec{Name: "lenet"}, images(1, 3, 3, 2), 1); got != 0 {
+		t.Errorf("a model that cannot be made takes %d bytes", got)
+	}
+}
+
+// An evaluation of ResNet-110 on CIFAR-10's images took gigabytes with 256 at a time.
+func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
+	from := images(3, 32, 32, 10)
+	for name, most := range map[string]int64{"softmax": evalBytes, "lenet": evalBytes, "resnet20": evalBytes * 5 / 4, "resnet110": 2 * evalBytes} {
+		s := ModelSpec{Name: name}
+		rows := EvalRows(s, from)
+		if got := ScratchBytes(s, from, rows); got > most || rows < 8 {
+			t.Errorf("%s: %d bytes for %d rows, want at most %d", name, got, rows, most)
+		}
+	}
+	if rows := EvalRows(ModelSpec{Name: "softmax"}, from); rows != 256 {
+		t.Errorf("softmax: %d rows", rows)
+	}
+}
