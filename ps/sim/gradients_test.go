@@ -186,7 +186,7 @@ func TestSameBitsAsARun(t *testing.T) {
 					}
 					continue
 				}
-				if g.Samples != w.Samples || *g.TestAccuracy != *w.TestAccuracy || math.Abs(float64(*g.TestLoss-*w.TestLoss)) > 1e-6 {
+				if g.Samples != w.Samples || *g.TestAccuracy != *w.TestAccuracy || math.Abs(float64(*g.TestLoss-*w.TestLoss)) > 1e-6*max(1, float64(*w.TestLoss)) {
 					t.Errorf("evaluation %d: %d samples, accuracy %v, loss %v; the run has %d, %v, %v",
 						i, g.Samples, *g.TestAccuracy, *g.TestLoss, w.Samples, *w.TestAccuracy, *w.TestLoss)
 				}
