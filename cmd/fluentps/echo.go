@@ -24,6 +24,9 @@ func (j *job) echo(hash, mpiText string) error {
 	line("kernels", cpu.Backend())
 	line("seed", fmt.Sprint(j.cfg.Seed))
 	line("config", fmt.Sprintf("%s, sha256 %.12s of the resolved values", j.file, hash))
+	if j.limit > 0 {
+		line("max time", j.limit.String())
+	}
 	_, err := fmt.Fprint(j.out, b.String())
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // local runs n ranks as goroutines over one copy of the data.
 func (j *job) local(n int) error {
 	load := sync.OnceValues(func() (*workload.Set, error) { return workload.Load(ps.DataSpec(j.cfg)) })
-	stop := interrupts(func() {
+	stop := interrupts(n, func() {
 		printError(j.warn, "second SIGINT: leaving at once")
 		os.Exit(codeFailed)
 	})
@@ -26,8 +26,8 @@ func (j *job) local(n int) error {
 			return err
 		}
 		o.Load = func(workload.DataSpec) (*workload.Set, error) { return load() }
+		o.Interrupt = stop[i]
 		if i == 0 {
-			o.Interrupt = stop
 			if err := j.warnings(); err != nil {
 				return err
 			}

@@ -5,11 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,13 +28,15 @@ func runCommand() *cli.Command {
 		ArgsUsage: "CONFIG",
 		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
 			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
-			"SIGTERM and Ctrl-C end the run after the running iterations; a second Ctrl-C ends it at once.\n" + precedence,
+			"SIGUSR1, SIGTERM and Ctrl-C end the run after the running iterations, with exit code 75 if it left a checkpoint;\n" +
+			"a second Ctrl-C ends it at once. SIGUSR2 prints where each rank stands, and the run goes on.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist"},
 			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`; auto: in --out or the newest run of this name, or begin where there is none"},
 			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; workers: their number"},
+			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as 3h50m, with a checkpoint and exit code 75; auto: in time before the end of the Slurm job"},
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
 		},
@@ -61,6 +61,9 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --out is empty; name a folder")
 	}
 	if err := resumable(c); err != nil {
+		return err
+	}
+	if _, err := timeLimit(c); err != nil {
 		return err
 	}
 	var level slog.Level
@@ -133,6 +136,7 @@ type job struct {
 	*input
 	c     *cli.Context
 	start time.Time
+	limit time.Duration // after which the run is stopped; 0: none
 	level slog.Level
 	out   io.Writer
 	warn  io.Writer
@@ -160,6 +164,10 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if t.Rank() != 0 {
 		return o, nil
 	}
+	if j.limit, o.Problem = j.maxTime(); o.Problem != nil {
+		return o, nil
+	}
+	o.MaxTime = j.limit
 	o.Out = j.out
 	o.Terminal, o.Width = terminal(os.Stdout)
 	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: cmp.Or(os.Getenv("SLURM_JOB_ID"), mode), Out: j.c.String("out")}
@@ -170,28 +178,4 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
 	o.RunInfo = j.runInfo(host, mpiText)
 	return o, j.echo(o.Hash, mpiText)
-}
-
-// interrupts names the signals that ask to stop. A second Ctrl-C calls now.
-func interrupts(now func()) <-chan string {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	names := make(chan string, 8)
-	go func() {
-		pressed := 0
-		for s := range signals {
-			name := "SIGTERM"
-			if s == syscall.SIGINT {
-				name = "SIGINT"
-				if pressed++; pressed > 1 {
-					now()
-				}
-			}
-			select {
-			case names <- name:
-			default: // a launcher may repeat itself; one is enough
-			}
-		}
-	}()
-	return names
 }

@@ -178,12 +178,13 @@ type interrupting struct {
 	looks   *atomic.Int32
 	nth     int32
 	signals chan string
+	name    string // of the signal
 }
 
 func (i interrupting) Fill(x []float32, y []int32, rows []int32) {
 	switch n := i.looks.Add(1); {
 	case n == i.nth:
-		i.signals <- "SIGTERM"
+		i.signals <- i.name
 		fallthrough
 	case n > i.nth:
 		time.Sleep(20 * time.Millisecond)
@@ -205,7 +206,7 @@ func TestASignalEndsEvaluationToo(t *testing.T) {
 					return nil, err
 				}
 				slow := *set
-				slow.Test = interrupting{set.Test, looks, 3, signals}
+				slow.Test = interrupting{set.Test, looks, 3, signals, "SIGTERM"}
 				return &slow, nil
 			}
 			if o.Transport.Rank() == 0 {

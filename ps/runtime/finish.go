@@ -231,7 +231,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 		l.reason = r.differ(reports)
 	}
 	if l.reason != "" {
-		s.Finished, res.Code = l.reason, CodeFailed
+		s.Finished, res.Code = l.reason, l.code()
 	}
 	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
 	return res, r.writeEnd(s)

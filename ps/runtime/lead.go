@@ -40,6 +40,7 @@ type lead struct {
 	online   *online // nil unless evaluate.where is online
 	evals    []metrics.Evaluation
 	reason   string // why the run was cut short, empty if it was not
+	early    bool   // at somebody's wish
 	diverged bool   // and its parameters are worth nothing
 	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
 	stopping bool

@@ -46,6 +46,7 @@ type Options struct {
 	Files    map[string][]byte // written into the run folder at the start, by name
 	RunInfo  map[string]any    // what run.json says beside the rank map
 	Require  bool              // exit code 5 if the target is not reached
+	MaxTime  time.Duration     // since Start, after which the run is stopped with a checkpoint; 0: never
 
 	// Resume and AllowChanged are equal on all ranks. Resume is a run folder whose newest checkpoint that is whole the run
 	// goes on from, ResumeAuto, or empty; AllowChanged are keys of the configuration that may have other values than there.
@@ -54,7 +55,7 @@ type Options struct {
 
 	Warn       io.Writer     // WARN and above, from every rank
 	LogLevel   slog.Level    // least level of the log files; the zero value is Info
-	Interrupt  <-chan string // names of signals that ask to stop; may be nil
+	Interrupt  <-chan string // names of signals that ask to stop, or of the one that asks for the state; may be nil
 	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
@@ -78,6 +79,7 @@ const (
 	CodeUsage  = 2
 	CodeStall  = 4
 	CodeTarget = 5
+	CodeAgain  = 75 // stopped early with a checkpoint: try again, as EX_TEMPFAIL of sysexits.h
 )
 
 // ExitError is an error that every rank returns alike, with the code to leave with.

@@ -217,7 +217,7 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	case wire.Barrier:
 		r.atBarrier(*h)
 	case wire.Halt:
-		r.lead.halt(fmt.Sprintf("stopped by a signal to %s", r.place(int(h.Worker))))
+		r.lead.cutShort("a signal to " + r.place(int(h.Worker)))
 	default:
 		r.fail(fmt.Errorf("runtime: control message of kind %d from rank %d", h.Kind, from))
 	}

@@ -167,7 +167,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 				return nil, err
 			}
 			slow := *set
-			slow.Train = interrupting{set.Train, looks, 40, signals}
+			slow.Train = interrupting{set.Train, looks, 40, signals, "SIGTERM"}
 			return &slow, nil
 		}
 		if o.Transport.Rank() == 0 {
@@ -176,7 +176,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 		}
 	})
 	for i := range res {
-		if errs[i] != nil || res[i].Code != CodeFailed {
+		if errs[i] != nil || res[i].Code != CodeAgain {
 			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 		}
 	}

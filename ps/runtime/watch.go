@@ -30,17 +30,21 @@ func (r *rank) watch(stop <-chan struct{}) {
 	}
 }
 
-// interrupted ends the run early and orderly. A launcher sends its signal to every rank, but a person may send
+// interrupted ends the run early and orderly, or only prints the state. A launcher sends its signal to every rank, but a person may send
 // one to a single rank: whoever gets it tells rank 0, which acts on the first.
 func (r *rank) interrupted(name string) {
 	r.log.Info("signal", "name", name)
+	if name == SignalState {
+		r.printState()
+		return
+	}
 	if r.over {
 		return
 	}
 	r.halted.Store(true)
 	switch {
 	case r.lead != nil:
-		r.lead.halt("stopped by " + name)
+		r.lead.cutShort(name)
 		r.lead.beat()
 	default:
 		r.send(0, &wire.Header{Kind: wire.Halt, Worker: int32(r.me)})
@@ -48,6 +52,9 @@ func (r *rank) interrupted(name string) {
 }
 
 func (r *rank) beat() {
+	if r.lead != nil && !r.over {
+		r.lead.timeUp()
+	}
 	if r.trainEnd > 0 || r.trainStart == 0 {
 		return
 	}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	ps "fluentps/ps/runtime"
+	"fluentps/slurm"
+)
+
+// interrupts names the signals that ask to stop: to the first rank of this process, which tells the others. The one that
+// asks for the state goes to all of them. A second Ctrl-C calls now.
+func interrupts(ranks int, now func()) []<-chan string {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
+	for i := range names {
+		names[i] = make(chan string, 8)
+		readers[i] = names[i]
+	}
+	go func() {
+		pressed := 0
+		for s := range signals {
+			name, to := "SIGTERM", names[:1]
+			switch s {
+			case syscall.SIGINT:
+				name = "SIGINT"
+				if pressed++; pressed > 1 {
+					now()
+				}
+			case syscall.SIGUSR1:
+				name = "SIGUSR1"
+			case syscall.SIGUSR2:
+				name, to = ps.SignalState, names
+			}
+			for _, c := range to {
+				select {
+				case c <- name:
+				default: // a launcher may repeat itself; one is enough
+				}
+			}
+		}
+	}()
+	return readers
+}
+
+// maxTimeAuto lets Slurm say how long a run may take.
+const maxTimeAuto = "auto"
+
+// timeLimit reads --max-time; 0 is none, or auto.
+func timeLimit(c *cli.Context) (time.Duration, error) {
+	word := c.String("max-time")
+	if !c.IsSet("max-time") || word == maxTimeAuto {
+		return 0, nil
+	}
+	limit, err := time.ParseDuration(word)
+	if err != nil || limit <= 0 {
+		return 0, usagef("run: --max-time is %q, must be a time with its unit that is more than 0, as in 3h50m, or auto", word)
+	}
+	return limit, nil
+}
+
+// askTime bounds how long a run waits for the answer of Slurm's controller. Without one it is refused.
+const askTime = 30 * time.Second
+
+// maxTime is how long after the start of the program the run stops with a checkpoint, 0: never. Only one rank may ask:
+// the controller of a cluster is shared by all its users.
+func (j *job) maxTime() (time.Duration, error) {
+	if j.c.String("max-time") != maxTimeAuto {
+		return timeLimit(j.c)
+	}
+	job, _ := slurm.FromEnv(os.Getenv) // what it cannot read is not what is asked here
+	if job == nil {
+		return 0, usagef("run: --max-time auto asks Slurm, and SLURM_JOB_ID is not set: this is no job; say the time, as in --max-time 3h50m")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	now := time.Now()
+	left, limited, err := job.Remaining(ctx, now, slurm.Ask)
+	if err != nil {
+		return 0, usagef("run: --max-time auto: %v", err)
+	}
+	if !limited {
+		return 0, nil
+	}
+	return autoTime(now.Sub(j.start), left), nil
+}
+
+// checkpointMax is kept for the checkpoint of the end, but never more than a tenth of what is left.
+const checkpointMax = time.Minute
+
+// autoTime is since the start, when so much has passed and so much is left of the job. It is at least a second, for 0
+// would be no limit: what has less than it needs shall stop at once.
+func autoTime(passed, left time.Duration) time.Duration {
+	more := slurm.MaxTime(left, min(checkpointMax, max(0, left/10)))
+	return max(time.Second, (passed + more).Truncate(time.Second))
+}

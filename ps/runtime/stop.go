@@ -1,0 +1,82 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/configs"
+)
+
+// How a run ends that somebody outside stops early: a signal, or the time that it was given.
+
+// SignalState is the signal at which a rank prints where it stands, and goes on.
+const SignalState = "SIGUSR2"
+
+// cutShort ends training, or the evaluation after it, at somebody's wish. What was trained so far is good to go on with.
+func (l *lead) cutShort(why string) {
+	if l.reason == "" {
+		l.early = true
+	}
+	l.halt("stopped by " + why)
+}
+
+// timeUp stops a run that has had its time. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
+func (l *lead) timeUp() {
+	if limit := l.r.o.MaxTime; limit > 0 && l.reason == "" && time.Since(l.r.o.Start) >= limit {
+		l.cutShort("--max-time, after " + limit.String())
+	}
+}
+
+// code is the exit code of a run that was cut short: whoever may simply try it again is told apart.
+func (l *lead) code() int {
+	if !l.early {
+		return CodeFailed
+	}
+	if why := l.nothingLeft(); why != "" {
+		l.r.log.Warn("no checkpoint to go on from, and so exit code 1 in place of 75: " + why)
+		return CodeFailed
+	}
+	return CodeAgain
+}
+
+// nothingLeft says why there is no checkpoint with what was trained; "" if there is one.
+func (l *lead) nothingLeft() string {
+	r := l.r
+	switch {
+	case l.saved != "" || r.from != nil && l.version == r.from.state.Version:
+		return ""
+	case r.dir == "":
+		return "there is no run folder"
+	case r.cfg.Baseline == configs.BaselineAllreduce:
+		return "baseline allreduce has no servers that could write one"
+	case r.cfg.Checkpoint.Keep == 0:
+		return "checkpoint.keep is 0; set it to 1 or more"
+	case l.diverged:
+		return "the parameters have diverged"
+	}
+	return "it could not be written"
+}
+
+// printState says where the nodes of this rank stand, and lets them go on.
+func (r *rank) printState() {
+	text := ""
+	say := func(s string) { text += "; " + s }
+	if r.server != nil {
+		say(r.server.node.String())
+	}
+	if w := r.worker; w != nil {
+		switch {
+		case w.node != nil:
+			say(w.node.String())
+		case w.member != nil:
+			say(fmt.Sprintf("member iter=%d readable=%d/%d busy=%t", w.member.iter, w.member.readable, len(w.pieces), w.member.busy))
+		}
+		if w.lead != nil {
+			say(w.lead.team.String())
+		}
+	}
+	if a := r.reduce; a != nil {
+		say(fmt.Sprintf("allreduce version=%d begun=%d/%d open=%d", a.version, a.next, len(a.buckets), a.open))
+	}
+	r.log.Warn("state after " + r.now().Round(time.Millisecond).String() + " of training" + text)
+}

@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
+)
+
+// signalling sends a signal to one rank when a worker has looked at its training data for the nth time, and slows all
+// workers down from then on.
+func signalling(name string, to int, nth int32) func(*Options) {
+	signals, looks := make(chan string, 1), new(atomic.Int32)
+	return func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			slow := *set
+			if nth > 0 {
+				slow.Train = interrupting{set.Train, looks, nth, signals, name}
+			}
+			return &slow, nil
+		}
+		if o.Transport.Rank() == to {
+			o.Interrupt = signals
+		}
+		if nth == 0 && o.Transport.Rank() == to {
+			signals <- name
+		}
+	}
+}
+
+// agreedOn fails unless every rank leaves with this code; it gives rank 0's result.
+func agreedOn(t *testing.T, code int, res []Result, errs []error) Result {
+	t.Helper()
+	for i := range res {
+		if errs[i] != nil || res[i].Code != code {
+			t.Fatalf("rank %d: code %d, %v; want %d", i, res[i].Code, errs[i], code)
+		}
+	}
+	return res[0]
+}
+
+// Whoever is asked to stop, by whatever signal and whenever: all ranks leave with the code that says to try again, and the
+// run goes on to the bits of one that was never stopped.
+func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
+	want := train(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
+	for _, c := range []struct {
+		name string
+		to   int
+		nth  int32
+		says string
+	}{
+		{"SIGTERM", 0, 40, "stopped by SIGTERM"},
+		{"SIGINT", 0, 1, "stopped by SIGINT"},
+		{"SIGUSR1", 0, 40, "stopped by SIGUSR1"},
+		{"SIGUSR1", 1, 40, "stopped by a signal to rank 1, host here"},
+		{"SIGUSR1", 5, 40, "stopped by a signal to rank 5, host here"},
+		{"SIGUSR1", 0, 0, "stopped by SIGUSR1"}, // before it begins
+	} {
+		t.Run(fmt.Sprintf("%s to %d at %d", c.name, c.to, c.nth), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling(c.name, c.to, c.nth))
+			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != c.says || s.Iterations > 50 {
+				t.Fatalf("finished %q after %d iterations, want %q", s.Finished, s.Iterations, c.says)
+			}
+			if s := mustPart(t, load(t, "train.stop={updates: 60}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Iterations != 60 {
+				t.Errorf("sha256 %s after %d iterations, want %s", s.ParametersSHA256, s.Iterations, want)
+			}
+		})
+	}
+}
+
+// Without a checkpoint trying again is beginning again, which no script may do for ever.
+func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
+	for _, c := range []struct {
+		set    []string
+		folder bool
+		says   string
+	}{
+		{[]string{"checkpoint.keep=0"}, true, "checkpoint.keep is 0; set it to 1 or more"},
+		{[]string{"baseline=allreduce", "cluster.servers=1"}, true, "baseline allreduce has no servers that could write one"},
+		{nil, false, "there is no run folder"},
+	} {
+		var warn lines
+		ask := signalling("SIGUSR1", 2, 20)
+		res, errs := world(t, load(t, append(c.set, "train.stop={updates: 60000}")...), 6, func(o *Options) {
+			ask(o)
+			o.Warn = &warn
+			if c.folder && o.Transport.Rank() == 0 {
+				o.Folder = &metrics.FolderSpec{Out: filepath.Join(t.TempDir(), "out")}
+			}
+		})
+		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by a signal to rank 2, host here" {
+			t.Errorf("%v: finished %q", c.set, s.Finished)
+		}
+		if want := "no checkpoint to go on from, and so exit code 1 in place of 75: " + c.says; strings.Count(warn.String(), want) != 1 {
+			t.Errorf("%v: said %q, want %q once", c.set, warn.String(), want)
+		}
+	}
+}
+
+// A run that went on, and was stopped before it came further, still has what it went on from.
+func TestAStopBeforeAnythingNewKeepsTheCheckpoint(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, "train.stop={updates: 10}"), 6, dir, "")
+	res, errs := partOf(t, load(t, "train.stop={updates: 10}", "evaluate={every_epochs: 1, where: after}"), 6, dir, dir, signalling("SIGTERM", 0, 0))
+	if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Iterations != 10 {
+		t.Errorf("finished %q after %d iterations", s.Finished, s.Iterations)
+	}
+	mustPart(t, load(t, "train.stop={updates: 20}"), 6, dir, dir)
+}
+
+// --max-time counts from the start of the program, and stops all ranks in the same way wherever the run is by then.
+func TestMaxTimeStopsWithACheckpoint(t *testing.T) {
+	for _, limit := range []time.Duration{1, 300 * time.Millisecond} {
+		dir := filepath.Join(t.TempDir(), "out")
+		res, errs := partOf(t, load(t, "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+			if o.Transport.Rank() == 0 {
+				o.Start, o.MaxTime = time.Now(), limit
+			}
+		})
+		s := agreedOn(t, CodeAgain, res, errs).Summary
+		if s.Finished != "stopped by --max-time, after "+limit.String() || float64(s.WallS) < limit.Seconds() {
+			t.Errorf("%v: finished %q after %v s", limit, s.Finished, s.WallS)
+		}
+		again := mustPart(t, load(t, fmt.Sprintf("train.stop={updates: %d}", s.Iterations+20), "evaluate.every_epochs=0"), 6, dir, dir).Summary
+		if again.Resumed == nil || again.Resumed.Iteration != s.Iterations || again.Iterations != s.Iterations+20 {
+			t.Errorf("%v: stopped after %d iterations, then %d; resumed %+v", limit, s.Iterations, again.Iterations, again.Resumed)
+		}
+	}
+}
+
+// A run that is done before its time does not hear of it.
+func TestMaxTimeThatIsNotUsedUpChangesNothing(t *testing.T) {
+	res, errs := world(t, load(t), 6, func(o *Options) { o.Start, o.MaxTime = time.Now(), time.Hour })
+	if err := errors.Join(errs...); err != nil || res[0].Code != CodeOK || res[0].Summary.Finished != metrics.FinishedOK {
+		t.Errorf("code %d, finished %q, %v", res[0].Code, res[0].Summary.Finished, err)
+	}
+}
+
+// Every kind of rank says where it stands when it is asked, and the run ends as if nobody had asked.
+func TestTheStateIsPrinted(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		rank int
+		says string
+	}{
+		{nil, 0, "; s0 here="},
+		{nil, 4, "; w2 "},
+		{[]string{"cluster.placement=colocate"}, 1, "; s1 here="},
+		{[]string{"cluster.placement=colocate"}, 1, "; w1 "},
+		{[]string{"cluster={servers: 1, hierarchy: node}"}, 1, "; team iter="},
+		{[]string{"cluster={servers: 1, hierarchy: node}"}, 2, "; member iter="},
+		{[]string{"baseline=allreduce"}, 3, "; allreduce version="},
+	} {
+		var warn lines
+		ask := signalling(SignalState, c.rank, 8)
+		res, errs := world(t, load(t, append(c.set, "train.stop={updates: 30}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
+			ask(o)
+			if o.Transport.Rank() == c.rank {
+				o.Warn = &warn
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if s := res[0].Summary; res[0].Code != CodeOK || s.Finished != metrics.FinishedOK {
+			t.Errorf("%v: code %d, finished %q", c.set, res[0].Code, s.Finished)
+		}
+		if said := warn.String(); strings.Count(said, "state after ") != 1 || !strings.Contains(said, c.says) {
+			t.Errorf("%v: rank %d said %q, want %q", c.set, c.rank, said, c.says)
+		}
+	}
+}
