@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +15,8 @@ import (
 	"fluentps/ps/workload"
 )
 
-// signalling sends a signal to one rank when a worker has looked at its training data for the nth time, and slows all
-// workers down from then on.
+// signalling sends a signal to one rank when a worker has looked at its training data for the nth time, or with 0 before
+// training begins, and slows all workers down from then on.
 func signalling(name string, to int, nth int32) func(*Options) {
 	signals, looks := make(chan string, 1), new(atomic.Int32)
 	return func(o *Options) {
@@ -24,16 +26,14 @@ func signalling(name string, to int, nth int32) func(*Options) {
 				return nil, err
 			}
 			slow := *set
-			if nth > 0 {
-				slow.Train = interrupting{set.Train, looks, nth, signals, name}
-			}
+			slow.Train = interrupting{set.Train, looks, nth, signals, name}
 			return &slow, nil
 		}
 		if o.Transport.Rank() == to {
 			o.Interrupt = signals
-		}
-		if nth == 0 && o.Transport.Rank() == to {
-			signals <- name
+			if nth == 0 {
+				signals <- name
+			}
 		}
 	}
 }
@@ -52,7 +52,7 @@ func agreedOn(t *testing.T, code int, res []Result, errs []error) Result {
 // Whoever is asked to stop, by whatever signal and whenever: all ranks leave with the code that says to try again, and the
 // run goes on to the bits of one that was never stopped.
 func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
-	want := train(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
+	want := train(t, load(t, "train.stop={updates: 400}"), 6).Summary.ParametersSHA256
 	for _, c := range []struct {
 		name string
 		to   int
@@ -69,10 +69,10 @@ func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
 		t.Run(fmt.Sprintf("%s to %d at %d", c.name, c.to, c.nth), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling(c.name, c.to, c.nth))
-			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != c.says || s.Iterations > 50 {
+			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != c.says || s.Iterations >= 400 {
 				t.Fatalf("finished %q after %d iterations, want %q", s.Finished, s.Iterations, c.says)
 			}
-			if s := mustPart(t, load(t, "train.stop={updates: 60}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Iterations != 60 {
+			if s := mustPart(t, load(t, "train.stop={updates: 400}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Iterations != 400 {
 				t.Errorf("sha256 %s after %d iterations, want %s", s.ParametersSHA256, s.Iterations, want)
 			}
 		})
@@ -108,15 +108,23 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 	}
 }
 
-// A run that went on, and was stopped before it came further, still has what it went on from.
-func TestAStopBeforeAnythingNewKeepsTheCheckpoint(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "train.stop={updates: 10}"), 6, dir, "")
-	res, errs := partOf(t, load(t, "train.stop={updates: 10}", "evaluate={every_epochs: 1, where: after}"), 6, dir, dir, signalling("SIGTERM", 0, 0))
-	if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Iterations != 10 {
-		t.Errorf("finished %q after %d iterations", s.Finished, s.Iterations)
+// What a run went on from is still there when it was stopped before it came further. A checkpoint that failed is none.
+func TestWhatIsLeftOfAStoppedRun(t *testing.T) {
+	c := load(t)
+	from := &origin{state: leadState{Version: 10}}
+	for _, l := range []struct {
+		lead
+		want string
+	}{
+		{lead{saved: "checkpoints/000000000001", version: 11}, ""},
+		{lead{r: &rank{cfg: c, dir: "out", from: from}, version: 10}, ""},
+		{lead{r: &rank{cfg: c, dir: "out", from: from}, version: 11}, "it could not be written"},
+		{lead{r: &rank{cfg: c, dir: "out"}, version: 10, diverged: true}, "the parameters have diverged"},
+	} {
+		if got := l.nothingLeft(); got != l.want {
+			t.Errorf("version %d: %q, want %q", l.version, got, l.want)
+		}
 	}
-	mustPart(t, load(t, "train.stop={updates: 20}"), 6, dir, dir)
 }
 
 // --max-time counts from the start of the program, and stops all ranks in the same way wherever the run is by then.
@@ -147,7 +155,7 @@ func TestMaxTimeThatIsNotUsedUpChangesNothing(t *testing.T) {
 	}
 }
 
-// Every kind of rank says where it stands when it is asked, and the run ends as if nobody had asked.
+// Every kind of rank says where it stands when it is asked, and the run goes on until it is stopped.
 func TestTheStateIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		set  []string
@@ -162,22 +170,33 @@ func TestTheStateIsPrinted(t *testing.T) {
 		{[]string{"cluster={servers: 1, hierarchy: node}"}, 2, "; member iter="},
 		{[]string{"baseline=allreduce"}, 3, "; allreduce version="},
 	} {
-		var warn lines
-		ask := signalling(SignalState, c.rank, 8)
-		res, errs := world(t, load(t, append(c.set, "train.stop={updates: 30}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
-			ask(o)
-			if o.Transport.Rank() == c.rank {
-				o.Warn = &warn
+		signals, looks := [6]chan string{}, new(atomic.Int32)
+		for i := range signals {
+			signals[i] = make(chan string, 2)
+		}
+		said := &until{want: []*regexp.Regexp{regexp.MustCompile(`state after .* of training.*` + c.says)}, end: sync.OnceFunc(func() { signals[0] <- "SIGTERM" })}
+		late := time.AfterFunc(soon, said.end)
+		defer late.Stop()
+		res, errs := world(t, load(t, append(c.set, "train.stop={time: 1h}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
+			me := o.Transport.Rank()
+			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+				set, err := cached(spec)
+				if err != nil {
+					return nil, err
+				}
+				slow := *set
+				slow.Train = interrupting{set.Train, looks, 8, signals[c.rank], SignalState}
+				return &slow, nil
+			}
+			if o.Interrupt = signals[me]; me == c.rank {
+				o.Warn = said
 			}
 		})
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
+		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
+			t.Errorf("%v: finished %q", c.set, s.Finished)
 		}
-		if s := res[0].Summary; res[0].Code != CodeOK || s.Finished != metrics.FinishedOK {
-			t.Errorf("%v: code %d, finished %q", c.set, res[0].Code, s.Finished)
-		}
-		if said := warn.String(); strings.Count(said, "state after ") != 1 || !strings.Contains(said, c.says) {
-			t.Errorf("%v: rank %d said %q, want %q", c.set, c.rank, said, c.says)
+		if list := said.missing(); len(list) > 0 {
+			t.Errorf("%v: rank %d said %q, want %q", c.set, c.rank, said.String(), list)
 		}
 	}
 }

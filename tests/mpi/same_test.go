@@ -100,10 +100,7 @@ func child() {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	if job.Checkpoints == 0 {
-		os.Exit(res.Code)
-	}
-	os.Exit(0)
+	os.Exit(res.Code)
 }
 
 func parse(set []string) *configs.Config {
@@ -140,8 +137,12 @@ func partOverMPI(t *testing.T, n int, dir, resume string, checkpoints int, set .
 		t.Fatal(err)
 	}
 	code, said := mpitest.Built.Run(t, mpitest.Job{Ranks: n, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
-	if code != 0 {
-		t.Fatalf("%d ranks %v: code %d\n%s", n, set, code, said)
+	want := runtime.CodeOK
+	if checkpoints > 0 {
+		want = runtime.CodeAgain
+	}
+	if code != want {
+		t.Fatalf("%d ranks %v: code %d, want %d\n%s", n, set, code, want, said)
 	}
 	data, err := os.ReadFile(out)
 	if err != nil {

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAutoTimeEndsBeforeTheJob(t *testing.T) {
+	for _, c := range []struct{ passed, left, want time.Duration }{
+		{0, 4 * time.Hour, 4*time.Hour - 2*time.Minute},
+		{90 * time.Second, 4 * time.Hour, 4*time.Hour - 30*time.Second},
+		{0, 10 * time.Minute, 8 * time.Minute},
+		{time.Second, 100 * time.Second, 81 * time.Second},
+		{5 * time.Second, 0, 5 * time.Second},
+		{5 * time.Second, -time.Hour, 5 * time.Second},
+		{time.Millisecond, -time.Hour, time.Second}, // never 0, which is no limit
+	} {
+		if got := autoTime(c.passed, c.left); got != c.want {
+			t.Errorf("after %v with %v left: %v, want %v", c.passed, c.left, got, c.want)
+		}
+	}
+}
