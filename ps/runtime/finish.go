@@ -233,6 +233,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	if l.reason != "" {
 		s.Finished, res.Code = l.reason, l.code()
 	}
+	r.over = true
 	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
 	return res, r.writeEnd(s)
 }

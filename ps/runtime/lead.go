@@ -199,7 +199,7 @@ func (l *lead) fraction(now time.Duration) float64 {
 
 // halt cuts the run short, orderly, for a reason that the summary gives. The first reason counts.
 func (l *lead) halt(reason string) {
-	if l.reason != "" {
+	if l.reason != "" || l.r.over {
 		return
 	}
 	if l.r.trainEnd > 0 || l.r.stopping() {

@@ -78,7 +78,7 @@ type rank struct {
 	err           error       // the first failure inside a handler; ends every drive
 	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
 	snapsMax      int64       // snapshots of a shard kept at once
-	over          bool        // all ranks agreed on the end: signals change nothing any more
+	over          bool        // how the run ended is decided, on rank 0 first: signals and time change nothing any more
 
 	trainStart, trainEnd time.Duration
 	cpuStart, cpuEnd     time.Duration // of this process
