@@ -60,6 +60,9 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"colocate":  {"cluster.placement=colocate"},
 		"residual":  {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"},
 	} {
+		if underRace && name == "residual" { // see underRaceToo
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			n := 6
 			if name == "colocate" {
