@@ -88,10 +88,10 @@ measure() {
 }
 : >"$TMP/lines"
 for ((k = 1; k <= launches; k++)); do
-	while read -r kind model; do
+	while read -r kind model <&3; do # not standard input, which mpirun reads empty
 		measure torch "$kind" torch "$kind" "$model"
 		measure ours "$kind" "ours_$kind" "$model"
-	done < <(cut -d ' ' -f 1,2 "$TMP/chosen" | uniq)
+	done 3< <(cut -d ' ' -f 1,2 "$TMP/chosen" | uniq)
 done
 
 # A row of a case: kind, model, batch, the medians of torch and of ours, the median ratio, what it must be.
