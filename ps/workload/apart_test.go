@@ -123,8 +123,8 @@ func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 				if len(seen) != layers || !slices.IsSortedFunc(seen, func(a, b int) int { return b - a }) {
 					t.Errorf("layers were ready in the order %v", seen)
 				}
-				descend(near, 0.1)
-				descend(far, 0.1)
+				descend(near, 0.1, 1)
+				descend(far, 0.1, 1)
 			}
 		})
 	}

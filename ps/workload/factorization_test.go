@@ -45,32 +45,9 @@ func TestFactorizationGradientsAgainstFiniteDifferences(t *testing.T) {
 			from := rated(7, 5)
 			m := newBoundTo(t, ModelSpec{Name: factorizationName, Rank: rank}, from, 40, 3)
 			x := ratingBatch(37, from)
-			for i := range m.grads {
-				for j := range m.grads[i] {
-					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
-				}
-			}
-			loss, correct := m.Forward(x, nil)
-			m.Backward(nil)
-			params := [][]float64{wide(m.params[0]), wide(m.params[1])}
-			at := func() float64 { return factorizationReference(params[0], params[1], rank, x) }
-			if want := at(); math.Abs(loss-want) > 1e-5*want || correct != 0 {
-				t.Errorf("loss %g correct %d, want %g and 0", loss, correct, want)
-			}
-			const h = 1e-6
-			for i := range params {
-				for j, keep := range params[i] {
-					params[i][j] = keep + h
-					up := at()
-					params[i][j] = keep - h
-					down := at()
-					params[i][j] = keep
-					want := (up - down) / (2 * h)
-					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
-						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
-					}
-				}
-			}
+			agreeWithDifferences(t, m, x, nil, 0, func(params [][]float64) (float64, int) {
+				return factorizationReference(params[0], params[1], rank, x), 0
+			})
 		})
 	}
 }
@@ -194,7 +171,7 @@ func TestFactorizationLearnsUpToTheNoise(t *testing.T) {
 		b.Take(set.Train, picked)
 		m.Forward(b, nil)
 		m.Backward(nil)
-		descend(m, 0.05*(1-float32(i)/steps))
+		descend(m, 0.05*(1-float32(i)/steps), 1)
 	}
 	after := rmse()
 	t.Logf("test RMSE %.4f before, %.4f after training", before, after)

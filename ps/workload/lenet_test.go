@@ -2,13 +2,11 @@ package workload
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
 
@@ -89,48 +87,11 @@ func TestLeNetGradientsAgainstFiniteDifferences(t *testing.T) {
 	for _, from := range []Samples{images(1, 12, 12, 3), images(3, 15, 17, 4)} {
 		t.Run(fmt.Sprint(from.Image), func(t *testing.T) {
 			m := newBoundTo(t, ModelSpec{Name: "lenet"}, from, 4, 3)
-			for i := range m.params { // biases away from zero, so that their use shows
-				for j := range m.params[i] {
-					m.params[i][j] += 0.01 * float32(j%5)
-				}
-			}
+			awayFromZero(m)
 			x := randomBatch(3, from.Cols, from.Classes)
-			loss, correct := m.Forward(x, nil)
-			for i := range m.grads {
-				for j := range m.grads[i] {
-					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
-				}
-			}
-			m.Backward(nil)
-			var params [][]float64
-			for _, p := range m.params {
-				params = append(params, wide(p))
-			}
-			wantLoss, wantCorrect := lenetReference(params, x, from.Image)
-			if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
-				t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
-			}
-			r := rand.New(rand.NewPCG(4, 5))
-			for i := range params {
-				somewhere := false
-				for _, j := range r.Perm(len(params[i]))[:min(100, len(params[i]))] {
-					const h = 1e-6
-					keep := params[i][j]
-					params[i][j] = keep + h
-					up, _ := lenetReference(params, x, from.Image)
-					params[i][j] = keep - h
-					down, _ := lenetReference(params, x, from.Image)
-					params[i][j] = keep
-					want := (up - down) / (2 * h)
-					somewhere = somewhere || math.Abs(want) > 0.01
-					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
-						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
-					}
-				}
-				if !somewhere {
-					t.Errorf("no gradient of %s is above 0.01: nothing was compared", Params(m)[i].Name)
-				}
-			}
+			agreeWithDifferences(t, m, x, rand.New(rand.NewPCG(4, 5)), 100, func(params [][]float64) (float64, int) {
+				return lenetReference(params, x, from.Image)
+			})
 		})
 	}
 }
@@ -182,54 +143,8 @@ func TestLeNetRefusals(t *testing.T) {
 	}
 }
 
-// twins runs every kernel as its Go twin, whatever the device has.
-type twins struct{ kernels.Device }
-
-func (d twins) Launch(k *kernels.Kernel, a kernels.Args) error {
-	if err := k.Check(a); err != nil {
-		return err
-	}
-	k.CPU(a)
-	return nil
-}
-
-// With OpenBLAS the device sums in another order than the twins; 20 steps later the losses still agree. Without, the
-// two are the same, and so are the losses.
 func TestLeNetOnTheDeviceAsOnItsTwins(t *testing.T) {
-	from := images(1, 28, 28, 10)
-	var losses [2][]float64
-	for i, dev := range []kernels.Device{cpu.New(1), twins{cpu.New(1)}} {
-		m := newBoundTo(t, ModelSpec{Name: "lenet"}, from, 16, 1)
-		of, err := NewModel(ModelSpec{Name: "lenet"}, from, dev, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		of.Bind(m.params, m.grads)
-		x := randomBatch(16, from.Cols, 10)
-		for range 20 {
-			loss, _ := of.Forward(x, nil)
-			of.Backward(nil)
-			losses[i] = append(losses[i], loss)
-			descend(m, 0.02/16)
-		}
-	}
-	for step, want := range losses[1] {
-		if got := losses[0][step]; !(math.Abs(got-want) <= 1e-4*want) {
-			t.Errorf("loss of step %d is %.8g, on the twins %.8g", step, got, want)
-		}
-	}
-	if first, last := losses[1][0], losses[1][19]; !(last < 0.9*first) {
-		t.Errorf("loss went from %g to %g only: equal losses of a model that stands still show little", first, last)
-	}
-}
-
-// descend takes one step of gradient descent.
-func descend(m *bound, lr float32) {
-	for i, p := range m.params {
-		for j, g := range m.grads[i] {
-			p[j] -= lr * g
-		}
-	}
+	trainsAsOnItsTwins(t, ModelSpec{Name: "lenet"}, images(1, 28, 28, 10), 20)
 }
 
 // stripes are images of noise with one bright line somewhere: level, upright or falling. Every pixel is as often bright
@@ -259,7 +174,7 @@ func TestLeNetLearnsWhatSoftmaxCannot(t *testing.T) {
 		for range 300 {
 			m.Forward(stripes(r, 32, from.Image), nil)
 			m.Backward(nil)
-			descend(m, 0.1/32)
+			descend(m, 0.1/32, 32)
 		}
 		_, correct := m.Eval(stripes(r, 500, from.Image))
 		accuracy[name] = float64(correct) / 500

@@ -113,46 +113,11 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s%v", c.spec.Name, c.spec.Layers), func(t *testing.T) {
 			m := newBound(t, c.spec, c.inputs, c.classes, 20, 3)
-			for i := range m.params { // biases away from zero, so that their use shows
-				for j := range m.params[i] {
-					m.params[i][j] += 0.01 * float32(j%5)
-				}
-			}
+			awayFromZero(m)
 			x := randomBatch(19, c.inputs, c.classes)
-			loss, correct := m.Forward(x, nil)
-			for i := range m.grads {
-				for j := range m.grads[i] {
-					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
-				}
-			}
-			m.Backward(nil)
-
-			wide := make([][]float64, len(m.params))
-			for i, p := range m.params {
-				for _, v := range p {
-					wide[i] = append(wide[i], float64(v))
-				}
-			}
-			sigmoid := c.spec.Name == "logistic"
-			wantLoss, wantCorrect := reference(wide, x, sigmoid)
-			if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
-				t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
-			}
-			const h = 1e-6
-			for i := range wide {
-				for j := range wide[i] {
-					keep := wide[i][j]
-					wide[i][j] = keep + h
-					up, _ := reference(wide, x, sigmoid)
-					wide[i][j] = keep - h
-					down, _ := reference(wide, x, sigmoid)
-					wide[i][j] = keep
-					want := (up - down) / (2 * h)
-					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
-						t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
-					}
-				}
-			}
+			agreeWithDifferences(t, m, x, nil, 0, func(params [][]float64) (float64, int) {
+				return reference(params, x, c.spec.Name == "logistic")
+			})
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
 
@@ -99,14 +98,6 @@ func residualReference(params [][]float64, x Batch, image Image, n int, eval boo
 	return loss, correct, statistics
 }
 
-func wideParams(m *bound) [][]float64 {
-	var params [][]float64
-	for _, p := range m.params {
-		params = append(params, wide(p))
-	}
-	return params
-}
-
 // unsettle moves parameters away from where gradients are alike, or 0.
 func unsettle(m *bound, r *rand.Rand) {
 	for i, p := range Params(m) {
@@ -128,41 +119,10 @@ func TestResidualGradientsAgainstFiniteDifferences(t *testing.T) {
 			m := newSmallest(t, c.n, c.from, 5, 3)
 			unsettle(m, r)
 			x := randomBatch(3, c.from.Cols, c.from.Classes)
-			loss, correct := m.Forward(x, nil)
-			for i := range m.grads {
-				for j := range m.grads[i] {
-					m.grads[i][j] = float32(math.NaN()) // Backward overwrites
-				}
-			}
-			m.Backward(nil)
-			params := wideParams(m)
-			wantLoss, wantCorrect, _ := residualReference(params, x, c.from.Image, c.n, false)
-			if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
-				t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
-			}
-			for i, p := range Params(m) {
-				if p.Stat {
-					continue
-				}
-				somewhere := false
-				for _, j := range r.Perm(p.N())[:min(8/(c.n*c.n), p.N())] {
-					const h = 1e-6
-					keep := params[i][j]
-					params[i][j] = keep + h
-					up, _, _ := residualReference(params, x, c.from.Image, c.n, false)
-					params[i][j] = keep - h
-					down, _, _ := residualReference(params, x, c.from.Image, c.n, false)
-					params[i][j] = keep
-					want := (up - down) / (2 * h)
-					somewhere = somewhere || math.Abs(want) > 0.01
-					if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
-						t.Errorf("gradient %d of %s is %g, want %g", j, p.Name, got, want)
-					}
-				}
-				if !somewhere {
-					t.Errorf("no gradient of %s is above 0.01: nothing was compared", p.Name)
-				}
-			}
+			agreeWithDifferences(t, m, x, r, 8/(c.n*c.n), func(params [][]float64) (float64, int) {
+				loss, correct, _ := residualReference(params, x, c.from.Image, c.n, false)
+				return loss, correct
+			})
 		})
 	}
 }
@@ -282,15 +242,7 @@ func TestResidualLearns(t *testing.T) {
 			first = last
 		}
 		m.Backward(nil)
-		for i, p := range Params(m) {
-			for j, g := range m.grads[i] {
-				if p.Stat {
-					m.params[i][j] = g / 32
-				} else {
-					m.params[i][j] -= 0.1 / 32 * g
-				}
-			}
-		}
+		descend(m, 0.1/32, 32)
 	}
 	loss, correct := m.Eval(stripes(r, 100, from.Image))
 	if last > 0.3*first || correct < 90 {
@@ -315,39 +267,5 @@ func BenchmarkResidualStep(b *testing.B) {
 
 // A device may sum in another order than the twins do, and batch norms magnify that from step to step.
 func TestResidualOnTheDeviceAsOnItsTwins(t *testing.T) {
-	from := images(3, 8, 8, 10)
-	var losses [2][]float64
-	for i, dev := range []kernels.Device{cpu.New(1), twins{cpu.New(1)}} {
-		m := newBoundTo(t, ModelSpec{Name: "resnet20"}, from, 16, 1)
-		of, err := NewModel(ModelSpec{Name: "resnet20"}, from, dev, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		of.Bind(m.params, m.grads)
-		x := randomBatch(16, from.Cols, 10)
-		for range 6 {
-			loss, _ := of.Forward(x, nil)
-			of.Backward(nil)
-			losses[i] = append(losses[i], loss)
-			for k, p := range Params(m) {
-				for e, g := range m.grads[k] {
-					if p.Stat {
-						m.params[k][e] = g / 16
-					} else {
-						m.params[k][e] -= 0.02 / 16 * g
-					}
-				}
-			}
-		}
-		loss, _ := of.Eval(x)
-		losses[i] = append(losses[i], loss)
-	}
-	for step, want := range losses[1] {
-		if got := losses[0][step]; !(math.Abs(got-want) <= 1e-4*want) {
-			t.Errorf("loss of step %d is %.8g, on the twins %.8g", step, got, want)
-		}
-	}
-	if first, last := losses[1][0], losses[1][5]; !(last < 0.9*first) {
-		t.Errorf("loss went from %g to %g only: equal losses of a model that stands still show little", first, last)
-	}
+	trainsAsOnItsTwins(t, ModelSpec{Name: "resnet20"}, images(3, 8, 8, 10), 6)
 }

@@ -35,34 +35,12 @@ func TestSparseLogisticGradientsAgainstFiniteDifferences(t *testing.T) {
 	const n, cols = 19, 23
 	x, full := sparseBatch(1, n, cols, 0.2)
 	m := newBound(t, ModelSpec{Name: "sparse_logistic"}, cols, 2, n, 3)
-	params := make([][]float64, 2)
 	for i := range m.params {
 		for j := range m.params[i] {
 			m.params[i][j] = 0.3 * float32(j%5-2)
-			m.grads[i][j] = float32(math.NaN()) // Backward overwrites
-		}
-		params[i] = wide(m.params[i])
-	}
-	loss, correct := m.Forward(x, nil)
-	m.Backward(nil)
-	wantLoss, wantCorrect := reference(params, full, true)
-	if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
-		t.Errorf("loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
-	}
-	const h = 1e-6
-	for i := range params {
-		for j, keep := range params[i] {
-			params[i][j] = keep + h
-			up, _ := reference(params, full, true)
-			params[i][j] = keep - h
-			down, _ := reference(params, full, true)
-			params[i][j] = keep
-			want := (up - down) / (2 * h)
-			if got := float64(m.grads[i][j]); !(math.Abs(got-want) <= 1e-3*max(math.Abs(want), 0.1)) {
-				t.Errorf("gradient %d of %s is %g, want %g", j, Params(m)[i].Name, got, want)
-			}
 		}
 	}
+	agreeWithDifferences(t, m, x, nil, 0, func(params [][]float64) (float64, int) { return reference(params, full, true) })
 }
 
 // On any rows, sparse_logistic is logistic: the parameters have the same names, shapes and initial values, and a step
