@@ -30,7 +30,7 @@ func benchKernelsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "device", Value: "auto", Usage: "`KIND` of what computes, as in device.kind"},
 			&cli.IntFlag{Name: "threads", Value: 1, Usage: "`N` threads of the CPU"},
-			&cli.StringFlag{Name: "only", Usage: "the kernel of this `NAME` alone, such as gemm_nt"},
+			&cli.StringFlag{Name: "only", Usage: "the kernels of these `NAMES` alone, such as gemm_nt,axpy"},
 			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "each figure is measured for `TIME`, as in 1s"},
 			benchFormatFlag(),
 		},
@@ -38,7 +38,7 @@ func benchKernelsCommand() *cli.Command {
 	}
 }
 
-func benchKernelsVerb(c *cli.Context) error {
+func benchKernelsVerb(c *cli.Context) (err error) {
 	format, threads, chosen := c.String("format"), c.Int("threads"), kernels.Table
 	switch {
 	case c.NArg() > 0:
@@ -50,16 +50,10 @@ func benchKernelsVerb(c *cli.Context) error {
 	case c.Duration("time") <= 0:
 		return usagef("bench kernels: --time is %v, must be more than 0", c.Duration("time"))
 	}
-	if name := c.String("only"); name != "" {
-		at := slices.IndexFunc(kernels.Table, func(k *kernels.Kernel) bool { return k.Name == name })
-		if at < 0 {
-			var names []string
-			for _, k := range kernels.Table {
-				names = append(names, k.Name)
-			}
-			return usagef("bench kernels: %s", unknown("kernel", name, names))
+	if only := c.String("only"); only != "" {
+		if chosen, err = kernelsNamed(strings.Split(only, ",")); err != nil {
+			return err
 		}
-		chosen = kernels.Table[at : at+1]
 	}
 	if !speaks(os.Getenv) {
 		return nil
@@ -71,6 +65,23 @@ func benchKernelsVerb(c *cli.Context) error {
 	}
 	b := &kernelBench{out: c.App.Writer, warn: c.App.ErrWriter, dev: dev, total: c.Duration("time"), json: format == "json"}
 	return errors.Join(b.run(chosen), dev.Close())
+}
+
+// kernelsNamed are those of the table with these names, in its order.
+func kernelsNamed(only []string) (chosen []*kernels.Kernel, err error) {
+	var names []string
+	for _, k := range kernels.Table {
+		names = append(names, k.Name)
+		if slices.Contains(only, k.Name) {
+			chosen = append(chosen, k)
+		}
+	}
+	for _, name := range only {
+		if !slices.Contains(names, name) {
+			return nil, usagef("bench kernels: %s", unknown("kernel", name, names))
+		}
+	}
+	return chosen, nil
 }
 
 // kernelBench measures kernels on one device.

@@ -63,7 +63,7 @@ func readCSV(path string, s DataSpec, sums *[]FileSum) (*rowsTable, error) {
 
 // parseCSV reads numbers separated by commas, without a header; blank lines are skipped.
 func parseCSV(path string, r io.Reader, s DataSpec) (*rowsTable, error) {
-	lines := csv.NewReader(r)
+	lines := csv.NewReader(unmarked(r))
 	lines.ReuseRecord, lines.TrimLeadingSpace, lines.FieldsPerRecord = true, true, -1
 	t := &rowsTable{cols: s.Features}
 	for {

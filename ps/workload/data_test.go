@@ -164,7 +164,7 @@ func TestCIFAR10(t *testing.T) {
 }
 
 func TestCSV(t *testing.T) {
-	dir := write(t, map[string]string{"a.tra.gz": "16,8,1\n\n 0, 4 ,2\r\n", "a.tes": "4,0,0", "first": "1,4,8\n0,0,2\n"})
+	dir := write(t, map[string]string{"a.tra.gz": "16,8,1\n\n 0, 4 ,2\r\n", "a.tes": "4,0,0", "first": "\xef\xbb\xbf1,4,8\n0,0,2\n"})
 	set, err := Load(DataSpec{Set: "csv", Path: filepath.Join(dir, "a.tra"), Test: filepath.Join(dir, "a.tes"), Scale: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestCSV(t *testing.T) {
 }
 
 func TestLIBSVM(t *testing.T) {
-	dir := write(t, map[string]string{"a": "-1 1:2 4:0.5 \n+1 2:1 3:0\n\n-1\n", "a.t.gz": "+1 1:1\n", "multi": "3 2:1\n0 1:1\n"})
+	dir := write(t, map[string]string{"a": "\xef\xbb\xbf-1 1:2 4:0.5 \n+1 2:1 3:0\n\n-1\n", "a.t.gz": "+1 1:1\n", "multi": "3 2:1\n0 1:1\n"})
 	set, err := Load(DataSpec{Set: "libsvm", Path: filepath.Join(dir, "a"), Test: filepath.Join(dir, "a.t")})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ const lineMax = 64 << 20
 // parseLIBSVM reads "label index:value ..." lines: indices ascend from 1, labels are class numbers,
 // or +1 and -1, which become 1 and 0.
 func parseLIBSVM(path string, r io.Reader, s DataSpec) (*sparse, error) {
-	lines := bufio.NewScanner(r)
+	lines := bufio.NewScanner(unmarked(r))
 	lines.Buffer(make([]byte, 1<<16), lineMax)
 	t := &sparse{start: []int{0}}
 	var minus, zero bool // which of the labels -1 and 0 were seen

@@ -73,7 +73,7 @@ func readRatings(path string, sums *[]FileSum) (*rowsTable, Matrix, error) {
 // columns count from 0; what follows on a line, such as a time, is passed over, and so are blank lines. The matrix is
 // large enough for all.
 func parseRatings(path string, r io.Reader) (*rowsTable, Matrix, error) {
-	lines := bufio.NewScanner(r)
+	lines := bufio.NewScanner(unmarked(r))
 	lines.Buffer(make([]byte, 1<<16), 1<<20)
 	t, matrix := &rowsTable{cols: ratingCols}, Matrix{}
 	n := 0 // the current line, from 1

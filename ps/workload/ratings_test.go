@@ -10,7 +10,7 @@ import (
 )
 
 func TestRatings(t *testing.T) {
-	dir := write(t, map[string]string{"u.base.gz": "3,1,4.5\n\n0\t2\t-1\t881250949\n 3::0::2.5 \n", "u.test": "5 0 1\n1;7;2\n"})
+	dir := write(t, map[string]string{"u.base.gz": "\xef\xbb\xbf3,1,4.5\n\n0\t2\t-1\t881250949\n 3::0::2.5 \n", "u.test": "5 0 1\n1;7;2\n"})
 	spec := DataSpec{Set: "ratings", Path: filepath.Join(dir, "u.base"), Test: filepath.Join(dir, "u.test")}
 	set, err := Load(spec)
 	if err != nil {

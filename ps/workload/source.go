@@ -114,3 +114,12 @@ func readFile(path, hint string, sums *[]FileSum) ([]byte, error) {
 	*sums = append(*sums, s.sum())
 	return b, nil
 }
+
+// unmarked is a text without the byte order mark that some editors and spreadsheets put before it.
+func unmarked(r io.Reader) io.Reader {
+	text := bufio.NewReaderSize(r, 1<<16)
+	if mark, _ := text.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		text.Discard(len(mark)) // which cannot fail: they are buffered
+	}
+	return text
+}
