@@ -13,6 +13,7 @@ import (
 )
 
 type device struct {
+	kernels.HostMemory
 	threads int
 	direct  direct
 	columns []float32 // scratch of convolutions that are not direct
@@ -46,33 +47,6 @@ func (d *device) Alloc(n int) (kernels.Vec, error) {
 
 func (d *device) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
 
-func (d *device) Upload(dst kernels.Vec, src []float32) error {
-	if dst.Len() < len(src) {
-		return fmt.Errorf("cpu: upload of %d elements into a vector of %d", len(src), dst.Len())
-	}
-	copy(dst.Host, src)
-	return nil
-}
-
-func (d *device) Download(dst []float32, src kernels.Vec) error {
-	if src.Len() < len(dst) {
-		return fmt.Errorf("cpu: download of %d elements from a vector of %d", len(dst), src.Len())
-	}
-	copy(dst, src.Host)
-	return nil
-}
-
-// Kernels and the host share their memory, so both always see it.
-func (d *device) Refresh(kernels.Vec) error { return nil }
-
-func (d *device) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
-
-// passed is the event of a device that is done when a call returns.
-type passed struct{}
-
-func (passed) Passed() bool { return true }
-func (passed) Wait() error  { return nil }
-
 func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	if err := k.Check(a); err != nil {
 		return err
@@ -101,7 +75,5 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 func (d *device) gemm(op gemm.Op, a kernels.Args) {
 	product(d.threads, op, a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
 }
-
-func (d *device) Sync() error { return nil }
 
 func (d *device) Close() error { return nil }

@@ -24,6 +24,7 @@ import (
 )
 
 type device struct {
+	kernels.HostMemory
 	vectors []unsafe.Pointer // what Alloc handed out
 }
 
@@ -64,31 +65,6 @@ func alloc(n int) (unsafe.Pointer, error) {
 func (d *device) Wrap([]float32) (kernels.Vec, error) {
 	return kernels.Vec{}, errors.New("cuemu: only memory of its own, which faults at its ends, shows kernels that leave it")
 }
-
-func (d *device) Upload(dst kernels.Vec, src []float32) error {
-	if dst.Len() < len(src) {
-		return fmt.Errorf("cuemu: upload of %d elements into a vector of %d", len(src), dst.Len())
-	}
-	copy(dst.Host, src)
-	return nil
-}
-
-func (d *device) Download(dst []float32, src kernels.Vec) error {
-	if src.Len() < len(dst) {
-		return fmt.Errorf("cuemu: download of %d elements from a vector of %d", len(dst), src.Len())
-	}
-	copy(dst, src.Host)
-	return nil
-}
-
-func (d *device) Refresh(kernels.Vec) error { return nil }
-
-func (d *device) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
-
-type passed struct{}
-
-func (passed) Passed() bool { return true }
-func (passed) Wait() error  { return nil }
 
 // Launch runs the kernel's steps. Its scratch is as long as the kernel says and holds NaN before.
 func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
@@ -155,8 +131,6 @@ func Has(entry string) bool {
 	defer C.free(unsafe.Pointer(name))
 	return C.cuemu_has(name) != 0
 }
-
-func (d *device) Sync() error { return nil }
 
 // Close frees all vectors, and says so when a kernel wrote in front of one.
 func (d *device) Close() error {
