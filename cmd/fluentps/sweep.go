@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/ps/durable"
 	"fluentps/ps/metrics"
 	"fluentps/slurm"
 )
@@ -130,7 +131,7 @@ func (s *sweep) write() error {
 		}
 		switch old, err := os.ReadFile(s.file(i)); {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := metrics.AtomicFile(s.file(i), text.Bytes()); err != nil {
+			if err := durable.WriteFile(s.file(i), text.Bytes()); err != nil {
 				return err
 			}
 		case err != nil:
@@ -185,7 +186,7 @@ func (s *sweep) submit(c *cli.Context, script *slurm.Script) error {
 	script.Config, script.Out, script.Flags = s.dir, s.dir, nil // each configuration holds all settings
 	script.Array = &slurm.Indices{List: missing, Parallel: c.Int("parallel")}
 	path := filepath.Join(s.dir, "sweep.sbatch")
-	if err := metrics.AtomicFile(path, []byte(script.Text())); err != nil {
+	if err := durable.WriteFile(path, []byte(script.Text())); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs are to do; submit them with\n  sbatch %s\n", len(missing), len(s.points), slurm.Quote(path))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"fluentps/ps/durable"
 )
 
 // Draft is a checkpoint that is being written: files go to Dir, and Finish gives it its name.
@@ -69,10 +71,7 @@ func (d *Draft) Finish(m *Manifest) (string, error) {
 	dir := filepath.Join(d.root, nameOf(d.number))
 	err := writeManifest(d.Dir, m)
 	if err == nil {
-		err = os.Rename(d.Dir, dir)
-	}
-	if err == nil {
-		err = syncDir(d.root)
+		err = durable.Rename(d.Dir, dir)
 	}
 	if err != nil {
 		return "", errors.Join(writeError(err), d.Abandon())
@@ -109,7 +108,7 @@ func Prune(root string, keep int) error {
 	return nil
 }
 
-// writeManifest writes it beside and renames it, with everything in the folder synced before.
+// writeManifest writes it, with everything else in the folder synced before.
 func writeManifest(dir string, m *Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -117,40 +116,7 @@ func writeManifest(dir string, m *Manifest) error {
 	}
 	text = append(text, '\n')
 	text = fmt.Appendf(text, "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli))
-	beside := filepath.Join(dir, "."+manifestName)
-	if err := writeSynced(beside, text); err != nil {
-		return err
-	}
-	if err := os.Rename(beside, filepath.Join(dir, manifestName)); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncDir makes the names in a folder last over a crash. File systems that cannot sync a folder say EINVAL; there the
-// renaming is all that can be had.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+	return durable.WriteFile(filepath.Join(dir, manifestName), text)
 }
 
 // writeError says what a user can do about err.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // stampLayout is ISO 8601 without colons, which some tools take for host names. Names sort by time.
@@ -129,56 +131,7 @@ func linkLatest(parent, base string) error {
 // Path is the path of a file in the folder.
 func (f *RunFolder) Path(name string) string { return filepath.Join(f.Dir, name) }
 
-// Write puts a whole file into the folder, or leaves what was there: AtomicFile.
-func (f *RunFolder) Write(name string, data []byte) error { return AtomicFile(f.Path(name), data) }
-
-// AtomicFile writes data to path so that a reader, at any time and after any crash, finds either the old
-// file or the whole new one: it writes beside, syncs and renames. One writer per path.
-func AtomicFile(path string, data []byte) error {
-	dir, base := filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
-	beside := filepath.Join(dir, "."+base+".new")
-	err := writeSynced(beside, data)
-	if err == nil {
-		err = os.Rename(beside, path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), removeIfThere(beside))
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return err
-	}
-	return nil
-}
-
-// syncDir makes a rename last over a crash. File systems that cannot sync a folder say EINVAL; there the
-// rename itself is all that can be had.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
+// Write puts a whole file into the folder, or leaves what was there.
+func (f *RunFolder) Write(name string, data []byte) error {
+	return durable.WriteFile(f.Path(name), data)
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // IterationsName is the file of a run folder that says how long each iteration of each worker took.
@@ -119,7 +122,7 @@ type IterationsFile struct {
 
 // CreateIterations begins the file in a run folder, with its header.
 func CreateIterations(dir string) (*IterationsFile, error) {
-	i := &IterationsFile{path: filepath.Join(dir, IterationsName), beside: filepath.Join(dir, "."+IterationsName+".new")}
+	i := &IterationsFile{path: filepath.Join(dir, IterationsName), beside: durable.Beside(filepath.Join(dir, IterationsName))}
 	f, err := os.Create(i.beside)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", IterationsName, err)
@@ -141,12 +144,18 @@ func (i *IterationsFile) Append(rows []byte) error {
 
 // Close gives the file its name if all went well, else removes it.
 func (i *IterationsFile) Close(ok bool) error {
-	err := errors.Join(i.w.Flush(), i.f.Close())
+	err := i.w.Flush()
 	if ok && err == nil {
-		err = os.Rename(i.beside, i.path)
+		err = i.f.Sync()
+	}
+	err = errors.Join(err, i.f.Close())
+	if ok && err == nil {
+		err = durable.Rename(i.beside, i.path)
 	}
 	if !ok || err != nil {
-		err = errors.Join(err, removeIfThere(i.beside))
+		if left := os.Remove(i.beside); !errors.Is(left, fs.ErrNotExist) {
+			err = errors.Join(err, left)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", IterationsName, err)

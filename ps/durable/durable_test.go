@@ -1,0 +1,93 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, data string) {
+	t.Helper()
+	if err := WriteFile(path, []byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWriteFileReplaces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "summary.json")
+	for _, data := range []string{"first, and longer", "second"} {
+		write(t, path, data)
+		if got, err := os.ReadFile(path); err != nil || string(got) != data {
+			t.Errorf("read %q, %v; want %q", got, err, data)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%d files, want 1: nothing may be left beside", len(entries))
+	}
+}
+
+// A reader that holds the old file keeps it whole: the new one is another file.
+func TestWriteFileDoesNotOverwrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	write(t, path, "old")
+	old, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Close() }()
+	write(t, path, "new")
+	buf := make([]byte, 8)
+	if n, err := old.Read(buf); err != nil || string(buf[:n]) != "old" {
+		t.Errorf("the open file reads %q, %v; want old", buf[:n], err)
+	}
+}
+
+// What a crash left beside, longer than what comes now, is no part of it.
+func TestWriteFileAfterACrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(Beside(path), []byte("half of something long"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, "short")
+	if got, _ := os.ReadFile(path); string(got) != "short" {
+		t.Errorf("read %q, want short", got)
+	}
+}
+
+func TestWriteFileErrorsLeaveNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteFile(filepath.Join(dir, "none", "x"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: %v, want fs.ErrNotExist", err)
+	}
+	path := filepath.Join(dir, "x")
+	if err := os.MkdirAll(filepath.Join(path, "y"), 0o777); err != nil { // in the way of the rename
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("data")); err == nil || !strings.Contains(err.Error(), "write "+path) {
+		t.Errorf("folder in the way: %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%d entries, want only the folder", len(entries))
+	}
+}
+
+func TestRenameOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := os.MkdirAll(filepath.Join(from, "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(to, "x")); err != nil {
+		t.Error(err)
+	}
+	if err := Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("again: %v, want fs.ErrNotExist", err)
+	}
+}
