@@ -212,7 +212,11 @@ type Slow struct {
 type Stall struct {
 	Warn  time.Duration // explain who waits for whom; 0: never
 	Abort time.Duration // dump all state and leave with exit code 4; 0: never
+	Peer  time.Duration // the same when a rank gives no sign of life for so long; 0: never, else at least PeerMin
 }
+
+// PeerMin is the shortest stall.peer: heartbeats are heard a few times a second.
+const PeerMin = time.Second
 
 // Checkpoint says what is kept of a run to go on from.
 type Checkpoint struct {

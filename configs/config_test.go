@@ -71,7 +71,7 @@ func TestValues(t *testing.T) {
 			{Worker: -1, Slow: Slow{Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},
 		},
-		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour},
+		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
 		Checkpoint: Checkpoint{Keep: 5},
 		Metrics:    Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{

@@ -34,6 +34,9 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.fatal(w.nodeOf(t, abort, root), abort.path, "change one of them: a wait is explained before it ends the run",
 			"%s is not longer than stall.warn (%s)", formatDuration(s.Abort), formatDuration(s.Warn))
 	}
+	if peer, limit := t.byPath["stall.peer"], w.cfg.Stall.Peer; !peer.bad && limit > 0 && limit < PeerMin {
+		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never", "%s is shorter than heartbeats are apart; the least is %s", formatDuration(limit), formatDuration(PeerMin))
+	}
 	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad && tune.Min > tune.Max {
 		w.fatal(w.nodeOf(t, lo, root), lo.path, "swap them: the search goes from min to max", "%s is above send.tune.max (%s)", formatSize(tune.Min), formatSize(tune.Max))
 	}

@@ -123,7 +123,10 @@ func draw(t *rapid.T, l *leaf) string {
 	case *float64:
 		*p = rapid.Float64Range(lo, hi).Filter(l.span.has).Draw(t, l.path)
 	case *time.Duration:
-		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(func(d int64) bool { return l.span.has(time.Duration(d).Seconds()) }).Draw(t, l.path))
+		fits := func(d int64) bool { // the shortest heartbeat limit is one, or none
+			return l.span.has(time.Duration(d).Seconds()) && (l.path != "stall.peer" || d == 0 || d >= int64(PeerMin))
+		}
+		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(fits).Draw(t, l.path))
 	case *byteSize:
 		*p = byteSize(whole())
 	case *[]string:

@@ -20,6 +20,7 @@ type endpoint struct {
 	arrived []message   // in order of arrival
 	settled []comm.Done // long sends of ours that the receiver has copied
 	posts   []func()
+	beats   []beat   // by sender; nil: none came yet
 	kept    int      // copies of short messages held for this rank; at most eagerMax
 	spare   [][]byte // their memory, for reuse; each of comm.CtlMax bytes
 

@@ -17,6 +17,8 @@ func newWorld(_ *testing.T, n int) []comm.Transport { return New(n, Options{}) }
 
 func TestConformance(t *testing.T) { commtest.Run(t, commtest.All(), newWorld, 1, 2, 3, 4, 5, 6) }
 
+func TestHeartbeats(t *testing.T) { commtest.Run(t, commtest.Beats(), newWorld, 1, 2, 3, 5) }
+
 func TestSums(t *testing.T) { commtest.Run(t, commtest.Sums(), newWorld, 1, 2, 3, 5) }
 
 // With room for two copies only, almost every short message takes the long one's way.

@@ -38,10 +38,15 @@
 // btl_vader_eager_limit N): a control message then never waits, and up to 32 KiB two copies cost less than to ask, to copy
 // between processes and to say that it is done, above all where ranks share cores.
 //
+// # Heartbeats
+//
+// They are single bytes on a communicator of their own, which any thread sends and takes: between two polls of whoever drives, or
+// in place of one who computes. Close waits until those of this rank were taken.
+//
 // # How a world ends
 //
 // Close ends it in order. Where MPI itself does not (see finalize.go) it returns an error that wraps
-// comm.ErrStuck, and Abort with the exit code, also 0, is the way out. Abort ends every process with the code given. A rank that dies by a signal
+// comm.ErrStuck, and Abort with the exit code, also 0, is the way out. Abort ends every process with the code given, or this one alone where MPI_Abort has not returned after 5 s. A rank that dies by a signal
 // or an uncaught panic takes the job down through the launcher, but its last words may be lost and
 // the exit code is the launcher's choice; so every goroutine of a rank should start with
 //

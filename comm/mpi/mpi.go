@@ -168,9 +168,13 @@ func (t *transport) Now() time.Duration             { return t.clock.now() }
 // without emptying their pipes, and the reason would be lost.
 const lastWords = 100 * time.Millisecond
 
-// Abort ends all processes of the world with the code and does not return.
+// abortMax is how long MPI_Abort may take: where the launcher is cut off, it never returns.
+const abortMax = 5 * time.Second
+
+// Abort ends all processes of the world with the code, or at least this one, and does not return.
 func (t *transport) Abort(code int) {
 	time.Sleep(lastWords)
+	time.AfterFunc(abortMax, func() { os.Exit(code) })
 	if !t.finished.Load() {
 		C.fp_abort(C.int(code))
 	}
@@ -191,7 +195,7 @@ func (t *transport) Close() error {
 	if t.ops.Len() > 0 {
 		return t.busy()
 	}
-	if err := t.Barrier(); err != nil {
+	if err := t.lastBarrier(); err != nil {
 		return err
 	}
 	for len(t.windows) > 0 {

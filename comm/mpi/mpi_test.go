@@ -184,6 +184,8 @@ func TestLibrary(t *testing.T) {
 
 func TestRankConformance(t *testing.T) { commtest.Rank(t, world, commtest.All()) }
 
+func TestRankHeartbeats(t *testing.T) { commtest.Rank(t, world, commtest.Beats()) }
+
 func TestRankSums(t *testing.T) { commtest.Rank(t, world, commtest.Sums()) }
 
 func TestRankMessagesDoNotAllocate(t *testing.T) {

@@ -14,6 +14,9 @@ extern MPI_Comm fp_node;          // the ranks of this host
 int fp_test(int *code);
 extern struct fp_done *fp_completed;
 
+int fp_beats_begin(void); // collective; MPI's error code, as of the next
+int fp_beats_end(void);
+
 int fp_count_cores(int ranks); // of this host; MPI's error code
 
 // fp_blocking says that calls begin that wait inside MPI, or that they are over.

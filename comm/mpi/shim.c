@@ -105,6 +105,7 @@ int fp_init(struct fp_world *w) {
 	w->node_size = node_size;
 	TRY(name_peers(w), "MPI_Group_translate_ranks");
 	TRY(fp_count_cores(node_size), "MPI_Allreduce");
+	TRY(fp_beats_begin(), "MPI_Comm_dup");
 	fp_blocking(0);
 	return MPI_SUCCESS;
 }
@@ -338,6 +339,8 @@ int fp_close(void) {
 	fp_blocking(1);
 	for (int ch = 0; ch < 2 && rc == MPI_SUCCESS; ch++)
 		rc = MPI_Comm_free(&comms[ch]);
+	if (rc == MPI_SUCCESS)
+		rc = fp_beats_end();
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Comm_free(&fp_node);
 	return rc;

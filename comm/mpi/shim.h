@@ -47,6 +47,13 @@ struct fp_batch {
 // With wait fp_poll returns an empty batch only after fp_wake.
 struct fp_batch fp_poll(int wait);
 void fp_wake(void);
+// fp_beat sends a byte to a rank, unless it has not met the one before: 1 if it did. Any thread may call it and fp_heard.
+int fp_beat(int to, int word);
+// fp_heard returns a rank that a byte has come from, FP_SILENT, or FP_BUSY when another thread is inside MPI for long.
+int fp_heard(int *word);
+enum { FP_SILENT = -1, FP_BUSY = -2 };
+int fp_unmet(void); // bytes sent that were not met yet
+
 void fp_abort(int code);
 int fp_close(void); // before MPI_Finalize
 

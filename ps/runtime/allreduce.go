@@ -296,6 +296,6 @@ func (a *allReduce) stall(limits configs.Stall) {
 	}
 	if limits.Abort > 0 && waited >= limits.Abort {
 		a.r.log.Error("stall: " + text + "; giving up after stall.abort " + limits.Abort.String())
-		a.r.t.Abort(CodeStall)
+		a.r.giveUp()
 	}
 }

@@ -52,6 +52,9 @@ type rank struct {
 	unit  Unit         // what it computes on; none of a rank that does not
 	units []unitReport // rank 0 only: those of all ranks
 
+	live   *liveness // nil where the transport has no heartbeats
+	gaveUp bool      // the run ends with CodeStall
+
 	server *serverSide // nil if this rank does not serve
 	worker *workerSide // nil if this rank does not work
 	lead   *lead       // rank 0 only

@@ -27,6 +27,8 @@ func Run(o Options) (res Result, err error) {
 	r := &rank{ended: make(chan struct{}), o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
 	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)
+	r.live = r.openLiveness()
+	defer r.live.close()
 	if err := r.openRing(); err != nil {
 		return Result{Code: CodeFailed}, err
 	}
@@ -40,6 +42,10 @@ func Run(o Options) (res Result, err error) {
 		r.release(false)
 		return Result{Code: CodeFailed}, err
 	}
+	if agreed != nil {
+		res.Code = agreed.Code
+	}
+	r.live.conclude(res.Code)
 	if closing := r.closeRing(); closing != nil && err == nil {
 		err = closing
 	}
@@ -128,6 +134,7 @@ func (r *rank) setup() error {
 		return usage("%v", err) // the same on every rank: they know the same hosts
 	}
 	r.roles, r.computes = roles, roles.Computing()
+	r.live.know()
 	set, err := r.o.Load(DataSpec(r.cfg))
 	if err := r.agree(err, CodeUsage); err != nil {
 		return err
@@ -371,6 +378,7 @@ func (r *rank) openFolder() error {
 		}
 	}
 	r.log = metrics.NewLogger(spec)
+	r.live.know()
 	r.log.Info("start", "pid", r.o.PID, "servers", len(r.roles.Servers), "workers", len(r.roles.Workers), "shards", len(r.plan.Shards))
 	return nil
 }

@@ -59,6 +59,10 @@ func (l *lead) nothingLeft() string {
 
 // printState says where the nodes of this rank stand, and lets them go on.
 func (r *rank) printState() {
+	if r.trainStart == 0 {
+		r.log.Warn("state: not training yet")
+		return
+	}
 	text := ""
 	say := func(s string) { text += "; " + s }
 	if r.server != nil {

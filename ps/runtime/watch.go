@@ -72,6 +72,9 @@ func (r *rank) beat() {
 // it waits for, a server whom it waits for.
 func (r *rank) stall() {
 	limits := r.cfg.Stall
+	if r.gaveUp {
+		return
+	}
 	if r.reduce != nil {
 		r.reduce.stall(limits)
 		return
@@ -93,7 +96,20 @@ func (r *rank) stall() {
 	}
 	if limits.Abort > 0 && waited >= limits.Abort {
 		r.log.Error("stall: " + r.explainWait(waited) + "; giving up after stall.abort " + limits.Abort.String())
-		r.t.Abort(CodeStall)
+		r.giveUp()
+	}
+}
+
+// explainWaits says who is waited for, where that is known, however short the wait.
+func (r *rank) explainWaits() {
+	if r.trainStart == 0 || r.trainEnd > 0 || r.reduce != nil {
+		return
+	}
+	if s := r.server; s != nil && !s.done && s.node.Waiting() {
+		r.log.Warn(s.explain(r.now() - s.last))
+	}
+	if w := r.worker; w != nil && !w.done && w.waiting() {
+		r.log.Warn(r.explainWait(r.t.Now() - max(w.waitFrom, r.trainStart)))
 	}
 }
 
