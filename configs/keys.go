@@ -109,7 +109,7 @@ var topKeys = []key[Config]{
 	{spec{path: "stall.warn", def: "1m", span: atLeast(0), doc: "a wait this long is explained; 0s: never"}, func(c *Config) any { return &c.Stall.Warn }},
 	{spec{path: "stall.abort", def: "0s", span: atLeast(0), doc: "a wait this long ends the run with exit code 4; 0s: never"}, func(c *Config) any { return &c.Stall.Abort }},
 	{spec{path: "stall.peer", def: "1m", span: atLeast(0), doc: "a rank that gives no sign of life for so long, killed, stopped or cut off, ends the run with exit code 4; 0s: never"}, func(c *Config) any { return &c.Stall.Peer }},
-	{spec{path: "checkpoint.every", def: "0s", span: atLeast(0), doc: "time between two checkpoints while training goes on; 0s: one at the end; needs workers in step, as under bsp"}, func(c *Config) any { return &c.Checkpoint.Every }},
+	{spec{path: "checkpoint.every", def: "0s", span: atLeast(0), doc: "time between two checkpoints while training goes on; 0s: one at the end; where workers are not in step, as under bsp, all pause for it"}, func(c *Config) any { return &c.Checkpoint.Every }},
 	{spec{path: "checkpoint.every_updates", def: "0", span: atLeast(0), doc: "versions of the lead shard between two, in place of a time; 0: as every says"}, func(c *Config) any { return &c.Checkpoint.EveryUpdates }},
 	{spec{path: "checkpoint.keep", def: "3", span: from(0, 1000), doc: "checkpoints kept, the newest ones; one is written when training ends in any case; 0: none at all"}, func(c *Config) any { return &c.Checkpoint.Keep }},
 	{spec{path: "metrics.sinks", def: "[jsonl, csv]", values: sinks, doc: "forms of the metrics file"}, func(c *Config) any { return &c.Metrics.Sinks }},

@@ -57,9 +57,11 @@ type cluster struct {
 	coming map[string][]string               // published pieces sent and not received, by line: content
 	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
 
-	near    *nearDriver  // nil: nobody shares memory
-	early   *earlyDriver // nil: an iteration starts when the last exchange is over
-	problem error        // what went wrong while something happened
+	near     *nearDriver  // nil: nobody shares memory
+	early    *earlyDriver // nil: an iteration starts when the last exchange is over
+	drops    []bool       // by rule: a push may be dropped
+	together bool         // all workers pause at the same iteration
+	problem  error        // what went wrong while something happened
 }
 
 type slotOf struct {
@@ -112,6 +114,9 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 		return CopyOf(r.name, r.common, r.params, workers)
 	}
 	c.schemeOf = func(k int) string { return rules[k].name }
+	for _, r := range rules {
+		c.drops = append(c.drops, len(r.then) > 0 || Behind(r.phases()))
+	}
 	for m := range plan.Servers {
 		schemes := map[int32]ShardScheme{}
 		for _, id := range plan.OfServer(int32(m)) {

@@ -52,6 +52,7 @@ const (
 	StopNow                         // Server: the budget that only the driver can see (time, target, signal) is used up
 	SaveSoon                        // Server: save the next version that can be named ahead; for the server of shard 0, where all shards are in step
 	ReplyPieceSent                  // Server: the transport is done with Piece of the reply to Worker
+	PauseNow                        // Server of shard 0: all workers are to leave, so that all shards can be saved; new nodes go on (pause.go)
 )
 
 // Input is one thing that happened.

@@ -7,7 +7,7 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow"}
 
 func (k InputKind) String() string { return inputNames[k] }
 

@@ -22,6 +22,7 @@ type ServerConfig struct {
 	Send          send.Policy                    // orders the pieces of replies; nil: a reply leaves whole
 	Acks          bool                           // every push that has landed is acknowledged: its worker works in rounds
 	Near          func(shard, worker int32) bool // they share memory, for that shard (near.go); nil: none do
+	Together      bool                           // some shard of the run closes iterations as a whole: all workers pause at the same one
 }
 
 // Decided is told each event that a scheme of this server was told, and what it decided; the slice is reused. What a
@@ -54,6 +55,7 @@ type Server struct {
 	policy   send.Policy // of replies, nil: they leave whole
 	let      []int32     // scratch for it
 	acks     bool
+	together bool
 
 	Stale int64 // requests made by another map of the shards, refused
 }
@@ -63,7 +65,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, every: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), hearings: map[int32]*hearing{}, order: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), here: c.Workers, saveInto: -1, leaving: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send, acks: c.Acks,
+		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together,
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
@@ -109,6 +111,9 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		return out
 	case StopNow:
 		s.stopped()
+		return out
+	case PauseNow:
+		s.paused()
 		return out
 	default:
 		panic(fmt.Sprintf("core: server %d: no such input: %v", s.me, in))

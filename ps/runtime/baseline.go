@@ -55,15 +55,16 @@ func (r *rank) stopNow() {
 		r.reduce.asked = true
 		return
 	}
+	r.lead.ended = true
 	r.server.step(core.Input{Kind: core.StopNow})
 }
 
-// stopping says on rank 0 whether the budget is used up.
+// stopping says on rank 0 whether the budget is used up. In a pause it is not, by that alone.
 func (r *rank) stopping() bool {
 	if r.reduce != nil {
 		return r.reduce.over
 	}
-	return r.server.node.Stopping()
+	return r.server.node.Stopping() && (!r.lead.pausing || r.lead.ended || r.server.node.Spent())
 }
 
 // atBarrier is rank 0's: PS-Lite's scheduler, which here has no process of its own.

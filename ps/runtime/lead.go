@@ -51,6 +51,9 @@ type lead struct {
 	saved    string               // the checkpoint of the end, "": none
 	manifest *checkpoint.Manifest // of it
 	periodic periodic
+	pausing  bool // all workers are stopped, so that a checkpoint can be written, and go on
+	pausedAt time.Duration
+	ended    bool // the node was told to stop, for good
 }
 
 // window sums what came since the last record.

@@ -14,7 +14,8 @@ import (
 	"fluentps/ps/core"
 )
 
-// Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead). Who has
+// Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead), or else
+// in a pause (pause.go). Who has
 // a part of it copies that, and a goroutine of its own writes the copy to disk; then rank 0 hears of the file. When it has
 // heard of all, it writes the manifest. One is made at a time.
 
@@ -40,8 +41,9 @@ type periodic struct {
 	manifest *checkpoint.Manifest // nil until the lead shard has come to the version
 	missing  int                  // files
 	files    []checkpoint.Entry
-	failed   string // why it is worth nothing; "": it is not
-	heard    int64  // of all files so far
+	failed   string        // why it is worth nothing; "": it is not
+	heard    int64         // of all files so far
+	paused   time.Duration // how long training stood still for it
 }
 
 // copyInto copies vectors into memory that may be there from the last time.
@@ -60,19 +62,18 @@ func copyInto(memory [][]float32, vectors [][]float32) [][]float32 {
 // keepVersion copies a shard as it is; with the last one of this server the file is written.
 func (s *serverSide) keepVersion(e *core.Effect) {
 	v := &s.version
-	if v.copies == nil {
-		v.copies, v.states = map[int32][][]float32{}, map[int32]shardState{}
-	}
-	st := s.stores[e.Shard]
-	state, steps := st.math.State()
-	v.copies[e.Shard] = copyInto(v.copies[e.Shard], append([][]float32{st.bufs[e.Src].F32()}, state...))
-	v.states[e.Shard] = s.stateOf(st, steps)
+	s.keepShard(e.Shard, e.Src)
 	if e.Shard == 0 {
-		s.r.lead.leadSaved(e.Iter)
+		s.r.lead.leadSaved(slices.Repeat([]int64{e.Iter}, len(s.r.roles.Workers)))
 	}
-	if len(v.states) < len(s.node.Shards()) {
-		return
+	if len(v.states) == len(s.node.Shards()) {
+		s.writeVersion(e.Iter)
 	}
+}
+
+// writeVersion writes what was copied of all shards.
+func (s *serverSide) writeVersion(iter int64) {
+	v := &s.version
 	var all serverState
 	var vectors [][]float32
 	for _, id := range s.node.Shards() {
@@ -80,7 +81,19 @@ func (s *serverSide) keepVersion(e *core.Effect) {
 		vectors = append(vectors, v.copies[id]...)
 	}
 	clear(v.states)
-	s.r.writeBeside(wire.Header{Iter: e.Iter, Shard: s.node.Me()}, all, vectors)
+	s.r.writeBeside(wire.Header{Iter: iter, Shard: s.node.Me()}, all, vectors)
+}
+
+// keepShard copies a shard as it is in this buffer.
+func (s *serverSide) keepShard(id, buf int32) {
+	v := &s.version
+	if v.copies == nil {
+		v.copies, v.states = map[int32][][]float32{}, map[int32]shardState{}
+	}
+	st := s.stores[id]
+	state, steps := st.math.State()
+	v.copies[id] = copyInto(v.copies[id], append([][]float32{st.bufs[buf].F32()}, state...))
+	v.states[id] = s.stateOf(st, steps)
 }
 
 // keepState copies what a worker keeps, when that is due.
@@ -88,10 +101,13 @@ func (w *workerSide) keepState() {
 	if w.node == nil || w.r.err != nil {
 		return
 	}
-	iter, due := w.node.TakeSave()
-	if !due {
-		return
+	if iter, due := w.node.TakeSave(); due {
+		w.writeState(iter)
 	}
+}
+
+// writeState copies and writes what a worker keeps before it has begun an iteration.
+func (w *workerSide) writeState(iter int64) {
 	state, vectors := w.save()
 	state.Next = iter
 	w.keeps = copyInto(w.keeps, vectors)
@@ -153,17 +169,20 @@ func (l *lead) saveDue() {
 				r.noCheckpoint(err)
 				return
 			}
-			r.server.step(core.Input{Kind: core.SaveSoon})
+			if r.pauses() {
+				l.pause()
+			} else {
+				r.server.step(core.Input{Kind: core.SaveSoon})
+			}
 		})
 	}()
 }
 
-// leadSaved is told when the lead shard has come to the version that is saved: this is where the run is.
-func (l *lead) leadSaved(iter int64) {
+// leadSaved is told when the lead shard has come to the version that is saved, and each worker's next iteration: this is
+// where the run is.
+func (l *lead) leadSaved(starts []int64) {
 	p, m := &l.periodic, l.r.manifest()
-	for w := range m.Starts {
-		m.Starts[w] = iter
-	}
+	m.Starts = starts
 	var err error
 	if m.State, err = json.Marshal(l.save()); err != nil {
 		p.failed = fmt.Sprintf("rank 0: %v", err)
@@ -197,7 +216,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 				r.noCheckpoint(err)
 				return
 			}
-			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration)
+			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused", p.paused)
 		})
 	}()
 }

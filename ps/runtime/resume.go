@@ -152,7 +152,7 @@ func (r *rank) goOn(bad []string) error {
 		}
 	}
 	r.before = r.from.state.Trained
-	return r.alignClocks()
+	return r.alignClocks(r.from)
 }
 
 // workersKey stands for the number of workers among the keys that may have changed, though no key has it.
@@ -192,13 +192,13 @@ func workersText(workers, computing int) string {
 
 // alignClocks settles which iteration each worker computes next. Where a shard closes iterations without waiting for all, its
 // workers take up where it is, and so they do at all shards.
-func (r *rank) alignClocks() error {
+func (r *rank) alignClocks(q *origin) error {
 	var furthest int64
 	if r.roles.Server(r.me) >= 0 {
-		for _, q := range r.from.server.Shards {
-			phases, err := r.cfg.PhasesOf(r.plan.Shards[q.ID].Rule, len(r.computes), r.set.Train.Rows())
+		for _, sh := range q.server.Shards {
+			phases, err := r.cfg.PhasesOf(r.plan.Shards[sh.ID].Rule, len(r.computes), r.set.Train.Rows())
 			if err == nil && core.Behind(phases) {
-				furthest = max(furthest, q.Node.Closed, slices.Max(r.from.starts))
+				furthest = max(furthest, sh.Node.Closed, slices.Max(q.starts))
 			}
 		}
 	}
@@ -212,8 +212,8 @@ func (r *rank) alignClocks() error {
 	if err := spread(r, &furthest); err != nil {
 		return err
 	}
-	for w, c := range r.from.starts {
-		r.from.starts[w] = max(c, furthest)
+	for w, c := range q.starts {
+		q.starts[w] = max(c, furthest)
 	}
 	return nil
 }

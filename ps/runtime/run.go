@@ -313,25 +313,15 @@ func (r *rank) train() error {
 	if r.reduce != nil {
 		return r.reduce.train()
 	}
-	w := r.worker
-	if w != nil {
-		w.wait(r.trainStart)
-		if w.node != nil { // a member waits for its leader
-			w.step(core.Input{Kind: core.Begin})
+	r.beginWorker(r.trainStart)
+	for again := true; again; {
+		err := r.untilDone()
+		if err == nil {
+			again, err = r.goesOn()
 		}
-	}
-	over := func() bool {
-		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.open == 0
-	}
-	due := func() bool { return over() || w != nil && w.site.ready() }
-	for {
-		if err := r.drive(due); err != nil {
+		if err != nil {
 			return err
 		}
-		if over() {
-			break
-		}
-		w.site.run()
 	}
 	r.trainEnd, r.cpuEnd = r.t.Now(), processCPU()
 	wall := r.trainEnd - r.trainStart
@@ -342,6 +332,31 @@ func (r *rank) train() error {
 		r.worker.spans.Wall = wall
 	}
 	return nil
+}
+
+// beginWorker lets this rank's worker begin, where it has one; it waits since that time.
+func (r *rank) beginWorker(since time.Duration) {
+	if w := r.worker; w != nil {
+		w.wait(since)
+		if w.node != nil { // a member waits for its leader
+			w.step(core.Input{Kind: core.Begin})
+		}
+	}
+}
+
+// untilDone drives the nodes of this rank until all they had to do is done.
+func (r *rank) untilDone() error {
+	w := r.worker
+	over := func() bool {
+		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.open == 0
+	}
+	due := func() bool { return over() || w != nil && w.site.ready() }
+	for {
+		if err := r.drive(due); err != nil || over() {
+			return err
+		}
+		w.site.run()
+	}
 }
 
 // openFolder lets rank 0 make the run folder, and every rank its log in it.

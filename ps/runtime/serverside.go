@@ -71,31 +71,39 @@ func newServerSide(r *rank) (*serverSide, error) {
 	}
 	s := &serverSide{r: r, stores: make([]*store, len(r.plan.Shards)), kept: map[int64]int{}}
 	s.landed, s.left = s.pieceCame, s.pieceLeft
+	s.alarms = map[*time.Timer]bool{}
+	for _, id := range r.plan.OfServer(int32(r.roles.Server(r.me))) {
+		if s.stores[id], err = s.newStore(id, update); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.makeNode(r.from)
+}
+
+// makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.
+func (s *serverSide) makeNode(q *origin) error {
+	r := s.r
 	me := int32(r.roles.Server(r.me))
 	schemes := map[int32]core.ShardScheme{}
-	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
 		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers), Follows: core.LeadShard(r.plan, id) != id}
 		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.computes), r.set.Train.Rows())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		r.from.fill(&env, id, phases)
+		q.fill(&env, id, phases)
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
 		} else if schemes[id], err = core.NewShardSchemes(phases, env, r.cfg.Seed); err != nil {
-			return nil, fmt.Errorf("sync: match %q: %w", rule.Match, err)
-		}
-		if s.stores[id], err = s.newStore(id, update); err != nil {
-			return nil, err
+			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
 		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
-		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }})
-	return s, nil
+		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Together: r.cfg.Whole()})
+	return nil
 }
 
 func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {

@@ -114,16 +114,22 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	if err := w.makeDeltas(); err != nil {
 		return nil, err
 	}
-	w.node = core.NewWorker(int32(me), r.plan, c.SendPolicy(r.plan, me), r.from.start(me))
+	w.makeNode(r.from)
+	return w, nil
+}
+
+// makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.
+func (w *workerSide) makeNode(q *origin) {
+	r := w.r
+	w.node = core.NewWorker(int32(w.me), r.plan, r.cfg.SendPolicy(r.plan, w.me), q.start(w.me))
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
 	w.node.ShareMemory(r.nearServer)
-	if inRounds(c) {
+	if inRounds(r.cfg) {
 		w.node.InRounds()
-	} else if c.Send.Overlap {
+	} else if r.cfg.Send.Overlap {
 		w.node.StartEarly(r.maySkip)
 	}
-	return w, nil
 }
 
 // makeDeltas finds what is pushed as deltas: for that the worker has an optimizer of its own.

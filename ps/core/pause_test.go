@@ -1,0 +1,187 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+)
+
+// cutOf is what a checkpoint keeps of a cluster whose nodes are done, and how much of its history belongs to it.
+type cutOf struct {
+	starts   []int64
+	saved    map[int32]Saved
+	content  map[int32]string   // of the current version of each shard
+	got      map[int32][]string // versions so far
+	computed [][]int64
+}
+
+func (c *cluster) cut() cutOf {
+	q := cutOf{saved: map[int32]Saved{}, content: map[int32]string{}, got: map[int32][]string{}}
+	for w, node := range c.workers {
+		q.starts = append(q.starts, node.Next())
+		q.computed = append(q.computed, slices.Clone(c.computed[w]))
+	}
+	for _, s := range c.servers {
+		for _, id := range s.Shards() {
+			q.saved[id] = s.Saved(id)
+			q.content[id] = c.bufs[[2]int32{id, s.Shard(id).Cur}]
+			q.got[id] = slices.Clone(c.got[id])
+		}
+	}
+	return q
+}
+
+// aligned lets workers take up where the others are, if some shard closes iterations without them.
+func (q *cutOf) aligned(c *cluster, rules []rule) {
+	furthest := int64(0)
+	for i := range c.plan.Shards {
+		if sh := &c.plan.Shards[i]; Behind(rules[sh.Rule].phases()) {
+			furthest = max(furthest, q.saved[sh.ID].Closed, slices.Max(q.starts))
+		}
+	}
+	for w := range q.starts {
+		q.starts[w] = max(q.starts[w], furthest)
+	}
+}
+
+// goesOn is a cluster that goes on from a cut: the same one behind a pause, or where it was killed another one.
+func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluster {
+	n := newOrderedCluster(c.plan, len(c.workers), rules, c.servers[0].budget, 25, c.order.Name, c.options)
+	n.pick, n.overtake, n.reads, n.together = c.pick, c.overtake, n.readsOfCopies, c.together
+	q.aligned(c, rules)
+	for w := range n.workers {
+		n.workers[w] = n.prepared(NewWorker(int32(w), n.plan, n.policy(), q.starts[w]))
+		n.computed[w] = slices.Clone(q.computed[w])
+		if !killed {
+			n.workers[w].Succeed(c.workers[w])
+		}
+	}
+	for m := range n.servers {
+		n.servers[m] = n.resumedServer(t, m, rules, q, c.servers[0].budget)
+		if !killed {
+			n.servers[m].Succeed(c.servers[m])
+		}
+		for _, id := range n.servers[m].Shards() {
+			n.bufs[[2]int32{id, n.servers[m].Shard(id).Cur}] = q.content[id]
+			n.got[id] = slices.Clone(q.got[id])
+		}
+	}
+	return n
+}
+
+func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget Budget) *Server {
+	schemes := map[int32]ShardScheme{}
+	for _, id := range c.plan.OfServer(int32(m)) {
+		ids := Together(c.plan, id, func(rule int) string { return rules[rule].name })
+		if ss, made := schemes[ids[0]]; made {
+			schemes[id] = ss
+			continue
+		}
+		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: q.starts, Start: q.saved[id].Version}
+		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemes[id] = ss
+	}
+	sc := ServerConfig{Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together}
+	if c.order.Reply != nil {
+		sc.Send = c.order.Reply(c.options)
+	}
+	s := NewServer(sc)
+	s.Resume(q.starts, q.saved)
+	return s
+}
+
+// errKilled ends a cluster in the middle of everything.
+var errKilled = fmt.Errorf("killed")
+
+// The law of checkpoints while training goes on, over random mixes of schemes: whenever the workers are paused, how often,
+// and wherever the run is killed after that, it goes on, nobody hangs, and in the end every push of every worker is in each
+// shard once, but for those that drop drops; no worker computes an iteration twice that is in a checkpoint.
+func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
+	pauses, kills := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		c, rules := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		c.reads = c.readsOfCopies
+		c.together = rapid.Bool().Draw(t, "together")
+		c.servers[0].together = c.together
+		last := c.goesOn(t, rules, c.cut(), true).cut() // the beginning
+		for part := 0; ; part++ {
+			pauseAt, killAt, steps := rng.IntN(1+400*part), -1, 0
+			if part < 4 {
+				pauseAt = 1 + rng.IntN(250)
+			}
+			if rng.IntN(3) == 0 && part < 6 {
+				killAt = 1 + rng.IntN(400)
+			}
+			paused := false
+			c.trace = func(string, Input, []Effect) {
+				if steps++; steps == pauseAt && part < 6 && !c.servers[0].stop {
+					paused = true
+					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
+				}
+				if steps == killAt {
+					c.problem = errKilled
+				}
+			}
+			err := c.run(200000)
+			if err == errKilled {
+				kills++
+				c = c.goesOn(t, rules, last, true)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !paused || c.servers[0].Spent() {
+				break
+			}
+			pauses++
+			last = c.cut()
+			c = c.goesOn(t, rules, last, false)
+		}
+		for i := range c.plan.Shards {
+			checkEachOnce(t, c, c.plan.Shards[i].ID)
+		}
+	})
+	if pauses < 20 || kills < 10 {
+		t.Errorf("%d pauses and %d kills: the test looks at nothing", pauses, kills)
+	}
+}
+
+func checkEachOnce(t *rapid.T, c *cluster, id int32) {
+	pushes, folded := map[string]bool{}, 0
+	for w, computed := range c.computed {
+		for k, i := range computed {
+			if k > 0 && i <= computed[k-1] {
+				t.Fatalf("worker %d computed %v", w, computed)
+			}
+			pushes[fmt.Sprintf("w%d.%d", w, i)] = true
+		}
+	}
+	all := len(pushes)
+	for _, push := range strings.Fields(strings.ReplaceAll(c.cut().content[id], "|", " ")) {
+		if !pushes[push] {
+			t.Fatalf("shard %d has %s twice, or nobody pushed it: %v", id, push, c.got[id])
+		}
+		delete(pushes, push)
+		folded++
+	}
+	st := c.servers[c.plan.Shards[id].Server].Shard(id)
+	if st.Accepted != int64(folded) || st.Samples != 10*int64(folded) || all-folded > 0 && !c.mayDrop(id) {
+		t.Fatalf("shard %d has %d of %d pushes and counts %d with %d samples; it lacks %v", id, folded, all, st.Accepted, st.Samples, pushes)
+	}
+}
+
+// mayDrop says whether a scheme of the shard, or a change between schemes, may drop pushes.
+func (c *cluster) mayDrop(id int32) bool { return c.drops[c.plan.Shards[id].Rule] }

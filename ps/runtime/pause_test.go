@@ -1,0 +1,189 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fluentps/configs"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
+)
+
+// schemesThatPause are rules under which workers are at different iterations, or hold what a shard does not.
+var schemesThatPause = []string{
+	"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*', scheme: ssp, staleness: 2, fold: rank}",
+	"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}", "{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
+	"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}", "{match: '*', scheme: drop, required: 3, contributors: step}",
+	"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}", "{match: '*', scheme: dynsgd, versions: multi, staleness: 2}",
+	"{match: '*', scheme: r2sp}", "{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}", "{match: '*', scheme: vap, push: delta, v0: 0.01}",
+	"{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3}",
+	"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
+}
+
+// holdsEachPushOnce fails unless every shard of a checkpoint has just the pushes of the iterations before those that its
+// workers go on with; where a scheme drops some, no more than these.
+func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifest {
+	t.Helper()
+	m, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all int64
+	for _, next := range m.Starts {
+		all += next
+	}
+	shards, batch := 0, 8*int64(m.Computing/m.Workers)
+	for i := range m.Servers {
+		e, err := m.File(checkpoint.ServerFile(i))
+		if err != nil {
+			continue // it has no shards
+		}
+		var state serverState
+		if _, err := checkpoint.ReadFile(dir, e, &state); err != nil {
+			t.Fatal(err)
+		}
+		for _, sh := range state.Shards {
+			shards++
+			if n := sh.Node; n.Samples != batch*n.Accepted || n.Accepted > all || !drops && n.Accepted != all {
+				t.Errorf("%s: shard %s has %d pushes with %d samples, and its workers go on at %v", filepath.Base(dir), sh.Name, n.Accepted, n.Samples, m.Starts)
+			}
+		}
+	}
+	if shards == 0 {
+		t.Errorf("%s: no shards", dir)
+	}
+	return m
+}
+
+// Under every scheme checkpoints are written while training goes on, and each of them has every push of the iterations
+// before it once, at all shards; so has a run that was killed and goes on from one.
+func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
+	for _, sync := range schemesThatPause {
+		t.Run(sync, func(t *testing.T) {
+			drops := strings.Contains(sync, "scheme: drop")
+			to := func(stop string) *configs.Config {
+				return load(t, "sync=["+sync+"]", "train.stop="+stop, "checkpoint={every_updates: 25, keep: 1000}", "data.partition=overlap_reshuffle", "evaluate.every_epochs=0")
+			}
+			dir := filepath.Join(t.TempDir(), "out")
+			interrupted(t, to("{time: 1h}"), 6, dir, 3)
+			looked := func(least int) *checkpoint.Manifest {
+				t.Helper()
+				dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+				if err != nil || len(dirs) < least {
+					t.Fatalf("%d checkpoints, %v", len(dirs), err)
+				}
+				var m *checkpoint.Manifest
+				for _, d := range slices.Backward(dirs) {
+					before := m
+					if m = holdsEachPushOnce(t, d, drops); before != nil && m.Samples < before.Samples {
+						t.Errorf("%s has %d samples, the one before it %d", d, m.Samples, before.Samples)
+					}
+				}
+				return m
+			}
+			looked(3)
+			killedAfter(t, dir, 2)
+			from := looked(2)
+			s := mustPart(t, to(fmt.Sprintf("{samples: %d}", from.Samples+4000)), 6, dir, dir).Summary
+			if end := looked(3); s.Resumed == nil || s.Resumed.Samples != from.Samples || end.Samples != s.Samples {
+				t.Errorf("resumed at %+v, of %d samples; %d at the end, %d in its checkpoint", s.Resumed, from.Samples, s.Samples, end.Samples)
+			}
+			var pushed int64
+			for _, w := range s.PerWorker {
+				pushed += w.Samples
+			}
+			if got := s.Samples - from.Samples + 8*s.PerShard[0].Dropped; got != pushed {
+				t.Errorf("the workers computed %d samples since, and %d were folded or dropped", pushed, got)
+			}
+		})
+	}
+}
+
+// The same whatever there is beside the scheme: placements, payloads with residuals, optimizers at servers and workers, teams,
+// phases, evaluations beside training. No residual and no iteration is lost; who has a part of the run goes on with it.
+func TestPausesOfOtherRuns(t *testing.T) {
+	for name, set := range map[string][]string{
+		"colocate": {"cluster.placement=colocate", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
+		"mixed":    {"cluster.placement=mixed", "train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
+		"messages": {"cluster.shared_memory=off", `sync=[{match: "*", scheme: ssp, staleness: 3, push: delta}]`, "train.optimizer={name: adam, lr: 0.01}"},
+		"teams":    {"cluster={servers: 2, hierarchy: node}", "payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}"},
+		"online":   {"evaluate={every_epochs: 1, where: online}"},
+		"idle":     {"cluster.servers=3", "shards.slice=layer", "send={overlap: false}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := map[string]string{"colocate": "aaaa", "mixed": "aaaaaa", "teams": "aaaabbbb", "idle": "aaaaaaa"}[name]
+			if hosts == "" {
+				hosts = "aabbbb"
+			}
+			part := func(dir, resume, stop string, signals chan string) Result {
+				t.Helper()
+				c := load(t, append([]string{`sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "*", scheme: asp}]`, "train.stop=" + stop,
+					"checkpoint={every_updates: 25, keep: 1000}", "evaluate.every_epochs=0"}, set...)...)
+				res, errs := over(t, hosted(hosts), c, func(o *Options) {
+					o.Resume, o.Host = resume, hosts[o.Transport.Rank():][:1]
+					if o.Transport.Rank() == 0 {
+						o.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
+					}
+				})
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+				return res[0]
+			}
+			dir := filepath.Join(t.TempDir(), "out")
+			signals, ended := make(chan string, 1), make(chan struct{})
+			go interruptAt(dir, 3, signals, ended)
+			if s := part(dir, "", "{time: 1h}", signals).Summary; s.Finished != "stopped by SIGTERM" {
+				t.Fatalf("finished %q", s.Finished)
+			}
+			close(ended)
+			killedAfter(t, dir, 2)
+			m := holdsEachPushOnce(t, filepath.Join(dir, checkpoint.Folder, "000000000002"), false)
+			s := part(dir, dir, fmt.Sprintf("{samples: %d}", m.Samples+4000), nil).Summary
+			if s.Finished != metrics.FinishedOK || s.Resumed == nil || s.Resumed.Samples != m.Samples {
+				t.Errorf("finished %q, resumed at %+v", s.Finished, s.Resumed)
+			}
+			for i := 1; i < len(s.Evaluations); i++ {
+				if a, b := s.Evaluations[i-1], s.Evaluations[i]; a.Samples >= b.Samples {
+					t.Errorf("evaluations at %d and %d samples", a.Samples, b.Samples)
+				}
+			}
+		})
+	}
+}
+
+// A pause changes no bit: drop with the pushes of all workers is bsp, but for it that workers might be behind, so that its
+// checkpoints need pauses. It ends as bsp does that was never paused, and so does a run that goes on from such a checkpoint.
+func TestAPauseChangesNoBit(t *testing.T) {
+	for name, set := range map[string][]string{
+		"momentum": nil,
+		"adam":     {"train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
+		"messages": {"cluster.shared_memory=off", "model={name: mlp, layers: [64]}", "send={overlap: false}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := func(scheme, stop string) *configs.Config {
+				return load(t, append([]string{"sync=[{match: '*', scheme: " + scheme + "}]", "train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
+			}
+			dir := filepath.Join(t.TempDir(), "out")
+			interrupted(t, to("drop", "{time: 1h}"), 6, dir, 3)
+			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+			if err != nil || len(dirs) < 4 {
+				t.Fatalf("%d checkpoints, %v", len(dirs), err)
+			}
+			end := holdsEachPushOnce(t, dirs[0], false)
+			stop := fmt.Sprintf("{updates: %d}", end.Iteration+30)
+			want := train(t, to("bsp", stop), 6).Summary
+			if got := mustPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+				t.Errorf("behind %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			}
+			killedAfter(t, dir, 2)
+			if got := mustPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+				t.Errorf("from the second checkpoint: sha256 %s of %d samples, want %s of %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			}
+		})
+	}
+}
