@@ -45,12 +45,15 @@ func TestAResumedRunIsBitEqualOverMPI(t *testing.T) {
 	}
 }
 
-// The same of a checkpoint that was written while training went on, whose later ones are lost.
+// The same of a checkpoint that was written while training went on, whose later ones are lost; also of one for which all
+// workers paused, as under drop, which with the pushes of all is bsp.
 func TestAVersionSavedOnTheWayOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	for _, set := range [][]string{
 		{"train.optimizer={name: adam, lr: 0.01}", "model={name: mlp, layers: [600]}"},
 		{"payload={push: topk, ratio: 0.1}", "shards.slice=layer", "cluster.shared_memory=off"},
+		{`sync=[{match: "*", scheme: drop}]`, "train.optimizer={name: adam, lr: 0.01}", "model={name: mlp, layers: [600]}"},
+		{`sync=[{match: "*.bias", scheme: bsp}, {match: "*", scheme: drop}]`, "cluster.shared_memory=off", "shards.max_bytes=128B"},
 	} {
 		set = append(set, "checkpoint={every_updates: 20, keep: 100}", "evaluate.every_epochs=0")
 		dir := filepath.Join(t.TempDir(), "out")
