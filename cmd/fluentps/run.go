@@ -19,6 +19,7 @@ import (
 	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	ps "fluentps/ps/runtime"
+	"fluentps/slurm"
 )
 
 func runCommand() *cli.Command {
@@ -171,6 +172,9 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.Out = j.out
 	o.Terminal, o.Width = terminal(os.Stdout)
 	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: cmp.Or(os.Getenv("SLURM_JOB_ID"), mode), Out: j.c.String("out")}
+	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here
+		o.Job, o.Restarts = batch.ID, batch.Restarts
+	}
 	var resolved strings.Builder
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
 		return o, err

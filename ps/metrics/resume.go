@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"fluentps/ps/lock"
 )
 
 // A run that goes on from a checkpoint goes on in its folder: what its metrics files have behind the checkpoint is cut
@@ -22,10 +24,18 @@ func OpenRunFolder(dir string) (*RunFolder, error) {
 	return &RunFolder{Dir: dir}, nil
 }
 
-// IsRunFolder says whether a run has begun in the folder.
+// IsRunFolder says whether a run has begun in the folder: it makes logs, then the lock, then the rest.
 func IsRunFolder(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "run.json"))
-	return err == nil
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if name := e.Name(); name == "run.json" || name == lock.Name || name == "logs" && len(entries) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // RunFolders lists the folders below Root/Name that runs of that name were given, the newest first.

@@ -43,6 +43,8 @@ type Options struct {
 	Terminal bool      // Out is one
 	Width    int       // of that terminal, in columns
 	Folder   *metrics.FolderSpec
+	Job      string            // number in the batch system; "": none
+	Restarts int               // how often the batch system has started the job again
 	Files    map[string][]byte // written into the run folder at the start, by name
 	RunInfo  map[string]any    // what run.json says beside the rank map
 	Require  bool              // exit code 5 if the target is not reached

@@ -209,6 +209,10 @@ func (l *lead) fileSaved(h *wire.Header) {
 	p.manifest.Files = p.files
 	go func() {
 		defer r.guard(nil, nil)
+		if err := r.lock.Check(); err != nil { // what is in the folder is another run's
+			r.t.Post(func() { r.fail(err) })
+			return
+		}
 		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
 		r.t.Post(func() {
 			p.busy, p.disk = false, false

@@ -13,6 +13,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/lock"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -45,7 +46,8 @@ type rank struct {
 	before     time.Duration // training in the parts of the run before this one
 	candidates []string      // rank 0 only: folders of checkpoints that were not tried, the newest first
 	saving     saving
-	again      bool // rank 0 only: the folder is that of a run which left no checkpoint
+	again      bool       // rank 0 only: the folder is that of a run which left no checkpoint
+	lock       *lock.Lock // rank 0 only: of the folder, if there is one
 
 	file *os.File // of the log; may be nil
 

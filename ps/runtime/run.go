@@ -112,6 +112,9 @@ func (r *rank) release(idle bool) {
 	if r.file != nil {
 		r.fail(r.file.Close())
 	}
+	if r.lock != nil { // last: whoever waits for it may write from now on
+		r.fail(r.lock.Release())
+	}
 }
 
 // hello is what every rank says first.
@@ -368,6 +371,9 @@ func (r *rank) openFolder() error {
 			problem = err
 		} else {
 			r.dir = f.Dir
+			problem = r.lockFolder()
+		}
+		if problem == nil {
 			problem = r.writeStart(f) // of a run that goes on: its checkpoints have the values of then
 		}
 	}

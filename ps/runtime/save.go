@@ -140,6 +140,9 @@ func (r *rank) saveLast() (unwritten, err error) {
 	if err != nil || r.me != 0 {
 		return nil, err
 	}
+	if err := r.lock.Check(); err != nil {
+		return nil, err // what is in the folder is another run's
+	}
 	problems := make([]string, len(all))
 	m := r.manifest()
 	for i, w := range all {

@@ -1,0 +1,291 @@
+package lock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// far is a process of job 7 on another host.
+var far = Owner{Host: "far", PID: 42, Job: "7", Restarts: 1, Machine: "another boot", Token: "of far", Since: time.Unix(0, 0)}
+
+// put writes a lock with a count into dir.
+func put(t *testing.T, dir string, o Owner, count string) {
+	t.Helper()
+	line, err := json.Marshal(o)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, Name), append(append(line, '\n'), count...), 0o666)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// taken takes the lock of dir and gives how long that took; what it said follows, and what it was told when it lost it.
+func taken(t *testing.T, dir string, me Owner) (l *Lock, took time.Duration, said, lost *[]string) {
+	t.Helper()
+	said, lost = new([]string), new([]string)
+	from := time.Now()
+	l, err := Take(dir, me, func(text string) { *said = append(*said, text) }, func(err error) { *lost = append(*lost, err.Error()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, time.Since(from), said, lost
+}
+
+func release(t *testing.T, l *Lock) {
+	t.Helper()
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALockIsHeldAndGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l, took, said, lost := taken(t, dir, Owner{Host: "here", Job: "9"})
+		if took != 0 || len(*said) > 0 {
+			t.Errorf("took %s, said %q; want at once", took, *said)
+		}
+		from := time.Now()
+		_, err := Take(dir, Owner{Host: "here"}, func(string) {}, nil)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			t.Fatalf("a second one: %v, want a *HeldError", err)
+		}
+		for _, want := range []string{dir, "job 9, process " + fmt.Sprint(os.Getpid()) + " on here, since ", "scancel 9", "--out"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("no word of %q in %v", want, err)
+			}
+		}
+		if waited := time.Since(from); waited > Beat+lookEvery {
+			t.Errorf("that took %s, want it with the next beat", waited)
+		}
+		time.Sleep(20 * Silence)
+		synctest.Wait()
+		if err := l.Check(); err != nil || len(*lost) > 0 {
+			t.Errorf("lost: %v, %q", err, *lost)
+		}
+		release(t, l)
+		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+			t.Errorf("left %v", entries)
+		}
+		next, took, _, _ := taken(t, dir, Owner{Host: "here"})
+		if took != 0 {
+			t.Errorf("the next one took %s", took)
+		}
+		release(t, next)
+	})
+}
+
+func TestALockOfWhomNobodyHearsIsTakenOver(t *testing.T) {
+	here, self := machine(), started(os.Getpid())
+	if here == "" || self == "" {
+		t.Skip("this system does not tell processes apart")
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		held Owner
+		me   Owner
+		took time.Duration
+	}{
+		"silent":               {far, Owner{}, Silence},
+		"silent, of this job":  {far, Owner{Job: "7", Restarts: 1}, Silence},
+		"requeued":             {far, Owner{Job: "7", Restarts: 2}, 0},
+		"another job":          {far, Owner{Job: "8", Restarts: 2}, Silence},
+		"no jobs":              {Owner{Host: "far", PID: 42, Token: "x", Machine: "another boot"}, Owner{Restarts: 1}, Silence},
+		"dead here":            {Owner{PID: gone.Process.Pid, Machine: here, Token: "x"}, Owner{}, 0},
+		"a number used again":  {Owner{PID: os.Getpid(), Started: "1" + self, Machine: here, Token: "x"}, Owner{}, 0},
+		"stopped here":         {Owner{PID: os.Getpid(), Started: self, Machine: here, Token: "x"}, Owner{}, Silence},
+		"a system without ids": {Owner{PID: gone.Process.Pid, Token: "x"}, Owner{}, Silence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				put(t, dir, c.held, "0000000000000005\n")
+				l, took, said, _ := taken(t, dir, c.me)
+				if took != c.took {
+					t.Errorf("took %s, want %s", took, c.took)
+				}
+				if waits := c.took > 0; waits != (len(*said) == 1) || waits && !strings.Contains((*said)[0], c.held.String()) {
+					t.Errorf("said %q", *said)
+				}
+				release(t, l)
+				if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+					t.Errorf("left %v", entries)
+				}
+			})
+		})
+	}
+}
+
+// Whoever was killed while it wrote the lock leaves half of one.
+func TestAHalfWrittenLockIsTakenOver(t *testing.T) {
+	for _, text := range []string{"", `{"host": "far`, "\x00\x00\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			l, took, said, _ := taken(t, dir, Owner{})
+			if took != Silence || len(*said) != 1 || !strings.Contains((*said)[0], "a process that did not say which") {
+				t.Errorf("%q: took %s, said %q", text, took, *said)
+			}
+			release(t, l)
+		})
+	}
+}
+
+func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		want   string
+	}{
+		"taken over": {nil, "is now that of job 7, process 42 on far"},
+		"removed":    {os.Remove, "was removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				l, _, _, lost := taken(t, dir, Owner{})
+				if c.change == nil {
+					if err := os.Remove(filepath.Join(dir, Name)); err != nil {
+						t.Fatal(err)
+					}
+					put(t, dir, far, "0\n")
+				} else if err := c.change(filepath.Join(dir, Name)); err != nil {
+					t.Fatal(err)
+				}
+				var now *LostError
+				if err := l.Check(); !errors.As(err, &now) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				time.Sleep(3 * Beat)
+				synctest.Wait()
+				if len(*lost) != 1 || !strings.Contains((*lost)[0], c.want) {
+					t.Errorf("was told %q, want once %q", *lost, c.want)
+				}
+				release(t, l)
+				if got, err := read(filepath.Join(dir, Name)); c.change == nil && (err != nil || got.Token != far.Token || got.count != "0\n") {
+					t.Errorf("the other's lock is %+v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// Somebody who errs about who holds the lock moves it aside for a moment.
+func TestALockThatIsPutBackIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l, _, _, lost := taken(t, dir, Owner{})
+		other := &Lock{path: l.path, mine: Owner{Token: "other"}}
+		if err := other.discard("one that was stale"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Check(); err != nil {
+			t.Error(err)
+		}
+		if err := os.Rename(l.path, l.path+".aside"); err != nil {
+			t.Fatal(err)
+		}
+		back := time.AfterFunc(2*lookEvery+lookEvery/2, func() { _ = os.Rename(l.path+".aside", l.path) })
+		defer back.Stop()
+		if err := l.Check(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * Beat)
+		synctest.Wait()
+		if len(*lost) > 0 {
+			t.Errorf("was told %q", *lost)
+		}
+		release(t, l)
+	})
+}
+
+// Of many that find the same stale lock one has it in the end, and each of the others knows that it has not.
+func TestOneOfManyGetsAStaleLock(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, far, "0\n")
+			const many = 6
+			locks, errs := make([]*Lock, many), make([]error, many)
+			var all sync.WaitGroup
+			for i := range many {
+				all.Go(func() {
+					locks[i], errs[i] = Take(dir, Owner{Job: "7", Restarts: 2}, func(string) {}, func(error) {})
+				})
+			}
+			all.Wait()
+			time.Sleep(2 * Beat)
+			hold := 0
+			for i, l := range locks {
+				var held *HeldError
+				switch {
+				case l == nil && errors.As(errs[i], &held):
+				case l == nil:
+					t.Errorf("taker %d: %v", i, errs[i])
+				case l.Check() == nil:
+					hold++
+				}
+			}
+			if hold != 1 {
+				t.Errorf("%d hold the lock, want 1", hold)
+			}
+			for _, l := range locks {
+				if l != nil {
+					release(t, l)
+				}
+			}
+		})
+	}
+}
+
+func TestAFolderThatCannotBeLocked(t *testing.T) {
+	_, err := Take(filepath.Join(t.TempDir(), "none"), Owner{}, func(string) {}, func(error) {})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "cannot lock it; choose one that can be written with --out") {
+		t.Error(err)
+	}
+}
+
+// A process that was killed is dead, though its parent has not waited for it: in a container nobody may.
+func TestLives(t *testing.T) {
+	if machine() == "" {
+		t.Skip("this system does not tell processes apart")
+	}
+	sleeper := exec.Command("sleep", "1000")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := sleeper.Process.Pid
+	at := started(pid)
+	if !lives(pid, at) || !lives(pid, "") || lives(pid, at+"0") || lives(0, "") || !lives(os.Getpid(), started(os.Getpid())) {
+		t.Errorf("process %d of %s lives: %t; this one: %t", pid, at, lives(pid, at), lives(os.Getpid(), started(os.Getpid())))
+	}
+	if err := sleeper.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for state := ""; state != "Z"; state, _, _ = stat(pid) {
+		time.Sleep(time.Millisecond)
+	}
+	if lives(pid, at) {
+		t.Error("one that was killed lives")
+	}
+	_ = sleeper.Wait() // it says that it was killed
+	if lives(pid, at) {
+		t.Error("one that is gone lives")
+	}
+}

@@ -1,0 +1,96 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/lock"
+	"fluentps/ps/workload"
+)
+
+// calling is data at whose first rows something else is done.
+type calling struct {
+	workload.Table
+	once *sync.Once
+	do   func()
+}
+
+func (c calling) Fill(x []float32, y []int32, rows []int32) {
+	c.once.Do(c.do)
+	c.Table.Fill(x, y, rows)
+}
+
+// meanwhile does something once training has begun.
+func meanwhile(do func()) func(*Options) {
+	once := new(sync.Once)
+	return func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			mine := *set
+			mine.Train = calling{set.Train, once, do}
+			return &mine, nil
+		}
+	}
+}
+
+// While a run writes its folder, no other goes on in it; behind it one does, and finds what it left.
+func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, "train.stop={updates: 3}"), 6, dir, "")
+	var second []error
+	res, errs := partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, meanwhile(func() {
+		_, second = partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, ResumeAuto, nil)
+	}))
+	if s := agreedOn(t, CodeOK, res, errs).Summary; s.Iterations != 9 {
+		t.Errorf("the first came to iteration %d, want 9", s.Iterations)
+	}
+	for rank, err := range second {
+		var agreed *ExitError
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), dir+" belongs to a run that goes on: process ") {
+			t.Fatalf("rank %d of the second: %v", rank, err)
+		}
+	}
+	if s := mustPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir).Summary; s.Resumed.Iteration != 9 {
+		t.Errorf("resumed at iteration %d, want 9", s.Resumed.Iteration)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lock.Name)); err == nil {
+		t.Error("a run that has ended left its lock")
+	}
+}
+
+// A run whose folder another has taken over ends, and leaves no checkpoint there.
+func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
+	for name, set := range map[string][]string{
+		"at the end": {"train.stop={updates: 24}"},
+		"on the way": {"train.stop={time: 10h}", "checkpoint.every_updates=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			path := filepath.Join(dir, lock.Name)
+			const other = `{"host": "far", "pid": 7, "token": "other"}` + "\n0\n"
+			_, errs := partOf(t, load(t, set...), 6, dir, "", meanwhile(func() {
+				if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(other), 0o666)); err != nil {
+					t.Error(err)
+				}
+			}))
+			var lost *lock.LostError
+			if !errors.As(errs[0], &lost) || !strings.Contains(lost.Error(), "is now that of process 7 on far") {
+				t.Errorf("rank 0 ended with %v", errs[0])
+			}
+			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 {
+				t.Errorf("checkpoints %v, %v", dirs, err)
+			}
+			if text, _ := os.ReadFile(path); string(text) != other {
+				t.Errorf("the other's lock is %q", text)
+			}
+		})
+	}
+}
