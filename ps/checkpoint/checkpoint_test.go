@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -224,6 +225,44 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	}
 }
 
+// What is far behind the header of a long file is held to its sum, too: cut off, or changed in one bit, at random places.
+func TestDamageOfALongFileIsFoundAndNamed(t *testing.T) {
+	dir := t.TempDir()
+	long := make([]float32, 150000)
+	for i := range long {
+		long[i] = float32(i)
+	}
+	e, err := checkpoint.WriteFile(dir, "server-0000.bin", state{"long", 1}, long[:100000], long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, e.Name)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(7, 0))
+	for range 100 {
+		at := random.IntN(len(whole))
+		changed := bytes.Clone(whole)
+		changed[at] ^= 1 << random.IntN(8)
+		for _, c := range []struct {
+			data []byte
+			want string
+		}{
+			{whole[:at], fmt.Sprintf("server-0000.bin: it has %d bytes, and %d were written", at, len(whole))},
+			{changed, "server-0000.bin: its bytes are not those that were written"},
+		} {
+			if err := os.WriteFile(path, c.data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := checkpoint.ReadFile(dir, e, new(state)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("cut off or changed at %d: %v, want %q", at, err, c.want)
+			}
+		}
+	}
+}
+
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	text := func(format string, args ...any) func([]byte) []byte {
 		return func([]byte) []byte { return fmt.Appendf(nil, format, args...) }
@@ -247,6 +286,20 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			}
 		})
 	}
+	t.Run("another checkpoint's", func(t *testing.T) {
+		root := t.TempDir()
+		other, dir := write(t, root, 3), write(t, root, 4)
+		data, err := os.ReadFile(filepath.Join(other, "server-0000.bin"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "server-0000.bin"), data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := read(dir); err == nil || !strings.Contains(err.Error(), "server-0000.bin: its bytes are not those that were written") {
+			t.Error(err)
+		}
+	})
 	t.Run("a later format", func(t *testing.T) {
 		dir := write(t, t.TempDir(), 3)
 		m, err := checkpoint.Open(dir)
