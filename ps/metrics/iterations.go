@@ -144,7 +144,10 @@ func (i *IterationsFile) Append(rows []byte) error {
 
 // Close gives the file its name if all went well, else removes it.
 func (i *IterationsFile) Close(ok bool) error {
-	err := i.w.Flush()
+	var err error
+	if ok {
+		err = i.w.Flush()
+	}
 	if ok && err == nil {
 		err = i.f.Sync()
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Sink takes the records of a run. Every record is one Write of one whole line and nothing is buffered, so
-// that a killed job leaves no torn line. Close closes the writer if it is an io.Closer. A Sink belongs to one
+// that a killed job leaves no torn line, and a full disk none either. After an error a record is left out, and the
+// next one may be written. Close closes the writer if it is an io.Closer. A Sink belongs to one
 // goroutine at a time.
 type Sink interface {
 	Record(Record) error
@@ -87,11 +88,24 @@ type lines struct {
 	buf []byte
 }
 
+// flush writes the line whole or not at all: what a full disk took of it is cut off again.
 func (l *lines) flush() error {
-	if _, err := l.w.Write(l.buf); err != nil {
-		return fmt.Errorf("metrics: write record: %w", err)
+	n, err := l.w.Write(l.buf)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if f, ok := l.w.(*os.File); ok && n > 0 {
+		err = errors.Join(err, cutEnd(f, int64(n)))
+	}
+	return fmt.Errorf("metrics: write record: %w", err)
+}
+
+func cutEnd(f *os.File, n int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return f.Truncate(info.Size() - n)
 }
 
 func (l *lines) Close() error {
@@ -153,8 +167,9 @@ func (s *csv) head() error {
 		return nil
 	}
 	s.buf = append(append(s.buf[:0], strings.Join(ColumnNames(), ",")...), '\n')
-	s.headed = true
-	return s.flush()
+	err := s.flush()
+	s.headed = err == nil
+	return err
 }
 
 // Close leaves a header behind even if there was no record, so that readers find the columns.

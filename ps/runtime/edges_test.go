@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +62,46 @@ func TestAnInfiniteTestLossIsASummaryAllTheSame(t *testing.T) {
 	}
 	if s := res[0].Summary; s.Finished != "ok" || !math.IsNaN(float64(*s.TestLoss)) {
 		t.Errorf("finished %q with test loss %v", s.Finished, *s.TestLoss)
+	}
+}
+
+// full is a disk with room for so many writes, and again after it has refused so many. With the next one that it takes it
+// asks the run to stop.
+type full struct {
+	lines
+	room, refused, most int
+	stop                chan string
+}
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.room--; f.room < 0 && f.refused < f.most {
+		f.refused++
+		return 0, syscall.ENOSPC
+	}
+	if f.refused == f.most {
+		select {
+		case f.stop <- "SIGTERM":
+		default:
+		}
+	}
+	return f.lines.Write(p)
+}
+
+// What cannot be printed costs no training, and is warned of once: the next line may find room.
+func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
+	var warn lines
+	out := &full{room: 3, most: 2, stop: make(chan string, 1)}
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := partOf(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+		if o.Warn = &warn; o.Transport.Rank() == 0 {
+			o.Out, o.Interrupt = out, out.stop
+		}
+	})
+	if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" || out.refused != 2 {
+		t.Errorf("finished %q, and %d lines were refused", s.Finished, out.refused)
+	}
+	if text := "left out, and training goes on: metrics: progress: no space left on device"; strings.Count(warn.String(), text) != 1 {
+		t.Errorf("warned %q, want %q once", warn.String(), text)
 	}
 }
 

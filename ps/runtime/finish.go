@@ -113,11 +113,12 @@ func (r *rank) finish() (Result, error) {
 	}
 	res := Result{}
 	if r.me == 0 {
+		r.lead.incomplete(errors.Join(unwritten, unsaved))
 		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from))
 		c.Code = res.Code
 		if err = errors.Join(unwritten, unsaved, err, r.lead.amend()); err != nil {
 			c.Code = CodeFailed
-			r.log.Error("summary", "error", err)
+			r.log.Error("not all was written: " + err.Error())
 		}
 	}
 	if err := spread(r, &c); err != nil {
@@ -187,9 +188,7 @@ func (l *lead) toEvaluate(reports []report) ([]int64, error) {
 // conclude is rank 0's: it makes and writes the summary and decides the exit code.
 func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []float32, evalTook time.Duration) (Result, error) {
 	l := r.lead
-	if err := l.progress.Finish(); err != nil {
-		return Result{}, err
-	}
+	l.told(&l.unprinted, l.progress.Finish())
 	over := r.trainEnd - r.trainStart + r.before
 	l.rest(over)
 	s := r.summary(reports, final)

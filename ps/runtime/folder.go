@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,11 +110,9 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if err := metrics.WriteText(&text, s); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(r.o.Out, "\n", text.String()); err != nil {
-		return err
-	}
+	_, unsaid := fmt.Fprint(r.o.Out, "\n", text.String())
 	if r.dir == "" {
-		return nil
+		return unsaid
 	}
 	f := metrics.RunFolder{Dir: r.dir}
 	if err := f.Write("summary.txt", []byte(text.String())); err != nil {
@@ -126,7 +125,7 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if err != nil {
 		return err
 	}
-	return f.Write("summary.json", data)
+	return errors.Join(unsaid, f.Write("summary.json", data))
 }
 
 // noDevice is the device of a model that is only asked for its layers.

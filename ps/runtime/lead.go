@@ -49,11 +49,15 @@ type lead struct {
 
 	before   int64                // samples before this part of the run
 	saved    string               // the checkpoint of the end, "": none
+	newest   string               // the last one that is whole, "": none
 	manifest *checkpoint.Manifest // of it
 	periodic periodic
 	pausing  bool // all workers are stopped, so that a checkpoint can be written, and go on
 	pausedAt time.Duration
 	ended    bool // the node was told to stop, for good
+
+	// Whether the last of what was to go to the metrics files, or to be printed, could not be.
+	unwritten, unprinted bool
 }
 
 // window sums what came since the last record.
@@ -132,7 +136,7 @@ func (l *lead) beat() {
 		l.first = true
 		l.window = window{from: now}
 	}
-	l.r.fail(l.progress.Update(rec, l.fraction(now)))
+	l.told(&l.unprinted, l.progress.Update(rec, l.fraction(now)))
 }
 
 // rest writes what came since the last record, when training is over.
@@ -144,8 +148,16 @@ func (l *lead) rest(now time.Duration) {
 
 func (l *lead) write(rec metrics.Record) {
 	if l.sinks != nil {
-		l.r.fail(l.sinks.Record(rec))
+		l.told(&l.unwritten, l.sinks.Record(rec))
 	}
+}
+
+// told warns of what could not be told of the run, once until it can again: a full disk is no reason to lose training.
+func (l *lead) told(failing *bool, err error) {
+	if err != nil && !*failing {
+		l.r.log.Warn("left out, and training goes on: " + err.Error())
+	}
+	*failing = err != nil
 }
 
 func (l *lead) record(now time.Duration) metrics.Record {
@@ -210,7 +222,7 @@ func (l *lead) halt(reason string) {
 	}
 	l.reason = reason
 	l.r.halted.Store(true)
-	l.r.fail(l.progress.Println("fluentps: " + reason))
+	l.told(&l.unprinted, l.progress.Println("fluentps: "+reason))
 	if l.r.trainEnd == 0 {
 		l.stopping = true
 	}

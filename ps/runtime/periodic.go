@@ -166,7 +166,7 @@ func (l *lead) saveDue() {
 			p.disk, p.draft = false, draft
 			if err != nil {
 				p.busy = false
-				r.noCheckpoint(err)
+				r.noCheckpoint(fmt.Errorf("%w%s", err, l.newestText()))
 				return
 			}
 			if r.pauses() {
@@ -216,8 +216,11 @@ func (l *lead) fileSaved(h *wire.Header) {
 		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
 		r.t.Post(func() {
 			p.busy, p.disk = false, false
+			if dir != "" {
+				l.newest = dir
+			}
 			if err != nil {
-				r.noCheckpoint(err)
+				r.noCheckpoint(fmt.Errorf("%w%s", err, l.newestText()))
 				return
 			}
 			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused", p.paused)
@@ -260,7 +263,9 @@ func (r *rank) settle() error {
 		return err
 	}
 	if p.busy && p.draft != nil {
-		return p.draft.Abandon()
+		if err := p.draft.Abandon(); err != nil { // the next one is begun by removing what is left
+			r.log.Warn("what was written of a checkpoint could not be removed: " + err.Error())
+		}
 	}
 	return nil
 }

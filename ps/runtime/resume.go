@@ -308,6 +308,7 @@ func (l *lead) resume(q *origin) {
 	l.epoch = s.Loss
 	l.epoch.Rows = rows
 	l.evals, l.target = s.Evals, s.Target
+	l.newest = q.dir
 	l.window.from = s.Trained
 	l.before = l.samples
 	l.periodic.at, l.periodic.version = s.Trained, s.Version

@@ -161,7 +161,7 @@ func (r *rank) saveLast() (unwritten, err error) {
 	if r.lead.saved, unwritten = draft.Finish(m); unwritten != nil {
 		return unwritten, nil
 	}
-	r.lead.manifest = m
+	r.lead.newest, r.lead.manifest = r.lead.saved, m
 	return checkpoint.Prune(filepath.Join(r.dir, checkpoint.Folder), r.cfg.Checkpoint.Keep), nil
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"fluentps/configs"
@@ -39,6 +40,15 @@ func (l *lead) code() int {
 	return CodeAgain
 }
 
+// incomplete marks a run that was trained to its end and whose outcome is not all on disk, so that nobody takes it for
+// finished: it goes on from an earlier checkpoint.
+func (l *lead) incomplete(err error) {
+	if err != nil && l.reason == "" {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		l.reason = "trained to the end, but not all was written: " + first
+	}
+}
+
 // nothingLeft says why there is no checkpoint with what was trained; "" if there is one.
 func (l *lead) nothingLeft() string {
 	r := l.r
@@ -54,7 +64,15 @@ func (l *lead) nothingLeft() string {
 	case l.diverged:
 		return "the parameters have diverged"
 	}
-	return "it could not be written"
+	return "it could not be written" + l.newestText()
+}
+
+// newestText names the checkpoint that there is all the same, if there is one.
+func (l *lead) newestText() string {
+	if l.newest == "" {
+		return ""
+	}
+	return "; the newest is " + l.newest
 }
 
 // printState says where the nodes of this rank stand, and lets them go on.

@@ -71,7 +71,7 @@ func child() {
 	o.Decided = told.add
 	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
 		o.Folder = &metrics.FolderSpec{Out: job.Dir}
-		if job.Checkpoints > 0 {
+		if o.Interrupt = interruptAtSignal(); job.Checkpoints > 0 {
 			o.Interrupt = interruptAfter(job.Dir, job.Checkpoints)
 		}
 	}

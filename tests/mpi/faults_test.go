@@ -1,0 +1,191 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fluentps/comm/mpi/mpitest"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/runtime"
+)
+
+// faulty runs a job that would train for an hour, and calls fault with the processes of its ranks when the run folder has so
+// many checkpoints. It returns the launcher's code and what was said.
+func faulty(t *testing.T, ranks int, dir string, checkpoints int64, fault func(pids []int), set ...string) (code int, said string) {
+	t.Helper()
+	job, err := json.Marshal(map[string]any{"Out": filepath.Join(t.TempDir(), "summary.json"), "Set": append([]string{"train.stop={time: 1h}"}, set...), "Dir": dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+			if last := fmt.Sprintf("%012d", checkpoints); err != nil || len(dirs) > 0 && filepath.Base(dirs[0]) >= last {
+				fault(processes(dir))
+				return
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	return mpitest.Built.Run(t, mpitest.Job{Ranks: ranks, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
+}
+
+// interruptAtSignal asks to stop when the process gets a signal.
+func interruptAtSignal() <-chan string {
+	signals, names := make(chan os.Signal, 1), make(chan string, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		<-signals
+		names <- "SIGUSR1"
+	}()
+	return names
+}
+
+// processes are those of the ranks of a run, by the map that it leaves for whoever asks.
+func processes(dir string) (pids []int) {
+	var info struct {
+		Ranks []struct{ PID int }
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &info)
+	}
+	if err != nil {
+		panic(err) // it was there before the first checkpoint
+	}
+	for _, r := range info.Ranks {
+		pids = append(pids, r.PID)
+	}
+	return pids
+}
+
+// goesOn fails unless the run in a folder goes on from its newest checkpoint, to the bits of one that met no fault.
+func goesOn(t *testing.T, ranks int, dir string, set ...string) {
+	t.Helper()
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("checkpoints %v, %v", dirs, err)
+	}
+	m, err := checkpoint.Open(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	set = append(set, fmt.Sprintf("train.stop={updates: %d}", m.Iteration+25))
+	want := inProcess(t, ranks, set...)
+	got, _ := partOverMPI(t, ranks, dir, dir, 0, set...)
+	if got.ParametersSHA256 != want.ParametersSHA256 || got.Resumed == nil || got.Resumed.Checkpoint != dirs[0] {
+		t.Errorf("sha256 %s, resumed %+v from %s; want %s", got.ParametersSHA256, got.Resumed, dirs[0], want.ParametersSHA256)
+	}
+}
+
+// A rank that is killed ends the job, with a code that no script takes for success, and the run goes on from the newest
+// checkpoint.
+func TestAKilledRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
+	ranks := mpitest.Built.Ranks(6)
+	set := []string{"checkpoint={every: 50ms}", "evaluate.every_epochs=0"}
+	for _, victim := range []int{0, 1, ranks - 1} { // the server that leads, another, a worker
+		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			code, said := faulty(t, ranks, dir, 3, func(pids []int) { syscall.Kill(pids[victim], syscall.SIGKILL) }, set...)
+			if slices.Contains([]int{runtime.CodeOK, runtime.CodeStall, runtime.CodeAgain}, code) {
+				t.Errorf("code %d\n%s", code, said)
+			}
+			goesOn(t, ranks, dir, set...)
+		})
+	}
+}
+
+// smallVar names the folder of a test that runs again in a mount namespace of its own, on a file system that is made for it.
+const smallVar = "FLUENTPS_TEST_SMALL"
+
+// onSmallDisk runs the rest of a test in a mount namespace of its own, in which the folder that it returns is a file system of
+// so many KiB. "" says that this was done, in another process.
+func onSmallDisk(t *testing.T, kib int) (dir string) {
+	t.Helper()
+	if dir := os.Getenv(smallVar); dir != "" {
+		return dir
+	}
+	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
+		t.Skipf("no mount namespace on this machine, so nothing was tried on a full disk: %v %s", err, out)
+	}
+	dir = t.TempDir()
+	script := fmt.Sprintf(`mount -t tmpfs -o size=%dk small "$0" && exec "$@"`, kib)
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", script, dir, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), smallVar+"="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("on a disk of %d KiB: %v\n%s", kib, err, out)
+	}
+	return ""
+}
+
+// fullFor is how long the disk is full: records that come every 0.1 s meet its last page, 4 KiB, well within it.
+const fullFor = 3 * time.Second
+
+// On a full disk training goes on, and says so. What could not be saved is nowhere taken for saved: who is stopped leaves with
+// code 1, no line of the metrics is torn, and the run goes on, when there is room again, from the last checkpoint that found
+// some.
+func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
+	disk := onSmallDisk(t, 2048)
+	if disk == "" {
+		return
+	}
+	ranks := mpitest.Built.Ranks(5)
+	set := []string{"checkpoint={every: 50ms}", "evaluate.every_epochs=0", "metrics.interval=0.1s"}
+	dir := filepath.Join(disk, "out")
+	filler, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, said := faulty(t, ranks, dir, 3, func(pids []int) {
+		for from := time.Now(); time.Since(from) < fullFor; time.Sleep(time.Millisecond) {
+			for full := false; !full; { // also of what the run gives up or removes
+				_, err := filler.Write(make([]byte, 100))
+				full = err != nil
+			}
+		}
+		syscall.Kill(pids[0], syscall.SIGUSR1)
+	}, set...)
+	if code != runtime.CodeFailed {
+		t.Errorf("code %d, want %d", code, runtime.CodeFailed)
+	}
+	for _, want := range []string{
+		"WARN: no checkpoint: no space or quota left; free some, or set checkpoint.keep: 0",
+		"; the newest is " + dir + "/checkpoints/0",
+		"WARN: left out, and training goes on: metrics: write record: write " + dir + "/metrics.",
+		"no checkpoint to go on from, and so exit code 1 in place of 75: it could not be written; the newest is",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no word of %q in\n%s", want, said)
+		}
+	}
+	if err := os.Remove(filler.Name()); err != nil {
+		t.Fatal(err)
+	}
+	records, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	for line := range strings.Lines(string(records)) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a record is torn: %q", line)
+		}
+	}
+	if err != nil || len(records) == 0 {
+		t.Errorf("records %q, %v", records, err)
+	}
+	goesOn(t, ranks, dir, set...)
+}
