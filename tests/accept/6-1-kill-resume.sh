@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kill -9 of the whole job at 200 random moments (KILLS), while it writes checkpoints too, every second one under
+# kill -9 of the whole job at 200 random moments (KILLS) within LIVES milliseconds after its start (3000), while it writes checkpoints too, every second one under
 # mpirun: each time --resume auto goes on, nothing is refused, and the BSP result equals, to the bit, that of a run that
 # was never interrupted.
 set -eu
@@ -7,6 +7,7 @@ set -eu
 . "$(dirname "$0")/lib.sh"
 
 kills=${KILLS:-200}
+lives=${LIVES:-3000}
 RANDOM=7
 cat >"$TMP/job.yaml" <<'END'
 name: killed
@@ -34,16 +35,23 @@ begin() {
 whole() { sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$TMP/run/checkpoints/$1/manifest.json"; }
 newest() { find "$TMP/run/checkpoints" -maxdepth 1 -name '0*' 2>/dev/null | sort | tail -n 1 | xargs -r basename; }
 
+# end: kills all of the job. The shell would tell of it each time.
+end() {
+	{
+		pkill -9 -s "$job" || true
+		wait "$job" || true
+	} 2>/dev/null
+	job=""
+}
+
 torn=0
 lost_most=0
 for n in $(seq "$kills"); do
 	before=$(newest)
 	begin "$n"
-	sleep "$((RANDOM % 3)).$((RANDOM % 900 + 100))"
+	sleep "$(awk "BEGIN { print (100 + ($RANDOM * 32768 + $RANDOM) % ($lives - 100)) / 1000 }")"
 	kill -0 "$job" 2>/dev/null || shown "start $n of the job"
-	pkill -9 -s "$job" || true
-	wait "$job" 2>/dev/null || true
-	job=""
+	end
 	[ ! -e "$TMP/run/checkpoints/.new" ] || torn=$((torn + 1))
 	if grep -q 'resume: ' "$TMP/log"; then
 		cat "$TMP/log"
@@ -59,6 +67,14 @@ for n in $(seq "$kills"); do
 		lost_most=$(awk "BEGIN { l = $at - $trained / 1e9; print (l > $lost_most ? l : $lost_most) }")
 	fi
 done
+if [ -z "$(newest)" ]; then # the machine is so slow that none of them came so far
+	begin 0
+	for _ in $(seq 600); do
+		[ -z "$(newest)" ] || break
+		sleep 0.1
+	done
+	end
+fi
 checkpoint=$(newest)
 stop=$(($(whole "$checkpoint" iteration) + 50))
 end=(--set "train.stop={updates: $stop}")
