@@ -133,5 +133,11 @@ func (f *RunFolder) Path(name string) string { return filepath.Join(f.Dir, name)
 
 // Write puts a whole file into the folder, or leaves what was there.
 func (f *RunFolder) Write(name string, data []byte) error {
-	return durable.WriteFile(f.Path(name), data)
+	err := durable.WriteFile(f.Path(name), data)
+	for _, known := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, known) {
+			return folderError(f.Dir, err)
+		}
+	}
+	return err
 }

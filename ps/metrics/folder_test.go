@@ -51,6 +51,14 @@ func TestCreateRunFolder(t *testing.T) {
 	}
 }
 
+// A folder that nobody may write in, not even root, is told with what to do.
+func TestWriteSaysWhatToDo(t *testing.T) {
+	f := RunFolder{Dir: "/sys"}
+	if err := f.Write("run.json", nil); err == nil || !strings.Contains(err.Error(), "run folder: /sys cannot be written here; choose a folder that you may write with --out: write /sys/run.json: ") {
+		t.Error(err)
+	}
+}
+
 func TestCreateRunFolderOut(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	f := mustFolder(t, FolderSpec{Out: dir})
