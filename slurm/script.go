@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,7 +26,7 @@ type Part struct {
 	What      string // says in a comment what runs there; "" needs no word
 	Nodes     int
 	Ranks     int
-	Cores     int // per rank; 0: as the site has it
+	Cores     int // per rank, the same in all parts; 0: as the site has it
 	GPUs      int // per node; 0: none
 	Partition string
 }
@@ -180,11 +181,9 @@ func (s *Script) launch(w *writer) {
 
 // launcher is how the ranks are started, and why so.
 func (s *Script) launcher() (line []string, about string) {
-	ranks := 0
-	cores := false
+	ranks, cores := 0, s.Parts[0].Cores
 	for _, p := range s.Parts {
 		ranks += p.Ranks
-		cores = cores || p.Cores > 0
 	}
 	line = []string{fmt.Sprintf("mpirun -n %d --bind-to none", ranks)}
 	about = "Open MPI's launcher learns the hosts from Slurm."
@@ -195,8 +194,12 @@ func (s *Script) launcher() (line []string, about string) {
 			line = append(line, "--het-group=0"+strings.Join(groupNumbers(len(s.Parts)), ""))
 			about += " All parts make one MPI world."
 		}
-		if cores && len(s.Parts) == 1 {
-			line = append(line, `--cpus-per-task="$SLURM_CPUS_PER_TASK"`)
+		if cores > 0 {
+			number := `"$SLURM_CPUS_PER_TASK"`
+			if len(s.Parts) > 1 { // which have a variable each
+				number = strconv.Itoa(cores)
+			}
+			line = append(line, "--cpus-per-task="+number)
 			about += " srun does not take the cores from sbatch by itself."
 		}
 		line = append(line, "--kill-on-bad-exit=1")

@@ -26,7 +26,7 @@ func planCommand() *cli.Command {
 			&cli.StringFlag{Name: "hosts", Usage: "where the ranks lie: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
 			setFlag(),
 			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
-		}, jobFlags()...),
+		}, append(jobFlags(), serverFlags()...)...),
 		Action: planVerb,
 	}
 }

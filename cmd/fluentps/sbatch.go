@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/comm/mpi"
+	"fluentps/configs"
 	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
 )
@@ -28,9 +29,17 @@ func jobFlags() []cli.Flag {
 	}
 }
 
+// serverFlags ask for hosts of their own for the servers: a heterogeneous job.
+func serverFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "server-nodes", Usage: "in the job script: `N` hosts more, without GPUs, on which the servers run, and they alone"},
+		&cli.StringFlag{Name: "server-partition", Usage: "in the job script: the `QUEUE` of these hosts; default: that of the others"},
+	}
+}
+
 // onlyWith refuses flags of a job script where none is written.
 func onlyWith(c *cli.Context, writes string) error {
-	for _, f := range jobFlags() {
+	for _, f := range append(jobFlags(), serverFlags()...) {
 		if name := f.Names()[0]; c.IsSet(name) && !c.Bool(writes) {
 			return usagef("%s: --%s is for job scripts: add --%s", c.Command.Name, name, writes)
 		}
@@ -99,11 +108,54 @@ func planScript(c *cli.Context, in *input) error {
 	if err != nil {
 		return err
 	}
-	if _, err := ps.Roles(in.cfg, spreadHosts(c.Int("ranks"), c.Int("nodes"))); err != nil {
+	hosts := spreadHosts(c.Int("ranks"), c.Int("nodes"))
+	if c.IsSet("server-nodes") || c.IsSet("server-partition") {
+		if hosts, err = serversApart(c, in, s); err != nil {
+			return err
+		}
+	}
+	if _, err := ps.Roles(in.cfg, hosts); err != nil {
 		return usagef("plan: %v", err)
 	}
 	_, err = io.WriteString(c.App.Writer, s.Text())
 	return err
+}
+
+// serversApart makes a heterogeneous job of s: a part of its own for the servers, before that of the workers. The hosts
+// stand in for those of the ranks. Ranks are numbered part by part, so packing puts the servers into the first.
+func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, err error) {
+	nodes, servers, workers := c.Int("server-nodes"), in.cfg.Cluster.Servers, &s.Parts[0]
+	partition := c.String("server-partition")
+	if !c.IsSet("server-partition") {
+		partition = workers.Partition
+	}
+	ranks := workers.Ranks - servers
+	switch placement := in.cfg.Cluster.Placement; {
+	case in.cfg.Baseline == configs.BaselineAllreduce:
+		return nil, usagef("plan: --server-nodes: baseline %s has no servers", configs.BaselineAllreduce)
+	case placement != "spread" && placement != "pack":
+		return nil, usagef("plan: --server-nodes: with cluster.placement %s servers lie on the hosts of workers; choose spread or pack", placement)
+	case nodes < 1 || nodes > servers:
+		return nil, usagef("plan: --server-nodes is %d, must be 1 to %d, which is cluster.servers", nodes, servers)
+	case ranks < workers.Nodes:
+		return nil, usagef("plan: --ranks %d without the %d servers are %d, which cannot fill %d hosts: raise --ranks or lower --nodes", workers.Ranks, servers, ranks, workers.Nodes)
+	case !partitionName.MatchString(partition):
+		return nil, usagef("plan: --server-partition is %q; sinfo lists the queues", partition)
+	case s.Launcher == "mpirun":
+		return nil, usagef("plan: --server-nodes makes a job of two parts, of which mpirun sees the first alone: leave out --launcher mpirun")
+	}
+	workers.What, workers.Ranks = "Workers: the other ranks.", ranks
+	part := slurm.Part{What: "Servers: the first ranks.", Nodes: nodes, Ranks: servers, Cores: workers.Cores, Partition: partition}
+	s.Parts = []slurm.Part{part, *workers}
+	s.Flags = append(s.Flags, "--set", "cluster.placement=pack")
+	in.cfg.Cluster.Placement = "pack"
+	for i, h := range append(spreadHosts(servers, nodes), spreadHosts(ranks, workers.Nodes)...) {
+		if i >= servers {
+			h = "worker-" + h
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
 }
 
 // spreadHosts stands in for the host of each rank, where ranks fill hosts evenly, one after the other.
