@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type Script struct {
 	Time     time.Duration
 	Parts    []Part   // more than one: a heterogeneous job, all in one MPI world, whose ranks come in this order
 	Launcher string   // mpirun, or the plugin of srun: pmix, pmi2
+	Restarts int      // how many times a job that died is started again inside the same allocation
 	Array    *Indices // a job array; then Config and Out are folders, with one configuration and one run folder per index
 }
 
@@ -164,9 +166,15 @@ func (s *Script) launch(w *writer) {
 		`trap 'warned=yes; [ -z "$launcher" ] || kill -USR1 "$launcher"' USR1`)
 	w.raw("")
 	line, about := s.launcher()
-	line = append(line, Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto")
+	run := []string{Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto"}
 	for _, f := range s.Flags {
-		line = append(line, Quote(f))
+		run = append(run, Quote(f))
+	}
+	if s.Restarts > 0 {
+		line = slices.Concat(run, []string{"--restarts", strconv.Itoa(s.Restarts), "--"}, line)
+		about += fmt.Sprintf(" The program starts it, and where a process dies, starts it again, at most %d times, without another wait in the queue.", s.Restarts)
+	} else {
+		line = append(line, run...)
 	}
 	w.says(about+" Where the run folder has a checkpoint, the run goes on from it, else it begins.", strings.Join(line, " ")+" &")
 	w.says("A warning ends wait early; the launcher is waited for again then.",

@@ -23,6 +23,7 @@ func templates() map[string]*Script {
 	}
 	single, many, gpu, array, het := base(), base(), base(), base(), base()
 	single.Launcher = "mpirun"
+	many.Restarts = 3
 	many.Time = 26*time.Hour + 30*time.Minute
 	many.Parts = []Part{{Nodes: 4, Ranks: 8, Cores: 2, Partition: "main"}}
 	gpu.Job, gpu.Config, gpu.Out = "cifar10-resnet20", "configs/examples/cifar10-resnet20.yaml", "runs/cifar10-resnet20/batch"
@@ -146,6 +147,15 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestScriptWithRestartsStartsTheProgramAroundTheLauncher(t *testing.T) {
+	s := testScript()
+	s.Restarts, s.Flags = 2, []string{"--set", "seed=1"}
+	want := `fluentps run "$config" --out "$out" --resume auto --set seed=1 --restarts 2 -- srun --mpi=pmix --kill-on-bad-exit=1 &` + "\n"
+	if got := s.Text(); !strings.Contains(got, want) {
+		t.Errorf("lacks %q:\n%s", want, got)
 	}
 }
 

@@ -137,28 +137,37 @@ func planHosts(c *cli.Context) ([]string, error) {
 		}
 		return hosts, nil
 	}
+	hosts, err := hostList("plan", c.String("hosts"))
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 && n != len(hosts) {
+		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of them or change it", c.String("hosts"), len(hosts), n)
+	}
+	return hosts, nil
+}
+
+// hostList reads --hosts: the host of each rank.
+func hostList(verb, text string) ([]string, error) {
 	var hosts []string
-	for _, item := range strings.Split(c.String("hosts"), ",") {
+	for _, item := range strings.Split(text, ",") {
 		name, count, given := strings.Cut(strings.TrimSpace(item), ":")
 		ranks := 1
 		if given {
 			var err error
 			if ranks, err = strconv.Atoi(count); err != nil || ranks < 1 || ranks > ranksMax {
-				return nil, usagef("plan: --hosts: %q has no number of ranks behind the colon; write node1:3,node2:3", item)
+				return nil, usagef(verb+": --hosts: %q has no number of ranks behind the colon; write node1:3,node2:3", item)
 			}
 		}
 		if name == "" {
-			return nil, usagef("plan: --hosts: %q names no host; write node1:3,node2:3", item)
+			return nil, usagef(verb+": --hosts: %q names no host; write node1:3,node2:3", item)
 		}
 		for range ranks {
 			hosts = append(hosts, name)
 		}
 		if len(hosts) > ranksMax {
-			return nil, usagef("plan: --hosts names more than %d ranks", ranksMax)
+			return nil, usagef(verb+": --hosts names more than %d ranks", ranksMax)
 		}
-	}
-	if n > 0 && n != len(hosts) {
-		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of them or change it", c.String("hosts"), len(hosts), n)
 	}
 	return hosts, nil
 }

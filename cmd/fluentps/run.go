@@ -26,7 +26,7 @@ func runCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "train, under mpirun or srun, or with --local in one process",
-		ArgsUsage: "CONFIG",
+		ArgsUsage: "CONFIG [-- LAUNCHER...]",
 		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
 			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
 			"SIGUSR1, SIGTERM and Ctrl-C end the run after the running iterations, with exit code 75 if it left a checkpoint;\n" +
@@ -38,6 +38,8 @@ func runCommand() *cli.Command {
 			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`; auto: in --out or the newest run of this name, or begin where there is none"},
 			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; workers: their number"},
 			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as 3h50m, with a checkpoint and exit code 75; auto: in time before the end of the Slurm job"},
+			&cli.IntFlag{Name: "restarts", Usage: "start the launcher that stands behind --, and start it again, at most `K` times, where the job died; goes on from the newest checkpoint"},
+			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...`, for {ranks}, {hosts}, {names}, {nodes} in the launcher's words; a restart leaves out those that do not answer"},
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
 		},
@@ -54,6 +56,12 @@ const localMax = 4096
 
 func runVerb(c *cli.Context) error {
 	start := time.Now()
+	switch {
+	case c.IsSet("restarts"):
+		return supervise(c, start)
+	case c.IsSet("hosts"):
+		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
+	}
 	file, err := one(c, "CONFIG")
 	if err != nil {
 		return err
@@ -132,6 +140,9 @@ func tune() {
 	}
 }
 
+// jobID names a run folder: Slurm's job, or how the ranks are started.
+func jobID(mode string) string { return cmp.Or(os.Getenv("SLURM_JOB_ID"), mode) }
+
 // job is one run as this process sees it.
 type job struct {
 	*input
@@ -171,7 +182,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.MaxTime = j.limit
 	o.Out = j.out
 	o.Terminal, o.Width = terminal(os.Stdout)
-	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: cmp.Or(os.Getenv("SLURM_JOB_ID"), mode), Out: j.c.String("out")}
+	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: jobID(mode), Out: j.c.String("out")}
 	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here
 		o.Job, o.Restarts = batch.ID, batch.Restarts
 	}

@@ -25,6 +25,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "partition", Usage: "in the job script: the `QUEUE`"},
 		&cli.IntFlag{Name: "gpus", Usage: "in the job script: `N` GPUs of each host"},
 		&cli.IntFlag{Name: "cores", Usage: "in the job script: `N` cores for each rank"},
+		&cli.IntFlag{Name: "restarts", Usage: "in the job script: start the ranks again, at most `K` times, where a process dies, as run --restarts does"},
 		&cli.StringFlag{Name: "launcher", Usage: "in the job script: mpirun, or the `PLUGIN` of srun: pmix, pmi2; default: the plugin that fits the MPI of this binary"},
 	}
 }
@@ -65,7 +66,7 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	for _, n := range []struct {
 		name     string
 		min, max int
-	}{{"nodes", 1, nodesMax}, {"gpus", 0, perNodeMax}, {"cores", 0, perNodeMax}} {
+	}{{"nodes", 1, nodesMax}, {"gpus", 0, perNodeMax}, {"cores", 0, perNodeMax}, {"restarts", 0, restartsMax}} {
 		if v := c.Int(n.name); v < n.min || v > n.max {
 			return nil, usagef("%s: --%s is %d, must be %d to %d", verb, n.name, v, n.min, n.max)
 		}
@@ -87,7 +88,7 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 		return nil, usagef("%s: %s", verb, unknown("launcher", launcher, slurm.Launchers))
 	}
 	s := &slurm.Script{
-		Job: in.cfg.Name, Program: os.Args[0], Config: in.file, Time: limit, Launcher: launcher,
+		Job: in.cfg.Name, Program: os.Args[0], Config: in.file, Time: limit, Launcher: launcher, Restarts: c.Int("restarts"),
 		Out: filepath.Join("runs", in.cfg.Name, batchFolder),
 		Parts: []slurm.Part{{
 			Nodes: nodes, Ranks: ranks, Cores: c.Int("cores"), GPUs: c.Int("gpus"), Partition: c.String("partition"),

@@ -153,10 +153,15 @@ type result struct {
 	WallS        *float64 `json:"wall_s"`
 }
 
-// result reads the summary of a run; one that has none has not finished.
-func (s *sweep) result(i int) result {
+// finished says whether the run of a folder has, by its own word.
+func finished(dir string) bool { return resultOf(dir).Finished == metrics.FinishedOK }
+
+func (s *sweep) result(i int) result { return resultOf(s.folder(i)) }
+
+// resultOf reads the summary of a run; one that has none has not finished.
+func resultOf(dir string) result {
 	var r result
-	data, err := os.ReadFile(filepath.Join(s.folder(i), "summary.json"))
+	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}

@@ -8,7 +8,7 @@
 //	says REGEXP...              each must match the last command's stdout and stderr together
 //	field FILE PATH REGEXP      the JSON value at PATH (dots; numbers index lists) must match
 //
-// The environment has FLUENTPS_TEST_ROOT, the root of the repository. [mpi] holds when the tests are built with the tag,
+// The environment has FLUENTPS_TEST_ROOT, the root of the repository, and where [mpi] holds LAUNCH_4, what starts 4 ranks. [mpi] holds when the tests are built with the tag,
 // [mpich] when they are built for MPICH, [foreign] when the other MPI's launcher is on this machine too.
 package cli
 
@@ -81,6 +81,9 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { os.RemoveAll(tmp) })
 			env.Setenv("TMPDIR", tmp)
 			env.Setenv("FLUENTPS_TEST_ROOT", root)
+			if line, err := mpitest.Built.Line(4); err == nil && builtTags != "" {
+				env.Setenv("LAUNCH_4", strings.Join(line, " "))
+			}
 			env.Vars = append(env.Vars, mpitest.Env()...)
 			return nil
 		},

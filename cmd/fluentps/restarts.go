@@ -1,0 +1,295 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm/mpi"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
+	ps "fluentps/ps/runtime"
+)
+
+// run --restarts: when a rank dies, MPI ends the whole job, so whoever brings it back must stand outside. This process
+// starts the launcher, and starts it again, to go on from the newest checkpoint, where the job died.
+
+const (
+	restartsMax = 1000
+	// barrenMax is how many times in a row a job may die without a new checkpoint: what would fail at once each time is no
+	// fault of a host.
+	barrenMax = 2
+)
+
+type supervisor struct {
+	c        *cli.Context
+	in       *input
+	launcher []string // empty: the ranks are goroutines of a process
+	hosts    []string // of each rank; nil: the launcher knows them
+	dir      string   // the run folder
+	first    []string // what the first start says of it
+	limit    time.Duration
+	began    time.Time
+	signals  chan os.Signal
+	stopped  bool // somebody asked the run to end
+}
+
+func supervise(c *cli.Context, began time.Time) error {
+	s, err := newSupervisor(c, began)
+	if err != nil {
+		return err
+	}
+	signal.Notify(s.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	barren, most := 0, c.Int("restarts")
+	for n := 0; ; n++ {
+		newest, summary := s.newest(), s.summary()
+		words, err := s.words(n)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		code, err := s.start(words)
+		if err != nil {
+			return err
+		}
+		if s.over(code, summary) {
+			return &exitError{code: s.code(code)}
+		}
+		barren++
+		if s.newest() != newest {
+			barren = 0
+		}
+		died := fmt.Sprintf("the job died after %s with code %d", time.Since(start).Round(100*time.Millisecond), code)
+		switch {
+		case n == most:
+			return &exitError{s.code(code), fmt.Sprintf("run: %s, and was restarted as often as --restarts %d says; go on with --resume %s", died, most, s.dir)}
+		case barren == barrenMax:
+			return &exitError{s.code(code), fmt.Sprintf("run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
+				died, barrenMax, filepath.Join(s.dir, "logs"))}
+		}
+		printError(c.App.ErrWriter, fmt.Sprintf("%s; restart %d of %d: %s", died, n+1, most, s.from(time.Now())))
+	}
+}
+
+func newSupervisor(c *cli.Context, began time.Time) (*supervisor, error) {
+	const example = "fluentps run CONFIG --restarts 3 -- mpirun -n 6, or --local 6 in place of a launcher"
+	n, local := c.Int("restarts"), c.IsSet("local")
+	s := &supervisor{c: c, began: began, signals: make(chan os.Signal, 8)}
+	if c.NArg() > 0 {
+		s.launcher = c.Args().Slice()[1:]
+	}
+	switch {
+	case n < 0 || n > restartsMax:
+		return nil, usagef("run: --restarts is %d, must be 0 to %d", n, restartsMax)
+	case mpi.UnderLauncher(os.Getenv):
+		return nil, usagef("run: --restarts starts the launcher, and not the launcher it: %s", example)
+	case c.NArg() == 0 || local == (len(s.launcher) > 0):
+		return nil, usagef("run: --restarts needs to know what starts the ranks: %s", example)
+	}
+	if err := resumable(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.limit, err = timeLimit(c); err != nil {
+		return nil, err
+	}
+	if err := s.takeHosts(); err != nil {
+		return nil, err
+	}
+	s.in = readInput(c, c.Args().First())
+	if err := s.in.problem(); err != nil {
+		return nil, err
+	}
+	if q := &s.in.cfg.Checkpoint; n > 0 && (!q.Periodic() || q.Keep == 0) {
+		printError(c.App.ErrWriter, "no checkpoints are written while training goes on, so that a restart begins again: set checkpoint.every")
+	}
+	return s, s.takeFolder()
+}
+
+// takeFolder settles the run folder, so that every start has the same.
+func (s *supervisor) takeFolder() error {
+	out, resume := s.c.String("out"), s.c.String("resume")
+	spec := metrics.FolderSpec{Root: "runs", Name: s.in.cfg.Name, Now: s.began, JobID: jobID("local"), Out: out}
+	if len(s.launcher) > 0 {
+		spec.JobID = jobID("mpi")
+	}
+	if resume != "" && resume != ps.ResumeAuto {
+		s.dir, s.first = resume, []string{"--resume=" + resume}
+		return nil
+	}
+	if resume == ps.ResumeAuto {
+		s.first = []string{"--resume=auto"}
+	}
+	if s.dir = out; out == "" && resume == ps.ResumeAuto {
+		i := slices.IndexFunc(metrics.RunFolders(spec), func(dir string) bool { s.dir = dir; return s.newest() != "" })
+		if i < 0 {
+			s.dir = ""
+		}
+	}
+	if s.dir == "" {
+		f, err := metrics.CreateRunFolder(spec)
+		if err != nil {
+			return err
+		}
+		s.dir = f.Dir
+		if err := os.Remove(f.Path("logs")); err != nil { // the run takes only an empty folder
+			return err
+		}
+	}
+	s.first = append(s.first, "--out="+s.dir)
+	return nil
+}
+
+// words are the command line of the n-th start.
+func (s *supervisor) words(n int) ([]string, error) {
+	self, own := os.Args[0], s.first
+	if n > 0 {
+		own = []string{"--resume=auto", "--out=" + s.dir}
+	}
+	hosts := s.hosts
+	if n > 0 && len(hosts) > 0 {
+		hosts = s.remaining()
+		own = append(own, "--allow-changed=workers")
+	}
+	if n > 0 && s.limit > 0 {
+		left := (s.limit - time.Since(s.began)).Truncate(time.Second)
+		if left <= 0 {
+			return nil, s.stoppedBy("--max-time")
+		}
+		own = append(own, "--max-time="+left.String())
+	}
+	select {
+	case <-s.signals:
+		return nil, s.stoppedBy("a signal")
+	default:
+	}
+	words := s.fill(hosts)
+	if len(words) == 0 {
+		var err error
+		if self, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat(words, []string{self, "run"}, s.passed(n), own, []string{"--", s.in.file}), nil
+}
+
+// stoppedBy ends a run between two starts.
+func (s *supervisor) stoppedBy(what string) error {
+	if s.newest() == "" {
+		return &exitError{codeFailed, "run: stopped by " + what + " between two starts, without a checkpoint"}
+	}
+	return &exitError{ps.CodeAgain, fmt.Sprintf("run: stopped by %s between two starts; go on with --resume %s", what, s.dir)}
+}
+
+// passed are the flags of this command line that a start gets too.
+func (s *supervisor) passed(n int) (words []string) {
+	own := []string{"restarts", "hosts", "resume", "out"}
+	if n > 0 && s.limit > 0 {
+		own = append(own, "max-time") // what is left of it is another
+	}
+	for _, f := range s.c.Command.Flags {
+		name := f.Names()[0]
+		if !s.c.IsSet(name) || slices.Contains(own, name) {
+			continue
+		}
+		if _, many := f.(*cli.StringSliceFlag); many {
+			for _, v := range s.c.StringSlice(name) {
+				words = append(words, dashes(name)+"="+v)
+			}
+			continue
+		}
+		words = append(words, fmt.Sprintf("%s=%v", dashes(name), s.c.Value(name)))
+	}
+	return words
+}
+
+// start runs a command to its end, and hands signals on to it. It has a process group of its own, or Ctrl-C would reach
+// it twice, which means something else; where this process is killed, it is told to end.
+func (s *supervisor) start(words []string) (code int, err error) {
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stdout, cmd.Stderr = s.c.App.Writer, s.c.App.ErrWriter
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return 0, usagef("run: cannot start %s: %v", words[0], err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case sig := <-s.signals:
+			s.stopped = s.stopped || sig != syscall.SIGUSR2
+			_ = cmd.Process.Signal(sig) // it may have ended just now
+		case err := <-done:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return 0, err
+			}
+			return exitCode(cmd.ProcessState), nil
+		}
+	}
+}
+
+// exitCode is what a shell calls $?.
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// over says whether the run has ended, and did not just die: it said so itself, or somebody wished it, or it would
+// say the same again.
+func (s *supervisor) over(code int, before os.FileInfo) bool {
+	after := s.summary()
+	concluded := after != nil && (before == nil || !os.SameFile(before, after))
+	return s.stopped || concluded || slices.Contains([]int{codeUsage, ps.CodeTarget, ps.CodeAgain}, code)
+}
+
+// code is the exit code of a run whose launcher left with one, of which only some are the program's. That a launcher left
+// with 0 is no proof.
+func (s *supervisor) code(launcher int) int {
+	if launcher == 0 && finished(s.dir) || slices.Contains([]int{codeUsage, ps.CodeStall, ps.CodeTarget, ps.CodeAgain}, launcher) {
+		return launcher
+	}
+	return codeFailed
+}
+
+// summary is the file that a run writes last, with a rename; nil where there is none.
+func (s *supervisor) summary() os.FileInfo {
+	info, err := os.Stat(filepath.Join(s.dir, "summary.json"))
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// newest is the folder of the newest checkpoint, "" if there is none.
+func (s *supervisor) newest() string {
+	dirs, err := checkpoint.List(filepath.Join(s.dir, checkpoint.Folder))
+	if err != nil || len(dirs) == 0 {
+		return ""
+	}
+	return dirs[0]
+}
+
+// from says where the next start goes on, and what is lost.
+func (s *supervisor) from(now time.Time) string {
+	dir := s.newest()
+	if dir == "" {
+		return "there is no checkpoint yet, so it begins again"
+	}
+	m, err := checkpoint.Open(dir)
+	if err != nil { // the run says so, and takes another
+		return "going on from a checkpoint before " + dir
+	}
+	return fmt.Sprintf("going on from %s, iteration %s; at most %s of training are lost", dir, strconv.FormatInt(m.Iteration, 10), now.Sub(m.Written).Round(100*time.Millisecond))
+}
