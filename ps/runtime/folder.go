@@ -133,3 +133,45 @@ type noDevice struct{ kernels.Device }
 
 func (noDevice) Alloc(int) (kernels.Vec, error)        { return kernels.Vec{}, nil }
 func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
+
+// openFolder lets rank 0 make the run folder, and every rank its log in it.
+func (r *rank) openFolder() error {
+	var problem error
+	if r.me == 0 && r.o.Folder != nil {
+		f, err := r.takeFolder()
+		if err != nil {
+			problem = err
+		} else {
+			r.dir = f.Dir
+			problem = r.lockFolder()
+		}
+		if problem == nil {
+			problem = r.writeStart(f) // of a run that goes on: its checkpoints have the values of then
+		}
+	}
+	made := struct{ Dir, Problem string }{Dir: r.dir}
+	if problem != nil {
+		made.Problem = problem.Error()
+	}
+	if err := spread(r, &made); err != nil {
+		return err
+	}
+	if made.Problem != "" {
+		return usage("%s", made.Problem)
+	}
+	r.dir = made.Dir
+	role := r.roles.Name(r.me)
+	spec := metrics.LogSpec{Rank: r.me, Role: role, Tag: role, Host: r.o.Host, Level: r.o.LogLevel, Stderr: r.o.Warn}
+	if r.dir != "" {
+		file, err := metrics.OpenLog(r.dir, r.me)
+		if err != nil { // a host that does not share the file system trains all the same
+			r.log.Warn("no log file on this rank", "error", err)
+		} else {
+			r.file, spec.File = file, file
+		}
+	}
+	r.log = metrics.NewLogger(spec)
+	r.live.know()
+	r.log.Info("start", "pid", r.o.PID, "servers", len(r.roles.Servers), "workers", len(r.roles.Workers), "shards", len(r.plan.Shards))
+	return nil
+}
