@@ -29,8 +29,9 @@ func runCommand() *cli.Command {
 		ArgsUsage: "CONFIG [-- LAUNCHER...]",
 		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
 			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
-			"SIGUSR1, SIGTERM and Ctrl-C end the run after the running iterations, with exit code 75 if it left a checkpoint;\n" +
-			"a second Ctrl-C ends it at once. SIGUSR2 prints where each rank stands, and the run goes on.\n" + precedence,
+			"SIGUSR1, SIGTERM and Ctrl-C end the run after the running iterations, with exit code 75 if it left a checkpoint; a\n" +
+			"second SIGTERM or Ctrl-C leaves without one, a third at once. SIGUSR2 prints where each rank stands, and the run\n" +
+			"goes on.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),

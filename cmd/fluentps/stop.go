@@ -13,9 +13,29 @@ import (
 	"fluentps/slurm"
 )
 
+// stages counts the signals that ask to stop. The first one has a checkpoint written, the second has the run stop without, the third
+// ends it at once.
+type stages struct {
+	n  int
+	at time.Time
+}
+
+// apart is how much later than the last stage a signal must come to count as the next: of one key press a rank may hear by
+// the terminal and by its launcher.
+const apart = time.Second
+
+// next is the stage that a signal stands for, 0 if it is the last one once more.
+func (s *stages) next(now time.Time) int {
+	if s.n > 0 && now.Sub(s.at) < apart {
+		return 0
+	}
+	s.n, s.at = s.n+1, now
+	return s.n
+}
+
 // interrupts names the signals that ask to stop: to the first rank of this process, which tells the others. The one that
-// asks for the state goes to all of them. A second Ctrl-C calls now.
-func interrupts(ranks int, now func()) []<-chan string {
+// asks for the state goes to all of them. The third stage calls now.
+func interrupts(ranks int, now func(name string)) []<-chan string {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
@@ -24,19 +44,27 @@ func interrupts(ranks int, now func()) []<-chan string {
 		readers[i] = names[i]
 	}
 	go func() {
-		pressed := 0
+		var asked stages
 		for s := range signals {
 			name, to := "SIGTERM", names[:1]
 			switch s {
-			case syscall.SIGINT:
-				name = "SIGINT"
-				if pressed++; pressed > 1 {
-					now()
-				}
 			case syscall.SIGUSR1:
 				name = "SIGUSR1"
 			case syscall.SIGUSR2:
 				name, to = ps.SignalState, names
+			case syscall.SIGINT:
+				name = "SIGINT"
+				fallthrough
+			default:
+				switch asked.next(time.Now()) {
+				case 0:
+					continue
+				case 1:
+				case 2:
+					name += ps.SignalAgain
+				default:
+					now(name)
+				}
 			}
 			for _, c := range to {
 				select {

@@ -46,7 +46,7 @@ type Header struct {
 	Flags   uint8   // Stop, Over, Save, Failed
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Halt: 1 if no checkpoint shall be waited for. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards

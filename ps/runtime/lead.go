@@ -41,6 +41,7 @@ type lead struct {
 	evals    []metrics.Evaluation
 	reason   string // why the run was cut short, empty if it was not
 	early    bool   // at somebody's wish
+	hasty    bool   // and did not want to wait for a checkpoint
 	diverged bool   // and its parameters are worth nothing
 	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
 	stopping bool
@@ -49,7 +50,7 @@ type lead struct {
 
 	before   int64                // samples before this part of the run
 	saved    string               // the checkpoint of the end, "": none
-	newest   string               // the last one that is whole, "": none
+	newest   string               // the last one that is whole, of this part of the run or an earlier one, "": none
 	manifest *checkpoint.Manifest // of it
 	periodic periodic
 	pausing  bool // all workers are stopped, so that a checkpoint can be written, and go on

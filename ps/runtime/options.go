@@ -57,7 +57,7 @@ type Options struct {
 
 	Warn       io.Writer     // WARN and above, from every rank
 	LogLevel   slog.Level    // least level of the log files; the zero value is Info
-	Interrupt  <-chan string // names of signals that ask to stop, or of the one that asks for the state; may be nil
+	Interrupt  <-chan string // names of signals that ask to stop, with SignalAgain behind the second, or of the one that asks for the state; may be nil
 	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 

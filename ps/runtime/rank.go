@@ -82,6 +82,7 @@ type rank struct {
 	bytesShared   int64       // read in the memory of others, in place of receiving it
 	err           error       // the first failure inside a handler; ends every drive
 	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
+	hurried       atomic.Bool // and a second one to leave without a checkpoint
 	snapsMax      int64       // snapshots of a shard kept at once
 	over          bool        // how the run ended is decided, on rank 0 first: signals and time change nothing any more
 
@@ -223,6 +224,9 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		r.atBarrier(*h)
 	case wire.Halt:
 		r.lead.cutShort("a signal to " + r.place(int(h.Worker)))
+		if h.Part > 0 {
+			r.lead.hurry()
+		}
 	default:
 		r.fail(fmt.Errorf("runtime: control message of kind %d from rank %d", h.Kind, from))
 	}

@@ -113,11 +113,11 @@ func (r *rank) writeFiles(dir string) written {
 	return all
 }
 
-// savesNot says that the run leaves no checkpoint at its end: it keeps none, what it has is worth nothing, or it is that of
+// savesNot says that the run leaves no checkpoint at its end: it keeps none, nobody wants to wait for one, what it has is worth nothing, or it is that of
 // the checkpoint that it went on from.
 func (l *lead) savesNot() bool {
 	r := l.r
-	return r.dir == "" || r.cfg.Checkpoint.Keep == 0 || r.reduce != nil || l.diverged || r.from != nil && l.version == r.from.state.Version
+	return r.dir == "" || r.cfg.Checkpoint.Keep == 0 || r.reduce != nil || l.diverged || r.hurried.Load() || r.from != nil && l.version == r.from.state.Version
 }
 
 // saveLast writes the checkpoint of the end of training, all ranks together. unwritten is rank 0's, and no reason for the

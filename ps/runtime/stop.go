@@ -13,12 +13,25 @@ import (
 // SignalState is the signal at which a rank prints where it stands, and goes on.
 const SignalState = "SIGUSR2"
 
+// SignalAgain behind the name of a signal makes it the second one: the run leaves no checkpoint any more.
+const SignalAgain = " again"
+
 // cutShort ends training, or the evaluation after it, at somebody's wish. What was trained so far is good to go on with.
 func (l *lead) cutShort(why string) {
 	if l.reason == "" {
 		l.early = true
 	}
 	l.halt("stopped by " + why)
+}
+
+// hurry gives up the checkpoint of the end. One whose files are being written already is finished.
+func (l *lead) hurry() {
+	if l.hasty || l.r.over {
+		return
+	}
+	l.hasty = true
+	l.r.hurried.Store(true)
+	l.r.fail(l.progress.Println("fluentps: asked again to stop: leaving without a checkpoint"))
 }
 
 // timeUp stops a run that has had its time. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
@@ -49,12 +62,16 @@ func (l *lead) incomplete(err error) {
 	}
 }
 
-// nothingLeft says why there is no checkpoint with what was trained; "" if there is one.
+// nothingLeft says why there is no checkpoint with what was trained, or with some of it for who wanted no more; "" if there is one.
 func (l *lead) nothingLeft() string {
 	r := l.r
 	switch {
 	case l.saved != "" || r.from != nil && l.version == r.from.state.Version:
 		return ""
+	case r.hurried.Load() && l.newest != "":
+		return ""
+	case r.hurried.Load():
+		return "a second signal asked to leave without one"
 	case r.dir == "":
 		return "there is no run folder"
 	case r.cfg.Baseline == configs.BaselineAllreduce:

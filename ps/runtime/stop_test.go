@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -197,6 +198,49 @@ func TestTheStateIsPrinted(t *testing.T) {
 		}
 		if list := said.missing(); len(list) > 0 {
 			t.Errorf("%v: rank %d said %q, want %q", c.set, c.rank, said.String(), list)
+		}
+	}
+}
+
+// whenSaved sends a signal when a run has written a checkpoint.
+func whenSaved(dir, name string) <-chan string {
+	signals := make(chan string, 1)
+	go func() {
+		for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 || time.Now().After(end) {
+				signals <- name
+				return
+			}
+		}
+	}()
+	return signals
+}
+
+// Who asks a second time gets no checkpoint any more, whichever rank hears it. What was written on the way is there to go on
+// from, and then the code says so.
+func TestASecondSignalLeavesWithoutACheckpoint(t *testing.T) {
+	for _, to := range []int{0, 4} {
+		dir := filepath.Join(t.TempDir(), "none")
+		res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling("SIGTERM"+SignalAgain, to, 40))
+		s := agreedOn(t, CodeFailed, res, errs).Summary
+		if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 || !strings.HasPrefix(s.Finished, "stopped by ") {
+			t.Errorf("rank %d: finished %q, checkpoints %v, %v", to, s.Finished, dirs, err)
+		}
+
+		dir = filepath.Join(t.TempDir(), "some")
+		signals := whenSaved(dir, "SIGTERM"+SignalAgain)
+		res, errs = partOf(t, load(t, "checkpoint.every_updates=10", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+			if o.Transport.Rank() == to {
+				o.Interrupt = signals
+			}
+		})
+		s = agreedOn(t, CodeAgain, res, errs).Summary
+		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		if err != nil || len(dirs) == 0 {
+			t.Fatalf("rank %d: checkpoints %v, %v", to, dirs, err)
+		}
+		if m, err := checkpoint.Open(dirs[0]); err != nil || m.Iteration > s.Iterations {
+			t.Errorf("rank %d: %+v, %v after %d iterations", to, m, err, s.Iterations)
 		}
 	}
 }

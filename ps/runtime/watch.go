@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"fluentps/comm/wire"
@@ -23,6 +24,9 @@ func (r *rank) watch(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case name := <-r.o.Interrupt:
+			if strings.HasSuffix(name, SignalAgain) { // also where the goroutine that drives is busy for long
+				r.hurried.Store(true)
+			}
 			r.t.Post(func() { r.interrupted(name) })
 		case <-tick.C:
 			r.t.Post(r.beat)
@@ -42,12 +46,20 @@ func (r *rank) interrupted(name string) {
 		return
 	}
 	r.halted.Store(true)
+	name, again := strings.CutSuffix(name, SignalAgain)
 	switch {
 	case r.lead != nil:
 		r.lead.cutShort(name)
+		if again {
+			r.lead.hurry()
+		}
 		r.lead.beat()
 	default:
-		r.send(0, &wire.Header{Kind: wire.Halt, Worker: int32(r.me)})
+		h := wire.Header{Kind: wire.Halt, Worker: int32(r.me)}
+		if again {
+			h.Part = 1
+		}
+		r.send(0, &h)
 	}
 }
 
