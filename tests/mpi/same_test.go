@@ -61,6 +61,8 @@ func child() {
 		Set         []string
 		Dir, Resume string // of the run folder; empty: none
 		Checkpoints int    // the run is interrupted when it has written so many; 0: it is not
+		BreakIn     string // where rank Breaks panics; empty: nowhere
+		Breaks      int
 	}
 	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -69,6 +71,9 @@ func child() {
 	var told record
 	o := options(parse(job.Set), tr, "mpi")
 	o.Decided = told.add
+	if job.BreakIn != "" && job.Breaks == tr.Rank() {
+		o.Load = breakIn(job.BreakIn)
+	}
 	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
 		o.Folder = &metrics.FolderSpec{Out: job.Dir}
 		if o.Interrupt = interruptAtSignal(); job.Checkpoints > 0 {

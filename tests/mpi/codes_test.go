@@ -1,0 +1,70 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"fluentps/comm/mpi/mpitest"
+	"fluentps/ps/runtime"
+	"fluentps/ps/workload"
+)
+
+// breaking is data that panics the nth time it is looked at, as a bug would.
+type breaking struct {
+	workload.Table
+	looks *atomic.Int32
+	nth   int32
+}
+
+func (b breaking) Fill(x []float32, y []int32, rows []int32) {
+	if b.looks.Add(1) == b.nth {
+		panic("boom")
+	}
+	b.Table.Fill(x, y, rows)
+}
+
+// breakIn has this rank's data panic where the job says: "load", "train" or "evaluate".
+func breakIn(where string) func(workload.DataSpec) (*workload.Set, error) {
+	return func(spec workload.DataSpec) (*workload.Set, error) {
+		if where == "load" {
+			panic("boom")
+		}
+		set, err := workload.Load(spec)
+		if err != nil {
+			return nil, err
+		}
+		mine := *set
+		if where == "train" {
+			mine.Train = breaking{set.Train, new(atomic.Int32), 3}
+		} else {
+			mine.Test = breaking{set.Test, new(atomic.Int32), 1}
+		}
+		return &mine, nil
+	}
+}
+
+// A bug on one rank, wherever it is and whatever the rank is doing, ends all of them with the code of a failure, and a report that
+// names it. Nobody waits for the one that is gone.
+func TestAPanicOnOneRankEndsAllOverMPI(t *testing.T) {
+	ranks := mpitest.Built.Ranks(4)
+	for _, where := range []string{"load", "train", "evaluate"} {
+		for _, rank := range []int{0, ranks - 1} {
+			if where == "train" && rank == 0 {
+				continue // it serves, and looks at no data
+			}
+			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Set": []string{"cluster.servers=1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, said := mpitest.Built.Run(t, mpitest.Job{Ranks: ranks, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
+			if code != runtime.CodeFailed || strings.Count(said, "bug in fluentps: boom") != 1 {
+				t.Errorf("%s on rank %d: code %d, want %d and one report of the bug:\n%s", where, rank, code, runtime.CodeFailed, said)
+			}
+		}
+	}
+}
