@@ -189,12 +189,17 @@ func (s *Script) launch(w *writer) {
 
 // launcher is how the ranks are started, and why so.
 func (s *Script) launcher() (line []string, about string) {
-	ranks, cores := 0, s.Parts[0].Cores
+	ranks, nodes, cores := 0, 0, s.Parts[0].Cores
 	for _, p := range s.Parts {
 		ranks += p.Ranks
+		nodes += p.Nodes
 	}
 	line = []string{fmt.Sprintf("mpirun -n %d --bind-to none", ranks)}
 	about = "Open MPI's launcher learns the hosts from Slurm."
+	if nodes > 1 {
+		line = append(line, keepAlive)
+		about += " By itself it waits a quarter of an hour for a host that is cut off; with keep-alive messages it gives up after half a minute, which must be less than stall.peer."
+	}
 	if s.Launcher != "mpirun" {
 		line = []string{"srun --mpi=" + s.Launcher}
 		about = "srun --mpi=list shows which plugins there are: pmix for Open MPI, pmi2 for MPICH."
@@ -215,6 +220,9 @@ func (s *Script) launcher() (line []string, about string) {
 	}
 	return line, about
 }
+
+// keepAlive are options of Open MPI's mpirun, in seconds: after how long a silence it asks, how often, and how many times.
+const keepAlive = "--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4"
 
 // groupNumbers are the parts behind the first.
 func groupNumbers(n int) (numbers []string) {

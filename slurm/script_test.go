@@ -203,3 +203,15 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
+
+// Open MPI's launcher asks hosts whether they are there, where there are others.
+func TestMpirunOverHostsAsksWhetherTheyAreThere(t *testing.T) {
+	s := templates()["single-node.sbatch"]
+	if strings.Contains(s.Text(), "keepalive") {
+		t.Error("on one host, too")
+	}
+	s.Parts[0].Nodes = 2
+	if want := "mpirun -n 6 --bind-to none --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4 bin/fluentps run "; !strings.Contains(s.Text(), want) {
+		t.Errorf("no %q in\n%s", want, s.Text())
+	}
+}
