@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"embed"
+	"math"
 
 	"fluentps/kernels/biasgrad"
 	"fluentps/kernels/biasrelu"
@@ -23,6 +24,10 @@ var sources embed.FS
 const gpuBlocks = 264
 
 const gpuThreads = 256 // of a block of elementwise kernels
+
+// GPUElementsMax is the longest vector of a GPU's kernels: they count elements with an int, in steps as long as the grid,
+// and the last step must not pass its end.
+const GPUElementsMax = math.MaxInt32 - 8*gpuBlocks*gpuThreads
 
 var (
 	gpuFill = &CUDA{

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -121,5 +122,15 @@ func TestSharedMemoryFits(t *testing.T) {
 				t.Errorf("%s: entry %s takes %d bytes of shared memory", k.Name, name, total)
 			}
 		}
+	}
+}
+
+func TestNoElementwiseKernelCountsPastAnInt(t *testing.T) {
+	s := elementStep("fill", math.MaxInt32)
+	if last := GPUElementsMax + s.Grid[0]*s.Block[0]; last > math.MaxInt32 {
+		t.Errorf("of a vector of %d elements a thread counts up to %d", GPUElementsMax, last)
+	}
+	if GPUElementsMax < math.MaxInt32-1<<20 {
+		t.Errorf("vectors have at most %d elements, want nearly 2^31", GPUElementsMax)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
@@ -336,6 +338,17 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	}
 	if _, err := d.Alloc(-1); err == nil {
 		t.Error("a negative size was allocated")
+	}
+	const want = "GPU 0 (%s) on %s: allocate 2146942976 elements: kernels count the elements of a vector in 32 bits, at most 2146942975; take smaller batches"
+	pages, err := syscall.Mmap(-1, 0, (kernels.GPUElementsMax+1)*elemBytes, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	must(t, err)
+	t.Cleanup(func() { must(t, syscall.Munmap(pages)) })
+	_, alloc := d.Alloc(kernels.GPUElementsMax + 1)
+	_, wrap := d.Wrap(unsafe.Slice((*float32)(unsafe.Pointer(&pages[0])), kernels.GPUElementsMax+1))
+	for _, err := range []error{alloc, wrap} {
+		if broken := (*kernels.Failure)(nil); !errors.As(err, &broken) || !strings.HasPrefix(err.Error(), fmt.Sprintf(want, d.gpu.Name, host())) {
+			t.Errorf("a vector that is too long: error %v, want a Failure, %q", err, want)
+		}
 	}
 	if d.broken != nil {
 		t.Errorf("the device is taken for broken: %v", d.broken)

@@ -20,12 +20,17 @@ type stage struct {
 // stages is how many uploads may be under way. An iteration has two: samples and labels.
 const stages = 4
 
+var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernels.GPUElementsMax)
+
 func bytesOf(n int) int64 { return int64(n) * elemBytes }
 
 // alloc returns n elements of the GPU's memory. An empty vector has an address, too, as it does on the host.
 func (d *device) alloc(n int) (cu.DevicePtr, error) {
 	if n < 0 {
 		return 0, fmt.Errorf("cuda: cannot allocate %d elements", n)
+	}
+	if n > kernels.GPUElementsMax {
+		return 0, d.fail(errTooLong, "allocate %d elements", n)
 	}
 	p, err := cu.MemAlloc(bytesOf(max(n, 1)))
 	if err != nil {
