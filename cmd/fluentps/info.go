@@ -41,6 +41,7 @@ func infoVerb(c *cli.Context) error {
 		{"Go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"build tags", cmp.Or(b.tags, "none")},
 		{"MPI", cmp.Or(mpi.Library(), "not built in: make build")},
+		{"CUDA-aware", mpi.CUDA()},
 		{"kernels", cpu.Backend()},
 		{"devices", devices()},
 		{"transports", words(transports)},

@@ -49,6 +49,10 @@ func TestMain(m *testing.M) {
 			world.Abort(rc)
 		}
 		stop()
+	case "cuda":
+		start()
+		tellCUDA()
+		stop()
 	default:
 		start()
 		endWorld(os.Getenv(childVar))

@@ -64,6 +64,10 @@ int fp_window_free(int window);
 // fp_bind keeps the calling thread on one core, whose number it returns, where this host has more ranks than cores and they
 // are not bound; else it returns -1. With on 0 it lets the thread run on all again.
 int fp_bind(int on, int node_rank);
+// fp_cuda_aware says whether the library takes messages in memory of NVIDIA GPUs: 1 if it says so, 0 if not, -1 where it
+// cannot be asked. It comes after fp_init: before, some libraries end the process. fp_cuda_built is what the headers say.
+int fp_cuda_aware(void);
+int fp_cuda_built(void);
 int64_t fp_clock(void); // ns of CLOCK_MONOTONIC
 void fp_error(int code, char *text);          // FP_TEXT bytes
 void fp_library(char *compiled, char *running); // FP_TEXT bytes each

@@ -24,5 +24,8 @@ func InitWith(Options) (comm.Transport, error) {
 // Library is empty in a build without MPI.
 func Library() string { return "" }
 
+// CUDA says what a build without MPI has.
+func CUDA() string { return "no: MPI is not built in" }
+
 // Bind binds nothing in a build without MPI.
 func Bind(comm.Transport, bool) int { return -1 }
