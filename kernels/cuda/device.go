@@ -27,6 +27,7 @@ type device struct {
 
 	memory  []cu.DevicePtr // what Alloc gave
 	twins   []*twin        // by address on the GPU
+	arenas  []*arena       // what Place gave
 	pinned  [][]float32    // host memory that copies reach without a stop
 	staging []*stage       // pinned memory for what else is copied
 	turn    int            // whose turn of staging it is
@@ -178,7 +179,9 @@ func (d *device) free(check func(error, string)) {
 	}
 	d.closeBLAS(check)
 	for _, t := range d.twins {
-		check(cu.MemFree(t.memory), "memory")
+		if !t.placed {
+			check(cu.MemFree(t.memory), "memory")
+		}
 		check(cu.DestroyEvent(&t.came), "an event")
 		check(cu.DestroyEvent(&t.went), "an event")
 		check(freeHost(t.mirror), "pinned memory")
@@ -189,6 +192,9 @@ func (d *device) free(check func(error, string)) {
 	}
 	for _, p := range d.pinned {
 		check(unpin(p), "pinned memory")
+	}
+	for _, a := range d.arenas {
+		check(cu.MemFree(a.memory), "memory")
 	}
 	for _, p := range d.memory {
 		check(cu.MemFree(p), "memory")

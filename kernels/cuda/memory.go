@@ -24,14 +24,26 @@ var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, 
 
 func bytesOf(n int) int64 { return int64(n) * elemBytes }
 
-// alloc returns n elements of the GPU's memory. An empty vector has an address, too, as it does on the host.
+// alloc returns n elements of the GPU's memory, for kernels. An empty vector has an address, too, as it does on the host.
 func (d *device) alloc(n int) (cu.DevicePtr, error) {
 	if n < 0 {
 		return 0, fmt.Errorf("cuda: cannot allocate %d elements", n)
 	}
-	if n > kernels.GPUElementsMax {
-		return 0, d.fail(errTooLong, "allocate %d elements", n)
+	if err := d.countable(n); err != nil {
+		return 0, err
 	}
+	return d.take(n)
+}
+
+// countable refuses vectors whose elements kernels could not count.
+func (d *device) countable(n int) error {
+	if n > kernels.GPUElementsMax {
+		return d.fail(errTooLong, "allocate %d elements", n)
+	}
+	return nil
+}
+
+func (d *device) take(n int) (cu.DevicePtr, error) {
 	p, err := cu.MemAlloc(bytesOf(max(n, 1)))
 	if err != nil {
 		free, total, _ := cu.MemInfo() // 0 of 0 says that it does not tell

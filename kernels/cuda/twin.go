@@ -13,14 +13,16 @@ import (
 
 // twin is host memory of someone else and its copy on the GPU. It is also the Event of its latest Fetch.
 type twin struct {
-	d      *device
-	host   []float32
-	mirror []float32 // pinned, between the two; nil where host is pinned itself
-	memory cu.DevicePtr
-	came   cu.Event // recorded behind the latest copy to the GPU
-	went   cu.Event // recorded behind the latest copy to the host
-	used   int64    // the latest launch that was given some of it
-	at     int64    // launches before the latest Fetch
+	d        *device
+	host     []float32
+	mirror   []float32 // pinned, between the two; nil where host is pinned itself
+	memory   cu.DevicePtr
+	placed   bool            // memory is part of an arena's
+	copied   []kernels.Range // ascending: what Refresh and Fetch copy
+	came     cu.Event        // recorded behind the latest copy to the GPU
+	went     cu.Event        // recorded behind the latest copy to the host
+	used     int64           // the latest launch that was given some of it
+	launches int64           // before the latest Fetch
 
 	fetching bool // a copy to the host may be under way
 	lo, hi   int  // what the latest Fetch brings
@@ -75,15 +77,22 @@ func (t *twin) vec() kernels.Vec { return kernels.Vec{Dev: uint64(t.memory), N: 
 
 func (t *twin) make() (err error) {
 	d := t.d
-	if t.memory, err = d.alloc(len(t.host)); err != nil {
+	if a, at := d.arenaOf(t.host); a != nil {
+		err = d.countable(len(t.host))
+		t.placed, t.memory, t.copied = true, a.memory+cu.DevicePtr(bytesOf(at)), a.part(at, len(t.host))
+	} else {
+		t.memory, err = d.alloc(len(t.host))
+		t.copied = []kernels.Range{{Lo: 0, Hi: len(t.host)}}
+	}
+	if err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil { // nobody else gives it back; the first error is the one to tell
+		if err != nil && !t.placed { // nobody else gives it back; the first error is the one to tell
 			_ = cu.MemFree(t.memory)
 		}
 	}()
-	if !slices.ContainsFunc(d.pinned, func(p []float32) bool { return spanOf(p).has(spanOf(t.host)) }) && len(t.host) > 0 {
+	if !slices.ContainsFunc(d.pinned, func(p []float32) bool { return spanOf(p).has(spanOf(t.host)) }) && len(t.copied) > 0 && len(t.host) > 0 {
 		if t.mirror, err = allocHost(len(t.host)); err != nil {
 			return d.fail(err, "pin %d bytes of host memory", bytesOf(len(t.host)))
 		}
@@ -135,22 +144,27 @@ func (d *device) Refresh(v kernels.Vec) error {
 // refresh copies elements lo to hi-1 to the GPU, behind the kernels that may still read what was there, and lets later
 // kernels wait for it.
 func (d *device) refresh(t *twin, lo, hi int) error {
-	if lo == hi {
-		return nil
-	}
-	from := t.host[lo:hi]
-	if t.mirror != nil {
-		from = t.mirror[lo:hi] // of which nothing is copied: the host would not have written then
-		copy(from, t.host[lo:hi])
-	}
-	if t.used > d.passed {
-		if err := d.behind(d.in, d.compute); err != nil {
-			return err
+	ordered := t.used <= d.passed
+	copies := false
+	for r := range within(t.copied, lo, hi) {
+		copies = true
+		from := t.host[r.Lo:r.Hi]
+		if t.mirror != nil {
+			from = t.mirror[r.Lo:r.Hi] // of which nothing is copied: the host would not have written then
+			copy(from, t.host[r.Lo:r.Hi])
+		}
+		if !ordered {
+			ordered = true
+			if err := d.behind(d.in, d.compute); err != nil {
+				return err
+			}
+		}
+		if err := cu.MemcpyHtoDAsync(t.at(r.Lo), pointer(from), bytesOf(r.Hi-r.Lo), d.in); err != nil {
+			return d.fail(err, "copy %d bytes to the GPU", bytesOf(r.Hi-r.Lo))
 		}
 	}
-	to := t.memory + cu.DevicePtr(bytesOf(lo))
-	if err := cu.MemcpyHtoDAsync(to, pointer(from), bytesOf(hi-lo), d.in); err != nil {
-		return d.fail(err, "copy %d bytes to the GPU", bytesOf(hi-lo))
+	if !copies {
+		return nil
 	}
 	err := t.came.Record(d.in)
 	if err == nil {
@@ -158,6 +172,9 @@ func (d *device) refresh(t *twin, lo, hi int) error {
 	}
 	return d.fail(err, "wait for a copy to the GPU")
 }
+
+// at is the address of an element.
+func (t *twin) at(i int) cu.DevicePtr { return t.memory + cu.DevicePtr(bytesOf(i)) }
 
 // behind makes one stream wait for all that was asked of another so far.
 func (d *device) behind(waits, other cu.Stream) error {
@@ -181,19 +198,25 @@ func (d *device) Fetch(v kernels.Vec) (kernels.Event, error) {
 	if err := t.settle(); err != nil {
 		return nil, err
 	}
-	if err := d.behind(d.out, d.compute); err != nil {
-		return nil, err
-	}
 	t.lo = int(v.Dev-uint64(t.memory)) / elemBytes
-	t.hi, t.at = t.lo+v.N, d.launched
-	to := t.host
-	if t.mirror != nil {
-		to = t.mirror
+	t.hi, t.launches = t.lo+v.N, d.launched
+	last := d.compute // with nothing to copy, the kernels alone are waited for
+	for r := range within(t.copied, t.lo, t.hi) {
+		if last != d.out {
+			last = d.out
+			if err := d.behind(d.out, d.compute); err != nil {
+				return nil, err
+			}
+		}
+		to := t.host
+		if t.mirror != nil {
+			to = t.mirror
+		}
+		if err := cu.MemcpyDtoHAsync(pointer(to[r.Lo:r.Hi]), t.at(r.Lo), bytesOf(r.Hi-r.Lo), d.out); err != nil {
+			return nil, d.fail(err, "copy %d bytes to the host", bytesOf(r.Hi-r.Lo))
+		}
 	}
-	if err := cu.MemcpyDtoHAsync(pointer(to[t.lo:t.hi]), cu.DevicePtr(v.Dev), bytesOf(v.N), d.out); err != nil {
-		return nil, d.fail(err, "copy %d bytes to the host", bytesOf(v.N))
-	}
-	if err := t.went.Record(d.out); err != nil {
+	if err := t.went.Record(last); err != nil {
 		return nil, d.fail(err, "record a copy to the host")
 	}
 	t.fetching = true
@@ -206,9 +229,12 @@ func (t *twin) land() {
 		return
 	}
 	t.fetching = false
-	t.d.passed = max(t.d.passed, t.at)
-	if t.mirror != nil {
-		copy(t.host[t.lo:t.hi], t.mirror[t.lo:t.hi])
+	t.d.passed = max(t.d.passed, t.launches)
+	if t.mirror == nil {
+		return
+	}
+	for r := range within(t.copied, t.lo, t.hi) {
+		copy(t.host[r.Lo:r.Hi], t.mirror[r.Lo:r.Hi])
 	}
 }
 
