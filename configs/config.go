@@ -148,11 +148,13 @@ type Evaluate struct {
 
 // Device says what computes.
 type Device struct {
-	Kind    string // cpu, cuda; auto: a GPU where there is one
-	Index   int    // of the GPU of every rank that computes, among those visible; -1: each takes the next one of its host
-	Gemm    string // on a GPU: own, cublas, auto
-	Math    string // on a GPU: float32, tf32
-	Threads int    // of one rank: kernels, large commits
+	Kind  string // cpu, cuda; auto: a GPU where there is one
+	Index int    // of the GPU of every rank that computes, among those visible; -1: each takes the next one of its host
+	Gemm  string // on a GPU: own, cublas, auto
+	Math  string // on a GPU: float32, tf32
+	// CUDAAwareMPI says whether MPI sends from a GPU's memory and receives there: CUDAAwareAuto, CUDAAwareOn, CUDAAwareOff.
+	CUDAAwareMPI string
+	Threads      int // of one rank: kernels, large commits
 }
 
 // Shards says how parameters are cut.

@@ -33,6 +33,13 @@ const (
 	BindOff  = "off"
 )
 
+// Whether MPI is given the GPU's memory.
+const (
+	CUDAAwareAuto = "auto"
+	CUDAAwareOn   = "on"
+	CUDAAwareOff  = "off"
+)
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
 	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
@@ -42,6 +49,7 @@ var (
 	evaluations = []string{"after", "online"}
 	gemms       = []string{"own", "cublas", "auto"}
 	maths       = []string{"float32", "tf32"}
+	awarenesses = []string{CUDAAwareAuto, CUDAAwareOn, CUDAAwareOff}
 	devices     = []string{"cpu", "cuda", "auto"}
 	policies    = []string{"fixed"}
 	folds       = []string{string(scheme.FoldRank), string(scheme.FoldArrival)}

@@ -72,6 +72,7 @@ var also = map[string][]string{
 	"device.index":            {"device.kind=cuda"},
 	"device.gemm":             {"device.kind=cuda"},
 	"device.math":             {"device.kind=cuda"},
+	"device.cuda_aware_mpi":   {"device.kind=cuda"},
 }
 
 // needs drops what the drawn value does not allow.

@@ -59,11 +59,13 @@ type iteration struct {
 	rec     metrics.Iteration // what is kept of it
 	end     time.Duration
 
-	forward, backward                func(layer int)
-	forwarded, done                  func()
-	handOver                         []func() // by layer
-	isReadable, isOver, isWritable   func() bool
-	noteReadable, noteAll, noteWrite func()
+	forward, backward     func(layer int)
+	forwarded, done       func()
+	handOver              []func() // by layer
+	isReadable, isOver    func() bool
+	isWritable, isSent    func() bool
+	noteReadable, noteAll func()
+	noteWrite, noteSent   func()
 }
 
 func newIteration(w *workerSide) *iteration {
@@ -80,14 +82,20 @@ func newIteration(w *workerSide) *iteration {
 	it.isReadable = func() bool { return w.with.Readable(it.layer) }
 	it.isOver = func() bool { return w.with.over() }
 	it.isWritable = func() bool { return w.with.Writable(it.layer) }
+	it.isSent = func() bool {
+		for l := range w.pieces {
+			if !w.with.Writable(l) {
+				return false
+			}
+		}
+		return true
+	}
 	it.noteReadable = func() { it.over = it.isOver() }
 	it.noteAll = func() {
 		w.keepState()
-		it.over, it.sent = it.isOver(), true
-		for l := range w.pieces {
-			it.sent = it.sent && w.with.Writable(l)
-		}
+		it.over, it.sent = it.isOver(), it.isSent()
 	}
+	it.noteSent = func() { it.sent = it.isSent() }
 	it.noteWrite = func() {}
 	return it
 }
@@ -120,6 +128,9 @@ func (w *workerSide) compute(iter int64) {
 	it.head = wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss}
 	w.site.report(it.forwarded, false)
 	it.writable(len(w.pieces) - 1)
+	if w.direct.grads != nil {
+		it.allWritable()
+	}
 	it.runBackward()
 	it.end = t.Now()
 	computing := it.end - start - it.waited - it.pushing
@@ -209,6 +220,14 @@ func (it *iteration) writable(layer int) {
 	}
 	it.layer = layer
 	it.pushing += it.w.site.await(false, it.isWritable, it.noteWrite)
+}
+
+// allWritable waits for all layers: a device starts on one while the gradients of the layer above are waited for, and here
+// it writes them where they are sent from.
+func (it *iteration) allWritable() {
+	if !it.sent {
+		it.pushing += it.w.site.await(false, it.isSent, it.noteSent)
+	}
 }
 
 // smooth is an exponential mean with weight 1/4 for the newest.

@@ -17,7 +17,10 @@ type Unit struct {
 }
 
 // unitReport is what rank 0 knows of a rank's unit; empty of a rank that does not compute.
-type unitReport struct{ Name, ID string }
+type unitReport struct {
+	Name, ID  string
+	CUDAAware string // whether MPI reaches its memory; "" if it has none of its own
+}
 
 // newUnit is a device of this rank: where it computes, what the options choose for it; else, and where they choose
 // nothing, the host's processor. So a rank that only serves never touches a GPU.
@@ -50,6 +53,7 @@ func (r *rank) openUnit() error {
 			wrong = err
 		} else {
 			mine = unitReport{Name: r.unit.Name(), ID: r.unit.ID}
+			mine.CUDAAware, wrong = r.reachUnit()
 		}
 	}
 	if err := r.agree(wrong, CodeUsage); err != nil {
@@ -130,6 +134,9 @@ func announce(device kernels.Device, arenas ...*comm.Buf) error {
 // bindModel hands the model its arenas.
 func (w *workerSide) bindModel(params, grads *comm.Buf) error {
 	if err := announce(w.device, params, grads); err != nil {
+		return err
+	}
+	if err := w.place(params, grads); err != nil {
 		return err
 	}
 	w.model.Bind(w.r.plan.Views(params.F32()), w.r.plan.Views(grads.F32()))

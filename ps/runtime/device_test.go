@@ -70,10 +70,10 @@ func TestUnitWarnings(t *testing.T) {
 		units []unitReport
 		want  string
 	}{
-		{[]unitReport{{}, {"cpu", ""}, {"cpu", ""}, {"cpu", ""}}, ""},
-		{[]unitReport{{}, {"gpu", "1"}, {"gpu", "2"}, {"gpu", "1"}}, ""},
-		{[]unitReport{{}, {"gpu", "1"}, {"cpu", ""}, {"gpu", "1"}}, "2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
-		{[]unitReport{{"gpu", "1"}, {"gpu", "2"}, {"gpu", "1"}, {"gpu", "1"}}, "host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS"},
+		{[]unitReport{{}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}}, ""},
+		{[]unitReport{{}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}}, ""},
+		{[]unitReport{{}, {Name: "gpu", ID: "1"}, {Name: "cpu", ID: ""}, {Name: "gpu", ID: "1"}}, "2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
+		{[]unitReport{{Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "1"}}, "host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS"},
 	} {
 		if got := strings.Join(unitWarnings(c.units, hosts), "\n"); got != c.want {
 			t.Errorf("%v: %q, want %q", c.units, got, c.want)

@@ -95,7 +95,7 @@ func (w *workerSide) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 	e := &w.enc
 	if e.outbox == nil {
 		off, n = at(*p)
-		return w.grads, off, n
+		return w.direct.pushFrom(p.ID, w.grads), off, n
 	}
 	var residual []float32
 	if e.residual != nil && !w.r.plan.Shards[p.Shard].Stat {
@@ -109,6 +109,9 @@ func (w *workerSide) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 func (w *workerSide) inboxOf(p *shard.Piece) (b *comm.Buf, off, n int) {
 	if w.enc.inbox == nil {
 		off, n = at(*p)
+		if w.direct.lands(p.ID) {
+			return w.direct.params, off, n
+		}
 		to := w.into[p.Shard]
 		return to.buf, off - to.from, n
 	}

@@ -21,12 +21,14 @@ type rankInfo struct {
 	PID  int    `json:"pid"`
 	// Device is what it computes on, left out of a rank that does not.
 	Device string `json:"device,omitempty"`
+	// CUDAAware says whether MPI reaches the memory of its GPU: yes, or why not.
+	CUDAAware string `json:"cuda_aware_mpi,omitempty"`
 }
 
 func (r *rank) rankMap() []rankInfo {
 	all := make([]rankInfo, len(r.hosts))
 	for i := range all {
-		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i], Device: r.units[i].Name}
+		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i], Device: r.units[i].Name, CUDAAware: r.units[i].CUDAAware}
 	}
 	return all
 }

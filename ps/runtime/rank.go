@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/payload"
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/lock"
 	"fluentps/ps/shard"
@@ -51,8 +52,9 @@ type rank struct {
 
 	file *os.File // of the log; may be nil
 
-	unit  Unit         // what it computes on; none of a rank that does not
-	units []unitReport // rank 0 only: those of all ranks
+	unit    Unit           // what it computes on; none of a rank that does not
+	reached kernels.Placer // that, where MPI reaches its memory; else nil
+	units   []unitReport   // rank 0 only: those of all ranks
 
 	live   *liveness // nil where the transport has no heartbeats
 	gaveUp bool      // the run ends with CodeStall

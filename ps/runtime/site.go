@@ -92,7 +92,7 @@ func (h *here) tick() {
 		defer r.mu.Unlock()
 		defer r.guard(nil, nil)
 		if h.computing.Load() { // else the timer went off just when it was over
-			r.t.Tick()
+			h.w.direct.tick(r.t)
 		}
 	}
 	if h.computing.Load() {

@@ -31,6 +31,7 @@ type workerSide struct {
 	local   *optim.Delta  // nil unless there are deltas
 	own     []*comm.Buf   // memory to give back; windows go with the transport
 	copies  copies        // of shards that are not pulled before every iteration
+	direct  direct        // of what MPI sends from the device and receives there
 	enc     encoder       // of what does not travel as it is
 	pieces  [][]int32     // per layer, the pieces that its gradient completes, in arena order
 	sampler *workload.Sampler

@@ -11,6 +11,8 @@
 //   CUEMU_FAIL=call:n[:code] the n-th call of that name fails, as with CUDA_ERROR_OUT_OF_MEMORY (2); kernel:n is a
 //                            failure that is found when the n-th kernel runs
 //   CUEMU_ORDER=eager        see order.cpp
+//   CUEMU_COPIES=FILE        gets a line for each context when it is released: the bytes copied to the host, and those
+//                            copied to the GPU
 #include "state.h"
 
 #include <cstdio>
@@ -175,6 +177,20 @@ API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 	return CUDA_SUCCESS;
 }
 
+// tell writes what a context has copied.
+static void tell(const Context &c)
+{
+	const char *path = getenv("CUEMU_COPIES");
+	if (!path || !*path) {
+		return;
+	}
+	FILE *f = fopen(path, "a"); // short lines of several processes come one after the other
+	if (!f || fprintf(f, "%zu %zu\n", c.to_host, c.to_gpu) < 0 || fclose(f) != 0) {
+		fprintf(stderr, "cuemu: cannot write CUEMU_COPIES %s\n", path);
+		abort();
+	}
+}
+
 // forget empties a context: the next one of the device is a new one.
 static void forget(Context *c)
 {
@@ -188,6 +204,7 @@ static void forget(Context *c)
 	c->events.clear();
 	c->modules.clear();
 	c->legacy.todo.clear();
+	c->to_host = c->to_gpu = 0;
 	c->sticky = CUDA_SUCCESS;
 }
 
@@ -201,6 +218,7 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice d)
 	}
 	bool failed = x.sticky != CUDA_SUCCESS;
 	std::string left = leftovers(&x);
+	tell(x);
 	forget(&x);
 	if (!left.empty() && !failed) {
 		fprintf(stderr, "cuemu: GPU %d is released with %s left\n", d, left.c_str());

@@ -65,6 +65,7 @@ struct Context {
 	int device = 0, users = 0;
 	CUresult sticky = CUDA_SUCCESS; // what every call returns once a kernel has failed
 	std::map<CUdeviceptr, size_t> memory; // bytes
+	size_t to_host = 0, to_gpu = 0;       // bytes that were to be copied
 	std::map<char *, size_t> pinned; // allocated or registered host memory
 	std::set<char *> registered;     // of these
 	std::set<Stream *> streams;

@@ -1,0 +1,126 @@
+package runtime
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// direct is what of a worker's arenas a CUDA-aware MPI sends from the memory of the GPU and receives there: pieces with a
+// message of their own that travel as they are. The others are copied to the host and from it: those in frames, encoded or
+// pushed as deltas, of shards that the worker keeps copies of or whose server shares memory with it, to a server of its own
+// rank, and all where the ranks of a host are one worker or an all-reduce adds up.
+//
+// MPI knows nothing of a GPU's streams. A piece is handed over when the Event of its layer's gradients has passed, which is
+// behind all kernels that read the layer's parameters, too; a layer is readable when its pieces have been received, and its
+// kernels are launched after that. So both ways are in order with no more waiting than copies need.
+type direct struct {
+	device         kernels.Placer
+	pushed, pulled []bool    // by piece: it goes directly; nil: none does
+	params, grads  *comm.Buf // the arenas on the device; nil: there are none
+}
+
+// reachUnit finds out whether MPI reaches the memory of this rank's device, and says it in words: none of a device without
+// memory of its own. It is an error if MPI must reach it and does not.
+func (r *rank) reachUnit() (answer string, err error) {
+	wanted := r.cfg.Device.CUDAAwareMPI
+	device, ok := r.unit.Device.(kernels.Placer)
+	switch {
+	case !ok:
+		return "", nil
+	case wanted == configs.CUDAAwareOff:
+		return "not asked: device.cuda_aware_mpi is off", nil
+	}
+	no := errors.New("ranks of one process do without MPI")
+	if t, ok := r.t.(comm.CUDAAware); ok {
+		no = t.CUDAAware()
+	}
+	switch {
+	case no == nil:
+		r.reached = device
+		return "yes", nil
+	case wanted == configs.CUDAAwareOn:
+		return "", fmt.Errorf("device.cuda_aware_mpi: on, but %w; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", no)
+	}
+	return "no: " + no.Error(), nil
+}
+
+// place gives the arenas memory on the device, where MPI reaches it and has something to do there.
+func (w *workerSide) place(params, grads *comm.Buf) error {
+	r := w.r
+	if r.reached == nil || reduces(r.cfg) || len(r.roles.Team(w.me)) > 1 {
+		return nil
+	}
+	d := direct{device: r.reached, pushed: make([]bool, len(r.plan.Pieces)), pulled: make([]bool, len(r.plan.Pieces))}
+	var sent, received []kernels.Range
+	for i := range r.plan.Pieces {
+		p := &r.plan.Pieces[i]
+		if !w.travels(p) {
+			continue
+		}
+		if d.pushed[p.ID] = r.push == nil && !r.inline[p.ID]; d.pushed[p.ID] {
+			sent = append(sent, kernels.Range{Lo: p.Lo, Hi: p.Hi})
+		}
+		if d.pulled[p.ID] = r.pull == nil && !r.inlineReply[p.ID]; d.pulled[p.ID] {
+			received = append(received, kernels.Range{Lo: p.Lo, Hi: p.Hi})
+		}
+	}
+	r.log.Info("MPI sends from the GPU's memory and receives there", "pushed", fmt.Sprintf("%d of %s", len(sent), count(len(r.plan.Pieces), "piece")),
+		"pulled", fmt.Sprintf("%d of %s", len(received), count(len(r.plan.Pieces), "piece")))
+	if len(sent)+len(received) == 0 {
+		return nil
+	}
+	var err error
+	if d.params, err = d.arena(params, r.plan.Arena, received); err != nil {
+		return fmt.Errorf("parameter arena: %w", err)
+	}
+	if d.grads, err = d.arena(grads, r.plan.Arena, sent); err != nil {
+		return fmt.Errorf("gradient arena: %w", err)
+	}
+	w.direct = d
+	return nil
+}
+
+// arena places an arena of n elements.
+func (d *direct) arena(host *comm.Buf, n int, reached []kernels.Range) (*comm.Buf, error) {
+	slices.SortFunc(reached, func(a, b kernels.Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	v, err := d.device.Place(host.F32()[:n], reached)
+	if err != nil {
+		return nil, err
+	}
+	return comm.NewDevice(v.Dev, n*shard.ElemBytes), nil
+}
+
+// travels says whether a piece goes between this worker and its server by messages, and nothing else reads or writes it
+// on the worker's host.
+func (w *workerSide) travels(p *shard.Piece) bool {
+	r := w.r
+	return r.serverRank(p.Shard) != r.me && !r.nearServer(p.Shard) &&
+		r.copyOf(r.plan.Shards[p.Shard].Rule).Kind == scheme.Pulled && len(r.cfg.DeltaRuns(r.plan, p)) == 0
+}
+
+// pushFrom is the arena that a piece of the gradients is sent from.
+func (d *direct) pushFrom(piece int32, host *comm.Buf) *comm.Buf {
+	if d.pushed != nil && d.pushed[piece] {
+		return d.grads
+	}
+	return host
+}
+
+// lands says whether a piece of the parameters is received on the device.
+func (d *direct) lands(piece int32) bool { return d.pulled != nil && d.pulled[piece] }
+
+// tick lets messages move on a thread that is not the one that drives: MPI looks for the device there.
+func (d *direct) tick(t comm.Transport) {
+	if d.device != nil && d.device.Attach() == nil { // a device that has failed says so to who computes
+		defer d.device.Detach()
+	}
+	t.Tick()
+}
