@@ -51,6 +51,7 @@ stage_lint() { # what a reader of the code should never have to notice
 	find . -name '*.sh' -print0 | xargs -0 shellcheck
 	shellcheck .ci/run
 	shellcheck -s bash slurm/templates/*.sbatch
+	tests/slurm-env.sh
 }
 
 stage_tidy() { # the rules of this repository

@@ -52,7 +52,7 @@ var rules = []rule{
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
 	fileSizes, functionSizes, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
-	links, examplesMentioned, readmeSchemes, readmeSend, schemesComplete,
+	links, examplesMentioned, readmeSchemes, readmeSend, schemesComplete, envIsTrue,
 }
 
 func TestRepository(t *testing.T) {

@@ -1,0 +1,73 @@
+# Smoke test:
+#   spack load fluentps && fluentps info && fluentps run --local 6 CLONE/configs/examples/first.yaml
+
+import os
+
+from spack_repo.builtin.build_systems import go
+from spack_repo.builtin.build_systems.go import GoPackage
+
+from spack.package import *
+
+# The clone that this file is in: what is committed on its branch main is built.
+clone = os.path.realpath(__file__).partition("/slurm/env/spack/")[0]
+
+
+class Fluentps(GoPackage):
+    """A parameter server for HPC clusters: each MPI rank serves parameters or computes gradients, and every shard has
+    its own synchronization scheme."""
+
+    git = "file://" + clone
+
+    license("MIT")
+
+    version("main", branch="main")
+
+    variant("mpi", default=True, description="Ranks as processes of MPI; without it, as goroutines of one process")
+    variant("cuda", default=False, description="Compute on NVIDIA GPUs; the driver is looked for when a run starts")
+
+    # As go.mod says.
+    depends_on("go@1.26:", type="build")
+    # Without MPI and CUDA it is plain Go, and no C is compiled.
+    with when("+mpi"):
+        depends_on("c", type="build")
+        depends_on("mpi")
+        depends_on("openblas")
+        depends_on("pkgconfig", type="build")
+        # Those that it was built and run with.
+        requires("^[virtuals=mpi] openmpi@4", "^[virtuals=mpi] mpich@4", policy="one_of")
+    conflicts("+cuda", when="~mpi", msg="without MPI no C is compiled, which CUDA needs")
+
+    sanity_check_is_file = ["bin/fluentps"]
+
+
+class GoBuilder(go.GoBuilder):
+    @property
+    def build_args(self):
+        tags = []
+        if self.spec.satisfies("+mpi"):
+            tags += ["mpi", "blas"]
+        if self.spec.satisfies("^[virtuals=mpi] mpich"):
+            tags += ["mpich"]
+        if self.spec.satisfies("+cuda"):
+            tags += ["cuda"]
+        return ["-buildvcs=false", "-tags", " ".join(tags), "./cmd/fluentps"]
+
+    @property
+    def ldflags(self):
+        return ["-X", f"main.version={self.spec.version}"]
+
+    def setup_build_environment(self, env: EnvironmentModifications) -> None:
+        super().setup_build_environment(env)
+        if self.spec.satisfies("+mpi"):
+            # A package that we use names folders of Debian's Open MPI: these come before them, and --as-needed drops a
+            # library that nothing needs then.
+            mpi = self.spec["mpi"]
+            env.set("CGO_CFLAGS", f"-O2 -g {mpi.headers.include_flags}")
+            env.set("CGO_LDFLAGS", f"-Wl,--as-needed {mpi.libs.ld_flags}")
+
+    def build(self, pkg, spec, prefix):
+        if not spec.satisfies("+cuda"):
+            return super().build(pkg, spec, prefix)
+        # It makes the driver's header and the loader that stands for NVIDIA's library, and tells Go of them.
+        with working_dir(self.build_directory):
+            Executable("tests/with-cuda.sh")("go", "build", *self.std_build_args, *self.build_args)
