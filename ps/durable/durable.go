@@ -56,6 +56,17 @@ func Rename(from, to string) error {
 	return syncNames(filepath.Dir(to))
 }
 
+// Remove takes a file away, if it is there.
+func Remove(path string) error {
+	switch err := os.Remove(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return syncNames(filepath.Dir(path))
+}
+
 // syncNames syncs the names in a folder. File systems that cannot sync a folder say EINVAL; there the renaming is all that
 // can be had.
 func syncNames(dir string) error {

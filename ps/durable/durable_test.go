@@ -75,6 +75,26 @@ func TestWriteFileErrorsLeaveNothing(t *testing.T) {
 	}
 }
 
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	write(t, path, "short")
+	for range 2 { // what is not there is removed, too
+		if err := Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("still there: %v", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(path, "y"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(path); err == nil {
+		t.Error("a folder with a file in it was removed")
+	}
+}
+
 func TestRenameOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")

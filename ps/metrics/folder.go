@@ -141,3 +141,6 @@ func (f *RunFolder) Write(name string, data []byte) error {
 	}
 	return err
 }
+
+// Remove takes a file out of the folder, if it is there.
+func (f *RunFolder) Remove(name string) error { return durable.Remove(f.Path(name)) }

@@ -113,10 +113,9 @@ func (r *rank) finish() (Result, error) {
 	}
 	res := Result{}
 	if r.me == 0 {
-		r.lead.incomplete(errors.Join(unwritten, unsaved))
-		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from))
+		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(unwritten, unsaved))
 		c.Code = res.Code
-		if err = errors.Join(unwritten, unsaved, err, r.lead.amend()); err != nil {
+		if err != nil {
 			c.Code = CodeFailed
 			r.log.Error("not all was written: " + err.Error())
 		}
@@ -185,8 +184,9 @@ func (l *lead) toEvaluate(reports []report) ([]int64, error) {
 	return append(l.complete[from:len(l.complete):len(l.complete)], -1), nil
 }
 
-// conclude is rank 0's: it makes and writes the summary and decides the exit code.
-func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []float32, evalTook time.Duration) (Result, error) {
+// conclude is rank 0's: it makes and writes the summary and decides the exit code. The summary is the last file, so that one
+// that says ok stands for all of them; with lacks, or a checkpoint that cannot be amended, it does not say so.
+func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []float32, evalTook time.Duration, lacks error) (Result, error) {
 	l := r.lead
 	l.told(&l.unprinted, l.progress.Finish())
 	over := r.trainEnd - r.trainStart + r.before
@@ -232,9 +232,15 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	if l.reason != "" {
 		s.Finished, res.Code = l.reason, l.code()
 	}
+	if lacks = errors.Join(lacks, l.amend()); lacks != nil {
+		res.Code = CodeFailed
+		if s.Finished == metrics.FinishedOK {
+			s.Finished = "failed: " + lacks.Error()
+		}
+	}
 	r.over = true
 	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
-	return res, r.writeEnd(s)
+	return res, errors.Join(lacks, r.writeEnd(s))
 }
 
 func (r *rank) summary(reports []report, final []float32) *metrics.Summary {

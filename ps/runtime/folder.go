@@ -127,7 +127,19 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unsaid, f.Write("summary.json", data))
+	return errors.Join(unsaid, f.Write(summaryName, data))
+}
+
+// summaryName is the file that is written last: it says whether a run has finished.
+const summaryName = "summary.json"
+
+// unfinish takes back what the part of the run before this one said at its end.
+func (r *rank) unfinish() error {
+	if r.me != 0 || r.from == nil && !r.again {
+		return nil
+	}
+	f := metrics.RunFolder{Dir: r.dir}
+	return f.Remove(summaryName)
 }
 
 // noDevice is the device of a model that is only asked for its layers.

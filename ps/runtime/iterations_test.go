@@ -162,8 +162,8 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "summary.json")); err != nil {
-		t.Error(err)
+	if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: open ") {
+		t.Errorf("finished %q", got)
 	}
 	if !strings.Contains(warn.String(), "iterations.csv: open ") {
 		t.Errorf("%q does not say what is wrong", warn.String())

@@ -63,6 +63,9 @@ func (r *rank) run() (Result, error) {
 	if err := r.setup(); err != nil {
 		return Result{}, err
 	}
+	if err := r.unfinish(); err != nil {
+		return Result{}, err
+	}
 	r.bind()
 	r.unitLog()
 	if err := r.t.Barrier(); err != nil {

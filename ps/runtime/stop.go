@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"fluentps/configs"
@@ -51,15 +50,6 @@ func (l *lead) code() int {
 		return CodeFailed
 	}
 	return CodeAgain
-}
-
-// incomplete marks a run that was trained to its end and whose outcome is not all on disk, so that nobody takes it for
-// finished: it goes on from an earlier checkpoint.
-func (l *lead) incomplete(err error) {
-	if err != nil && l.reason == "" {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		l.reason = "trained to the end, but not all was written: " + first
-	}
 }
 
 // nothingLeft says why there is no checkpoint with what was trained, or with some of it for who wanted no more; "" if there is one.
