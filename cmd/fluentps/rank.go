@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
+	"time"
 
 	"fluentps/comm"
 	"fluentps/kernels"
@@ -30,7 +32,10 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 		if agreed != nil && t.Rank() == 0 {
 			printError(j.warn, agreed.Text)
 		}
-		if err = t.Close(); err == nil {
+		late := j.endBy(t, res.Code)
+		err = t.Close()
+		late.Stop()
+		if err == nil {
 			return outcome{code: res.Code}
 		}
 		if errors.Is(err, comm.ErrStuck) { // the run itself is over, and all ranks know its code
@@ -45,6 +50,20 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 	}
 	t.Abort(codeFailed) // Run has said why
 	return outcome{code: codeFailed, ended: true}
+}
+
+// endBy has this process leave with the code of the run, which is over for all, where the ranks cannot take leave of each other
+// within stall.peer: one may be stopped, and none listens to heartbeats any more.
+func (j *job) endBy(t comm.Transport, code int) *time.Timer {
+	never := time.Duration(math.MaxInt64)
+	limit := never
+	if j.cfg != nil && j.cfg.Stall.Peer > 0 {
+		limit = j.cfg.Stall.Peer
+	}
+	return time.AfterFunc(limit, func() {
+		printError(j.warn, fmt.Sprintf("rank %d: the run is over, but not all ranks have left within stall.peer %s; leaving with code %d", t.Rank(), limit, code))
+		t.Abort(code)
+	})
 }
 
 // abort says why this rank ends the world, and ends it.
