@@ -288,7 +288,7 @@ func (a *allReduce) stall(limits configs.Stall) {
 	if !a.w.waits {
 		return
 	}
-	waited := a.r.t.Now() - a.w.waitFrom
+	waited := a.r.t.Now() - max(a.w.waitFrom, a.r.awake)
 	text := fmt.Sprintf("worker %d has waited %s for the other ranks in the all-reduce of iteration %d", a.w.me, waited.Round(time.Second), a.version)
 	if limits.Warn > 0 && waited >= limits.Warn && a.warned != a.version {
 		a.warned = a.version

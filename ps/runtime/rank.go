@@ -58,6 +58,8 @@ type rank struct {
 
 	live   *liveness // nil where the transport has no heartbeats
 	gaveUp bool      // the run ends with CodeStall
+	// awake is when this process went on after it was stopped, 0: it was not. No wait is longer than since then.
+	awake time.Duration
 
 	server *serverSide // nil if this rank does not serve
 	worker *workerSide // nil if this rank does not work

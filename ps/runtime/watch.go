@@ -19,6 +19,7 @@ const beatEvery = 100 * time.Millisecond
 func (r *rank) watch(stop <-chan struct{}) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
+	last := time.Now()
 	for {
 		select {
 		case <-stop:
@@ -29,6 +30,11 @@ func (r *rank) watch(stop <-chan struct{}) {
 			}
 			r.t.Post(func() { r.interrupted(name) })
 		case <-tick.C:
+			now := time.Now()
+			if now.Sub(last) >= pauseMin { // this process was stopped
+				r.t.Post(func() { r.awake = r.t.Now() })
+			}
+			last = now
 			r.t.Post(r.beat)
 		}
 	}
@@ -92,7 +98,7 @@ func (r *rank) stall() {
 		return
 	}
 	if s := r.server; s != nil && !s.done && !s.warned && s.node.Waiting() {
-		if silent := r.now() - s.last; limits.Warn > 0 && silent >= limits.Warn {
+		if silent := r.now() - max(s.last, r.awake-r.trainStart+r.before); limits.Warn > 0 && silent >= limits.Warn {
 			s.warned = true
 			r.log.Warn("stall: " + s.explain(silent))
 		}
@@ -101,7 +107,7 @@ func (r *rank) stall() {
 	if w == nil || w.done || !w.waiting() {
 		return
 	}
-	waited := r.t.Now() - max(w.waitFrom, r.trainStart)
+	waited := r.t.Now() - max(w.waitFrom, r.trainStart, r.awake)
 	if limits.Warn > 0 && waited >= limits.Warn && w.warned != w.iter() {
 		w.warned = w.iter()
 		r.log.Warn("stall: " + r.explainWait(waited))
