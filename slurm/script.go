@@ -165,6 +165,10 @@ func (s *Script) launch(w *writer) {
 		`launcher="" warned=""`,
 		`trap 'warned=yes; [ -z "$launcher" ] || kill -USR1 "$launcher"' USR1`)
 	w.raw("")
+	if s.Launcher == "pmix" {
+		w.says("How the ranks wait for each other at the start. By Slurm's own choice some were seen to go on before all were there (22.05), and Open MPI then crashed.",
+			"export SLURM_PMIX_FENCE=ring")
+	}
 	line, about := s.launcher()
 	run := []string{Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto"}
 	for _, f := range s.Flags {
