@@ -76,7 +76,7 @@ run: ## train an MLP on Fashion-MNIST under mpirun: 2 servers, 4 workers, mixed 
 	echo "+ $(MPIRUN) -n $(RANKS) $(BINARY) run $(CONFIG) $(ARGS)"; \
 	exec $(MPIRUN) -n $(RANKS) $(BINARY) run $(CONFIG) $(ARGS)
 
-test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, CUDA emulated, another user, race
+test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, Slurm, CUDA emulated, another user, race
 	@tests/test.sh
 
 lint: deps ## gofmt, go vet and staticcheck, with and without the build tags; shellcheck

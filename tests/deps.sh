@@ -5,14 +5,15 @@
 #   tests/deps.sh --mpi=mpich   the same with MPICH
 #   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, and the tools that make
 #                               hosts of namespaces
+#   tests/deps.sh --slurm       everything for a build with Open MPI, and the Slurm and the hosts of tests/slurm
 #   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/5-3-torch.sh compares with
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
-"" | --go-only | --mpi=openmpi | --mpi=mpich | --test | --torch) ;;
+"" | --go-only | --mpi=openmpi | --mpi=mpich | --test | --slurm | --torch) ;;
 *)
-	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test, --torch" >&2
+	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test, --slurm, --torch" >&2
 	exit 2
 	;;
 esac
@@ -52,6 +53,13 @@ if [ "${1:-}" = --test ]; then
 	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
 	command -v g++ >/dev/null || missing+=(g++)
 	command -v shellcheck >/dev/null || missing+=(shellcheck)
+fi
+if [ "${1:-}" = --slurm ]; then
+	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
+	for program in munged:munge slurmctld:slurmctld slurmd:slurmd srun:slurm-client; do
+		# Debian's daemons lie where users do not look.
+		PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null || missing+=("${program#*:}")
+	done
 fi
 if [ "${1:-}" = --torch ]; then
 	# Debian's package belongs to this Python, whichever comes first in the PATH.

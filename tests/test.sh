@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tags="mpi blas"
-all="lint tidy pure tagged kills emulator cuda mpich nobody race"
+all="lint tidy pure tagged kills slurm emulator cuda mpich nobody race"
 
 # Packages with test files that reach, directly or through others, a package whose path matches $1. The build tags
 # change the outcome of those that reach a package with cgo files.
@@ -80,6 +80,13 @@ stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that 
 stage_kills() { # kill -9 of whole jobs, a tenth of what `make accept` tries
 	[ -x bin/fluentps ] || { echo "there is no bin/fluentps: make build" >&2 && return 1; }
 	KILLS=20 LIVES=1800 tests/accept/6-1-kill-resume.sh
+}
+
+stage_slurm() { # jobs on a real Slurm of four nodes, which the tests start and end; fails where it cannot be installed
+	tests/deps.sh --slurm
+	go vet -tags "$tags slurm" ./tests/slurm
+	go tool staticcheck -tags "$tags slurm" ./tests/slurm
+	go test -vet=off -count=1 -tags "$tags slurm" -timeout=8m ./tests/slurm
 }
 
 stage_emulator() { # the kernels for GPUs, thread by thread on the host; what g++ warns of, fails

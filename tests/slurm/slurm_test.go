@@ -1,0 +1,259 @@
+//go:build slurm
+
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/comm/mpi/mpitest"
+)
+
+const (
+	nodes     = 4
+	othersMax = "300"           // seconds to wait for the hosts of somebody else
+	patience  = 2 * time.Minute // for what happens within seconds
+)
+
+// steps iterations of config under BSP; the checkpoints on the way are what a job that was requeued goes on from.
+const config = `
+name: job
+seed: 3
+cluster: {servers: 2}
+data: {set: generated, rows: 4000, test_rows: 100, features: 30, classes: 5}
+model: {name: mlp, layers: [64, 16]}
+train:
+  batch_per_worker: 8
+  optimizer: {name: momentum, lr: 0.05, momentum: 0.9}
+  stop: {updates: %d}
+evaluate: {every_epochs: 0}
+checkpoint: {every_updates: 50}
+metrics: {interval: 0.2s}
+sync:
+  - {match: "*", scheme: bsp}
+`
+
+// cluster is a Slurm, and a folder to submit from.
+type cluster struct {
+	dir, script, program string
+	hosts                bool // each node has a hostname of its own
+}
+
+func command(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// slurm runs slurm.sh and gives what it says.
+func (c *cluster) slurm(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := command(c.dir, c.script, args...)
+	if err != nil {
+		t.Fatalf("slurm.sh %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// start brings Slurm up for the test, which fails where that cannot be.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	script, err := filepath.Abs("slurm.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{dir: t.TempDir(), script: script}
+	c.program = filepath.Join(c.dir, "fluentps")
+	if out, err := exec.Command("go", "build", "-tags", mpitest.Tags, "-o", c.program, "fluentps/cmd/fluentps").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { // also what was left half started
+		if t.Failed() {
+			out, _ := command(c.dir, script, "logs")
+			t.Log(out)
+		}
+		if out, err := command(c.dir, script, "down"); err != nil {
+			t.Errorf("slurm.sh down: %v\n%s", err, out)
+		}
+	})
+	args := []string{"up", "--wait", othersMax}
+	if os.Getenv("FLUENTPS_TEST_SLURM") == "plain" {
+		args = append(args, "--plain")
+	}
+	said := c.slurm(t, append(args, strconv.Itoa(nodes))...)
+	t.Log(said)
+	c.hosts = strings.Contains(said, "h1 to h4")
+	return c
+}
+
+func (c *cluster) read(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.dir, file))
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configure writes a configuration of so many iterations.
+func (c *cluster) configure(t *testing.T, file string, steps int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(c.dir, file), fmt.Appendf(nil, config, steps), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alone is the result of a run in one process.
+func (c *cluster) alone(t *testing.T, file string) summary {
+	t.Helper()
+	out := "alone-" + file
+	if said, err := command(c.dir, c.program, "run", "--local", "8", "--out", out, file); err != nil {
+		t.Fatalf("run --local 8 %s: %v\n%s", file, err, said)
+	}
+	var s summary
+	c.read(t, out+"/summary.json", &s)
+	return s
+}
+
+// submit queues the script that plan writes, and gives the job's number and the run folder.
+func (c *cluster) submit(t *testing.T, name, file string, flags ...string) (job, out string) {
+	t.Helper()
+	args := append([]string{"plan", file, "--ranks", "8", "--time", "1h", "--sbatch"}, flags...)
+	text, err := command(c.dir, c.program, args...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, text)
+	}
+	// Of its own, for scripts begin and go on in the same one.
+	text = regexp.MustCompile(`(?m)^out=.*`).ReplaceAllString(text, "out="+name)
+	if err := os.WriteFile(filepath.Join(c.dir, name+".sbatch"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c.slurm(t, "sbatch", "--parsable", "--output="+name+".out", name+".sbatch"), name
+}
+
+// completed waits for a job and looks at how it ended.
+func (c *cluster) completed(t *testing.T, job, name string) (printed string) {
+	t.Helper()
+	ended := c.slurm(t, "ended", "--wait", strconv.Itoa(int(patience.Seconds())), job)
+	said, err := os.ReadFile(filepath.Join(c.dir, name+".out"))
+	if err != nil || ended != "COMPLETED 0:0" {
+		t.Fatalf("job %s ended %s, want COMPLETED 0:0; %v\n%s", job, ended, err, said)
+	}
+	return string(said)
+}
+
+type summary struct {
+	ParametersSHA256 string `json:"parameters_sha256"`
+	Servers, Workers int
+	Iterations       int
+	Finished         string
+	Resumed          *struct{ Iteration int }
+}
+
+// ranks lists the host of each rank, with its role: h1:s0.
+func (c *cluster) ranks(t *testing.T, out string) (list []string) {
+	t.Helper()
+	var info struct{ Ranks []struct{ Host, Role string } }
+	c.read(t, out+"/run.json", &info)
+	for _, r := range info.Ranks {
+		list = append(list, r.Host+":"+r.Role)
+	}
+	return list
+}
+
+// same fails unless a job trained what the run in one process did.
+func (c *cluster) same(t *testing.T, out string, want summary) {
+	t.Helper()
+	var got summary
+	c.read(t, out+"/summary.json", &got)
+	got.Resumed = nil
+	if got != want || want.Finished != "ok" || want.Workers != 6 || len(want.ParametersSHA256) != 64 {
+		t.Errorf("the job %+v, in one process %+v", got, want)
+	}
+}
+
+// lie fails unless the ranks are where the list says, where nodes can be told apart.
+func (c *cluster) lie(t *testing.T, out, want string) {
+	t.Helper()
+	got := c.ranks(t, out)
+	if c.hosts && !slices.Equal(got, strings.Fields(want)) {
+		t.Errorf("the ranks are %v, want %s", got, want)
+	}
+	if len(got) != 8 {
+		t.Errorf("the world is %v, want 8 ranks", got)
+	}
+}
+
+func TestJobs(t *testing.T) {
+	c := start(t)
+	c.configure(t, "short.yaml", 60)
+	short := c.alone(t, "short.yaml")
+	t.Run("srun", func(t *testing.T) {
+		job, out := c.submit(t, "srun", "short.yaml", "--nodes", "4", "--cores", "2")
+		c.completed(t, job, out)
+		c.same(t, out, short)
+		c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+		job, _ = c.submit(t, "srun", "short.yaml", "--nodes", "4")
+		if said := c.completed(t, job, out); !strings.Contains(said, "srun has finished already") {
+			t.Errorf("submitted once more, it printed\n%s", said)
+		}
+	})
+	t.Run("mpirun", func(t *testing.T) {
+		job, out := c.submit(t, "mpirun", "short.yaml", "--nodes", "4", "--launcher", "mpirun")
+		c.completed(t, job, out)
+		c.same(t, out, short)
+		c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+	})
+	t.Run("heterogeneous", func(t *testing.T) {
+		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes", "2", "--server-partition", "main")
+		c.completed(t, job, out)
+		c.same(t, out, short)
+		c.lie(t, out, "h1:s0 h2:s1 h3:w0 h3:w1 h3:w2 h4:w3 h4:w4 h4:w5")
+	})
+	t.Run("requeue", func(t *testing.T) { c.requeue(t) })
+}
+
+// A job that gets Slurm's warning leaves a checkpoint and goes back to the queue; the next part of it ends with the bits
+// of a run that nobody stopped.
+func (c *cluster) requeue(t *testing.T) {
+	c.configure(t, "long.yaml", 2000)
+	job, out := c.submit(t, "requeued", "long.yaml", "--nodes", "4")
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		if found, _ := filepath.Glob(filepath.Join(c.dir, out, "checkpoints/0*")); len(found) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			said, _ := os.ReadFile(filepath.Join(c.dir, out+".out"))
+			t.Fatalf("no checkpoint after %v\n%s", patience, said)
+		}
+	}
+	// What Slurm sends so long before the end, but up to half a minute late.
+	c.slurm(t, "scancel", "--signal=USR1", "--batch", job)
+	said := c.completed(t, job, out)
+	for _, want := range []string{"stopped by ", "requeued goes on after a requeue", "Resumed: "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the job did not print %q:\n%s", want, said)
+		}
+	}
+	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, " Restarts=1 ") {
+		t.Errorf("Restarts is not 1:\n%s", state)
+	}
+	var got summary
+	c.read(t, out+"/summary.json", &got)
+	if got.Resumed == nil || got.Resumed.Iteration < 50 || got.Resumed.Iteration >= 2000 {
+		t.Errorf("resumed %+v, want an iteration from 50 to 1999", got.Resumed)
+	}
+	c.same(t, out, c.alone(t, "long.yaml"))
+}
