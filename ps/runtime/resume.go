@@ -166,17 +166,23 @@ func (r *rank) fits(m *checkpoint.Manifest) error {
 		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.roles.Workers), len(r.computes))
 		changed = append(changed, workersKey)
 	}
-	changed = slices.DeleteFunc(changed, func(key string) bool { return slices.Contains(r.o.AllowChanged, key) })
-	if len(changed) > 0 {
-		var b strings.Builder
-		for _, key := range changed {
-			fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, cmp.Or(was[key], "not set"), cmp.Or(now[key], "not set"))
-		}
-		return usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+	var b strings.Builder
+	model := false
+	changed = slices.DeleteFunc(changed, func(key string) bool {
+		model = model || strings.HasPrefix(key, "model.")
+		return slices.Contains(r.o.AllowChanged, key)
+	})
+	for _, key := range changed {
+		fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, cmp.Or(was[key], "not set"), cmp.Or(now[key], "not set"))
 	}
-	switch {
-	case m.Data != r.set.SHA256():
-		return usage("--resume: the checkpoint is of other data (sha256 %.12s) than these (%.12s); use the files that the run began with", m.Data, r.set.SHA256())
+	data := fmt.Sprintf("data of sha256 %.12s, and these are of %.12s", m.Data, r.set.SHA256())
+	switch other := m.Data != r.set.SHA256(); {
+	case other && model:
+		return usage("--resume: the folder is that of another run, of model %s (now %s) and %s; name this run's own folder, or begin it: leave --resume out, and choose a new folder with --out%s", was["model.name"], now["model.name"], data, b.String())
+	case other:
+		return usage("--resume: the checkpoint is of other %s; use the files and values that the run began with%s", data, b.String())
+	case len(changed) > 0:
+		return usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
 	case reduces(r.cfg):
 		return usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
 	}

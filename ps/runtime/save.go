@@ -52,6 +52,8 @@ type leadState struct {
 	Evals    []metrics.Evaluation
 	Target   *float64         `json:"target_reached_s"`
 	Sinks    map[string]int64 `json:"sinks"` // bytes of the metrics files
+	// Standstills is how many runs in a row went on from this checkpoint and came no further.
+	Standstills int `json:"standstills,omitempty"`
 }
 
 // save gives what is saved of a server: vectors in the order of the state, which stay its own.

@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/checkpoint"
 )
 
 // How a run ends that somebody outside stops early: a signal, or the time that it was given.
@@ -49,7 +51,37 @@ func (l *lead) code() int {
 		l.r.log.Warn("no checkpoint to go on from, and so exit code 1 in place of 75: " + why)
 		return CodeFailed
 	}
+	if l.standsStill() {
+		return CodeFailed
+	}
 	return CodeAgain
+}
+
+// standstillMax is how many runs in a row may go on from a checkpoint and come no further. Whoever tries again at
+// code 75, as job scripts do, would do so for ever.
+const standstillMax = 3
+
+// standsStill says whether this run is the last of so many, and notes in the checkpoint how many there were.
+func (l *lead) standsStill() bool {
+	r := l.r
+	if r.from == nil || l.version != r.from.state.Version {
+		return false
+	}
+	s := &r.from.state
+	s.Standstills++
+	var err error
+	if r.from.manifest.State, err = json.Marshal(s); err == nil {
+		err = checkpoint.Amend(r.from.dir, r.from.manifest)
+	}
+	if err != nil {
+		r.log.Warn("cannot count how often the run came no further", "error", err)
+	}
+	if s.Standstills < standstillMax {
+		return false
+	}
+	r.log.Warn(fmt.Sprintf("%s in a row went on from %s and came no further; getting ready took %s of this one's %s: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
+		count(s.Standstills, "run"), r.from.dir, r.setupEnd.Sub(r.o.Start).Round(time.Millisecond), time.Since(r.o.Start).Round(time.Millisecond)))
+	return true
 }
 
 // nothingLeft says why there is no checkpoint with what was trained, or with some of it for who wanted no more; "" if there is one.

@@ -1,0 +1,79 @@
+package runtime
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fluentps/ps/workload"
+)
+
+// looking is test data at whose first rows a signal is sent; nobody gets any before the run has heard of it.
+type looking struct {
+	workload.Table
+	ask   func()
+	heard <-chan struct{}
+}
+
+func (l looking) Fill(x []float32, y []int32, rows []int32) {
+	l.ask()
+	select {
+	case <-l.heard:
+	case <-time.After(soon):
+	}
+	l.Table.Fill(x, y, rows)
+}
+
+// stoppedWhileEvaluating asks a run to stop when it evaluates.
+func stoppedWhileEvaluating(warn *lines) func(*Options) {
+	signals, heard := make(chan string, 1), make(chan struct{})
+	ask := sync.OnceFunc(func() { signals <- "SIGUSR1" })
+	said := &until{want: []*regexp.Regexp{regexp.MustCompile("stopped by SIGUSR1")}, end: sync.OnceFunc(func() { close(heard) })}
+	return func(o *Options) {
+		o.Warn = warn
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			mine := *set
+			mine.Test = looking{set.Test, ask, heard}
+			return &mine, nil
+		}
+		if o.Transport.Rank() == 0 {
+			o.Interrupt, o.Out = signals, said
+		}
+	}
+}
+
+// A run that is stopped again and again before it came any further is not tried for ever; what it has stays good, and
+// progress makes it begin to count anew.
+func TestStandstillsEnd(t *testing.T) {
+	want := train(t, load(t, "train.stop={updates: 9}"), 6).Summary.ParametersSHA256
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+	stopped := func(updates string, code int) string {
+		t.Helper()
+		var warn lines
+		res, errs := partOf(t, load(t, "train.stop={updates: "+updates+"}"), 6, dir, dir, stoppedWhileEvaluating(&warn))
+		agreedOn(t, code, res, errs)
+		return warn.String()
+	}
+	for range standstillMax - 1 {
+		if said := stopped("5", CodeAgain); strings.Contains(said, "no further") {
+			t.Errorf("said %q", said)
+		}
+	}
+	want3 := "3 runs in a row went on from " + filepath.Join(dir, "checkpoints", "000000000001") + " and came no further"
+	if said := stopped("5", CodeFailed); strings.Count(said, want3) != 1 {
+		t.Errorf("said %q, want %q once", said, want3)
+	}
+	stopped("7", CodeAgain) // it came further
+	stopped("7", CodeAgain)
+	if s := mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 7 {
+		t.Errorf("sha256 %s, want %s; resumed %+v", s.ParametersSHA256, want, s.Resumed)
+	}
+}
