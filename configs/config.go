@@ -225,6 +225,7 @@ type Checkpoint struct {
 	Every        time.Duration // between two while training goes on; 0: only at the end
 	EveryUpdates int64         // the same in versions of the lead shard; at most one of the two is set
 	Keep         int           // checkpoints of a run, the newest ones; 0: none is written
+	Best         string        // none, accuracy, loss: by what on the test set one more is kept, the best
 }
 
 // Metrics says where records go and how often a line is printed.

@@ -72,7 +72,7 @@ func TestValues(t *testing.T) {
 			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},
 		},
 		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
-		Checkpoint: Checkpoint{Keep: 5},
+		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
 		Metrics:    Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
 			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/workload"
 )
 
 // Periodic says whether checkpoints are written while training goes on.
@@ -30,6 +31,7 @@ func (c *Config) anyPhase(is func(scheme.Entry, Phase) bool) bool {
 
 // crossCheckpoint refuses checkpoints while training goes on that nobody would write, or keep.
 func (w *walker) crossCheckpoint(t *table) {
+	w.crossBest(t)
 	every, updates, keep := t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"], t.byPath["checkpoint.keep"]
 	if every.bad || updates.bad || keep.bad || !w.cfg.Checkpoint.Periodic() {
 		return
@@ -46,5 +48,22 @@ func (w *walker) crossCheckpoint(t *table) {
 		w.fatal(at.key, at.path, "set checkpoint.keep: 1 or more, or leave it out", "checkpoints are asked for, and checkpoint.keep is 0: none is written")
 	case w.cfg.Baseline == BaselineAllreduce:
 		w.fatal(at.key, at.path, "leave it out with this baseline", "allreduce has no servers that could write checkpoints")
+	}
+}
+
+// crossBest refuses to look for the best checkpoint where there is nothing to look at, or to look with.
+func (w *walker) crossBest(t *table) {
+	best, where, every, updates := t.byPath["checkpoint.best"], t.byPath["evaluate.where"], t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"]
+	c := &w.cfg.Checkpoint
+	if best.bad || where.bad || every.bad || updates.bad || c.Best == BestNone {
+		return
+	}
+	switch {
+	case !c.Periodic():
+		w.fatal(best.key, best.path, "set checkpoint.every, as 10m, or leave best out", "looks for the best of several checkpoints, and one is written, at the end")
+	case w.cfg.Evaluate.Where != "online":
+		w.fatal(best.key, best.path, "set evaluate.where: online", "looks at the test set during training, and evaluate.where is %s", w.cfg.Evaluate.Where)
+	case c.Best == BestAccuracy && workload.TakesRatings(w.cfg.Model.Name):
+		w.fatal(best.key, best.path, "set it to loss", "needs classes, and model %s predicts ratings", w.cfg.Model.Name)
 	}
 }

@@ -113,6 +113,7 @@ var topKeys = []key[Config]{
 	{spec{path: "checkpoint.every", def: "0s", span: atLeast(0), doc: "time between two checkpoints while training goes on; 0s: one at the end; where workers are not in step, as under bsp, all pause for it"}, func(c *Config) any { return &c.Checkpoint.Every }},
 	{spec{path: "checkpoint.every_updates", def: "0", span: atLeast(0), doc: "versions of the lead shard between two, in place of a time; 0: as every says"}, func(c *Config) any { return &c.Checkpoint.EveryUpdates }},
 	{spec{path: "checkpoint.keep", def: "3", span: from(0, 1000), doc: "checkpoints kept, the newest ones; one is written when training ends in any case; 0: none at all"}, func(c *Config) any { return &c.Checkpoint.Keep }},
+	{spec{path: "checkpoint.best", def: BestNone, values: bests, doc: "by what on the test set the best checkpoint is kept beside the newest ones: accuracy or loss; server 0 looks at each, beside training; none: it is not"}, func(c *Config) any { return &c.Checkpoint.Best }},
 	{spec{path: "metrics.sinks", def: "[jsonl, csv]", values: sinks, doc: "forms of the metrics file"}, func(c *Config) any { return &c.Metrics.Sinks }},
 	{spec{path: "metrics.interval", def: "30s", span: atLeast(0.1), doc: "time between two progress lines"}, func(c *Config) any { return &c.Metrics.Interval }},
 

@@ -31,6 +31,10 @@ const (
 
 	BindAuto = "auto"
 	BindOff  = "off"
+
+	BestNone     = "none"
+	BestAccuracy = "accuracy"
+	BestLoss     = "loss"
 )
 
 // Whether MPI is given the GPU's memory.
@@ -46,6 +50,7 @@ var (
 	hierarchies = []string{HierarchyNone, HierarchyNode}
 	sharings    = []string{SharedAuto, SharedOff}
 	bindings    = []string{BindAuto, BindOff}
+	bests       = []string{BestNone, BestAccuracy, BestLoss}
 	evaluations = []string{"after", "online"}
 	gemms       = []string{"own", "cublas", "auto"}
 	maths       = []string{"float32", "tf32"}

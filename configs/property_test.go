@@ -17,6 +17,7 @@ import (
 
 // also lists what else must be set for a key to be legal in the base file.
 var also = map[string][]string{
+	"checkpoint.best":          {"checkpoint.every=10m", "evaluate.where=online"},
 	"data.set":                 {"data.path=p", "data.test=t"},
 	"data.path":                {"data.set=idx"},
 	"data.test":                {"data.set=csv", "data.path=p"},

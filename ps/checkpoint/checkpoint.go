@@ -5,6 +5,7 @@
 //	  server-0000.bin ...            parameters, optimizer state, counters of the shards of a server
 //	  worker-0000.bin ...            what a worker keeps beside the parameters
 //	  manifest.json                  written last: sizes and checksums of the others, the configuration, where the run was
+//	checkpoints/best.json            names the one that did best on the test set, where that is asked for
 //
 // A checkpoint is there whole or not at all. Its folder has another name while it is written, every file and the folder
 // are synced before it gets its own, and a crash at any time leaves a folder that nobody takes for a checkpoint. What a

@@ -90,13 +90,21 @@ func Amend(dir string, m *Manifest) error {
 	return nil
 }
 
-// Prune removes all finished checkpoints in root but the newest so many. A crash leaves none that is half there.
+// Prune removes all finished checkpoints in root but the newest so many, and the best. A crash leaves none that is half
+// there.
 func Prune(root string, keep int) error {
 	dirs, err := List(root)
 	if err != nil || len(dirs) <= keep {
 		return err
 	}
+	best, err := ReadBest(root)
+	if err != nil {
+		return err // better one too many than the wrong one removed
+	}
 	for _, dir := range dirs[keep:] {
+		if best != nil && filepath.Base(dir) == best.Checkpoint {
+			continue
+		}
 		old := filepath.Join(root, oldPrefix+filepath.Base(dir))
 		if err := os.Rename(dir, old); err != nil {
 			return fmt.Errorf("checkpoints: remove %s: %w", dir, err)

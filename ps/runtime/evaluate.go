@@ -149,16 +149,24 @@ type online struct {
 	closed bool          // training is over: what is left is for all ranks
 	i      int           // the next of lead.complete to look at
 	took   time.Duration // spent evaluating
+
+	checkpoint string // that is to be looked at when busy ends, or is; "": none
+	judging    bool   // it is
+	best       best
 }
 
 // next starts on the next snapshot that is complete, if nothing is being looked at.
 func (o *online) next() {
 	l := o.l
-	if o.busy || o.closed || l.reason != "" || o.i == len(l.complete) {
-		return
+	switch {
+	case o.busy || o.closed || l.reason != "":
+	case o.checkpoint != "":
+		o.busy, o.judging = true, true
+		go o.judge()
+	case o.i < len(l.complete):
+		o.busy = true
+		o.e.fetch(l.complete[o.i], func() { go o.look() })
 	}
-	o.busy = true
-	o.e.fetch(l.complete[o.i], func() { go o.look() })
 }
 
 func (o *online) look() {

@@ -232,7 +232,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	if l.reason != "" {
 		s.Finished, res.Code = l.reason, l.code()
 	}
-	if lacks = errors.Join(lacks, l.amend()); lacks != nil {
+	if lacks = errors.Join(lacks, l.amend(), l.judgeLast()); lacks != nil {
 		res.Code = CodeFailed
 		if s.Finished == metrics.FinishedOK {
 			s.Finished = "failed: " + lacks.Error()

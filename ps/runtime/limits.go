@@ -56,7 +56,7 @@ func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch
 			parts[5].bytes = scratch.Worker
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
-			parts[2].bytes += arena
+			parts[2].bytes += arena + judgedBytes(c, p)
 		}
 		var total int64
 		var text []string
@@ -108,6 +108,21 @@ func shardBytes(p *shard.Plan, server int32) int64 {
 		n += p.Shards[id].Bytes()
 	}
 	return n
+}
+
+// judgedBytes is what rank 0 reads at once of a checkpoint that it looks at: the file of the server with most.
+func judgedBytes(c *configs.Config, p *shard.Plan) (most int64) {
+	if c.Checkpoint.Best == configs.BestNone {
+		return 0
+	}
+	for server := range p.Servers {
+		var n int64
+		for _, id := range p.OfServer(int32(server)) {
+			n += p.Shards[id].Bytes() * int64(vectorsOf(c, &p.Shards[id]))
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // optimizerVectors is how many numbers the optimizer keeps beside each parameter.

@@ -215,14 +215,16 @@ func (l *lead) fileSaved(h *wire.Header) {
 		}
 		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
 		r.t.Post(func() {
-			p.busy, p.disk = false, false
+			p.disk, p.draft = false, nil
 			if dir != "" {
 				l.newest = dir
 			}
 			if err != nil {
+				p.busy = false
 				r.noCheckpoint(fmt.Errorf("%w%s", err, l.newestText()))
 				return
 			}
+			p.busy = l.judges(dir)
 			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused", p.paused)
 		})
 	}()
@@ -259,7 +261,7 @@ func (r *rank) settle() error {
 		all += n
 	}
 	p := &r.lead.periodic
-	if err := r.drive(func() bool { return p.heard == all && !p.disk }); err != nil {
+	if err := r.drive(func() bool { return p.heard == all && !p.disk && r.lead.judged() }); err != nil {
 		return err
 	}
 	if p.busy && p.draft != nil {

@@ -18,7 +18,8 @@ func TestPlanTextGolden(t *testing.T) {
 	planGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
 }
 
-func planGolden(t *testing.T, name string, settings ...string) {
+// planOf is the plan of a run of 2 servers and 4 workers on 2 hosts.
+func planOf(t *testing.T, settings ...string) string {
 	t.Helper()
 	c := load(t, settings...)
 	set, err := workload.Load(DataSpec(c))
@@ -38,7 +39,12 @@ func planGolden(t *testing.T, name string, settings ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := PlanText(c, p, roles, hosts, set)
+	return PlanText(c, p, roles, hosts, set)
+}
+
+func planGolden(t *testing.T, name string, settings ...string) {
+	t.Helper()
+	got := planOf(t, settings...)
 	file := "testdata/" + name + ".txt"
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -109,5 +115,22 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := ServerBytes(two, p, 0, 4); err != nil || again != got {
 		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)
+	}
+}
+
+// The plan says when checkpoints are written, whether anybody waits for them, and which are kept.
+func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want string
+	}{
+		{[]string{"checkpoint.every=10m"}, "every 10m0s, of a version that is named ahead; nobody waits\n  kept: the newest 3\n"},
+		{[]string{"checkpoint={every_updates: 50, keep: 2, best: loss}", "evaluate.where=online", "sync=[{match: '*', scheme: asp}]"},
+			"every 50 versions of the lead shard, for each all workers pause until the slowest has ended its iteration\n  kept: the newest 2, and the best by test loss, for which rank 0 looks at each, beside training\n"},
+		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"}, "has ended its iteration, the same one for all\n"},
+	} {
+		if text := planOf(t, c.set...); !strings.Contains(text, c.want) {
+			t.Errorf("%v: no %q in\n%s", c.set, c.want, text)
+		}
 	}
 }

@@ -29,6 +29,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
 	planMemory(&b, c, p, roles, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
+	planCheckpoints(&b, c, p, len(roles.Workers))
 	planTraffic(&b, c, p, roles)
 	planShared(&b, c, p, roles, hosts)
 	planTeams(&b, p, roles, hosts)

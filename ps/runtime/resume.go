@@ -41,13 +41,11 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 	case ResumeAuto:
 		return r.findFolder()
 	default:
+		if above := filepath.Dir(filepath.Clean(dir)); filepath.Base(above) == checkpoint.Folder {
+			return r.takeOne(above, filepath.Base(filepath.Clean(dir)))
+		}
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-		above := filepath.Dir(filepath.Clean(dir))
-		switch {
-		case err != nil || len(dirs) > 0:
-		case filepath.Base(above) == checkpoint.Folder:
-			err = fmt.Errorf("--resume: %s is one checkpoint; name the run folder, %s, whose newest is taken", dir, filepath.Dir(above))
-		default:
+		if err == nil && len(dirs) == 0 {
 			err = fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
 		}
 		if err != nil {
@@ -56,6 +54,30 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 		r.candidates = dirs
 		return metrics.OpenRunFolder(dir)
 	}
+}
+
+// takeOne takes up one checkpoint of a run, by the name of its folder or as the best.
+func (r *rank) takeOne(root, name string) (*metrics.RunFolder, error) {
+	if name == checkpoint.BestName {
+		switch b, err := checkpoint.ReadBest(root); {
+		case err != nil:
+			return nil, err
+		case b == nil:
+			return nil, fmt.Errorf("--resume: %s has no best checkpoint: checkpoint.best was none, or none was looked at yet; name the run folder, %s, whose newest is taken", root, filepath.Dir(root))
+		default:
+			name = b.Checkpoint
+		}
+	}
+	dirs, err := checkpoint.List(root)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, name)
+	if !slices.Contains(dirs, dir) {
+		return nil, fmt.Errorf("--resume: there is no checkpoint %s; %s has %s", dir, root, count(len(dirs), "other"))
+	}
+	r.candidates = []string{dir}
+	return metrics.OpenRunFolder(filepath.Dir(root))
 }
 
 // findFolder takes up --out, or the newest run of that name that has a checkpoint. A run in --out that was killed before

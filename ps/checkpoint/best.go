@@ -1,0 +1,56 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fluentps/ps/durable"
+)
+
+// BestName is what a user calls the best checkpoint of a run, as if it were a folder beside the others.
+const BestName = "best"
+
+const bestFile = "best.json"
+
+// Best names the checkpoint of a run that was found to be the best so far.
+type Best struct {
+	Checkpoint string  `json:"checkpoint"` // the name of its folder
+	By         string  `json:"by"`         // accuracy or loss, on the test set
+	Value      float64 `json:"value"`
+}
+
+// ReadBest gives the best checkpoint in root, nil where none was found yet.
+func ReadBest(root string) (*Best, error) {
+	path := filepath.Join(root, bestFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	b := new(Best)
+	if err == nil {
+		err = json.Unmarshal(text, b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints: %s: %w; remove it, and the next checkpoint is the best so far", path, err)
+	}
+	if _, ok := numberOf(b.Checkpoint); !ok {
+		return nil, fmt.Errorf("checkpoints: %s names %q, which is no checkpoint; remove it, and the next one is the best so far", path, b.Checkpoint)
+	}
+	return b, nil
+}
+
+// SetBest makes a finished checkpoint the best, at once: whoever reads finds it or the one before it.
+func SetBest(root string, b Best) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := durable.WriteFile(filepath.Join(root, bestFile), append(text, '\n')); err != nil {
+		return writeError(err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fluentps/ps/checkpoint"
+)
+
+// Of all checkpoints of a run, on the way and at its end, the one that does best on the test set is the best, and it stays
+// when others go; a run goes on from it by that name.
+func TestTheBestCheckpointIsKept(t *testing.T) {
+	for _, by := range []string{"accuracy", "loss"} {
+		for _, sync := range []string{"{match: '*', scheme: bsp}", "{match: '*', scheme: asp}"} {
+			t.Run(by+" "+sync, func(t *testing.T) {
+				to := func(stop string) []string {
+					return []string{"sync=[" + sync + "]", "train.stop=" + stop, "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 1, where: online}", "checkpoint={every_updates: 10, keep: 1000, best: " + by + "}", "data.partition=overlap_reshuffle"}
+				}
+				dir := filepath.Join(t.TempDir(), "out")
+				mustPart(t, load(t, to("{epochs: 30}")...), 6, dir, "")
+				root := filepath.Join(dir, checkpoint.Folder)
+				best, err := checkpoint.ReadBest(root)
+				if err != nil || best == nil || best.By != by {
+					t.Fatalf("the best is %+v: %v", best, err)
+				}
+				dirs, err := checkpoint.List(root)
+				if err != nil || len(dirs) < 2 {
+					t.Fatalf("checkpoints %v, %v", dirs, err)
+				}
+				named := false
+				for _, d := range dirs { // each as a run evaluates it that goes on from it and has nothing left to do
+					s := mustPart(t, load(t, to("{samples: 1}")...), 6, "", d).Summary
+					value := float64(*s.TestLoss)
+					ahead := best.Value - value
+					if by == "accuracy" {
+						value = float64(*s.TestAccuracy)
+						ahead = value - best.Value
+					}
+					if filepath.Base(d) == best.Checkpoint {
+						named = true
+						if math.Abs(ahead) > 1e-9 {
+							t.Errorf("the best, %s, has %v; it was found to have %v", best.Checkpoint, value, best.Value)
+						}
+					} else if ahead > 1e-9 {
+						t.Errorf("%s has %v, and the best, %s, %v", d, value, best.Checkpoint, best.Value)
+					}
+				}
+				if !named {
+					t.Fatalf("the best is %s, and there are %v", best.Checkpoint, dirs)
+				}
+				if err := checkpoint.Prune(root, 1); err != nil {
+					t.Fatal(err)
+				}
+				s := mustPart(t, load(t, to("{samples: 1}")...), 6, "", filepath.Join(root, checkpoint.BestName)).Summary
+				if s.Resumed == nil || filepath.Base(s.Resumed.Checkpoint) != best.Checkpoint {
+					t.Errorf("--resume best took up %+v, not %s", s.Resumed, best.Checkpoint)
+				}
+			})
+		}
+	}
+}
+
+// With keep: 1 there is the newest checkpoint, and the best where that is another.
+func TestNewestAndBestAreLeft(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, "train.stop={epochs: 30}", "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 0, where: online}", "checkpoint={every_updates: 5, keep: 1, best: loss}"), 6, dir, "")
+	root := filepath.Join(dir, checkpoint.Folder)
+	dirs, err := checkpoint.List(root)
+	if err != nil || len(dirs) == 0 || len(dirs) > 2 {
+		t.Fatalf("checkpoints %v, %v", dirs, err)
+	}
+	best, err := checkpoint.ReadBest(root)
+	if err != nil || best == nil || filepath.Base(dirs[len(dirs)-1]) != best.Checkpoint && len(dirs) == 2 {
+		t.Errorf("the best is %+v of %v: %v", best, dirs, err)
+	}
+}
+
+// Who names a checkpoint that is not there is told so.
+func TestOneCheckpointThatIsNotThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, updates(5)), 6, dir, "")
+	for name, want := range map[string]string{
+		"000000000009": "there is no checkpoint ",
+		"best":         "has no best checkpoint: checkpoint.best was none",
+	} {
+		_, errs := partOf(t, load(t), 6, dir, filepath.Join(dir, checkpoint.Folder, name), nil)
+		for rank, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("rank %d: %v; want %q", rank, err, want)
+			}
+		}
+	}
+}
