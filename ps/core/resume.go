@@ -15,9 +15,9 @@ type Saved struct {
 	Rated    int64  `json:"rated"` // the learning-rate clock times N
 	Accepted int64  `json:"accepted"`
 	Samples  int64  `json:"samples"`
-	Closed   int64  `json:"closed"`         // v, where a scheme closes iterations without all workers
-	Until    int64  `json:"until"`          // where the next scheme takes over; 0: none does
-	Rand     []byte `json:"rand,omitempty"` // state of the scheme's generator, where it draws
+	Closed   int64  `json:"closed"`           // v, where a scheme closes iterations without all workers
+	Until    int64  `json:"until"`            // where the next scheme takes over; 0: none does
+	Memory   []byte `json:"memory,omitempty"` // of the scheme, where clocks and version do not tell all
 }
 
 // Saved gives what there is to save of one of this server's shards. It panics where pushes are staged or folded and not
@@ -35,8 +35,8 @@ func (sh *ownShard) saved() Saved {
 	if sh.cut.at != never {
 		q.Until = sh.cut.at
 	}
-	if d, draws := sh.scheme.(scheme.Drawing); draws {
-		q.Rand = d.Generator()
+	if l, learns := sh.scheme.(scheme.Learning); learns {
+		q.Memory = l.Memory()
 	}
 	return q
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"fluentps/ps/scheme"
@@ -152,8 +153,8 @@ func TestAResumedClusterGoesOn(t *testing.T) {
 	}
 }
 
-// The generator of a scheme that draws goes on where it was.
-func TestASavedGeneratorGoesOn(t *testing.T) {
+// What a scheme remembers goes on where it was: the generator of one that draws, here.
+func TestASavedMemoryGoesOn(t *testing.T) {
 	c := newCluster(threeShards(t), 3, []rule{{name: "pssp", params: &scheme.PSSPParams{Staleness: 0, Mode: scheme.PSSPConstant, Probability: 0.5, Alpha: 1, Centre: scheme.PSSPCentreS, CutOff: true, Release: scheme.ReleaseSoft}}, {name: "bsp"}}, Budget{Updates: 40}, 0)
 	c.pick = rand.New(rand.NewPCG(3, 4)).IntN
 	if err := c.run(100000); err != nil {
@@ -163,21 +164,21 @@ func TestASavedGeneratorGoesOn(t *testing.T) {
 	for _, s := range c.servers {
 		for _, id := range s.Shards() {
 			q := s.Saved(id)
-			if (len(q.Rand) > 0) != (c.plan.Shards[id].Rule == 0) {
-				t.Errorf("shard %d of rule %d saves a generator of %d bytes", id, c.plan.Shards[id].Rule, len(q.Rand))
+			if (len(q.Memory) > 0) != (c.plan.Shards[id].Rule == 0) {
+				t.Errorf("shard %d of rule %d saves a memory of %d bytes", id, c.plan.Shards[id].Rule, len(q.Memory))
 			}
-			if len(q.Rand) == 0 {
+			if len(q.Memory) == 0 {
 				continue
 			}
-			fresh := mustScheme(rule{name: "pssp"}, []int32{id}, 0, 3).Scheme.(scheme.Drawing).Generator()
-			drew = drew || !slices.Equal(q.Rand, fresh)
-			r := new(rand.PCG)
-			if err := r.UnmarshalBinary(q.Rand); err != nil {
-				t.Fatal(err)
+			fresh := mustScheme(rule{name: "pssp"}, []int32{id}, 0, 3).Scheme.(scheme.Learning).Memory()
+			drew = drew || !slices.Equal(q.Memory, fresh)
+			env := scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Memory: q.Memory}
+			ss, err := NewShardSchemes(rule{name: "pssp"}.phases(), env, 7)
+			if err != nil || !slices.Equal(ss.Scheme.(scheme.Learning).Memory(), q.Memory) {
+				t.Errorf("shard %d goes on with another memory: %v", id, err)
 			}
-			ss, err := NewShardSchemes(rule{name: "pssp"}.phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Rand: r}, 7)
-			if err != nil || !slices.Equal(ss.Scheme.(scheme.Drawing).Generator(), q.Rand) {
-				t.Errorf("shard %d goes on with another generator: %v", id, err)
+			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env, 7); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
+				t.Errorf("the memory of pssp for dssp: %v", err)
 			}
 		}
 	}

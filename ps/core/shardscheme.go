@@ -70,10 +70,10 @@ func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.En
 
 // NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, with generators seeded by
 // (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the one whose turn it is at
-// env.Clocks; Slots are what any of them needs. env.Rand, where it is not nil, is the generator of that one.
+// env.Clocks; Slots are what any of them needs. env.Memory, where it is not nil, is of that one.
 func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardScheme, error) {
-	slots, norms, accord, saved := 0, false, false, env.Rand
-	env.Rand = nil
+	slots, norms, accord, memory := 0, false, false, env.Memory
+	env.Rand, env.Memory = nil, nil
 	for k, ph := range phases {
 		ss, err := newPhase(phases, k, env, seed) // the later ones only to see that they can be made
 		if err != nil {
@@ -85,7 +85,7 @@ func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardS
 		slots, norms, accord = max(slots, ss.Slots), norms || ss.Norms, accord || ss.Agrees
 	}
 	k, clocks := PhaseAt(phases, env.Clocks)
-	env.Clocks, env.Rand = clocks, saved
+	env.Clocks, env.Memory = clocks, memory
 	first, err := newPhase(phases, k, env, seed)
 	first.Slots, first.Norms, first.Accord = slots, norms, accord
 	return first, err
@@ -108,6 +108,11 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 	if err != nil {
 		return ShardScheme{}, err
 	}
+	if env.Memory != nil {
+		if err := recall(sch, env.Memory); err != nil {
+			return ShardScheme{}, err
+		}
+	}
 	lead, bounded := e.LeadMax(ph.Params)
 	if !bounded {
 		lead = -1
@@ -116,7 +121,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
 	if ph.Until > 0 {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
-			env.Clocks, env.Start, env.Rand = clocks, start, nil
+			env.Clocks, env.Start, env.Rand, env.Memory = clocks, start, nil, nil
 			next, err := newPhase(phases, k+1, env, seed)
 			if err != nil {
 				panic(fmt.Sprintf("core: shard %d: %v, though it could be made at the start", env.Shards[0], err))
@@ -125,4 +130,12 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 		}
 	}
 	return ss, nil
+}
+
+func recall(s scheme.Scheme, memory []byte) error {
+	l, learns := s.(scheme.Learning)
+	if !learns {
+		return fmt.Errorf("the memory of another scheme than %v; resume with the scheme that wrote it", s)
+	}
+	return l.Recall(memory)
 }

@@ -194,8 +194,8 @@ func (r *rank) takeFrom(q *origin, from *shardState, vectors [][]float32) (eleme
 	return elements, nil
 }
 
-// join takes the counters of a shard that another has a part of: the furthest of all parts. The generator of its scheme
-// is the new shard's own.
+// join takes the counters of a shard that another has a part of: the furthest of all parts. Its scheme remembers
+// nothing of any.
 func (s *shardState) join(from *shardState) {
 	a, b := &s.Node, &from.Node
 	a.Version, a.Rated, a.Accepted = max(a.Version, b.Version), max(a.Rated, b.Rated), max(a.Accepted, b.Accepted)
@@ -259,6 +259,7 @@ func (q *origin) forWorkers(n int64) {
 	scale(&q.state.Accepted)
 	for i := range q.server.Shards {
 		node := &q.server.Shards[i].Node
+		node.Memory = nil // it is of the workers of then
 		scale(&node.Rated)
 		scale(&node.Accepted)
 	}

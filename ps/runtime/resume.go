@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -254,11 +253,8 @@ func (q *origin) fill(env *scheme.Env, id int32, phases []scheme.Phase) {
 	i := slices.IndexFunc(q.server.Shards, func(s shardState) bool { return s.ID == id })
 	node := q.server.Shards[i].Node
 	env.Clocks, env.Start = q.starts, node.Version
-	if k, _ := core.PhaseAt(phases, q.starts); len(node.Rand) > 0 && phases[k].Until == node.Until { // else another scheme draws
-		env.Rand = new(rand.PCG)
-		if err := env.Rand.UnmarshalBinary(node.Rand); err != nil { // the file is what was written
-			panic(fmt.Sprintf("runtime: checkpoint %s: shard %d: %v", q.dir, id, err))
-		}
+	if k, _ := core.PhaseAt(phases, q.starts); len(node.Memory) > 0 && phases[k].Until == node.Until { // else it is another scheme's
+		env.Memory = node.Memory
 	}
 }
 

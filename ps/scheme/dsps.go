@@ -98,6 +98,10 @@ func (l *tuned) pushed(ev Event) {
 	p.since = -1
 }
 
+func (l *tuned) leaves(w int32) { l.pace[w].since = -1 }
+
+func (l *tuned) lasts() bool { return true }
+
 func (l *tuned) forget(w int32) { l.pace[w] = pace{since: -1, mean: -1} }
 
 // moved sets the bound when v enters another window, if the pace of everybody in the run is known.

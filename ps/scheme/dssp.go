@@ -98,6 +98,8 @@ func (l *granted) pushed(ev Event) {
 	t.known = min(t.known+1, 2)
 }
 
+func (l *granted) lasts() bool { return true }
+
 func (l *granted) forget(w int32) { l.last[w], l.grants[w] = pushTimes{}, 0 }
 
 // admit is Algorithm 1 from the push on. The listing answers when the push comes, here it is the pull behind it

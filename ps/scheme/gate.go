@@ -254,7 +254,7 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 	}
 	g.left[w] = true
 	g.live--
-	g.limit.forget(w)
+	g.limit.leaves(w)
 	g.mix.gone(w)
 	if g.clock[w] <= g.v {
 		g.atMin--

@@ -15,8 +15,11 @@ type limit interface {
 	// pushed and replied tell when a worker computes, and what it pushed.
 	pushed(ev Event)
 	replied(w int32, at time.Duration)
-	// forget drops what is known of a worker that leaves or comes.
+	// leaves tells that a worker is gone, forget that one comes of whom nothing is known.
+	leaves(w int32)
 	forget(w int32)
+	// lasts says whether it has anything to save that is of use when the run goes on from a checkpoint.
+	lasts() bool
 	// moved tells that v has come from old to g.v. If it answers true, delayed pulls are judged anew, whatever
 	// their keys.
 	moved(g *gate, old int64) (rose bool)
@@ -34,7 +37,9 @@ func (f fixed) bound() int64                            { return f.s }
 func (f fixed) admit(_ *gate, _ int32, lead int64) bool { return lead <= f.s }
 func (f fixed) pushed(Event)                            {}
 func (f fixed) replied(int32, time.Duration)            {}
+func (f fixed) leaves(int32)                            {}
 func (f fixed) forget(int32)                            {}
+func (f fixed) lasts() bool                             { return false }
 func (f fixed) moved(*gate, int64) (rose bool)          { return false }
 func (f fixed) text(*strings.Builder)                   {}
 func (f fixed) save(b []byte) []byte                    { return b }

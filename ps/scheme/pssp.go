@@ -124,6 +124,8 @@ func (l *paused) pushed(ev Event) {
 	}
 }
 
+func (l *paused) lasts() bool { return true }
+
 func (l *paused) forget(w int32) { l.weighs[w] = 1 }
 
 // significance is g/w but at most 1; where that is not a number the push is one that nobody should run away from.
@@ -166,14 +168,6 @@ func (p *PSSPParams) pause(k int64) float64 {
 		centre *= 2
 	}
 	return p.Alpha / (1 + math.Exp(float64(centre-k)))
-}
-
-// Generator implements Drawing.
-func (g *gate) Generator() []byte {
-	if l, draws := g.limit.(*paused); draws {
-		return l.generator(nil)
-	}
-	return nil
 }
 
 func (l *paused) generator(b []byte) []byte {

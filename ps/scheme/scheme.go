@@ -121,12 +121,6 @@ type Scheme interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Drawing is a scheme that may draw. The state of its generator is all that outlives a checkpoint of it beside clocks and
-// version, which its constructor takes: what it measured of its workers it measures anew.
-type Drawing interface {
-	Generator() []byte // as PCG.MarshalBinary has it; nil: it draws nothing
-}
-
 // Env is what a scheme knows of its run. Clocks and Start let a run resume, re-slice or change scheme half-way.
 type Env struct {
 	Workers         int       // of the run, fixed: the N of 1/N
@@ -135,7 +129,8 @@ type Env struct {
 	Clocks          []int64   // clock per worker; nil: all 0; -1: has left
 	Start           int64     // version at the start; it is v where nobody is in the run
 	Follows         bool      // another shard of the rule decides who contributes to an iteration; where shards agree
-	Rand            *rand.PCG // seeded by (run seed, shard); its state is checkpointed
+	Rand            *rand.PCG // seeded by (run seed, shard); its state is in the memory of who draws
+	Memory          []byte    // of the instance before a checkpoint, where that is Learning; nil: none
 }
 
 // Scope says how many shards one instance decides for.

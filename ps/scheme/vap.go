@@ -137,7 +137,8 @@ func (l *transit) hold(p push, norm float32) {
 // pushed: the worker reads no parameters of this shard until it is answered again.
 func (l *transit) pushed(ev Event) { l.stop(ev.Worker) }
 
-// forget: whatever it had read, it is not computing for this run.
+// leaves and forget: whatever it had read, it is not computing for this run.
+func (l *transit) leaves(w int32) { l.stop(w) }
 func (l *transit) forget(w int32) { l.stop(w) }
 
 // replied: the worker computes on the current version from now on.

@@ -26,7 +26,8 @@ import (
 //     is never granted never pushes
 //   - the first fold after a commit overwrites the pending sums, later ones add
 //   - the same events give the same decisions, also after the state was saved and restored half-way
-//   - damaged state is refused
+//   - what it remembers when everybody has left is all that two new instances need to decide alike, beside clocks and version
+//   - damaged state and damaged memory are refused
 func Run(t *testing.T, e scheme.Entry) {
 	variants := Variants(e)
 	if len(variants) == 0 {
@@ -36,6 +37,7 @@ func Run(t *testing.T, e scheme.Entry) {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Run("books", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { checkBooks(rt, v) }) })
 			t.Run("twins", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { checkTwins(rt, v) }) })
+			t.Run("memory", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { checkMemory(rt, v) }) })
 			t.Run("damage", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { checkDamage(rt, v) }) })
 		})
 	}

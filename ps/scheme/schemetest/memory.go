@@ -1,0 +1,69 @@
+package schemetest
+
+import (
+	"bytes"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+)
+
+// checkMemory lets everybody leave, and goes on with two new instances as a resumed run does: what the first one remembers
+// is all that they are told beside clocks and version, they remember it just so, and decide alike on the same events.
+// Memory that is cut, or longer than it was, is refused and changes nothing.
+func checkMemory(t *rapid.T, v Variant) {
+	env := DrawEnv(t)
+	s := v.New(env)
+	clocks := make([]int64, env.Workers)
+	for w, c := range env.Clocks {
+		clocks[w] = max(0, c)
+	}
+	versions := env.Start
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+		if ev.Kind == scheme.Pushed {
+			clocks[ev.Worker] = max(clocks[ev.Worker], ev.Iter+1)
+		}
+		for _, one := range decisions {
+			if one.Kind == scheme.Commit {
+				versions++
+			}
+		}
+	}}
+	d.Run(t, s)
+	l, learns := s.(scheme.Learning)
+	if !learns {
+		return
+	}
+	memory := l.Memory()
+	if memory == nil {
+		return
+	}
+	top := slices.Max(clocks) // as where workers may be behind
+	for w := range clocks {
+		clocks[w] = top
+	}
+	env.Clocks, env.Start = clocks, versions
+	one, other := v.New(env), v.New(env)
+	blank := one.(scheme.Learning).Memory()
+	damaged := append(slices.Clone(memory), rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, "more")...)
+	if rapid.Bool().Draw(t, "cut") {
+		damaged = memory[:rapid.IntRange(0, len(memory)-1).Draw(t, "to")]
+	}
+	if err := one.(scheme.Learning).Recall(damaged); err == nil || !bytes.Equal(one.(scheme.Learning).Memory(), blank) {
+		t.Fatalf("recalled %d bytes of a memory of %d: %v", len(damaged), len(memory), err)
+	}
+	for _, to := range []scheme.Scheme{one, other} {
+		if err := to.(scheme.Learning).Recall(memory); err != nil {
+			t.Fatalf("recall: %v; state: %v", err, to)
+		}
+		if again := to.(scheme.Learning).Memory(); !bytes.Equal(again, memory) {
+			t.Fatalf("remembers %x, was %x", again, memory)
+		}
+	}
+	d.alarms = nil
+	d.Env, d.See = env, func(ev scheme.Event, decisions []scheme.Decision) {
+		same(t, "the other instance", ev, decisions, other.Step(ev, nil))
+	}
+	d.Run(t, one)
+}
