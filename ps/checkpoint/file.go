@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"unsafe"
 )
 
 // A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
@@ -19,7 +20,7 @@ import (
 const (
 	magic    = "FPSCKPT\n"
 	prefix   = len(magic) + 8
-	blockMax = 1 << 18 // bytes that are encoded or decoded at once
+	blockMax = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
 )
 
 // header is what stands before the vectors.
@@ -54,13 +55,14 @@ func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error)
 	w.write(binary.LittleEndian.AppendUint32([]byte(magic), Format))
 	w.write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
 	w.write(text)
-	block := make([]byte, 0, blockMax)
+	var scratch []byte
 	for _, v := range vectors {
 		for len(v) > 0 {
 			n := min(len(v), blockMax/4)
-			block = block[:0]
-			for _, x := range v[:n] {
-				block = binary.LittleEndian.AppendUint32(block, math.Float32bits(x))
+			block := asBytes(v[:n])
+			if !littleEndian {
+				scratch = swapped(scratch[:0], block)
+				block = scratch
 			}
 			w.write(block)
 			v = v[n:]
@@ -73,6 +75,25 @@ func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error)
 		return Entry{}, writeError(err)
 	}
 	return Entry{Name: name, Bytes: w.n, CRC32C: w.sum.Sum32()}, nil
+}
+
+// littleEndian says whether the machine has floats in memory as files have them; tests deny it.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// asBytes is the memory of a vector, so that it is written and read without a copy.
+func asBytes(v []float32) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
+}
+
+// swapped appends 4-byte words in the other order of bytes.
+func swapped(out, words []byte) []byte {
+	for ; len(words) > 0; words = words[4:] {
+		out = append(out, words[3], words[2], words[1], words[0])
+	}
+	return out
 }
 
 // summing writes, sums and counts; the first error ends it.
@@ -165,18 +186,17 @@ func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err
 	if rest != 0 {
 		return head, nil, errDamaged
 	}
-	block := make([]byte, blockMax)
 	for _, k := range head.Lengths {
 		v := make([]float32, k)
-		for at := 0; at < k; {
-			b := block[:4*min(k-at, blockMax/4)]
+		for rest := asBytes(v); len(rest) > 0; {
+			b := rest[:min(len(rest), blockMax)]
 			if _, err := io.ReadFull(from, b); err != nil {
 				return head, nil, damaged(err)
 			}
-			for ; len(b) > 0; b = b[4:] {
-				v[at] = math.Float32frombits(binary.LittleEndian.Uint32(b))
-				at++
+			if !littleEndian {
+				copy(b, swapped(nil, b))
 			}
+			rest = rest[len(b):]
 		}
 		vectors = append(vectors, v)
 	}

@@ -43,6 +43,7 @@ type periodic struct {
 	files    []checkpoint.Entry
 	failed   string        // why it is worth nothing; "": it is not
 	heard    int64         // of all files so far
+	copied   time.Duration // when the lead shard's copy was there
 	paused   time.Duration // how long training stood still for it
 }
 
@@ -50,8 +51,9 @@ type periodic struct {
 func copyInto(memory [][]float32, vectors [][]float32) [][]float32 {
 	if memory == nil {
 		for _, v := range vectors {
-			memory = append(memory, make([]float32, len(v)))
+			memory = append(memory, slices.Clone(v))
 		}
+		return memory
 	}
 	for i, v := range vectors {
 		copy(memory[i], v)
@@ -187,7 +189,7 @@ func (l *lead) leadSaved(starts []int64) {
 	if m.State, err = json.Marshal(l.save()); err != nil {
 		p.failed = fmt.Sprintf("rank 0: %v", err)
 	}
-	p.manifest = m
+	p.manifest, p.copied = m, l.r.now()
 }
 
 // fileSaved is told of a file, and ends the checkpoint with the last one.
@@ -225,9 +227,16 @@ func (l *lead) fileSaved(h *wire.Header) {
 				return
 			}
 			p.busy = l.judges(dir)
-			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused", p.paused)
+			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused_s", p.paused.Seconds(), "bytes", bytesIn(p.files), "written_s", (r.now() - p.copied).Seconds())
 		})
 	}()
+}
+
+func bytesIn(files []checkpoint.Entry) (n int64) {
+	for _, e := range files {
+		n += e.Bytes
+	}
+	return n
 }
 
 func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, keep int) (dir string, err error) {
