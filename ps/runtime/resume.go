@@ -40,8 +40,8 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 	case ResumeAuto:
 		return r.findFolder()
 	default:
-		if above := filepath.Dir(filepath.Clean(dir)); filepath.Base(above) == checkpoint.Folder {
-			return r.takeOne(above, filepath.Base(filepath.Clean(dir)))
+		if root, name, one := oneCheckpoint(dir); one {
+			return r.takeOne(root, name)
 		}
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 		if err == nil && len(dirs) == 0 {
@@ -53,6 +53,13 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 		r.candidates = dirs
 		return metrics.OpenRunFolder(dir)
 	}
+}
+
+// oneCheckpoint says whether --resume names a checkpoint of a run, and not the run, whose newest is meant.
+func oneCheckpoint(resume string) (root, name string, one bool) {
+	root, name = filepath.Split(filepath.Clean(resume))
+	root = filepath.Clean(root)
+	return root, name, filepath.Base(root) == checkpoint.Folder
 }
 
 // takeOne takes up one checkpoint of a run, by the name of its folder or as the best.
