@@ -34,7 +34,7 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"Under MPI:      mpirun -n 6 fluentps run configs/examples/fashion-mlp-mixed.yaml\n" +
 			"Before a job:   fluentps check FILE; fluentps plan FILE --ranks 6\n\n" +
 			"Exit codes: 0 done; 1 failed; 2 usage or config; 3 warnings (check --strict); 4 stalled;\n" +
-			"5 target not reached (run --require). All ranks leave with the same one.\n\n" +
+			"5 target not reached (run --require); 75 stopped early with a checkpoint. All ranks leave with the same one.\n\n" +
 			"Completion in bash:\n" +
 			"  _fluentps() { COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[@]:0:COMP_CWORD}\" --generate-bash-completion)\" -- \"${COMP_WORDS[COMP_CWORD]}\")); }\n" +
 			"  complete -o default -F _fluentps fluentps",

@@ -43,6 +43,7 @@ type liveness struct {
 	given chan struct{} // the driver has given up, and said why
 
 	hear  func(from comm.Peer, word byte)
+	spoke bool         // this rank has beaten
 	told  bool         // another rank ends the run
 	ready map[int]bool // peers that have printed their state
 
@@ -223,9 +224,10 @@ func (l *liveness) look() (wait time.Duration, end bool) {
 
 // beat sends a word to all peers that have none on the way.
 func (l *liveness) beat(word byte) {
-	if l.r.o.mute {
+	if l.r.o.mute && l.spoke {
 		return
 	}
+	l.spoke = true
 	for _, to := range l.peers {
 		l.beats.Beat(comm.Peer(to), word)
 	}

@@ -61,7 +61,7 @@ type Options struct {
 	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	mute      bool  // of tests: it does not beat
+	mute      bool  // of tests: it beats once and no more
 	nearMin   int64 // of tests: the shortest shard that goes through shared memory, in bytes; 0: nearMin
 	inlineMax int   // of tests: longest piece that travels in a frame, in bytes; 0: inlineMax
 }

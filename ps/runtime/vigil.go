@@ -11,21 +11,29 @@ const (
 	beatsOfLimit = 10
 )
 
+// firstLimits is how many times stall.peer a rank has for its first beat: programs and configurations come from file systems that
+// may be slow when all ask at once.
+const firstLimits = 10
+
 // pauseMin is the time without a look at the clock from which on this rank was not running: stopped, or out of its turn.
 const pauseMin = 5 * time.Second
 
 // vigil counts how long ranks have been silent. It counts only time in which this one ran and could listen: a rank that was
 // stopped itself must accuse nobody of what it slept through. It reads no clock.
 type vigil struct {
-	limit  time.Duration // 0: silence is counted and means nothing
-	at     time.Duration // of the last look
-	beat   time.Duration // when the next beat is due
-	silent []time.Duration
-	deaf   time.Duration // for so long this rank could not listen
+	limit  time.Duration   // 0: silence is counted and means nothing
+	at     time.Duration   // of the last look
+	beat   time.Duration   // when the next beat is due
+	silent []time.Duration // below 0: before the first beat
+	deaf   time.Duration   // for so long this rank could not listen
 }
 
 func newVigil(limit time.Duration, peers int, now time.Duration) *vigil {
-	return &vigil{limit: limit, at: now, beat: now, silent: make([]time.Duration, peers)}
+	v := &vigil{limit: limit, at: now, beat: now, silent: make([]time.Duration, peers)}
+	for i := range v.silent {
+		v.silent[i] = -(firstLimits - 1) * limit
+	}
+	return v
 }
 
 // look ends a time since the last look, of which each peer in heard said something, and in which this rank listened, or could
