@@ -36,8 +36,8 @@ func newVigil(limit time.Duration, peers int, now time.Duration) *vigil {
 	return v
 }
 
-// look ends a time since the last look, of which each peer in heard said something, and in which this rank listened, or could
-// not. It returns how long this rank did not run, 0 if it did.
+// look adds the time since the last look to the silence of every peer or, where this rank could not listen, to its own deafness.
+// It returns how long this rank did not run, 0 if it did.
 func (v *vigil) look(now time.Duration, listened bool) (paused time.Duration) {
 	passed := now - v.at
 	v.at = now
