@@ -298,7 +298,9 @@ crash() {
 	local anchor net pids
 	anchor=$(cat "/run/fluentps-net/$1.pid")
 	net=$(readlink "/proc/$anchor/ns/net")
-	pids=$(find /proc/[0-9]*/ns/net -lname "$net" 2>/dev/null | cut -d / -f 3 | grep -vx "$anchor" || true)
+	pids=$(find /proc/[0-9]*/ns/net -printf '%l %p\n' 2>/dev/null |
+		awk -v net="$net" -v anchor="$anchor" '$1 == net { split($2, part, "/"); if (part[3] != anchor) print part[3] }' || true)
+	[ -n "$pids" ] || die "nothing runs on $1"
 	# shellcheck disable=SC2086 # one argument per process
 	kill -KILL $pids
 }
