@@ -210,39 +210,43 @@ func TestJobs(t *testing.T) {
 			t.Errorf("submitted once more, it printed\n%s", said)
 		}
 	})
-	t.Run("mpirun", func(t *testing.T) {
-		job, out := c.submit(t, "mpirun", "short.yaml", "--nodes", "4", "--launcher", "mpirun")
-		c.completed(t, job, out)
-		c.same(t, out, short)
-		c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
-	})
 	t.Run("heterogeneous", func(t *testing.T) {
 		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes", "2", "--server-partition", "main")
 		c.completed(t, job, out)
 		c.same(t, out, short)
 		c.lie(t, out, "h1:s0 h2:s1 h3:w0 h3:w1 h3:w2 h4:w3 h4:w4 h4:w5")
 	})
-	t.Run("requeue", func(t *testing.T) { c.requeue(t) })
+	c.configure(t, "long.yaml", 2000)
+	long := c.alone(t, "long.yaml")
+	for _, launcher := range []string{"pmix", "mpirun"} {
+		t.Run("requeue by "+launcher, func(t *testing.T) { c.requeue(t, launcher, long) })
+	}
+	t.Run("cancel", func(t *testing.T) { c.cancel(t) })
 }
 
-// A job that gets Slurm's warning leaves a checkpoint and goes back to the queue; the next part of it ends with the bits
-// of a run that nobody stopped.
-func (c *cluster) requeue(t *testing.T) {
-	c.configure(t, "long.yaml", 2000)
-	job, out := c.submit(t, "requeued", "long.yaml", "--nodes", "4")
+// train submits the long configuration and waits until it has left the first checkpoint behind.
+func (c *cluster) train(t *testing.T, name string, flags ...string) (job, out string) {
+	t.Helper()
+	job, out = c.submit(t, name, "long.yaml", append(flags, "--nodes", "4")...)
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		if found, _ := filepath.Glob(filepath.Join(c.dir, out, "checkpoints/0*")); len(found) > 0 {
-			break
+			return job, out
 		}
 		if time.Now().After(deadline) {
 			said, _ := os.ReadFile(filepath.Join(c.dir, out+".out"))
 			t.Fatalf("no checkpoint after %v\n%s", patience, said)
 		}
 	}
+}
+
+// A job that gets Slurm's warning leaves a checkpoint and goes back to the queue; the next part of it ends with the bits
+// of a run that nobody stopped.
+func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
+	job, out := c.train(t, "requeue-"+launcher, "--launcher", launcher)
 	// What Slurm sends so long before the end, but up to half a minute late.
 	c.slurm(t, "scancel", "--signal=USR1", "--batch", job)
 	said := c.completed(t, job, out)
-	for _, want := range []string{"stopped by ", "requeued goes on after a requeue", "Resumed: "} {
+	for _, want := range []string{"stopped by ", out + " goes on after a requeue", "Resumed: "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
@@ -252,8 +256,31 @@ func (c *cluster) requeue(t *testing.T) {
 	}
 	var got summary
 	c.read(t, out+"/summary.json", &got)
-	if got.Resumed == nil || got.Resumed.Iteration < 50 || got.Resumed.Iteration >= 2000 {
-		t.Errorf("resumed %+v, want an iteration from 50 to 1999", got.Resumed)
+	if got.Resumed == nil || got.Resumed.Iteration < 50 || got.Resumed.Iteration >= want.Iterations {
+		t.Errorf("resumed %+v, want an iteration from 50 to %d", got.Resumed, want.Iterations)
 	}
-	c.same(t, out, c.alone(t, "long.yaml"))
+	c.same(t, out, want)
+	c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+}
+
+// A job that its user cancels stays cancelled, and leaves a checkpoint of all that it has trained.
+func (c *cluster) cancel(t *testing.T) {
+	job, out := c.train(t, "cancelled", "--set", "train.stop={updates: 1000000}")
+	c.slurm(t, "scancel", job)
+	if ended := c.slurm(t, "ended", job); !strings.HasPrefix(ended, "CANCELLED ") {
+		t.Errorf("the job ended %s, want CANCELLED", ended)
+	}
+	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, " Restarts=0 ") {
+		t.Errorf("Restarts is not 0:\n%s", state)
+	}
+	var got summary
+	c.read(t, out+"/summary.json", &got)
+	if !strings.HasPrefix(got.Finished, "stopped by ") {
+		t.Errorf("finished is %q, want that it was stopped", got.Finished)
+	}
+	files, _ := filepath.Glob(filepath.Join(c.dir, out, "checkpoints/0*/manifest.json"))
+	newest, err := os.ReadFile(files[len(files)-1])
+	if want := fmt.Sprintf(`"iteration": %d,`, got.Iterations); err != nil || !strings.Contains(string(newest), want) {
+		t.Errorf("the run stopped at iteration %d, %v, but the newest checkpoint is\n%s", got.Iterations, err, newest)
+	}
 }
