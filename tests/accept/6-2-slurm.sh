@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # On a real Slurm of four nodes: the repository's own scripts train Fashion-MNIST with servers on different nodes, by srun
 # and by mpirun; a heterogeneous job is one world with the servers on its first part; of a sweep's four runs a second
-# submission runs only what the first did not finish.
+# submission runs only what the first did not finish; each worker takes the GPU of its place among those of its node.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -64,3 +64,26 @@ after=$(cd $folder && for n in $before; do stat -c '%n %y' "$n/summary.json"; do
 "${sweep[@]}" | tee last
 grep -q "all runs have finished" last || fail "a third submission would run something"
 figure "sweep of 4: $(paste -sd ' ' <<<"$before") had finished when the array was cancelled; submitted again it ran --array=$array, and all have finished"
+
+# GPUs that the driver makes up, four on each node; the template as it is, but for what is trained.
+mkdir gpu
+(cd "$ROOT" && tests/with-cuda.sh --emulated go build -tags "mpi blas cuda" -o "$TMP/user/gpu/fluentps" ./cmd/fluentps) || fail "go build with CUDA"
+cat >gpu.yaml <<END
+name: gpus
+cluster: {servers: 2}
+data: {set: generated, rows: 256, test_rows: 64, features: 20, classes: 4}
+model: {name: softmax}
+train:
+  batch_per_worker: 8
+  optimizer: {name: sgd, lr: 0.1}
+  stop: {updates: 3}
+sync:
+  - {match: "*", scheme: bsp}
+END
+sed 's# bin/fluentps # gpu/fluentps #; s#^config=.*#config=gpu.yaml#; s#^out=.*#out=gpus#' "$ROOT/slurm/templates/gpu-nodes.sbatch" >gpu.sbatch
+LD_LIBRARY_PATH=$ROOT/build/cuemu CUEMU_DEVICES=4 submit gpu.sbatch
+completed "$id"
+chosen=$(sed -n 's/.*"device": "cuda .* GPU \([0-9]*\),.*/\1/p' gpus/run.json | paste -sd ' ')
+figure "gpu-nodes.sbatch on a driver that makes 4 GPUs up for each node: workers on $(hosts_of gpus w) took GPUs $chosen"
+[ "$(hosts_of gpus w)" = "h1 h1 h1 h1 h2 h2 h2 h2" ] || fail "the workers are elsewhere"
+[ "$chosen" = "0 1 2 3 0 1 2 3" ] || fail "the GPUs are not those of the places on the nodes"
