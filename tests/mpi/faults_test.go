@@ -112,6 +112,18 @@ func TestAKilledRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
+// A rank that is stopped for good, and that MPI itself waits for, ends the job by its silence, and the run goes on.
+func TestAStoppedRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
+	ranks := mpitest.Built.Ranks(5)
+	set := []string{"checkpoint={every: 50ms}", "evaluate.every_epochs=0", "stall.peer=2s"}
+	dir := filepath.Join(t.TempDir(), "out")
+	code, said := faulty(t, ranks, dir, 3, func(pids []int) { syscall.Kill(pids[ranks-1], syscall.SIGSTOP) }, set...)
+	if want := fmt.Sprintf("no sign of life for 2s, the limit of stall.peer, of rank %d, host here", ranks-1); code != runtime.CodeStall || !strings.Contains(said, want) {
+		t.Errorf("code %d, want %d, and %q in\n%s", code, runtime.CodeStall, want, said)
+	}
+	goesOn(t, ranks, dir, set...)
+}
+
 // smallVar names the folder of a test that runs again in a mount namespace of its own, on a file system that is made for it.
 const smallVar = "FLUENTPS_TEST_SMALL"
 
