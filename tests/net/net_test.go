@@ -119,7 +119,10 @@ type summary struct {
 }
 
 type runInfo struct {
-	Ranks []struct{ Host, Role string }
+	Ranks []struct {
+		Host, Role string
+		PID        int
+	}
 }
 
 // BSP over four hosts gives the bits of BSP in one process; each rank is where the map says.
