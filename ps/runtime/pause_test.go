@@ -187,3 +187,28 @@ func TestAPauseChangesNoBit(t *testing.T) {
 		})
 	}
 }
+
+// Whoever stops a run, a signal to any rank or its time, whatever pause it comes into: it stops for good, with a checkpoint
+// that has every push once.
+func TestARunIsStoppedInAPause(t *testing.T) {
+	sync := []string{"sync=[{match: '*.bias', scheme: ssp, staleness: 1}, {match: '*', scheme: asp}]", "checkpoint={every_updates: 1, keep: 2}", "evaluate.every_epochs=0"}
+	newest := func(dir string) {
+		t.Helper()
+		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		if err != nil || len(dirs) == 0 {
+			t.Fatalf("%d checkpoints, %v", len(dirs), err)
+		}
+		holdsEachPushOnce(t, dirs[0], false)
+	}
+	for nth := range int32(12) {
+		dir := filepath.Join(t.TempDir(), "out")
+		res, errs := partOf(t, load(t, append(sync, "train.stop={time: 1h}")...), 6, dir, "", signalling("SIGUSR1", int(nth%6), 1+7*nth))
+		if s := agreedOn(t, CodeAgain, res, errs).Summary; !strings.HasPrefix(s.Finished, "stopped by ") {
+			t.Errorf("finished %q", s.Finished)
+		}
+		newest(dir)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, append(sync, "train.stop={time: 300ms}")...), 6, dir, "")
+	newest(dir)
+}
