@@ -165,6 +165,7 @@ func (s *Script) launch(w *writer) {
 		`launcher="" warned=""`,
 		`trap 'warned=yes; [ -z "$launcher" ] || kill -USR1 "$launcher"' USR1`)
 	w.raw("")
+	w.says("Whether this part of the job comes any further shows in what is newer than now.", "started=$(date +%s)")
 	if s.Launcher == "pmix" {
 		w.says("How the ranks wait for each other at the start. By Slurm's own choice some were seen to go on before all were there (22.05), and Open MPI then crashed.",
 			"export SLURM_PMIX_FENCE=ring")
@@ -248,6 +249,11 @@ func (s *Script) end(w *writer) {
 		`	echo "$out goes on after a requeue"`,
 		"	scontrol requeue "+id+" && exit 0",
 		"	exit 75",
+		"fi")
+	w.says("4, or more than 128: a rank does not answer any more, or was killed, perhaps with its node, of which Slurm may know only minutes later. What came further than before is tried again.",
+		`if { [ "$code" -eq 4 ] || [ "$code" -gt 128 ]; } && [ -n "$(find "$out/checkpoints" -maxdepth 1 -name '0*' -newermt "@$started" 2>/dev/null)" ]; then`,
+		`	echo "$out failed with code $code, and goes on from its newest checkpoint after a requeue"`,
+		"	scontrol requeue "+id+" && exit 0",
 		"fi")
 	w.says("A launcher that says 0 for a run that did not finish was seen after the failure of a node.",
 		`if [ "$code" -eq 0 ] && ! finished; then`,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # On a real Slurm: a job whose time limit comes too early is warned, leaves a checkpoint and goes back to the queue, as often
 # as it takes; one of whose nodes every process is killed (the node of the batch script, rank 0 and a server; then one of
-# workers) is requeued by Slurm onto others. Each ends with the parameters of a run that was never interrupted.
+# workers) is requeued by Slurm onto others; one of whose ranks is killed requeues itself. Each ends with the parameters of a run
+# that was never interrupted.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -76,3 +77,14 @@ node_fails() {
 }
 node_fails first h1 "with the batch script, rank 0 and a server"
 node_fails other h4 "with two workers"
+
+# A rank that is killed ends the job within seconds, and what came further than before is tried again.
+script killed 0-01:00:00 120
+submit killed.sbatch
+until_there 200 killed/checkpoints/000000000004
+kill -9 "$(get killed/run.json ranks.3.pid)"
+completed "$id" 500
+same killed
+code=$(sed -n 's/^killed failed with code \([0-9]*\),.*/\1/p' "$id.out")
+[ -n "$code" ] || fail "it was not the job script that requeued"
+figure "a rank killed: the launcher left with $code, requeued $restarts times, went on at iteration $resumed; parameters as uninterrupted"
