@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kill -9 of the whole job at 200 random moments (KILLS) within LIVES milliseconds after its start (3000), while it writes checkpoints too, every second one under
-# mpirun: each time --resume auto goes on, nothing is refused, and the BSP result equals, to the bit, that of a run that
-# was never interrupted.
+# kill -9 of the whole job at 200 random moments (KILLS) within LIVES milliseconds after its start (3000), while it writes
+# checkpoints too, every second one under mpirun: each time --resume auto goes on, nothing is refused, and the BSP result
+# equals, to the bit, that of a run that was never interrupted.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
