@@ -33,7 +33,9 @@ var envIsTrue = rule{
 				continue
 			}
 			for k, line := range f.lines() {
-				complain := func(what string) { problems = append(problems, fmt.Sprintf("%s:%d: there is no %s", f.name, k+1, what)) }
+				complain := func(what string) {
+					problems = append(problems, fmt.Sprintf("%s:%d: there is no %s", f.name, k+1, what))
+				}
 				for _, m := range makeTarget.FindAllStringSubmatch(line, -1) {
 					if !strings.Contains(targets, "\n"+m[1]+":") {
 						complain("make " + m[1])
