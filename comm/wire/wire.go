@@ -56,7 +56,7 @@ type Header struct {
 	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b
 	Correct int64   // Push: of these, how many the model had right before the update
 	Loss    float64 // Push: sum of the loss over these samples
-	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration
+	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration; Saved: that it took to write the file
 }
 
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server. Of Task: training is over.

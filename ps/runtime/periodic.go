@@ -43,7 +43,7 @@ type periodic struct {
 	files    []checkpoint.Entry
 	failed   string        // why it is worth nothing; "": it is not
 	heard    int64         // of all files so far
-	copied   time.Duration // when the lead shard's copy was there
+	took     time.Duration // to write the file that took longest
 	paused   time.Duration // how long training stood still for it
 }
 
@@ -130,7 +130,9 @@ func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
 	h.Kind, h.Worker = wire.Saved, int32(r.me)
 	go func() {
 		defer r.guard(nil, nil)
+		from := time.Now()
 		e, err := checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
+		h.Blocked = int64(time.Since(from))
 		r.t.Post(func() {
 			r.saving.open--
 			h.Samples, h.Version = e.Bytes, int64(e.CRC32C)
@@ -189,7 +191,7 @@ func (l *lead) leadSaved(starts []int64) {
 	if m.State, err = json.Marshal(l.save()); err != nil {
 		p.failed = fmt.Sprintf("rank 0: %v", err)
 	}
-	p.manifest, p.copied = m, l.r.now()
+	p.manifest = m
 }
 
 // fileSaved is told of a file, and ends the checkpoint with the last one.
@@ -199,6 +201,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 	if h.Flags&wire.Failed != 0 {
 		p.failed = r.place(int(h.Worker)) + " could not write its file"
 	}
+	p.took = max(p.took, time.Duration(h.Blocked))
 	p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
 	if p.missing--; p.missing > 0 {
 		return
@@ -227,7 +230,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 				return
 			}
 			p.busy = l.judges(dir)
-			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused_s", p.paused.Seconds(), "bytes", bytesIn(p.files), "written_s", (r.now() - p.copied).Seconds())
+			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused_s", p.paused.Seconds(), "bytes", bytesIn(p.files), "written_s", p.took.Seconds())
 		})
 	}()
 }

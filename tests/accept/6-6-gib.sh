@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/lib.sh"
 
 width=${WIDTH:-32768}
-for_s=${SECONDS_EACH:-60}
+for_s=${SECONDS_EACH:-120}
 cat >"$TMP/gib.yaml" <<END
 name: gib
 cluster: {servers: 1, memory_max: 16GiB}
