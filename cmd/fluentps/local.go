@@ -13,7 +13,7 @@ import (
 // local runs n ranks as goroutines over one copy of the data.
 func (j *job) local(n int) error {
 	load := sync.OnceValues(func() (*workload.Set, error) { return workload.Load(ps.DataSpec(j.cfg)) })
-	stop := interrupts(n, func(name string) {
+	stop := interrupts(j.signals, n, func(name string) {
 		printError(j.warn, "third signal, "+name+": leaving at once")
 		os.Exit(codeFailed)
 	})

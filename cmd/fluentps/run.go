@@ -63,6 +63,7 @@ func runVerb(c *cli.Context) error {
 	case c.IsSet("hosts"):
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
 	}
+	signals := early()
 	file, err := one(c, "CONFIG")
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --log-level is %q, must be debug, info, warn or error", c.String("log-level"))
 	}
 	tune()
-	j := &job{c: c, start: start, level: level, out: c.App.Writer, warn: c.App.ErrWriter}
+	j := &job{c: c, start: start, signals: signals, level: level, out: c.App.Writer, warn: c.App.ErrWriter}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < 1 || n > localMax {
@@ -147,12 +148,13 @@ func jobID(mode string) string { return cmp.Or(os.Getenv("SLURM_JOB_ID"), mode) 
 // job is one run as this process sees it.
 type job struct {
 	*input
-	c     *cli.Context
-	start time.Time
-	limit time.Duration // after which the run is stopped; 0: none
-	level slog.Level
-	out   io.Writer
-	warn  io.Writer
+	c       *cli.Context
+	start   time.Time
+	signals chan os.Signal
+	limit   time.Duration // after which the run is stopped; 0: none
+	level   slog.Level
+	out     io.Writer
+	warn    io.Writer
 }
 
 // options are what every rank of this process starts with, but for its place in the world.

@@ -33,10 +33,17 @@ func (s *stages) next(now time.Time) int {
 	return s.n
 }
 
-// interrupts names the signals that ask to stop: to the first rank of this process, which tells the others. The one that
-// asks for the state goes to all of them. The third stage calls now.
-func interrupts(ranks int, now func(name string)) []<-chan string {
+// early keeps SIGUSR1 from ending a process that is not ready to act on it, and keeps it for interrupts: a batch system may
+// warn a job that has just begun, and MPI takes its time to start.
+func early() chan os.Signal {
 	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGUSR1)
+	return signals
+}
+
+// interrupts names the signals that ask to stop, those that came early too: to the first rank of this process, which tells
+// the others. The one that asks for the state goes to all of them. The third stage calls now.
+func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-chan string {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
 	for i := range names {

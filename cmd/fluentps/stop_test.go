@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,5 +37,20 @@ func TestSignalsComeInThreeStages(t *testing.T) {
 		if got := s.next(start.Add(c.after)); got != c.want {
 			t.Errorf("after %v: stage %d, want %d", c.after, got, c.want)
 		}
+	}
+}
+
+// A warning that comes while the program starts neither ends it nor is lost.
+func TestASignalBeforeTheRunIsReadyIsKept(t *testing.T) {
+	signals := early()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	for len(signals) == 0 { // it comes by a goroutine of the Go runtime; the deadline is that of go test
+		time.Sleep(time.Millisecond)
+	}
+	defer signal.Reset()
+	if got := <-interrupts(signals, 1, nil)[0]; got != "SIGUSR1" {
+		t.Errorf("the run hears of %q, want SIGUSR1", got)
 	}
 }

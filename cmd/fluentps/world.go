@@ -30,7 +30,7 @@ func (j *job) world(file string) error {
 	if err != nil { // its output is gone; the others must not wait for it
 		j.abort(t, err)
 	}
-	o.Interrupt = interrupts(1, func(name string) {
+	o.Interrupt = interrupts(j.signals, 1, func(name string) {
 		j.abort(t, errors.New("third signal, "+name+": leaving at once"))
 	})[0]
 	return &exitError{code: j.drive(t, o).code}
