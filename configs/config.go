@@ -224,6 +224,7 @@ const PeerMin = time.Second
 type Checkpoint struct {
 	Every        time.Duration // between two while training goes on; 0: only at the end
 	EveryUpdates int64         // the same in versions of the lead shard; at most one of the two is set
+	Replica      int           // copies of those in between in the memory of another host; 0 or 1
 	Keep         int           // checkpoints of a run, the newest ones; 0: none is written
 	Best         string        // none, accuracy, loss: by what on the test set one more is kept, the best
 }

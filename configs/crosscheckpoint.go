@@ -33,7 +33,13 @@ func (c *Config) anyPhase(is func(scheme.Entry, Phase) bool) bool {
 func (w *walker) crossCheckpoint(t *table) {
 	w.crossBest(t)
 	every, updates, keep := t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"], t.byPath["checkpoint.keep"]
-	if every.bad || updates.bad || keep.bad || !w.cfg.Checkpoint.Periodic() {
+	if every.bad || updates.bad || keep.bad {
+		return
+	}
+	if replica := t.byPath["checkpoint.replica"]; !w.cfg.Checkpoint.Periodic() {
+		if !replica.bad && w.cfg.Checkpoint.Replica > 0 {
+			w.fatal(replica.key, replica.path, "set checkpoint.every too, or leave it out", "there is nothing to replicate: no checkpoint is written before training ends")
+		}
 		return
 	}
 	at := every

@@ -48,6 +48,7 @@ var also = map[string][]string{
 	"stall.abort":              {"stall.warn=0s"},
 	"baseline":                 {`sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every":         {`sync=[{match: "*", scheme: bsp}]`},
+	"checkpoint.replica":       {"checkpoint.every=1m", `sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every_updates": {`sync=[{match: "*", scheme: bsp}]`},
 	"sync[1].cache":            {"sync[1].push=delta"},
 	"evaluate.every_epochs":    {"evaluate.where=online"},

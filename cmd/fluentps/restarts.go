@@ -250,7 +250,7 @@ func exitCode(state *os.ProcessState) int {
 // say the same again.
 func (s *supervisor) over(code int, before os.FileInfo) bool {
 	after := s.summary()
-	concluded := after != nil && (before == nil || !os.SameFile(before, after))
+	concluded := after != nil && (before == nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()))
 	return s.stopped || concluded || slices.Contains([]int{codeUsage, ps.CodeTarget, ps.CodeAgain}, code)
 }
 
@@ -284,12 +284,18 @@ func (s *supervisor) newest() string {
 // from says where the next start goes on, and what is lost.
 func (s *supervisor) from(now time.Time) string {
 	dir := s.newest()
+	if dir == "" && s.in.cfg.Checkpoint.Replica > 0 {
+		return "there is no checkpoint in the run folder; it goes on from replicas in memory, or begins again"
+	}
 	if dir == "" {
 		return "there is no checkpoint yet, so it begins again"
 	}
 	m, err := checkpoint.Open(dir)
 	if err != nil { // the run says so, and takes another
 		return "going on from a checkpoint before " + dir
+	}
+	if s.in.cfg.Checkpoint.Replica > 0 {
+		dir += " or its replicas"
 	}
 	return fmt.Sprintf("going on from %s, iteration %s; at most %s of training are lost", dir, strconv.FormatInt(m.Iteration, 10), now.Sub(m.Written).Round(100*time.Millisecond))
 }

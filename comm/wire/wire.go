@@ -33,7 +33,7 @@ const (
 	Readable                   // leader to member: so are the first Part layers
 	Forwarded                  // member to leader: forward of Iter is over
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
-	Saved                      // any rank to rank 0: its file of the checkpoint of Iter is written, as Part (0 a server's, 1 a worker's) of index Shard, with Samples bytes and Version as checksum; or, with Failed, is not
+	Saved                      // any rank to rank 0: its file of the checkpoint of Iter is written, as Part (0 a server's, 1 a worker's) of index Shard, with Samples bytes and Version as checksum; or, with Failed, is not. Parts says where: 0 the run folder, 1 the memory of the rank's host, 2 that of the next host, 3: a host has the manifest
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone

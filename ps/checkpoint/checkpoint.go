@@ -48,6 +48,7 @@ const (
 type Manifest struct {
 	Program   string            `json:"program"`
 	Format    int               `json:"format"`
+	Number    int64             `json:"number"` // of the checkpoint, as in the name of its folder
 	Written   time.Time         `json:"written"`
 	Build     string            `json:"build"` // version and commit of the program
 	Iteration int64             `json:"iteration"`

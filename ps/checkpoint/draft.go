@@ -67,7 +67,7 @@ func sweep(root string) error {
 // Finish writes the manifest, with the entries that its files gave, and makes the checkpoint one. It returns its folder.
 // After an error there is none.
 func (d *Draft) Finish(m *Manifest) (string, error) {
-	m.Program, m.Format = programName, Format
+	m.Program, m.Format, m.Number = programName, Format, d.number
 	dir := filepath.Join(d.root, nameOf(d.number))
 	err := writeManifest(d.Dir, m)
 	if err == nil {
@@ -78,6 +78,9 @@ func (d *Draft) Finish(m *Manifest) (string, error) {
 	}
 	return dir, nil
 }
+
+// Number is that of the checkpoint that it becomes.
+func (d *Draft) Number() int64 { return d.number }
 
 // Abandon removes what was written.
 func (d *Draft) Abandon() error { return os.RemoveAll(d.Dir) }
@@ -116,14 +119,27 @@ func Prune(root string, keep int) error {
 	return nil
 }
 
+// Text is the file of a manifest, with its checksum.
+func (m *Manifest) Text() ([]byte, error) {
+	m.Program, m.Format = programName, Format
+	return m.text()
+}
+
+func (m *Manifest) text() ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	return fmt.Appendf(text, "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli)), nil
+}
+
 // writeManifest writes it, with everything else in the folder synced before.
 func writeManifest(dir string, m *Manifest) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.text()
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
-	text = fmt.Appendf(text, "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli))
 	return durable.WriteFile(filepath.Join(dir, manifestName), text)
 }
 

@@ -17,6 +17,7 @@ const (
 	tagSnapshot
 	tagLength
 	tagBlob
+	tagReplica
 )
 
 // piecesMax bounds the low bits of a data tag.

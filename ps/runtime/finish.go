@@ -76,6 +76,7 @@ func (r *rank) report() report {
 type closing struct {
 	Snapshots []int64 // to be evaluated by all ranks; -1 is the final version
 	Code      int
+	Forget    bool // there is nothing that replicas of checkpoints would be needed for
 }
 
 // finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
@@ -119,12 +120,16 @@ func (r *rank) finish() (Result, error) {
 			c.Code = CodeFailed
 			r.log.Error("not all was written: " + err.Error())
 		}
+		c.Forget = unsaved == nil && (c.Code == CodeOK || r.lead.saved != "")
 	}
 	if err := spread(r, &c); err != nil {
 		return Result{}, err
 	}
 	res.Code, res.Iterations = c.Code, recorded
 	r.log.Info("end", "code", c.Code)
+	if err := r.closeReplicas(c.Forget); err != nil {
+		return Result{}, err
+	}
 	r.over = true             // a Halt that is sent from here on might find nobody who receives it
 	return res, r.t.Barrier() // nobody leaves while another may still fetch from it
 }

@@ -73,7 +73,7 @@ func (l *lead) open() error {
 		fmt.Fprintf(&b, "; baseline %s", r.cfg.Baseline)
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
-	for _, w := range slices.Concat(planWarnings(r.cfg, r.plan, r.roles), unitWarnings(r.units, r.hosts)) {
+	for _, w := range slices.Concat(planWarnings(r.cfg, r.plan, r.roles), replicaWarnings(r.cfg, r.hosts), unitWarnings(r.units, r.hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	if r.dir != "" {

@@ -48,6 +48,8 @@ type lead struct {
 	classes  bool // samples have classes, so that there is an accuracy
 	target   *float64
 
+	replication replication
+
 	before   int64                // samples before this part of the run
 	saved    string               // the checkpoint of the end, "": none
 	newest   string               // the last one that is whole, of this part of the run or an earlier one, "": none

@@ -54,6 +54,7 @@ type Options struct {
 	// goes on from, ResumeAuto, or empty; AllowChanged are keys of the configuration that may have other values than there.
 	Resume       string
 	AllowChanged []string
+	Memory       string // the memory file system of this host, for replicas of checkpoints; "": /dev/shm
 
 	Warn       io.Writer     // WARN and above, from every rank
 	LogLevel   slog.Level    // least level of the log files; the zero value is Info

@@ -128,8 +128,10 @@ func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
 	r.saving.open++
 	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
 	h.Kind, h.Worker = wire.Saved, int32(r.me)
+	replica := r.replicas.take(h.Part)
 	go func() {
 		defer r.guard(nil, nil)
+		r.replicas.write(replica, h, state, vectors)
 		from := time.Now()
 		e, err := checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
 		h.Blocked = int64(time.Since(from))
@@ -154,7 +156,7 @@ func (r *rank) noCheckpoint(err error) {
 // saveDue begins a checkpoint when it is time to.
 func (l *lead) saveDue() {
 	r, p, c := l.r, &l.periodic, &l.r.cfg.Checkpoint
-	if !c.Periodic() || r.dir == "" || p.busy || l.reason != "" || r.trainEnd > 0 || r.stopping() {
+	if !c.Periodic() || r.dir == "" || p.busy || l.replication.busy || l.reason != "" || r.trainEnd > 0 || r.stopping() {
 		return
 	}
 	now := r.now()
@@ -173,6 +175,7 @@ func (l *lead) saveDue() {
 				r.noCheckpoint(fmt.Errorf("%w%s", err, l.newestText()))
 				return
 			}
+			l.beginReplicas(p.missing)
 			if r.pauses() {
 				l.pause()
 			} else {
@@ -192,11 +195,16 @@ func (l *lead) leadSaved(starts []int64) {
 		p.failed = fmt.Sprintf("rank 0: %v", err)
 	}
 	p.manifest = m
+	l.replication.manifest = *m
 }
 
 // fileSaved is told of a file, and ends the checkpoint with the last one.
 func (l *lead) fileSaved(h *wire.Header) {
 	r, p := l.r, &l.periodic
+	if h.Parts != inFolder {
+		l.replicaSaved(h)
+		return
+	}
 	p.heard++
 	if h.Flags&wire.Failed != 0 {
 		p.failed = r.place(int(h.Worker)) + " could not write its file"
@@ -274,6 +282,9 @@ func (r *rank) settle() error {
 	}
 	p := &r.lead.periodic
 	if err := r.drive(func() bool { return p.heard == all && !p.disk && r.lead.judged() }); err != nil {
+		return err
+	}
+	if err := r.drive(r.lead.replicasSettled); err != nil {
 		return err
 	}
 	if p.busy && p.draft != nil {

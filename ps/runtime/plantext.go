@@ -34,7 +34,8 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	planShared(&b, c, p, roles, hosts)
 	planTeams(&b, p, roles, hosts)
 	planSend(&b, c, p)
-	for _, w := range planWarnings(c, p, roles) {
+	planReplicas(&b, c, p, roles, hosts)
+	for _, w := range slices.Concat(planWarnings(c, p, roles), replicaWarnings(c, hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	return b.String()

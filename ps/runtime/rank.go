@@ -31,8 +31,10 @@ type rank struct {
 	me    int
 	hosts []string // of every rank
 	pids  []int
-	roles shard.Roles
-	plan  *shard.Plan
+	// nodeOf is, by rank, the first rank that shares memory with it.
+	nodeOf []int
+	roles  shard.Roles
+	plan   *shard.Plan
 	// workerOf is, by rank, its index among the workers, or -1.
 	workerOf []int32
 	computes []int            // ranks that compute gradients, in the order in which samples are dealt to them
@@ -47,6 +49,9 @@ type rank struct {
 	before     time.Duration // training in the parts of the run before this one
 	candidates []string      // rank 0 only: folders of checkpoints that were not tried, the newest first
 	saving     saving
+	replicas   *replicas  // of checkpoints, in memory; nil: none
+	earlier    []string   // rank 0 only: starts of this run that may have left replicas
+	adopted    string     // the start whose replicas the run goes on from
 	again      bool       // rank 0 only: the folder is that of a run which left no checkpoint
 	lock       *lock.Lock // rank 0 only: of the folder, if there is one
 

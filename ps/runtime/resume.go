@@ -113,6 +113,9 @@ func (r *rank) findFolder() (*metrics.RunFolder, error) {
 // restore reads the newest checkpoint that is whole, on all ranks. One that is damaged is named, and the one before it
 // taken.
 func (r *rank) restore() error {
+	if adopted, err := r.adopt(); err != nil || adopted {
+		return err
+	}
 	var bad []string
 	for {
 		var try struct {

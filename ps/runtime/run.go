@@ -109,6 +109,9 @@ func (r *rank) release(idle bool) {
 	if idle && r.lead != nil && r.lead.online != nil {
 		r.lead.online.e.close()
 	}
+	if r.replicas != nil {
+		r.fail(r.replicas.release(false))
+	}
 	if r.lead != nil && r.lead.sinks != nil {
 		r.fail(r.lead.sinks.Close())
 	}
@@ -169,7 +172,10 @@ func (r *rank) setup() error {
 			return err
 		}
 	}
-	return r.agree(r.makeSides(), CodeFailed)
+	if err := r.agree(r.makeSides(), CodeFailed); err != nil {
+		return err
+	}
+	return r.openReplicas()
 }
 
 // greet tells everybody where everybody is, and refuses ranks that do not belong together.
@@ -186,10 +192,10 @@ func (r *rank) greet() error {
 		return err
 	}
 	problems := make([]string, len(all))
-	nodes := make([]int, len(all))
+	r.nodeOf = make([]int, len(all))
 	failed := false
 	for i, h := range all {
-		nodes[i] = h.Node
+		r.nodeOf[i] = h.Node
 		r.hosts = append(r.hosts, h.Host)
 		r.pids = append(r.pids, h.PID)
 		problems[i] = h.Problem
@@ -207,7 +213,7 @@ func (r *rank) greet() error {
 		}
 	}
 	if teams(r.cfg) {
-		return r.sameNodes(nodes)
+		return r.sameNodes(r.nodeOf)
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func (r *rank) writeFiles(dir string) written {
 // the checkpoint that it went on from.
 func (l *lead) savesNot() bool {
 	r := l.r
-	return r.dir == "" || r.cfg.Checkpoint.Keep == 0 || r.reduce != nil || l.diverged || r.hurried.Load() || r.from != nil && l.version == r.from.state.Version
+	return r.dir == "" || r.cfg.Checkpoint.Keep == 0 || r.reduce != nil || l.diverged || r.hurried.Load() || r.from != nil && l.version == r.from.state.Version && r.adopted == ""
 }
 
 // saveLast writes the checkpoint of the end of training, all ranks together. unwritten is rank 0's, and no reason for the

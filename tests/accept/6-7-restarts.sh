@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # kill -9 of a rank, KILLS times (6), in a run with --restarts: it comes back by itself, loses at most one interval of
 # checkpoints, and ends with the bits of a run that was never interrupted; the seconds from the kill to training again.
+# With checkpoint.replica: 1 the same where all files of the run folder's checkpoints are emptied before each kill.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -40,10 +41,10 @@ newest() { find "$run/checkpoints" -maxdepth 1 -name '0*' 2>/dev/null | sort | t
 has_newer() { [ "$(newest)" != "$before" ]; }
 whole() { sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$1/manifest.json"; }
 
-# killed NAME ARG...: a run that loses ranks; sets took and lost, the most of each, in seconds.
+# killed NAME EMPTIED ARG...: a run that loses ranks; sets took and lost, the most of each, in seconds.
 killed() {
-	run=$TMP/$1 took=0 lost=0 old=""
-	shift
+	run=$TMP/$1 emptied=$2 took=0 lost=0 old=""
+	shift 2
 	"$FLUENTPS" run "$TMP/job.yaml" --restarts "$kills" --out "$run" "$@" -- "${MPIRUN[@]}" -n 6 >"$TMP/log" 2>&1 </dev/null &
 	job=$!
 	until_true "the job trains" trains
@@ -54,6 +55,7 @@ killed() {
 		old=$(get "$run/run.json" ranks.0.pid)
 		victim=$(get "$run/run.json" "ranks.$((RANDOM % 6)).pid")
 		at=$(tail -n 1 "$run/metrics.jsonl" | sed 's/.*"at_s":\([0-9.e-]*\).*/\1/')
+		[ -z "$emptied" ] || truncate -s 0 "$run"/checkpoints/0*/*.bin
 		start=$(now_ms)
 		kill -9 "$victim"
 		until_true "training again after kill $n" trains
@@ -69,6 +71,7 @@ killed() {
 	job=""
 	[ "$code" -eq 75 ] || shown "the wish to stop: code $code"
 	[ "$(grep -c 'restart [0-9]* of' "$TMP/log")" -eq "$kills" ] || shown "$kills restarts"
+	cp "$TMP/log" "$TMP/restarts.log"
 	stop=$(($(whole "$(newest)" iteration) + 50))
 	local_world 6 --resume "$run" "$@" --set "train.stop={updates: $stop}" "$TMP/job.yaml"
 	local_world 6 --out "$run-whole" --set "train.stop={updates: $stop}" --set checkpoint.every=0s "$TMP/job.yaml"
@@ -76,7 +79,16 @@ killed() {
 	want=$(get "$run-whole/summary.json" parameters_sha256)
 }
 
-killed files
+killed files ""
 figure "$kills times kill -9 of a rank under mpirun: training again after at most $took s, at most $lost s of training lost at an interval of $every s; parameters ${got:0:12}, uninterrupted ${want:0:12}"
 [ "$got" = "$want" ] || fail "the parameters differ"
 must "$lost < 2 * $every" "seconds of training lost"
+
+memory() { find /dev/shm -maxdepth 1 -name "fluentps-$(id -u)-*" | sort; }
+left=$(memory)
+killed memory emptied --set checkpoint.replica=1
+figure "the same from memory, with the files of all checkpoints in the run folder emptied: training again after at most $took s, at most $lost s lost; parameters ${got:0:12}, uninterrupted ${want:0:12}"
+[ "$got" = "$want" ] || fail "the parameters differ"
+must "$lost < 2 * $every" "seconds of training lost"
+[ "$(grep -c '^Resumed: /dev/shm/fluentps-' "$TMP/restarts.log")" -eq "$kills" ] || fail "not every restart went on from memory"
+[ "$(memory)" = "$left" ] || fail "replicas were left behind: $(memory)"

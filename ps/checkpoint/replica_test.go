@@ -1,0 +1,136 @@
+package checkpoint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func hold(t *testing.T, memory, start string) *Replicas {
+	t.Helper()
+	r, err := HoldReplicas(memory, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func has(t *testing.T, memory string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// What a host has of a start is told with its files; a manifest that is damaged is none; of the versions before a whole one
+// nothing stays.
+func TestReplicasOfAStart(t *testing.T) {
+	memory := t.TempDir()
+	r := hold(t, memory, "one")
+	if _, err := HoldReplicas(memory, "one"); err == nil {
+		t.Error("two starts hold one folder")
+	}
+	for v := int64(1); v <= 3; v++ {
+		dir, err := MakeReplicaVersion(r.Dir(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := WriteFile(dir, ServerFile(0), 1, []float32{1, 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Manifest{Number: 10 + v, Servers: 1, Workers: 1, Starts: []int64{0}, Files: []Entry{e}}
+		text, err := m.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v == 2 {
+			text = text[:len(text)-1]
+		}
+		if err := os.WriteFile(ReplicaManifest(r.Dir(), v), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := ListReplicas(memory, "one")
+	if len(all) != 3 || all[0].Version != 3 || all[0].Manifest.Number != 13 || all[1].Manifest != nil || all[2].Manifest.Number != 11 {
+		t.Fatalf("%+v", all)
+	}
+	if n := all[0].Files[ServerFile(0)]; n != all[0].Manifest.Files[0].Bytes {
+		t.Errorf("%d bytes, the manifest says %d", n, all[0].Manifest.Files[0].Bytes)
+	}
+	if err := r.Keep(3); err != nil || len(ListReplicas(memory, "one")) != 1 {
+		t.Errorf("%+v, %v", ListReplicas(memory, "one"), err)
+	}
+	if err := r.Drop(3); err != nil || len(ListReplicas(memory, "one")) != 0 {
+		t.Errorf("%+v, %v", ListReplicas(memory, "one"), err)
+	}
+	if err := r.Release(true); err != nil || len(has(t, memory)) != 0 {
+		t.Errorf("%v, %v", has(t, memory), err)
+	}
+}
+
+// What a start left that was killed goes when nobody took it up for a day; what lives, what is new, and what is not ours
+// stays.
+func TestLeftoversOfReplicasGo(t *testing.T) {
+	memory := t.TempDir()
+	now := time.Now()
+	living := hold(t, memory, "living")
+	for _, start := range []string{"killed", "fresh"} {
+		if err := hold(t, memory, start).Release(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(memory, "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := now.Add(-leftoverAge - time.Hour)
+	for _, path := range []string{ReplicaDir(memory, "living"), ReplicaDir(memory, "killed"), filepath.Join(memory, "other")} {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := SweepReplicas(memory, now); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Base(ReplicaDir(memory, "fresh")), filepath.Base(ReplicaDir(memory, "living")), "other"}
+	if got := has(t, memory); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if err := RemoveReplicas(memory, "living"); err != nil || !slices.Equal(has(t, memory), want) {
+		t.Errorf("a start that lives was removed: %v, %v", has(t, memory), err)
+	}
+	if err := living.Release(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveReplicas(memory, "living"); err != nil || len(has(t, memory)) != 2 {
+		t.Errorf("%v, %v", has(t, memory), err)
+	}
+	if err := RemoveReplicas(memory, "never was"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A link in the place of a folder is nobody's replica.
+func TestALinkIsNoReplica(t *testing.T) {
+	memory := t.TempDir()
+	r := hold(t, memory, "one")
+	if _, err := MakeReplicaVersion(r.Dir(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(r.Dir(), ReplicaDir(memory, "two")); err != nil {
+		t.Fatal(err)
+	}
+	if all := ListReplicas(memory, "two"); all != nil {
+		t.Errorf("%+v", all)
+	}
+	if err := RemoveReplicas(memory, "two"); err != nil || len(ListReplicas(memory, "one")) != 1 {
+		t.Errorf("%+v, %v", ListReplicas(memory, "one"), err)
+	}
+}

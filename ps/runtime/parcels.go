@@ -1,0 +1,162 @@
+package runtime
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/ps/checkpoint"
+)
+
+// How replicas of checkpoints travel.
+
+// A file travels in parcels, one at a time between two ranks, each with a header: version, offset, length of the file,
+// index, kind.
+const (
+	parcelMax  = 256 << 10 // bytes of the file in one
+	parcelHead = 32
+)
+
+// parcel is a file on its way.
+type parcel struct {
+	version, length int64
+	kind, index     int32
+	f               *os.File // nil: it is text
+	text            []byte
+}
+
+// outgoing sends files to a rank, one behind the other.
+type outgoing struct {
+	q     *replicas
+	rank  int
+	b     *comm.Buf
+	queue []parcel
+	busy  bool
+	at    int64 // in the first of them
+}
+
+func (q *replicas) to(rank int) *outgoing {
+	if q.out[rank] == nil {
+		q.out[rank] = &outgoing{q: q, rank: rank}
+	}
+	return q.out[rank]
+}
+
+func (s *outgoing) put(p parcel) {
+	s.q.r.saving.open++
+	s.queue = append(s.queue, p)
+	s.pump()
+}
+
+func (s *outgoing) pump() {
+	r := s.q.r
+	if s.busy || len(s.queue) == 0 {
+		return
+	}
+	if s.b == nil {
+		var err error
+		if s.b, err = r.t.Alloc(parcelHead + parcelMax); err != nil {
+			r.fail(err)
+			return
+		}
+	}
+	p, le := &s.queue[0], binary.LittleEndian
+	n := int(min(parcelMax, p.length-s.at))
+	b := s.b.Bytes()
+	for i, v := range []int64{p.version, s.at, p.length} {
+		le.PutUint64(b[8*i:], uint64(v))
+	}
+	le.PutUint32(b[24:], uint32(p.index))
+	le.PutUint32(b[28:], uint32(p.kind))
+	if p.f == nil {
+		copy(b[parcelHead:], p.text[s.at:])
+	} else if _, err := p.f.ReadAt(b[parcelHead:parcelHead+n], s.at); err != nil {
+		r.noReplica(err) // what arrives has another checksum
+	}
+	s.busy = true
+	r.t.Isend(comm.Peer(s.rank), comm.Data, tagReplica, s.b, 0, parcelHead+n, func(d comm.Done) {
+		s.busy = false
+		r.fail(d.Err)
+		if s.at += int64(n); s.at == s.queue[0].length {
+			if f := s.queue[0].f; f != nil {
+				r.fail(f.Close())
+			}
+			s.queue, s.at = s.queue[1:], 0
+			r.saving.open--
+			if len(s.queue) == 0 {
+				s.b.Free()
+				s.b = nil
+			}
+		}
+		s.pump()
+	})
+}
+
+// incoming writes the files of a rank.
+type incoming struct {
+	q      *replicas
+	from   int
+	b      *comm.Buf
+	op     comm.Op
+	f      *os.File
+	failed error // of the file that comes; its parcels are passed over
+}
+
+func (s *incoming) post() {
+	s.q.posted++
+	s.op = s.q.r.t.Irecv(comm.Peer(s.from), comm.Data, tagReplica, s.b, 0, parcelHead+parcelMax, func(d comm.Done) {
+		s.q.posted--
+		switch {
+		case s.q.closing:
+		case d.Err != nil:
+			s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %w", s.from, d.Err))
+		default:
+			s.came(s.b.Bytes()[:d.N])
+			s.post()
+		}
+	})
+}
+
+func (s *incoming) came(b []byte) {
+	le := binary.LittleEndian
+	var p parcel
+	if len(b) < parcelHead {
+		s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %d bytes, and the header has %d", s.from, len(b), parcelHead))
+		return
+	}
+	at := int64(le.Uint64(b[8:]))
+	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])), int32(le.Uint32(b[28:]))
+	b = b[parcelHead:]
+	if at == 0 && p.length > 0 {
+		s.f, s.failed = s.q.create(&p)
+	}
+	if s.failed == nil && len(b) > 0 {
+		_, s.failed = s.f.WriteAt(b, at)
+	}
+	if at+int64(len(b)) < p.length {
+		return
+	}
+	if s.f != nil {
+		s.failed = errors.Join(s.failed, s.f.Close())
+		s.f = nil
+	}
+	s.q.got(&p, s.failed)
+	s.failed = nil
+}
+
+// create makes the file of a parcel in this host's memory.
+func (q *replicas) create(p *parcel) (*os.File, error) {
+	dir, err := checkpoint.MakeReplicaVersion(q.dir, p.version)
+	if err != nil {
+		return nil, err
+	}
+	path := checkpoint.ReplicaManifest(q.dir, p.version)
+	if p.kind != ofManifest {
+		path = filepath.Join(dir, savedName(&wire.Header{Shard: p.index, Part: p.kind}))
+	}
+	return os.Create(path)
+}

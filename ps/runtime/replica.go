@@ -1,0 +1,375 @@
+package runtime
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/checkpoint"
+)
+
+// Replicas of a checkpoint while training goes on (checkpoint.replica: 1). Who writes a file into the run folder writes it
+// into the memory of its host, too, and sends it to a rank of the next host, which writes it there: so all files outlive any
+// one host, and, on one host, all processes. When rank 0 has heard of all of them it sends the manifest to every host;
+// there the version before goes. replicated.go reads them.
+
+// memoryRoot is the memory file system of a host.
+const memoryRoot = "/dev/shm"
+
+// Kinds of files, as in Saved.Part.
+const (
+	ofServer int32 = iota
+	ofWorker
+	ofManifest // with a length of 0: the version is given up
+	fileKinds
+)
+
+// Places of files, as in Saved.Parts.
+const (
+	inFolder   int32 = iota
+	inMemory         // of the rank's own host
+	inNeighbor       // the memory of the next host
+	everywhere       // a manifest
+)
+
+// replicas are those of one start, as one rank sees them.
+type replicas struct {
+	r       *rank
+	dir     string
+	own     *checkpoint.Replicas // of the first rank of a host
+	before  string               // the start that the run went on from; it goes with the first version that is complete
+	next    int                  // rank that keeps what this one writes; -1: there is one host
+	written [fileKinds]int64     // by kind: files so far; a file's number is its version
+	out     map[int]*outgoing    // by rank
+	in      []*incoming
+	posted  int // receives
+	closing bool
+}
+
+// replication is rank 0's part.
+type replication struct {
+	busy    bool // a version is being made
+	version int64
+	number  int64 // of the checkpoint in the run folder
+	missing int   // files, in memory and on their way
+	files   []checkpoint.Entry
+	failed  string
+
+	manifest checkpoint.Manifest // as it was when the lead shard came to the version
+	hosts    []int               // first ranks of those that were not told yet that the version is complete, or that it is not
+	telling  bool                // one of them is being told
+}
+
+// neighbors are the ranks to which a rank sends its files, by rank: spread over those of the next host. -1: there is one
+// host.
+func neighbors(nodeOf []int) []int {
+	var nodes []int
+	ranks := map[int][]int{}
+	for rank, node := range nodeOf {
+		if ranks[node] == nil {
+			nodes = append(nodes, node)
+		}
+		ranks[node] = append(ranks[node], rank)
+	}
+	next := make([]int, len(nodeOf))
+	for rank, node := range nodeOf {
+		next[rank] = -1
+		if len(nodes) > 1 {
+			on := ranks[nodes[(slices.Index(nodes, node)+1)%len(nodes)]]
+			next[rank] = on[slices.Index(ranks[node], rank)%len(on)]
+		}
+	}
+	return next
+}
+
+// firstOfHost says whether this rank acts for its host.
+func (r *rank) firstOfHost() bool { return r.nodeOf[r.me] == r.me }
+
+// openReplicas begins those of this start. Where a host has no place for them, the run goes on without.
+func (r *rank) openReplicas() error {
+	c := &r.cfg.Checkpoint
+	if c.Replica == 0 || !c.Periodic() || r.dir == "" {
+		return nil
+	}
+	var said struct {
+		Start, Before string
+		Over          []string // starts of which nothing is needed any more
+	}
+	if r.me == 0 {
+		said.Start, said.Before = newStart(), r.adopted
+		said.Over = slices.DeleteFunc(r.earlier, func(start string) bool { return start == r.adopted })
+	}
+	if err := spread(r, &said); err != nil {
+		return err
+	}
+	memory := cmp.Or(r.o.Memory, memoryRoot)
+	q := &replicas{r: r, dir: checkpoint.ReplicaDir(memory, said.Start), before: said.Before, next: -1, out: map[int]*outgoing{}}
+	r.replicas = q
+	problem := ""
+	if r.firstOfHost() {
+		if err := q.hold(memory, said.Start, said.Over); err != nil {
+			problem = err.Error()
+		}
+	}
+	all, err := gather(r, problem)
+	if err != nil {
+		return err
+	}
+	if r.me == 0 {
+		if err := r.noteStart(said.Start, said.Before); err != nil {
+			all[0] = err.Error()
+		}
+		problem = r.verdict(all)
+	}
+	if err := spread(r, &problem); err != nil {
+		return err
+	}
+	if problem != "" {
+		if r.me == 0 {
+			r.log.Warn("no replicas of checkpoints: " + problem)
+		}
+		r.replicas, q.before = nil, "" // what was before may be needed once more
+		return q.release(true)
+	}
+	return q.open()
+}
+
+// hold makes this host ready for a start.
+func (q *replicas) hold(memory, start string, over []string) error {
+	err := checkpoint.SweepReplicas(memory, time.Now())
+	for _, old := range over {
+		err = errors.Join(err, checkpoint.RemoveReplicas(memory, old))
+	}
+	if err == nil {
+		q.own, err = checkpoint.HoldReplicas(memory, start)
+	}
+	return err
+}
+
+// open posts the receives from all who may send here.
+func (q *replicas) open() error {
+	r := q.r
+	next := neighbors(r.nodeOf)
+	q.next = next[r.me]
+	for from, to := range next {
+		if to != r.me && (from != 0 || !r.firstOfHost() || r.me == 0) {
+			continue
+		}
+		b, err := r.t.Alloc(parcelHead + parcelMax)
+		if err != nil {
+			return err
+		}
+		in := &incoming{q: q, from: from, b: b}
+		q.in = append(q.in, in)
+		in.post()
+	}
+	return nil
+}
+
+// take counts a file that is to be written; 0: there are no replicas.
+func (q *replicas) take(kind int32) int64 {
+	if q == nil {
+		return 0
+	}
+	q.r.saving.open++
+	q.written[kind]++
+	return q.written[kind]
+}
+
+// write writes a file into this host's memory; not on the goroutine that drives.
+func (q *replicas) write(version int64, h wire.Header, state any, vectors [][]float32) {
+	if q == nil {
+		return
+	}
+	var e checkpoint.Entry
+	dir, err := checkpoint.MakeReplicaVersion(q.dir, version)
+	if err == nil {
+		e, err = checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
+	}
+	q.r.t.Post(func() {
+		h.Iter, h.Parts, h.Samples, h.Version = version, inMemory, e.Bytes, int64(e.CRC32C)
+		q.wrote(filepath.Join(dir, savedName(&h)), h, err)
+	})
+}
+
+// wrote tells rank 0 of a file in memory, and sends it to the next host.
+func (q *replicas) wrote(path string, h wire.Header, err error) {
+	r := q.r
+	r.saving.open--
+	var f *os.File
+	if err == nil && q.next >= 0 {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		h.Flags = wire.Failed
+		r.noReplica(err)
+	}
+	r.saving.told++
+	r.send(0, &h)
+	if f != nil {
+		r.saving.told++ // by the rank that gets it
+		q.to(q.next).put(parcel{version: h.Iter, kind: h.Part, index: h.Shard, length: h.Samples, f: f})
+	}
+}
+
+func (r *rank) noReplica(err error) {
+	text := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) { // the words around it are of checkpoints on disk
+		text = path.Error()
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		text += "; the memory of host " + r.o.Host + " has no room; plan says how much is needed, and checkpoint.replica: 0 does without"
+	}
+	r.log.Warn("no replica of this checkpoint: " + text)
+}
+
+// got is told that a file is there, or is not, and tells rank 0.
+func (q *replicas) got(p *parcel, err error) {
+	h := wire.Header{Kind: wire.Saved, Worker: int32(q.r.me), Iter: p.version, Shard: p.index, Part: p.kind, Parts: inNeighbor}
+	if p.kind == ofManifest {
+		h.Parts = everywhere
+		if err == nil {
+			err = q.settled(p)
+		}
+	}
+	if err != nil {
+		h.Flags = wire.Failed
+		q.r.noReplica(err)
+	}
+	q.r.send(0, &h)
+}
+
+// settled ends a version on this host: it is complete, and those before it go, or it goes.
+func (q *replicas) settled(p *parcel) error {
+	if p.length == 0 {
+		return q.own.Drop(p.version)
+	}
+	return errors.Join(q.own.Keep(p.version), q.forgetBefore())
+}
+
+// release is for the end: nothing is on its way any more.
+func (q *replicas) release(remove bool) error {
+	if q.own == nil {
+		return nil
+	}
+	own := q.own
+	q.own = nil
+	var err error
+	if remove {
+		err = q.forgetBefore()
+	}
+	return errors.Join(err, own.Release(remove))
+}
+
+// forgetBefore removes what the start before left on this host.
+func (q *replicas) forgetBefore() error {
+	before := q.before
+	if q.before = ""; before == "" {
+		return nil
+	}
+	return checkpoint.RemoveReplicas(filepath.Dir(q.dir), before)
+}
+
+// closeReplicas takes the receives back, and with remove the files.
+func (r *rank) closeReplicas(remove bool) error {
+	q := r.replicas
+	if q == nil {
+		return nil
+	}
+	q.closing = true
+	for _, in := range q.in {
+		r.t.Cancel(in.op)
+	}
+	if err := r.drive(func() bool { return q.posted == 0 }); err != nil {
+		return err
+	}
+	for _, in := range q.in {
+		in.b.Free()
+	}
+	if r.me == 0 && remove {
+		if err := os.Remove(filepath.Join(r.dir, startsFile)); err != nil {
+			return err
+		}
+	}
+	return q.release(remove)
+}
+
+// beginReplicas is told that a version will be made.
+func (l *lead) beginReplicas(files int) {
+	if l.r.replicas == nil {
+		return
+	}
+	if l.r.replicas.next >= 0 {
+		files *= 2
+	}
+	l.replication = replication{busy: true, version: l.replication.version + 1, number: l.periodic.draft.Number(), missing: files}
+}
+
+// replicasSettled says that no host is to be told anything any more.
+func (l *lead) replicasSettled() bool { return !l.replication.telling && l.r.saving.open == 0 }
+
+// replicaSaved is told of a file in memory, and of a manifest that has arrived.
+func (l *lead) replicaSaved(h *wire.Header) {
+	p := &l.replication
+	if h.Parts == everywhere {
+		l.tellHost()
+		return
+	}
+	l.periodic.heard++
+	p.missing--
+	if h.Flags&wire.Failed != 0 {
+		p.failed = l.r.place(int(h.Worker))
+		if h.Parts == inMemory && l.r.replicas.next >= 0 { // it sends nothing
+			p.missing--
+		}
+	}
+	if h.Parts == inMemory {
+		p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
+	}
+	if p.missing > 0 {
+		return
+	}
+	for rank, node := range l.r.nodeOf {
+		if rank == node {
+			p.hosts = append(p.hosts, rank)
+		}
+	}
+	p.manifest.Number, p.manifest.Files = p.number, p.files
+	p.telling = true
+	l.tellHost()
+}
+
+// tellHost sends the next host the manifest, or word that there is none.
+func (l *lead) tellHost() {
+	q, p := l.r.replicas, &l.replication
+	if len(p.hosts) == 0 {
+		p.telling, p.busy = false, false
+		return
+	}
+	to := p.hosts[0]
+	p.hosts = p.hosts[1:]
+	end := parcel{version: p.version, kind: ofManifest}
+	if p.failed == "" {
+		var err error
+		if end.text, err = p.manifest.Text(); err != nil {
+			l.r.fail(err)
+		}
+		end.length = int64(len(end.text))
+	}
+	if to != l.r.me {
+		q.to(to).put(end)
+		return
+	}
+	var err error
+	if end.length > 0 {
+		err = os.WriteFile(checkpoint.ReplicaManifest(q.dir, end.version), end.text, 0o600)
+	}
+	q.got(&end, err)
+}

@@ -1,0 +1,247 @@
+package runtime
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
+)
+
+// Going on from the replicas of a checkpoint (replica.go). They are those of one start, whose name stands in the run folder:
+// what another start of the run left on other hosts is older than what the run folder has, or of another course of it.
+
+// startsFile names in the run folder the start that writes replicas, and the one that it went on from, whose are the newest
+// until it has some of its own.
+const startsFile = "replica"
+
+// newStart is the name of a start, which no other has.
+func newStart() string {
+	name := make([]byte, 8)
+	_, _ = rand.Read(name) // it never fails
+	return hex.EncodeToString(name)
+}
+
+// noteStart writes them down.
+func (r *rank) noteStart(start, before string) error {
+	f := metrics.RunFolder{Dir: r.dir}
+	return f.Write(startsFile, []byte(start+"\n"+before+"\n"))
+}
+
+// earlierStarts are those whose replicas may be newer than the run folder's checkpoints, the latest first.
+func (r *rank) earlierStarts() []string {
+	text, err := os.ReadFile(filepath.Join(r.dir, startsFile))
+	if err != nil {
+		return nil // there were none
+	}
+	return slices.DeleteFunc(strings.Fields(string(text)), func(name string) bool { return name != filepath.Base(name) })
+}
+
+// hostReplica is what a host has of a start.
+type hostReplica struct {
+	Start string
+	checkpoint.Replica
+}
+
+// move is a file that one host has and another needs, by the first ranks of the two.
+type move struct {
+	Name     string
+	Bytes    int64
+	From, To int
+}
+
+// adoption is what rank 0 decides: the manifest is nil where there is nothing to adopt.
+type adoption struct {
+	Start    string
+	Version  int64
+	Manifest *checkpoint.Manifest
+	Moves    []move
+}
+
+// adopt reads the newest checkpoint of the run from the memory of the hosts, if they have all of it, and the run folder has
+// none that is newer. Files come to the hosts that need them from those that have them.
+func (r *rank) adopt() (bool, error) {
+	if r.cfg.Checkpoint.Replica == 0 || r.dir == "" {
+		return false, nil
+	}
+	memory := cmp.Or(r.o.Memory, memoryRoot)
+	var starts []string
+	if r.me == 0 {
+		starts = r.earlierStarts()
+		r.earlier = slices.Clone(starts)
+	}
+	if err := spread(r, &starts); err != nil || len(starts) == 0 {
+		return false, err
+	}
+	var mine []hostReplica
+	if r.firstOfHost() {
+		for _, start := range starts {
+			for _, v := range checkpoint.ListReplicas(memory, start) {
+				mine = append(mine, hostReplica{start, v})
+			}
+		}
+	}
+	all, err := gather(r, mine)
+	if err != nil {
+		return false, err
+	}
+	var a adoption
+	if r.me == 0 {
+		a = r.choose(starts, all)
+	}
+	if err := spread(r, &a); err != nil || a.Manifest == nil {
+		return false, err
+	}
+	if err := r.fits(a.Manifest); err != nil {
+		return false, err
+	}
+	dir := checkpoint.ReplicaVersion(checkpoint.ReplicaDir(memory, a.Start), a.Version)
+	for _, m := range a.Moves {
+		if err := r.move(dir, m); err != nil {
+			return false, err
+		}
+	}
+	if err := r.t.Barrier(); err != nil { // the ranks of a host read what its first one got
+		return false, err
+	}
+	problem, err := r.readFiles(dir, a.Manifest)
+	if err != nil {
+		return false, err
+	}
+	if problem != "" {
+		if r.me == 0 {
+			r.log.Warn("resume: the replicas in memory cannot be used: " + problem)
+		}
+		return false, nil
+	}
+	r.adopted = a.Start
+	return true, r.goOn(nil)
+}
+
+// choose takes the newest version of which all files are on some host.
+func (r *rank) choose(starts []string, all [][]hostReplica) adoption {
+	for _, start := range starts {
+		var versions []int64
+		for _, of := range all {
+			for _, h := range of {
+				if h.Start == start && h.Manifest != nil {
+					versions = append(versions, h.Version)
+				}
+			}
+		}
+		slices.Sort(versions)
+		for _, v := range slices.Backward(slices.Compact(versions)) {
+			if a, whole := r.gatherUp(start, v, all); whole {
+				if r.newerInFolder(a.Manifest.Number) {
+					return adoption{}
+				}
+				return a
+			}
+		}
+	}
+	return adoption{}
+}
+
+// newerInFolder says whether the run folder has a checkpoint after that number, or another one was asked for.
+func (r *rank) newerInFolder(number int64) bool {
+	if len(r.candidates) == 0 {
+		return false
+	}
+	newest, err := checkpoint.List(filepath.Join(r.dir, checkpoint.Folder))
+	return err != nil || len(newest) == 0 || newest[0] != r.candidates[0] || filepath.Base(newest[0]) > fmt.Sprintf("%012d", number)
+}
+
+// gatherUp says where the files of a version are, and which of them are to move: each host needs those that its ranks read.
+func (r *rank) gatherUp(start string, version int64, all [][]hostReplica) (a adoption, whole bool) {
+	a = adoption{Start: start, Version: version}
+	has := map[int]map[string]int64{} // by first rank of a host
+	for rank, of := range all {
+		for _, h := range of {
+			if h.Start == start && h.Version == version {
+				has[rank] = h.Files
+				a.Manifest = cmp.Or(a.Manifest, h.Manifest)
+			}
+		}
+	}
+	from := map[string]int{}
+	for _, e := range a.Manifest.Files {
+		i := slices.IndexFunc(r.nodeOf, func(node int) bool { n, there := has[node][e.Name]; return there && n == e.Bytes })
+		if i < 0 {
+			return a, false
+		}
+		from[e.Name] = r.nodeOf[i]
+	}
+	for rank, node := range r.nodeOf {
+		if has[node] == nil {
+			has[node] = map[string]int64{}
+		}
+		for _, e := range a.Manifest.Files {
+			if n, there := has[node][e.Name]; there && n == e.Bytes || !r.reads(rank, a.Manifest, e.Name) {
+				continue
+			}
+			a.Moves = append(a.Moves, move{Name: e.Name, Bytes: e.Bytes, From: from[e.Name], To: node})
+			has[node][e.Name] = e.Bytes
+		}
+	}
+	return a, true
+}
+
+// reads says whether a rank reads a file of a checkpoint: its own, or, where there were other servers or workers, any.
+func (r *rank) reads(rank int, m *checkpoint.Manifest, name string) bool {
+	server, worker := r.roles.Server(rank), r.roles.Worker(rank)
+	if m.Servers != len(r.roles.Servers) || m.Workers != len(r.roles.Workers) {
+		return server >= 0 || worker >= 0
+	}
+	return server >= 0 && name == checkpoint.ServerFile(server) || worker >= 0 && name == checkpoint.WorkerFile(worker)
+}
+
+// move takes part in the way of a file from one host to another. What is wrong with it then its checksum tells.
+func (r *rank) move(dir string, m move) error {
+	if r.me != m.From && r.me != m.To {
+		return nil
+	}
+	path := filepath.Join(dir, filepath.Base(m.Name))
+	var f *os.File
+	var failed error
+	if r.me == m.From {
+		f, failed = os.Open(path)
+	} else if failed = os.MkdirAll(dir, 0o700); failed == nil {
+		f, failed = os.Create(path)
+	}
+	for at := int64(0); at < m.Bytes; at += moveMax {
+		b := make([]byte, min(moveMax, m.Bytes-at))
+		if r.me == m.From {
+			if failed == nil {
+				_, failed = f.ReadAt(b, at)
+			}
+			if err := r.sendBlob(m.To, b); err != nil {
+				return err
+			}
+			continue
+		}
+		b, err := r.recvBlob(m.From)
+		if err != nil {
+			return err
+		}
+		if failed == nil {
+			_, failed = f.WriteAt(b, at)
+		}
+	}
+	if f != nil {
+		failed = errors.Join(failed, f.Close())
+	}
+	if failed != nil {
+		r.log.Warn("resume: replica of " + m.Name + ": " + failed.Error())
+	}
+	return nil
+}
+
+// moveMax is how much of a file is on its way at once.
+const moveMax = 4 << 20
