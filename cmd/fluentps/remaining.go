@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -95,7 +96,7 @@ func (s *supervisor) remaining() (hosts []string) {
 		printError(s.c.App.ErrWriter, "no host answers; all are tried again")
 		return s.hosts
 	default:
-		printError(s.c.App.ErrWriter, fmt.Sprintf("%s did not start a process within %s; going on with %d of %d ranks", strings.Join(silent, ", "), answerTime, len(hosts), len(s.hosts)))
+		printError(s.c.App.ErrWriter, fmt.Sprintf("nothing starts on %s within %s; going on with %d of %d ranks", strings.Join(silent, ", "), answerTime, len(hosts), len(s.hosts)))
 	}
 	return hosts
 }
@@ -106,6 +107,7 @@ func (s *supervisor) answers(host string) bool {
 	defer cancel()
 	words := append(s.fill([]string{host}), os.Args[0], "--version")
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.WaitDelay = time.Second // what it started may keep its output open
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends what it has started
+	cmd.WaitDelay = lastWords
 	return cmd.Run() == nil
 }
