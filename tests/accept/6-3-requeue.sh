@@ -9,7 +9,7 @@ set -eu
 # shellcheck source=tests/accept/slurm.sh
 . "$ROOT/tests/accept/slurm.sh"
 
-steps=2000
+steps=4000
 every=50
 slurm_up 6
 cat >job.yaml <<END
@@ -49,8 +49,8 @@ same() {
 	[ "$got" = "$want" ] || fail "$1: parameters ${got:0:12}, those of an uninterrupted run ${want:0:12}"
 }
 
-# The warning is due 20 s after the start, and comes when Slurm looks, every half minute.
-script limit 0-00:02:00 100
+# The warning is due a minute after the start, and comes when Slurm looks, every half minute.
+script limit 0-00:02:00 60
 submit limit.sbatch
 completed "$id" 500
 same limit
