@@ -34,7 +34,7 @@ on_this_host=("${MPIRUN[@]}" -n 4)
 # So that Open MPI's launcher looks whether its hosts are there, and before it has anything to say to them: README.md,
 # Faults.
 looking=(env OMPI_MCA_oob_tcp_keepalive_time=5 OMPI_MCA_oob_tcp_keepalive_intvl=2 OMPI_MCA_oob_tcp_keepalive_probes=3)
-on_four_hosts=(timeout -k 1 90 "$HOSTS" mpirun --map "h1,h2,h3,h4")
+on_four_hosts=(timeout -k 1 300 "$HOSTS" mpirun --map "h1,h2,h3,h4")
 
 table=""
 # row FAULT AFTER CODE MESSAGE LOST
