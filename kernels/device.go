@@ -16,7 +16,7 @@ type Device interface {
 	// Download waits for src and copies its first len(dst) elements. It is an error when src is shorter.
 	Download(dst []float32, src Vec) error
 	// Refresh makes what the host wrote into wrapped memory visible to kernels launched after it. The
-	// host leaves the memory alone until the device has been waited for, by Download, Sync or an Event.
+	// host leaves the memory alone until the device has been waited for, by Download, Sync or the Event of a later Fetch.
 	Refresh(v Vec) error
 	// Fetch starts to bring what kernels wrote into wrapped memory to the host. The host reads, and may
 	// write it, once the Event has passed.

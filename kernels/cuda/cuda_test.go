@@ -121,21 +121,28 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 			var open [vectors]kernels.Event // fetches of the GPU
 			var found [vectors][]float32    // what they are to bring
 			var stale [vectors]bool         // the GPU has newer values than its host
-			var copying [vectors]bool       // a Refresh may be under way
-			waited := func() { copying = [vectors]bool{} }
+			var opened [vectors]int         // the step that started the fetch
+			var copying [vectors]int        // the step of a Refresh that may be under way; 0: none
+			waited := func(since int) {     // for all that was started before that step
+				for v := range copying {
+					if copying[v] < since {
+						copying[v] = 0
+					}
+				}
+			}
 			wait := func(v int) {
 				if open[v] == nil {
 					return
 				}
 				must(rt, open[v].Wait())
 				open[v] = nil
-				waited()
+				waited(opened[v])
 				if !slices.Equal(host[1][v], found[v]) {
 					rt.Fatalf("vector %d: fetched %v, want %v", v, host[1][v], found[v])
 				}
 			}
 			steps := rapid.IntRange(5, 60).Draw(rt, "steps")
-			for s := range steps {
+			for s := 1; s <= steps; s++ {
 				v, w := rapid.IntRange(0, vectors-1).Draw(rt, "vector"), rapid.IntRange(0, vectors-1).Draw(rt, "other")
 				lo := rapid.IntRange(0, length-1).Draw(rt, "from")
 				switch step := rapid.SampledFrom([]string{"write", "launch", "launch", "fetch", "wait", "upload", "sync"}).Draw(rt, "step"); step {
@@ -144,14 +151,14 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 						wait(v)
 						open[v], err = devices[1].Fetch(vecs[1][v])
 						must(rt, err)
-						found[v], stale[v] = slices.Clone(host[0][v]), false
+						found[v], stale[v], opened[v] = slices.Clone(host[0][v]), false, s
 					}
 					wait(v)
-					if copying[v] {
+					if copying[v] > 0 {
 						must(rt, devices[1].Download(make([]float32, 1), factor[1]))
-						waited()
+						waited(s)
 					}
-					copying[v] = true
+					copying[v] = s
 					for i, d := range devices {
 						host[i][v][lo] = float32(s)
 						must(rt, d.Refresh(vecs[i][v].Slice(lo, length)))
@@ -168,7 +175,7 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 					wait(v)
 					open[v], err = devices[1].Fetch(vecs[1][v])
 					must(rt, err)
-					found[v], stale[v] = slices.Clone(host[0][v]), false
+					found[v], stale[v], opened[v] = slices.Clone(host[0][v]), false, s
 				case "wait":
 					for tries := 0; open[v] != nil && !open[v].Passed() && tries < s%4; tries++ {
 					}
@@ -180,7 +187,7 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 					}
 				case "sync":
 					must(rt, devices[1].Sync())
-					waited()
+					waited(s)
 				}
 			}
 			for v := range vectors {
