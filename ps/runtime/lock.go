@@ -15,7 +15,7 @@ func (r *rank) lockFolder() error {
 	r.lock, err = lock.Take(r.dir, me, func(text string) { r.log.Warn(text) }, func(err error) {
 		r.t.Post(func() { r.fail(err) })
 	})
-	if _, _, one := oneCheckpoint(r.o.Resume); err != nil || r.o.Resume == "" || one {
+	if _, _, one := OneCheckpoint(r.o.Resume); err != nil || r.o.Resume == "" || one {
 		return err
 	}
 	r.candidates, err = checkpoint.List(filepath.Join(r.dir, checkpoint.Folder))

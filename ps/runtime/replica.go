@@ -323,7 +323,9 @@ func (l *lead) replicaSaved(h *wire.Header) {
 		return
 	}
 	l.periodic.heard++
-	p.missing--
+	if p.missing--; l.diverged {
+		p.failed = l.reason // as in fileSaved
+	}
 	if h.Flags&wire.Failed != 0 {
 		p.failed = l.r.place(int(h.Worker))
 		if h.Parts == inMemory && l.r.replicas.next >= 0 { // it sends nothing

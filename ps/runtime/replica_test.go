@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/comm"
+	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
@@ -358,6 +359,28 @@ func TestReplicasThatAreNotTaken(t *testing.T) {
 			}
 			return os.Rename(dirs[0], filepath.Join(filepath.Dir(dirs[0]), "000000000999"))
 		}, ""},
+		"older, of the same number": {func(m memories, dir string) error {
+			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+			if err != nil {
+				return err
+			}
+			own, err := checkpoint.Open(dirs[0])
+			if err != nil {
+				return err
+			}
+			err = each(m, "manifest.json", func(path string) error {
+				q, err := checkpoint.Open(filepath.Dir(path))
+				if err != nil {
+					return err
+				}
+				own.Number, own.Samples = max(own.Number, q.Number), max(own.Samples, q.Samples+1)
+				return nil
+			})
+			if dir = filepath.Join(filepath.Dir(dirs[0]), fmt.Sprintf("%012d", own.Number)); dir != dirs[0] {
+				err = errors.Join(err, os.Rename(dirs[0], dir))
+			}
+			return errors.Join(err, checkpoint.Amend(dir, own))
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := memories{t, t.TempDir()}
@@ -370,6 +393,30 @@ func TestReplicasThatAreNotTaken(t *testing.T) {
 				t.Errorf("resumed from %q, said %q", from, said)
 			}
 		})
+	}
+}
+
+// Who names a checkpoint gets that one, though the memory has a newer one.
+func TestReplicasAreNotTakenForACheckpointThatWasNamed(t *testing.T) {
+	const hosts = "aabb"
+	m := memories{t, t.TempDir()}
+	to, dir := replicasOf(t, hosts, m)
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, errs := partOn(t, hosted(hosts), hosts, to("{updates: 1}"), dir, dirs[0], m, nil)
+	if err := errors.Join(errs...); err != nil || res[0].Summary.Resumed.Checkpoint != dirs[0] {
+		t.Errorf("resumed %+v, %v; want %s", res[0].Summary.Resumed, err, dirs[0])
+	}
+}
+
+// What diverged is no place to go on from, in memory either.
+func TestAReplicaOfARunThatDivergedIsGivenUp(t *testing.T) {
+	l := &lead{r: &rank{replicas: &replicas{next: -1}}, diverged: true, reason: "diverged", replication: replication{missing: 2}}
+	l.replicaSaved(&wire.Header{Parts: inMemory})
+	if p := &l.replication; p.failed != "diverged" || p.missing != 1 {
+		t.Errorf("failed %q, %d missing", p.failed, p.missing)
 	}
 }
 

@@ -127,6 +127,9 @@ func (r *rank) adopt() (bool, error) {
 
 // choose takes the newest version of which all files are on some host.
 func (r *rank) choose(starts []string, all [][]hostReplica) adoption {
+	if _, _, one := OneCheckpoint(r.o.Resume); one { // and no other
+		return adoption{}
+	}
 	for _, start := range starts {
 		var versions []int64
 		for _, of := range all {
@@ -139,7 +142,7 @@ func (r *rank) choose(starts []string, all [][]hostReplica) adoption {
 		slices.Sort(versions)
 		for _, v := range slices.Backward(slices.Compact(versions)) {
 			if a, whole := r.gatherUp(start, v, all); whole {
-				if r.newerInFolder(a.Manifest.Number) {
+				if r.newerInFolder(a.Manifest) {
 					return adoption{}
 				}
 				return a
@@ -149,13 +152,18 @@ func (r *rank) choose(starts []string, all [][]hostReplica) adoption {
 	return adoption{}
 }
 
-// newerInFolder says whether the run folder has a checkpoint after that number, or another one was asked for.
-func (r *rank) newerInFolder(number int64) bool {
+// newerInFolder says whether the run folder has a checkpoint after that one. Two have the same number where the job died
+// before the first of them was in the folder, too: the next start gives the number again.
+func (r *rank) newerInFolder(m *checkpoint.Manifest) bool {
 	if len(r.candidates) == 0 {
 		return false
 	}
-	newest, err := checkpoint.List(filepath.Join(r.dir, checkpoint.Folder))
-	return err != nil || len(newest) == 0 || newest[0] != r.candidates[0] || filepath.Base(newest[0]) > fmt.Sprintf("%012d", number)
+	newest := filepath.Base(r.candidates[0])
+	if own := fmt.Sprintf("%012d", m.Number); newest != own {
+		return newest > own
+	}
+	there, err := checkpoint.Open(r.candidates[0])
+	return err == nil && there.Samples > m.Samples
 }
 
 // gatherUp says where the files of a version are, and which of them are to move: each host needs those that its ranks read.

@@ -40,7 +40,7 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 	case ResumeAuto:
 		return r.findFolder()
 	default:
-		if root, name, one := oneCheckpoint(dir); one {
+		if root, name, one := OneCheckpoint(dir); one {
 			return r.takeOne(root, name)
 		}
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
@@ -55,8 +55,8 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 	}
 }
 
-// oneCheckpoint says whether --resume names a checkpoint of a run, and not the run, whose newest is meant.
-func oneCheckpoint(resume string) (root, name string, one bool) {
+// OneCheckpoint says whether --resume names a checkpoint of a run, and not the run, whose newest is meant.
+func OneCheckpoint(resume string) (root, name string, one bool) {
 	root, name = filepath.Split(filepath.Clean(resume))
 	root = filepath.Clean(root)
 	return root, name, filepath.Base(root) == checkpoint.Folder
