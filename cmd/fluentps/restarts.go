@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,8 @@ const (
 	// barrenMax is how many times in a row a job may die without a new checkpoint: what would fail at once each time is no
 	// fault of a host.
 	barrenMax = 2
+	// codeSignal and the number of a signal make the code of who was killed by it.
+	codeSignal = 128
 )
 
 type supervisor struct {
@@ -37,18 +40,23 @@ type supervisor struct {
 	hosts    []string // of each rank; nil: the launcher knows them
 	dir      string   // the run folder
 	first    []string // what the first start says of it
+	named    string   // the one checkpoint that the first start goes on from; "": any
+	known    string   // the newest checkpoint before the first start
 	limit    time.Duration
 	began    time.Time
 	signals  chan os.Signal
 	stopped  bool // somebody asked the run to end
+	asked    stages
+	fault    int // the last code, since the newest checkpoint, of a start in which a rank was killed or silent; 0: none
 }
 
 func supervise(c *cli.Context, began time.Time) error {
-	s, err := newSupervisor(c, began)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	s, err := newSupervisor(c, began, signals)
 	if err != nil {
 		return err
 	}
-	signal.Notify(s.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	barren, most := 0, c.Int("restarts")
 	for n := 0; ; n++ {
 		newest, summary := s.newest(), s.summary()
@@ -66,24 +74,27 @@ func supervise(c *cli.Context, began time.Time) error {
 		}
 		barren++
 		if s.newest() != newest {
-			barren = 0
+			barren, s.fault = 0, 0
+		}
+		if code == ps.CodeStall || code > codeSignal {
+			s.fault = code
 		}
 		died := fmt.Sprintf("the job died after %s with code %d", time.Since(start).Round(100*time.Millisecond), code)
 		switch {
 		case n == most:
-			return &exitError{s.code(code), fmt.Sprintf("run: %s, and was restarted as often as --restarts %d says; go on with --resume %s", died, most, s.dir)}
+			return &exitError{cmp.Or(s.fault, codeFailed), fmt.Sprintf("run: %s, and was restarted as often as --restarts %d says; go on with --resume %s", died, most, s.resume())}
 		case barren == barrenMax:
-			return &exitError{s.code(code), fmt.Sprintf("run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
+			return &exitError{cmp.Or(s.fault, codeFailed), fmt.Sprintf("run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
 				died, barrenMax, filepath.Join(s.dir, "logs"))}
 		}
 		printError(c.App.ErrWriter, fmt.Sprintf("%s; restart %d of %d: %s", died, n+1, most, s.from(time.Now())))
 	}
 }
 
-func newSupervisor(c *cli.Context, began time.Time) (*supervisor, error) {
+func newSupervisor(c *cli.Context, began time.Time, signals chan os.Signal) (*supervisor, error) {
 	const example = "fluentps run CONFIG --restarts 3 -- mpirun -n 6, or --local 6 in place of a launcher"
 	n, local := c.Int("restarts"), c.IsSet("local")
-	s := &supervisor{c: c, began: began, signals: make(chan os.Signal, 8)}
+	s := &supervisor{c: c, began: began, signals: signals}
 	if c.NArg() > 0 {
 		s.launcher = c.Args().Slice()[1:]
 	}
@@ -124,6 +135,10 @@ func (s *supervisor) takeFolder() error {
 	}
 	if resume != "" && resume != ps.ResumeAuto {
 		s.dir, s.first = resume, []string{"--resume=" + resume}
+		if root, _, one := ps.OneCheckpoint(resume); one {
+			s.dir, s.named = filepath.Dir(root), resume
+			s.known = s.newest()
+		}
 		return nil
 	}
 	if resume == ps.ResumeAuto {
@@ -149,10 +164,19 @@ func (s *supervisor) takeFolder() error {
 	return nil
 }
 
+// resume is what the next start goes on from: the run folder or, as long as the run has written no checkpoint behind it, the
+// one that was named, for those after that one are of another course.
+func (s *supervisor) resume() string {
+	if s.named != "" && s.newest() == s.known {
+		return s.named
+	}
+	return s.dir
+}
+
 // words are the command line of the n-th start.
 func (s *supervisor) words(n int) ([]string, error) {
-	self, own := os.Args[0], s.first
-	if n > 0 {
+	self, own := os.Args[0], slices.Clone(s.first)
+	if n > 0 && s.resume() == s.dir {
 		own = []string{"--resume=auto", "--out=" + s.dir}
 	}
 	hosts := s.hosts
@@ -167,10 +191,8 @@ func (s *supervisor) words(n int) ([]string, error) {
 		}
 		own = append(own, "--max-time="+left.String())
 	}
-	select {
-	case <-s.signals:
+	if s.ended() {
 		return nil, s.stoppedBy("a signal")
-	default:
 	}
 	words := s.fill(hosts)
 	if len(words) == 0 {
@@ -182,12 +204,22 @@ func (s *supervisor) words(n int) ([]string, error) {
 	return slices.Concat(words, []string{self, "run"}, s.passed(n), own, []string{"--", s.in.file}), nil
 }
 
+// ended says whether somebody asked the run to end between two starts. There is no state to print then.
+func (s *supervisor) ended() bool {
+	for len(s.signals) > 0 {
+		if <-s.signals != syscall.SIGUSR2 {
+			return true
+		}
+	}
+	return false
+}
+
 // stoppedBy ends a run between two starts.
 func (s *supervisor) stoppedBy(what string) error {
 	if s.newest() == "" {
 		return &exitError{codeFailed, "run: stopped by " + what + " between two starts, without a checkpoint"}
 	}
-	return &exitError{ps.CodeAgain, fmt.Sprintf("run: stopped by %s between two starts; go on with --resume %s", what, s.dir)}
+	return &exitError{ps.CodeAgain, fmt.Sprintf("run: stopped by %s between two starts; go on with --resume %s", what, s.resume())}
 }
 
 // passed are the flags of this command line that a start gets too.
@@ -227,7 +259,9 @@ func (s *supervisor) start(words []string) (code int, err error) {
 		select {
 		case sig := <-s.signals:
 			s.stopped = s.stopped || sig != syscall.SIGUSR2
-			_ = cmd.Process.Signal(sig) // it may have ended just now
+			if sig, on := s.handOn(sig, time.Now()); on {
+				_ = cmd.Process.Signal(sig) // it may have ended just now
+			}
 		case err := <-done:
 			var exit *exec.ExitError
 			if err != nil && !errors.As(err, &exit) {
@@ -238,10 +272,26 @@ func (s *supervisor) start(words []string) (code int, err error) {
 	}
 }
 
+// handOn is the signal that the launcher gets. Open MPI's kills its ranks a second after SIGTERM, and at once after two, of
+// which a batch system that signals every process sends it one. So the first wish to end goes on as SIGUSR1, which means the
+// same to the ranks and leaves them their time.
+func (s *supervisor) handOn(sig os.Signal, now time.Time) (as os.Signal, on bool) {
+	if sig != syscall.SIGTERM && sig != syscall.SIGINT {
+		return sig, true
+	}
+	switch s.asked.next(now) {
+	case 0:
+		return nil, false
+	case 1:
+		return syscall.SIGUSR1, true
+	}
+	return sig, true
+}
+
 // exitCode is what a shell calls $?.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
+		return codeSignal + int(status.Signal())
 	}
 	return state.ExitCode()
 }
@@ -283,6 +333,9 @@ func (s *supervisor) newest() string {
 
 // from says where the next start goes on, and what is lost.
 func (s *supervisor) from(now time.Time) string {
+	if dir := s.resume(); dir != s.dir {
+		return "going on from " + dir + " once more"
+	}
 	dir := s.newest()
 	if dir == "" && s.in.cfg.Checkpoint.Replica > 0 {
 		return "there is no checkpoint in the run folder; it goes on from replicas in memory, or begins again"
