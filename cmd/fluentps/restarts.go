@@ -59,7 +59,7 @@ func supervise(c *cli.Context, began time.Time) error {
 	}
 	barren, most := 0, c.Int("restarts")
 	for n := 0; ; n++ {
-		newest, summary := s.newest(), s.summary()
+		newest, starts, summary := s.newest(), ps.ReplicaStarts(s.dir), s.summary()
 		words, err := s.words(n)
 		if err != nil {
 			return err
@@ -73,6 +73,9 @@ func supervise(c *cli.Context, began time.Time) error {
 			return &exitError{code: s.code(code)}
 		}
 		barren++
+		if now := ps.ReplicaStarts(s.dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {
+			barren = 1 // for the start before had left a checkpoint in memory
+		}
 		if s.newest() != newest {
 			barren, s.fault = 0, 0
 		}

@@ -35,9 +35,10 @@ func (r *rank) noteStart(start, before string) error {
 	return f.Write(startsFile, []byte(start+"\n"+before+"\n"))
 }
 
-// earlierStarts are those whose replicas may be newer than the run folder's checkpoints, the latest first.
-func (r *rank) earlierStarts() []string {
-	text, err := os.ReadFile(filepath.Join(r.dir, startsFile))
+// ReplicaStarts names the starts of a run whose replicas may be newer than the checkpoints in its folder: the last one, and
+// the one that it went on from the replicas of, if it did.
+func ReplicaStarts(dir string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, startsFile))
 	if err != nil {
 		return nil // there were none
 	}
@@ -74,7 +75,7 @@ func (r *rank) adopt() (bool, error) {
 	memory := cmp.Or(r.o.Memory, memoryRoot)
 	var starts []string
 	if r.me == 0 {
-		starts = r.earlierStarts()
+		starts = ReplicaStarts(r.dir)
 		r.earlier = slices.Clone(starts)
 	}
 	if err := spread(r, &starts); err != nil || len(starts) == 0 {
