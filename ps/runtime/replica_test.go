@@ -411,6 +411,17 @@ func TestReplicasAreNotTakenForACheckpointThatWasNamed(t *testing.T) {
 	}
 }
 
+// A message that names the newest checkpoint names one that stays.
+func TestTheNewestCheckpointIsNoReplica(t *testing.T) {
+	for _, dirs := range [][]string{nil, {"out/checkpoints/000000000007"}} {
+		l := &lead{r: &rank{adopted: "start", candidates: dirs}}
+		l.resume(&origin{dir: "/dev/shm/fluentps-0-start/3", manifest: &checkpoint.Manifest{}})
+		if want := strings.Join(dirs, ""); l.newest != want {
+			t.Errorf("the newest is %q, want %q", l.newest, want)
+		}
+	}
+}
+
 // What diverged is no place to go on from, in memory either.
 func TestAReplicaOfARunThatDivergedIsGivenUp(t *testing.T) {
 	l := &lead{r: &rank{replicas: &replicas{next: -1}}, diverged: true, reason: "diverged", replication: replication{missing: 2}}

@@ -342,7 +342,12 @@ func (l *lead) resume(q *origin) {
 	l.epoch = s.Loss
 	l.epoch.Rows = rows
 	l.evals, l.target = s.Evals, s.Target
-	l.newest = q.dir
+	if l.newest = q.dir; l.r.adopted != "" { // that is gone with the next one
+		l.newest = ""
+		if dirs := l.r.candidates; len(dirs) > 0 {
+			l.newest = dirs[0]
+		}
+	}
 	l.window.from = s.Trained
 	l.before = l.samples
 	l.periodic.at, l.periodic.version = s.Trained, s.Version
