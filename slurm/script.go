@@ -122,10 +122,14 @@ func (s *Script) head(w *writer) {
 
 func (s *Script) part(w *writer, p Part) {
 	w.sbatch("Hosts.", fmt.Sprintf("--nodes=%d", p.Nodes))
+	who := ", servers and workers together."
+	if p.What != "" {
+		who = "."
+	}
 	if p.Ranks%p.Nodes == 0 {
-		w.sbatch("Ranks on each of them, servers and workers together.", fmt.Sprintf("--ntasks-per-node=%d", p.Ranks/p.Nodes))
+		w.sbatch("Ranks on each of them"+who, fmt.Sprintf("--ntasks-per-node=%d", p.Ranks/p.Nodes))
 	} else {
-		w.sbatch("Ranks over all of them, servers and workers together.", fmt.Sprintf("--ntasks=%d", p.Ranks))
+		w.sbatch("Ranks over all of them"+who, fmt.Sprintf("--ntasks=%d", p.Ranks))
 	}
 	if p.Cores > 0 {
 		w.sbatch("Cores for each rank.", fmt.Sprintf("--cpus-per-task=%d", p.Cores))
@@ -177,7 +181,7 @@ func (s *Script) launch(w *writer) {
 	}
 	if s.Restarts > 0 {
 		line = slices.Concat(run, []string{"--restarts", strconv.Itoa(s.Restarts), "--"}, line)
-		about += fmt.Sprintf(" The program starts it, and where a process dies, starts it again, at most %d times, without another wait in the queue.", s.Restarts)
+		about += fmt.Sprintf(" The program starts it, and where a process dies, starts it again, at most %d times, without another wait in the queue; what was trained since the newest checkpoint, which checkpoint.every asks for, is lost.", s.Restarts)
 	} else {
 		line = append(line, run...)
 	}

@@ -23,7 +23,7 @@ func templates() map[string]*Script {
 	}
 	single, many, gpu, array, het := base(), base(), base(), base(), base()
 	single.Launcher = "mpirun"
-	many.Restarts = 3
+	many.Restarts, many.Flags = 3, []string{"--set", "checkpoint.every=10m"}
 	many.Time = 26*time.Hour + 30*time.Minute
 	many.Parts = []Part{{Nodes: 4, Ranks: 8, Cores: 2, Partition: "main"}}
 	gpu.Job, gpu.Config, gpu.Out = "cifar10-resnet20", "configs/examples/cifar10-resnet20.yaml", "runs/cifar10-resnet20/batch"

@@ -123,10 +123,17 @@ func newSupervisor(c *cli.Context, began time.Time, signals chan os.Signal) (*su
 	if err := s.in.problem(); err != nil {
 		return nil, err
 	}
-	if q := &s.in.cfg.Checkpoint; n > 0 && (!q.Periodic() || q.Keep == 0) {
-		printError(c.App.ErrWriter, "no checkpoints are written while training goes on, so that a restart begins again: set checkpoint.every")
+	if n > 0 {
+		warnOfBeginnings(c, s.in)
 	}
 	return s, s.takeFolder()
+}
+
+// warnOfBeginnings tells whoever asks for restarts that there will be nothing to go on from.
+func warnOfBeginnings(c *cli.Context, in *input) {
+	if q := &in.cfg.Checkpoint; !q.Periodic() || q.Keep == 0 {
+		printError(c.App.ErrWriter, "no checkpoints are written while training goes on, so that a restart begins again: set checkpoint.every")
+	}
 }
 
 // takeFolder settles the run folder, so that every start has the same.

@@ -97,6 +97,9 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	for _, set := range c.StringSlice("set") {
 		s.Flags = append(s.Flags, "--set", set)
 	}
+	if s.Restarts > 0 {
+		warnOfBeginnings(c, in)
+	}
 	return s, nil
 }
 
