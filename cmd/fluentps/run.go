@@ -35,7 +35,7 @@ func runCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
-			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist"},
+			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist, unless --resume auto goes on in it"},
 			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`, or from DIR/checkpoints/best or another by its name; auto: in --out or the newest run of this name, or begin where there is none"},
 			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; workers: their number"},
 			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as 3h50m, with a checkpoint and exit code 75; auto: in time before the end of the Slurm job"},
