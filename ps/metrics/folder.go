@@ -89,8 +89,12 @@ func createOut(dir string) (*RunFolder, error) {
 		return nil, folderError(dir, err)
 	}
 	if len(entries) > 0 {
-		return nil, fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or remove it",
-			dir, entries[0].Name())
+		or := "remove it"
+		if IsRunFolder(dir) {
+			or = "go on in it with --resume " + dir
+		}
+		return nil, fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or %s",
+			dir, entries[0].Name(), or)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o777); err != nil {
 		return nil, folderError(dir, err)

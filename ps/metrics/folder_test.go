@@ -68,8 +68,12 @@ func TestCreateRunFolderOut(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "..", "latest")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("--out made a latest link: %v", err)
 	}
-	if _, err := CreateRunFolder(FolderSpec{Out: dir}); err == nil || !strings.Contains(err.Error(), dir+" is not empty (it holds logs)") {
+	want := dir + " is not empty (it holds logs); a run never overwrites another: choose a new folder with --out, or go on in it with --resume " + dir
+	if _, err := CreateRunFolder(FolderSpec{Out: dir}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("second run: %v", err)
+	}
+	if _, err := CreateRunFolder(FolderSpec{Out: filepath.Dir(dir)}); err == nil || !strings.HasSuffix(err.Error(), "(it holds b); a run never overwrites another: choose a new folder with --out, or remove it") {
+		t.Errorf("a folder of something else: %v", err)
 	}
 	mustFolder(t, FolderSpec{Out: t.TempDir()}) // an empty folder that exists is fine
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func TestOneCheckpointThatIsNotThere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	mustPart(t, load(t, updates(5)), 6, dir, "")
 	for name, want := range map[string]string{
-		"000000000009": "there is no checkpoint ",
+		"000000000009": "000000000009; the newest of 1 in " + filepath.Join(dir, checkpoint.Folder) + " is 000000000001",
 		"best":         "has no best checkpoint: checkpoint.best was none",
 	} {
 		_, errs := partOf(t, load(t), 6, dir, filepath.Join(dir, checkpoint.Folder, name), nil)
@@ -91,5 +92,45 @@ func TestOneCheckpointThatIsNotThere(t *testing.T) {
 				t.Errorf("rank %d: %v; want %q", rank, err, want)
 			}
 		}
+	}
+}
+
+// In place of a checkpoint that was asked for, and is damaged, no other is taken.
+func TestOneCheckpointThatIsDamaged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, updates(20), "checkpoint.every_updates=5"), 6, dir, "")
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) < 2 {
+		t.Fatalf("checkpoints %v, %v", dirs, err)
+	}
+	if err := os.Truncate(filepath.Join(dirs[0], checkpoint.ServerFile(0)), 100); err != nil {
+		t.Fatal(err)
+	}
+	_, errs := partOf(t, load(t, "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
+	want := "--resume: the checkpoint is not whole; name another, or " + dir + ", whose newest that is whole is taken"
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rank %d: %v; want %q", rank, err, want)
+		}
+	}
+}
+
+// Where it is not known which checkpoint is the best, none is removed, and those that are written are not said to be missing.
+func TestWithoutAWordOfTheBestAllStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, updates(5)), 6, dir, "")
+	root := filepath.Join(dir, checkpoint.Folder)
+	if err := os.WriteFile(filepath.Join(root, "best.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var warn lines
+	_, errs := partOf(t, load(t, updates(25), "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+	dirs, err := checkpoint.List(root)
+	if err != nil || len(dirs) < 3 {
+		t.Errorf("checkpoints %v, %v", dirs, err)
+	}
+	said := warn.String()
+	if !strings.Contains(said, "is there, but earlier ones stay: ") || strings.Contains(said, "no checkpoint: ") {
+		t.Errorf("said %q, errors %v", said, errs)
 	}
 }

@@ -232,10 +232,13 @@ func (l *lead) fileSaved(h *wire.Header) {
 			if dir != "" {
 				l.newest = dir
 			}
-			if err != nil {
+			switch {
+			case err != nil && dir == "":
 				p.busy = false
 				r.noCheckpoint(fmt.Errorf("%w%s", err, l.newestText()))
 				return
+			case err != nil:
+				r.log.Warn("checkpoint " + dir + " is there, but earlier ones stay: " + strings.TrimPrefix(err.Error(), "checkpoints: "))
 			}
 			p.busy = l.judges(dir)
 			r.log.Info("checkpoint", "folder", dir, "iteration", p.manifest.Iteration, "paused_s", p.paused.Seconds(), "bytes", bytesIn(p.files), "written_s", p.took.Seconds())

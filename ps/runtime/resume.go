@@ -80,7 +80,10 @@ func (r *rank) takeOne(root, name string) (*metrics.RunFolder, error) {
 	}
 	dir := filepath.Join(root, name)
 	if !slices.Contains(dirs, dir) {
-		return nil, fmt.Errorf("--resume: there is no checkpoint %s; %s has %s", dir, root, count(len(dirs), "other"))
+		if len(dirs) == 0 {
+			return nil, fmt.Errorf("--resume: there is no checkpoint %s, nor another in %s", dir, root)
+		}
+		return nil, fmt.Errorf("--resume: there is no checkpoint %s; the newest of %d in %s is %s", dir, len(dirs), root, filepath.Base(dirs[0]))
 	}
 	r.candidates = []string{dir}
 	return metrics.OpenRunFolder(filepath.Dir(root))
@@ -142,6 +145,9 @@ func (r *rank) restore() error {
 			r.warnOfBeginnings()
 			return nil
 		case try.None:
+			if root, _, one := OneCheckpoint(r.o.Resume); one {
+				return usage("--resume: the checkpoint is not whole; name another, or %s, whose newest that is whole is taken\n%s", filepath.Dir(root), strings.Join(bad, "\n"))
+			}
 			return usage("--resume: no checkpoint is whole; to begin again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
 		}
 		if try.Problem == "" {
