@@ -2,36 +2,31 @@ package runtime
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"fluentps/ps/workload"
 )
 
-// looking is test data at whose first rows a signal is sent; nobody gets any before the run has heard of it.
+// looking is test data at whose first rows a signal is sent.
 type looking struct {
 	workload.Table
-	ask   func()
-	heard <-chan struct{}
+	ask func()
 }
 
 func (l looking) Fill(x []float32, y []int32, rows []int32) {
 	l.ask()
-	select {
-	case <-l.heard:
-	case <-time.After(soon):
-	}
 	l.Table.Fill(x, y, rows)
 }
 
 // stoppedWhileEvaluating asks a run to stop when it evaluates.
 func stoppedWhileEvaluating(warn *lines) func(*Options) {
-	signals, heard := make(chan string, 1), make(chan struct{})
-	ask := sync.OnceFunc(func() { signals <- "SIGUSR1" })
-	said := &until{want: []*regexp.Regexp{regexp.MustCompile("stopped by SIGUSR1")}, end: sync.OnceFunc(func() { close(heard) })}
+	signals := make(chan string)
+	ask := sync.OnceFunc(func() {
+		signals <- "SIGUSR1"
+		signals <- SignalState // which is received when the one before has been passed on
+	})
 	return func(o *Options) {
 		o.Warn = warn
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
@@ -40,11 +35,11 @@ func stoppedWhileEvaluating(warn *lines) func(*Options) {
 				return nil, err
 			}
 			mine := *set
-			mine.Test = looking{set.Test, ask, heard}
+			mine.Test = looking{set.Test, ask}
 			return &mine, nil
 		}
 		if o.Transport.Rank() == 0 {
-			o.Interrupt, o.Out = signals, said
+			o.Interrupt = signals
 		}
 	}
 }
