@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -62,29 +61,17 @@ func (r *rotation) lasting() (list []number) {
 }
 
 // Memory implements Learning.
-func (r *rotation) Memory() []byte {
-	b := append([]byte{r2spVersion}, "r2sp"...)
-	for _, x := range r.lasting() {
-		b = binary.LittleEndian.AppendUint64(b, uint64(x.get()))
-	}
-	return b
-}
+func (r *rotation) Memory() []byte { return saveNumbers(r.lasting()) }
 
 // Recall implements Learning.
 func (r *rotation) Recall(memory []byte) error {
-	if len(memory) < 5 || memory[0] != r2spVersion || string(memory[1:5]) != "r2sp" {
-		return fmt.Errorf("r2sp: the memory of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", len(memory), r2spVersion)
-	}
-	d := decoder{rest: memory[5:]}
 	n := r.clone()
-	for _, x := range n.lasting() {
-		x.set(d.between(x.low, x.high))
+	bad, err := loadNumbers("memory", memory, n.lasting())
+	if err != nil {
+		return err
 	}
-	if len(d.rest) != 0 {
-		d.fail("bytes after its end")
-	}
-	if d.bad != "" {
-		return fmt.Errorf("r2sp: the memory is damaged, or of other workers or keys: %s", d.bad)
+	if bad != "" {
+		return fmt.Errorf("r2sp: the memory is damaged, or of other workers or keys: %s", bad)
 	}
 	*r = *n
 	return nil

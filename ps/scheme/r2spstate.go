@@ -69,34 +69,46 @@ func (r *rotation) listed(head string, is func(w int) bool) string {
 // r2spVersion is the first byte of the saved state; a new layout takes the next number.
 const r2spVersion = 1
 
-// MarshalBinary saves the whole state: a version byte, the letters "r2sp", then 64-bit little-endian integers.
-func (r *rotation) MarshalBinary() ([]byte, error) {
+// saveNumbers gives a version byte, the letters "r2sp", then 64-bit little-endian integers.
+func saveNumbers(list []number) []byte {
 	b := append([]byte{r2spVersion}, "r2sp"...)
-	for _, x := range r.numbers() {
+	for _, x := range list {
 		b = binary.LittleEndian.AppendUint64(b, uint64(x.get()))
 	}
-	return b, nil
+	return b
 }
 
-// UnmarshalBinary restores a state that MarshalBinary saved from the same shards and number of workers. On an error
-// the state is as before.
-func (r *rotation) UnmarshalBinary(data []byte) error {
+// loadNumbers sets what saveNumbers gave of as many; what names it in errors.
+func loadNumbers(what string, data []byte, list []number) (bad string, err error) {
 	if len(data) < 5 || data[0] != r2spVersion || string(data[1:5]) != "r2sp" {
-		return fmt.Errorf("r2sp: saved state of %d bytes is not of r2sp, or of another layout than %d; resume with the scheme and program that wrote it", len(data), r2spVersion)
+		return "", fmt.Errorf("r2sp: the %s of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", what, len(data), r2spVersion)
 	}
 	d := decoder{rest: data[5:]}
-	n := r.clone()
-	for _, x := range n.numbers() {
+	for _, x := range list {
 		x.set(d.between(x.low, x.high))
 	}
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}
-	if d.bad == "" {
-		d.bad = n.broken()
+	return d.bad, nil
+}
+
+// MarshalBinary saves the whole state.
+func (r *rotation) MarshalBinary() ([]byte, error) { return saveNumbers(r.numbers()), nil }
+
+// UnmarshalBinary restores a state that MarshalBinary saved from the same shards and number of workers. On an error
+// the state is as before.
+func (r *rotation) UnmarshalBinary(data []byte) error {
+	n := r.clone()
+	bad, err := loadNumbers("saved state", data, n.numbers())
+	if err != nil {
+		return err
 	}
-	if d.bad != "" {
-		return fmt.Errorf("r2sp: saved state is damaged, or of other workers or shards: %s", d.bad)
+	if bad == "" {
+		bad = n.broken()
+	}
+	if bad != "" {
+		return fmt.Errorf("r2sp: saved state is damaged, or of other workers or shards: %s", bad)
 	}
 	*r = *n
 	return nil
