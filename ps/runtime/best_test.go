@@ -98,7 +98,12 @@ func TestOneCheckpointThatIsNotThere(t *testing.T) {
 // In place of a checkpoint that was asked for, and is damaged, no other is taken.
 func TestOneCheckpointThatIsDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, updates(20), "checkpoint.every_updates=5"), 6, dir, "")
+	signals := whenSaved(dir, "SIGTERM")
+	partOf(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, "", func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Interrupt = signals
+		}
+	})
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 	if err != nil || len(dirs) < 2 {
 		t.Fatalf("checkpoints %v, %v", dirs, err)
@@ -106,7 +111,7 @@ func TestOneCheckpointThatIsDamaged(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dirs[0], checkpoint.ServerFile(0)), 100); err != nil {
 		t.Fatal(err)
 	}
-	_, errs := partOf(t, load(t, "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
+	_, errs := partOf(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
 	want := "--resume: the checkpoint is not whole; name another, or " + dir + ", whose newest that is whole is taken"
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -123,8 +128,13 @@ func TestWithoutAWordOfTheBestAllStay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "best.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var warn lines
-	_, errs := partOf(t, load(t, updates(25), "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+	warn, ends := whenSaid("SIGTERM", "earlier ones stay: ")
+	_, errs := partOf(t, load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) {
+		o.Warn = warn
+		if o.Transport.Rank() == 0 {
+			o.Interrupt = ends
+		}
+	})
 	dirs, err := checkpoint.List(root)
 	if err != nil || len(dirs) < 3 {
 		t.Errorf("checkpoints %v, %v", dirs, err)

@@ -466,16 +466,17 @@ func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(m.root, "none"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, updates(30), "checkpoint={every_updates: 10, replica: 1}")
-	var said lines
+	c := load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 10, replica: 1}")
+	said, ends := whenSaid("SIGTERM", "no replicas of checkpoints: ")
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, c, 4, func(o *Options) {
-		o.Memory, o.Warn = filepath.Join(m.root, "none"), &said
+		o.Memory, o.Warn = filepath.Join(m.root, "none"), said
 		if o.Transport.Rank() == 0 {
+			o.Interrupt = ends
 			o.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
-	if err := errors.Join(errs...); err != nil || res[0].Code != CodeOK || !strings.Contains(said.String(), "no replicas of checkpoints: ") {
+	if err := errors.Join(errs...); err != nil || res[0].Code != CodeAgain || !strings.Contains(said.String(), "no replicas of checkpoints: ") {
 		t.Errorf("code %d, %v:\n%s", res[0].Code, err, said.String())
 	}
 }

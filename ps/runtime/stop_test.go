@@ -216,6 +216,18 @@ func whenSaved(dir, name string) <-chan string {
 	return signals
 }
 
+// whenSaid sends a signal when a rank has said all of these in what it is to warn to.
+func whenSaid(name string, want ...string) (*until, <-chan string) {
+	signals := make(chan string, 1)
+	var once sync.Once
+	said := &until{end: func() { once.Do(func() { signals <- name }) }}
+	for _, w := range want {
+		said.want = append(said.want, regexp.MustCompile(regexp.QuoteMeta(w)))
+	}
+	time.AfterFunc(soon, said.end)
+	return said, signals
+}
+
 // Who asks a second time gets no checkpoint any more, whichever rank hears it. What was written on the way is there to go on
 // from, and then the code says so.
 func TestASecondSignalLeavesWithoutACheckpoint(t *testing.T) {
