@@ -33,8 +33,10 @@ type header struct {
 // until it returns.
 func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error) {
 	head := header{Lengths: make([]int, len(vectors))}
+	total := int64(prefix)
 	for i, v := range vectors {
 		head.Lengths[i] = len(v)
+		total += 4 * int64(len(v))
 	}
 	var err error
 	if head.State, err = json.Marshal(state); err != nil {
@@ -51,27 +53,14 @@ func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error)
 	if err != nil {
 		return Entry{}, writeError(err)
 	}
-	w := &summing{f: f, sum: crc32.New(castagnoli)}
+	w := &summing{output: newOutput(f, total), sum: crc32.New(castagnoli)}
 	w.write(binary.LittleEndian.AppendUint32([]byte(magic), Format))
 	w.write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
 	w.write(text)
-	var scratch []byte
 	for _, v := range vectors {
-		for len(v) > 0 {
-			n := min(len(v), blockMax/4)
-			block := asBytes(v[:n])
-			if !littleEndian {
-				scratch = swapped(scratch[:0], block)
-				block = scratch
-			}
-			w.write(block)
-			v = v[n:]
-		}
+		w.vector(v)
 	}
-	if w.err == nil {
-		w.err = f.Sync()
-	}
-	if err := errors.Join(w.err, f.Close()); err != nil {
+	if err := w.end(); err != nil {
 		return Entry{}, writeError(err)
 	}
 	return Entry{Name: name, Bytes: w.n, CRC32C: w.sum.Sum32()}, nil
@@ -96,19 +85,30 @@ func swapped(out, words []byte) []byte {
 	return out
 }
 
-// summing writes, sums and counts; the first error ends it.
+// summing writes, sums and counts.
 type summing struct {
-	f   *os.File
-	sum hash.Hash32
-	n   int64
-	err error
+	output
+	sum     hash.Hash32
+	n       int64
+	scratch []byte
 }
 
 func (w *summing) write(b []byte) {
-	if w.err == nil {
-		_, w.err = w.f.Write(b)
-		w.sum.Write(b)
-		w.n += int64(len(b))
+	w.output.write(b)
+	w.sum.Write(b)
+	w.n += int64(len(b))
+}
+
+func (w *summing) vector(v []float32) {
+	for len(v) > 0 {
+		n := min(len(v), blockMax/4)
+		block := asBytes(v[:n])
+		if !littleEndian {
+			w.scratch = swapped(w.scratch[:0], block)
+			block = w.scratch
+		}
+		w.write(block)
+		v = v[n:]
 	}
 }
 
