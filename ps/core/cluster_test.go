@@ -60,6 +60,7 @@ type cluster struct {
 	near     *nearDriver  // nil: nobody shares memory
 	early    *earlyDriver // nil: an iteration starts when the last exchange is over
 	drops    []bool       // by rule: a push may be dropped
+	slow     bool         // the disk is done when the workers are
 	together bool         // all workers pause at the same iteration
 	problem  error        // what went wrong while something happened
 }
@@ -127,7 +128,7 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers, LeadShard(plan, id) != id)
 			}
 		}
-		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every}
+		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every, Saves: true}
 		if c.order.Reply != nil {
 			sc.Send = c.order.Reply(c.options)
 		}
@@ -433,6 +434,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if got := c.bufs[key]; got != content {
 			return fmt.Errorf("version changed in flight")
 		}
+	case Save:
+		c.toDisk(s, name, e.Shard, e.Src)
 	case ReplyPiece:
 		a := c.apart[[2]int32{e.To, e.Shard}]
 		if got := c.bufs[key]; a == nil || got != a.content {
@@ -550,4 +553,15 @@ func (c *cluster) String() string {
 		fmt.Fprintln(&b, s)
 	}
 	return b.String()
+}
+
+// toDisk reads a version until some time, or until the workers are done.
+func (c *cluster) toDisk(s *Server, name string, id, buf int32) {
+	key := [2]int32{id, buf}
+	c.flying[key]++
+	written := pending{line: fmt.Sprintf("disk shard%d", id), node: s, name: name, in: Input{Kind: Written, Shard: id}, then: func() { c.flying[key]-- }}
+	if c.slow {
+		written.when = func() bool { return !slices.ContainsFunc(c.workers, func(w *Worker) bool { return !c.done[w] }) }
+	}
+	c.add(written)
 }

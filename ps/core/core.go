@@ -53,6 +53,7 @@ const (
 	SaveSoon                        // Server: save the next version that can be named ahead; for the server of shard 0, where all shards are in step
 	ReplyPieceSent                  // Server: the transport is done with Piece of the reply to Worker
 	PauseNow                        // Server of shard 0: all workers are to leave, so that all shards can be saved; new nodes go on (pause.go)
+	Written                         // Server: the version of Shard that was saved, or held, is not read any more
 )
 
 // Input is one thing that happened.
@@ -97,7 +98,7 @@ const (
 	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
 	Read                           // Worker: parameters of Shard = version Src in the memory of server To, which they share; done when the effect is obeyed
 	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed
-	Save                           // Server: keep version Iter of Shard, parameters Src, with all that belongs to it, for a checkpoint
+	Save                           // Server: keep version Iter of Shard with all that belongs to it, for a checkpoint; its parameters, Src, stay as they are until Written
 	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 )
 

@@ -46,7 +46,8 @@ type ownShard struct {
 	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
 	feeds []feed          // what is published, per worker; nil where nothing is
 
-	refs    []int     // replies in flight per parameter buffer
+	refs    []int     // per parameter buffer: replies in flight, and 1 while it is written to disk
+	disk    int32     // the buffer that is written to disk, or -1
 	cur     int32     // the buffer of the current version
 	sending []int32   // the buffer of the reply in flight to each worker, or -1
 	held    []int64   // Iter of a reply that waits for the one in flight to the same worker, or -1
@@ -81,7 +82,7 @@ func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
 		id: id, pieces: pieces, slotMax: int32(ss.Slots), shared: ss.Shared, copies: ss.Copies,
 		clock: make([]int64, workers), reached: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
-		refs: make([]int, workers+2), sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
+		refs: make([]int, workers+2), disk: -1, sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
 	}
 	for w := range workers {
 		sh.sending[w], sh.held[w] = -1, -1
@@ -147,8 +148,8 @@ func (sh *ownShard) unstage(w int32, iter int64) *pushed {
 	panic(fmt.Sprintf("core: shard %d: the scheme names push w%d iter %d, which is not staged: %v", sh.id, w, iter, sh.scheme))
 }
 
-// freeBuf finds a buffer for the next version: one that is neither current nor in flight. There is always one:
-// N+2 buffers, one reply in flight per worker, one current.
+// freeBuf finds a buffer for the next version: one that is neither current, nor in flight, nor written to disk. There is
+// always one: N+2 buffers, one reply in flight per worker, one current; and one more where versions are saved.
 func (sh *ownShard) freeBuf() int32 {
 	for b, n := range sh.refs {
 		if n == 0 && int32(b) != sh.cur {
@@ -212,17 +213,21 @@ func (sh *ownShard) check() error {
 			flights[b]++
 		}
 	}
-	live := 0
+	live, most := 0, len(sh.clock)+1
+	if sh.disk >= 0 {
+		flights[sh.disk]++
+		most++
+	}
 	for b, n := range flights {
 		if n != sh.refs[b] {
-			return fmt.Errorf("core: shard %d buffer %d: %d replies in flight, counted %d", sh.id, b, n, sh.refs[b])
+			return fmt.Errorf("core: shard %d buffer %d: %d readers, counted %d", sh.id, b, n, sh.refs[b])
 		}
 		if n > 0 || int32(b) == sh.cur {
 			live++
 		}
 	}
-	if live > len(sh.clock)+1 {
-		return fmt.Errorf("core: shard %d: %d versions live with %d workers; at most N+1 between two commits", sh.id, live, len(sh.clock))
+	if live > most {
+		return fmt.Errorf("core: shard %d: %d versions live with %d workers; at most %d between two commits", sh.id, live, len(sh.clock), most)
 	}
 	used := map[int32]bool{}
 	for _, slot := range sh.free {

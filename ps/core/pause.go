@@ -13,12 +13,16 @@ package core
 // They are made as a run that goes on from the checkpoint makes them. So the run that wrote one and the run that reads it
 // do the same from there on, and nothing has to be skipped or told apart after a resume.
 
-// Succeed takes over from the server that had the shards before a pause, after Resume: what it counted, and in which
-// buffers its versions are.
+// Succeed takes over from the server that had the shards before a pause, after Resume: what it counted, in which buffers
+// its versions are, and which of them are held.
 func (s *Server) Succeed(old *Server) {
 	s.Stale = old.Stale
 	for _, id := range s.order {
-		s.shards[id].cur, s.shards[id].stats = old.shards[id].cur, old.shards[id].stats
+		sh, was := s.shards[id], old.shards[id]
+		sh.cur, sh.disk, sh.stats = was.cur, was.disk, was.stats
+		if sh.disk >= 0 {
+			sh.refs[sh.disk]++
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ func (q *cutOf) aligned(c *cluster, rules []rule) {
 func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluster {
 	n := newOrderedCluster(c.plan, len(c.workers), rules, c.servers[0].budget, 25, c.order.Name, c.options)
 	n.pick, n.overtake, n.reads, n.together = c.pick, c.overtake, n.readsOfCopies, c.together
+	n.slow = c.slow
 	q.aligned(c, rules)
 	for w := range n.workers {
 		n.workers[w] = n.prepared(NewWorker(int32(w), n.plan, n.policy(), q.starts[w]))
@@ -65,6 +66,7 @@ func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluste
 	for m := range n.servers {
 		n.servers[m] = n.resumedServer(t, m, rules, q, c.servers[0].budget)
 		if !killed {
+			n.heldBy(c.servers[m])
 			n.servers[m].Succeed(c.servers[m])
 		}
 		for _, id := range n.servers[m].Shards() {
@@ -73,6 +75,17 @@ func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluste
 		}
 	}
 	return n
+}
+
+// heldBy has the versions of a pause written, beside what comes after it. What is still written of the pause before stays so.
+func (c *cluster) heldBy(old *Server) {
+	for _, id := range old.Shards() {
+		buf := old.shards[id].disk
+		if buf < 0 {
+			buf = old.Hold(id)
+		}
+		c.toDisk(c.servers[old.me], fmt.Sprintf("s%d", old.me), id, buf)
+	}
 }
 
 func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget Budget) *Server {
@@ -90,7 +103,7 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget
 		}
 		schemes[id] = ss
 	}
-	sc := ServerConfig{Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together}
+	sc := ServerConfig{Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together, Saves: true}
 	if c.order.Reply != nil {
 		sc.Send = c.order.Reply(c.options)
 	}
@@ -113,6 +126,7 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
 		c.reads = c.readsOfCopies
+		c.slow = rapid.Bool().Draw(t, "slow")
 		c.together = rapid.Bool().Draw(t, "together")
 		c.servers[0].together = c.together
 		last := c.goesOn(t, rules, c.cut(), true).cut() // the beginning

@@ -7,7 +7,7 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Written"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
@@ -30,6 +30,8 @@ func (in Input) String() string {
 		return fmt.Sprintf("%v p%d w%d", in.Kind, in.Piece, in.Worker)
 	case Alarm:
 		return fmt.Sprintf("%v shard%d at=%v", in.Kind, in.Shard, in.At)
+	case Written:
+		return fmt.Sprintf("%v shard%d", in.Kind, in.Shard)
 	case Forwarded:
 		return fmt.Sprintf("%v samples=%d", in.Kind, in.Msg.Samples)
 	default:

@@ -120,8 +120,36 @@ func (sh *ownShard) saveEffect(out []Effect) []Effect {
 		return out
 	}
 	sh.saving = false
-	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.cur, Iter: sh.version})
+	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.hold(), Iter: sh.version})
 }
+
+// mayBeHeld makes room for the one version that is held.
+func (sh *ownShard) mayBeHeld(yes bool) {
+	if yes {
+		sh.refs = append(sh.refs, 0)
+	}
+}
+
+// hold keeps the current version in its buffer, as it is, until Written.
+func (sh *ownShard) hold() int32 {
+	if sh.disk >= 0 {
+		panic(fmt.Sprintf("core: shard %d: version %d is to be saved, and buffer %d is still written", sh.id, sh.version, sh.disk))
+	}
+	sh.disk = sh.cur
+	sh.refs[sh.disk]++
+	return sh.disk
+}
+
+func (s *Server) written(in Input) {
+	sh := s.shards[in.Shard]
+	s.must(sh.disk >= 0, in)
+	sh.refs[sh.disk]--
+	sh.disk = -1
+}
+
+// Hold is what a driver calls in a pause, in place of the effect Save: the current version of the shard stays as it is
+// until Written, in the buffer that is returned.
+func (s *Server) Hold(id int32) int32 { return s.shards[id].hold() }
 
 // mark marks the pushes of an iteration, if its reply asked for that.
 func (w *Worker) mark() {

@@ -19,7 +19,7 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 	for at := 1; at < 600; at++ {
 		c := newCluster(threeShards(t), workers, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: updates}, 0)
 		c.pick = rand.New(rand.NewPCG(uint64(at), 9)).IntN
-		c.overtake = at%2 == 0
+		c.overtake, c.slow = at%2 == 0, at%3 == 0
 		steps, asked := 0, false
 		saved, took := map[int32][]int64{}, map[int32][]int64{}
 		c.trace = func(name string, in Input, out []Effect) {

@@ -22,6 +22,7 @@ type ServerConfig struct {
 	Send          send.Policy                    // orders the pieces of replies; nil: a reply leaves whole
 	Acks          bool                           // every push that has landed is acknowledged: its worker works in rounds
 	Near          func(shard, worker int32) bool // they share memory, for that shard (near.go); nil: none do
+	Saves         bool                           // versions are saved while training goes on, one at a time: there is one more buffer
 	Together      bool                           // some shard of the run closes iterations as a whole: all workers pause at the same one
 }
 
@@ -69,6 +70,7 @@ func NewServer(c ServerConfig) *Server {
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
+		s.shards[id].mayBeHeld(c.Saves)
 	}
 	s.makeAccords(c.Schemes)
 	s.makeUnsent()
@@ -108,6 +110,9 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
 	case SaveSoon:
 		s.saveSoon()
+		return out
+	case Written:
+		s.written(in)
 		return out
 	case StopNow:
 		s.stopped()

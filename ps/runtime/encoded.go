@@ -249,7 +249,7 @@ func serverEncodedBytes(c *configs.Config, sh *shard.Shard, workers int) (bytes 
 		bytes += push * int64(workers)
 	}
 	if encodesPull {
-		bytes += reply * int64(workers+2)
+		bytes += reply * int64(versionsOf(c, workers))
 	}
 	return bytes
 }

@@ -174,7 +174,16 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 	return 0
 }
 
-// ServerBytes is the most memory that a server's shards take: N+2 versions, the staged pushes, the pending
+// versionsOf is how many buffers a server has for the versions of a shard: one is current, one is made, one is on its way to
+// each worker, and one is written to disk where checkpoints are made while training goes on.
+func versionsOf(c *configs.Config, workers int) int {
+	if c.Checkpoint.Periodic() {
+		return workers + 3
+	}
+	return workers + 2
+}
+
+// ServerBytes is the most memory that a server's shards take: its versions, the staged pushes, the pending
 // sums and the optimizer's state of each, what of them does not travel as it is, the pushes that are received ahead, and
 // what is copied for a checkpoint while training goes on.
 func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
@@ -194,9 +203,9 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 		}
 		vectors += state
 		if c.Checkpoint.Periodic() {
-			vectors += 1 + state // the copy that is written
+			vectors += state // the copy that is written
 		}
-		versions := (int64(workers) + 2) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
+		versions := int64(versionsOf(c, workers)) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
 		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers, &ahead)
 	}
 	return total, nil

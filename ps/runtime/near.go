@@ -48,13 +48,13 @@ func nearShards(c *configs.Config, p *shard.Plan, least int64) []bool {
 
 func aligned(n int) int { return (n + segmentAlign - 1) / segmentAlign * segmentAlign }
 
-// segments lays out the versions: of each shard N+2 buffers.
-func segments(p *shard.Plan, near []bool, workers int) (at, end []int) {
+// segments lays out the versions of each shard: so many buffers.
+func segments(p *shard.Plan, near []bool, versions int) (at, end []int) {
 	at, end = make([]int, len(p.Shards)), make([]int, p.Servers)
 	for i := range p.Shards {
 		if sh := &p.Shards[i]; near[i] {
 			at[i] = end[sh.Server]
-			end[sh.Server] += (workers + 2) * aligned(int(sh.Bytes()))
+			end[sh.Server] += versions * aligned(int(sh.Bytes()))
 		}
 	}
 	return at, end
@@ -81,7 +81,7 @@ func (r *rank) share() error {
 	if !slices.Contains(s.shards, true) {
 		return nil
 	}
-	s.at, s.end = segments(r.plan, s.shards, len(r.roles.Workers))
+	s.at, s.end = segments(r.plan, s.shards, versionsOf(r.cfg, len(r.roles.Workers)))
 	peers := r.t.NodePeers()
 	versions, grads := segmentBytes(r.plan, r.roles, s.end, r.me, func(rank int) bool { return slices.Contains(peers, comm.Peer(rank)) })
 	window, err := r.t.Shared(versions + grads)
@@ -278,7 +278,7 @@ func planShared(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	if !slices.Contains(near, true) {
 		return
 	}
-	_, end := segments(p, near, len(roles.Workers))
+	_, end := segments(p, near, versionsOf(c, len(roles.Workers)))
 	var order []string
 	bytes, ranks := map[string]int{}, map[string][]string{}
 	for rank, host := range hosts {

@@ -7,7 +7,7 @@ import (
 )
 
 // Checkpoints while training goes on, where versions are no cuts: all workers stop after the iteration that they are in, as
-// at the end of training (ps/core/pause.go), everything is copied, and new nodes go on while the copies are written. That
+// at the end of training (ps/core/pause.go), everything is kept (keep.go), and new nodes go on while the copies are written. That
 // costs the wait for the slowest worker's iteration, the copying, and a pull of all parameters.
 
 // pauses says whether the run makes its checkpoints so.
@@ -69,14 +69,14 @@ func (r *rank) goesOn() (bool, error) {
 	return true, nil
 }
 
-// keepAll copies what this rank saves, and begins to write it.
+// keepAll keeps what this rank saves, and begins to write it.
 func (r *rank) keepAll(q *origin) {
 	if r.lead != nil {
 		r.lead.leadSaved(slices.Clone(q.starts))
 	}
 	if s := r.server; s != nil && len(s.node.Shards()) > 0 {
 		for _, id := range s.node.Shards() {
-			s.keepShard(id, s.node.Shard(id).Cur)
+			s.keepShard(id, s.node.Hold(id))
 			q.server.Shards = append(q.server.Shards, s.version.states[id])
 		}
 		s.writeVersion(s.node.Shard(s.node.Shards()[0]).Version)

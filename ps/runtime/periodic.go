@@ -15,20 +15,13 @@ import (
 )
 
 // Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead), or else
-// in a pause (pause.go). Who has
-// a part of it copies that, and a goroutine of its own writes the copy to disk; then rank 0 hears of the file. When it has
-// heard of all, it writes the manifest. One is made at a time.
+// in a pause (pause.go). Who has a part of it keeps that (keep.go), and a goroutine of its own writes it to disk; then rank 0
+// hears of the file. When it has heard of all, it writes the manifest. One is made at a time.
 
 // saving is what every rank knows of it.
 type saving struct {
 	open int   // files that are being written
 	told int64 // files that rank 0 was told of
-}
-
-// version is what a server has kept so far of the version that is to be saved.
-type version struct {
-	states map[int32]shardState
-	copies map[int32][][]float32 // by shard: memory that is used again
 }
 
 // periodic is rank 0's part.
@@ -47,75 +40,6 @@ type periodic struct {
 	paused   time.Duration // how long training stood still for it
 }
 
-// copyInto copies vectors into memory that may be there from the last time.
-func copyInto(memory [][]float32, vectors [][]float32) [][]float32 {
-	if memory == nil {
-		for _, v := range vectors {
-			memory = append(memory, slices.Clone(v))
-		}
-		return memory
-	}
-	for i, v := range vectors {
-		copy(memory[i], v)
-	}
-	return memory
-}
-
-// keepVersion copies a shard as it is; with the last one of this server the file is written.
-func (s *serverSide) keepVersion(e *core.Effect) {
-	v := &s.version
-	s.keepShard(e.Shard, e.Src)
-	if e.Shard == 0 {
-		s.r.lead.leadSaved(slices.Repeat([]int64{e.Iter}, len(s.r.roles.Workers)))
-	}
-	if len(v.states) == len(s.node.Shards()) {
-		s.writeVersion(e.Iter)
-	}
-}
-
-// writeVersion writes what was copied of all shards.
-func (s *serverSide) writeVersion(iter int64) {
-	v := &s.version
-	var all serverState
-	var vectors [][]float32
-	for _, id := range s.node.Shards() {
-		all.Shards = append(all.Shards, v.states[id])
-		vectors = append(vectors, v.copies[id]...)
-	}
-	clear(v.states)
-	s.r.writeBeside(wire.Header{Iter: iter, Shard: s.node.Me()}, all, vectors)
-}
-
-// keepShard copies a shard as it is in this buffer.
-func (s *serverSide) keepShard(id, buf int32) {
-	v := &s.version
-	if v.copies == nil {
-		v.copies, v.states = map[int32][][]float32{}, map[int32]shardState{}
-	}
-	st := s.stores[id]
-	state, steps := st.math.State()
-	v.copies[id] = copyInto(v.copies[id], append([][]float32{st.bufs[buf].F32()}, state...))
-	v.states[id] = s.stateOf(st, steps)
-}
-
-// keepState copies what a worker keeps, when that is due.
-func (w *workerSide) keepState() {
-	if w.node == nil || w.r.err != nil {
-		return
-	}
-	if iter, due := w.node.TakeSave(); due {
-		w.writeState(iter)
-	}
-}
-
-// writeState copies and writes what a worker keeps before it has begun an iteration.
-func (w *workerSide) writeState(iter int64) {
-	state, vectors := w.save()
-	state.Next = iter
-	w.keeps = copyInto(w.keeps, vectors)
-	w.r.writeBeside(wire.Header{Iter: iter, Shard: int32(w.me), Part: 1}, state, w.keeps)
-}
-
 func savedName(h *wire.Header) string {
 	if h.Part == 1 {
 		return checkpoint.WorkerFile(int(h.Shard))
@@ -123,8 +47,8 @@ func savedName(h *wire.Header) string {
 	return checkpoint.ServerFile(int(h.Shard))
 }
 
-// writeBeside writes a file while training goes on, and tells rank 0.
-func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
+// writeBeside writes a file while training goes on, calls written when the vectors are free again, and tells rank 0.
+func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32, written func()) {
 	r.saving.open++
 	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
 	h.Kind, h.Worker = wire.Saved, int32(r.me)
@@ -137,6 +61,7 @@ func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32) {
 		h.Blocked = int64(time.Since(from))
 		r.t.Post(func() {
 			r.saving.open--
+			written()
 			h.Samples, h.Version = e.Bytes, int64(e.CRC32C)
 			if err != nil {
 				h.Flags = wire.Failed

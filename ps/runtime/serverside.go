@@ -102,7 +102,7 @@ func (s *serverSide) makeNode(q *origin) error {
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
 		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
-		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Together: r.cfg.Whole()})
+		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
 	workers := len(r.roles.Workers)
-	st := &store{sh: sh, bufs: make([]*comm.Buf, workers+2), in: make([]arrival, workers), grads: make([][]float32, workers), borrows: make([]bool, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
+	st := &store{sh: sh, bufs: make([]*comm.Buf, versionsOf(r.cfg, workers)), in: make([]arrival, workers), grads: make([][]float32, workers), borrows: make([]bool, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
 	for _, p := range sh.Pieces {
 		if !r.inline[p.ID] {
 			st.bulky[0]++
