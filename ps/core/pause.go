@@ -7,7 +7,7 @@ package core
 //
 //	lead shard                 worker                          driver
 //	PauseNow
-//	Reply, with Stop ────────► Left to every server; Done ───► all are done: copies what is saved
+//	Reply, with Stop ────────► Left to every server; Done ───► all are done: keeps what is saved
 //	                           Begin at its clock ◄─────────── NewServer, Resume, Succeed; NewWorker, Succeed
 //
 // They are made as a run that goes on from the checkpoint makes them. So the run that wrote one and the run that reads it

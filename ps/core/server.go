@@ -22,7 +22,7 @@ type ServerConfig struct {
 	Send          send.Policy                    // orders the pieces of replies; nil: a reply leaves whole
 	Acks          bool                           // every push that has landed is acknowledged: its worker works in rounds
 	Near          func(shard, worker int32) bool // they share memory, for that shard (near.go); nil: none do
-	Saves         bool                           // versions are saved while training goes on, one at a time: there is one more buffer
+	Saves         bool                           // versions are saved or held while training goes on, one at a time: there is one more buffer
 	Together      bool                           // some shard of the run closes iterations as a whole: all workers pause at the same one
 }
 

@@ -128,7 +128,7 @@ func TestWithoutAWordOfTheBestAllStay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "best.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	warn, ends := whenSaid("SIGTERM", "earlier ones stay: ")
+	warn, ends := whenSaid(t, "SIGTERM", "earlier ones stay: ")
 	_, errs := partOf(t, load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) {
 		o.Warn = warn
 		if o.Transport.Rank() == 0 {

@@ -17,8 +17,9 @@ import (
 const SnapshotsMax = 1000
 
 // Limits says how many snapshots every server can keep, or which rank may need more memory than
-// cluster.memory_max. It counts all buffers but the data set's, and the parcels of replicas, which depend on the hosts; nothing grows past what it counted, but that buffers come from
-// slabs: one of 1 to 4 MiB for each length in use may be empty for the most part (comm.Pool).
+// cluster.memory_max. It counts all buffers but the data set's, the parcels of replicas, which depend on the hosts, and 8 MiB
+// for each file of a checkpoint that is being written; nothing grows past that, but that buffers come from slabs: one of 1 to
+// 4 MiB for each length in use may be empty for the most part (comm.Pool).
 func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
 	computes := roles.Computing()
 	ranks := 0

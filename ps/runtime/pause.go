@@ -7,8 +7,8 @@ import (
 )
 
 // Checkpoints while training goes on, where versions are no cuts: all workers stop after the iteration that they are in, as
-// at the end of training (ps/core/pause.go), everything is kept (keep.go), and new nodes go on while the copies are written. That
-// costs the wait for the slowest worker's iteration, the copying, and a pull of all parameters.
+// at the end of training (ps/core/pause.go), everything is kept (keep.go), and new nodes go on while it is written. That
+// costs the wait for the slowest worker's iteration, the copying of all but parameters, and a pull of these.
 
 // pauses says whether the run makes its checkpoints so.
 func (r *rank) pauses() bool {

@@ -112,6 +112,10 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	if more, err := ServerBytes(adam, p, 0, 4); err != nil || more != got+400 {
 		t.Errorf("ServerBytes = %d, %v with adam; want %d, a second moment more", more, err, got+400)
 	}
+	saving := load(t, "checkpoint.every_updates=5", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	if more, err := ServerBytes(saving, p, 0, 4); err != nil || more != got+448+400 {
+		t.Errorf("ServerBytes = %d, %v with checkpoints on the way; want %d, a version that is written and a copy of the momentum", more, err, got+448+400)
+	}
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := ServerBytes(two, p, 0, 4); err != nil || again != got {
 		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)

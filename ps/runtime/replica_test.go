@@ -467,10 +467,11 @@ func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 10, replica: 1}")
-	said, ends := whenSaid("SIGTERM", "no replicas of checkpoints: ")
+	var said lines
 	dir := filepath.Join(t.TempDir(), "out")
+	ends := whenSaved(dir, "SIGTERM")
 	res, errs := world(t, c, 4, func(o *Options) {
-		o.Memory, o.Warn = filepath.Join(m.root, "none"), said
+		o.Memory, o.Warn = filepath.Join(m.root, "none"), &said
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = ends
 			o.Folder = &metrics.FolderSpec{Out: dir}
@@ -478,6 +479,9 @@ func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
 	})
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeAgain || !strings.Contains(said.String(), "no replicas of checkpoints: ") {
 		t.Errorf("code %d, %v:\n%s", res[0].Code, err, said.String())
+	}
+	if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) < 2 {
+		t.Errorf("checkpoints %v, %v; want one on the way and that of the end", dirs, err)
 	}
 }
 

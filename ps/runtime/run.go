@@ -93,7 +93,8 @@ func (r *rank) bind() {
 	}
 }
 
-// release gives back what setup took. Memory that may still be in flight stays with the transport.
+// release gives back what setup took. Memory that may still be in flight, or is being written to disk, stays with the
+// transport; after an error a process ends, or waits for its writers, before it closes one whose windows it shares.
 func (r *rank) release(idle bool) {
 	if idle && r.server != nil {
 		r.server.close()

@@ -141,7 +141,9 @@ func (s *serverSide) step(in core.Input) {
 
 // stepAt tells the node and obeys, inside a batch.
 func (s *serverSide) stepAt(in core.Input, at time.Duration) {
-	s.last, s.warned = at, false
+	if in.Kind != core.Written { // which says nothing of the workers
+		s.last, s.warned = at, false
+	}
 	for next := 0; ; next++ {
 		in.At = at
 		s.out = s.node.Step(in, s.out[:0])

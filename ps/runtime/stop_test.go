@@ -217,14 +217,15 @@ func whenSaved(dir, name string) <-chan string {
 }
 
 // whenSaid sends a signal when a rank has said all of these in what it is to warn to.
-func whenSaid(name string, want ...string) (*until, <-chan string) {
+func whenSaid(t *testing.T, name string, want ...string) (*until, <-chan string) {
 	signals := make(chan string, 1)
 	var once sync.Once
 	said := &until{end: func() { once.Do(func() { signals <- name }) }}
 	for _, w := range want {
 		said.want = append(said.want, regexp.MustCompile(regexp.QuoteMeta(w)))
 	}
-	time.AfterFunc(soon, said.end)
+	late := time.AfterFunc(soon, said.end)
+	t.Cleanup(func() { late.Stop() })
 	return said, signals
 }
 
