@@ -38,6 +38,7 @@ trains() { # since the newest start of the job: it writes run.json before it tra
 	[ "$(get "$run/run.json" ranks.0.pid 2>/dev/null)" != "$old" ] && [ "$run/metrics.jsonl" -nt "$run/run.json" ]
 }
 newest() { find "$run/checkpoints" -maxdepth 1 -name '0*' 2>/dev/null | sort | tail -n 1; }
+has_said() { [ "$(grep -c '^Resumed: ' "$TMP/log")" -ge "$n" ]; } # the launcher hands output on in its own time
 has_newer() { [ "$(newest)" != "$before" ]; }
 whole() { sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$1/manifest.json"; }
 
@@ -60,6 +61,7 @@ killed() {
 		kill -9 "$victim"
 		until_true "training again after kill $n" trains
 		took=$(awk "BEGIN { t = ($(now_ms) - $start) / 1000; print (t > $took ? t : $took) }")
+		until_true "where start $((n + 1)) went on" has_said
 		from=$(sed -n 's/^Resumed: .* \([0-9.]*\)\(m*s\) of training$/\1 \2/p' "$TMP/log" | tail -n 1 | awk '{ print ($2 == "ms" ? $1 / 1000 : $1) }')
 		lost=$(awk "BEGIN { l = $at - $from; print (l > $lost ? l : $lost) }")
 	done
