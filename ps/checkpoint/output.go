@@ -24,7 +24,7 @@ type output interface {
 }
 
 // newOutput writes a file of about so many bytes. On a local disk a long one goes past the page cache: the copy of 1 GiB into
-// it took 0.5 s of a core that training wants, and up to 3 s in a virtual machine whose free pages the host had taken back.
+// it took 0.5 s of a core that training wants, and up to 3 s where it was the first in a while, in a virtual machine.
 func newOutput(f *os.File, bytes int64) output {
 	if bytes >= directMin && setDirect(f) {
 		return newDirect(f, chunkBytes)
