@@ -77,12 +77,12 @@ type pushed struct {
 	next                  *pushed
 }
 
-func newOwnShard(id int32, pieces, workers int, ss ShardScheme) *ownShard {
+func newOwnShard(id int32, pieces, workers, buffers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
 		id: id, pieces: pieces, slotMax: int32(ss.Slots), shared: ss.Shared, copies: ss.Copies,
 		clock: make([]int64, workers), reached: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
-		refs: make([]int, workers+2), disk: -1, sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
+		refs: make([]int, buffers), disk: -1, sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
 	}
 	for w := range workers {
 		sh.sending[w], sh.held[w] = -1, -1
@@ -148,8 +148,17 @@ func (sh *ownShard) unstage(w int32, iter int64) *pushed {
 	panic(fmt.Sprintf("core: shard %d: the scheme names push w%d iter %d, which is not staged: %v", sh.id, w, iter, sh.scheme))
 }
 
+// Buffers is how many a shard has for its versions: one is current, one is made, one is on its way to each worker, and one
+// is written to disk where versions are saved while training goes on.
+func Buffers(workers int, saves bool) int {
+	if saves {
+		return workers + 3
+	}
+	return workers + 2
+}
+
 // freeBuf finds a buffer for the next version: one that is neither current, nor in flight, nor written to disk. There is
-// always one: N+2 buffers, one reply in flight per worker, one current; and one more where versions are saved.
+// always one (Buffers).
 func (sh *ownShard) freeBuf() int32 {
 	for b, n := range sh.refs {
 		if n == 0 && int32(b) != sh.cur {

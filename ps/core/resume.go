@@ -123,13 +123,6 @@ func (sh *ownShard) saveEffect(out []Effect) []Effect {
 	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.hold(), Iter: sh.version})
 }
 
-// mayBeHeld makes room for the one version that is held.
-func (sh *ownShard) mayBeHeld(yes bool) {
-	if yes {
-		sh.refs = append(sh.refs, 0)
-	}
-}
-
 // hold keeps the current version in its buffer, as it is, until Written.
 func (sh *ownShard) hold() int32 {
 	if sh.disk >= 0 {

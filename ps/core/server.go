@@ -69,8 +69,7 @@ func NewServer(c ServerConfig) *Server {
 		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together,
 	}
 	for _, id := range s.order {
-		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, c.Schemes[id])
-		s.shards[id].mayBeHeld(c.Saves)
+		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
 	}
 	s.makeAccords(c.Schemes)
 	s.makeUnsent()

@@ -175,13 +175,9 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 	return 0
 }
 
-// versionsOf is how many buffers a server has for the versions of a shard: one is current, one is made, one is on its way to
-// each worker, and one is written to disk where checkpoints are made while training goes on.
+// versionsOf is how many buffers a server has for the versions of a shard.
 func versionsOf(c *configs.Config, workers int) int {
-	if c.Checkpoint.Periodic() {
-		return workers + 3
-	}
-	return workers + 2
+	return core.Buffers(workers, c.Checkpoint.Periodic())
 }
 
 // ServerBytes is the most memory that a server's shards take: its versions, the staged pushes, the pending

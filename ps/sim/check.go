@@ -63,7 +63,7 @@ func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
 	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setOf]*contributors{}}
 	for i := range c.shards {
 		s := &c.shards[i]
-		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, workers+2), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
+		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, core.Buffers(workers, false)), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
 		}

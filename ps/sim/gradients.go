@@ -140,7 +140,7 @@ func size(bytes int64) string {
 func (f *floats) makeStore(sh *shard.Shard, update optim.Update) {
 	c := f.s.cfg
 	st := &f.stores[sh.ID]
-	*st = store{sh: sh, bufs: make([][]float32, len(f.replicas)+2), math: c.NewStore(f.s.plan, sh.ID, update)}
+	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: c.NewStore(f.s.plan, sh.ID, update)}
 	first := st.vector(st.bufs, 0)
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
