@@ -327,6 +327,9 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	d := started(t)
 	v, err := d.Alloc(5)
 	must(t, err)
+	loaded := func(name, ptx string) error {
+		return d.load([]*kernels.Kernel{{Name: name, CUDA: &kernels.CUDA{PTX: ptx}}})
+	}
 	for _, c := range []struct {
 		what string
 		err  error
@@ -337,7 +340,8 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		{"upload", d.Upload(v, make([]float32, 6)), "upload of 6 elements into a vector of 5"},
 		{"download", d.Download(make([]float32, 6), v), "download of 6 elements from a vector of 5"},
 		{"no code", d.Launch(&kernels.Kernel{Name: "none", Need: func(kernels.Sizes) [8]int { return [8]int{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
-		{"PTX", d.load([]*kernels.Kernel{{Name: "garbage", CUDA: &kernels.CUDA{PTX: "garbage"}}}), "load kernel garbage (ptxas"},
+		{"no PTX", loaded("garbage", "garbage"), "CUDA_ERROR_INVALID_IMAGE (200)"},
+		{"broken PTX", loaded("broken", ".version 7.8\n.target sm_60\n.address_size 64\n.visible .entry broken\n"), "load kernel broken (ptxas"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.what, c.err, c.want)

@@ -11,6 +11,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,13 +37,18 @@ func main() {
 }
 
 func build(dir string) error {
-	module, err := output("go", "list", "-m", "-f", "{{.Dir}}", "gorgonia.org/cu")
+	// On a fresh machine nothing has fetched the module yet: no package of a build without CUDA imports it.
+	module, err := output("go", "mod", "download", "-json", "gorgonia.org/cu")
 	if err != nil {
 		return err
 	}
-	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(module), "cmd", "genlib", "cuda.h"))
+	var found struct{ Dir string }
+	if err := json.Unmarshal([]byte(module), &found); err != nil {
+		return fmt.Errorf("what go mod download says of gorgonia.org/cu: %w", err)
+	}
+	source, err := os.ReadFile(filepath.Join(found.Dir, "cmd", "genlib", "cuda.h"))
 	if err != nil {
-		return fmt.Errorf("the header of gorgonia.org/cu (go mod download fetches it): %w", err)
+		return fmt.Errorf("the header of gorgonia.org/cu: %w", err)
 	}
 	list := strings.Fields(names)
 	text, err := header(source, list)

@@ -80,6 +80,7 @@ CUresult drain(Stream *s, const Event *until, long upto);
 void advance(Context *c);
 bool on_device(Context *c, CUdeviceptr p, size_t bytes);
 bool pinned(Context *c, const void *p, size_t bytes);
+bool is_ptx(const std::string &text);
 std::map<std::string, std::vector<int>> entries_of(const std::string &ptx, std::string *problem);
 std::string leftovers(Context *c);
 const char *name_of(CUresult code);
