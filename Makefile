@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 # `make build MPI=mpich`, `make run MPI=mpich`: the program can be built for one MPI or the other, side by side.
 MPI := openmpi
-# With the tags the binary speaks MPI and computes with OpenBLAS; without them it is plain Go. More ranks than cores is
+# With the tags the binary speaks MPI and computes with oneDNN or OpenBLAS, whichever it finds when it starts, and C of our
+# own; without them it is plain Go. More ranks than cores is
 # our normal case on a laptop, where binding would leave each rank one core. Debian's names tell two MPIs apart.
 launcher = $(firstword $(foreach name,$(1),$(shell command -v $(name) || true)) $(lastword $(1)))
 ifeq ($(MPI),openmpi)
@@ -56,10 +57,10 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-deps: ## install what is missing: MPI, OpenBLAS, a C compiler, the Fashion-MNIST files
+deps: ## install what is missing: MPI, oneDNN, a C compiler, the Fashion-MNIST files
 	@tests/deps.sh --mpi=$(MPI)
 
-build: deps ## bin/fluentps, with Open MPI and OpenBLAS; MPI=mpich: bin/fluentps-mpich, with MPICH; CUDA=1: and with GPUs
+build: deps ## bin/fluentps, with Open MPI and the kernels in C; MPI=mpich: bin/fluentps-mpich, with MPICH; CUDA=1: and with GPUs
 	@$(BUILD_ENV) go build -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o $(BINARY) ./cmd/fluentps
 	@echo "built $(BINARY) ($(TAGS))"
 

@@ -142,7 +142,7 @@ func TestSet(t *testing.T) {
 
 // TestEnvList shows that indices are segments of their own.
 func TestEnvList(t *testing.T) {
-	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SYNC__1__STALENESS=9", "FLUENTPS_NAME=2024", "FLUENTPS_LOG=debug", "FLUENTPS_TEST_DATA=/x"}})
+	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SYNC__1__STALENESS=9", "FLUENTPS_NAME=2024", "FLUENTPS_LOG=debug", "FLUENTPS_TEST_DATA=/x", "FLUENTPS_KERNELS_ISA=avx2"}})
 	if got := c.Sync[1].Params.(*scheme.SSPParams).Staleness; got != 9 || c.Name != "2024" {
 		t.Errorf("staleness is %d and name %s, want 9 and 2024", got, c.Name)
 	}

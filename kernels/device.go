@@ -4,7 +4,7 @@ import "fmt"
 
 // Device is memory and compute of one rank. It belongs to one goroutine at a time.
 type Device interface {
-	// Name says what computes, for reports: "cpu (openblas 0.3.21, 1 thread)".
+	// Name says what computes, for reports: "cpu (oneDNN 2.6.3 avx2, own avx2, 1 thread)".
 	Name() string
 	// Alloc returns n zeroed float32 of device memory.
 	Alloc(n int) (Vec, error)
@@ -28,6 +28,14 @@ type Device interface {
 	Sync() error
 	// Close frees what Alloc handed out. The device is not used afterwards.
 	Close() error
+}
+
+// Describer is a device that can tell its kernels from others'. All of ours can; one that wraps another hands them on.
+type Describer interface {
+	// KernelSet names what decides the bits of results, beside inputs and sizes: devices with equal sets compute equal bits.
+	KernelSet() string
+	// Weak says what keeps the kernels below what the hardware can do, and what to do about it; "" if nothing does.
+	Weak() string
 }
 
 // Event is a point in the order of a device's work.

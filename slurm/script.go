@@ -149,7 +149,7 @@ func (s *Script) folders(w *writer) {
 	w.says("A name that is not set is a mistake; exit codes are looked at below.", "set -u")
 	config, out := Quote(s.Config), Quote(s.Out)
 	if s.Array != nil {
-		w.says("Settings in the environment of the shell that submitted would overrule the configurations, which are complete.", `unset "${!FLUENTPS_@}"`)
+		w.says("Settings in the environment of the shell that submitted would overrule the configurations, which are complete. Those of kernels are the host's.", `for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
 		w.says("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
 		config, out = config+`"/$number.yaml"`, out+`"/$number"`
 	}

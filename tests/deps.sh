@@ -36,6 +36,17 @@ fi
 [ "${1:-}" != --go-only ] || exit 0
 
 # Files and pkg-config answer at once and also see what a module system provides; dpkg would see neither.
+# What the loader finds, when the program or PyTorch is started.
+loads() { # FILE...: one of them is found
+	local file
+	for file in "$@"; do
+		# Not `| grep -q`, which would end ldconfig before it has written all.
+		[[ $(/sbin/ldconfig -p 2>/dev/null) != *"$file"* ]] || return 0
+		IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+		for folder in "${folders[@]}"; do [ ! -e "$folder/$file" ] || return 0; done
+	done
+	return 1
+}
 missing=()
 command -v gcc >/dev/null || missing+=(gcc)
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
@@ -64,17 +75,29 @@ fi
 if [ "${1:-}" = --torch ]; then
 	# Debian's package belongs to this Python, whichever comes first in the PATH.
 	/usr/bin/python3 -c "import torch" 2>/dev/null || missing+=(python3-torch)
+	# Or its products would be those of the reference BLAS, which nobody trains with.
+	loads libopenblas.so.0 || missing+=(libopenblas0-pthread)
 fi
-pkg-config --exists openblas 2>/dev/null || missing+=(libopenblas-dev)
+# The library of products is opened at run time: what counts is what the loader finds. OpenBLAS will do, and on processors
+# other than x86-64 it is the better one; the tests compute with both.
+onednn=(libdnnl.so.3 libdnnl.so.2) openblas=(libopenblas.so.0)
+if [ "${1:-}" = --test ]; then
+	loads "${onednn[@]}" || missing+=(libdnnl-dev)
+	loads "${openblas[@]}" || missing+=(libopenblas0-pthread)
+elif [ "$(uname -m)" = x86_64 ]; then
+	loads "${onednn[@]}" "${openblas[@]}" || missing+=(libdnnl-dev)
+else
+	loads "${onednn[@]}" "${openblas[@]}" || missing+=(libopenblas0-pthread)
+fi
 [ -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ] || missing+=(dataset-fashion-mnist)
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
 echo "deps: missing: ${missing[*]}"
 if ! command -v apt-get >/dev/null; then
 	cat >&2 <<-END
-		deps: this system has no apt-get. Install, by its own means: gcc, Open MPI 4 or MPICH 4 with headers, OpenBLAS,
-		      pkg-config; \`pkg-config --exists ompi-c openblas\` (for MPICH: mpich openblas) must then succeed (PKG_CONFIG_PATH
-		      helps with environment modules),
+		deps: this system has no apt-get. Install, by its own means: gcc, Open MPI 4 or MPICH 4 with headers,
+		      pkg-config; \`pkg-config --exists ompi-c\` (for MPICH: mpich) must then succeed (PKG_CONFIG_PATH
+		      helps with environment modules); oneDNN (libdnnl.so) or OpenBLAS, where the loader finds it (LD_LIBRARY_PATH);
 		      and the four Fashion-MNIST files must lie in /usr/share/datasets/fashion-mnist.
 		      Without any of it: make build-pure
 	END

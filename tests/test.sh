@@ -64,7 +64,7 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	CGO_ENABLED=0 go test -vet=off -tags purego ./ps/optim ./comm/payload # without vector instructions
 }
 
-stage_tagged() { # with MPI and OpenBLAS, what these can change; each test that needs ranks starts mpirun itself
+stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
 	local cgo list dir
 	tests/deps.sh --test
 	cgo=$(cgo_packages)

@@ -63,6 +63,9 @@ func benchKernelsVerb(c *cli.Context) (err error) {
 	if err != nil {
 		return usagef("bench kernels: %v", err)
 	}
+	if d, ok := dev.(kernels.Describer); ok && d.Weak() != "" {
+		fmt.Fprintf(c.App.ErrWriter, "WARNING: %s\n", d.Weak())
+	}
 	b := &kernelBench{out: c.App.Writer, warn: c.App.ErrWriter, dev: dev, total: c.Duration("time"), json: format == "json"}
 	return errors.Join(b.run(chosen), dev.Close())
 }

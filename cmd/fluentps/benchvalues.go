@@ -11,7 +11,6 @@ import (
 	"fluentps/comm/mpi"
 	"fluentps/configs"
 	"fluentps/kernels"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	ps "fluentps/ps/runtime"
 	"fluentps/ps/workload"
@@ -22,7 +21,7 @@ func (b *bench) options(cfg *configs.Config) ps.Options {
 	threads := cfg.Device.Threads
 	return ps.Options{
 		Config: cfg, Hash: configs.Hash(cfg), Transport: b.t, Mode: b.mode, Host: b.host, PID: os.Getpid(), Build: buildText(),
-		NewDevice: func() (kernels.Device, error) { return cpu.New(threads), nil },
+		NewDevice: func() (kernels.Device, error) { return newCPU(threads) },
 		Bind:      func(on bool) int { return mpi.Bind(b.t, on) },
 		Start:     time.Now(), Out: io.Discard, Warn: b.c.App.ErrWriter,
 	}

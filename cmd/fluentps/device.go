@@ -14,7 +14,8 @@ import (
 // newUnit is what a rank computes on, before which so many ranks of its host do.
 func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if c.Kind == "cpu" {
-		return ps.Unit{Device: cpu.New(c.Threads)}, nil
+		device, err := newCPU(c.Threads)
+		return ps.Unit{Device: device}, err
 	}
 	index, options := c.Index, cuda.Options{Gemm: c.Gemm, Math: c.Math}
 	if c.Kind != "cuda" { // which the other keys belong to
@@ -23,7 +24,8 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	gpus, err := cuda.GPUs()
 	if err != nil {
 		if c.Kind == "auto" {
-			return ps.Unit{Device: cpu.New(c.Threads), Note: err.Error()}, nil
+			device, missing := newCPU(c.Threads)
+			return ps.Unit{Device: device, Note: err.Error()}, missing
 		}
 		return ps.Unit{}, noGPU(err)
 	}
@@ -36,6 +38,14 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 		return ps.Unit{}, noGPU(err)
 	}
 	return ps.Unit{Device: device, ID: gpu.UUID}, err
+}
+
+// newCPU is the processor of this host, with the kernels that it can run.
+func newCPU(threads int) (kernels.Device, error) {
+	if err := cpu.Open(); err != nil {
+		return nil, err
+	}
+	return cpu.New(threads), nil
 }
 
 // noGPU says what a rank lacks that was to compute on a GPU, and what it can do without.

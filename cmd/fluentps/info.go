@@ -42,6 +42,7 @@ func infoVerb(c *cli.Context) error {
 		{"build tags", cmp.Or(b.tags, "none")},
 		{"MPI", cmp.Or(mpi.Library(), "not built in: make build")},
 		{"CUDA-aware", mpi.CUDA()},
+		{"processor", cpu.Processor().String()},
 		{"kernels", cpu.Backend()},
 		{"devices", devices()},
 		{"transports", words(transports)},

@@ -82,6 +82,7 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --log-level is %q, must be debug, info, warn or error", c.String("log-level"))
 	}
 	tune()
+	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
 	j := &job{c: c, start: start, signals: signals, level: level, out: c.App.Writer, warn: c.App.ErrWriter}
 	if c.IsSet("local") {
 		n := c.Int("local")
@@ -173,7 +174,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	device := j.cfg.Device
 	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
-	o.NewDevice = func() (kernels.Device, error) { return cpu.New(device.Threads), nil }
+	o.NewDevice = func() (kernels.Device, error) { return newCPU(device.Threads) }
 	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
 	if t.Rank() != 0 {

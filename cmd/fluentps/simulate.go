@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
+	"fluentps/ps/workload"
 )
 
 func simulateCommand() *cli.Command {
@@ -87,7 +87,9 @@ func simulateVerb(c *cli.Context) error {
 	}
 	o.Traces = sim.Traces(iterations)
 	if in.cfg.Simulate.Gradients {
-		o.Gradients = &sim.Gradients{Set: cut.set, Device: cpu.New(in.cfg.Device.Threads)}
+		if o.Gradients, err = realGradients(cut.set, in.cfg.Device.Threads); err != nil {
+			return err
+		}
 	}
 	tune()
 	start := time.Now()
@@ -110,6 +112,15 @@ func simulateVerb(c *cli.Context) error {
 		return &exitError{code: codeFailed} // the summary says why
 	}
 	return nil
+}
+
+// realGradients are those of a data set, computed in this process.
+func realGradients(set *workload.Set, threads int) (*sim.Gradients, error) {
+	device, err := newCPU(threads)
+	if err != nil {
+		return nil, usagef("simulate: %v", err)
+	}
+	return &sim.Gradients{Set: set, Device: device}, nil
 }
 
 // simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.

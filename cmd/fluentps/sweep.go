@@ -232,7 +232,7 @@ func (s *sweep) run(c *cli.Context) error {
 func withoutSettings(env []string) []string {
 	var kept []string
 	for _, e := range env {
-		if !strings.HasPrefix(e, "FLUENTPS_") || strings.HasPrefix(e, "FLUENTPS_TEST_") || strings.HasPrefix(e, "FLUENTPS_LOG=") {
+		if !strings.HasPrefix(e, "FLUENTPS_") || strings.HasPrefix(e, "FLUENTPS_TEST_") || strings.HasPrefix(e, "FLUENTPS_KERNELS_") || strings.HasPrefix(e, "FLUENTPS_LOG=") {
 			kept = append(kept, e)
 		}
 	}

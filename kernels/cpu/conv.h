@@ -26,6 +26,8 @@ typedef enum {
 
 // conv_set is the functions for one instruction set, by kind. Sizes are in floats.
 typedef struct {
+	// level is that of the instructions, as Level in set.go has it.
+	int level;
 	// scratch is the size of one thread's scratch.
 	long (*scratch[CONV_KINDS])(const conv_shape *s);
 	// pack lays the filters w out in the order in which the kind reads them. The gradient of the filters has none.

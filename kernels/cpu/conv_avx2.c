@@ -12,5 +12,6 @@
 #pragma GCC target("avx2,fma")
 #define FILTERS_AT_ONCE 3
 #define CONV_SET conv_avx2
+#define CONV_LEVEL 1
 #include "conv_template.h"
 #endif

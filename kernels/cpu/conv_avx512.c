@@ -12,5 +12,6 @@
 #pragma GCC target("avx2,fma,avx512f,avx512vl")
 #define FILTERS_AT_ONCE 6
 #define CONV_SET conv_avx512
+#define CONV_LEVEL 2
 #include "conv_template.h"
 #endif

@@ -1,4 +1,4 @@
-// The convolutions of one instruction set. Included once for each, with CONV_SET naming its table, FILTERS_AT_ONCE
+// The convolutions of one instruction set. Included once for each, with CONV_SET naming its table, CONV_LEVEL and FILTERS_AT_ONCE
 // set, and its instructions on.
 #include "conv_planes.h"
 
@@ -248,6 +248,7 @@ static void backward_filter(const conv_shape *s, const float *x, const float *dy
 static void pack_nothing(const conv_shape *s, const float *w, float *packed) { (void)s, (void)w, (void)packed; }
 
 const conv_set CONV_SET = {
+	.level = CONV_LEVEL,
 	.scratch = {forward_scratch, backward_data_scratch, backward_filter_scratch},
 	.pack = {pack_forward, pack_backward, pack_nothing},
 	.run = {forward, backward_data, backward_filter},

@@ -53,41 +53,52 @@ func (m *matrices) gathered(x []float32, i int) []float32 {
 	return m.columns
 }
 
-func (d *device) convForward(a kernels.Args) {
+func (d *device) convForward(a kernels.Args) error {
 	if d.convolve(kernels.ConvForward, a) {
-		return
+		return nil
 	}
 	m := d.matrices(a.N)
 	x, w, y := a.V[0].Host, a.V[1].Host, a.V[2].Host
 	for i := range m.Images {
-		product(d.threads, gemm.NN, m.Filters, m.windows, m.terms, w, m.gathered(x, i), m.result(y, i), nil, 0)
+		if err := d.product(gemm.NN, m.Filters, m.windows, m.terms, w, m.gathered(x, i), m.result(y, i), nil, 0); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (d *device) convBackwardData(a kernels.Args) {
+func (d *device) convBackwardData(a kernels.Args) error {
 	if d.convolve(kernels.ConvBackwardData, a) {
-		return
+		return nil
 	}
 	m := d.matrices(a.N)
 	dy, w, dx, beta := a.V[0].Host, a.V[1].Host, a.V[2].Host, a.F[0]
 	for i := range m.Images {
 		if m.direct() {
-			product(d.threads, gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.image(dx, i), nil, beta)
+			if err := d.product(gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.image(dx, i), nil, beta); err != nil {
+				return err
+			}
 			continue
 		}
-		product(d.threads, gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.columns, nil, 0)
+		if err := d.product(gemm.TN, m.terms, m.windows, m.Filters, w, m.result(dy, i), m.columns, nil, 0); err != nil {
+			return err
+		}
 		im2col.Scatter(m.image(dx, i), m.columns, beta, m.Shape.Shape)
 	}
+	return nil
 }
 
-func (d *device) convBackwardFilter(a kernels.Args) {
+func (d *device) convBackwardFilter(a kernels.Args) error {
 	if d.convolve(kernels.ConvBackwardFilter, a) {
-		return
+		return nil
 	}
 	m := d.matrices(a.N)
 	x, dy, dw := a.V[0].Host, a.V[1].Host, a.V[2].Host
 	clear(dw[:m.Weights()])
 	for i := range m.Images {
-		product(d.threads, gemm.NT, m.Filters, m.terms, m.windows, m.result(dy, i), m.gathered(x, i), dw, nil, 1)
+		if err := d.product(gemm.NT, m.Filters, m.terms, m.windows, m.result(dy, i), m.gathered(x, i), dw, nil, 1); err != nil {
+			return err
+		}
 	}
+	return nil
 }

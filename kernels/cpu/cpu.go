@@ -1,8 +1,8 @@
 // Package cpu is the device that computes on the host's processor.
 //
-// With the build tag blas, products go through OpenBLAS; on processors with AVX2, convolutions and the
-// loops that cost most go through C of our own. Else convolutions are products, and every other kernel
-// is its Go twin. For one backend, thread count and processor type the same inputs give the same bits.
+// With the build tag blas, products go through oneDNN or OpenBLAS, which are opened at run time; on processors with AVX2,
+// convolutions and the loops that cost most go through C of our own. Else convolutions are products, and every other
+// kernel is its Go twin. Within one kernel set (Set) the same inputs give the same bits, with any number of threads.
 package cpu
 
 import (
@@ -14,21 +14,26 @@ import (
 
 type device struct {
 	kernels.HostMemory
-	threads int
-	direct  direct
-	columns []float32 // scratch of convolutions that are not direct
+	threads  int
+	unusable error      // why nothing can be computed: no library of products
+	products multiplier // nil: our twins
+	single   bool       // products by one thread at a time
+	direct   direct
+	columns  []float32 // scratch of convolutions that are not direct
 }
 
-// New returns a device that uses this many threads for products, 1 when threads is less. With
-// OpenBLAS the number holds for the whole process, and the latest call wins.
+// New returns a device that uses this many threads, 1 when threads is less. Where Open fails, every launch returns its error.
 func New(threads int) kernels.Device {
-	threads = max(threads, 1)
-	setThreads(threads)
-	return &device{threads: threads, direct: newDirect()}
+	s, err := opened()
+	d := &device{threads: max(threads, 1), unusable: err, single: s.one, direct: newDirect(s.set.Own)}
+	if s.set.Products != ownProducts {
+		d.products = multiply
+	}
+	return d
 }
 
-// Backend names what computes products: "openblas 0.3.21" or "pure Go".
-func Backend() string { return backend() }
+// ownProducts is Set.Products where our twins compute them.
+const ownProducts = "Go"
 
 func (d *device) Name() string {
 	unit := "threads"
@@ -37,6 +42,10 @@ func (d *device) Name() string {
 	}
 	return fmt.Sprintf("cpu (%s, %d %s)", Backend(), d.threads, unit)
 }
+
+func (d *device) KernelSet() string { return Backend() }
+
+func (d *device) Weak() string { return Weak() }
 
 func (d *device) Alloc(n int) (kernels.Vec, error) {
 	if n < 0 {
@@ -51,19 +60,22 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	if err := k.Check(a); err != nil {
 		return err
 	}
+	if d.unusable != nil {
+		return d.unusable
+	}
 	switch k {
 	case kernels.GemmNN:
-		d.gemm(gemm.NN, a)
+		return d.gemm(gemm.NN, a)
 	case kernels.GemmNT:
-		d.gemm(gemm.NT, a)
+		return d.gemm(gemm.NT, a)
 	case kernels.GemmTN:
-		d.gemm(gemm.TN, a)
+		return d.gemm(gemm.TN, a)
 	case kernels.ConvForward:
-		d.convForward(a)
+		return d.convForward(a)
 	case kernels.ConvBackwardData:
-		d.convBackwardData(a)
+		return d.convBackwardData(a)
 	case kernels.ConvBackwardFilter:
-		d.convBackwardFilter(a)
+		return d.convBackwardFilter(a)
 	default:
 		if !d.loop(k, a) {
 			k.CPU(a)
@@ -72,8 +84,8 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return nil
 }
 
-func (d *device) gemm(op gemm.Op, a kernels.Args) {
-	product(d.threads, op, a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
+func (d *device) gemm(op gemm.Op, a kernels.Args) error {
+	return d.product(op, a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
 }
 
 func (d *device) Close() error { return nil }

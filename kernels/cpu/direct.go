@@ -21,11 +21,22 @@ type direct struct {
 	scratch [][]float32 // one for each thread
 }
 
-func newDirect() direct {
-	if sets := instructionSets(); len(sets) > 0 {
-		return direct{set: sets[0]}
+// newDirect takes the fastest instructions up to a level.
+func newDirect(most Level) direct {
+	for _, set := range instructionSets() {
+		if Level(set.level) <= most {
+			return direct{set: set}
+		}
 	}
 	return direct{}
+}
+
+// bestOwn is the highest level for which there is C that this processor runs.
+func bestOwn() Level {
+	if sets := instructionSets(); len(sets) > 0 {
+		return Level(sets[0].level)
+	}
+	return Scalar
 }
 
 // convolve computes a convolution and says true, or says false and has done nothing.

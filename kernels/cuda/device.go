@@ -109,7 +109,8 @@ func (d *device) enter() error {
 
 func (d *device) leave() { runtime.UnlockOSThread() }
 
-func (d *device) Name() string {
+// gemm names what computes products.
+func (d *device) gemm() string {
 	gemm := Own
 	if d.blas != nil {
 		gemm = CuBLAS + " " + d.blas.version
@@ -117,8 +118,18 @@ func (d *device) Name() string {
 			gemm += " in " + TF32
 		}
 	}
-	return fmt.Sprintf("cuda (%s, GPU %d, gemm %s)", d.gpu.Name, d.gpu.Index, gemm)
+	return gemm
 }
+
+func (d *device) Name() string {
+	return fmt.Sprintf("cuda (%s, GPU %d, gemm %s)", d.gpu.Name, d.gpu.Index, d.gemm())
+}
+
+// KernelSet leaves out which GPU of its host it is.
+func (d *device) KernelSet() string { return fmt.Sprintf("cuda, %s, gemm %s", d.gpu.Name, d.gemm()) }
+
+// Weak has nothing to say: kernels are compiled for the card.
+func (d *device) Weak() string { return "" }
 
 // wait returns when all that was asked of a stream is done.
 func (d *device) wait(s cu.Stream, op string) error {

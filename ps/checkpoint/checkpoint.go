@@ -46,22 +46,24 @@ const (
 
 // Manifest says what a checkpoint holds.
 type Manifest struct {
-	Program   string            `json:"program"`
-	Format    int               `json:"format"`
-	Number    int64             `json:"number"` // of the checkpoint, as in the name of its folder
-	Written   time.Time         `json:"written"`
-	Build     string            `json:"build"` // version and commit of the program
-	Iteration int64             `json:"iteration"`
-	Samples   int64             `json:"samples"` // over all workers
-	Servers   int               `json:"servers"`
-	Workers   int               `json:"workers"`
-	Computing int               `json:"computing"`   // ranks that compute for the workers
-	Starts    []int64           `json:"starts"`      // by worker: the iteration that it computes next
-	Data      string            `json:"data_sha256"` // of the data set
-	Digest    string            `json:"config_sha256"`
-	Config    map[string]string `json:"config"` // every value by its path
-	State     json.RawMessage   `json:"state"`  // of rank 0: what it counts and where its metrics ended
-	Files     []Entry           `json:"files"`
+	Program   string    `json:"program"`
+	Format    int       `json:"format"`
+	Number    int64     `json:"number"` // of the checkpoint, as in the name of its folder
+	Written   time.Time `json:"written"`
+	Build     string    `json:"build"` // version and commit of the program
+	Iteration int64     `json:"iteration"`
+	Samples   int64     `json:"samples"` // over all workers
+	Servers   int       `json:"servers"`
+	Workers   int       `json:"workers"`
+	Computing int       `json:"computing"`   // ranks that compute for the workers
+	Starts    []int64   `json:"starts"`      // by worker: the iteration that it computes next
+	Data      string    `json:"data_sha256"` // of the data set
+	// KernelSets are those of the ranks that wrote it, each once, in order; none in checkpoints of versions before they were told.
+	KernelSets []string          `json:"kernel_sets,omitempty"`
+	Digest     string            `json:"config_sha256"`
+	Config     map[string]string `json:"config"` // every value by its path
+	State      json.RawMessage   `json:"state"`  // of rank 0: what it counts and where its metrics ended
+	Files      []Entry           `json:"files"`
 }
 
 // Entry is one file of a checkpoint.

@@ -16,10 +16,12 @@ type Unit struct {
 	Note string // why it is not what it might have been; "" if it is
 }
 
-// unitReport is what rank 0 knows of a rank's unit; empty of a rank that does not compute.
+// unitReport is what rank 0 knows of a rank's unit. Name, ID and CUDAAware are empty of a rank that computes no gradients.
 type unitReport struct {
 	Name, ID  string
 	CUDAAware string // whether MPI reaches its memory; "" if it has none of its own
+	KernelSet string // of its unit; of the host's processor where it only evaluates
+	Weak      string // what keeps its kernels below what the hardware can do
 }
 
 // newUnit is a device of this rank: where it computes, what the options choose for it; else, and where they choose
@@ -54,7 +56,13 @@ func (r *rank) openUnit() error {
 		} else {
 			mine = unitReport{Name: r.unit.Name(), ID: r.unit.ID}
 			mine.CUDAAware, wrong = r.reachUnit()
+			mine.describe(r.unit.Device)
 		}
+	} else if evaluates, err := r.o.NewDevice(); err != nil {
+		wrong = err
+	} else {
+		mine.describe(evaluates)
+		failed = evaluates.Close()
 	}
 	if err := r.agree(wrong, CodeUsage); err != nil {
 		return err
@@ -67,9 +75,15 @@ func (r *rank) openUnit() error {
 	return err
 }
 
+func (u *unitReport) describe(device kernels.Device) {
+	if d, ok := device.(kernels.Describer); ok {
+		u.KernelSet, u.Weak = d.KernelSet(), d.Weak()
+	}
+}
+
 // unitWarnings finds what is odd about the devices of a run.
 func unitWarnings(units []unitReport, hosts []string) []string {
-	var warnings []string
+	warnings := kernelWarnings(units)
 	gpus, cpus := 0, 0
 	ranks, ids := map[string]int{}, map[string][]string{}
 	var order []string

@@ -21,6 +21,8 @@ type rankInfo struct {
 	PID  int    `json:"pid"`
 	// Device is what it computes on, left out of a rank that does not.
 	Device string `json:"device,omitempty"`
+	// KernelSet is what decides the bits of what it computes.
+	KernelSet string `json:"kernel_set,omitempty"`
 	// CUDAAware says whether MPI reaches the memory of its GPU: yes, or why not.
 	CUDAAware string `json:"cuda_aware_mpi,omitempty"`
 }
@@ -28,7 +30,7 @@ type rankInfo struct {
 func (r *rank) rankMap() []rankInfo {
 	all := make([]rankInfo, len(r.hosts))
 	for i := range all {
-		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i], Device: r.units[i].Name, CUDAAware: r.units[i].CUDAAware}
+		all[i] = rankInfo{Rank: i, Role: r.roles.Name(i), Host: r.hosts[i], PID: r.pids[i], Device: r.units[i].Name, KernelSet: r.units[i].KernelSet, CUDAAware: r.units[i].CUDAAware}
 	}
 	return all
 }
@@ -73,6 +75,11 @@ func (l *lead) open() error {
 		fmt.Fprintf(&b, "; baseline %s", r.cfg.Baseline)
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
+	if r.from != nil {
+		if other := otherKernels(r.from.manifest.KernelSets, kernelSets(r.units)); other != "" {
+			fmt.Fprintf(&b, "WARNING: %s\n", other)
+		}
+	}
 	for _, w := range slices.Concat(planWarnings(r.cfg, r.plan, r.roles), replicaWarnings(r.cfg, r.hosts), unitWarnings(r.units, r.hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}

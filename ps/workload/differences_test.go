@@ -90,7 +90,7 @@ func (d twins) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return nil
 }
 
-// trainsAsOnItsTwins compares losses over some steps. With OpenBLAS the device sums in another order than the twins, and
+// trainsAsOnItsTwins compares losses over some steps. With kernels in C the device sums in another order than the twins, and
 // the losses still agree; without, the two are the same.
 func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 	t.Helper()

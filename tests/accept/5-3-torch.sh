@@ -10,7 +10,7 @@ set -eu
 . "$(dirname "$0")/lib.sh"
 
 tests/deps.sh --torch
-export OMP_NUM_THREADS=1 # of OpenBLAS and of torch
+export OMP_NUM_THREADS=1 # of torch and of its OpenBLAS
 launches=${ACCEPT_LAUNCHES:-5}
 models=" ${ACCEPT_MODELS:-softmax mlp lenet resnet20 resnet56} "
 seconds=${ACCEPT_SECONDS:-0.5}

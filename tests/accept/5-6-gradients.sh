@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gradients: every layer of every model within 1e-3 of finite differences in float64, every kernel within k * 2^-23 *
-# sqrt(length of the reduction) of float64, k at most 8: on the CPU (Go and OpenBLAS), and its CUDA source thread by thread
+# sqrt(length of the reduction) of float64, k at most 8: on the CPU (Go, and C with oneDNN), and its CUDA source thread by thread
 # on the emulator, in both orders of threads.
 set -eu
 # shellcheck source=tests/accept/lib.sh
@@ -22,7 +22,7 @@ conforms() { # NAME COMMAND...
 	figure "$name: $kernels kernels, $cases cases, k at most $k ($kernel)"
 }
 conforms go env CGO_ENABLED=0 go test -vet=off -count=1 -v -run '^TestTwins$' ./kernels/kerneltest
-conforms openblas go test -vet=off -count=1 -v -tags "mpi blas" -run '^TestConformance$' ./kernels/cpu
+conforms C go test -vet=off -count=1 -v -tags "mpi blas" -run '^TestConformance$' ./kernels/cpu
 tests/deps.sh --test >"$TMP/log" 2>&1 || shown "tests/deps.sh --test"
 conforms cuda-emulated go test -vet=off -count=1 -v -tags cuemu -run '^TestConformance$' ./kernels/cuemu
 for tags in "" "mpi blas"; do

@@ -31,7 +31,10 @@ class Fluentps(GoPackage):
     with when("+mpi"):
         depends_on("c", type="build")
         depends_on("mpi")
-        depends_on("openblas")
+        # Opened at run time. On x86-64 oneDNN is the faster one; elsewhere it has plain loops where OpenBLAS has kernels.
+        depends_on("onednn cpu_runtime=omp", when="target=x86_64:")
+        depends_on("openblas", when="target=aarch64:")
+        depends_on("openblas", when="target=ppc64le:")
         depends_on("pkgconfig", type="build")
         # Those that it was built and run with.
         requires("^[virtuals=mpi] openmpi@4", "^[virtuals=mpi] mpich@4", policy="one_of")

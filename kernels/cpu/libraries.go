@@ -1,0 +1,166 @@
+//go:build blas
+
+package cpu
+
+// #cgo LDFLAGS: -ldl
+// #include "libraries.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"fluentps/kernels/gemm"
+)
+
+// candidates are the files of a library, by the names that a loader finds: versions of its interface that we know.
+var candidates = []struct {
+	name  string
+	files []string
+}{
+	{"onednn", []string{"libdnnl.so.3", "libdnnl.so.2"}},
+	{"openblas", []string{"libopenblas.so.0", "libopenblas.so"}},
+}
+
+// goProducts is the value of LibraryVariable for our own twins.
+const goProducts = "go"
+
+// kind is the library that is open; 0: none, and products are ours.
+var kind C.library_kind
+
+// opened chooses the library of products and the level of all kernels, when it is first called.
+var opened = sync.OnceValues(func() (session, error) { return open(os.Getenv) })
+
+func open(getenv func(string) string) (session, error) {
+	level, err := allowed(getenv)
+	if err != nil {
+		return session{}, err
+	}
+	s := session{set: Set{Products: "Go", Own: min(level, bestOwn())}, level: level}
+	wanted := getenv(LibraryVariable)
+	if wanted == goProducts {
+		return s, nil
+	}
+	files, err := filesOf(wanted)
+	if err != nil {
+		return session{}, err
+	}
+	var wrong []string
+	for _, file := range files {
+		var l C.library
+		if problem := openFile(file, level, getenv, &l); problem != "" {
+			wrong = append(wrong, fmt.Sprintf("  %s: %s", file, problem))
+			continue
+		}
+		kind = l.kind
+		s.one = l.one_caller != 0
+		if l.kind == C.LIBRARY_ONEDNN {
+			s.products = levelOfISA(int(l.isa))
+			s.set.Products = fmt.Sprintf("oneDNN %s %s", C.GoString(&l.version[0]), onednnName(int(l.isa)))
+		} else {
+			core := C.GoString(&l.core[0])
+			s.products = levelOfCore(core, Processor())
+			s.set.Products = fmt.Sprintf("OpenBLAS %s %s", openBLASVersion(C.GoString(&l.version[0])), core)
+		}
+		return s, nil
+	}
+	return session{}, fmt.Errorf("no library that multiplies matrices could be opened:\n%s\ninstall oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
+		"load the module that has it, or name a file: export %s=FILE; %s=%s computes without, many times slower",
+		strings.Join(wrong, "\n"), LibraryVariable, LibraryVariable, goProducts)
+}
+
+// filesOf are the files to try, in their order. oneDNN was the faster one on every x86-64 processor that was measured
+// (README.md); elsewhere it has plain loops where OpenBLAS has kernels.
+func filesOf(wanted string) (files []string, err error) {
+	if strings.Contains(wanted, "/") {
+		return []string{wanted}, nil
+	}
+	var names []string
+	for _, c := range candidates {
+		names = append(names, c.name)
+		switch {
+		case wanted == c.name:
+			return c.files, nil
+		case wanted == "" && c.name == "onednn" && goruntime.GOARCH != "amd64":
+			defer func() { files = append(files, c.files...) }()
+		case wanted == "":
+			files = append(files, c.files...)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s is %q, must be %s, %s, or a file with a / in its name", LibraryVariable, wanted, strings.Join(names, ", "), goProducts)
+	}
+	return files, nil
+}
+
+// openFile opens a library with the kernels of the level, but where the user has said which.
+func openFile(file string, level Level, getenv func(string) string, l *C.library) string {
+	core, isa := "", ""
+	if goruntime.GOARCH == "amd64" && getenv("OPENBLAS_CORETYPE") == "" {
+		core = coreOf(level)
+	}
+	if level < Processor() && getenv("ONEDNN_MAX_CPU_ISA") == "" && getenv("DNNL_MAX_CPU_ISA") == "" {
+		isa = [...]string{Scalar: "SSE41", AVX2: "AVX2", AVX512: "AVX512_CORE"}[level]
+	}
+	words := [...]*C.char{C.CString(file), C.CString(core), C.CString(isa)}
+	defer func() {
+		for _, w := range words {
+			C.free(unsafe.Pointer(w))
+		}
+	}()
+	return C.GoString(C.library_open(words[0], words[1], words[2], l))
+}
+
+// coreOf is what OpenBLAS calls its kernels for a level; it takes those of a processor only where it knows the model.
+func coreOf(l Level) string {
+	return [...]string{Scalar: "Nehalem", AVX2: "Haswell", AVX512: "SkylakeX"}[l]
+}
+
+// openBLASVersion takes the version out of a text such as "OpenBLAS 0.3.21 DYNAMIC_ARCH Zen MAX_THREADS=64".
+func openBLASVersion(config string) string {
+	words := strings.Fields(config)
+	if len(words) < 2 {
+		return "of unknown version"
+	}
+	return cmp.Or(words[1], "of unknown version")
+}
+
+// onednnName names the instructions of products in float32 among what oneDNN may use.
+func onednnName(isa int) string {
+	if isa < 0 {
+		return "of unknown instructions"
+	}
+	for _, i := range []struct {
+		bits int
+		name string
+	}{{onednnAVX512, "avx512"}, {onednnAVX2, "avx2"}, {2, "avx"}, {1, "sse4.1"}} {
+		if isa&i.bits != 0 {
+			return i.name
+		}
+	}
+	return "plain"
+}
+
+// multiply computes a tile of C: rows times columns of it, at c.
+func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
+	transA, transB := C.char('N'), C.char('N')
+	switch op {
+	case gemm.NT:
+		transB = 'T'
+	case gemm.TN:
+		transA = 'T'
+	}
+	if code := C.library_product(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
+		C.float(beta), pointer(c), C.long(ldc)); code != 0 {
+		return fmt.Errorf("cpu: oneDNN: a product of %d x %d x %d failed with status %d", rows, columns, k, code)
+	}
+	return nil
+}
+
+func pointer(x []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(x))) }

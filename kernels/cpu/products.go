@@ -1,0 +1,112 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"fluentps/kernels/gemm"
+)
+
+// A product is computed in tiles of this many rows and columns, which lie by the sizes alone. Libraries give an element another
+// last bit where it stands at another place of a product, or where more threads take part: so each tile is a product
+// of its own, on one thread. Smaller tiles cost speed, larger ones leave nothing to share out.
+const (
+	tileRows    = 128
+	tileColumns = 128
+)
+
+// product computes C = A·B + beta*C + bias. The lengths have been checked by Launch, because C code would write past the end.
+func (d *device) product(op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) error {
+	if m == 0 || n == 0 {
+		return nil
+	}
+	if d.products == nil {
+		rowsOfTwins(d.threads, op, m, n, k, a, b, c, bias, beta)
+		return nil
+	}
+	if len(bias) > 0 || k == 0 { // a bias is put into C first
+		gemm.Rows(op, 0, m, m, n, 0, nil, nil, c, bias, beta)
+		beta = 1
+	}
+	if k == 0 {
+		return nil
+	}
+	p := tiles{op: op, m: m, n: n, k: k, a: a, b: b, c: c, beta: beta, multiply: d.products}
+	if d.threads == 1 || d.single || p.count() == 1 {
+		return p.all()
+	}
+	return p.shared(d.threads)
+}
+
+// multiplier computes one tile: rows x columns of C.
+type multiplier func(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error
+
+// tiles is a product that is cut.
+type tiles struct {
+	op       gemm.Op
+	m, n, k  int
+	a, b, c  []float32
+	beta     float32
+	multiply multiplier
+}
+
+func (p *tiles) count() int { return ceil(p.m, tileRows) * ceil(p.n, tileColumns) }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+func (p *tiles) tile(number int) error {
+	across := ceil(p.n, tileColumns)
+	i, j := number/across*tileRows, number%across*tileColumns
+	a, lda, b, ldb := p.a[i*p.k:], p.k, p.b[j:], p.n
+	switch p.op {
+	case gemm.NT:
+		a, b, ldb = p.a[i*p.k:], p.b[j*p.k:], p.k
+	case gemm.TN:
+		a, lda = p.a[i:], p.m
+	}
+	return p.multiply(p.op, min(tileRows, p.m-i), min(tileColumns, p.n-j), p.k, a, lda, b, ldb, p.beta, p.c[i*p.n+j:], p.n)
+}
+
+func (p *tiles) all() error {
+	for t := range p.count() {
+		if err := p.tile(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shared has threads take one tile after the other. It takes a copy, so that only products with threads take memory.
+func (p tiles) shared(threads int) error {
+	var next atomic.Int64
+	var once sync.Once
+	var failed error
+	var done sync.WaitGroup
+	for range min(threads, p.count()) {
+		done.Go(func() {
+			for t := int(next.Add(1)) - 1; t < p.count(); t = int(next.Add(1)) - 1 {
+				if err := p.tile(t); err != nil {
+					once.Do(func() { failed = err })
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	return failed
+}
+
+// rowsOfTwins splits the rows of C among threads; each element is summed by one of them, in the same order whatever their number.
+func rowsOfTwins(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
+	if threads == 1 || m < 2*threads {
+		gemm.Rows(op, 0, m, m, n, k, a, b, c, bias, beta)
+		return
+	}
+	var done sync.WaitGroup
+	for t := range threads {
+		done.Go(func() {
+			gemm.Rows(op, m*t/threads, m*(t+1)/threads, m, n, k, a, b, c, bias, beta)
+		})
+	}
+	done.Wait()
+}
