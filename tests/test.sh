@@ -75,6 +75,7 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	keep_session_folder "$dir" "$(id -u)"
 	# shellcheck disable=SC2086 # one argument per package
 	TMPDIR=$dir go test -vet=off -tags "$tags" $list ./tests/...
+	go test -vet=off -tags "blas halves" ./kernels/cpu # what is for AVX-512, also where there is none
 }
 
 stage_kills() { # kill -9 of whole jobs, a tenth of what `make accept` tries

@@ -6,16 +6,31 @@
 #include <stddef.h>
 
 #ifdef VECTORS
-extern const conv_set conv_avx2, conv_avx512;
+extern const conv_set conv_avx2, conv_avx512, conv_zmm;
+
+static int wide(void)
+{
+#ifdef HALVES
+	return 1;
+#else
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq");
+#endif
+}
 
 const conv_set *conv_sets(int i)
 {
+	const conv_set *sets[4] = {NULL};
+	int n = 0;
 	__builtin_cpu_init();
 	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
 		return NULL;
-	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl"))
-		i++;
-	return i == 0 ? &conv_avx512 : i == 1 ? &conv_avx2 : NULL;
+	if (wide())
+		sets[n++] = &conv_zmm;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+		sets[n++] = &conv_avx512;
+	sets[n++] = &conv_avx2;
+	return i < n ? sets[i] : NULL;
 }
 #else
 const conv_set *conv_sets(int i)

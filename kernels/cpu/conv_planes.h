@@ -1,10 +1,5 @@
 // Padded copies of planes, and their sizes.
 
-enum { LANES = 8 };
-
-// slack floats follow every copy: vectors at the end of a row read past it, and drop what they read.
-enum { SLACK = 64 };
-
 // margins is a copy of planes with zeros around them. The columns of a row are dealt into phases,
 // column c at (c % phases) * part + c / phases, so that the columns that a stride visits lie side by side.
 typedef struct {
@@ -16,8 +11,6 @@ typedef struct {
 
 static long row_floats(const margins *m) { return m->phases * m->part; }
 static long plane_floats(const margins *m) { return m->rows * row_floats(m); }
-
-static long ceil_div(long a, long b) { return (a + b - 1) / b; }
 
 // fill_planes copies n planes into their places; the zeros around must be there.
 static void fill_planes(float *to, const float *from, long n, const margins *m)
@@ -42,4 +35,13 @@ static void fill_planes(float *to, const float *from, long n, const margins *m)
 						part[i] = in[x + m->phases * i];
 			}
 		}
+}
+
+// filter_margins are those of the images for the gradient of the filters, where columns lie as they are.
+static margins filter_margins(const conv_shape *s)
+{
+	return (margins){
+		.height = s->height, .width = s->width, .top = s->pad, .left = s->pad, .rows = s->height + 2 * s->pad,
+		.phases = 1, .part = s->width + 2 * s->pad,
+	};
 }

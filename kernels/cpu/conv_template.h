@@ -1,31 +1,12 @@
 // The convolutions of one instruction set. Included once for each, with CONV_SET naming its table, CONV_LEVEL and FILTERS_AT_ONCE
 // set, and its instructions on.
+enum { LANES = 8 };
+#include "conv_common.h"
 #include "conv_planes.h"
-
-static long filter_blocks(long filters) { return ceil_div(filters, FILTERS_AT_ONCE); }
-
-// block_start makes the blocks equal but for one, since a small last block would compute slowly.
-static long block_start(long filters, long block) { return filters * block / filter_blocks(filters); }
+#include "conv_transpose.h"
 
 #include "conv_filter.h"
 #include "conv_tile.h"
-
-// CACHE_LINE is in floats. Scratch begins at the first whole one.
-enum { CACHE_LINE = 16 };
-
-static float *aligned(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
-
-// packed_taps writes the weights of some taps, block by block: out of `outs` filters over `ins`
-// planes, whose weights lie out_step and in_step apart.
-static float *packed_taps(float *to, const float *w, long outs, long out_step, long ins, long in_step, const long *tap, long taps)
-{
-	for (long b = 0; b < filter_blocks(outs); b++)
-		for (long i = 0; i < ins; i++)
-			for (long t = 0; t < taps; t++)
-				for (long o = block_start(outs, b); o < block_start(outs, b + 1); o++)
-					*to++ = w[o * out_step + i * in_step + tap[t]];
-	return to;
-}
 
 static margins forward_margins(const conv_shape *s)
 {
@@ -103,11 +84,6 @@ static long phase_taps(const conv_shape *s, const margins *m, long a, long b, lo
 	return taps;
 }
 
-static long phase_floats(const conv_shape *s)
-{
-	return s->channels * ceil_div(s->height, s->stride) * ceil_div(s->width, s->stride);
-}
-
 static long backward_data_scratch(const conv_shape *s)
 {
 	const margins m = backward_margins(s);
@@ -123,29 +99,6 @@ static void pack_backward(const conv_shape *s, const float *w, float *packed)
 		const long taps = phase_taps(s, &m, p / s->stride, p % s->stride, weight, at);
 		packed = packed_taps(packed, w, s->channels, size, s->filters, s->channels * size, weight, taps);
 	}
-}
-
-// merge deals the phases of one image back into dx.
-static void merge(const conv_shape *s, const float *phases, float *dx, float beta)
-{
-	const long rows = ceil_div(s->height, s->stride), cols = ceil_div(s->width, s->stride);
-	for (long p = 0; p < s->channels; p++)
-		for (long y = 0; y < s->height; y++, dx += s->width) {
-			const float *row = phases + y % s->stride * s->stride * phase_floats(s) + (p * rows + y / s->stride) * cols;
-			const float *even = row, *odd = row + phase_floats(s);
-			if (s->stride == 2 && beta == 0) {
-				for (long x = 0; x < s->width / 2; x++) {
-					dx[2 * x] = even[x];
-					dx[2 * x + 1] = odd[x];
-				}
-				if (s->width % 2)
-					dx[s->width - 1] = even[cols - 1];
-				continue;
-			}
-			for (long b = 0; b < s->stride; b++, row += phase_floats(s))
-				for (long x = b, i = 0; x < s->width; x += s->stride, i++)
-					dx[x] = (beta == 0 ? 0 : beta * dx[x]) + row[i];
-		}
 }
 
 static void backward_data(const conv_shape *s, const float *dy, const float *packed, float *dx, float beta, long first, long last, float *scratch)
@@ -182,14 +135,6 @@ enum { POSITIONS_AT_ONCE = 256, BLOCK = 2 * LANES };
 
 // block_vectors is the vectors of a block of filters that starts at first.
 static long block_vectors(const conv_shape *s, long first) { return s->filters - first > LANES ? 2 : 1; }
-
-static margins filter_margins(const conv_shape *s)
-{
-	margins m = forward_margins(s);
-	m.phases = 1;
-	m.part = s->width + 2 * s->pad;
-	return m;
-}
 
 static long backward_filter_scratch(const conv_shape *s)
 {

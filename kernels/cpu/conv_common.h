@@ -1,0 +1,56 @@
+// What the convolutions of all instruction sets share. Included after FILTERS_AT_ONCE and LANES are set.
+
+// slack floats follow every copy: vectors at the end of a row read past it, and drop what they read.
+enum { SLACK = 64 };
+
+static long ceil_div(long a, long b) { return (a + b - 1) / b; }
+
+static long filter_blocks(long filters) { return ceil_div(filters, FILTERS_AT_ONCE); }
+
+// block_start makes the blocks equal but for one, since a small last block would compute slowly.
+static long block_start(long filters, long block) { return filters * block / filter_blocks(filters); }
+
+// CACHE_LINE is in floats. Scratch begins at the first whole one.
+enum { CACHE_LINE = 16 };
+
+static float *aligned(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
+
+// packed_taps writes the weights of some taps, block by block: out of `outs` filters over `ins`
+// planes, whose weights lie out_step and in_step apart.
+static float *packed_taps(float *to, const float *w, long outs, long out_step, long ins, long in_step, const long *tap, long taps)
+{
+	for (long b = 0; b < filter_blocks(outs); b++)
+		for (long i = 0; i < ins; i++)
+			for (long t = 0; t < taps; t++)
+				for (long o = block_start(outs, b); o < block_start(outs, b + 1); o++)
+					*to++ = w[o * out_step + i * in_step + tap[t]];
+	return to;
+}
+
+static long phase_floats(const conv_shape *s)
+{
+	return s->channels * ceil_div(s->height, s->stride) * ceil_div(s->width, s->stride);
+}
+
+// merge deals the phases of one image back into dx.
+static void merge(const conv_shape *s, const float *phases, float *dx, float beta)
+{
+	const long rows = ceil_div(s->height, s->stride), cols = ceil_div(s->width, s->stride);
+	for (long p = 0; p < s->channels; p++)
+		for (long y = 0; y < s->height; y++, dx += s->width) {
+			const float *row = phases + y % s->stride * s->stride * phase_floats(s) + (p * rows + y / s->stride) * cols;
+			const float *even = row, *odd = row + phase_floats(s);
+			if (s->stride == 2 && beta == 0) {
+				for (long x = 0; x < s->width / 2; x++) {
+					dx[2 * x] = even[x];
+					dx[2 * x + 1] = odd[x];
+				}
+				if (s->width % 2)
+					dx[s->width - 1] = even[cols - 1];
+				continue;
+			}
+			for (long b = 0; b < s->stride; b++, row += phase_floats(s))
+				for (long x = b, i = 0; x < s->width; x += s->stride, i++)
+					dx[x] = (beta == 0 ? 0 : beta * dx[x]) + row[i];
+		}
+}

@@ -1,0 +1,97 @@
+// Planes spread out: a copy for each column of a window, so that the values which one tap takes for an image's outputs
+// lie one after the other, row behind row without gaps. A vector then holds neighbouring outputs of as many rows as it
+// takes, images of any width fill it, and only the last of an image is cut off.
+
+typedef struct {
+	long height, width; // of a plane
+	long top, left;     // zeros before
+	long rows;          // with zeros
+	long stride;        // of windows
+	long copies, cols;  // copy k has column stride*x + k of the plane with zeros at x, below cols
+} spread;
+
+// Rows that leave the same remainder by the stride lie together.
+static long spread_rows(const spread *m) { return ceil_div(m->rows, m->stride); }
+
+// row_at is where a row of a copy is, in a spread plane.
+static long row_at(const spread *m, long copy, long row)
+{
+	return ((copy * m->stride + row % m->stride) * spread_rows(m) + row / m->stride) * m->cols;
+}
+
+static long spread_floats(const spread *m) { return m->copies * m->stride * spread_rows(m) * m->cols; }
+
+typedef float lanes8 __attribute__((vector_size(8 * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+// copy_row copies n floats. The last vector may copy some again, which is faster than a tail.
+static void copy_row(float *to, const float *from, long n)
+{
+	if (n < 8) {
+		for (long i = 0; i < n; i++)
+			to[i] = from[i];
+		return;
+	}
+	if (n < LANES) {
+		const lanes8 a = *(const lanes8 *)from, b = *(const lanes8 *)(from + n - 8);
+		*(lanes8 *)to = a;
+		*(lanes8 *)(to + n - 8) = b;
+		return;
+	}
+	for (long i = 0; i + LANES <= n; i += LANES)
+		*(unaligned16 *)(to + i) = *(const unaligned16 *)(from + i);
+	if (n % LANES != 0)
+		*(unaligned16 *)(to + n - LANES) = *(const unaligned16 *)(from + n - LANES);
+}
+
+// copy_images copies the columns lo to hi-1 of copy k of n planes, where windows have stride 1.
+static void copy_images(float *to, const float *from, long n, const spread *m, long k, long lo, long hi)
+{
+	const long shift = k - m->left;
+	for (long p = 0; p < n; p++, from += m->height * m->width) {
+		float *rows = to + p * spread_floats(m) + row_at(m, k, m->top);
+		if (m->cols != m->width) {
+			for (long y = 0; y < m->height; y++)
+				copy_row(rows + y * m->cols + lo, from + y * m->width + lo + shift, hi - lo);
+			continue;
+		}
+		// Rows follow one another in both: what a shift takes over from the next row is made 0 again.
+		copy_row(rows + lo, from + lo + shift, (m->height - 1) * m->width + hi - lo);
+		for (long y = 0; y < m->height; y++, rows += m->cols) {
+			for (long x = 0; x < lo; x++)
+				rows[x] = 0;
+			for (long x = hi; x < m->cols; x++)
+				rows[x] = 0;
+		}
+	}
+}
+
+// copy_strided does the same for other strides.
+static void copy_strided(float *to, const float *from, long n, const spread *m, long k, long lo, long hi)
+{
+	from += m->stride * lo + k - m->left;
+	for (long p = 0; p < n; p++, to += spread_floats(m)) {
+		long phase = m->top % m->stride, row = m->top / m->stride;
+		for (long y = 0; y < m->height; y++, from += m->width) {
+			float *at = to + ((k * m->stride + phase) * spread_rows(m) + row) * m->cols;
+			if (m->stride == 2) // a constant stride, for the compiler's sake
+				for (long x = lo; x < hi; x++)
+					at[x] = from[2 * (x - lo)];
+			else
+				for (long x = lo; x < hi; x++)
+					at[x] = from[m->stride * (x - lo)];
+			if (++phase == m->stride)
+				phase = 0, row++;
+		}
+	}
+}
+
+// spread_planes copies n planes into their places; the zeros around must be there.
+static void spread_planes(float *to, const float *from, long n, const spread *m)
+{
+	for (long k = 0; k < m->copies; k++) {
+		const long before = m->left - k, behind = ceil_div(m->width + before, m->stride);
+		const long lo = before > 0 ? ceil_div(before, m->stride) : 0, hi = behind < m->cols ? behind : m->cols;
+		if (lo < hi)
+			(m->stride == 1 ? copy_images : copy_strided)(to, from, n, m, k, lo, hi);
+	}
+}
