@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #ifdef VECTORS
-extern const conv_set conv_avx2, conv_avx512, conv_zmm;
+extern const conv_set conv_avx2, conv_avx512;
 
 static int wide(void)
 {
@@ -20,14 +20,12 @@ static int wide(void)
 
 const conv_set *conv_sets(int i)
 {
-	const conv_set *sets[4] = {NULL};
+	const conv_set *sets[3] = {NULL};
 	int n = 0;
 	__builtin_cpu_init();
 	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
 		return NULL;
 	if (wide())
-		sets[n++] = &conv_zmm;
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
 		sets[n++] = &conv_avx512;
 	sets[n++] = &conv_avx2;
 	return i < n ? sets[i] : NULL;

@@ -88,16 +88,10 @@ typedef void tile_function(const tile_job *, const float *weights, long filter, 
 #define TILE_ROW(F) {tile_##F##_4x1, tile_##F##_2x2, tile_##F##_1x3, tile_##F##_1x4}
 
 TILES(1) TILES(2) TILES(3)
-#if FILTERS_AT_ONCE == 6
-TILES(4) TILES(5) TILES(6)
-#endif
 
 // tiles is by filters - 1, vectors - 1.
 static tile_function *const tiles[FILTERS_AT_ONCE][4] = {
 	TILE_ROW(1), TILE_ROW(2), TILE_ROW(3),
-#if FILTERS_AT_ONCE == 6
-	TILE_ROW(4), TILE_ROW(5), TILE_ROW(6),
-#endif
 };
 
 // tile_image runs all tiles of an image. A row of tiles takes all filters before the next, because

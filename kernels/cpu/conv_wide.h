@@ -130,6 +130,7 @@ static void backward_data(const conv_shape *s, const float *dy, const float *pac
 static void pack_nothing(const conv_shape *s, const float *w, float *packed) { (void)s, (void)w, (void)packed; }
 
 const conv_set CONV_SET = {
+	.level = CONV_LEVEL,
 	.scratch = {forward_scratch, backward_data_scratch, backward_filter_scratch},
 	.pack = {pack_forward, pack_backward, pack_nothing},
 	.run = {forward, backward_data, backward_filter},
