@@ -44,7 +44,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	for i := range s.batch.Y {
 		s.batch.Y[i] = random.Int32N(int32(of.Classes))
 	}
-	s.model, err = workload.NewModel(c.ModelSpec(), of, cpu.New(1), n)
+	s.model, err = workload.NewModel(c.ModelSpec(), of, cpu.New(c.Device.Threads), n)
 	must(err)
 	params := workload.Params(s.model)
 	s.plan, err = Plan(c, params, 1)
@@ -87,11 +87,11 @@ var trained = []struct {
 	name, model, image string
 	batches            []int
 }{
-	{"softmax", "{name: softmax}", "[1, 28, 28]", []int{64, 128}},
-	{"mlp", "{name: mlp, layers: [256, 128]}", "[1, 28, 28]", []int{64, 128}},
-	{"lenet", "{name: lenet}", "[1, 28, 28]", []int{64, 128}},
-	{"resnet20", "{name: resnet20}", "[3, 32, 32]", []int{32, 128}},
-	{"resnet56", "{name: resnet56}", "[3, 32, 32]", []int{32, 128}},
+	{"softmax", "{name: softmax}", "[1, 28, 28]", []int{32, 64, 128}},
+	{"mlp", "{name: mlp, layers: [256, 128]}", "[1, 28, 28]", []int{32, 64, 128}},
+	{"lenet", "{name: lenet}", "[1, 28, 28]", []int{32, 64, 128}},
+	{"resnet20", "{name: resnet20}", "[3, 32, 32]", []int{32, 64, 128}},
+	{"resnet56", "{name: resnet56}", "[3, 32, 32]", []int{32, 64, 128}},
 }
 
 // BenchmarkTrainStep is a step of training with no exchange. samples/cpu-s counts the seconds of the process alone, and not
@@ -112,6 +112,21 @@ func BenchmarkTrainStep(b *testing.B) {
 				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 			})
 		}
+	}
+}
+
+// BenchmarkTrainStepThreads is a step by the clock, with more threads than one: samples/s beside those of one thread.
+func BenchmarkTrainStepThreads(b *testing.B) {
+	for _, threads := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("model=resnet20/batch=128/threads=%d", threads), func(b *testing.B) {
+			s := newTrainer(b, load(b, "data={set: generated, image: [3, 32, 32]}", "model={name: resnet20}", "train.batch_per_worker=128",
+				fmt.Sprintf("device.threads=%d", threads), "train.optimizer={name: momentum, lr: 0.01, momentum: 0.9}"))
+			s.step()
+			for b.Loop() {
+				s.step()
+			}
+			b.ReportMetric(128*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
+		})
 	}
 }
 

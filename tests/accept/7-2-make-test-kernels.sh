@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# `make test` from a clean clone is green whatever kernels OpenBLAS is told to take, and takes at most 12 minutes on two quiet
+# cores; and it is green three times in a row beside two busy loops.
+#   ACCEPT_CORES="- PRESCOTT HASWELL SKYLAKEX"   - stands for no variable; those that the processor has no instructions for are left out, and said
+#   ACCEPT_BUSY=3 times beside the busy loops
+set -eu
+# shellcheck source=tests/accept/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+clone "$TMP/clone"
+cores=${ACCEPT_CORES:-- PRESCOTT HASWELL $(grep -q -w avx512f /proc/cpuinfo && echo SKYLAKEX || echo ZEN)}
+# tested NAME [VARIABLE=VALUE]: seconds of `make test`, with nothing taken from earlier results.
+tested() {
+	local name=$1 start
+	shift
+	start=$(date +%s)
+	env GOFLAGS="${GOFLAGS:-} -count=1" "$@" make -C "$TMP/clone" test >"$TMP/log" 2>&1 || shown "make test, $name"
+	seconds=$(($(date +%s) - start))
+	tail -n 40 "$TMP/log"
+}
+worst=0 list=""
+for core in $cores; do
+	if [ "$core" = - ]; then
+		tested "no variable set"
+	else
+		tested "OPENBLAS_CORETYPE=$core" OPENBLAS_CORETYPE="$core"
+	fi
+	list+="${list:+, }${core/-/unset} $seconds s"
+	[ "$seconds" -le "$worst" ] || worst=$seconds
+done
+figure "make test by OPENBLAS_CORETYPE: $list (at most 720); $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg)"
+
+busy=()
+trap 'kill "${busy[@]}" 2>/dev/null || true; at_exit' EXIT
+for _ in 1 2; do
+	while :; do :; done &
+	busy+=($!)
+done
+list=""
+for ((k = 1; k <= ${ACCEPT_BUSY:-3}; k++)); do
+	tested "beside two busy loops, time $k"
+	list+="${list:+, }$seconds s"
+done
+[ -z "$list" ] || figure "make test beside two busy loops: green, $list"
+[ "$worst" -le 720 ] || fail "make test took $worst s, must be at most 720"
