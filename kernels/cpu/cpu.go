@@ -2,7 +2,7 @@
 //
 // With the build tag blas, products go through OpenBLAS; on processors with AVX2, convolutions and the
 // loops that cost most go through C of our own. Else convolutions are products, and every other kernel
-// is its Go twin. For one backend, thread count and processor type the same inputs give the same bits.
+// is its Go twin. Within one kernel set (README.md) the same inputs give the same bits, with any number of threads.
 package cpu
 
 import (
@@ -19,12 +19,9 @@ type device struct {
 	columns []float32 // scratch of convolutions that are not direct
 }
 
-// New returns a device that uses this many threads for products, 1 when threads is less. With
-// OpenBLAS the number holds for the whole process, and the latest call wins.
+// New returns a device that uses this many threads, 1 when threads is less.
 func New(threads int) kernels.Device {
-	threads = max(threads, 1)
-	setThreads(threads)
-	return &device{threads: threads, direct: newDirect()}
+	return &device{threads: max(threads, 1), direct: newDirect()}
 }
 
 // Backend names what computes products: "openblas 0.3.21" or "pure Go".

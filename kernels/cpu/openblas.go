@@ -22,31 +22,20 @@ func backend() string {
 	return "openblas " + words[1]
 }
 
-func setThreads(n int) { C.openblas_set_num_threads(C.int(n)) }
+// One thread for each product: threads of ours share out its tiles.
+func init() { C.openblas_set_num_threads(1) }
 
-// product hands C = A·B + beta*C to OpenBLAS; a bias is put into C first. The lengths have been
-// checked by Launch, because C code would write past the end.
-func product(_ int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
-	if m == 0 || n == 0 {
-		return
-	}
-	if len(bias) > 0 || k == 0 {
-		gemm.Rows(op, 0, m, m, n, 0, nil, nil, c, bias, beta)
-		beta = 1
-	}
-	if k == 0 {
-		return
-	}
+// multiply computes a tile of C: rows times columns of it, at c.
+func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	transA, transB := C.enum_CBLAS_TRANSPOSE(C.CblasNoTrans), C.enum_CBLAS_TRANSPOSE(C.CblasNoTrans)
-	lda, ldb := k, n
 	switch op {
 	case gemm.NT:
-		transB, ldb = C.CblasTrans, k
+		transB = C.CblasTrans
 	case gemm.TN:
-		transA, lda = C.CblasTrans, m
+		transA = C.CblasTrans
 	}
-	C.cblas_sgemm(C.CblasRowMajor, transA, transB, C.blasint(m), C.blasint(n), C.blasint(k),
-		1, pointer(a), C.blasint(lda), pointer(b), C.blasint(ldb), C.float(beta), pointer(c), C.blasint(n))
+	C.cblas_sgemm(C.CblasRowMajor, transA, transB, C.blasint(rows), C.blasint(columns), C.blasint(k),
+		1, pointer(a), C.blasint(lda), pointer(b), C.blasint(ldb), C.float(beta), pointer(c), C.blasint(ldc))
 }
 
 func pointer(x []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(x))) }

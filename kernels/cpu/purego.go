@@ -11,8 +11,6 @@ import (
 
 func backend() string { return "pure Go" }
 
-func setThreads(int) {}
-
 // direct has nothing here: convolutions are products.
 type direct struct{}
 
