@@ -89,7 +89,7 @@ func TestLibrariesOfAProcess(t *testing.T) {
 func TestProductsAreThoseOfTheTwins(t *testing.T) {
 	d := New(2).(*device)
 	rapid.Check(t, func(t *rapid.T) {
-		side := rapid.SampledFrom([]int{1, 7, tileRows - 1, tileRows, tileRows + 1, 2*tileRows + 3})
+		side := rapid.SampledFrom([]int{1, 7, tileStrip - 1, tileStrip, tileStrip + 1, tileSide, 2*tileSide + 3})
 		op := rapid.SampledFrom([]*kernels.Kernel{kernels.GemmNN, kernels.GemmNT, kernels.GemmTN}).Draw(t, "kind")
 		n := kernels.Sizes{side.Draw(t, "m"), side.Draw(t, "n"), rapid.IntRange(0, 40).Draw(t, "k")}
 		a := arguments(op, n)

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,11 +40,11 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 					}
 					if filepath.Base(d) == best.Checkpoint {
 						named = true
-						if math.Abs(ahead) > 1e-9 {
-							t.Errorf("the best, %s, has %v; it was found to have %v", best.Checkpoint, value, best.Value)
+						if ahead != 0 {
+							t.Errorf("the best, %s, has %s %v; it was found to have %v, which is %g more", best.Checkpoint, by, value, best.Value, best.Value-value)
 						}
-					} else if ahead > 1e-9 {
-						t.Errorf("%s has %v, and the best, %s, %v", d, value, best.Checkpoint, best.Value)
+					} else if ahead > 0 {
+						t.Errorf("%s has %s %v, and the best, %s, %v, which is %g more", d, by, value, best.Checkpoint, best.Value, best.Value-value)
 					}
 				}
 				if !named {

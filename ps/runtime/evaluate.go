@@ -73,43 +73,59 @@ func (e *evaluator) fetch(k int64, then func()) {
 	}
 }
 
-// look sums loss and hits over test rows [lo, hi); between is called after each batch. A run that is interrupted
-// does not look to the end: nobody uses the sums then.
-func (e *evaluator) look(lo, hi int, between func()) (loss float64, correct int64) {
+// chunks is how many batches the test set is cut into, from its first row on. Libraries give a row another last bit where
+// it stands at another place of a product, or in one of another size; so it stands at the same place whoever looks at it.
+func (e *evaluator) chunks() int { return (e.r.set.Test.Rows() + cap(e.rows) - 1) / cap(e.rows) }
+
+// look gives the loss of each of these chunks, and the hits in all of them; between is called after each. A run that is
+// interrupted does not look to the end: nobody uses what it saw then.
+func (e *evaluator) look(first, last int, between func()) (losses []float64, correct int64) {
 	t := e.r.set.Test
 	most := cap(e.rows)
-	for ; lo < hi && !e.r.halted.Load(); lo += most {
-		n := min(most, hi-lo)
+	for chunk := first; chunk < last && !e.r.halted.Load(); chunk++ {
 		e.rows = e.rows[:0]
-		for i := range n {
-			e.rows = append(e.rows, int32(lo+i))
+		for row := chunk * most; row < min((chunk+1)*most, t.Rows()); row++ {
+			e.rows = append(e.rows, int32(row))
 		}
 		e.batch.Take(t, e.rows)
 		l, c := e.model.Eval(e.batch)
-		loss += l
+		losses = append(losses, l)
 		correct += int64(c)
 		between()
 	}
-	return loss, correct
+	return losses, correct
 }
 
-// part is one rank's share of one evaluation. The loss travels as its bits: it may be infinite or not a number.
+// whole looks at the test set alone.
+func (e *evaluator) whole() (s sum) {
+	losses, correct := e.look(0, e.chunks(), func() {})
+	s.add(losses, correct)
+	return s
+}
+
+// part is one rank's share of one evaluation. Losses of chunks travel as their bits: they may be infinite or not a number.
 type part struct {
-	LossBits uint64
+	LossBits []uint64
 	Correct  int64
 }
 
-// sum is one evaluation.
+// sum is one evaluation. Losses are added chunk by chunk, in order, so that it has the same bits however many looked.
 type sum struct {
 	loss    float64
 	correct int64
 }
 
-// together evaluates snapshots with all ranks: each looks at its share of the test rows. Only rank 0 gets the
-// sums, added in rank order; fewer than asked for if the run was interrupted meanwhile.
+func (s *sum) add(losses []float64, correct int64) {
+	for _, l := range losses {
+		s.loss += l
+	}
+	s.correct += correct
+}
+
+// together evaluates snapshots with all ranks: each looks at its share of the chunks. Only rank 0 gets the
+// sums; fewer than asked for if the run was interrupted meanwhile.
 func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
-	rows := r.set.Test.Rows()
-	lo, hi := rows*r.me/r.t.Size(), rows*(r.me+1)/r.t.Size()
+	first, last := e.chunks()*r.me/r.t.Size(), e.chunks()*(r.me+1)/r.t.Size()
 	var sums []sum
 	for _, k := range indices {
 		here := false
@@ -117,19 +133,18 @@ func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 		if err := r.drive(func() bool { return here }); err != nil {
 			return nil, err
 		}
-		loss, correct := e.look(lo, hi, r.t.Tick)
-		all, err := gather(r, part{LossBits: math.Float64bits(loss), Correct: correct})
+		losses, correct := e.look(first, last, r.t.Tick)
+		mine := part{Correct: correct}
+		for _, l := range losses {
+			mine.LossBits = append(mine.LossBits, math.Float64bits(l))
+		}
+		all, err := gather(r, mine)
 		if err != nil {
 			return nil, err
 		}
 		on := r.lead == nil || r.lead.reason == ""
 		if on && r.me == 0 {
-			var s sum
-			for _, p := range all {
-				s.loss += math.Float64frombits(p.LossBits)
-				s.correct += p.Correct
-			}
-			sums = append(sums, s)
+			sums = append(sums, added(all))
 		}
 		if err := spread(r, &on); err != nil {
 			return nil, err
@@ -139,6 +154,18 @@ func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 		}
 	}
 	return sums, nil
+}
+
+// added is the evaluation of which ranks have these parts, in rank order, which is that of the chunks.
+func added(parts []part) (s sum) {
+	for _, p := range parts {
+		losses := make([]float64, len(p.LossBits))
+		for i, bits := range p.LossBits {
+			losses[i] = math.Float64frombits(bits)
+		}
+		s.add(losses, p.Correct)
+	}
+	return s
 }
 
 // online evaluates snapshots on rank 0 while training goes on: one at a time, in order.
@@ -173,8 +200,7 @@ func (o *online) look() {
 	r := o.l.r
 	defer r.guard(nil, nil)
 	start := time.Now()
-	rows := r.set.Test.Rows()
-	loss, correct := o.e.look(0, rows, func() {})
+	s := o.e.whole()
 	took := time.Since(start)
 	r.t.Post(func() {
 		o.took += took
@@ -184,7 +210,7 @@ func (o *online) look() {
 			return
 		}
 		k := l.complete[o.i]
-		l.evaluated(l.marks[k], loss, correct, int64(rows))
+		l.evaluated(l.marks[k], s.loss, s.correct, int64(r.set.Test.Rows()))
 		if l.target != nil && !r.stopping() {
 			r.stopNow()
 		}

@@ -7,7 +7,8 @@
 #   hosts.sh rate HOST RATE              another rate for one host that is up
 #   hosts.sh exec HOST COMMAND...        run a command on a host, with this environment and folder
 #   hosts.sh mpirun [--mpich] [--map HOST,... | --per-host K] [--env NAME=VALUE]... PROGRAM [ARG...]
-#       one rank per name in the map, in its order; or K ranks on each host, host by host (default 1)
+#       one rank per name in the map, in its order; or K ranks on each host, host by host (default 1). The variables that
+#       choose kernels reach all of them: else ranks would compute other bits than a run on this machine
 #   hosts.sh down [--owner PID | --force]
 #       end everything on the hosts, and remove them; with --force whoever's they are
 #
@@ -246,7 +247,10 @@ rsh() {
 }
 
 run() {
-	local mpich="" map="" per=1 variables=()
+	local mpich="" map="" per=1 variables=() name
+	for name in $(compgen -e | grep -E '^(FLUENTPS|OPENBLAS|ONEDNN|DNNL)_'); do
+		variables+=("$name=${!name}")
+	done
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--mpich) mpich=1 && shift && continue ;;

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# The tests of the laws within a kernel set (ps/ARCHITECTURE.md), once under each distinct set that this processor runs.
+#   tests/kernelsets.sh [SET...]   a SET is variables of the environment with commas between: FLUENTPS_KERNELS_ISA=avx2
+# Without sets: what is taken by itself, all kernels limited to each level, our twins for products, and OpenBLAS with each core
+# type that it may have kernels for.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tags="mpi blas"
+page=ps/ARCHITECTURE.md
+cores="Prescott Core2 Penryn Dunnington Atom Nano Nehalem Opteron Opteron_SSE3 Barcelona Bobcat Sandybridge Bulldozer Piledriver
+	Steamroller Excavator Haswell Zen SkylakeX Cooperlake SapphireRapids"
+
+# The tests stand in the table of laws, each as folder.TestName.
+laws=$(awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' $page | grep -oE '[a-z/]+\.Test\w+' | sort -u)
+[ -n "$laws" ] || { echo "tests/kernelsets.sh: $page names no tests under \"Laws within a kernel set\"" >&2 && exit 1; }
+packages=$(cut -d. -f1 <<<"$laws" | uniq)
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-kernelsets.XXXXXX")
+# shellcheck disable=SC2064 # dir is wanted as it is now
+trap "rm -rf '$dir'" EXIT
+for package in $packages; do
+	go test -c -vet=off -tags "$tags" -o "$dir/${package//\//-}" "./$package"
+done
+
+# under SET PACKAGE ARG...: the tests of a package, in its folder, with the variables of the set.
+under() {
+	local set=$1 package=$2 variables=()
+	shift 2
+	IFS=, read -ra variables <<<"$set"
+	(cd "$package" && env "${variables[@]}" "$dir/${package//\//-}" "$@")
+}
+
+# fingerprint SET: the name of the set that a process computes with, and a hash of its bits.
+fingerprint() {
+	under "$1" kernels/cpu -test.v -test.run '^TestFingerprint$' >"$dir/said" 2>&1 || return
+	sed -n 's/.* kernel set \(.*\): \([0-9a-f]*\)$/\2 \1/p' "$dir/said"
+}
+
+# laws_under SET: all packages side by side, since many of their tests wait.
+laws_under() {
+	local package failed=0
+	declare -A started=()
+	for package in $packages; do
+		under "$1" "$package" -test.timeout=5m \
+			-test.run "^($(sed -n "s|^$package\\.||p" <<<"$laws" | paste -sd '|'))\$" >"$dir/${package//\//-}.said" 2>&1 </dev/null &
+		started[$package]=$!
+	done
+	for package in $packages; do
+		wait "${started[$package]}" && continue
+		failed=1
+		echo "$package fails under the kernel set $1:"
+		cat "$dir/${package//\//-}.said"
+	done
+	return $failed
+}
+
+sets=("$@")
+if [ $# -eq 0 ]; then
+	sets=("" FLUENTPS_KERNELS_ISA=avx2 FLUENTPS_KERNELS_ISA=none ONEDNN_MAX_CPU_ISA=AVX FLUENTPS_KERNELS_LIBRARY=go)
+	for core in $cores; do sets+=("FLUENTPS_KERNELS_LIBRARY=openblas,OPENBLAS_CORETYPE=$core"); done
+fi
+declare -A seen=()
+code=0
+for set in "${sets[@]}"; do
+	label=${set:-as it is}
+	if ! print=$(fingerprint "$set"); then
+		if grep -q SIGILL "$dir/said"; then
+			echo "-- $label: this processor does not run it"
+			continue
+		fi
+		echo "-- $label: no kernel set:" >&2
+		cat "$dir/said" >&2
+		exit 1
+	fi
+	if [ -n "${seen[${print%% *}]:-}" ]; then
+		echo "-- $label: the bits of ${seen[${print%% *}]}"
+		continue
+	fi
+	seen[${print%% *}]=$label
+	start=$(date +%s)
+	laws_under "$set" || code=1
+	echo "-- $label (${print#* }): $([ $code -eq 0 ] && echo ok || echo FAIL), $(($(date +%s) - start)) s"
+	[ $code -eq 0 ] || exit 1
+done
