@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -52,12 +53,13 @@ func breakIn(where string) func(workload.DataSpec) (*workload.Set, error) {
 // names it. Nobody waits for the one that is gone.
 func TestAPanicOnOneRankEndsAllOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(4)
+	set := []string{"cluster.servers=1", fmt.Sprintf("data.test_rows=%d", 256*ranks)} // a batch of evaluation for each rank
 	for _, where := range []string{"load", "train", "evaluate"} {
 		for _, rank := range []int{0, ranks - 1} {
 			if where == "train" && rank == 0 {
 				continue // it serves, and looks at no data
 			}
-			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Set": []string{"cluster.servers=1"}})
+			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Set": set})
 			if err != nil {
 				t.Fatal(err)
 			}
