@@ -230,6 +230,7 @@ trap 'exit 130' INT TERM
 begin() {
 	began[$1]=$(date +%s)
 	if [ "${#stages[@]}" -eq 1 ]; then
+		printf '\n== %s\n' "$1"
 		setsid "$0" --stage "$1" </dev/null &
 	else
 		setsid "$0" --stage "$1" >"$KEPT/$1.log" 2>&1 </dev/null &
@@ -246,8 +247,7 @@ ended() {
 	unset "running[$pid]"
 	took[$stage]=$(($(date +%s) - began[$stage]))
 	verdict[$stage]=$([ "$code" -eq 0 ] && echo ok || echo FAIL)
-	printf '\n== %s\n' "$stage"
-	[ ! -e "$KEPT/$stage.log" ] || cat "$KEPT/$stage.log"
+	[ ! -e "$KEPT/$stage.log" ] || { printf '\n== %s\n' "$stage" && cat "$KEPT/$stage.log"; }
 }
 
 code=0
