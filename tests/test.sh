@@ -178,7 +178,7 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	without=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
 	test -n "$without"
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|ps/workload)(/|\$)") | keep
+	go test -json -vet=off -race -tags invariants -timeout=15m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|ps/workload)(/|\$)") | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.
