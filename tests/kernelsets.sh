@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The tests of the laws within a kernel set (ps/ARCHITECTURE.md), once under each distinct set that this processor runs.
+#   tests/kernelsets.sh --others   but for the set that is taken by itself, under which stage tagged has run all tests
 #   tests/kernelsets.sh [SET...]   a SET is variables of the environment with commas between: FLUENTPS_KERNELS_ISA=avx2
 # Without sets: what is taken by itself, all kernels limited to each level, our twins for products, and OpenBLAS with each core
 # type that it may have kernels for.
@@ -55,6 +56,11 @@ laws_under() {
 	return $failed
 }
 
+others=""
+if [ "${1:-}" = --others ]; then
+	others=1
+	shift
+fi
 sets=("$@")
 if [ $# -eq 0 ]; then
 	sets=("" FLUENTPS_KERNELS_ISA=avx2 FLUENTPS_KERNELS_ISA=none ONEDNN_MAX_CPU_ISA=AVX FLUENTPS_KERNELS_LIBRARY=go)
@@ -78,6 +84,10 @@ for set in "${sets[@]}"; do
 		continue
 	fi
 	seen[${print%% *}]=$label
+	if [ -n "$others" ] && [ -z "$set" ]; then
+		echo "-- $label (${print#* }): stage tagged"
+		continue
+	fi
 	start=$(date +%s)
 	laws_under "$set" || code=1
 	echo "-- $label (${print#* }): $([ $code -eq 0 ] && echo ok || echo FAIL), $(($(date +%s) - start)) s"

@@ -40,7 +40,11 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	switch os.Getenv(childVar) {
 	case "":
-		flag.Set("test.skip", "^TestRank")
+		skip := "^TestRank"
+		if given := flag.Lookup("test.skip").Value.String(); given != "" {
+			skip += "|" + given
+		}
+		flag.Set("test.skip", skip)
 		os.Exit(m.Run())
 	case "conformance":
 		flag.Set("test.run", "^TestRank")

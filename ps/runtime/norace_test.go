@@ -2,4 +2,7 @@
 
 package runtime
 
-const underRace = false
+const (
+	underRace       = false
+	residualUpdates = 4
+)

@@ -11,11 +11,11 @@ import (
 	"fluentps/ps/workload"
 )
 
-// residual trains resnet20 on small generated images: 4 workers with batches of 3, for 4 iterations.
+// residual trains resnet20 on small generated images: 4 workers with batches of 3, for residualUpdates iterations.
 func residual(t testing.TB, set ...string) *configs.Config {
 	t.Helper()
 	return load(t, append([]string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}",
-		"train.batch_per_worker=3", "train.stop={updates: 4}", "evaluate.every_epochs=10"}, set...)...)
+		"train.batch_per_worker=3", fmt.Sprintf("train.stop={updates: %d}", residualUpdates), "evaluate.every_epochs=10"}, set...)...)
 }
 
 // underRaceToo is what of a test the race detector sees: it makes convolutions some 20 times slower, and the cases run the
@@ -113,7 +113,7 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 	sgd := "train.optimizer={name: sgd, lr: 0.01}"
 	c := residual(t, sgd)
-	wantTrained, want := parts(t, c, averaged(t, c, 4, 4))
+	wantTrained, want := parts(t, c, averaged(t, c, 4, residualUpdates))
 	for name, c := range map[string]*configs.Config{
 		"even":       c,
 		"by layer":   residual(t, sgd, "shards={slice: layer, max_bytes: 1KiB}", "cluster.servers=3"),
@@ -184,7 +184,7 @@ func TestStatisticsUnderOtherSchemes(t *testing.T) {
 			continue
 		}
 		t.Run(rule, func(t *testing.T) {
-			c := residual(t, "train.optimizer={name: sgd, lr: 0.05}", "train.stop={updates: 12}", fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
+			c := residual(t, "train.optimizer={name: sgd, lr: 0.05}", fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
 			all := train(t, c, 6).Parameters
 			low, high := math.Inf(1), 0.0
 			for _, p := range paramsOfModel(t, c) {

@@ -133,6 +133,9 @@ func BenchmarkTrainStepThreads(b *testing.B) {
 // What the benchmark times is training: the loss of a batch seen again and again falls.
 func TestTrainStepLearns(t *testing.T) {
 	for _, m := range trained[:3] {
+		if !underRaceToo(m.name, "mlp") {
+			continue
+		}
 		s := newTrainer(t, load(t, "data={set: generated, image: "+m.image+"}", "model="+m.model, "train.batch_per_worker=8",
 			"train.optimizer={name: momentum, lr: 0.01, momentum: 0.9}"))
 		first, last := s.step(), 0.0

@@ -83,12 +83,13 @@ func TestRulesFindFault(t *testing.T) {
 	}
 }
 
-// ignored says what .gitignore keeps out of the repository; such things are not ours to judge.
+// ignored says what .gitignore keeps out of the repository, and what is Git's own, a file in a worktree; such things are not
+// ours to judge.
 func ignored(name string, entry fs.DirEntry) bool {
 	if entry.IsDir() {
 		return name == ".git" || name == "bin" || name == "build" || name == "runs"
 	}
-	return strings.HasSuffix(name, ".test") || strings.HasSuffix(name, ".prof")
+	return name == ".git" || strings.HasSuffix(name, ".test") || strings.HasSuffix(name, ".prof")
 }
 
 func load(t *testing.T, fsys fs.FS) *tree {
