@@ -21,7 +21,7 @@ const (
 )
 
 // notKeys are the variables with our prefix that are no keys; a star ends a prefix.
-var notKeys = []string{"FLUENTPS_LOG", "FLUENTPS_TEST_*", "FLUENTPS_KERNELS_*"}
+var notKeys = []string{"FLUENTPS_LOG", "FLUENTPS_TEST_*", "FLUENTPS_KERNELS_ISA", "FLUENTPS_KERNELS_LIBRARY"}
 
 // step is one part of a path: a key, or an index if key is empty.
 type step struct {

@@ -17,6 +17,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/mpi"
+	"fluentps/kernels/cpu"
 	ps "fluentps/ps/runtime"
 )
 
@@ -97,6 +98,7 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
 	if !mpi.UnderLauncher(os.Getenv) || !withMPI() {
 		return usagef("%s: start it with mpirun -n RANKS and a binary with MPI (make build), or with --local RANKS", verbOf(c))
 	}
+	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
 	if b.t, err = mpi.InitWith(mpi.Options{PoolMax: poolMax}); err != nil {
 		return usagef("%v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
@@ -87,7 +89,7 @@ func simulateVerb(c *cli.Context) error {
 	}
 	o.Traces = sim.Traces(iterations)
 	if in.cfg.Simulate.Gradients {
-		if o.Gradients, err = realGradients(cut.set, in.cfg.Device.Threads); err != nil {
+		if o.Gradients, err = realGradients(cut.set, in.cfg.Device.Threads, c.App.ErrWriter); err != nil {
 			return err
 		}
 	}
@@ -115,10 +117,13 @@ func simulateVerb(c *cli.Context) error {
 }
 
 // realGradients are those of a data set, computed in this process.
-func realGradients(set *workload.Set, threads int) (*sim.Gradients, error) {
+func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradients, error) {
 	device, err := newCPU(threads)
 	if err != nil {
 		return nil, usagef("simulate: %v", err)
+	}
+	if weak := cpu.Weak(); weak != "" {
+		fmt.Fprintf(warn, "WARNING: %s\n", weak)
 	}
 	return &sim.Gradients{Set: set, Device: device}, nil
 }

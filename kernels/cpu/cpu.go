@@ -17,7 +17,6 @@ type device struct {
 	threads  int
 	unusable error      // why nothing can be computed: no library of products
 	products multiplier // nil: our twins
-	single   bool       // products by one thread at a time
 	direct   direct
 	columns  []float32 // scratch of convolutions that are not direct
 }
@@ -25,9 +24,11 @@ type device struct {
 // New returns a device that uses this many threads, 1 when threads is less. Where Open fails, every launch returns its error.
 func New(threads int) kernels.Device {
 	s, err := opened()
-	d := &device{threads: max(threads, 1), unusable: err, single: s.one, direct: newDirect(s.set.Own)}
+	d := &device{threads: max(threads, 1), unusable: err, direct: newDirect(s.set.Own)}
 	if s.set.Products != ownProducts {
-		d.products = multiply
+		if d.products = multiply; s.one {
+			d.products = multiplyAlone
+		}
 	}
 	return d
 }

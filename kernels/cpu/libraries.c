@@ -15,6 +15,7 @@ typedef struct {
 	unsigned cpu_runtime, gpu_runtime; // some versions have more behind
 } dnnl_version;
 enum { DNNL_RUNTIME_SEQ = 1, DNNL_RUNTIME_OMP = 2 };
+enum { PARALLEL_NOT = 0, PARALLEL_PTHREADS = 1, PARALLEL_OPENMP = 2 }; // of openblas_get_parallel
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
 
 static int (*dnnl_sgemm)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t, float, float *, int64_t);
@@ -29,6 +30,9 @@ static int find(void *handle, const char *name, void *to)
 	return at != NULL;
 }
 
+// Each thread of the system has a number of its own for OpenMP's, which must be 1 when a product begins.
+static const char *const no_limit = "it is built with OpenMP, but omp_set_num_threads is not found";
+
 static const char *is_onednn(void *handle, library *l)
 {
 	const dnnl_version *(*version)(void) = NULL;
@@ -40,7 +44,7 @@ static const char *is_onednn(void *handle, library *l)
 	if (v->cpu_runtime != DNNL_RUNTIME_SEQ && v->cpu_runtime != DNNL_RUNTIME_OMP)
 		return "it is built with threads that cannot be limited to the caller's own (neither OpenMP nor sequential)";
 	if (v->cpu_runtime == DNNL_RUNTIME_OMP && !find(handle, "omp_set_num_threads", &omp_set_num_threads))
-		return "it is built with OpenMP, but omp_set_num_threads is not found";
+		return no_limit;
 	l->isa = find(handle, "dnnl_get_effective_cpu_isa", &isa) ? isa() : -1;
 	l->kind = LIBRARY_ONEDNN;
 	return "";
@@ -56,9 +60,13 @@ static const char *is_openblas(void *handle, library *l)
 		return "it is not OpenBLAS";
 	snprintf(l->version, sizeof l->version, "%s", config());
 	snprintf(l->core, sizeof l->core, "%s", core());
+	if (strstr(l->version, "USE64BITINT") != NULL)
+		return "it counts in integers of 64 bits; take the build with 32";
 	threads(1);
-	// What was built without threads may have been built without locks, too.
-	l->one_caller = find(handle, "openblas_get_parallel", &parallel) && parallel() == 0;
+	const int by = find(handle, "openblas_get_parallel", &parallel) ? parallel() : PARALLEL_PTHREADS;
+	if (by == PARALLEL_OPENMP && !find(handle, "omp_set_num_threads", &omp_set_num_threads))
+		return no_limit;
+	l->one_caller = by == PARALLEL_NOT; // what was built without threads may have been built without locks, too
 	l->kind = LIBRARY_OPENBLAS;
 	return "";
 }
@@ -103,11 +111,10 @@ const char *library_open(const char *file, const char *core, const char *isa, li
 int library_product(library_kind kind, char trans_a, char trans_b, long m, long n, long k, const float *a, long lda, const float *b,
 		    long ldb, float beta, float *c, long ldc)
 {
-	if (kind == LIBRARY_ONEDNN) {
-		if (omp_set_num_threads != NULL)
-			omp_set_num_threads(1); // each thread of the system has a number of its own, and goroutines go between them
+	if (omp_set_num_threads != NULL)
+		omp_set_num_threads(1); // goroutines go between threads of the system
+	if (kind == LIBRARY_ONEDNN)
 		return dnnl_sgemm(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
-	}
 	cblas_sgemm(CBLAS_ROW_MAJOR, trans_a == 'T' ? CBLAS_TRANS : CBLAS_NO_TRANS, trans_b == 'T' ? CBLAS_TRANS : CBLAS_NO_TRANS, m, n, k, 1, a,
 		    lda, b, ldb, beta, c, ldc);
 	return 0;

@@ -28,9 +28,6 @@ var candidates = []struct {
 	{"openblas", []string{"libopenblas.so.0", "libopenblas.so"}},
 }
 
-// goProducts is the value of LibraryVariable for our own twins.
-const goProducts = "go"
-
 // kind is the library that is open; 0: none, and products are ours.
 var kind C.library_kind
 
@@ -42,7 +39,7 @@ func open(getenv func(string) string) (session, error) {
 	if err != nil {
 		return session{}, err
 	}
-	s := session{set: Set{Products: "Go", Own: min(level, bestOwn())}, level: level}
+	s := session{set: Set{Products: ownProducts, Own: min(level, bestOwn())}, level: level}
 	wanted := getenv(LibraryVariable)
 	if wanted == goProducts {
 		return s, nil
@@ -54,25 +51,44 @@ func open(getenv func(string) string) (session, error) {
 	var wrong []string
 	for _, file := range files {
 		var l C.library
-		if problem := openFile(file, level, getenv, &l); problem != "" {
-			wrong = append(wrong, fmt.Sprintf("  %s: %s", file, problem))
-			continue
+		problem := openFile(file, level, getenv, &l)
+		if problem == "" {
+			kind = l.kind
+			return s.with(&l)
 		}
-		kind = l.kind
-		s.one = l.one_caller != 0
-		if l.kind == C.LIBRARY_ONEDNN {
-			s.products = levelOfISA(int(l.isa))
-			s.set.Products = fmt.Sprintf("oneDNN %s %s", C.GoString(&l.version[0]), onednnName(int(l.isa)))
-		} else {
-			core := C.GoString(&l.core[0])
-			s.products = levelOfCore(core, Processor())
-			s.set.Products = fmt.Sprintf("OpenBLAS %s %s", openBLASVersion(C.GoString(&l.version[0])), core)
+		if !strings.HasPrefix(problem, file) { // as the loader's own texts begin
+			problem = file + ": " + problem
 		}
+		wrong = append(wrong, problem)
+		if !strings.Contains(problem, "No such file") {
+			s.passedOver = append(s.passedOver, problem)
+		}
+	}
+	if wanted != "" {
+		return session{}, fmt.Errorf("%s is %s, but %s; name a library that this host has, or unset it", LibraryVariable, wanted, strings.Join(wrong, "; "))
+	}
+	return session{}, fmt.Errorf("no library that multiplies matrices: %s; install oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
+		"load the module that has it, or name a file: export %s=FILE; %s=%s computes without, many times slower",
+		strings.Join(wrong, "; "), LibraryVariable, LibraryVariable, goProducts)
+}
+
+// with is the session with a library that was opened.
+func (s session) with(l *C.library) (session, error) {
+	s.one = l.one_caller != 0
+	if l.kind == C.LIBRARY_ONEDNN {
+		s.products = levelOfISA(int(l.isa))
+		s.set.Products = fmt.Sprintf("oneDNN %s %s", C.GoString(&l.version[0]), onednnName(int(l.isa)))
+		s.variables = []string{"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}
 		return s, nil
 	}
-	return session{}, fmt.Errorf("no library that multiplies matrices could be opened:\n%s\ninstall oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
-		"load the module that has it, or name a file: export %s=FILE; %s=%s computes without, many times slower",
-		strings.Join(wrong, "\n"), LibraryVariable, LibraryVariable, goProducts)
+	core := C.GoString(&l.core[0])
+	s.products = levelOfCore(core, Processor())
+	s.set.Products = fmt.Sprintf("OpenBLAS %s %s", openBLASVersion(C.GoString(&l.version[0])), core)
+	s.variables = []string{"OPENBLAS_CORETYPE"}
+	if s.products > Processor() { // else the first product would end the process
+		return session{}, fmt.Errorf("OPENBLAS_CORETYPE has OpenBLAS take its kernels %s, for %s, and this processor has %s; unset it", core, s.products, Processor())
+	}
+	return s, nil
 }
 
 // filesOf are the files to try, in their order. oneDNN was the faster one on every x86-64 processor that was measured
@@ -102,7 +118,8 @@ func filesOf(wanted string) (files []string, err error) {
 // openFile opens a library with the kernels of the level, but where the user has said which.
 func openFile(file string, level Level, getenv func(string) string, l *C.library) string {
 	core, isa := "", ""
-	if goruntime.GOARCH == "amd64" && getenv("OPENBLAS_CORETYPE") == "" {
+	// Among processors without AVX2 OpenBLAS tells more apart than our levels do, and they are older than it.
+	if goruntime.GOARCH == "amd64" && getenv("OPENBLAS_CORETYPE") == "" && (level > Scalar || level < Processor()) {
 		core = coreOf(level)
 	}
 	if level < Processor() && getenv("ONEDNN_MAX_CPU_ISA") == "" && getenv("DNNL_MAX_CPU_ISA") == "" {
@@ -161,6 +178,15 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 		return fmt.Errorf("cpu: oneDNN: a product of %d x %d x %d failed with status %d", rows, columns, k, code)
 	}
 	return nil
+}
+
+// alone is held by a product where the library takes one caller at a time.
+var alone sync.Mutex
+
+func multiplyAlone(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
+	alone.Lock()
+	defer alone.Unlock()
+	return multiply(op, rows, columns, k, a, lda, b, ldb, beta, c, ldc)
 }
 
 func pointer(x []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(x))) }

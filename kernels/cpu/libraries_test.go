@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,7 +38,16 @@ func TestLibrariesAreLookedForByName(t *testing.T) {
 // The choice is made once for a process, so each case is a process of its own, which prints its set or its error, and computes a product.
 func TestLibrariesOfAProcess(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_SET") != "" {
+		var beside sync.WaitGroup
 		d := New(1)
+		for range 4 { // devices of ranks in one process, each with threads of its own
+			beside.Go(func() {
+				if err := New(3).Launch(kernels.GemmNN, arguments(kernels.GemmNN, kernels.Sizes{300, 300, 30})); err != nil {
+					fmt.Println(err)
+				}
+			})
+		}
+		beside.Wait()
 		one := kernels.Vec{Host: []float32{3}}
 		y := kernels.Vec{Host: []float32{0}}
 		err := d.Launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{one, one, y}, N: kernels.Sizes{1, 1, 1}})
@@ -48,11 +58,26 @@ func TestLibrariesOfAProcess(t *testing.T) {
 	if err := os.WriteFile(junk, []byte("no library"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	fake := func(name string, flags ...string) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), name)
+		if out, err := exec.Command("gcc", append([]string{"-shared", "-fPIC", "-O1", "-o", file, "testdata/openblas.c"}, flags...)...).CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, out)
+		}
+		return file
+	}
+	other := filepath.Join(t.TempDir(), "libother.so")
+	if out, err := exec.Command("gcc", "-shared", "-o", other, "-x", "c", "/dev/null").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
 	for _, c := range []struct {
 		what string
 		env  []string
 		want []string
 	}{
+		{"a library without locks", []string{LibraryVariable + "=" + fake("libone.so", "-DPARALLEL=0")}, []string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
+		{"a library with OpenMP", []string{LibraryVariable + "=" + fake("libomp.so", "-DPARALLEL=2", "-fopenmp"), "OMP_NUM_THREADS=4"}, []string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
+		{"a library with wide integers", []string{LibraryVariable + "=" + fake("libwide.so", "-DPARALLEL=1", "-DWIDE")}, []string{"integers of 64 bits; take the build with 32"}},
 		{"the default", nil, []string{"set: oneDNN ", "product: 9, error <nil>"}},
 		{"OpenBLAS with kernels by flags", []string{LibraryVariable + "=openblas"}, []string{"set: OpenBLAS 0.", coreOf(Processor()) + ", own", "product: 9", `left: ""`}},
 		{"OpenBLAS as the user wants it", []string{LibraryVariable + "=openblas", "OPENBLAS_CORETYPE=PRESCOTT"}, []string{" Prescott, own", "product: 9"}},
@@ -60,8 +85,10 @@ func TestLibrariesOfAProcess(t *testing.T) {
 		{"a limit of all", []string{LevelVariable + "=none"}, []string{" sse4.1, own none", "product: 9"}},
 		{"a limit of all, with OpenBLAS", []string{LevelVariable + "=none", LibraryVariable + "=openblas"}, []string{" Nehalem, own none", "product: 9"}},
 		{"our twins", []string{LibraryVariable + "=go"}, []string{"set: Go, own", "product: 9"}},
-		{"a file that is none", []string{LibraryVariable + "=" + junk}, []string{"not usable: no library that multiplies matrices could be opened", "file too short", "install oneDNN", "product: 0, error no library"}},
-		{"another library", []string{LibraryVariable + "=./libm.so.6"}, []string{"not usable"}},
+		{"a file that is none", []string{LibraryVariable + "=" + junk}, []string{"not usable: " + LibraryVariable + " is " + junk + ", but " + junk + ": file too short; name a library that this host has, or unset it", "product: 0, error " + LibraryVariable}},
+		{"a file that is not there", []string{LibraryVariable + "=/nowhere/lib.so"}, []string{"is /nowhere/lib.so, but /nowhere/lib.so: cannot open"}},
+		{"another library", []string{LibraryVariable + "=" + other}, []string{"it has neither dnnl_sgemm nor cblas_sgemm"}},
+		{"a level that there is not", []string{LevelVariable + "=sse9"}, []string{`not usable: FLUENTPS_KERNELS_ISA is "sse9", must be none, avx2, avx512`}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
@@ -75,6 +102,9 @@ func TestLibrariesOfAProcess(t *testing.T) {
 			out, err := p.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, out)
+			}
+			if strings.Contains(string(out), "complaint") {
+				t.Errorf("the library complains:\n%s", out)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(string(out), want) {
@@ -111,9 +141,22 @@ func TestProductsAreThoseOfTheTwins(t *testing.T) {
 	})
 }
 
+// OpenBLAS's kernels for another processor end the process at the first product, so they are refused before it.
+func TestKernelsBeyondTheProcessorAreRefused(t *testing.T) {
+	if Processor() == AVX512 {
+		t.Log("this processor has all that OpenBLAS has names for")
+		return
+	}
+	p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
+	p.Env = append(os.Environ(), "FLUENTPS_TEST_SET=1", LibraryVariable+"=openblas", "OPENBLAS_CORETYPE=SKYLAKEX")
+	out, err := p.CombinedOutput()
+	if want := "OPENBLAS_CORETYPE has OpenBLAS take its kernels SkylakeX, for avx512, and this processor has " + Processor().String() + "; unset it"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v; no %q in:\n%s", err, want, out)
+	}
+}
+
 // A library's failure is the launch's, whichever thread meets it.
 func TestAFailedProductIsAnError(t *testing.T) {
-	defer New(1)
 	d := New(3).(*device)
 	d.products = func(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
 		return fmt.Errorf("status 2 at %d x %d", rows, columns)

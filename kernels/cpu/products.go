@@ -49,7 +49,7 @@ func (d *device) product(op gemm.Op, m, n, k int, a, b, c, bias []float32, beta 
 	}
 	p := tiles{op: op, m: m, n: n, k: k, a: a, b: b, c: c, beta: beta, multiply: d.products}
 	p.rows, p.columns = tileOf(m, n, k)
-	if d.threads == 1 || d.single || p.count() == 1 {
+	if d.threads == 1 || p.count() == 1 {
 		return p.all()
 	}
 	return p.shared(d.threads)

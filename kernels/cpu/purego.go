@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"fmt"
 	"os"
 	"sync"
 
@@ -11,12 +12,15 @@ import (
 
 // opened finds no library: products are our twins.
 var opened = sync.OnceValues(func() (session, error) {
+	if wanted := os.Getenv(LibraryVariable); wanted != "" && wanted != goProducts {
+		return session{}, fmt.Errorf("%s is %q, and this program is plain Go: unset it, or make build", LibraryVariable, wanted)
+	}
 	_, err := allowed(os.Getenv)
-	return session{set: Set{Products: "Go"}, level: Processor(), products: Processor()}, err
+	return session{set: Set{Products: ownProducts}, level: Processor(), products: Processor()}, err
 })
 
-// multiply stands for no library.
-var multiply multiplier
+// multiply and multiplyAlone stand for no library.
+var multiply, multiplyAlone multiplier
 
 // direct has nothing here: convolutions are products.
 type direct struct{}

@@ -12,6 +12,9 @@ import (
 // OpenBLAS's. So ranks on unlike processors can compute the same bits.
 const LevelVariable = "FLUENTPS_KERNELS_ISA"
 
+// goProducts is the value of LibraryVariable for our own twins.
+const goProducts = "go"
+
 // LibraryVariable names the variable that chooses the library of products: onednn, openblas, go for our own twins, or a
 // file. Unset: the first of these that is found.
 const LibraryVariable = "FLUENTPS_KERNELS_LIBRARY"
@@ -80,7 +83,7 @@ func weak(s session, processor Level, getenv func(string) string) string {
 		why = append(why, fmt.Sprintf("%s is %s: unset it", LevelVariable, getenv(LevelVariable)))
 	} else if s.products < processor {
 		hint := "install oneDNN, or a newer version"
-		for _, name := range []string{"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", LibraryVariable} {
+		for _, name := range append(s.variables, LibraryVariable) {
 			if value := getenv(name); value != "" {
 				hint = fmt.Sprintf("%s is %s: unset it", name, value)
 				break
@@ -89,6 +92,9 @@ func weak(s session, processor Level, getenv func(string) string) string {
 		why = append(why, fmt.Sprintf("products are computed by %s: %s", s.set.Products, hint))
 	}
 	if len(why) == 0 {
+		if len(s.passedOver) > 0 {
+			return fmt.Sprintf("products are computed by %s, because of a library that was found and not taken: %s", s.set.Products, strings.Join(s.passedOver, "; "))
+		}
 		return ""
 	}
 	return fmt.Sprintf("kernels do not use all that the processor can do (%s), and may take several times as long; %s", processor, strings.Join(why, "; "))
@@ -99,7 +105,11 @@ type session struct {
 	set      Set
 	level    Level // that kernels may use
 	products Level // that the library of products uses
-	one      bool  // products only by one thread at a time
+	one      bool  // products only by one thread at a time, in the whole process
+	// variables of the environment by which the user can limit the library.
+	variables []string
+	// passedOver says why libraries that come first, and were found, were not taken.
+	passedOver []string
 }
 
 // Backend is the Set of this process as a text, or says what keeps it from computing.

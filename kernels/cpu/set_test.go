@@ -33,8 +33,9 @@ func TestLevelsAreLimitedByTheProcessorAndTheUser(t *testing.T) {
 
 func TestKernelsBelowTheProcessorAreSaid(t *testing.T) {
 	blas := func(core string) session {
-		return session{set: Set{Products: "OpenBLAS 0.3.21 " + core}, level: AVX512, products: levelOfCore(core, AVX512)}
+		return session{set: Set{Products: "OpenBLAS 0.3.21 " + core}, level: AVX512, products: levelOfCore(core, AVX512), variables: []string{"OPENBLAS_CORETYPE"}}
 	}
+	onednn := session{set: Set{Products: "oneDNN 2.6.3 avx2"}, level: AVX512, products: levelOfISA(7), variables: []string{"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}}
 	for _, c := range []struct {
 		what   string
 		s      session
@@ -47,8 +48,10 @@ func TestKernelsBelowTheProcessorAreSaid(t *testing.T) {
 		{what: "a core that the user chose", s: blas("Prescott"), env: []string{"OPENBLAS_CORETYPE", "PRESCOTT"},
 			want: []string{"(avx512)", "OpenBLAS 0.3.21 Prescott", "OPENBLAS_CORETYPE is PRESCOTT: unset it"}},
 		{what: "a library without the kernels", s: blas("Haswell"), want: []string{"OpenBLAS 0.3.21 Haswell: install oneDNN"}},
-		{what: "oneDNN limited", s: session{set: Set{Products: "oneDNN 2.6.3 avx2"}, level: AVX512, products: levelOfISA(7)},
-			env: []string{"ONEDNN_MAX_CPU_ISA", "AVX2"}, want: []string{"ONEDNN_MAX_CPU_ISA is AVX2: unset it"}},
+		{what: "oneDNN limited", s: onednn,
+			env: []string{"OPENBLAS_CORETYPE", "HASWELL", "ONEDNN_MAX_CPU_ISA", "AVX2"}, want: []string{"ONEDNN_MAX_CPU_ISA is AVX2: unset it"}},
+		{what: "a library that was found and not taken", s: session{set: Set{Products: "OpenBLAS 0.3.21 SkylakeX"}, level: AVX512, products: AVX512, passedOver: []string{"libdnnl.so.2: file too short"}},
+			want: []string{"found and not taken: libdnnl.so.2: file too short"}},
 		{what: "all kernels limited", s: session{level: AVX2, products: AVX2}, env: []string{LevelVariable, "avx2"},
 			want: []string{"FLUENTPS_KERNELS_ISA is avx2: unset it"}},
 	} {

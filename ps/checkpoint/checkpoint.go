@@ -58,7 +58,8 @@ type Manifest struct {
 	Computing int       `json:"computing"`   // ranks that compute for the workers
 	Starts    []int64   `json:"starts"`      // by worker: the iteration that it computes next
 	Data      string    `json:"data_sha256"` // of the data set
-	// KernelSets are those of the ranks that wrote it, each once, in order; none in checkpoints of versions before they were told.
+	// KernelSets are all that its parameters were computed with, each once, in order; none in checkpoints of versions that did not
+	// tell them.
 	KernelSets []string          `json:"kernel_sets,omitempty"`
 	Digest     string            `json:"config_sha256"`
 	Config     map[string]string `json:"config"` // every value by its path

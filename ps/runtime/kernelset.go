@@ -4,18 +4,43 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fluentps/ps/checkpoint"
 )
 
-// kernelSets are the sets of all ranks, each once, in order.
+// kernelSets are the sets of all ranks, each once, in order; with the ranks where there are several, since it matters who has
+// which.
 func kernelSets(units []unitReport) []string {
 	var sets []string
-	for _, u := range units {
-		if u.KernelSet != "" {
-			sets = append(sets, u.KernelSet)
+	groups := ranksBy(units, func(u unitReport) string { return u.KernelSet })
+	for _, g := range groups {
+		if len(groups) > 1 {
+			g.text += " (" + ranksText(g.ranks) + ")"
 		}
+		sets = append(sets, g.text)
+	}
+	slices.Sort(sets)
+	return sets
+}
+
+// untold stands for the sets of a checkpoint that does not tell them, as those of earlier versions.
+const untold = "kernels that an earlier version did not tell"
+
+// kernelHistory are the sets that the parameters have been computed with: this run's, and those of the checkpoint that it goes on from.
+func (r *rank) kernelHistory() []string {
+	sets := kernelSets(r.units)
+	if r.from != nil {
+		sets = append(sets, before(r.from.manifest)...)
 	}
 	slices.Sort(sets)
 	return slices.Compact(sets)
+}
+
+func before(m *checkpoint.Manifest) []string {
+	if len(m.KernelSets) == 0 {
+		return []string{untold}
+	}
+	return m.KernelSets
 }
 
 // kernelWarnings tells of ranks that compute with other kernels than others on processors, or with kernels below what their
@@ -34,7 +59,7 @@ func kernelWarnings(units []unitReport) []string {
 			parts = append(parts, fmt.Sprintf("%s (%s)", s.text, ranksText(s.ranks)))
 		}
 		warnings = append(warnings, fmt.Sprintf("ranks compute with different kernels: %s; results depend on who computes them, in the last bits; "+
-			"to have the same bits everywhere export FLUENTPS_KERNELS_ISA=avx2, say, and the same library to all ranks", strings.Join(parts, ", ")))
+			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks", strings.Join(parts, ", ")))
 	}
 	for _, w := range weak {
 		warnings = append(warnings, fmt.Sprintf("%s: %s", ranksText(w.ranks), w.text))
@@ -87,10 +112,9 @@ func ranksText(ranks []int) string {
 	return "ranks " + strings.Join(parts, ", ")
 }
 
-// otherKernels says that a run goes on with other kernels than those that its checkpoint was computed with; "" if it does not,
-// or the checkpoint does not say.
+// otherKernels says that a run goes on with other kernels than those that its checkpoint was computed with; "" if it does not.
 func otherKernels(before, now []string) string {
-	if len(before) == 0 || slices.Equal(before, now) {
+	if slices.Equal(before, now) {
 		return ""
 	}
 	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it goes on from the same parameters, but not to the same bits as an uninterrupted run",

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/checkpoint"
 )
 
 func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
@@ -37,7 +39,7 @@ func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
 		{"all the same", on(a, a, a), ""},
 		{"GPUs beside processors, which another warning tells of", on(a, "cuda, X, gemm own"), ""},
 		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); results depend on who computes them, in the last bits; " +
-			"to have the same bits everywhere export FLUENTPS_KERNELS_ISA=avx2, say, and the same library to all ranks"},
+			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks"},
 		{"below the hardware", weak, "ranks 0-1, 3: too slow"},
 		{"one of them", weak[2:], "rank 1: too slow"},
 	} {
@@ -47,10 +49,25 @@ func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
 	}
 }
 
+// Who has which set matters, too; and a checkpoint that tells nothing is not taken for one of the same.
+func TestSetsOfACheckpoint(t *testing.T) {
+	a, b := unitReport{KernelSet: "a"}, unitReport{KernelSet: "b"}
+	for _, c := range []struct {
+		units []unitReport
+		want  string
+	}{{[]unitReport{a, a}, "a"}, {[]unitReport{a, a, b}, "a (ranks 0-1), b (rank 2)"}, {[]unitReport{a, b, a}, "a (ranks 0, 2), b (rank 1)"}} {
+		if got := strings.Join(kernelSets(c.units), ", "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.units, got, c.want)
+		}
+	}
+	if got := otherKernels(before(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got, "the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
+		t.Errorf("a checkpoint without sets: %q", got)
+	}
+}
+
 func TestACheckpointOfOtherKernelsIsSaid(t *testing.T) {
 	for _, c := range []struct{ before, now, want string }{
 		{"a", "a", ""},
-		{"", "a", ""},
 		{"a", "b", "computed with a, this run computes with b: it goes on from the same parameters, but not to the same bits"},
 		{"a+b", "a", "computed with a and b, this run computes with a"},
 	} {
@@ -103,6 +120,12 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 		t.Errorf("a run that goes on with the same kernels is warned:\n%s", out)
 	}
 	if out, want := part(6, dir, foreign{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+", this run computes with kernels of another machine"; !strings.Contains(out, want) {
+		t.Errorf("no %q in:\n%s", want, out)
+	}
+	// What a checkpoint was computed with is the whole course of the run, not its last part.
+	both := []string{ours, "kernels of another machine"}
+	slices.Sort(both)
+	if out, want := part(8, dir, foreign{cpu.New(1)}), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 }

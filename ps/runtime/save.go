@@ -171,7 +171,7 @@ func (r *rank) saveLast() (unwritten, err error) {
 func (r *rank) manifest() *checkpoint.Manifest {
 	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.lead.iteration(), Samples: r.lead.samples,
 		Servers: len(r.roles.Servers), Workers: len(r.roles.Workers), Computing: len(r.computes), Starts: make([]int64, len(r.roles.Workers)),
-		Data: r.set.SHA256(), KernelSets: kernelSets(r.units), Digest: configs.Hash(r.cfg), Config: configs.Values(r.cfg)}
+		Data: r.set.SHA256(), KernelSets: r.kernelHistory(), Digest: configs.Hash(r.cfg), Config: configs.Values(r.cfg)}
 }
 
 func (l *lead) save() leadState {
