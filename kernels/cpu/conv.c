@@ -40,6 +40,8 @@ const conv_set *conv_sets(int i)
 
 long conv_scratch(const conv_set *set, conv_kind kind, const conv_shape *s) { return set->scratch[kind](s); }
 
+long conv_packed(const conv_set *set, conv_kind kind, const conv_shape *s) { return set->packed[kind](s); }
+
 void conv_pack(const conv_set *set, conv_kind kind, const conv_shape *s, const float *w, float *packed)
 {
 	set->pack[kind](s, w, packed);

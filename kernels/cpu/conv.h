@@ -30,6 +30,8 @@ typedef struct {
 	int level;
 	// scratch is the size of one thread's scratch.
 	long (*scratch[CONV_KINDS])(const conv_shape *s);
+	// packed is the size of packed filters. 0 for the gradient of the filters, which has none.
+	long (*packed[CONV_KINDS])(const conv_shape *s);
 	// pack lays the filters w out in the order in which the kind reads them. The gradient of the filters has none.
 	void (*pack[CONV_KINDS])(const conv_shape *s, const float *w, float *packed);
 	// run computes parts first to last-1.
@@ -41,6 +43,7 @@ const conv_set *conv_sets(int i);
 
 // The functions of a set, for callers that cannot call through a pointer.
 long conv_scratch(const conv_set *set, conv_kind kind, const conv_shape *s);
+long conv_packed(const conv_set *set, conv_kind kind, const conv_shape *s);
 void conv_pack(const conv_set *set, conv_kind kind, const conv_shape *s, const float *w, float *packed);
 void conv_run(const conv_set *set, conv_kind kind, const conv_shape *s, const float *a, const float *b, float *c, float beta,
 	      long first, long last, float *scratch);

@@ -27,6 +27,29 @@ static float *packed_taps(float *to, const float *w, long outs, long out_step, l
 	return to;
 }
 
+static long all_weights(const conv_shape *s) { return s->filters * s->channels * s->kernel * s->kernel; }
+
+// In the gradient of the images, the values whose row and column leave the same remainders by the
+// stride form a phase. Each phase is a convolution of stride 1 of dY with some of the taps: value
+// y = stride*i + a takes dY's row i + (a + pad - ky) / stride for each ky that makes it whole.
+
+// phase_taps writes the taps of phase p, as places in a filter and as rows and columns of dY from the value's own, and
+// returns their number.
+static long phase_taps(const conv_shape *s, long p, long *weight, long *down, long *right)
+{
+	long taps = 0;
+	for (long ky = 0; ky < s->kernel; ky++)
+		for (long kx = 0; kx < s->kernel; kx++) {
+			const long y = p / s->stride + s->pad - ky, x = p % s->stride + s->pad - kx;
+			if (y % s->stride != 0 || x % s->stride != 0)
+				continue;
+			weight[taps] = ky * s->kernel + kx;
+			down[taps] = y / s->stride;
+			right[taps++] = x / s->stride;
+		}
+	return taps;
+}
+
 static long phase_floats(const conv_shape *s)
 {
 	return s->channels * ceil_div(s->height, s->stride) * ceil_div(s->width, s->stride);

@@ -21,28 +21,6 @@ static long row_at(const spread *m, long copy, long row)
 
 static long spread_floats(const spread *m) { return m->copies * m->stride * spread_rows(m) * m->cols; }
 
-typedef float lanes8 __attribute__((vector_size(8 * sizeof(float)), aligned(sizeof(float)), may_alias));
-
-// copy_row copies n floats. The last vector may copy some again, which is faster than a tail.
-static void copy_row(float *to, const float *from, long n)
-{
-	if (n < 8) {
-		for (long i = 0; i < n; i++)
-			to[i] = from[i];
-		return;
-	}
-	if (n < LANES) {
-		const lanes8 a = *(const lanes8 *)from, b = *(const lanes8 *)(from + n - 8);
-		*(lanes8 *)to = a;
-		*(lanes8 *)(to + n - 8) = b;
-		return;
-	}
-	for (long i = 0; i + LANES <= n; i += LANES)
-		*(unaligned16 *)(to + i) = *(const unaligned16 *)(from + i);
-	if (n % LANES != 0)
-		*(unaligned16 *)(to + n - LANES) = *(const unaligned16 *)(from + n - LANES);
-}
-
 // copy_images copies the columns lo to hi-1 of copy k of n planes, where windows have stride 1.
 static void copy_images(float *to, const float *from, long n, const spread *m, long k, long lo, long hi)
 {

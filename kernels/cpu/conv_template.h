@@ -8,14 +8,6 @@ enum { LANES = 8 };
 #include "conv_filter.h"
 #include "conv_tile.h"
 
-static margins forward_margins(const conv_shape *s)
-{
-	return (margins){
-		.height = s->height, .width = s->width, .top = s->pad, .left = s->pad, .rows = s->height + 2 * s->pad,
-		.phases = s->stride, .part = ceil_div(s->width + 2 * s->pad, s->stride),
-	};
-}
-
 static long forward_scratch(const conv_shape *s)
 {
 	const margins m = forward_margins(s);
@@ -53,37 +45,6 @@ static void forward(const conv_shape *s, const float *x, const float *packed, fl
 	}
 }
 
-// In the gradient of the images, the values whose row and column leave the same remainders by the
-// stride form a phase. Each phase is a convolution of stride 1 of dY with some of the taps: value
-// y = stride*i + a takes dY's row i + (a + pad - ky) / stride for each ky that makes it whole.
-
-// backward_margins are of dY: rows before it, so that no offset is negative, and rows behind.
-static margins backward_margins(const conv_shape *s)
-{
-	const long before = s->kernel - 1 > s->pad ? ceil_div(s->kernel - 1 - s->pad, s->stride) : 0;
-	const long below = (s->height - 1 + s->pad) / s->stride + 1, right = (s->width - 1 + s->pad) / s->stride + 1;
-	return (margins){
-		.height = s->out_height, .width = s->out_width, .top = before, .left = before,
-		.rows = before + (below > s->out_height ? below : s->out_height),
-		.phases = 1, .part = before + (right > s->out_width ? right : s->out_width),
-	};
-}
-
-// phase_taps writes the taps of phase (a, b) as places in a filter and in dY, and returns their number.
-static long phase_taps(const conv_shape *s, const margins *m, long a, long b, long *weight, long *at)
-{
-	long taps = 0;
-	for (long ky = 0; ky < s->kernel; ky++)
-		for (long kx = 0; kx < s->kernel; kx++) {
-			const long down = a + s->pad - ky, right = b + s->pad - kx;
-			if (down % s->stride != 0 || right % s->stride != 0)
-				continue;
-			weight[taps] = ky * s->kernel + kx;
-			at[taps++] = (m->top + down / s->stride) * row_floats(m) + m->left + right / s->stride;
-		}
-	return taps;
-}
-
 static long backward_data_scratch(const conv_shape *s)
 {
 	const margins m = backward_margins(s);
@@ -92,11 +53,10 @@ static long backward_data_scratch(const conv_shape *s)
 
 static void pack_backward(const conv_shape *s, const float *w, float *packed)
 {
-	const margins m = backward_margins(s);
 	const long size = s->kernel * s->kernel;
-	long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], at[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+	long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], down[CONV_MAX_KERNEL * CONV_MAX_KERNEL], right[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
 	for (long p = 0; p < s->stride * s->stride; p++) {
-		const long taps = phase_taps(s, &m, p / s->stride, p % s->stride, weight, at);
+		const long taps = phase_taps(s, p, weight, down, right);
 		packed = packed_taps(packed, w, s->channels, size, s->filters, s->channels * size, weight, taps);
 	}
 }
@@ -112,11 +72,15 @@ static void backward_data(const conv_shape *s, const float *dy, const float *pac
 		fill_planes(scratch, dy + i * s->filters * s->out_height * s->out_width, s->filters, &m);
 		const float *weights = packed;
 		for (long p = 0; p < s->stride * s->stride; p++) {
-			long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], at[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+			long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], down[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
+			long at[CONV_MAX_KERNEL * CONV_MAX_KERNEL]; // first of all to the right
+			const long taps = phase_taps(s, p, weight, down, at);
+			for (long t = 0; t < taps; t++)
+				at[t] += (m.top + down[t]) * row_floats(&m) + m.left;
 			const long a = p / s->stride, b = p % s->stride, cols = ceil_div(s->width, s->stride);
 			tile_job j = {
 				.src = scratch, .planes = s->filters, .plane = plane_floats(&m), .tap = at, .row = row_floats(&m),
-				.taps = phase_taps(s, &m, a, b, weight, at), .weights = weights, .filters = s->channels,
+				.taps = taps, .weights = weights, .filters = s->channels,
 				.rows = ceil_div(s->height - a, s->stride), .cols = ceil_div(s->width - b, s->stride),
 				.out = phases + p * phase_floats(s), .out_plane = ceil_div(s->height, s->stride) * cols, .out_row = cols,
 			};
@@ -190,11 +154,14 @@ static void backward_filter(const conv_shape *s, const float *x, const float *dy
 	}
 }
 
+static long no_weights(const conv_shape *s) { return (void)s, 0; }
+
 static void pack_nothing(const conv_shape *s, const float *w, float *packed) { (void)s, (void)w, (void)packed; }
 
 const conv_set CONV_SET = {
 	.level = CONV_LEVEL,
 	.scratch = {forward_scratch, backward_data_scratch, backward_filter_scratch},
+	.packed = {all_weights, all_weights, no_weights},
 	.pack = {pack_forward, pack_backward, pack_nothing},
 	.run = {forward, backward_data, backward_filter},
 };

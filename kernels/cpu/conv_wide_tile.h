@@ -14,6 +14,7 @@ typedef struct {
 	long filters, positions;
 	float *out; // positions of each filter
 	float beta;
+	ahead next;
 } wide_job;
 
 // put_wide writes the first n lanes, or all if there are fewer.
@@ -85,17 +86,22 @@ static wide_function *const wide_tiles[FILTERS_AT_ONCE][4] = {
 	WIDE_ROW(1), WIDE_ROW(2), WIDE_ROW(3), WIDE_ROW(4), WIDE_ROW(5), WIDE_ROW(6),
 };
 
+// wide_steps is the number of tiles of an image.
+static long wide_steps(const wide_job *j) { return filter_blocks(j->filters) * ceil_div(j->positions, 4 * LANES); }
+
 // wide_image runs all tiles of an image. The positions of a tile take all filters before the next positions, because
 // their part of the planes is in the first-level cache.
 static void wide_image(const wide_job *j)
 {
 	const long vectors = ceil_div(j->positions, LANES), blocks = filter_blocks(j->filters);
+	ahead next = j->next;
 	for (long v = 0; v < vectors; v += 4) {
 		const long width = vectors - v < 4 ? vectors - v : 4;
 		const float *weights = j->weights;
 		for (long b = 0; b < blocks; b++) {
 			const long first = block_start(j->filters, b), n = block_start(j->filters, b + 1) - first;
 			wide_tiles[n - 1][width - 1](j, weights, first, v * LANES);
+			fetch(&next);
 			weights += n * j->planes * j->taps;
 		}
 	}

@@ -54,17 +54,17 @@ func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
 	x, y, z := a.V[0].Host, a.V[1].Host, a.V[2].Host
 	switch k {
 	case kernels.ConvForward:
-		d.direct.run(d.threads, C.CONV_FORWARD, s.Images, x, d.direct.pack(C.CONV_FORWARD, y, s.Weights()), z, 0)
+		d.direct.run(d.threads, C.CONV_FORWARD, s.Images, x, d.direct.pack(C.CONV_FORWARD, y), z, 0)
 	case kernels.ConvBackwardData:
-		d.direct.run(d.threads, C.CONV_BACKWARD_DATA, s.Images, x, d.direct.pack(C.CONV_BACKWARD_DATA, y, s.Weights()), z, a.F[0])
+		d.direct.run(d.threads, C.CONV_BACKWARD_DATA, s.Images, x, d.direct.pack(C.CONV_BACKWARD_DATA, y), z, a.F[0])
 	case kernels.ConvBackwardFilter:
 		d.direct.run(d.threads, C.CONV_BACKWARD_FILTER, s.Channels, x, y, z, 0)
 	}
 	return true
 }
 
-func (c *direct) pack(kind C.conv_kind, w []float32, n int) []float32 {
-	c.packed = sized(c.packed, n)
+func (c *direct) pack(kind C.conv_kind, w []float32) []float32 {
+	c.packed = sized(c.packed, int(C.conv_packed(c.set, kind, &c.shape)))
 	C.conv_pack(c.set, kind, &c.shape, pointer(w), pointer(c.packed))
 	return c.packed
 }

@@ -25,11 +25,11 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
 	(void)order, (void)alpha;
 #if PARALLEL == 0
 	if (__sync_add_and_fetch(&inside, 1) > 1)
-		printf("complaint: two callers at once\n");
+		fprintf(stderr, "complaint: two callers at once\n");
 	usleep(2000);
 #elif PARALLEL == 2
 	if (omp_get_max_threads() != 1)
-		printf("complaint: a caller with %d threads\n", omp_get_max_threads());
+		fprintf(stderr, "complaint: a caller with %d threads\n", omp_get_max_threads());
 #endif
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++) {
