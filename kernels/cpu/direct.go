@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"slices"
-	"sync"
 
 	"fluentps/kernels"
 )
@@ -83,11 +82,16 @@ func (c *direct) run(limit int, kind C.conv_kind, n int, x, y, z []float32, beta
 		c.part(kind, 0, n, x, y, z, beta, c.scratch[0])
 		return
 	}
-	var done sync.WaitGroup
-	for t := range threads {
-		done.Go(func() { c.part(kind, n*t/threads, n*(t+1)/threads, x, y, z, beta, c.scratch[t]) })
+	c.shared(threads, kind, n, x, y, z, beta)
+}
+
+// shared is apart, so that only launches with threads take memory.
+func (c *direct) shared(threads int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
+	slicesEach := finely
+	if kind == C.CONV_BACKWARD_FILTER { // each part would transpose dY again
+		slicesEach = 1
 	}
-	done.Wait()
+	share(threads, slicesEach, n, func(t, first, last int) { c.part(kind, first, last, x, y, z, beta, c.scratch[t]) })
 }
 
 func (c *direct) part(kind C.conv_kind, first, last int, x, y, z []float32, beta float32, scratch []float32) {

@@ -6,11 +6,7 @@ package cpu
 // #include "loops.h"
 import "C"
 
-import (
-	"sync"
-
-	"fluentps/kernels"
-)
+import "fluentps/kernels"
 
 // shared is the work, in elements, from which on threads take a launch's parts: less is done before they start.
 const shared = 1 << 16
@@ -55,12 +51,7 @@ func (d *device) loop(k *kernels.Kernel, a kernels.Args) bool {
 }
 
 func (d *device) sharedLoop(op C.loop, a kernels.Args, parts int) {
-	threads := max(1, min(d.threads, parts))
-	var done sync.WaitGroup
-	for t := range threads {
-		done.Go(func() { loopPart(op, &a, parts*t/threads, parts*(t+1)/threads) })
-	}
-	done.Wait()
+	share(d.threads, finely, parts, func(_, first, last int) { loopPart(op, &a, first, last) })
 }
 
 func loopPart(op C.loop, a *kernels.Args, first, last int) {

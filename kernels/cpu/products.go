@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"fluentps/kernels/gemm"
 )
@@ -95,21 +94,16 @@ func (p *tiles) all() error {
 
 // shared has threads take one tile after the other. It takes a copy, so that only products with threads take memory.
 func (p tiles) shared(threads int) error {
-	var next atomic.Int64
 	var once sync.Once
 	var failed error
-	var done sync.WaitGroup
-	for range min(threads, p.count()) {
-		done.Go(func() {
-			for t := int(next.Add(1)) - 1; t < p.count(); t = int(next.Add(1)) - 1 {
-				if err := p.tile(t); err != nil {
-					once.Do(func() { failed = err })
-					return
-				}
+	share(threads, finely, p.count(), func(_, first, last int) {
+		for t := first; t < last; t++ {
+			if err := p.tile(t); err != nil {
+				once.Do(func() { failed = err })
+				return
 			}
-		})
-	}
-	done.Wait()
+		}
+	})
 	return failed
 }
 
@@ -119,11 +113,5 @@ func rowsOfTwins(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, 
 		gemm.Rows(op, 0, m, m, n, k, a, b, c, bias, beta)
 		return
 	}
-	var done sync.WaitGroup
-	for t := range threads {
-		done.Go(func() {
-			gemm.Rows(op, m*t/threads, m*(t+1)/threads, m, n, k, a, b, c, bias, beta)
-		})
-	}
-	done.Wait()
+	share(threads, finely, m, func(_, first, last int) { gemm.Rows(op, first, last, m, n, k, a, b, c, bias, beta) })
 }
