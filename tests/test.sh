@@ -132,7 +132,7 @@ stage_mpich() { # what needs ranks once more, built for MPICH
 	local list same='asp|bounded_delay|dssp|pssp|dsps|softsync|consgd|dynsgd'
 	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/cmd/')
 	# shellcheck disable=SC2086 # one argument per package
-	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=6m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
+	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=9m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli | keep
 }
 
