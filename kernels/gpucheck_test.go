@@ -96,4 +96,13 @@ func TestGPUCheckEndsInTime(t *testing.T) {
 			t.Errorf("code %d, must be 1; the table has no %q:\n%s", code, want, table)
 		}
 	}
+	for _, c := range []struct{ program, want string }{
+		{"nvidia-smi", ", unknown card, "},
+		{"python3", "| PyTorch | **FAIL**: does not say in time whether it sees the GPU |"},
+	} {
+		table, _, code := gpuCheck(t, c.program, "exec sleep 60", "GPU_CHECK_SECONDS=2")
+		if code != 1 || !strings.Contains(table, c.want) || !strings.Contains(table, "\n| bench kernels |") {
+			t.Errorf("%s hangs: code %d, must be 1; the table must have %q and the kernels:\n%s", c.program, code, c.want, table)
+		}
+	}
 }

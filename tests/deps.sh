@@ -35,7 +35,6 @@ if [ "$(printf '%s\n%s\n' "$need_go" "${have_go%% *}" | sort -V | head -n 1)" !=
 fi
 [ "${1:-}" != --go-only ] || exit 0
 
-# Files and pkg-config answer at once and also see what a module system provides; dpkg would see neither.
 # What the loader finds, when the program or PyTorch is started.
 loads() { # FILE...: one of them is found
 	local file
@@ -47,6 +46,7 @@ loads() { # FILE...: one of them is found
 	done
 	return 1
 }
+# Files and pkg-config answer at once and also see what a module system provides; dpkg would see neither.
 missing=()
 command -v gcc >/dev/null || missing+=(gcc)
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)

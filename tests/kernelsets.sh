@@ -2,6 +2,8 @@
 # The tests of the laws within a kernel set (ps/ARCHITECTURE.md), once under each distinct set that this processor runs.
 #   tests/kernelsets.sh --others   but for the set that is taken by itself, under which stage tagged has run all tests
 #   tests/kernelsets.sh [SET...]   a SET is variables of the environment with commas between: FLUENTPS_KERNELS_ISA=avx2
+# Variables that choose kernels and that a set does not name are unset under it, whatever the environment has; what is taken by
+# itself is taken with them.
 # Without sets: what is taken by itself, all kernels limited to each level, our twins for products, and OpenBLAS with each core
 # type that it may have kernels for.
 set -euo pipefail
@@ -11,6 +13,7 @@ tags="mpi blas"
 page=ps/ARCHITECTURE.md
 cores="Core2 Penryn Dunnington Atom Nano Nehalem Opteron Opteron_SSE3 Barcelona Bobcat Sandybridge Bulldozer Piledriver
 	Steamroller Excavator Haswell Zen SkylakeX Cooperlake SapphireRapids"
+choosing=(FLUENTPS_KERNELS_ISA FLUENTPS_KERNELS_LIBRARY OPENBLAS_CORETYPE ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA)
 
 # The tests stand in the table of laws, each as folder.TestName.
 laws=$(awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' $page | grep -oE '[a-z/]+\.Test\w+' | sort -u)
@@ -24,12 +27,13 @@ for package in $packages; do
 	go test -c -vet=off -tags "$tags" -o "$dir/${package//\//-}" "./$package"
 done
 
-# under SET PACKAGE ARG...: the tests of a package, in its folder, with the variables of the set.
+# under SET PACKAGE ARG...: the tests of a package, in its folder, with the variables of the set and no other that chooses kernels.
 under() {
-	local set=$1 package=$2 variables=()
+	local set=$1 package=$2 variables=() without=()
 	shift 2
 	IFS=, read -ra variables <<<"$set"
-	(cd "$package" && env "${variables[@]}" "$dir/${package//\//-}" "$@")
+	[ -z "$set" ] || without=("${choosing[@]/#/--unset=}")
+	(cd "$package" && env "${without[@]}" "${variables[@]}" "$dir/${package//\//-}" "$@")
 }
 
 # fingerprint SET: the name of the set that a process computes with, and a hash of its bits.
@@ -81,6 +85,11 @@ for set in "${sets[@]}"; do
 			continue
 		fi
 		echo "-- $label: no kernel set:" >&2
+		cat "$dir/said" >&2
+		exit 1
+	fi
+	if [ -z "$print" ]; then
+		echo "-- $label: TestFingerprint of kernels/cpu passes, but writes no line \"kernel set NAME: BITS\"; it says:" >&2
 		cat "$dir/said" >&2
 		exit 1
 	fi

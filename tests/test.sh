@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # All that `make test` runs, in stages. Two stages run side by side where there are two cores: many of them wait for ranks,
 # for silence or for a launcher. What a stage writes appears when it has ended; one that is named alone writes at once.
-# The first failure ends the rest. At the end come the seconds of each stage and the slowest tests of all.
+# The first failure ends the rest. At the end, also of an interrupted run, come what the stages wrote that were stopped, the
+# slowest tests of all and the seconds of each stage.
 #   tests/test.sh [STAGE...]   all stages, or those named
 #   LANES=1 tests/test.sh      one after the other
 # shellcheck disable=SC2317,SC2329 # the stages are called by name
@@ -131,7 +132,7 @@ stage_mpich() { # what needs ranks once more, built for MPICH
 	local list same='asp|bounded_delay|dssp|pssp|dsps|softsync|consgd|dynsgd'
 	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/cmd/')
 	# shellcheck disable=SC2086 # one argument per package
-	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=6m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
+	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=9m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli | keep
 }
 
@@ -205,6 +206,11 @@ prepare() {
 	esac
 }
 
+lanes=${LANES:-$(($(nproc) > 1 ? 2 : 1))}
+if ! [[ $lanes =~ ^[1-9][0-9]?$ ]]; then
+	echo "tests/test.sh: LANES is \"$lanes\", must be a number of stages side by side, 1 to 99" >&2
+	exit 2
+fi
 read -ra stages <<<"${*:-$all}"
 for stage in "${stages[@]}"; do
 	if ! declare -F "stage_$stage" >/dev/null; then
@@ -213,24 +219,51 @@ for stage in "${stages[@]}"; do
 	fi
 	prepare "$stage"
 done
-lanes=${LANES:-$(($(nproc) > 1 ? 2 : 1))}
+
+declare -A running=() began=() took=() verdict=() # running: stages by process
+KEPT="" # the folder of what they write
+# end_all stops the stages that run, and tells the last of what they wrote. A stage leads a session, so that it goes with all
+# that it started; one that has just begun does not lead it yet.
+end_all() {
+	local pid stage k
+	for pid in $(jobs -p); do
+		kill -TERM -- "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || true
+	done
+	for ((k = 0; k < 150; k++)); do
+		[ -n "$(jobs -rp)" ] || break
+		sleep 0.2
+	done
+	for pid in $(jobs -rp); do
+		kill -KILL -- "-$pid" "$pid" 2>/dev/null || true
+	done
+	wait
+	for pid in "${!running[@]}"; do
+		stage=${running[$pid]}
+		took[$stage]=$(($(date +%s) - began[$stage]))
+		verdict[$stage]=stopped
+		[ ! -e "$KEPT/$stage.log" ] || { printf '\n== %s (stopped)\n' "$stage" && tail -n 60 "$KEPT/$stage.log"; }
+	done
+}
+
+# finish comes however this ends. A signal more, or a reader that has gone, does not keep it from ending.
+finish() {
+	set +e
+	trap '' INT TERM PIPE
+	[ -n "$KEPT" ] || return
+	end_all
+	printf '\n'
+	[ ! -e "$KEPT/tests" ] || "$KEPT/slowest" "$KEPT/tests"
+	printf '\n'
+	for stage in "${stages[@]}"; do
+		printf '%-10s %-7s %5s s\n' "$stage" "${verdict[$stage]:--}" "${took[$stage]:--}"
+	done
+	rm -rf "$KEPT"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
 KEPT=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-stages.XXXXXX")
 export KEPT
 go build -o "$KEPT/slowest" ./tests/slowest
-
-declare -A running=() began=() took=() verdict=() # running: stages by process
-# A stage leads a session, so that it goes with all that it started.
-end_all() {
-	local pid
-	for pid in "${!running[@]}"; do
-		kill -TERM -- "-$pid" 2>/dev/null || true
-		verdict[${running[$pid]}]=stopped
-	done
-	wait
-	running=()
-}
-trap 'end_all; rm -rf "$KEPT"' EXIT
-trap 'exit 130' INT TERM
 
 begin() {
 	began[$1]=$(date +%s)
@@ -265,12 +298,5 @@ for stage in "${stages[@]}"; do
 done
 while [ "$code" -eq 0 ] && [ "${#running[@]}" -gt 0 ]; do
 	ended
-done
-end_all
-printf '\n'
-[ ! -e "$KEPT/tests" ] || "$KEPT/slowest" "$KEPT/tests"
-printf '\n'
-for stage in "${stages[@]}"; do
-	printf '%-10s %-7s %5s s\n' "$stage" "${verdict[$stage]:--}" "${took[$stage]:--}"
 done
 exit "$code"

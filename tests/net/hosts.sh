@@ -248,7 +248,7 @@ rsh() {
 
 run() {
 	local mpich="" map="" per=1 variables=() name
-	for name in $(compgen -e | grep -E '^(FLUENTPS|OPENBLAS|ONEDNN|DNNL)_'); do
+	for name in $(compgen -e | grep -E '^(FLUENTPS_KERNELS|OPENBLAS|ONEDNN|DNNL)_'); do
 		variables+=("$name=${!name}")
 	done
 	while [ $# -gt 0 ]; do

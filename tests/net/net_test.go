@@ -24,7 +24,7 @@ const (
 	state     = "/run/fluentps-net"
 	cannot    = 77               // exit code of hosts.sh where the machine does not let it
 	patience  = 15 * time.Second // for what happens within one
-	othersMax = 120              // seconds to wait for hosts of somebody else
+	othersMax = 300              // seconds to wait for hosts of somebody else: tests/slurm may run beside
 )
 
 const config = `
