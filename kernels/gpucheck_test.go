@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -91,9 +92,10 @@ func TestGPUCheckShowsWhatFails(t *testing.T) {
 // What hangs is ended, and all rows come all the same.
 func TestGPUCheckEndsInTime(t *testing.T) {
 	table, _, code := gpuCheck(t, "cuda.test", "exec sleep 60", "GPU_CHECK_SECONDS=2")
-	for _, want := range []string{"| every kernel against float64 | **FAIL**: not done after 2 s |", "| bench kernels | **FAIL**: no time left of 2 s |"} {
-		if code != 1 || !strings.Contains(table, want) {
-			t.Errorf("code %d, must be 1; the table has no %q:\n%s", code, want, table)
+	// On a machine that is busy the start alone may take the time.
+	for _, want := range []string{`\n\| every kernel against float64 \| \*\*FAIL\*\*: (not done after [12]|no time left of 2) s \|`, `\n\| bench kernels \| \*\*FAIL\*\*: no time left of 2 s \|`} {
+		if code != 1 || !regexp.MustCompile(want).MatchString(table) {
+			t.Errorf("code %d, must be 1; the table has no %s:\n%s", code, want, table)
 		}
 	}
 	for _, c := range []struct{ program, want string }{
