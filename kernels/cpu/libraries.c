@@ -33,7 +33,7 @@ static int find(void *handle, const char *name, void *to)
 // Each thread of the system has a number of its own for OpenMP's, which must be 1 when a product begins.
 static const char *const no_limit = "it is built with OpenMP, but omp_set_num_threads is not found";
 
-static const char *is_onednn(void *handle, library *l)
+static const char *is_onednn(void *handle, products_library *l)
 {
 	const dnnl_version *(*version)(void) = NULL;
 	int (*isa)(void) = NULL;
@@ -50,7 +50,7 @@ static const char *is_onednn(void *handle, library *l)
 	return "";
 }
 
-static const char *is_openblas(void *handle, library *l)
+static const char *is_openblas(void *handle, products_library *l)
 {
 	char *(*config)(void) = NULL, *(*core)(void) = NULL;
 	void (*threads)(int) = NULL;
@@ -81,7 +81,7 @@ static int with(const char *name, const char *value)
 	return setenv(name, value, 1) == 0;
 }
 
-const char *library_open(const char *file, const char *core, const char *isa, library *l)
+const char *products_open(const char *file, const char *core, const char *isa, products_library *l)
 {
 	static char problem[512];
 	memset(l, 0, sizeof *l);
@@ -108,7 +108,7 @@ const char *library_open(const char *file, const char *core, const char *isa, li
 	return problem;
 }
 
-int library_product(library_kind kind, char trans_a, char trans_b, long m, long n, long k, const float *a, long lda, const float *b,
+int products_multiply(products_kind kind, char trans_a, char trans_b, long m, long n, long k, const float *a, long lda, const float *b,
 		    long ldb, float beta, float *c, long ldc)
 {
 	if (omp_set_num_threads != NULL)

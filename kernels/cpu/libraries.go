@@ -29,7 +29,7 @@ var candidates = []struct {
 }
 
 // kind is the library that is open; 0: none, and products are ours.
-var kind C.library_kind
+var kind C.products_kind
 
 // opened chooses the library of products and the level of all kernels, when it is first called.
 var opened = sync.OnceValues(func() (session, error) { return open(os.Getenv) })
@@ -50,7 +50,7 @@ func open(getenv func(string) string) (session, error) {
 	}
 	var wrong []string
 	for _, file := range files {
-		var l C.library
+		var l C.products_library
 		problem := openFile(file, level, getenv, &l)
 		if problem == "" {
 			kind = l.kind
@@ -73,7 +73,7 @@ func open(getenv func(string) string) (session, error) {
 }
 
 // with is the session with a library that was opened.
-func (s session) with(l *C.library) (session, error) {
+func (s session) with(l *C.products_library) (session, error) {
 	s.one = l.one_caller != 0
 	if l.kind == C.LIBRARY_ONEDNN {
 		s.products = levelOfISA(int(l.isa))
@@ -116,7 +116,7 @@ func filesOf(wanted string) (files []string, err error) {
 }
 
 // openFile opens a library with the kernels of the level, but where the user has said which.
-func openFile(file string, level Level, getenv func(string) string, l *C.library) string {
+func openFile(file string, level Level, getenv func(string) string, l *C.products_library) string {
 	core, isa := "", ""
 	// Among processors without AVX2 OpenBLAS tells more apart than our levels do, and they are older than it.
 	if goruntime.GOARCH == "amd64" && getenv("OPENBLAS_CORETYPE") == "" && (level > Scalar || level < Processor()) {
@@ -131,7 +131,7 @@ func openFile(file string, level Level, getenv func(string) string, l *C.library
 			C.free(unsafe.Pointer(w))
 		}
 	}()
-	return C.GoString(C.library_open(words[0], words[1], words[2], l))
+	return C.GoString(C.products_open(words[0], words[1], words[2], l))
 }
 
 // coreOf is what OpenBLAS calls its kernels for a level; it takes those of a processor only where it knows the model.
@@ -173,7 +173,7 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 	case gemm.TN:
 		transA = 'T'
 	}
-	if code := C.library_product(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
+	if code := C.products_multiply(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
 		C.float(beta), pointer(c), C.long(ldc)); code != 0 {
 		return fmt.Errorf("cpu: oneDNN: a product of %d x %d x %d failed with status %d", rows, columns, k, code)
 	}

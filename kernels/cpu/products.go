@@ -108,10 +108,11 @@ func (p tiles) shared(threads int) error {
 }
 
 // rowsOfTwins splits the rows of C among threads; each element is summed by one of them, in the same order whatever their number.
+// Each slice packs all of B again, so there is one a thread.
 func rowsOfTwins(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
 	if threads == 1 || m < 2*threads {
 		gemm.Rows(op, 0, m, m, n, k, a, b, c, bias, beta)
 		return
 	}
-	share(threads, finely, m, func(_, first, last int) { gemm.Rows(op, first, last, m, n, k, a, b, c, bias, beta) })
+	share(threads, 1, m, func(_, first, last int) { gemm.Rows(op, first, last, m, n, k, a, b, c, bias, beta) })
 }

@@ -76,7 +76,7 @@ func (l *lead) open() error {
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
 	if r.from != nil {
-		if other := otherKernels(before(r.from.manifest), kernelSets(r.units)); other != "" {
+		if other := otherKernels(setsOf(r.from.manifest), kernelSets(r.units)); other != "" {
 			fmt.Fprintf(&b, "WARNING: %s\n", other)
 		}
 	}

@@ -30,13 +30,14 @@ const untold = "kernels that an earlier version did not tell"
 func (r *rank) kernelHistory() []string {
 	sets := kernelSets(r.units)
 	if r.from != nil {
-		sets = append(sets, before(r.from.manifest)...)
+		sets = append(sets, setsOf(r.from.manifest)...)
 	}
 	slices.Sort(sets)
 	return slices.Compact(sets)
 }
 
-func before(m *checkpoint.Manifest) []string {
+// setsOf are the sets that a checkpoint tells, or the word for none.
+func setsOf(m *checkpoint.Manifest) []string {
 	if len(m.KernelSets) == 0 {
 		return []string{untold}
 	}

@@ -60,7 +60,7 @@ func TestSetsOfACheckpoint(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.units, got, c.want)
 		}
 	}
-	if got := otherKernels(before(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got, "the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
+	if got := otherKernels(setsOf(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got, "the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
 		t.Errorf("a checkpoint without sets: %q", got)
 	}
 }
