@@ -25,6 +25,7 @@ type device struct {
 func New(threads int) kernels.Device {
 	s, err := opened()
 	d := &device{threads: max(threads, 1), unusable: err, direct: newDirect(s.set.Own)}
+	spareProcessors(d.threads)
 	if s.set.Products != ownProducts {
 		if d.products = multiply; s.one {
 			d.products = multiplyAlone
