@@ -73,6 +73,7 @@ stage_tidy() { # the rules of this repository
 }
 
 stage_pure() { # no C compiler, no MPI, no BLAS
+	unset FLUENTPS_KERNELS_LIBRARY # plain Go has none, and says so
 	CGO_ENABLED=0 go build ./...
 	# Left out is ps/runtime: stage race runs the same files, without C as here, and the cases that the race detector makes too
 	# slow run in stage tagged. Left out is also what plain Go's kernels only make slow: here the device is the twins with which two
@@ -181,6 +182,7 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
 	# packages to it; of the others package workload's networks would take minutes, and runs with them are in runtime.
 	local without
+	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
 	if grep -nE '^[^/]*(\bgo func|\.Go\()' ps/workload/*.go; then
 		echo "ps/workload starts goroutines: take it into this stage" >&2
 		return 1
