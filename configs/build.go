@@ -17,12 +17,28 @@ func (c *Config) ModelSpec() workload.ModelSpec {
 	return workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers, Compute: c.Model.Compute, Rank: c.Model.Rank}
 }
 
+// Matches lists the globs of the rules, and the servers that each is for, nil where that is all.
+func (c *Config) Matches() (globs []string, on [][]int) {
+	for _, r := range c.Sync {
+		globs, on = append(globs, r.Match), append(on, r.Servers)
+	}
+	return globs, on
+}
+
+// BatchMax is the largest number of samples that one of so many ranks that compute takes in an iteration.
+func (t Train) BatchMax(computing int) int {
+	if t.BatchGlobal > 0 {
+		return (t.BatchGlobal + computing - 1) / computing
+	}
+	return t.BatchPerWorker
+}
+
 // Update is how gradients become parameters: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {
 	o, d := c.Train.Optimizer, c.Train.Schedule
 	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, Trust: o.Trust, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay})
 	return optim.Update{Rule: rule, LR: o.LR,
-		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, Over: d.Over, Floor: d.Floor, Power: d.Power, WarmUp: d.WarmUp}}, err
+		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, Over: d.Over, Floor: d.Floor, Power: d.Power, Gamma: d.Gamma, WarmUp: d.WarmUp}}, err
 }
 
 // decay is the weight decay of the parameter of that name: none for those that no_decay names.

@@ -113,7 +113,8 @@ type Schedule struct {
 	Factor float64 // step: multiplies the rate at each drop
 	Over   int64   // cosine, poly: iterations from the end of warm-up to the floor
 	Floor  float64 // cosine, poly: the share of the rate that it ends at
-	Power  float64 // poly: exponent of the remaining share of Over
+	Power  float64 // poly: exponent of the remaining share of Over; inv: of 1 + Gamma * iterations
+	Gamma  float64 // inv
 	WarmUp int64   // iterations of linear warm-up; 0: none
 }
 
@@ -165,11 +166,12 @@ type Shards struct {
 
 // Rule gives the parameters whose names fit Match their scheme.
 type Rule struct {
-	Match  string  // glob on names such as fc1.weight; * crosses dots
-	Push   string  // what a push carries: gradient, delta
-	Update string  // how a commit changes the parameters: optimizer with gradients, add with deltas
-	Phase          // the scheme, or the first of several in turn
-	Then   []Phase // those that follow
+	Match   string  // glob on names such as fc1.weight; * crosses dots
+	Servers []int   // whose shards it takes, by index; nil: those of all
+	Push    string  // what a push carries: gradient, delta
+	Update  string  // how a commit changes the parameters: optimizer with gradients, add with deltas
+	Phase           // the scheme, or the first of several in turn
+	Then    []Phase // those that follow
 }
 
 // Send is the order in which the pieces of pushes and replies leave.

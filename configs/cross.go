@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -168,30 +169,74 @@ func (w *walker) crossFault(t *table, n *yaml.Node) {
 func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	var earlier []*table
 	all, unclear := false, false
+	var everything []int // servers of rules that take all parameters there
 	for _, t := range w.rows {
-		match := t.byPath["match"]
-		if match.bad {
+		match, servers := t.byPath["match"], t.byPath["servers"]
+		if match.bad || servers.bad || !w.crossServers(servers) {
 			unclear = true
 			continue
 		}
-		glob := *match.ptr.(*string)
+		glob, on := *match.ptr.(*string), *servers.ptr.(*[]int)
 		for _, e := range earlier {
-			if first := *e.byPath["match"].ptr.(*string); covers(first, glob) {
+			if first := *e.byPath["match"].ptr.(*string); covers(first, glob) && within(on, *e.byPath["servers"].ptr.(*[]int)) {
 				w.report(Warning, match.node, match.path, "move it above that rule, or remove it",
 					"can never match: %s takes %s first", e.prefix, formatString(first))
 				break
 			}
 		}
 		earlier = append(earlier, t)
-		all = all || strings.Trim(glob, "*") == "" && glob != ""
+		if strings.Trim(glob, "*") == "" && glob != "" {
+			all = all || on == nil
+			everything = append(everything, on...)
+		}
 	}
+	all = all || w.servesAll(everything)
 	if !all && !unclear && !(sync.bad && len(w.rows) == 0) {
 		at := sync.key
 		if at == nil {
 			at = root
 		}
-		w.fatal(at, sync.path, `add a last rule with match: "*"`, "no rule takes every parameter")
+		what, hint := "no rule takes every parameter", `add a last rule with match: "*"`
+		if len(everything) > 0 {
+			what, hint = what+" on every server", hint+" and without servers"
+		}
+		w.fatal(at, sync.path, hint, "%s", what)
 	}
+}
+
+// crossServers holds the servers of a rule to those there are. Beside mixed placement, where all workers serve too, that is
+// known before the run is started.
+func (w *walker) crossServers(l *leaf) bool {
+	list, most := *l.ptr.(*[]int), w.cfg.Cluster.Servers
+	for i, m := range list {
+		switch {
+		case m >= most && w.cfg.Cluster.Placement != "mixed":
+			w.fatal(l.node, l.path, fmt.Sprintf("name servers from 0 to %d, or raise cluster.servers", most-1), "there is no server %d: cluster.servers is %d", m, most)
+			return false
+		case slices.Contains(list[:i], m):
+			w.fatal(l.node, l.path, "name each server once", "server %d stands there twice", m)
+			return false
+		}
+	}
+	return true
+}
+
+// within says whether a rule for these servers is for no other than those of another; nil are all.
+func within(servers, others []int) bool {
+	if servers == nil || others == nil {
+		return others == nil
+	}
+	return !slices.ContainsFunc(servers, func(m int) bool { return !slices.Contains(others, m) })
+}
+
+// servesAll says whether the list has every server.
+func (w *walker) servesAll(list []int) bool {
+	for m := range w.cfg.Cluster.Servers {
+		if !slices.Contains(list, m) {
+			return false
+		}
+	}
+	return w.cfg.Cluster.Placement != "mixed"
 }
 
 // crossRotations refuses two rules of a scheme that decides for a whole server if their keys differ: it has one rotation

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"slices"
 
 	"fluentps/ps/scheme"
@@ -27,8 +28,29 @@ func (w *walker) crossSchemes(t *table) {
 			if e.Alone != nil && e.Alone(ph.Params) {
 				w.crossAlone(i, k, e)
 			}
+			w.crossWhole(i, k, e)
 		}
 	}
+}
+
+// crossWhole warns of deltas that are added whole by default, in the k-th scheme of rule i: nobody who thinks of gradients expects
+// the sum of N steps. Who writes the weight down knows.
+func (w *walker) crossWhole(i, k int, e scheme.Entry) {
+	phases, at := w.phasesOf(i)
+	if !e.DeltaWhole || w.cfg.Sync[i].Push != PushDelta || phases[k].Common.Fold == scheme.FoldRank {
+		return
+	}
+	if len(phases) > 1 {
+		item := deref(at.node.Content[k])
+		if child(item, "weight") != nil {
+			return
+		}
+		at = &leaf{path: fmt.Sprintf("%s[%d].scheme", at.path, k), node: child(item, "scheme")}
+	} else if w.rows[i].byPath["weight"].key != nil {
+		return
+	}
+	w.report(Warning, at.node, at.path, "divide train.optimizer.lr by the number of workers and write weight: 1, or write the weight that you want, such as 1/N as a number",
+		"%s adds the delta of each of N workers whole (weight 1, as Bösen does), so that an iteration moves the parameters N times as far as one worker's step", e.Name)
 }
 
 // crossAlone looks for a rule under which a worker may wait for slower ones, beside a scheme that cannot stand that:

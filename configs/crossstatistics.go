@@ -8,13 +8,12 @@ import (
 
 // crossStatistics: where a version gets differences of means of pushes, nothing says what the mean of the values is.
 func (w *walker) crossStatistics() {
-	globs := make([]string, len(w.cfg.Sync))
-	for i, r := range w.cfg.Sync {
-		globs[i] = r.Match
-	}
+	globs, on := w.cfg.Matches()
 	takes := map[int]bool{} // rules that take statistics
 	for _, name := range workload.Statistics(w.cfg.Model.Name) {
-		takes[shard.RuleOf(globs, name)] = true
+		for _, i := range shard.RulesOf(globs, on, name) {
+			takes[i] = true
+		}
 	}
 	for i := range w.rows {
 		if !takes[i] {

@@ -84,7 +84,7 @@ func TestGoodFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, file, out.Bytes())
-			roundTrip(t, c, origins, len(ds))
+			roundTrip(t, c, origins, lasting(ds))
 		})
 	}
 }
@@ -109,6 +109,17 @@ func TestExamples(t *testing.T) {
 			roundTrip(t, c, origins, 0)
 		})
 	}
+}
+
+// lasting counts the warnings that the resolved form has too: all but those that ask for a default to be written down, which it
+// does.
+func lasting(ds Diagnostics) (n int) {
+	for _, d := range ds {
+		if !strings.Contains(d.Hint, "and write weight: 1, or write") {
+			n++
+		}
+	}
+	return n
 }
 
 // roundTrip demands that the resolved form, with and without origins, loads to an equal Config with the same

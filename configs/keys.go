@@ -68,7 +68,8 @@ var topKeys = []key[Config]{
 	{spec{path: "train.schedule.factor", def: "0.1", span: above(0), only: when("train.schedule.name", "step"), doc: "multiplies the rate at each drop"}, func(c *Config) any { return &c.Train.Schedule.Factor }},
 	{spec{path: "train.schedule.over", required: true, span: atLeast(1), only: when("train.schedule.name", "cosine", "poly"), doc: "iterations after warm-up in which the rate falls to its floor; it stays there"}, func(c *Config) any { return &c.Train.Schedule.Over }},
 	{spec{path: "train.schedule.floor", def: "0", span: fromBelow(0, 1), only: when("train.schedule.name", "cosine", "poly"), doc: "share of lr that the rate ends at; 0: nothing is learnt after over"}, func(c *Config) any { return &c.Train.Schedule.Floor }},
-	{spec{path: "train.schedule.power", def: "2", span: above(0), only: when("train.schedule.name", "poly"), doc: "the rate falls as this power of the share of over that remains; 1: linearly"}, func(c *Config) any { return &c.Train.Schedule.Power }},
+	{spec{path: "train.schedule.power", def: "2", span: above(0), only: when("train.schedule.name", "poly", "inv"), doc: "poly: the rate falls as this power of the share of over that remains, 1 is linearly; inv: it is divided by this power of 1 + gamma * iterations, 0.75 unless set, and 0.5 with gamma 1 is 1/sqrt(t)"}, func(c *Config) any { return &c.Train.Schedule.Power }},
+	{spec{path: "train.schedule.gamma", def: "1e-4", span: above(0), only: when("train.schedule.name", "inv"), doc: "inv: what each iteration after warm-up adds to the divisor"}, func(c *Config) any { return &c.Train.Schedule.Gamma }},
 	{spec{path: "train.schedule.warm_up", def: "0", span: atLeast(0), doc: "iterations of linear warm-up; 0: none"}, func(c *Config) any { return &c.Train.Schedule.WarmUp }},
 	{spec{path: "train.stop.epochs", span: above(0), doc: "passes over the training rows, all workers together"}, func(c *Config) any { return &c.Train.Stop.Epochs }},
 	{spec{path: "train.stop.samples", span: atLeast(1), doc: "samples over all workers"}, func(c *Config) any { return &c.Train.Stop.Samples }},
@@ -141,9 +142,10 @@ var topKeys = []key[Config]{
 // is the scheme's.
 var ruleKeys = []key[Rule]{
 	{spec{path: "match", required: true, text: checkGlob, doc: "glob on names such as fc1.weight; * crosses dots"}, func(r *Rule) any { return &r.Match }},
+	{spec{path: "servers", items: 1, span: from(0, 65534), doc: "indices of the servers whose shards it takes, from 0; a shard takes the first rule whose match and servers fit, wherever it lies; default: all servers"}, func(r *Rule) any { return &r.Servers }},
 	{spec{path: "scheme", required: true, values: scheme.Names(), doc: "when a pull is answered and how pushes become a version"}, func(r *Rule) any { return &r.Scheme }},
 	{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
-	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N"}, func(r *Rule) any { return &r.Common.Weight }},
+	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N; ssp and essp add deltas whole: 1"}, func(r *Rule) any { return &r.Common.Weight }},
 	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries: the gradient, or the delta of a step that the worker took with the optimizer of its own"}, func(r *Rule) any { return &r.Push }},
 	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs; statistics are averaged under both"}, func(r *Rule) any { return &r.Update }},
 }

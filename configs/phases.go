@@ -98,8 +98,9 @@ var phaseKeys = []key[Phase]{
 // bindPhased makes the table of a rule with a list of schemes.
 func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
 	t := &table{prefix: prefix, byPath: map[string]*leaf{}, sections: map[string]*yaml.Node{}}
-	match, push, update := ruleSpec("match"), ruleSpec("push"), ruleSpec("update")
+	match, servers, push, update := ruleSpec("match"), ruleSpec("servers"), ruleSpec("push"), ruleSpec("update")
 	t.add(&match, &r.Match)
+	t.add(&servers, &r.Servers)
 	t.add(&spec{path: "schemes", required: true, doc: "the schemes that its shards have in turn, each but the last with until"}, list)
 	t.add(&push, &r.Push)
 	t.add(&update, &r.Update)
@@ -134,6 +135,7 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 	}
 	if push := cmp.Or(valueOf(n, "push"), t.byPath["push"].def); push == PushDelta {
 		t.setDefault("update", UpdateAdd)
+		t.deltas = true
 	}
 	before := len(w.diags)
 	w.mapping(t, "", n, w.unknownBesideSchemes)
@@ -178,19 +180,22 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 			w.fatal(item, path, "write {scheme: bsp, until: 100}", "want a scheme with its keys, got %s", describe(item))
 			continue
 		}
-		w.crossUntil(w.phase(&(*ptr)[i], path, item), *ptr, i, item)
+		w.crossUntil(w.phase(&(*ptr)[i], path, item, w.rows[len(w.rows)-1].deltas), *ptr, i, item)
 	}
 	return len(w.diags) == before
 }
 
-// phase reads one of them.
-func (w *walker) phase(ph *Phase, path string, n *yaml.Node) *table {
+// phase reads one of them; delta says what the rule pushes.
+func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table {
 	t := bind(path, phaseKeys, ph)
 	name := valueOf(n, "scheme")
 	e, known := bindScheme(t, &ph.Params, name)
+	if delta {
+		t.addWhole(e, n)
+	}
 	before := len(w.diags)
 	w.mapping(t, "", n, func(t *table, _ string, key *yaml.Node) {
-		if key.Value == "match" || key.Value == "push" || key.Value == "update" {
+		if key.Value == "match" || key.Value == "servers" || key.Value == "push" || key.Value == "update" {
 			w.fatal(key, join(path, key.Value), "write it beside schemes", "is one for all schemes of a rule")
 			return
 		}

@@ -34,6 +34,7 @@ var also = map[string][]string{
 	"train.schedule.over":      {"train.schedule.name=cosine"},
 	"train.schedule.floor":     {"train.schedule.name=cosine", "train.schedule.over=5"},
 	"train.schedule.power":     {"train.schedule.name=poly", "train.schedule.over=5"},
+	"train.schedule.gamma":     {"train.schedule.name=inv"},
 	"train.schedule.name":      {"train.schedule.every=5", "train.schedule.over=5"},
 	"train.stop.target":        {"evaluate.where=online"},
 	"train.optimizer.name":     {"train.optimizer.momentum=null", "shards.slice=layer"},
@@ -226,7 +227,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("config %v with problems %v", c, ds)
 		}
 		if c != nil {
-			roundTrip(t, c, origins, len(ds))
+			roundTrip(t, c, origins, lasting(ds))
 		}
 	})
 }

@@ -3,7 +3,6 @@ package configs
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"regexp"
 	"strings"
@@ -60,6 +59,8 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 		}
 		if push := cmp.Or(valueOf(n, "push"), entry.Push); push == PushDelta {
 			t.setDefault("update", UpdateAdd)
+			t.deltas = true
+			t.addWhole(entry, n)
 		}
 	}
 	before := len(w.diags)
@@ -112,6 +113,13 @@ func (t *table) setDefault(path, def string) {
 	t.byPath[path].spec = &s
 }
 
+// addWhole makes 1 the default of weight where the scheme adds deltas as they are, each as a version.
+func (t *table) addWhole(e scheme.Entry, n *yaml.Node) {
+	if e.DeltaWhole && valueOf(n, "fold") != string(scheme.FoldRank) {
+		t.setDefault("weight", "1")
+	}
+}
+
 // crossPush holds what a push carries to what the scheme and the update need.
 func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
 	push, update := t.byPath["push"], t.byPath["update"]
@@ -145,7 +153,7 @@ func tryScheme(e scheme.Entry, r *Phase) error {
 	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
 		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without limit; use fold: arrival, or scheme: ssp", e.Name)
 	}
-	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}
+	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
 	_, err := e.New(env, r.Common, r.Params)
 	return err
 }

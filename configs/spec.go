@@ -68,6 +68,7 @@ type table struct {
 	leaves   []*leaf
 	byPath   map[string]*leaf
 	sections map[string]*yaml.Node // each section's key, nil while it was not met
+	deltas   bool                  // of a rule: it pushes deltas
 }
 
 // bind makes the table of one T.

@@ -60,6 +60,9 @@ func (w *walker) root(n *yaml.Node) {
 	if w.cfg.Baseline == BaselinePSLite {
 		t.setDefault("shards.slice", "range")
 	}
+	if w.cfg.Train.Schedule.Name == "inv" {
+		t.setDefault("train.schedule.power", "0.75")
+	}
 	w.generatedImages(t)
 	w.finish(t, n)
 	w.cross(t, n)

@@ -43,7 +43,7 @@ const (
 // Header is every control message but the pieces. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
-	Flags   uint8   // Stop, Over, Save, Failed
+	Flags   uint8   // Stop, Over, Save, Failed, Ask
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
 	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Halt: 1 if no checkpoint shall be waited for. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
@@ -68,6 +68,10 @@ const Save = 4
 
 // Failed in Saved.Flags: the file was not written.
 const Failed = 8
+
+// Ask in Flags of Reply and Publish of the lead shard, whose copies workers keep: the budget is nearly used up; pull this shard
+// before every iteration from now on. It is published no more.
+const Ask = 16
 
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2

@@ -36,6 +36,7 @@ func (sh *ownShard) forget(w int32) {
 		if p.head.Worker != w {
 			return false
 		}
+		sh.count(-p.head.Samples)
 		sh.freeSlot(sh.unstage(w, p.head.Iter).slot)
 		sh.stats.drop(scheme.Gone)
 		return true

@@ -297,7 +297,7 @@ func TestPhasesThatDoNotFollowEachOtherAreRefused(t *testing.T) {
 		for range until {
 			r.then = append(r.then, rule{name: "asp"})
 		}
-		_, err := NewShardSchemes(r.phases(), scheme.Env{Workers: 2, Shards: []int32{0}}, 1)
+		_, err := NewShardSchemes(r.phases(), scheme.Env{Workers: 2, Shards: []int32{0}})
 		if err == nil || !strings.Contains(err.Error(), "needs an iteration, later than the one before") {
 			t.Errorf("until %v: %v", until, err)
 		}
@@ -329,11 +329,11 @@ func TestWhoLeavesIsNotWaitedForAtAChange(t *testing.T) {
 	}
 }
 
-// The scheme of a phase draws from a generator of its own: the second does not repeat the first.
-func TestPhasesDrawDifferently(t *testing.T) {
-	draws := func(k int) string {
+// A coin is that of its request, in whichever phase the rule then is; another rule throws other ones.
+func TestPhasesThrowTheCoinsOfTheirRequests(t *testing.T) {
+	draws := func(k, of int) string {
 		phases := rule{name: "pssp", until: []int64{1}, then: []rule{{name: "pssp"}}}.phases()
-		ss, err := newPhase(phases, k, scheme.Env{Workers: 2, Shards: []int32{0}}, 9)
+		ss, err := newPhase(phases, k, scheme.Env{Workers: 2, Shards: []int32{0}, Seed: 9, Rule: of})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,8 +349,8 @@ func TestPhasesDrawDifferently(t *testing.T) {
 		}
 		return text
 	}
-	if draws(0) == draws(1) {
-		t.Errorf("draws of the phases: %s %s", draws(0), draws(1))
+	if draws(0, 0) != draws(1, 0) || draws(0, 0) == draws(0, 1) {
+		t.Errorf("draws of the phases: %s %s, of another rule: %s", draws(0, 0), draws(1, 0), draws(0, 1))
 	}
 }
 

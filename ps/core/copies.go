@@ -25,7 +25,8 @@ import (
 // While pieces of the first reply are on their way, the worker expects none beside the arena: it could not tell which came.
 // That happens where others push while one that came back is being answered.
 //
-// The lead shard's stop comes with a version, so a worker learns of it at most s iterations after its copy was renewed.
+// The lead shard's stop comes with a version, and a worker with a copy may start s+1 iterations without one. So when its budget
+// is nearly used up the lead shard says Ask: from then on its copies are pulled before every iteration (budget.go).
 // A worker that leaves is Done when all that is on its way to it has landed: Ended tells how many versions were published to it.
 
 // Copy says how a worker keeps its copy of a shard.
@@ -49,6 +50,7 @@ func CopyOf(name string, c scheme.Common, p scheme.Params, workers int) Copy {
 type ownCopy struct {
 	Copy
 	settled bool // the copy will do for the next iteration, or its pull is out
+	asks    bool // the server wants it to be pulled before every iteration: the budget is nearly used up
 
 	// Published copies alone:
 	beside  bool        // a version is beside the arena, or on its way there
@@ -88,13 +90,16 @@ func (w *Worker) renew(s int32, out []Effect) []Effect {
 	}
 	switch w.kind(s) {
 	case scheme.Cached:
-		if w.shards[s].clock < w.iter+1-w.copies[s].Bound {
+		if w.copies[s].asks || w.shards[s].clock < w.iter+1-w.copies[s].Bound {
 			return w.pull(s, out)
 		}
 		w.Cached[s]++
 		return w.settle(s, w.addLocal(s, -1, w.iter, out))
 	case scheme.Published:
 		c := &w.copies[s]
+		if c.asks && !c.beside {
+			return w.pull(s, out)
+		}
 		slot := c.slot(w.iter)
 		for int(slot) >= len(c.weights) { // who comes back does not begin with slot 0
 			c.weights = append(c.weights, 0)
@@ -125,7 +130,13 @@ func (w *Worker) addLocal(s, slot int32, iter int64, out []Effect) []Effect {
 // settle ends the wait for a shard if its copy will do for the next iteration.
 func (w *Worker) settle(s int32, out []Effect) []Effect {
 	c := &w.copies[s]
-	if c.settled || w.shards[s].pulled || w.shards[s].clock < w.iter+1-c.Bound {
+	switch {
+	case c.settled || w.shards[s].pulled:
+		return out
+	case w.shards[s].clock < w.iter+1-c.Bound:
+		if c.asks && !c.beside { // no newer one is published
+			return w.pull(s, out)
+		}
 		return out
 	}
 	c.settled = true
@@ -154,6 +165,7 @@ func (w *Worker) published(in Input, out []Effect) []Effect {
 	}
 	w.must(!c.beside, in)
 	c.beside, c.head, c.landed = true, m, 0
+	c.asks = c.asks || m.Flags&wire.Ask != 0
 	c.heads++
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0

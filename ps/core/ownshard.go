@@ -59,6 +59,8 @@ type ownShard struct {
 	rated    int64 // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
 	accepted int64 // pushes in them
 	samples  int64 // samples in them
+	taken    int64 // samples of all pushes that landed and were not dropped
+	bound    int64 // the bound on c - v, where workers keep copies
 	folded   int64 // pushes folded since the last commit
 	closed   int64 // 1 + the largest iteration committed as a whole: v, where workers may be behind it
 	letInto  int64 // largest iteration that a reply let a worker start, -1 before the first
@@ -79,7 +81,7 @@ type pushed struct {
 
 func newOwnShard(id int32, pieces, workers, buffers int, ss ShardScheme) *ownShard {
 	sh := &ownShard{
-		id: id, pieces: pieces, slotMax: int32(ss.Slots), shared: ss.Shared, copies: ss.Copies,
+		id: id, pieces: pieces, slotMax: int32(ss.Slots), shared: ss.Shared, copies: ss.Copies, bound: max(ss.Lead, 0),
 		clock: make([]int64, workers), reached: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, buffers), disk: -1, sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,

@@ -97,7 +97,7 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget
 			continue
 		}
 		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: q.starts, Start: q.saved[id].Version}
-		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env, 7)
+		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,11 +14,14 @@ import (
 // that is asked of the transport beyond what other shards need, and comm promises it.
 //
 // What a scheme publishes goes to each worker one version at a time: the next only when the worker has Taken the last,
-// and then the current one, whatever was published meanwhile: the newest wins.
+// and then the current one, whatever was published meanwhile: the newest wins. When the budget is nearly used up, the version
+// that says so is the last: from then on the worker pulls, so that none starts an iteration that the lead shard did not let it
+// into.
 
 // feed is what is published of a shard to one worker.
 type feed struct {
 	due  bool  // something newer than what was sent last was published
+	last bool  // what was sent last says that the worker must ask: nothing more is published to it
 	out  bool  // a version was sent and not Taken
 	sent int64 // versions so far
 }
@@ -37,6 +40,9 @@ func (sh *ownShard) keepCopies(workers int) {
 
 // publish sends the current version to a worker, now or when the one on its way was taken.
 func (s *Server) publish(sh *ownShard, w int32, out []Effect) []Effect {
+	if sh.feeds[w].last {
+		return out
+	}
 	sh.feeds[w].due = true
 	return s.publishDue(sh, w, out)
 }
@@ -47,7 +53,7 @@ func (s *Server) publishDue(sh *ownShard, w int32, out []Effect) []Effect {
 	if sh.feeds == nil || !sh.feeds[w].due || sh.feeds[w].out || sh.sending[w] >= 0 {
 		return out
 	}
-	sh.feeds[w] = feed{out: true, sent: sh.feeds[w].sent + 1}
+	sh.feeds[w] = feed{out: true, sent: sh.feeds[w].sent + 1, last: s.asks(sh)}
 	sh.stats.Published++
 	c := sh.clock[w]
 	m := wire.Header{Kind: wire.Publish, Worker: w, Shard: sh.id, Iter: c, Version: sh.version, Clock: sh.minClock(c)}

@@ -47,7 +47,7 @@ func (sh *ownShard) saved() Saved {
 func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
 	for _, id := range s.order {
 		sh, q := s.shards[id], saved[id]
-		sh.version, sh.rated, sh.accepted, sh.samples = q.Version, q.Rated, q.Accepted, q.Samples
+		sh.version, sh.rated, sh.accepted, sh.samples, sh.taken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
 		copy(sh.clock, clocks)
 		copy(sh.reached, clocks)
 		sh.lowest()

@@ -119,7 +119,7 @@ func TestAResumedClusterGoesOn(t *testing.T) {
 			saved, schemes := map[int32]Saved{}, map[int32]ShardScheme{}
 			for _, id := range s.Shards() {
 				saved[id] = first.servers[m].Saved(id)
-				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version}, 7)
+				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version, Seed: 7})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,14 +153,15 @@ func TestAResumedClusterGoesOn(t *testing.T) {
 	}
 }
 
-// What a scheme remembers goes on where it was: the generator of one that draws, here.
+// What a scheme remembers goes on where it was: the significance of each worker's last push, here.
 func TestASavedMemoryGoesOn(t *testing.T) {
-	c := newCluster(threeShards(t), 3, []rule{{name: "pssp", params: &scheme.PSSPParams{Staleness: 0, Mode: scheme.PSSPConstant, Probability: 0.5, Alpha: 1, Centre: scheme.PSSPCentreS, CutOff: true, Release: scheme.ReleaseSoft}}, {name: "bsp"}}, Budget{Updates: 40}, 0)
+	significant := rule{name: "pssp", params: &scheme.PSSPParams{Mode: scheme.PSSPDynamic, Probability: 0.5, Alpha: 1, Significance: true, Centre: scheme.PSSPCentreS, CutOff: true, Coin: scheme.PSSPCoinServer, Release: scheme.ReleaseSoft}}
+	c := newCluster(threeShards(t), 3, []rule{significant, {name: "bsp"}}, Budget{Updates: 40}, 0)
 	c.pick = rand.New(rand.NewPCG(3, 4)).IntN
 	if err := c.run(100000); err != nil {
 		t.Fatal(err)
 	}
-	drew := false
+	learnt := false
 	for _, s := range c.servers {
 		for _, id := range s.Shards() {
 			q := s.Saved(id)
@@ -170,19 +171,19 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 			if len(q.Memory) == 0 {
 				continue
 			}
-			fresh := mustScheme(rule{name: "pssp"}, []int32{id}, 0, 3).Scheme.(scheme.Learning).Memory()
-			drew = drew || !slices.Equal(q.Memory, fresh)
+			fresh := mustScheme(significant, []int32{id}, 0, 3).Scheme.(scheme.Learning).Memory()
+			learnt = learnt || !slices.Equal(q.Memory, fresh)
 			env := scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Memory: q.Memory}
-			ss, err := NewShardSchemes(rule{name: "pssp"}.phases(), env, 7)
+			ss, err := NewShardSchemes(significant.phases(), env)
 			if err != nil || !slices.Equal(ss.Scheme.(scheme.Learning).Memory(), q.Memory) {
 				t.Errorf("shard %d goes on with another memory: %v", id, err)
 			}
-			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env, 7); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
+			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
 				t.Errorf("the memory of pssp for dssp: %v", err)
 			}
 		}
 	}
-	if !drew {
-		t.Error("no shard drew")
+	if !learnt {
+		t.Error("no shard learnt anything")
 	}
 }

@@ -201,6 +201,7 @@ func (s *Server) landed(sh *ownShard, p *pushed, in Input, out []Effect) []Effec
 		return s.caughtUp(sh, w, s.wanted(sh, w, out))
 	}
 	sh.stage(p)
+	sh.count(p.head.Samples)
 	sh.setClock(w, p.head.Iter+1)
 	p.norm2, p.normInf, p.normW = in.Norm2, in.NormInf, in.NormW
 	out = s.change(sh, s.tell(sh, p, out))
@@ -250,9 +251,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 		case scheme.Fold:
 			out = s.fold(sh, d, out)
 		case scheme.Drop:
-			p := sh.unstage(d.Worker, d.Iter)
-			sh.freeSlot(p.slot)
-			sh.stats.drop(d.Reason)
+			s.dropped(sh, d, d.Reason)
 		case scheme.Commit:
 			out = s.commit(sh, d, out)
 		case scheme.Reply:
@@ -264,55 +263,9 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 		default:
 			out = s.schedule(d, out)
 		}
+		s.stopWhenSpent(sh)
 	}
 	return out
-}
-
-func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
-	e := Effect{Kind: Fold, Shard: sh.id, From: d.Src, Into: d.Dst, Scale: d.Scale, Weight: d.Weight}
-	if d.Src != scheme.SlotPush {
-		return append(out, e)
-	}
-	p := sh.unstage(d.Worker, d.Iter)
-	sh.folded++
-	sh.saving = sh.saving || p.head.Flags&wire.Save != 0
-	if sh.accord.leads && sh.agrees {
-		sh.accord.set = append(sh.accord.set, d.Worker)
-	}
-	e.Slot, e.Msg = p.slot, p.head
-	out = append(out, e)
-	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
-	return out
-}
-
-func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
-	dst := sh.freeBuf()
-	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
-		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: d.Weight, Samples: d.Samples})
-	sh.accepted += sh.folded
-	if sh.whole {
-		sh.rated += int64(s.workers)
-	} else {
-		sh.rated += sh.folded
-	}
-	sh.folded = 0
-	sh.cur = dst
-	sh.version++
-	if sh.whole && d.Worker == scheme.NoWorker {
-		sh.closed = max(sh.closed, d.Iter+1)
-	}
-	before := sh.samples
-	sh.samples += d.Samples
-	if s.every > 0 {
-		// A commit that passes several marks is one snapshot, of the last of them.
-		if k := sh.samples / s.every; k > before/s.every {
-			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
-		}
-	}
-	if sh.id == 0 && s.spent(sh) {
-		s.stopped()
-	}
-	return sh.saveEffect(out)
 }
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
@@ -333,12 +286,17 @@ func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect 
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
 	if sh.feeds != nil {
 		sh.feeds[w].due = false // this is the newest there is
+		sh.feeds[w].last = sh.feeds[w].last || s.asks(sh)
 	}
 	return s.ship(sh, m, iter, s.takeOver(sh, w, out))
 }
 
 // ship sends the current version, with which its worker may start an iteration up to into.
 func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []Effect {
+	s.stopWhenSpent(sh)
+	if s.asks(sh) {
+		m.Flags |= wire.Ask
+	}
 	if sh.id == 0 && s.stop && into >= s.stopAt {
 		m.Flags |= wire.Stop
 	} else if sh.id == 0 {

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"fluentps/ps/scheme"
 )
@@ -60,22 +59,19 @@ func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 	return slots, means, nil
 }
 
-// schemeStream keeps the generators of shards apart from those of workers.
-const schemeStream = 0x5e44e400000000
-
 // NewShardScheme builds the one scheme of a shard; see NewShardSchemes.
-func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.Env, seed uint64) (ShardScheme, error) {
-	return NewShardSchemes([]scheme.Phase{{Scheme: name, Common: c, Params: p}}, env, seed)
+func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.Env) (ShardScheme, error) {
+	return NewShardSchemes([]scheme.Phase{{Scheme: name, Common: c, Params: p}}, env)
 }
 
-// NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, with generators seeded by
-// (seed, shard, phase), so that every driver of the nodes makes the same ones. It returns the one whose turn it is at
-// env.Clocks; Slots are what any of them needs. env.Memory, where it is not nil, is of that one.
-func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardScheme, error) {
+// NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, so that every driver
+// of the nodes makes the same ones. It returns the one whose turn it is at env.Clocks; Slots are what any of them needs.
+// env.Memory, where it is not nil, is of that one.
+func NewShardSchemes(phases []scheme.Phase, env scheme.Env) (ShardScheme, error) {
 	slots, norms, accord, memory := 0, false, false, env.Memory
-	env.Rand, env.Memory = nil, nil
+	env.Memory = nil
 	for k, ph := range phases {
-		ss, err := newPhase(phases, k, env, seed) // the later ones only to see that they can be made
+		ss, err := newPhase(phases, k, env) // the later ones only to see that they can be made
 		if err != nil {
 			return ShardScheme{}, err
 		}
@@ -86,12 +82,12 @@ func NewShardSchemes(phases []scheme.Phase, env scheme.Env, seed uint64) (ShardS
 	}
 	k, clocks := PhaseAt(phases, env.Clocks)
 	env.Clocks, env.Memory = clocks, memory
-	first, err := newPhase(phases, k, env, seed)
+	first, err := newPhase(phases, k, env)
 	first.Slots, first.Norms, first.Accord = slots, norms, accord
 	return first, err
 }
 
-func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardScheme, error) {
+func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error) {
 	ph := phases[k]
 	e, ok := scheme.Lookup(ph.Scheme)
 	if !ok {
@@ -100,9 +96,6 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 	slots, err := SlotsMax(e, ph.Common, ph.Params, env.Workers)
 	if err != nil {
 		return ShardScheme{}, err
-	}
-	if env.Rand == nil {
-		env.Rand = rand.NewPCG(seed, schemeStream+uint64(k)<<32+uint64(env.Shards[0]))
 	}
 	sch, err := e.New(env, ph.Common, ph.Params)
 	if err != nil {
@@ -121,8 +114,8 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env, seed uint64) (ShardS
 		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
 	if ph.Until > 0 {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
-			env.Clocks, env.Start, env.Rand, env.Memory = clocks, start, nil, nil
-			next, err := newPhase(phases, k+1, env, seed)
+			env.Clocks, env.Start, env.Memory = clocks, start, nil
+			next, err := newPhase(phases, k+1, env)
 			if err != nil {
 				panic(fmt.Sprintf("core: shard %d: %v, though it could be made at the start", env.Shards[0], err))
 			}

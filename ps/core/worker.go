@@ -53,7 +53,7 @@ type Worker struct {
 	round  *round // nil unless it works in rounds
 	near   []bool // per shard: its server shares memory with the worker; nil: none does
 
-	LeadMax    int64   // largest c - v at the start of an iteration
+	LeadMax    int64   // largest lead over a shard at the start of an iteration
 	Started    int64   // iterations started
 	WaitedLast []int64 // per shard: how often it was the last to be waited for
 	Cached     []int64 // per shard: iterations started on a copy of the worker's own, without a pull
@@ -68,8 +68,18 @@ type workerShard struct {
 	landed  int   // pieces of the reply that are in the arena
 	pulled  bool  // the pull is out
 	replied bool  // the reply's header came
+	let     int64 // the iteration that it lets the worker into
 
 	scheduled bool // its pieces wait for a grant
+}
+
+// lead is c - v over the shard at the start of iteration c, v that of its reply or of the worker's copy. Where another shard sends
+// the worker on past the iteration that this one has open, c is the one that this one let it into.
+func (sh *workerShard) lead(c int64) int64 {
+	if sh.replied {
+		c = min(c, sh.let)
+	}
+	return c - sh.clock
 }
 
 // NewWorker makes worker me of the plan, with a send policy of its own. It starts at iteration start.
@@ -190,7 +200,7 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if w.isNear(m.Shard) {
 		out = w.readReply(m, out)
 	}
-	sh.replied = true
+	sh.replied, sh.let = true, m.Iter
 	w.answered(m.Shard)
 	sh.version, sh.clock = m.Version, m.Clock
 	w.next = max(w.next, m.Iter)
@@ -198,6 +208,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	w.stop = w.stop || m.Flags&wire.Stop != 0
 	if m.Flags&wire.Save != 0 {
 		w.marks = m.Iter
+	}
+	if m.Flags&wire.Ask != 0 {
+		w.copies[m.Shard].asks = true
 	}
 	return w.closeShard(m.Shard, out)
 }
@@ -252,7 +265,9 @@ func (w *Worker) exchange() {
 	if w.first < 0 {
 		w.first = w.iter
 	}
-	w.LeadMax = max(w.LeadMax, w.iter-w.known)
+	for s := range w.shards {
+		w.LeadMax = max(w.LeadMax, w.shards[s].lead(w.iter))
+	}
 	w.head = wire.Header{}
 	w.open, w.last = len(w.shards), -1
 	for s := range w.shards {

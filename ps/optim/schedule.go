@@ -15,11 +15,12 @@ type Schedule struct {
 	Factor float64 // step: multiplies the rate at each drop
 	Over   int64   // cosine, poly: iterations from the end of warm-up to the floor
 	Floor  float64 // cosine, poly: what the factor ends at and stays at
-	Power  float64 // poly: exponent of the remaining share of Over
+	Power  float64 // poly: exponent of the remaining share of Over; inv: of 1 + Gamma * iterations
+	Gamma  float64 // inv: by what an iteration raises the divisor
 	WarmUp int64   // iterations of linear warm-up, for every schedule; 0: none
 }
 
-var scheduleNames = []string{"constant", "step", "cosine", "poly"}
+var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv"}
 
 // ScheduleNames lists the schedules that Scale knows.
 func ScheduleNames() []string { return append([]string(nil), scheduleNames...) }
@@ -36,6 +37,8 @@ func (s Schedule) Check() error {
 		return s.checkStep()
 	case "cosine", "poly":
 		return s.checkDecay()
+	case "inv":
+		return s.checkInv()
 	}
 	return fmt.Errorf("schedule name %q is not known; use one of %s", s.Name, strings.Join(scheduleNames, ", "))
 }
@@ -69,6 +72,16 @@ func (s Schedule) checkDecay() error {
 	return nil
 }
 
+func (s Schedule) checkInv() error {
+	switch {
+	case !(s.Gamma > 0) || math.IsInf(s.Gamma, 0):
+		return fmt.Errorf("schedule gamma %v is out of range; use a number greater than 0, such as 1e-4", s.Gamma)
+	case !(s.Power > 0) || math.IsInf(s.Power, 0):
+		return fmt.Errorf("schedule power %v is out of range; use a number greater than 0, such as 0.75", s.Power)
+	}
+	return nil
+}
+
 // Scale is the factor on the learning rate at iteration iter (>= 0; fractional where single pushes are
 // applied). A schedule that fails Check panics.
 //
@@ -80,6 +93,10 @@ func (s Schedule) checkDecay() error {
 //
 //	cosine  floor + (1-floor) * (1 + cos(pi*t))/2   Loshchilov and Hutter (ICLR 2017), equation 5, without restarts
 //	poly    floor + (1-floor) * (1-t)^power         as You, Gitman and Ginsburg (arXiv 1708.03888, 2017) use it, with power 2
+//	inv     (1 + gamma*i)^-power                    Caffe's lr_policy "inv"; i counts from the end of warm-up
+//
+// inv is what the FluentPS authors' LeNet solver has (lr 0.01, gamma 1e-4, power 0.75) [C]. The theorems of SSP, DSSP and PSSP
+// take sigma/sqrt(t), which is gamma 1, power 0.5.
 func (s Schedule) Scale(iter float64) float64 {
 	scale := 1.0
 	if s.WarmUp > 0 {
@@ -94,6 +111,8 @@ func (s Schedule) Scale(iter float64) float64 {
 		return scale * s.above((1+math.Cos(math.Pi*s.passed(iter)))/2)
 	case "poly":
 		return scale * s.above(math.Pow(1-s.passed(iter), s.Power))
+	case "inv":
+		return scale * math.Pow(1+s.Gamma*max(0, iter-float64(s.WarmUp)), -s.Power)
 	}
 	panic("optim: schedule " + s.Name + " was not checked")
 }

@@ -40,6 +40,11 @@ func TestScale(t *testing.T) {
 		{"poly between pushes", Schedule{Name: "poly", Over: 10, Power: 1}, 2.5, 0.75},
 		{"poly half to a floor", Schedule{Name: "poly", Over: 10, Power: 2, Floor: 0.2}, 5, 0.4},
 		{"poly end", Schedule{Name: "poly", Over: 10, Power: 2}, 10, 0},
+		{"inv at once", Schedule{Name: "inv", Gamma: 1e-4, Power: 0.75}, 0, 1},
+		{"inv after 10000 iterations of the LeNet solver", Schedule{Name: "inv", Gamma: 1e-4, Power: 0.75}, 10000, 0.5946035575013605},
+		{"inv as 1/sqrt(t)", Schedule{Name: "inv", Gamma: 1, Power: 0.5}, 15, 0.25},
+		{"inv in warm-up", Schedule{Name: "inv", Gamma: 1, Power: 0.5, WarmUp: 4}, 1, 0.5},
+		{"inv after warm-up", Schedule{Name: "inv", Gamma: 1, Power: 0.5, WarmUp: 4}, 7, 0.5},
 		{"poly half after warm-up", Schedule{Name: "poly", Over: 10, Power: 3, WarmUp: 7}, 12, 0.125},
 	} {
 		if got := c.s.Scale(c.iter); math.Abs(got-c.want) > 1e-15 {
@@ -129,6 +134,10 @@ func TestScheduleCheck(t *testing.T) {
 		{Schedule{Name: "cosine"}, "over 0 "},
 		{Schedule{Name: "cosine", Over: 1, Floor: 1}, "floor 1 "},
 		{Schedule{Name: "poly", Over: 1, Power: 1, Floor: math.NaN()}, "floor NaN "},
+		{Schedule{Name: "inv", Power: 1}, "gamma 0 "},
+		{Schedule{Name: "inv", Gamma: math.NaN(), Power: 1}, "gamma NaN "},
+		{Schedule{Name: "inv", Gamma: 1}, "power 0 "},
+		{Schedule{Name: "inv", Gamma: 1, Power: math.Inf(1)}, "power +Inf "},
 		{Schedule{Name: "poly", Over: 1}, "power 0 "},
 		{Schedule{Name: "poly", Over: 1, Power: math.Inf(1)}, "power +Inf "},
 	} {
@@ -145,7 +154,7 @@ func TestTablesAndChecksAgree(t *testing.T) {
 		}
 	}
 	for _, n := range ScheduleNames() {
-		s := Schedule{Name: n, Every: 1, Factor: 0.5, Over: 5, Power: 2}
+		s := Schedule{Name: n, Every: 1, Factor: 0.5, Over: 5, Power: 2, Gamma: 0.1}
 		if err := s.Check(); err != nil {
 			t.Error(err)
 		}

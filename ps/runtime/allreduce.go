@@ -193,7 +193,7 @@ func (a *allReduce) commit() {
 	a.samples += a.batch
 	w.spans.Add(metrics.Fold, r.t.Now()-now)
 	told := sums[r.plan.Arena:]
-	b := budgetOf(r.cfg, r.set.Train.Rows())
+	b := budgetOf(r.cfg, r.set.Train.Rows(), r.roles)
 	a.over = told[tailStop] > 0 || b.Samples > 0 && a.samples >= b.Samples || b.Updates > 0 && a.version >= b.Updates
 	if r.lead == nil {
 		return

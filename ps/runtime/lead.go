@@ -81,7 +81,7 @@ type mark struct {
 }
 
 func newLead(r *rank) *lead {
-	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows()), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
+	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
 	for m := range r.roles.Servers {
 		if len(r.plan.OfServer(int32(m))) > 0 {
 			l.owners++

@@ -87,7 +87,8 @@ func (s *serverSide) makeNode(q *origin) error {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range r.plan.OfServer(me) {
 		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers), Follows: core.LeadShard(r.plan, id) != id}
+		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers),
+			Follows: core.LeadShard(r.plan, id) != id, Seed: r.cfg.Seed, Rule: r.plan.Shards[id].Rule}
 		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.computes), r.set.Train.Rows())
 		if err != nil {
 			return err
@@ -95,13 +96,13 @@ func (s *serverSide) makeNode(q *origin) error {
 		q.fill(&env, id, phases)
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
-		} else if schemes[id], err = core.NewShardSchemes(phases, env, r.cfg.Seed); err != nil {
+		} else if schemes[id], err = core.NewShardSchemes(phases, env); err != nil {
 			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows()), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
+		Budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
 		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
 	return nil
 }

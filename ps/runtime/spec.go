@@ -31,11 +31,8 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	for i, p := range params {
 		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Stat: p.Stat}
 	}
-	globs := make([]string, len(c.Sync))
-	for i, r := range c.Sync {
-		globs[i] = r.Match
-	}
-	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers, Rules: globs}
+	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers}
+	o.Rules, o.On = c.Matches()
 	if c.Cluster.Placement == "mixed" && !reduces(c) {
 		o.Shares = shard.MixedShares(c.Cluster.Servers, servers-c.Cluster.Servers)
 	}
@@ -85,8 +82,12 @@ func batchOf(c *configs.Config, workers, worker int) int {
 }
 
 // budgetOf is what the lead shard counts: samples over all workers, and versions.
-func budgetOf(c *configs.Config, rows int) core.Budget {
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates}
+func budgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
+	team := 0
+	for w := range roles.Workers {
+		team = max(team, len(roles.Team(w)))
+	}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(len(roles.Computing())))}
 }
 
 // maySkip says whether the shards of a rule may send a worker past iterations.

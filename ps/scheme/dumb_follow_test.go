@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -54,7 +53,7 @@ func newPair(t *rapid.T, v schemetest.Variant, workers int) *pair {
 }
 
 func followEnv(workers int, follows bool) scheme.Env {
-	return scheme.Env{Workers: workers, Shards: []int32{schemetest.Shard}, Servers: 2, Follows: follows, Rand: rand.NewPCG(1, 1)}
+	return scheme.Env{Workers: workers, Shards: []int32{schemetest.Shard}, Servers: 2, Follows: follows, Seed: 1}
 }
 
 func (p *pair) enqueue(w int, ev scheme.Event) {

@@ -3,7 +3,6 @@ package scheme_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -88,7 +87,7 @@ func (h *hindsight) fraction(key string) (x float64) {
 	return x
 }
 
-// psspGates says whether a coin is thrown for event a: at any k >= s, or k >= 0 without the cut-off.
+// psspGates says whether a coin decides event a: at any k >= s, or k >= 0 without the cut-off.
 func (h *hindsight) psspGates(a int) bool {
 	ev := h.history[a]
 	if ev.Kind != scheme.Wanted || h.left[a][ev.Worker] {
@@ -98,18 +97,30 @@ func (h *hindsight) psspGates(a int) bool {
 	return k >= h.number("staleness") || h.keys["cut_off"] == "false" && k >= 0
 }
 
-// psspAdmits throws all coins of the shard again, from the first to that of event a.
+// psspCoin is the coin of event a: 53 bits of a hash of seed, rule, server, shard where it has its own, worker and clock.
+func (h *hindsight) psspCoin(a int) float64 {
+	ev, of := h.history[a], []uint64{uint64(h.env.Rule), uint64(h.env.Server)}
+	if h.keys["coin"] == "shard" {
+		of = append(of, uint64(ev.Shard))
+	}
+	state := h.env.Seed
+	for _, x := range append(of, uint64(ev.Worker), uint64(ev.Iter)) {
+		for range x + 1 { // SplitMix64 steps by an odd constant, and hands out what it makes of where it is
+			state += 0x9e3779b97f4a7c15
+		}
+		state ^= state >> 30
+		state *= 0xbf58476d1ce4e5b9
+		state ^= state >> 27
+		state *= 0x94d049bb133111eb
+		state ^= state >> 31
+	}
+	return math.Ldexp(float64(state>>11), -53)
+}
+
+// psspAdmits says whether the pull of event a is answered at once.
 func (h *hindsight) psspAdmits(a int) bool {
 	if !h.psspGates(a) {
 		return true
-	}
-	seed := *h.env.Rand
-	coins := rand.New(&seed)
-	var coin float64
-	for b := range a + 1 {
-		if h.psspGates(b) {
-			coin = coins.Float64()
-		}
 	}
 	if most := h.number("hard_cap"); most > 0 && h.lead(a) > most {
 		return false
@@ -125,7 +136,7 @@ func (h *hindsight) psspAdmits(a int) bool {
 			chance *= h.significance(h.history[a].Worker, a)
 		}
 	}
-	return coin >= chance
+	return h.psspCoin(a) >= chance
 }
 
 // significance is that of the last push of w since it came; 1 if there is none.
@@ -239,20 +250,33 @@ func (h *hindsight) dropV(v int64, k int, clock []int64, left []bool) int64 {
 // several adds up all pushes from the first on, q by q, and gives what that decides at event k.
 func (h *hindsight) several(k int) (out []scheme.Decision) {
 	q, sum, n := h.number("q"), int64(0), int64(0)
+	lambda0, versions := h.fraction("lambda0"), h.env.Start
+	var weights, weighed float64
+	commits := func(w int32, iter int64) {
+		d := commit(w, iter, float64(n)*(1/float64(q)), sum)
+		if lambda0 > 0 {
+			d.Scale, d.Weight = weights*(1/float64(q)), 1/weighed
+		}
+		out = append(out, d)
+		n, sum, weights, weighed = 0, 0, 0, 0
+		versions++
+	}
 	for p := range k + 1 {
 		ev := h.history[p]
 		out = nil
 		if h.counts(p) {
-			out = append(out, fold(ev, float64(min(1, n))))
-			n, sum = n+1, sum+ev.Samples
+			d := fold(ev, float64(min(1, n)))
+			if tau := versions - ev.Seen; lambda0 > 0 {
+				d.Weight = lambda0 / float64(max(1, tau))
+			}
+			out = append(out, d)
+			n, sum, weights, weighed = n+1, sum+ev.Samples, weights+d.Weight, weighed+d.Weight*float64(ev.Samples)
 			if n == q {
-				out = append(out, commit(ev.Worker, ev.Iter, float64(n)*(1/float64(q)), sum))
-				n, sum = 0, 0
+				commits(ev.Worker, ev.Iter)
 			}
 		}
 		if n > 0 && ev.Kind == scheme.Left && !h.left[p][ev.Worker] && !slices.Contains(h.left[p+1], false) {
-			out = append(out, commit(scheme.NoWorker, h.v[p], float64(n)*(1/float64(q)), sum))
-			n, sum = 0, 0
+			commits(scheme.NoWorker, h.v[p])
 		}
 	}
 	return out

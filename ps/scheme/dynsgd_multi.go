@@ -17,6 +17,7 @@ import (
 //	pending = pending + m_k               what the mean moved by: (u - m_k)/(d+1)
 //	commit pending
 type byVersion struct {
+	plain
 	works   []int64   // the version that each worker computes for; -1: none yet, or it is gone
 	open    []version // ascending by number, without gaps; at least one, at most max
 	max     int

@@ -32,11 +32,14 @@ var essp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Push:     "delta",
-	Copies:   func(Params) Copies { return Published },
-	Params:   func() Params { return &ESSPParams{Staleness: 3} },
-	LeadMax:  func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
-	Whole:    func(Common, Params) bool { return false },
-	New:      newESSP,
+	// As ssp's.
+	Weight:     "1",
+	DeltaWhole: true,
+	Copies:     func(Params) Copies { return Published },
+	Params:     func() Params { return &ESSPParams{Staleness: 3} },
+	LeadMax:    func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
+	Whole:      func(Common, Params) bool { return false },
+	New:        newESSP,
 }
 
 func newESSP(env Env, common Common, params Params) (Scheme, error) {

@@ -3,7 +3,6 @@ package scheme
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 )
@@ -59,7 +58,7 @@ func (e Entry) commonDocs() []ParamDoc {
 		Key: "fold", Default: string(e.Fold), Allowed: "rank | arrival", Values: []string{"rank", "arrival"},
 		Doc: "rank stages pushes and adds them in rank order when their iteration closes; arrival adds them as they come",
 	}
-	if _, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}, Common{Fold: FoldRank}, e.Params()); err != nil {
+	if _, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{Fold: FoldRank}, e.Params()); err != nil {
 		fold.Allowed, fold.Values = "arrival", []string{"arrival"}
 		fold.Doc = "pushes are added as they come; with these keys none can be staged"
 	}
@@ -67,10 +66,14 @@ func (e Entry) commonDocs() []ParamDoc {
 	if e.Push != "" {
 		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with an optimizer of its own, and update: add takes what that changed"})
 	}
-	return append(docs, ParamDoc{
+	weight := ParamDoc{
 		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
 		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",
-	})
+	}
+	if e.DeltaWhole {
+		weight.Doc += "; with 1 an iteration of N workers moves the parameters N times as far as one worker's step: divide lr by N"
+	}
+	return append(docs, weight)
 }
 
 // evidence spells out the tags, in the words of the README of this package.

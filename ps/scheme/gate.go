@@ -181,7 +181,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	case g.commits == byPush:
 		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
-		if out = g.fold(p, out); g.pendingPushes >= g.several {
+		if out = g.foldAs(p, g.mix.weigh(g, p, ev.Seen), out); g.pendingPushes >= g.several {
 			out = g.commitSeveral(w, ev.Iter, out)
 		}
 	case g.commits == byClose && ev.Iter == g.v && !g.follows:

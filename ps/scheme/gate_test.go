@@ -3,7 +3,6 @@ package scheme
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ import (
 func newTestGate(t testing.TB, name string, workers int, common Common) Scheme {
 	t.Helper()
 	e, _ := Lookup(name)
-	s, err := e.New(Env{Workers: workers, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}, common, e.Params())
+	s, err := e.New(Env{Workers: workers, Shards: []int32{0}, Servers: 1}, common, e.Params())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,8 +343,7 @@ func TestRestoreRefusesBrokenLimits(t *testing.T) {
 		spoil      func(b []byte)
 	}{
 		{"dssp", "is not within [0, 2]", func(b []byte) { b[len(b)-16] = 3 }},
-		{"dssp", "is not within", func(b []byte) { b[len(b)-1] = 0x80 }}, // a grant below 0
-		{"pssp", "no state of a random generator", func(b []byte) { b[len(b)-20] ^= 1 }},
+		{"dssp", "is not within", func(b []byte) { b[len(b)-1] = 0x80 }},                             // a grant below 0
 		{"dsps", "is not within [0, 1]", func(b []byte) { b[len(b)-33], b[len(b)-34] = 0x7f, 0xf8 }}, // alpha is not a number
 		{"vap", "computes on two versions", func(b []byte) { b[len(b)-56], b[len(b)-40] = 0, 0 }},    // both are worker 0
 		{"vap", "is not within [0, 1]", func(b []byte) { b[len(b)-40] = 2 }},                         // a worker that computes

@@ -1,10 +1,13 @@
 package scheme
 
 // fold adds a push to the pending sums; the first after a commit overwrites them.
-func (g *gate) fold(p push, out []Decision) []Decision {
+func (g *gate) fold(p push, out []Decision) []Decision { return g.foldAs(p, 1, out) }
+
+// foldAs adds a push with a weight.
+func (g *gate) foldAs(p push, weight float64, out []Decision) []Decision {
 	d := Decision{
 		Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter,
-		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: 1,
+		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: weight,
 	}
 	if g.pendingPushes == 0 {
 		d.Scale = 0

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -25,6 +24,14 @@ const (
 	PSSPCentre2S PSSPCentre = "2s"
 )
 
+// PSSPCoin says which shards a coin decides for.
+type PSSPCoin string
+
+const (
+	PSSPCoinServer PSSPCoin = "server" // all of the rule on one server
+	PSSPCoinShard  PSSPCoin = "shard"  // one
+)
+
 // PSSPParams are the keys of a pssp rule.
 type PSSPParams struct {
 	Staleness        int64      `yaml:"staleness" min:"0" doc:"s: up to this lead nobody is paused (but see cut_off)"`
@@ -34,7 +41,8 @@ type PSSPParams struct {
 	Significance     bool       `yaml:"significance" doc:"of mode: dynamic; true multiplies alpha by the significance of the worker's last push, |g|/|w| but at most 1, of 2-norms over the shard"`
 	Centre           PSSPCentre `yaml:"centre" values:"s,2s" doc:"of mode: dynamic; the k at which the probability is alpha/2"`
 	CutOff           bool       `yaml:"cut_off" doc:"of mode: dynamic; false pauses below s too, whoever leads the slowest at all"`
-	PauseOnlyFastest bool       `yaml:"pause_only_fastest" doc:"only a worker that no other has overtaken is paused"`
+	Coin             PSSPCoin   `yaml:"coin" values:"server,shard" doc:"which shards one coin decides for: server is all shards of the rule on one server, each with its own probability, as one request has one coin; shard is each for itself, so that a worker is stopped more often the more shards it has"`
+	PauseOnlyFastest bool       `yaml:"pause_only_fastest" doc:"true pauses only a worker that no other has overtaken; false pauses any worker, which the bound in the mean needs"`
 	HardCap          int64      `yaml:"hard_cap" min:"0" doc:"beyond this lead every pull waits; at least s, or 0 for no cap; with a cap there is a bound on c - v, which fold: rank needs"`
 	Recheck          bool       `yaml:"recheck" doc:"true answers a paused pull only when its lead is within s again, which the bound in the mean needs; false is the released code: at the step of v that release names, whatever the lead"`
 	Release          Release    `yaml:"release" values:"soft,lazy,block" doc:"when a paused pull is answered, if recheck allows it"`
@@ -56,6 +64,8 @@ func (p *PSSPParams) Check() error {
 		return fmt.Errorf("alpha: %v is not within 0 and 1; leave it out for 1", p.Alpha)
 	case p.Centre != PSSPCentreS && p.Centre != PSSPCentre2S:
 		return fmt.Errorf("centre: %q is not one of s, 2s; s is the default", p.Centre)
+	case p.Coin != PSSPCoinServer && p.Coin != PSSPCoinShard:
+		return fmt.Errorf("coin: %q is not one of server, shard; server is the default", p.Coin)
 	case p.HardCap < 0 || p.HardCap > 0 && p.HardCap < p.Staleness:
 		return fmt.Errorf("hard_cap: %d is below the staleness, %d; set that or more, or 0 for no cap", p.HardCap, p.Staleness)
 	case p.HardCap > stalenessMax:
@@ -68,16 +78,16 @@ func (p *PSSPParams) Check() error {
 
 var pssp = Entry{
 	Name:       "pssp",
-	Rule:       "a pull with c - v <= s is answered at once; beyond s a coin of the server, thrown once per pull, lets it through or delays it until c - v <= s; one commit per push",
-	Paper:      "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released server; significance is reconstructed, hard_cap and recheck are ours",
+	Rule:       "a pull with c - v <= s is answered at once; beyond s a coin of the server, one for each request of a worker, lets it through or delays it until c - v <= s; one commit per push",
+	Paper:      "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released servers; significance is reconstructed, hard_cap, recheck and coin: shard are ours. Its authors push updates: examples/fashion-softmax-fluentps.yaml",
 	Evidence:   "C",
-	Use:        "as ssp with fewer delayed pulls, where the staleness needs a bound in the mean only",
+	Use:        "as ssp with fewer delayed pulls; with pause_only_fastest: false and recheck: true the lead keeps a bound in the mean, s + 1/c - 1, else none",
 	Scope:      PerShard,
 	Fold:       FoldArrival,
 	NeedsNorms: func(p Params) bool { return p.(*PSSPParams).Significance },
 	Params: func() Params {
 		return &PSSPParams{Staleness: 3, Mode: PSSPConstant, Probability: 0.5, Alpha: 1, Centre: PSSPCentreS,
-			CutOff: true, PauseOnlyFastest: true, Recheck: true, Release: ReleaseSoft}
+			CutOff: true, Coin: PSSPCoinServer, PauseOnlyFastest: true, Recheck: true, Release: ReleaseSoft}
 	},
 	LeadMax: func(p Params) (int64, bool) { return p.(*PSSPParams).HardCap, p.(*PSSPParams).HardCap > 0 },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
@@ -89,10 +99,10 @@ func newPSSP(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("pssp: %w", err)
 	}
-	if env.Rand == nil {
-		return nil, errors.New("pssp: no random generator in its Env; the driver makes one of (run seed, shard)")
+	l := &paused{fixed: fixed{p.Staleness}, keys: p, coins: env.coins(), weighs: slices.Repeat([]float64{1}, env.Workers)}
+	if p.Coin == PSSPCoinShard {
+		l.coins = l.coins.and(int64(env.Shards[0]))
 	}
-	l := &paused{fixed: fixed{p.Staleness}, keys: p, rand: *env.Rand, weighs: slices.Repeat([]float64{1}, env.Workers)}
 	r := rule{name: "pssp", limit: l, unbounded: p.HardCap == 0, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }
@@ -101,7 +111,7 @@ func newPSSP(env Env, common Common, params Params) (Scheme, error) {
 type paused struct {
 	fixed
 	keys   PSSPParams
-	rand   rand.PCG  // draws once per pull that is gated, whatever becomes of it, so that a history replays
+	coins  coins     // of its server and rule, and with coin: shard of its shard
 	weighs []float64 // by worker: the significance of its last push, within 0 and 1; 1 before the first, and without the key
 }
 
@@ -124,7 +134,8 @@ func (l *paused) pushed(ev Event) {
 	}
 }
 
-func (l *paused) lasts() bool { return true }
+// lasts says that coins need no memory: whoever goes on from a checkpoint throws the same ones.
+func (l *paused) lasts() bool { return l.keys.Significance }
 
 func (l *paused) forget(w int32) { l.weighs[w] = 1 }
 
@@ -148,14 +159,13 @@ func (l *paused) admit(g *gate, w int32, lead int64) bool {
 	if k < least {
 		return true
 	}
-	coin := float64(l.rand.Uint64()<<11>>11) / (1 << 53) // uniform in [0, 1)
 	switch {
 	case l.keys.HardCap > 0 && lead > l.keys.HardCap:
 		return false
 	case l.keys.PauseOnlyFastest && !g.fastest(w):
 		return true
 	}
-	return coin >= l.weighs[w]*l.keys.pause(k)
+	return l.coins.thrown(w, g.v+lead) >= l.weighs[w]*l.keys.pause(k)
 }
 
 // pause is the probability of a pause at k = i - v of a push of significance 1.
@@ -170,16 +180,7 @@ func (p *PSSPParams) pause(k int64) float64 {
 	return p.Alpha / (1 + math.Exp(float64(centre-k)))
 }
 
-func (l *paused) generator(b []byte) []byte {
-	b, err := l.rand.AppendBinary(b)
-	if err != nil {
-		panic(fmt.Sprintf("scheme: pssp: state of its random generator: %v", err)) // it has no way to fail
-	}
-	return b
-}
-
 func (l *paused) save(b []byte) []byte {
-	b = l.generator(b)
 	if l.keys.Significance {
 		for _, x := range l.weighs {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
@@ -188,14 +189,8 @@ func (l *paused) save(b []byte) []byte {
 	return b
 }
 
-// randBytes is the size of the saved state of a PCG.
-const randBytes = 20
-
 func (l *paused) load(d *decoder) limit {
 	n := *l
-	if err := n.rand.UnmarshalBinary(d.bytes(randBytes)); err != nil {
-		d.fail("no state of a random generator")
-	}
 	n.weighs = slices.Clone(l.weighs)
 	if l.keys.Significance {
 		for w := range n.weighs {

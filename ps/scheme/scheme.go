@@ -14,7 +14,6 @@ package scheme
 import (
 	"encoding"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
 
@@ -70,6 +69,7 @@ const (
 	Gone              // its worker left before it landed
 	Late              // its iteration is closed
 	Surplus           // its iteration has all the pushes that it takes, without it
+	Spent             // the run has all the versions that it was to have: decided by the node, not by a scheme
 	Reasons
 )
 
@@ -123,14 +123,15 @@ type Scheme interface {
 
 // Env is what a scheme knows of its run. Clocks and Start let a run resume, re-slice or change scheme half-way.
 type Env struct {
-	Workers         int       // of the run, fixed: the N of 1/N
-	Shards          []int32   // the shards this instance decides for
-	Server, Servers int       // index of this server, number of servers
-	Clocks          []int64   // clock per worker; nil: all 0; -1: has left
-	Start           int64     // version at the start; it is v where nobody is in the run
-	Follows         bool      // another shard of the rule decides who contributes to an iteration; where shards agree
-	Rand            *rand.PCG // seeded by (run seed, shard); its state is in the memory of who draws
-	Memory          []byte    // of the instance before a checkpoint, where that is Learning; nil: none
+	Workers         int     // of the run, fixed: the N of 1/N
+	Shards          []int32 // the shards this instance decides for
+	Server, Servers int     // index of this server, number of servers
+	Clocks          []int64 // clock per worker; nil: all 0; -1: has left
+	Start           int64   // version at the start; it is v where nobody is in the run
+	Follows         bool    // another shard of the rule decides who contributes to an iteration; where shards agree
+	Seed            uint64  // of the run; what a scheme draws is a hash of it and of what it decides
+	Rule            int     // index of the rule that took the shards
+	Memory          []byte  // of the instance before a checkpoint, where that is Learning; nil: none
 }
 
 // Scope says how many shards one instance decides for.
@@ -197,6 +198,7 @@ type Entry struct {
 	Copies     func(Params) Copies                // nil: Pulled
 	Means      func(Params) int                   // accumulators that it folds into beside the pending sums; nil: none
 	Weight     string                             // the default of weight, for readers; empty: 1/N
+	DeltaWhole bool                               // a push that is a delta and a version is added whole: the default of weight is 1 there
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push

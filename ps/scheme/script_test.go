@@ -3,7 +3,6 @@ package scheme
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -128,7 +127,7 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	for k := int32(1); k < shards; k++ {
 		env.Shards = append(env.Shards, k)
 	}
-	env.Rand = rand.NewPCG(seed, 0)
+	env.Seed = seed
 	s.at, s.commit, s.seen = 0, env.Start, map[int32]int64{}
 	made, err := e.New(env, common, params)
 	if err != nil {

@@ -50,6 +50,48 @@ func TestSoftsyncIsTheMeanOfAnyQ(t *testing.T) {
 	}
 }
 
+// TestSoftsyncWeighsByStaleness: DL4J part 1 [P], soft-sync with weights: W -= (1/q) * sum of lambda_j * update_j, lambda_j =
+// lambda0 / tau_j, tau_j >= 1 the staleness. Equal batches. A statistic, of which a commit takes the share of a mean, is never
+// moved past that mean: the weights of a commit are normalised.
+func TestSoftsyncWeighsByStaleness(t *testing.T) {
+	for _, lambda0 := range []float64{0.5, 1} {
+		for _, q := range []int{1, 2, 3} {
+			v := setting(t, "softsync", fmt.Sprintf("fold=arrival q=%d staleness=-1 lambda0=%v", q, lambda0))
+			s := shardOf(v, 3)
+			gradient := func(w int32, i int64) float64 { return math.Sin(float64(7*w) + float64(i)) }
+			version, at := int64(0), [3]int64{} // at: the version that each worker pulled last
+			var pending, want, params, sum float64
+			stale := int64(0)
+			for k := range int64(60) {
+				w := int32([]int{0, 1, 0, 2, 0, 1}[k%6])
+				i := k / 6 * []int64{3, 2, 1}[w]
+				i += []int64{0, 0, 1, 0, 2, 1}[k%6]
+				tau := max(1, version-at[w])
+				stale = max(stale, tau)
+				sum += lambda0 / float64(tau) * gradient(w, i) / float64(q)
+				for _, d := range s.Step(scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Seen: at[w], Samples: 32}, nil) {
+					switch d.Kind {
+					case scheme.Fold:
+						pending = d.Scale*pending + d.Weight*32*gradient(d.Worker, d.Iter)
+					case scheme.Commit:
+						version++
+						params -= d.Scale * d.Weight * pending
+						want, sum = want-sum, 0
+						if d.Scale > 1 {
+							t.Errorf("q=%d: a commit takes the share %v", q, d.Scale)
+						}
+					}
+				}
+				s.Step(scheme.Event{Kind: scheme.Wanted, Worker: w, Iter: i + 1}, nil)
+				at[w] = version
+			}
+			if math.Abs(params-want) > 1e-9 || version != int64(60/q) || q == 1 && stale < 3 {
+				t.Errorf("q=%d lambda0=%v: parameters %v after %d versions, want %v; the largest staleness was %d", q, lambda0, params, version, want, stale)
+			}
+		}
+	}
+}
+
 // TestSoftsyncOfAllIsNotBSP: DL4J part 1 [P]: q = n is close to, not identical to, synchronous training: a version may
 // have two pushes of one worker and none of another.
 func TestSoftsyncOfAllIsNotBSP(t *testing.T) {

@@ -29,16 +29,19 @@ const stalenessMax = 1 << 40
 var ssp = Entry{
 	Name:     "ssp",
 	Rule:     "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
-	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm",
+	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm; its authors push updates: examples/fashion-softmax-fluentps.yaml",
 	Evidence: "C",
 	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls cost much",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
-	Params:   func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
-	Copies:   copiesOfSSP,
-	LeadMax:  func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
-	Whole:    func(c Common, _ Params) bool { return c.Fold == FoldRank },
-	New:      newSSP,
+	// Bösen's Inc adds what a client computed as it is [C].
+	Weight:     "1/N; 1 with push: delta",
+	DeltaWhole: true,
+	Params:     func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
+	Copies:     copiesOfSSP,
+	LeadMax:    func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
+	Whole:      func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	New:        newSSP,
 }
 
 func copiesOfSSP(p Params) Copies {

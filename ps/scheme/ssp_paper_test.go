@@ -3,7 +3,6 @@ package scheme_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func (b *books) push(w int32) {
 func plainRun(t *rapid.T, v schemetest.Variant, see func(ev scheme.Event, answered bool, all []scheme.Decision, b *books)) {
 	env := scheme.Env{
 		Workers: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "workers"), Shards: []int32{schemetest.Shard}, Servers: 1,
-		Rand: rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0),
+		Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	b := &books{pushes: make([]int64, env.Workers)}
 	over := false
@@ -142,7 +141,7 @@ func TestSSPSlowestRuns(t *testing.T) {
 
 // shardOf makes an instance for shard 0, the shard of timeline.
 func shardOf(v schemetest.Variant, workers int) scheme.Scheme {
-	return v.New(scheme.Env{Workers: workers, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)})
+	return v.New(scheme.Env{Workers: workers, Shards: []int32{0}, Servers: 1, Seed: 1})
 }
 
 func countDelayed(t *testing.T, release string, workers int, s int64, ratio, noise float64, iterations int64) (delayed int, wall float64) {

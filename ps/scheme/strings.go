@@ -17,7 +17,7 @@ var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "gran
 
 func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
 
-var reasonNames = []string{"not dropped", "empty", "gone", "late", "surplus"}
+var reasonNames = []string{"not dropped", "empty", "gone", "late", "surplus", "spent"}
 
 func (r Reason) String() string { return nameOf(reasonNames, int(r), "reason") }
 

@@ -1,17 +1,15 @@
 // Package shard says who serves, who works, and which server owns which parameters.
 //
-// Parameters are grouped by (the sync rule that took them, trained or statistic), in model order inside
-// a group. Groups lie one after another in one arena of float32; every shard is a range of the arena, with
-// one rule, one kind and one server. Workers keep their parameters and gradients in arenas of this layout,
-// so that shards and pieces are (offset, length) in them and no byte is moved between layouts.
+// Parameters are grouped by (the sync rules that may take them, trained or statistic), in model order inside
+// a group: one rule, and before it those for some servers alone. Groups lie one after another in one arena of float32;
+// every shard is a range of the arena, with one rule, one kind and one server. Workers keep their parameters and gradients
+// in arenas of this layout, so that shards and pieces are (offset, length) in them and no byte is moved between layouts.
 package shard
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"sort"
-	"strconv"
-	"strings"
 )
 
 // ElemBytes is the size of one parameter in memory, and on the wire where it travels as it is.
@@ -30,7 +28,8 @@ type Options struct {
 	Slice    string   // even, layer, slices, range
 	MaxBytes int64    // no piece is longer; at least ElemBytes
 	Servers  int      // at least 1
-	Rules    []string // globs; the first that fits a parameter's name takes it
+	Rules    []string // globs; the first that fits a parameter's name, and the server of its shard, takes it
+	On       [][]int  // by rule: the servers that it is for; nil, or no entry: all
 	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
 	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
 
@@ -65,12 +64,14 @@ func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
 type Shard struct {
 	ID     int32 // index in Plan.Shards
 	Name   string
-	Rule   int // index in Options.Rules
+	Rule   int // index in Options.Rules; it never decides which server owns the shard
 	Stat   bool
 	Server int32
 	Lo, Hi int   // elements of the arena, Lo < Hi
 	Segs   []Seg // the parameters in it, in arena order
 	Pieces []Piece
+
+	rules []int // those that may take it, in order
 }
 
 // Bytes is the shard's size in memory.
@@ -111,7 +112,14 @@ func Cut(params []Param, o Options) (*Plan, error) {
 	if o.Shares != nil && (len(o.Shares) != o.Servers || o.Slice != "even") {
 		return nil, fmt.Errorf("shard: cluster.placement: mixed gives %d servers shares of their own (%d servers, shards.slice %s): it needs shards.slice: even", len(o.Shares), o.Servers, o.Slice)
 	}
-	groups, err := group(params, o.Rules)
+	for i, on := range o.On {
+		for _, m := range on {
+			if m < 0 || m >= o.Servers {
+				return nil, fmt.Errorf("shard: sync rule %d (match %q) is for server %d, and there are %d, from 0 on; change its servers", i, o.Rules[i], m, o.Servers)
+			}
+		}
+	}
+	groups, err := group(params, o)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +153,9 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("shard: shards.slice is %q; it is one of %v", o.Slice, Slices())
 	}
 	for i := range p.Shards {
+		if err := p.fillRule(&p.Shards[i]); err != nil {
+			return nil, err
+		}
 		p.fillSegs(&p.Shards[i])
 		p.fillPieces(&p.Shards[i], int(o.MaxBytes/ElemBytes))
 	}
@@ -152,33 +163,33 @@ func Cut(params []Param, o Options) (*Plan, error) {
 }
 
 type groupOf struct {
-	rule   int
+	rules  []int
 	stat   bool
 	key    string // the one parameter's name, with Options.Keys
 	params []int  // in model order
 	lo, hi int    // arena
 }
 
-func group(params []Param, rules []string) ([]groupOf, error) {
+func group(params []Param, o Options) ([]groupOf, error) {
 	index := map[groupKey]int{}
 	var groups []groupOf
 	for k, q := range params {
-		rule := RuleOf(rules, q.Name)
-		if rule < 0 {
+		rules := RulesOf(o.Rules, o.On, q.Name)
+		if len(rules) == 0 {
 			return nil, fmt.Errorf("shard: no sync rule takes parameter %q; end the list with match: \"*\"", q.Name)
 		}
-		key := groupKey{rule, q.Stat}
+		key := groupKey{fmt.Sprint(rules), q.Stat}
 		i, ok := index[key]
 		if !ok {
 			i = len(groups)
 			index[key] = i
-			groups = append(groups, groupOf{rule: rule, stat: q.Stat})
+			groups = append(groups, groupOf{rules: rules, stat: q.Stat})
 		}
 		groups[i].params = append(groups[i].params, k)
 	}
 	sort.SliceStable(groups, func(a, b int) bool {
-		if groups[a].rule != groups[b].rule {
-			return groups[a].rule < groups[b].rule
+		if c := slices.Compare(groups[a].rules, groups[b].rules); c != 0 {
+			return c < 0
 		}
 		return !groups[a].stat && groups[b].stat
 	})
@@ -191,15 +202,29 @@ func keys(p *Plan, groups []groupOf) []groupOf {
 	for _, g := range groups {
 		for _, k := range g.params {
 			q := p.Params[k]
-			all = append(all, groupOf{rule: g.rule, stat: g.stat, key: q.Name, params: []int{k}, lo: p.At[k], hi: p.At[k] + q.N})
+			all = append(all, groupOf{rules: g.rules, stat: g.stat, key: q.Name, params: []int{k}, lo: p.At[k], hi: p.At[k] + q.N})
 		}
 	}
 	return all
 }
 
 type groupKey struct {
-	rule int
-	stat bool
+	rules string
+	stat  bool
+}
+
+// RulesOf lists the rules that may take the parameter of that name, in order: those for some servers alone, and the first one for
+// all, which ends the list.
+func RulesOf(rules []string, on [][]int, name string) (list []int) {
+	for i, glob := range rules {
+		if Match(glob, name) {
+			list = append(list, i)
+			if i >= len(on) || on[i] == nil {
+				break
+			}
+		}
+	}
+	return list
 }
 
 // RuleOf is the index of the first glob that takes the name, or -1.
@@ -212,7 +237,7 @@ func RuleOf(rules []string, name string) int {
 	return -1
 }
 
-// add appends a shard named after its rule and its place in the group. Empty ranges make no shard: a group of
+// add appends a shard named after its place in the group; its rule comes when its server is known. Empty ranges make no shard: a group of
 // two parameters has at most two shards, however many servers there are.
 func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	if lo == hi {
@@ -224,149 +249,23 @@ func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	case g.key != "":
 		place = g.key
 	}
-	name := p.options.Rules[g.rule] + "/" + place
 	if g.stat {
-		name += "/stat"
+		place += "/stat"
 	}
-	p.Shards = append(p.Shards, Shard{ID: int32(len(p.Shards)), Name: name, Rule: g.rule, Stat: g.stat, Server: int32(server), Lo: lo, Hi: hi})
+	p.Shards = append(p.Shards, Shard{ID: int32(len(p.Shards)), Name: place, rules: g.rules, Stat: g.stat, Server: int32(server), Lo: lo, Hi: hi})
 }
 
-// cutEven gives every server an equal part of every group: cut m lies at round(n*m/M).
-func cutEven(p *Plan, groups []groupOf, servers int) {
-	for i := range groups {
-		g := &groups[i]
-		n := g.hi - g.lo
-		cut := func(m int) int { return g.lo + int(math.Round(float64(n)*float64(m)/float64(servers))) }
-		for m := range servers {
-			p.add(g, strconv.Itoa(m), m, cut(m), cut(m+1))
+// fillRule finds the shard's rule when its server is known, and completes its name.
+func (p *Plan) fillRule(s *Shard) error {
+	on := p.options.On
+	for _, rule := range s.rules {
+		if rule >= len(on) || on[rule] == nil || slices.Contains(on[rule], int(s.Server)) {
+			s.Rule = rule
+			s.Name = p.options.Rules[rule] + "/" + s.Name
+			return nil
 		}
 	}
-	p.leadOnServer0()
-}
-
-// runs calls visit with the range of the arena of each layer in each group.
-func runs(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi int)) {
-	for i := range groups {
-		g := &groups[i]
-		for a := 0; a < len(g.params); {
-			b := a
-			for b < len(g.params) && p.Params[g.params[b]].Layer == p.Params[g.params[a]].Layer {
-				b++
-			}
-			first, last := g.params[a], g.params[b-1]
-			visit(g, layerName(p.Params[first]), p.At[first], p.At[last]+p.Params[last].N)
-			a = b
-		}
-	}
-}
-
-// cutSlices makes a shard of every elems elements of a layer and group, and deals them in turn, the turn going on from
-// layer to layer: P3's slices and upstream servers [A], where a tensor is what a layer is here. Each is answered by itself.
-func cutSlices(p *Plan, groups []groupOf, servers, elems int) {
-	runs(p, groups, func(g *groupOf, name string, lo, hi int) {
-		for k := 0; lo < hi; k++ {
-			p.add(g, fmt.Sprintf("%s.%d", name, k), len(p.Shards)%servers, lo, min(hi, lo+elems))
-			lo += elems
-		}
-	})
-}
-
-// cutLayer makes one shard per layer and group, and deals them largest first to the emptiest server.
-func cutLayer(p *Plan, groups []groupOf, servers int) {
-	runs(p, groups, func(g *groupOf, name string, lo, hi int) { p.add(g, name, 0, lo, hi) })
-	order := make([]int, len(p.Shards))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return p.Shards[order[a]].Bytes() > p.Shards[order[b]].Bytes() })
-	load := make([]int64, servers)
-	for _, i := range order {
-		to := 0
-		for m := range load {
-			if load[m] < load[to] {
-				to = m
-			}
-		}
-		p.Shards[i].Server = int32(to)
-		load[to] += p.Shards[i].Bytes()
-	}
-	p.leadOnServer0()
-}
-
-// layerName is the parameter's name up to its last dot: fc1 of fc1.weight.
-func layerName(q Param) string {
-	if i := strings.LastIndexByte(q.Name, '.'); i > 0 {
-		return q.Name[:i]
-	}
-	return q.Name
-}
-
-// cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the
-// keys are the indices of the parameters. So all of them land on server 0, as they do there.
-func cutRange(p *Plan, groups []groupOf, servers int) {
-	width := math.MaxUint64 / uint64(servers)
-	for i := range groups {
-		g := &groups[i]
-		for a := 0; a < len(g.params); {
-			server := uint64(g.params[a]) / width
-			b := a
-			for b < len(g.params) && uint64(g.params[b])/width == server {
-				b++
-			}
-			last := g.params[b-1]
-			p.add(g, fmt.Sprintf("range%d", server), int(server), p.At[g.params[a]], p.At[last]+p.Params[last].N)
-			a = b
-		}
-	}
-}
-
-// leadOnServer0 swaps labels so that shard 0, which counts the budget, lies on server 0, which is rank 0.
-func (p *Plan) leadOnServer0() {
-	lead := p.Shards[0].Server
-	if lead == 0 {
-		return
-	}
-	for i := range p.Shards {
-		switch p.Shards[i].Server {
-		case lead:
-			p.Shards[i].Server = 0
-		case 0:
-			p.Shards[i].Server = lead
-		}
-	}
-}
-
-func (p *Plan) fillSegs(s *Shard) {
-	for k, q := range p.Params {
-		lo, hi := max(s.Lo, p.At[k]), min(s.Hi, p.At[k]+q.N)
-		if lo < hi {
-			s.Segs = append(s.Segs, Seg{Param: k, Lo: lo - p.At[k], Hi: hi - p.At[k], At: lo})
-		}
-	}
-	sort.Slice(s.Segs, func(a, b int) bool { return s.Segs[a].At < s.Segs[b].At })
-}
-
-// fillPieces cuts the shard where the layer changes and at most elems elements long, in arena order: first
-// layers first, the order in which replies travel.
-func (p *Plan) fillPieces(s *Shard, elems int) {
-	for a := 0; a < len(s.Segs); {
-		layer := p.Params[s.Segs[a].Param].Layer
-		b := a
-		for b < len(s.Segs) && p.Params[s.Segs[b].Param].Layer == layer {
-			b++
-		}
-		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
-		for lo := s.Segs[a].At; lo < end; lo += elems {
-			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
-			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
-			if !s.Stat {
-				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
-			}
-			s.Pieces = append(s.Pieces, piece)
-			p.Pieces = append(p.Pieces, piece)
-		}
-		a = b
-	}
+	return fmt.Errorf("shard: no sync rule takes %q on server %d; end the list with match: \"*\" without servers", s.Name, s.Server)
 }
 
 // OfServer lists the shards that a server owns, in order of their IDs.

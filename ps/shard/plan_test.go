@@ -196,7 +196,7 @@ func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 		size := map[groupKey]map[int32]int{}
 		total := map[groupKey]int{}
 		for _, s := range p.Shards {
-			k := groupKey{s.Rule, s.Stat}
+			k := groupKey{fmt.Sprint(s.rules), s.Stat}
 			if size[k] == nil {
 				size[k] = map[int32]int{}
 			}

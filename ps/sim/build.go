@@ -104,14 +104,15 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range s.plan.OfServer(me) {
 		rule := c.Sync[s.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers), Follows: core.LeadShard(s.plan, id) != id}
+		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers),
+			Follows: core.LeadShard(s.plan, id) != id, Seed: c.Seed, Rule: s.plan.Shards[id].Rule}
 		phases, err := c.PhasesOf(s.plan.Shards[id].Rule, n, s.o.Rows)
 		if err != nil {
 			return err
 		}
 		ss, made := schemes[env.Shards[0]]
 		if !made {
-			if ss, err = core.NewShardSchemes(phases, env, c.Seed); err != nil {
+			if ss, err = core.NewShardSchemes(phases, env); err != nil {
 				return fmt.Errorf("sync: match %q: %w", rule.Match, err)
 			}
 		}
@@ -135,7 +136,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
 	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
-		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan)})
+		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan)})
 	return nil
 }
 

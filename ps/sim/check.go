@@ -35,6 +35,8 @@ type shardCheck struct {
 	atLow     int   // how many have it
 	landed    int64 // pushes
 	folds     int64
+	samples   int64 // in the pushes folded
+	versions  int64
 	set       []int32           // agrees: workers folded since the last Close
 	lead      int32             // the shard whose contributors it has
 	followers int               // of its rule, where it leads
@@ -200,6 +202,7 @@ func (c *checker) folded(e *core.Effect) {
 	}
 	s.of[w].folded = iter
 	s.folds++
+	s.samples += e.Msg.Samples
 	s.last = iter
 	if s.agrees && iter >= s.closed { // else it is the scheme's before the change
 		s.set = append(s.set, w)
@@ -213,6 +216,7 @@ func (c *checker) committed(e *core.Effect) {
 		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
 	}
 	s.cur = e.Dst
+	s.versions++
 	if s.whole && !s.agrees {
 		s.closed = s.last + 1
 		s.changes()
@@ -243,6 +247,7 @@ func (c *checker) end(s *simulation) {
 			}
 		}
 	}
+	c.budget(s)
 	if c.sent != c.received+c.lost {
 		c.fail("conservation: %d bytes sent, %d received and %d lost with their workers", c.sent, c.received, c.lost)
 	}

@@ -49,6 +49,15 @@ func randomRule(r *rand.Rand, match string) string {
 	return fmt.Sprintf("{match: %q, schemes: [%s]}", match, strings.Join(schemes, ", "))
 }
 
+// randomServers draws rules for one server alone, or none.
+func randomServers(r *rand.Rand, servers int) string {
+	if r.IntN(3) > 0 {
+		return ""
+	}
+	rule := randomRule(r, "*")
+	return fmt.Sprintf(", {servers: [%d], %s", r.IntN(servers), rule[1:])
+}
+
 // randomScheme draws a scheme with keys; one of several in turn is none that the configuration never takes for that.
 func randomScheme(r *rand.Rand, inTurn bool) string {
 	e := scheme.All[r.IntN(len(scheme.All))]
@@ -82,6 +91,12 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 		if r.IntN(2) == 0 {
 			rule += ", mode: dynamic, significance: true"
 		}
+	}
+	if e.Name == "pssp" && r.IntN(2) == 0 {
+		rule += ", coin: shard"
+	}
+	if e.Name == "softsync" {
+		rule += fmt.Sprintf(", q: %d, lambda0: %s", []int{1, 2, 3, 5, 4000}[r.IntN(5)], []string{"0", "0.5", "1"}[r.IntN(3)])
 	}
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d, contributors: %s", r.IntN(5), []string{"shard", "step"}[r.IntN(2)])
@@ -122,15 +137,16 @@ simulate:
   server: {fold: %s, commit: %s}
   push_norm: %s
 `, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
-		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*"), randomRule(r, "*"), strings.Join(faults, ", "),
+		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*")+randomServers(r, servers), randomRule(r, "*"), strings.Join(faults, ", "),
 		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
 		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
 	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
 	if cfg == nil {
 		return o, false
 	}
+	rules, on := cfg.Matches()
 	plan, err := shard.Cut([]shard.Param{{Name: "a.weight", N: 40}, {Name: "b.weight", Layer: 1, N: 25}, {Name: "b.bias", Layer: 1, N: 5}},
-		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: servers, Rules: []string{"a.*", "*"}})
+		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: servers, Rules: rules, On: on})
 	if err != nil {
 		t.Fatal(err)
 	}

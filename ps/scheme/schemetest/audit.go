@@ -33,6 +33,8 @@ type audit struct {
 	wanted         map[int32]int64  // open pulls: worker to c
 	pendingPushes  int
 	pendingSamples int64
+	weighs         bool // pushes of one version may weigh less than 1
+	weighed        float64
 	means          int  // accumulators there are beside the pending sums
 	written        bool // the pending sums, since the last commit
 
@@ -52,6 +54,9 @@ func newAudit(v Variant, env scheme.Env) *audit {
 		if a.quorum = env.Workers; p.Required > 0 {
 			a.quorum = min(a.quorum, int(p.Required))
 		}
+	}
+	if p, ok := v.Params.(*scheme.SoftsyncParams); ok {
+		a.weighs = p.Lambda0 > 0
 	}
 	if v.Entry.Means != nil {
 		a.means = v.Entry.Means(v.Params)
@@ -195,11 +200,12 @@ func (a *audit) fold(d scheme.Decision) error {
 		return fmt.Errorf("first fold after a commit keeps old sums")
 	case !first && d.Scale != 1:
 		return fmt.Errorf("changes sums that are not committed yet")
-	case d.Weight != 1:
+	case !a.weighs && d.Weight != 1 || !(d.Weight > 0 && d.Weight <= 1):
 		return fmt.Errorf("weight %v", d.Weight)
 	}
 	a.pendingPushes++
 	a.pendingSamples += samples
+	a.weighed += d.Weight * float64(samples)
 	return nil
 }
 
@@ -226,6 +232,9 @@ func (a *audit) foldMeans(d scheme.Decision) error {
 
 func (a *audit) commit(d scheme.Decision) error {
 	weight := 1 / float64(d.Samples)
+	if a.weighs {
+		weight = 1 / a.weighed // of a weighted mean
+	}
 	if a.means > 0 {
 		weight = 1 // a mean is over pushes and samples already
 	}
@@ -241,7 +250,7 @@ func (a *audit) commit(d scheme.Decision) error {
 	case d.Scale <= 0 || d.Scale > 1:
 		return fmt.Errorf("scale %v", d.Scale)
 	}
-	a.pendingPushes, a.pendingSamples, a.written = 0, 0, false
+	a.pendingPushes, a.pendingSamples, a.weighed, a.written = 0, 0, 0, false
 	return nil
 }
 

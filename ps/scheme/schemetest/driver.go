@@ -2,7 +2,6 @@ package schemetest
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -67,8 +66,8 @@ type Driver struct {
 // DrawEnv draws a run of 1 to 6 workers that starts afresh or from clocks of an earlier run.
 func DrawEnv(t *rapid.T) scheme.Env {
 	env := scheme.Env{
-		Workers: rapid.SampledFrom([]int{2, 3, 4, 6, 1}).Draw(t, "workers"), Shards: []int32{Shard}, Servers: 1,
-		Rand: rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0),
+		Workers: rapid.SampledFrom([]int{2, 3, 4, 6, 1}).Draw(t, "workers"), Shards: []int32{Shard}, Servers: 3,
+		Seed: rapid.Uint64().Draw(t, "seed"), Rule: rapid.IntRange(0, 2).Draw(t, "rule"), Server: rapid.IntRange(0, 2).Draw(t, "server"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "resumes") == 3 {
 		env.Clocks = rapid.SliceOfN(rapid.Int64Range(-1, 4), env.Workers, env.Workers).Draw(t, "clocks")

@@ -58,7 +58,7 @@ func (v Variant) bound() int64 {
 // bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a
 // fraction (2 where it has no largest). Where there are very many it lists enough of them to have each pair of values.
 func Variants(e scheme.Entry) []Variant {
-	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Rand: rand.NewPCG(1, 1)}
+	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
 	var accepted []Variant
 	for _, fold := range []scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival} {
 		for _, params := range combinations(e) {

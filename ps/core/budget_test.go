@@ -1,0 +1,94 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+)
+
+// The law of the budget, under all schemes, changes of scheme, send policies and random orders, with and without workers that die
+// and come back: the run ends by itself; what was accepted is less than the budget and one push of every worker; versions of the
+// lead shard are as many as the budget says and no more; and what a scheme still had pending is committed. Pushes that are
+// dropped count for nothing.
+func TestBudgetsHoldUnderRandomOrders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		budget := Budget{PerPush: 10}
+		if rapid.Bool().Draw(t, "of versions") {
+			budget.Updates = int64(rapid.IntRange(1, 40).Draw(t, "updates"))
+		} else {
+			budget.Samples = int64(rapid.IntRange(1, 400).Draw(t, "samples"))
+		}
+		c, rules := genCluster(t)
+		for _, s := range c.servers {
+			s.budget = budget
+		}
+		lives := rapid.Bool().Draw(t, "lives")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		if lives {
+			c.killsAndRevives(rng)
+		}
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.keptBudget(budget, lives); err != nil {
+			t.Fatalf("%v: %+v of rule %v", err, budget, rules[0])
+		}
+	})
+}
+
+// keptBudget holds what the lead shard has in the end to the budget. Where workers die the last may do so before it is used up,
+// and one that comes back may have a push of each life accepted behind it.
+func (c *cluster) keptBudget(b Budget, lives bool) error {
+	lead := c.servers[0].Shard(0)
+	folded := int64(0)
+	for _, version := range c.got[0] {
+		folded += int64(len(strings.Fields(version)))
+	}
+	over := b.PerPush * int64(len(c.workers))
+	switch {
+	case lead.Samples != 10*folded || c.servers[0].shards[0].taken != lead.Samples:
+		return fmt.Errorf("%d samples are counted, %d committed, of %d pushes folded", c.servers[0].shards[0].taken, lead.Samples, folded)
+	case b.Samples > 0 && lead.Samples >= b.Samples+over:
+		return fmt.Errorf("%d samples were accepted", lead.Samples)
+	case b.Updates > 0 && lead.Version > b.Updates:
+		return fmt.Errorf("there are %d versions", lead.Version)
+	case !lives && !c.servers[0].Stopping():
+		return fmt.Errorf("nobody was stopped")
+	case !lives && b.Updates > 0 && lead.Version != b.Updates:
+		return fmt.Errorf("there are %d versions", lead.Version)
+	}
+	return nil
+}
+
+// A version of more pushes than the budget has must not keep the run going: what was accepted ends it, and is committed when the
+// last worker leaves.
+func TestAVersionThatTheBudgetCannotFillEndsTheRun(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []int64{7, 4000, 1 << 30} {
+		rules := []rule{{name: "softsync", params: &scheme.SoftsyncParams{Q: q, Staleness: -1, Release: scheme.ReleaseSoft}}}
+		budget := Budget{Samples: 200, PerPush: 10}
+		c := newOrderedCluster(plan, 3, rules, budget, 0, "fifo", send.Options{})
+		c.pick = rand.New(rand.NewPCG(uint64(q), 6)).IntN
+		if err := c.run(20000); err != nil {
+			t.Fatalf("q = %d: %v", q, err)
+		}
+		if err := c.keptBudget(budget, false); err != nil {
+			t.Errorf("q = %d: %v", q, err)
+		}
+		if got, least := c.servers[0].Shard(0), int64(200); got.Samples < least || got.Version != (got.Samples/10+q-1)/q {
+			t.Errorf("q = %d: %d versions of %d samples, must be at least %d", q, got.Version, got.Samples, least)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"fluentps/comm/wire"
+	"fluentps/ps/scheme"
+)
+
+// What schemes decide about pushes: which are folded or dropped, and when they are a version.
+
+func (s *Server) dropped(sh *ownShard, d scheme.Decision, why scheme.Reason) {
+	p := sh.unstage(d.Worker, d.Iter)
+	sh.count(-p.head.Samples)
+	sh.freeSlot(p.slot)
+	sh.stats.drop(why)
+}
+
+func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	if s.full(sh) {
+		if d.Src == scheme.SlotPush {
+			s.dropped(sh, d, scheme.Spent)
+		}
+		return out
+	}
+	e := Effect{Kind: Fold, Shard: sh.id, From: d.Src, Into: d.Dst, Scale: d.Scale, Weight: d.Weight}
+	if d.Src != scheme.SlotPush {
+		return append(out, e)
+	}
+	p := sh.unstage(d.Worker, d.Iter)
+	sh.folded++
+	sh.saving = sh.saving || p.head.Flags&wire.Save != 0
+	if sh.accord.leads && sh.agrees {
+		sh.accord.set = append(sh.accord.set, d.Worker)
+	}
+	e.Slot, e.Msg = p.slot, p.head
+	out = append(out, e)
+	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
+	return out
+}
+
+func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
+	if s.full(sh) {
+		return out // of pushes that were dropped
+	}
+	dst := sh.freeBuf()
+	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
+		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: d.Weight, Samples: d.Samples})
+	sh.accepted += sh.folded
+	if sh.whole {
+		sh.rated += int64(s.workers)
+	} else {
+		sh.rated += sh.folded
+	}
+	sh.folded = 0
+	sh.cur = dst
+	sh.version++
+	if sh.whole && d.Worker == scheme.NoWorker {
+		sh.closed = max(sh.closed, d.Iter+1)
+	}
+	before := sh.samples
+	sh.samples += d.Samples
+	if s.every > 0 {
+		// A commit that passes several marks is one snapshot, of the last of them.
+		if k := sh.samples / s.every; k > before/s.every {
+			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
+		}
+	}
+	return sh.saveEffect(out)
+}

@@ -1,0 +1,147 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// cutEven gives every server an equal part of every group: cut m lies at round(n*m/M).
+func cutEven(p *Plan, groups []groupOf, servers int) {
+	for i := range groups {
+		g := &groups[i]
+		n := g.hi - g.lo
+		cut := func(m int) int { return g.lo + int(math.Round(float64(n)*float64(m)/float64(servers))) }
+		for m := range servers {
+			p.add(g, strconv.Itoa(m), m, cut(m), cut(m+1))
+		}
+	}
+	p.leadOnServer0()
+}
+
+// runs calls visit with the range of the arena of each layer in each group.
+func runs(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi int)) {
+	for i := range groups {
+		g := &groups[i]
+		for a := 0; a < len(g.params); {
+			b := a
+			for b < len(g.params) && p.Params[g.params[b]].Layer == p.Params[g.params[a]].Layer {
+				b++
+			}
+			first, last := g.params[a], g.params[b-1]
+			visit(g, layerName(p.Params[first]), p.At[first], p.At[last]+p.Params[last].N)
+			a = b
+		}
+	}
+}
+
+// cutSlices makes a shard of every elems elements of a layer and group, and deals them in turn, the turn going on from
+// layer to layer: P3's slices and upstream servers [A], where a tensor is what a layer is here. Each is answered by itself.
+func cutSlices(p *Plan, groups []groupOf, servers, elems int) {
+	runs(p, groups, func(g *groupOf, name string, lo, hi int) {
+		for k := 0; lo < hi; k++ {
+			p.add(g, fmt.Sprintf("%s.%d", name, k), len(p.Shards)%servers, lo, min(hi, lo+elems))
+			lo += elems
+		}
+	})
+}
+
+// cutLayer makes one shard per layer and group, and deals them largest first to the emptiest server.
+func cutLayer(p *Plan, groups []groupOf, servers int) {
+	runs(p, groups, func(g *groupOf, name string, lo, hi int) { p.add(g, name, 0, lo, hi) })
+	order := make([]int, len(p.Shards))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return p.Shards[order[a]].Bytes() > p.Shards[order[b]].Bytes() })
+	load := make([]int64, servers)
+	for _, i := range order {
+		to := 0
+		for m := range load {
+			if load[m] < load[to] {
+				to = m
+			}
+		}
+		p.Shards[i].Server = int32(to)
+		load[to] += p.Shards[i].Bytes()
+	}
+	p.leadOnServer0()
+}
+
+// layerName is the parameter's name up to its last dot: fc1 of fc1.weight.
+func layerName(q Param) string {
+	if i := strings.LastIndexByte(q.Name, '.'); i > 0 {
+		return q.Name[:i]
+	}
+	return q.Name
+}
+
+// cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the
+// keys are the indices of the parameters. So all of them land on server 0, as they do there.
+func cutRange(p *Plan, groups []groupOf, servers int) {
+	width := math.MaxUint64 / uint64(servers)
+	for i := range groups {
+		g := &groups[i]
+		for a := 0; a < len(g.params); {
+			server := uint64(g.params[a]) / width
+			b := a
+			for b < len(g.params) && uint64(g.params[b])/width == server {
+				b++
+			}
+			last := g.params[b-1]
+			p.add(g, fmt.Sprintf("range%d", server), int(server), p.At[g.params[a]], p.At[last]+p.Params[last].N)
+			a = b
+		}
+	}
+}
+
+// leadOnServer0 swaps labels so that shard 0, which counts the budget, lies on server 0, which is rank 0.
+func (p *Plan) leadOnServer0() {
+	lead := p.Shards[0].Server
+	if lead == 0 {
+		return
+	}
+	for i := range p.Shards {
+		switch p.Shards[i].Server {
+		case lead:
+			p.Shards[i].Server = 0
+		case 0:
+			p.Shards[i].Server = lead
+		}
+	}
+}
+
+func (p *Plan) fillSegs(s *Shard) {
+	for k, q := range p.Params {
+		lo, hi := max(s.Lo, p.At[k]), min(s.Hi, p.At[k]+q.N)
+		if lo < hi {
+			s.Segs = append(s.Segs, Seg{Param: k, Lo: lo - p.At[k], Hi: hi - p.At[k], At: lo})
+		}
+	}
+	sort.Slice(s.Segs, func(a, b int) bool { return s.Segs[a].At < s.Segs[b].At })
+}
+
+// fillPieces cuts the shard where the layer changes and at most elems elements long, in arena order: first
+// layers first, the order in which replies travel.
+func (p *Plan) fillPieces(s *Shard, elems int) {
+	for a := 0; a < len(s.Segs); {
+		layer := p.Params[s.Segs[a].Param].Layer
+		b := a
+		for b < len(s.Segs) && p.Params[s.Segs[b].Param].Layer == layer {
+			b++
+		}
+		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
+		for lo := s.Segs[a].At; lo < end; lo += elems {
+			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
+			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
+			if !s.Stat {
+				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
+			}
+			s.Pieces = append(s.Pieces, piece)
+			p.Pieces = append(p.Pieces, piece)
+		}
+		a = b
+	}
+}
