@@ -251,7 +251,9 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
 	}
-	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, " Restarts=1 ") {
+	// On a node that keeps no job apart in a control group, what mpirun left of the first part may hang up the next one, where the
+	// node is slow: then that goes back to the queue, too.
+	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, " Restarts=1 ") && (launcher != "mpirun" || !strings.Contains(state, " Restarts=2 ")) {
 		t.Errorf("Restarts is not 1:\n%s", state)
 	}
 	var got summary
