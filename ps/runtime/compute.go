@@ -173,6 +173,7 @@ func (it *iteration) finish() {
 	w.spans.Add(metrics.Compute, it.rec.Compute)
 	w.spans.Add(metrics.Push, it.rec.Push)
 	w.records.Add(it.rec)
+	w.pace.Add(it.rec.Compute)
 	w.blocked, w.pull = 0, 0
 	w.wait(it.end)
 	w.with.taskDone()

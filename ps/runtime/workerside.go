@@ -54,6 +54,7 @@ type workerSide struct {
 	samples  int64
 	spans    metrics.Spans
 	records  metrics.Recorder
+	pace     metrics.Pace
 	waits    bool          // nothing is computed: an iteration, or a layer of one, cannot start
 	waitFrom time.Duration // when that began
 	lastHead time.Duration // when the last reply header came
@@ -99,6 +100,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 			w.slow.faults = append(w.slow.faults, f.Slow)
 		}
 	}
+	w.pace = metrics.NewPace(len(r.computes))
 	if r.dir != "" || r.o.Iterations {
 		w.records.Max = recordsMax(c, len(r.computes))
 	}

@@ -186,6 +186,7 @@ func (s *simulation) computed(me int32, epoch int32) {
 		return
 	}
 	w.samples += w.batch
+	w.pace.Add(time.Duration(w.took))
 	w.blocked = 0
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }

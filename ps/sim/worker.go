@@ -33,6 +33,7 @@ type worker struct {
 
 	computing
 	spans    metrics.Spans
+	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
 	lastHead int64 // when the last reply's header came
 	blocked  int64 // in waits for the replies that the iteration reads
