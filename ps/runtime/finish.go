@@ -23,9 +23,10 @@ type report struct {
 }
 
 type serverReport struct {
-	Spans  metrics.Spans
-	Shards []shardReport
-	Told   int64 // messages that rank 0 must have had
+	Spans   metrics.Spans
+	Shards  []shardReport
+	Told    int64 // messages that rank 0 must have had
+	Unheard unheard
 }
 
 type shardReport struct {
@@ -53,7 +54,7 @@ type workerReport struct {
 func (r *rank) report() report {
 	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, Shared: r.bytesShared, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
-		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
+		rep.Server = &serverReport{Spans: s.spans, Told: s.told, Unheard: s.unheard}
 		for _, id := range s.node.Shards() {
 			st := s.stores[id]
 			rep.Server.Shards = append(rep.Server.Shards, shardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})
@@ -196,6 +197,7 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	l := r.lead
 	l.told(&l.unprinted, l.progress.Finish())
 	over := r.trainEnd - r.trainStart + r.before
+	l.collect(reports)
 	l.rest(over)
 	s := r.summary(reports, final)
 	rows := int64(r.set.Test.Rows())
