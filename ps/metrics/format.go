@@ -101,6 +101,38 @@ func Wrap(text string, width, indent int) string {
 	return b.String()
 }
 
+// Listed lines up rows of cells, to the left, behind an indent. What words each row has beside them stands in as many lines as it
+// needs, or below the row where that would be wider than TextWidth. The first row is the header.
+func Listed(rows [][]string, words []string, indent int) string {
+	longest := 0
+	for _, word := range strings.Fields(strings.Join(words, " ")) {
+		longest = max(longest, len(word))
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		line := strings.Repeat(" ", indent)
+		for c, cell := range row {
+			line += fmt.Sprintf("%-*s  ", widthOf(rows, c), cell)
+		}
+		if len(line)+longest > TextWidth {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", indent+widthOf(rows, 0)+2)
+		}
+		beside := strings.Repeat(" ", len(line))
+		line += strings.ReplaceAll(Wrap(words[i], TextWidth-len(line), 0), "\n", "\n"+beside)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Cut keeps the end of a text that is longer than width: names differ there.
+func Cut(text string, width int) string {
+	if len(text) <= width {
+		return text
+	}
+	return ".." + text[len(text)-width+2:]
+}
+
 // table lines up cells: as wide as the widest of the column, numbers to the right. left says which columns
 // are text. The first row is the header, and a rule follows it.
 func table(rows [][]string, left map[int]bool) string { return columns(rows, left, " | ") }
@@ -121,8 +153,8 @@ func fitted(rows [][]string, left map[string]bool, drop []string, width int) str
 			continue
 		}
 		for i := range rows {
-			if cell := rows[i][last]; sum > width && len(cell) > max(room, leastName) {
-				rows[i][last] = ".." + cell[len(cell)-max(room, leastName)+2:]
+			if sum > width {
+				rows[i][last] = Cut(rows[i][last], max(room, leastName))
 			}
 		}
 		text := map[int]bool{}
