@@ -52,7 +52,8 @@ type supervisor struct {
 
 func supervise(c *cli.Context, began time.Time) error {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, wishes()...)
+	keepPipes()
 	s, err := newSupervisor(c, began, signals)
 	if err != nil {
 		return err
@@ -283,10 +284,14 @@ func (s *supervisor) start(words []string) (code int, err error) {
 }
 
 // handOn is the signal that the launcher gets. Open MPI's kills its ranks a second after SIGTERM, and at once after two, of
-// which a batch system that signals every process sends it one. So the first wish to end goes on as SIGUSR1, which means the
-// same to the ranks and leaves them their time.
+// which a batch system that signals every process sends it one, and after SIGHUP. So the first wish to end goes on as SIGUSR1,
+// which means the same to the ranks and leaves them their time.
 func (s *supervisor) handOn(sig os.Signal, now time.Time) (as os.Signal, on bool) {
-	if sig != syscall.SIGTERM && sig != syscall.SIGINT {
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT:
+	case syscall.SIGHUP:
+		return syscall.SIGUSR1, true
+	default:
 		return sig, true
 	}
 	switch s.asked.next(now) {

@@ -21,6 +21,8 @@ func TestHandOn(t *testing.T) {
 	}{
 		{syscall.SIGUSR2, syscall.SIGUSR2, 0},
 		{syscall.SIGUSR1, syscall.SIGUSR1, 0},
+		{syscall.SIGHUP, syscall.SIGUSR1, 0},
+		{syscall.SIGHUP, syscall.SIGUSR1, 0}, // said by the system and by the shell
 		{syscall.SIGTERM, syscall.SIGUSR1, 0},
 		{syscall.SIGTERM, nil, apart / 2},
 		{syscall.SIGINT, syscall.SIGINT, 2 * apart},

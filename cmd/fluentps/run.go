@@ -29,9 +29,9 @@ func runCommand() *cli.Command {
 		ArgsUsage: "CONFIG [-- LAUNCHER...]",
 		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
 			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
-			"SIGUSR1, SIGTERM and Ctrl-C end the run after the running iterations, with exit code 75 if it left a checkpoint; a\n" +
-			"second SIGTERM or Ctrl-C leaves without one, a third at once. SIGUSR2 prints where each rank stands, and the run\n" +
-			"goes on.\n" + precedence,
+			"SIGUSR1, SIGTERM, SIGHUP and Ctrl-C, and an output that nobody reads any more, end the run after the running\n" +
+			"iterations, with exit code 75 if it left a checkpoint; a second SIGTERM or Ctrl-C leaves without one, a third at\n" +
+			"once. SIGUSR2 prints where each rank stands, and the run goes on.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
@@ -64,6 +64,7 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
 	}
 	signals := early()
+	keepPipes()
 	file, err := one(c, "CONFIG")
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func runVerb(c *cli.Context) error {
 	}
 	tune()
 	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
-	j := &job{c: c, start: start, signals: signals, level: level, out: c.App.Writer, warn: c.App.ErrWriter}
+	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(c.App.Writer, signals), warn: newOutlet(c.App.ErrWriter, signals)}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < 1 || n > localMax {

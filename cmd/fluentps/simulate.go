@@ -186,7 +186,7 @@ func simulatedRecords(sink string, records []metrics.Record) (file, error) {
 	var b bytes.Buffer
 	s := metrics.JSONL(&b)
 	if sink == "csv" {
-		s = metrics.CSV(&b)
+		s = metrics.CSV(&b, 0)
 	}
 	for _, r := range records {
 		if err := s.Record(r); err != nil {

@@ -33,6 +33,16 @@ func (s *stages) next(now time.Time) int {
 	return s.n
 }
 
+// wishes are the signals that ask a run for something: to stop, or to tell where it stands. Whoever started the program so that
+// it survives the end of its terminal, with nohup, has SIGHUP ignored, and so it stays.
+func wishes() []os.Signal {
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
 // early keeps SIGUSR1 from ending a process that is not ready to act on it, and keeps it for interrupts: a batch system may
 // warn a job that has just begun, and MPI takes its time to start.
 func early() chan os.Signal {
@@ -44,7 +54,7 @@ func early() chan os.Signal {
 // interrupts names the signals that ask to stop, those that came early too: to the first rank of this process, which tells
 // the others. The one that asks for the state goes to all of them. The third stage calls now.
 func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-chan string {
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, wishes()...)
 	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
 	for i := range names {
 		names[i] = make(chan string, 8)
@@ -57,6 +67,10 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 			switch s {
 			case syscall.SIGUSR1:
 				name = "SIGUSR1"
+			case syscall.SIGHUP: // said by the system and again by the shell: no wish to hurry
+				name = "SIGHUP"
+			case unread:
+				name = unread.String()
 			case syscall.SIGUSR2:
 				name, to = ps.SignalState, names
 			case syscall.SIGINT:

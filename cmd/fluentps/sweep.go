@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -204,7 +205,9 @@ func (s *sweep) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(c.Context, slices.DeleteFunc(wishes(), func(s os.Signal) bool {
+		return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 // which a sweep does not know
+	})...)
 	defer stop()
 	out := c.App.Writer
 	for _, i := range s.missing() {

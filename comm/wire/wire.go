@@ -34,6 +34,7 @@ const (
 	Forwarded                  // member to leader: forward of Iter is over
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
 	Saved                      // any rank to rank 0: its file of the checkpoint of Iter is written, as Part (0 a server's, 1 a worker's) of index Shard, with Samples bytes and Version as checksum; or, with Failed, is not. Parts says where: 0 the run folder, 1 the memory of the rank's host, 2 that of the next host, 3: a host has the manifest
+	Stale                      // server to rank 0: Samples pushes to its shards of rule Shard had a staleness of Version; at all its shards, Clock pulls or pushes were held back so far
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone
@@ -46,7 +47,7 @@ type Header struct {
 	Flags   uint8   // Stop, Over, Save, Failed, Ask
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Halt: 1 if no checkpoint shall be waited for. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Halt: 1 if no checkpoint shall be waited for. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer. Stale: the server
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards
@@ -76,7 +77,7 @@ const Ask = 16
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "saved", "pushpiece", "replypiece", "piecethere"}
+var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "saved", "stale", "pushpiece", "replypiece", "piecethere"}
 
 func (k Kind) String() string {
 	if k < Kinds {

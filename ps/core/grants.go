@@ -171,6 +171,7 @@ func (s *Server) schedule(d scheme.Decision, out []Effect) []Effect {
 	case scheme.Revoke:
 		m.Kind = wire.Revoke
 	case scheme.Grant:
+		s.granted(s.shards[d.Shard], d.Worker)
 	default:
 		panic(fmt.Sprintf("core: server %d shard %d: decision %v is not built", s.me, d.Shard, d.Kind))
 	}
@@ -185,7 +186,34 @@ func (s *Server) pushReady(in Input, out []Effect) []Effect {
 	m := in.Msg
 	sh := s.shards[m.Shard]
 	s.must(sh != nil && sh.shared, in)
-	return s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked)}, out)
+	if sh.ready[m.Worker] < 0 && !s.left[m.Worker] {
+		sh.ready[m.Worker] = s.now
+	}
+	out = s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked)}, out)
+	if sh.ready[m.Worker] >= 0 {
+		sh.stats.Turns.Delayed++
+	}
+	return out
+}
+
+// granted ends the wait of a push.
+func (s *Server) granted(sh *ownShard, w int32) {
+	if sh.ready[w] >= 0 {
+		sh.stats.Turns.DelayedFor += s.now - sh.ready[w]
+		sh.ready[w] = -1
+	}
+}
+
+// turns are the counts of this server's rotation: the first of its shards has those of the waits, which its name stands for
+// on the wire, and the scheme the others.
+func (s *Server) turns() Turns {
+	first := s.shards[s.order[slices.IndexFunc(s.order, func(id int32) bool { return s.shards[id].shared })]]
+	t := first.stats.Turns
+	if c, ok := first.scheme.(interface{ Passed() (missed, strays int64) }); ok {
+		missed, strays := c.Passed()
+		t.Missed, t.Strays = t.Missed+missed, t.Strays+strays
+	}
+	return t
 }
 
 // sent tells a scheme that schedules the link that a reply has left it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -198,5 +199,45 @@ func TestServerOfARotation(t *testing.T) {
 	out = node.schedule(scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: first, At: 8}, out)
 	if got, want := fmt.Sprint(out), fmt.Sprintf("[Send to=1 Revoke w1 shard%d iter=6 epoch=7 WakeAt shard%d at=8ns]", first, first); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A push that had to wait for its turn is counted with its wait, at every shard of the rotation and at no other; one that was
+// granted at once is not. Who leaves waits for nothing. A pause keeps the counts.
+func TestWaitsForTurnsAreCounted(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 4}, {Name: "b", N: 4}, {Name: "c", N: 4}},
+		shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"a", "b", "c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newNode := func() *Server {
+		both := mustScheme(rule{name: "r2sp"}, []int32{0, 2}, 0, 3)
+		return NewServer(ServerConfig{Plan: plan, Workers: 3, Schemes: map[int32]ShardScheme{0: both, 1: mustScheme(rule{name: "asp"}, []int32{1}, 0, 3), 2: both}})
+	}
+	node := newNode()
+	at := func(at time.Duration, m wire.Header) {
+		node.Step(Input{Kind: Arrived, At: at, Msg: m}, nil)
+	}
+	for w := range int32(3) { // the turn is worker 0's, and the first one that nobody waits for
+		at(time.Duration(5+w), wire.Header{Kind: wire.PushReady, Worker: w})
+	}
+	for _, id := range []int32{0, 2} {
+		at(10, wire.Header{Kind: wire.Push, Shard: id, Parts: 1, Samples: 1})
+		for p := range plan.Shards[id].Pieces {
+			node.Step(Input{Kind: PieceLanded, At: 11 + time.Duration(id), Shard: id, Piece: plan.Shards[id].Pieces[p].ID}, nil)
+		}
+	}
+	at(20, wire.Header{Kind: wire.Left, Worker: 2})
+	want := Turns{Delayed: 2, DelayedFor: 13 - 6}
+	for _, of := range []*Server{node, newNode()} {
+		if of != node {
+			of.Succeed(node)
+		}
+		for id := range int32(3) {
+			turns := of.Shard(id).Stats.Turns
+			if id != 1 && turns != want || id == 1 && turns != (Turns{}) {
+				t.Errorf("shard %d: %+v, want %+v of a rotation", id, turns, want)
+			}
+		}
 	}
 }

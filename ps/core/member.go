@@ -98,6 +98,9 @@ func (s *Server) gone(w int32, out []Effect) []Effect {
 func (s *Server) leave(sh *ownShard, w int32, out []Effect) []Effect {
 	sh.setClock(w, gone)
 	sh.waits[w], sh.asked[w], sh.since[w], sh.held[w] = false, false, 0, -1
+	if sh.shared {
+		sh.ready[w] = -1
+	}
 	sh.forget(w)
 	if p := sh.landing[w]; p != nil { // it died half-way through a push
 		sh.landing[w] = nil

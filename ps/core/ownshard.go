@@ -38,6 +38,7 @@ type ownShard struct {
 	wants   []int64         // the iteration of that pull
 	waits   []bool          // the scheme has seen this worker's pull and not answered it
 	since   []time.Duration // when this worker's pull began to be held back; 0: it is not
+	ready   []time.Duration // when this worker's push began to wait for its grant, -1: it does not; nil but of shared
 	free    []int32         // slots used before and free now, a stack: the one used last is the one still in cache
 	slots   int32           // slots ever used, at most slotMax: memory is only taken for these
 	records []*pushed       // by slot: the push in it, or the one that was there last
@@ -85,6 +86,9 @@ func newOwnShard(id int32, pieces, workers, buffers int, ss ShardScheme) *ownSha
 		clock: make([]int64, workers), reached: make([]int64, workers), atLow: workers, landing: make([]*pushed, workers), staged: make([]*pushed, workers),
 		asked: make([]bool, workers), wants: make([]int64, workers), waits: make([]bool, workers), since: make([]time.Duration, workers),
 		refs: make([]int, buffers), disk: -1, sending: make([]int32, workers), held: make([]int64, workers), letInto: -1,
+	}
+	if ss.Shared {
+		sh.ready = slices.Repeat([]time.Duration{-1}, workers)
 	}
 	for w := range workers {
 		sh.sending[w], sh.held[w] = -1, -1

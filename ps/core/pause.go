@@ -19,7 +19,7 @@ func (s *Server) Succeed(old *Server) {
 	s.Stale = old.Stale
 	for _, id := range s.order {
 		sh, was := s.shards[id], old.shards[id]
-		sh.cur, sh.disk, sh.stats = was.cur, was.disk, was.stats
+		sh.cur, sh.disk, sh.stats = was.cur, was.disk, old.Shard(id).Stats
 		if sh.disk >= 0 {
 			sh.refs[sh.disk]++
 		}

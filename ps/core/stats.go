@@ -18,6 +18,15 @@ type Stats struct {
 	Duplicates int64
 	Skipped    int64 // iterations passed over without a push
 	Published  int64 // versions sent to workers that did not ask
+	Turns      Turns
+}
+
+// Turns counts what a scheme that schedules the link did to the pushes of all its shards on a server.
+type Turns struct {
+	Delayed    int64         // pushes that were ready and had to wait for their grant
+	DelayedFor time.Duration // together
+	Missed     int64         // turns that passed because their worker was too late
+	Strays     int64         // pushes that landed out of turn
 }
 
 func (s *Stats) drop(why scheme.Reason) {
@@ -48,8 +57,11 @@ type ShardState struct {
 
 // Shard reports one of this server's shards.
 func (s *Server) Shard(id int32) ShardState {
-	sh := s.shards[id]
-	return ShardState{ID: id, Stats: sh.stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur}
+	sh, stats := s.shards[id], s.shards[id].stats
+	if sh.shared {
+		stats.Turns = s.turns()
+	}
+	return ShardState{ID: id, Stats: stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur}
 }
 
 // Shards lists the IDs of this server's shards, ascending.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,14 +77,114 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
+// TextWidth is the width in columns that tables and prose for people keep to.
+const TextWidth = 80
+
+// Wrap breaks text into lines of at most width columns, all but the first behind an indent. A word that is longer has a line to
+// itself. It ends without a newline.
+func Wrap(text string, width, indent int) string {
+	var b strings.Builder
+	at := 0
+	for i, word := range strings.Split(text, " ") {
+		switch {
+		case i == 0:
+		case at+1+len(word) > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			at = indent
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	return b.String()
+}
+
+// Listed lines up rows of cells, to the left, behind an indent. What words each row has beside them stands in as many lines as it
+// needs, or below the row where that would be wider than TextWidth. The first row is the header.
+func Listed(rows [][]string, words []string, indent int) string {
+	longest := 0
+	for _, word := range strings.Fields(strings.Join(words, " ")) {
+		longest = max(longest, len(word))
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		line := strings.Repeat(" ", indent)
+		for c, cell := range row {
+			line += fmt.Sprintf("%-*s  ", widthOf(rows, c), cell)
+		}
+		if len(line)+longest > TextWidth {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", indent+widthOf(rows, 0)+2)
+		}
+		beside := strings.Repeat(" ", len(line))
+		line += strings.ReplaceAll(Wrap(words[i], TextWidth-len(line), 0), "\n", "\n"+beside)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Cut keeps the end of a text that is longer than width: names differ there.
+func Cut(text string, width int) string {
+	if len(text) <= width {
+		return text
+	}
+	return ".." + text[len(text)-width+2:]
+}
+
 // table lines up cells: as wide as the widest of the column, numbers to the right. left says which columns
 // are text. The first row is the header, and a rule follows it.
-func table(rows [][]string, left map[int]bool) string {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for c, cell := range row {
-			width[c] = max(width[c], len(cell))
+func table(rows [][]string, left map[int]bool) string { return columns(rows, left, " | ") }
+
+// fitted is a table with narrow gaps that is no wider than width: of the columns in drop, the first ones are left out as long
+// as it needs them, and then the last column, which is text, is cut at its beginning.
+func fitted(rows [][]string, left map[string]bool, drop []string, width int) string {
+	const gap, leastName = "  ", 8
+	for {
+		sum := -len(gap)
+		for c := range rows[0] {
+			sum += len(gap) + widthOf(rows, c)
 		}
+		last := len(rows[0]) - 1
+		room := width - (sum - widthOf(rows, last))
+		if sum > width && room < leastName && len(drop) > 0 {
+			rows, drop = without(rows, drop[0]), drop[1:]
+			continue
+		}
+		for i := range rows {
+			if sum > width {
+				rows[i][last] = Cut(rows[i][last], max(room, leastName))
+			}
+		}
+		text := map[int]bool{}
+		for c, name := range rows[0] {
+			text[c] = left[name]
+		}
+		return columns(rows, text, gap)
+	}
+}
+
+func widthOf(rows [][]string, c int) (width int) {
+	for _, row := range rows {
+		width = max(width, len(row[c]))
+	}
+	return width
+}
+
+// without leaves out the column of that name.
+func without(rows [][]string, name string) (fewer [][]string) {
+	c := slices.Index(rows[0], name)
+	for _, row := range rows {
+		fewer = append(fewer, slices.Delete(slices.Clone(row), c, c+1))
+	}
+	return fewer
+}
+
+func columns(rows [][]string, left map[int]bool, gap string) string {
+	width := make([]int, len(rows[0]))
+	for c := range width {
+		width[c] = widthOf(rows, c)
 	}
 	var b strings.Builder
 	for i, row := range rows {
@@ -91,7 +192,7 @@ func table(rows [][]string, left map[int]bool) string {
 		for c, cell := range row {
 			pad := strings.Repeat(" ", width[c]-len(cell))
 			if c > 0 {
-				line += " | "
+				line += gap
 			}
 			if left[c] {
 				line += cell + pad
@@ -105,4 +206,11 @@ func table(rows [][]string, left map[int]bool) string {
 		}
 	}
 	return b.String()
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

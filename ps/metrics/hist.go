@@ -19,19 +19,79 @@ type Hist struct {
 }
 
 // Add counts v once. A negative v is a bug of ours and panics.
-func (h *Hist) Add(v int64) {
-	if v < 0 {
-		panic(fmt.Sprintf("metrics: negative value %d in a histogram", v))
+func (h *Hist) Add(v int64) { h.AddN(v, 1) }
+
+// AddN counts v so many times.
+func (h *Hist) AddN(v, times int64) {
+	if v < 0 || times < 0 {
+		panic(fmt.Sprintf("metrics: negative value or count, %d times %d, in a histogram", times, v))
 	}
-	h.n++
-	h.sum += v
+	if times == 0 {
+		return
+	}
+	h.n += times
+	h.sum += v * times
 	h.max = max(h.max, v)
 	if v >= HistMax {
-		h.over++
+		h.over += times
 		return
 	}
 	h.grow(int(v) + 1)
-	h.counts[v]++
+	h.counts[v] += times
+}
+
+// Reset empties h, and keeps its memory.
+func (h *Hist) Reset() { *h = Hist{counts: h.counts[:0]} }
+
+// DigestMax is the most pairs that a digest has.
+const DigestMax = digestExact + 8*6 + 2
+
+// digestExact values from 0 on are told apart in a digest.
+const digestExact = 16
+
+// Digest gives few pairs of a value and how often it occurred, which make up about the same histogram: the largest value is exact,
+// small ones are, and others at most a sixteenth off.
+func (h *Hist) Digest(pair func(v, times int64)) {
+	rest := int64(0) // of the values that are told as last
+	last := int64(-1)
+	flush := func() {
+		if rest > 0 {
+			pair(last, rest)
+		}
+		rest = 0
+	}
+	for v, c := range h.counts {
+		if int64(v) == h.max {
+			c--
+		}
+		if c <= 0 {
+			continue
+		}
+		if r := min(rounded(int64(v)), h.max); r != last {
+			flush()
+			last = r
+		}
+		rest += c
+	}
+	flush()
+	if over := h.over - int64(b2i(h.max >= HistMax)); over > 0 {
+		pair(HistMax, over)
+	}
+	if h.n > 0 {
+		pair(h.max, 1)
+	}
+}
+
+// rounded is the middle of the values that share the four leading bits of v.
+func rounded(v int64) int64 {
+	if v < digestExact {
+		return v
+	}
+	step := int64(1)
+	for v/step >= digestExact {
+		step *= 2
+	}
+	return v/step*step + step/2
 }
 
 func (h *Hist) grow(n int) {

@@ -61,6 +61,38 @@ func TestHistFollowsSortedValues(t *testing.T) {
 	})
 }
 
+// A digest has few pairs, as many values, the same largest one, and no quantile is further off than a sixteenth.
+func TestDigestIsNearlyTheHistogram(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &Hist{}
+		for range rapid.IntRange(0, 300).Draw(t, "n") {
+			h.Add(rapid.Int64Range(0, rapid.SampledFrom([]int64{3, 40, HistMax + 200}).Draw(t, "most")).Draw(t, "v"))
+		}
+		var d Hist
+		pairs, last := 0, int64(-1)
+		h.Digest(func(v, times int64) {
+			if times < 1 || v < last {
+				t.Fatalf("%d times %d behind %d", times, v, last)
+			}
+			d.AddN(v, times)
+			pairs, last = pairs+1, v
+		})
+		if pairs > DigestMax || d.N() != h.N() || d.Max() != h.Max() {
+			t.Fatalf("%d pairs of %d values, at most %d; of %d values, at most %d", pairs, d.N(), d.Max(), h.N(), h.Max())
+		}
+		for _, q := range []float64{0, 0.25, 0.5, 0.9, 0.99} {
+			got, want := float64(d.Quantile(q)), float64(h.Quantile(q))
+			if math.Abs(got-want) > want/16 {
+				t.Fatalf("Quantile(%v) = %v, want about %v", q, got, want)
+			}
+		}
+		h.Reset()
+		if h.N() != 0 || h.Max() != 0 || h.Quantile(0.5) != 0 {
+			t.Fatalf("%d values after Reset", h.N())
+		}
+	})
+}
+
 func TestHistJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, h := drawHist(t, "values")

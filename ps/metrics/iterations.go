@@ -32,7 +32,7 @@ type Iteration struct {
 	Iter     int64         // index of the iteration
 	Start    time.Duration // since training began; later by what forward waited for layers, which counts to the iteration before
 	Compute  time.Duration // forward and backward, with the injected slowness
-	Injected time.Duration // the slowness that faults asked for; what a sleep takes longer is not in it
+	Injected time.Duration // of that, what was slept because faults asked for it, as the clock says
 	Push     time.Duration // handing gradients to the transport, between the layers of backward
 	Blocked  time.Duration // then, and between layers of the next forward: until the last reply began
 	Pull     time.Duration // then: until the parameters were in

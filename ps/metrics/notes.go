@@ -10,7 +10,7 @@ import (
 // A NOTE must be worth acting on: these are the shares and ratios below which it would be noise.
 const (
 	notesMax        = 3
-	slowRatioMin    = 1.5  // a worker's time per iteration over the median of the others
+	seenMin         = 20   // iterations of every worker: fewer say nothing of the next ones
 	blockedShareMin = 0.10 // of train_s: below it, waiting is no problem to solve
 	lastShareMin    = 0.50 // of all waits: one shard is what workers wait for
 	lastWaitsMin    = 20   // waits to judge from
@@ -32,8 +32,10 @@ type note struct {
 // Each names the key of the YAML to change.
 func Notes(s *Summary) []string {
 	var found []note
-	if s.TrainS > 0 {
-		for _, look := range []func(*Summary) *note{noteSlowWorker, noteLastShard, noteFoldBound, noteIdleServers, noteTraffic} {
+	if s.TrainS > 0 && s.Iterations-begun(s) >= seenMin {
+		slow := noteStragglers(s)
+		last := func(s *Summary) *note { return noteLastShard(s, slow != nil) }
+		for _, look := range []func(*Summary) *note{func(*Summary) *note { return slow }, last, noteFoldBound, noteIdleServers, noteTraffic} {
 			if n := look(s); n != nil {
 				found = append(found, *n)
 			}
@@ -59,47 +61,9 @@ func usesScheme(s *Summary, name string) bool {
 	return slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme == name })
 }
 
-// noteSlowWorker looks for one worker that the others wait for.
-func noteSlowWorker(s *Summary) *note {
-	slow, slowest := -1, 0.0
-	for i, w := range s.PerWorker {
-		if w.Iterations > 0 && float64(w.ComputeS)/float64(w.Iterations) > slowest {
-			slow, slowest = i, float64(w.ComputeS)/float64(w.Iterations)
-		}
-	}
-	var others []float64
-	blocked := 0.0
-	for i, w := range s.PerWorker {
-		if i != slow && w.Iterations > 0 {
-			others = append(others, float64(w.ComputeS)/float64(w.Iterations))
-			blocked += float64(w.BlockedS / s.TrainS)
-		}
-	}
-	if len(others) == 0 {
-		return nil
-	}
-	slices.Sort(others)
-	ratio := slowest / others[len(others)/2]
-	blocked /= float64(len(others))
-	if !(ratio >= slowRatioMin && blocked >= blockedShareMin) {
-		return nil
-	}
-	advice := ""
-	switch {
-	case usesScheme(s, "bsp"):
-		advice = "set scheme: ssp, staleness: 3 in its sync: rule instead of bsp, to let them run ahead"
-	case usesScheme(s, "ssp"):
-		advice = "raise staleness in its sync: rule to let them run further ahead"
-	default:
-		return nil
-	}
-	w := s.PerWorker[slow]
-	return &note{blocked, fmt.Sprintf("worker %d (rank %d on %s) computes %.1f times as long per iteration as the others, "+
-		"which were blocked for %.0f %% of the time: %s", w.Worker, w.Rank, w.Host, ratio, 100*blocked, advice)}
-}
-
-// noteLastShard looks for one shard that workers wait for after all others have answered.
-func noteLastShard(s *Summary) *note {
+// noteLastShard looks for one shard that workers wait for after all others have answered. Where slow workers explain the wait,
+// the shard with the strictest scheme is merely where it happens.
+func noteLastShard(s *Summary, explained bool) *note {
 	blocked := avgShare(s, RoleWorker, Blocked)
 	if len(s.PerShard) < 2 || !(blocked >= blockedShareMin) {
 		return nil
@@ -120,6 +84,8 @@ func noteLastShard(s *Summary) *note {
 	mixed := slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme != "bsp" })
 	advice := fmt.Sprintf("raise cluster: servers (now %d) to spread the load", s.Servers)
 	switch {
+	case last.Scheme == "bsp" && mixed && explained:
+		return nil
 	case last.Scheme == "bsp" && mixed:
 		advice = fmt.Sprintf("give its sync: rule (match: %q) a scheme that waits less, such as ssp", ruleOf(last.Name))
 	case others > 0 && float64(last.Bytes) >= sizeRatioMin*others:

@@ -153,7 +153,28 @@ func speedText(r *Record) string {
 	return rate(v)
 }
 
+// staleWidth is that of its column.
+const staleWidth = 14
+
+// staleText is the staleness of each rule that has any shards, in their order. Where there is no room for all, it is that of the
+// stalest one, which none of the others exceeds at its largest.
 func staleText(r *Record) string {
+	var all []string
+	var most Staleness
+	for _, of := range r.Rules {
+		if of.Pushes > 0 {
+			all = append(all, fmt.Sprintf("%d/%d", of.P50, of.Max))
+			if of.Max > most.Max || of.Max == most.Max && of.P50 >= most.P50 {
+				most = of
+			}
+		}
+	}
+	switch text := strings.Join(all, " "); {
+	case len(all) > 1 && len(text) > staleWidth:
+		return fmt.Sprintf("<=%d/%d", most.P50, most.Max)
+	case len(all) > 0:
+		return text
+	}
 	p50, ok := r.Get(StalenessP50)
 	largest, okMax := r.Get(StalenessMax)
 	if !ok && !okMax {

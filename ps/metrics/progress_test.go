@@ -49,6 +49,28 @@ func TestProgressLines(t *testing.T) {
 	golden(t, "progress_lines.txt", strings.Join(w, ""))
 }
 
+// Each rule's staleness has its place, in the order of the rules; where there are too many, the stalest one stands for all.
+func TestProgressShowsEachRulesStaleness(t *testing.T) {
+	rule := func(p50, most int64) Staleness { return Staleness{Pushes: 1, P50: p50, Max: most} }
+	for want, rules := range map[string][]Staleness{
+		"1/3":            nil, // what all shards have
+		"2/7":            {rule(2, 7)},
+		"0/0 2/7":        {rule(0, 0), rule(2, 7)},
+		"2/7 0/0":        {rule(2, 7), {}, rule(0, 0)}, // one that took no parameter, or has nothing new
+		"10/90 100/1023": {rule(10, 90), rule(100, 1023)},
+		"<=4/77":         {rule(10, 70), rule(4, 77), rule(10, 12)},
+	} {
+		r := at(1)
+		r.Rules = rules
+		if got := staleText(&r); got != want {
+			t.Errorf("%v: %q, want %q", rules, got, want)
+		}
+		if line := lineText(&r, 0.5); len(line) != len(lineHeader) {
+			t.Errorf("%v: a line of %d columns under a header of %d", rules, len(line), len(lineHeader))
+		}
+	}
+}
+
 // A batch log never holds a carriage return or an escape, and its columns never move.
 func TestProgressLinesAlign(t *testing.T) {
 	var w writes

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -13,11 +14,11 @@ const (
 	TrainAccuracy               // likewise
 	TrainLR                     // of the lead shard
 	SamplesPerS                 // over all workers, since the last record
-	StalenessP50                // versions, since the last record
+	StalenessP50                // versions, of the pushes to all shards since the last record
 	StalenessMax                // likewise
 	LeadMax                     // iterations, since the start
 	BlockedShare                // 0..1, mean over workers since the last record
-	DelayedPulls                // since the start, over the shards of rank 0
+	DelayedPulls                // since the start, at all shards: pulls that a scheme held back, and pushes that waited for their turn
 	TestLoss                    // of an evaluation
 	TestAccuracy                // likewise
 	columnCount
@@ -41,17 +42,39 @@ var columnNames = [columnCount]string{
 // String is the name of the column in every sink.
 func (c Column) String() string { return columnNames[c] }
 
-// ColumnNames lists all columns in order: the four fixed ones, then the values.
-func ColumnNames() []string {
-	return append([]string{"at_s", "iteration", "epoch", "samples"}, columnNames[:]...)
+// ColumnNames lists all columns of a run with so many rules of sync in order: the four fixed ones, then the values, then those
+// of each rule.
+func ColumnNames(rules int) []string {
+	names := append([]string{"at_s", "iteration", "epoch", "samples"}, columnNames[:]...)
+	for rule := range rules {
+		for _, what := range ruleColumns {
+			names = append(names, fmt.Sprintf("sync[%d]/%s", rule, what))
+		}
+	}
+	return names
 }
 
-// Record is the state of a run at one time. It is a plain value: copying it copies all of it.
+// ruleColumns are what a record says of one rule; see Staleness.
+var ruleColumns = [...]string{"staleness_p50", "staleness_p99", "staleness_max"}
+
+// Staleness is that of the pushes to the shards of one rule since the last record, in versions.
+type Staleness struct {
+	Pushes        int64 // that it is of; 0: there is nothing to say
+	P50, P99, Max int64
+}
+
+// StalenessOf sums a histogram up.
+func StalenessOf(h *Hist) Staleness {
+	return Staleness{Pushes: h.N(), P50: h.Quantile(0.5), P99: h.Quantile(0.99), Max: h.Max()}
+}
+
+// Record is the state of a run at one time. It is a plain value: copying it copies all of it, and nobody changes Rules.
 type Record struct {
 	At        time.Duration // since the start of the run
 	Iteration int64         // of the run: accepted pushes of the lead shard / workers
 	Epoch     float64
 	Samples   int64 // over all workers
+	Rules     []Staleness
 
 	values  [columnCount]float64
 	present uint16 // bit c is set if values[c] was

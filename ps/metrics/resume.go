@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"fluentps/ps/lock"
 )
@@ -68,11 +69,11 @@ func SinkSizes(dir string, names []string) map[string]int64 {
 }
 
 // ResumeSinks is OpenSinks where the files may be there: each is cut off at its size of then, and appended to. One that
-// lost its end in a crash is cut off behind its last whole line.
-func ResumeSinks(dir string, names []string, sizes map[string]int64) (Sink, error) {
+// lost its end in a crash is cut off behind its last whole line. A table keeps the columns that it has.
+func ResumeSinks(dir string, names []string, sizes map[string]int64, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := resumeSink(sinkPath(dir, name), name, sizes[name])
+		s, err := resumeSink(sinkPath(dir, name), name, sizes[name], rules)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -81,10 +82,10 @@ func ResumeSinks(dir string, names []string, sizes map[string]int64) (Sink, erro
 	return all, nil
 }
 
-func resumeSink(path, name string, size int64) (Sink, error) {
+func resumeSink(path, name string, size int64, rules int) (Sink, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return openSink(path, name)
+		return openSink(path, name, rules)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("metrics: resume sink: %w", err)
@@ -102,7 +103,11 @@ func resumeSink(path, name string, size int64) (Sink, error) {
 	case "jsonl":
 		return JSONL(f), nil
 	case "csv":
-		return &csv{lines: lines{w: f}, headed: len(text) > 0}, nil
+		s := &csv{lines: lines{w: f}, names: ColumnNames(rules)}
+		if head, _, found := strings.Cut(string(text), "\n"); found {
+			s.names, s.headed = strings.Split(head, ","), true
+		}
+		return s, nil
 	}
 	return nil, errors.Join(fmt.Errorf("metrics: sink %q is not known", name), f.Close())
 }

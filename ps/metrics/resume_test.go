@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		}
 	}
 	names := []string{"jsonl", "csv"}
-	s, err := OpenSinks(dir, names)
+	s, err := OpenSinks(dir, names, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		sizes map[string]int64
 		want  int // records, with the one that is added
 	}{{sizes, 3}, {map[string]int64{"jsonl": sizes["jsonl"] - 1, "csv": sizes["csv"] - 1}, 2}, {nil, 1}} {
-		s, err := ResumeSinks(dir, names, c.sizes)
+		s, err := ResumeSinks(dir, names, c.sizes, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +55,30 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 			t.Errorf("after a cut at %v: %q and %q", c.sizes, j, v)
 		}
 	}
-	if s, err := ResumeSinks(t.TempDir(), names, sizes); err != nil || s.Close() != nil {
+	if s, err := ResumeSinks(t.TempDir(), names, sizes, 1); err != nil || s.Close() != nil {
 		t.Errorf("where there are no files: %v", err)
+	}
+}
+
+// A run that goes on with other rules, or under another version of the program, writes under the columns that there are.
+func TestATableKeepsItsColumns(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "metrics.csv")
+	const before = "at_s,iteration,gone,sync/staleness_max,sync[0]/staleness_max\n1,2,3,4,5\n"
+	if err := os.WriteFile(path, []byte(before), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ResumeSinks(dir, []string{"csv"}, map[string]int64{"csv": int64(len(before))}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Record{At: time.Second, Iteration: 7, Rules: []Staleness{{Pushes: 1, Max: 6}, {Pushes: 1, Max: 9}}}
+	r.Set(StalenessMax, 9)
+	if err := errors.Join(s.Record(r), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != before+"1,7,,9,6\n" {
+		t.Errorf("%v, got\n%s", err, got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,16 +29,16 @@ func SinkNames() []string { return append([]string(nil), sinkNames...) }
 // JSONL writes one JSON object per record. Absent values are left out; values that are not finite are null.
 func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
 
-// CSV writes a header and one row per record. Absent values are empty; values that are not finite are NaN,
-// +Inf or -Inf.
-func CSV(w io.Writer) Sink { return &csv{lines: lines{w: w}} }
+// CSV writes a header and one row per record, for a run with so many rules of sync. Absent values are empty; values that are
+// not finite are NaN, +Inf or -Inf.
+func CSV(w io.Writer, rules int) Sink { return &csv{lines: lines{w: w}, names: ColumnNames(rules)} }
 
 // OpenSinks creates metrics.jsonl, metrics.csv, ... in dir for the sinks named and returns one Sink that
 // feeds them all. A name that is not known and a file that exists are errors.
-func OpenSinks(dir string, names []string) (Sink, error) {
+func OpenSinks(dir string, names []string, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := openSink(filepath.Join(dir, "metrics."+name), name)
+		s, err := openSink(filepath.Join(dir, "metrics."+name), name, rules)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -46,13 +47,13 @@ func OpenSinks(dir string, names []string) (Sink, error) {
 	return all, nil
 }
 
-func openSink(path, name string) (Sink, error) {
+func openSink(path, name string, rules int) (Sink, error) {
 	var sink func(io.Writer) Sink
 	switch name {
 	case "jsonl":
 		sink = JSONL
 	case "csv":
-		sink = CSV
+		sink = func(w io.Writer) Sink { return CSV(w, rules) }
 	default:
 		return nil, fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
 	}
@@ -118,9 +119,8 @@ func (l *lines) Close() error {
 type jsonl struct{ lines }
 
 func (s *jsonl) Record(r Record) error {
-	names := ColumnNames()
 	b := append(s.buf[:0], '{')
-	for c, name := range names {
+	for c, name := range ColumnNames(len(r.Rules)) {
 		v, ok := r.cell(c)
 		if !ok {
 			continue
@@ -141,6 +141,7 @@ func (s *jsonl) Record(r Record) error {
 
 type csv struct {
 	lines
+	names  []string // the columns of the file
 	headed bool
 }
 
@@ -148,12 +149,13 @@ func (s *csv) Record(r Record) error {
 	if err := s.head(); err != nil {
 		return err
 	}
+	has := ColumnNames(len(r.Rules))
 	b := s.buf[:0]
-	for c := range ColumnNames() {
-		if c > 0 {
+	for k, name := range s.names {
+		if k > 0 {
 			b = append(b, ',')
 		}
-		if v, ok := r.cell(c); ok {
+		if v, ok := r.cell(slices.Index(has, name)); ok {
 			b = appendNumber(b, v)
 		}
 	}
@@ -166,7 +168,7 @@ func (s *csv) head() error {
 	if s.headed {
 		return nil
 	}
-	s.buf = append(append(s.buf[:0], strings.Join(ColumnNames(), ",")...), '\n')
+	s.buf = append(append(s.buf[:0], strings.Join(s.names, ",")...), '\n')
 	err := s.flush()
 	s.headed = err == nil
 	return err
@@ -178,9 +180,11 @@ func (s *csv) Close() error { return errors.Join(s.head(), s.lines.Close()) }
 // fixedCells is the number of columns that every record has.
 const fixedCells = 4
 
-// cell is the value in place c of ColumnNames.
+// cell is the value in place c of ColumnNames; of no place there is none.
 func (r *Record) cell(c int) (float64, bool) {
 	switch c {
+	case -1:
+		return math.NaN(), false
 	case 0:
 		return float64(r.At.Microseconds()) / 1e6, true
 	case 1:
@@ -190,7 +194,15 @@ func (r *Record) cell(c int) (float64, bool) {
 	case 3:
 		return float64(r.Samples), true
 	}
-	return r.Get(Column(c - fixedCells))
+	if c < fixedCells+int(columnCount) {
+		return r.Get(Column(c - fixedCells))
+	}
+	c -= fixedCells + int(columnCount)
+	of := &r.Rules[c/len(ruleColumns)]
+	if of.Pushes == 0 {
+		return math.NaN(), false
+	}
+	return float64([...]int64{of.P50, of.P99, of.Max}[c%len(ruleColumns)]), true
 }
 
 // appendNumber writes whole numbers in full and others with nine digits, which a float32 survives.

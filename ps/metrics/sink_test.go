@@ -30,6 +30,7 @@ func records() []Record {
 	b.Set(LeadMax, 3)
 	b.Set(BlockedShare, 0.125)
 	b.Set(DelayedPulls, 1e7)
+	b.Rules = []Staleness{{}, {Pushes: 12, P50: 3, P99: 9, Max: 12}}
 	b.Set(TestLoss, math.Inf(1))
 	b.Set(TestAccuracy, 0.1)
 	return []Record{a, b, {At: time.Hour}}
@@ -38,7 +39,7 @@ func records() []Record {
 func TestSinksWriteGoldens(t *testing.T) {
 	for name, mk := range map[string]func(w *writes) Sink{
 		"metrics.jsonl": func(w *writes) Sink { return JSONL(w) },
-		"metrics.csv":   func(w *writes) Sink { return CSV(w) },
+		"metrics.csv":   func(w *writes) Sink { return CSV(w, 2) },
 	} {
 		var w writes
 		s := mk(&w)
@@ -69,8 +70,12 @@ func TestSinksWriteGoldens(t *testing.T) {
 func TestColumnTable(t *testing.T) {
 	const want = "at_s iteration epoch samples train/loss train/accuracy train/lr samples_per_s sync/staleness_p50" +
 		" sync/staleness_max sync/lead_max sync/blocked_share sync/delayed_pulls test/loss test/accuracy"
-	if got := strings.Join(ColumnNames(), " "); got != want {
+	if got := strings.Join(ColumnNames(0), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := ColumnNames(2); strings.Join(got[len(ColumnNames(0)):], " ") != "sync[0]/staleness_p50 sync[0]/staleness_p99 sync[0]/staleness_max"+
+		" sync[1]/staleness_p50 sync[1]/staleness_p99 sync[1]/staleness_max" {
+		t.Errorf("with two rules: %s", got)
 	}
 	var r Record
 	for c := range columnCount {
@@ -96,8 +101,13 @@ func TestSinksReadBack(t *testing.T) {
 				r.Set(c, rapid.Float64().Draw(t, c.String()))
 			}
 		}
+		rules := rapid.IntRange(0, 3).Draw(t, "rules")
+		for range rules {
+			n := rapid.SampledFrom([]int64{0, 0, 1, 1 << 40})
+			r.Rules = append(r.Rules, Staleness{Pushes: n.Draw(t, "pushes"), P50: n.Draw(t, "p50"), P99: n.Draw(t, "p99"), Max: n.Draw(t, "max")})
+		}
 		var j, c writes
-		if err := errors.Join(JSONL(&j).Record(r), CSV(&c).Record(r)); err != nil {
+		if err := errors.Join(JSONL(&j).Record(r), CSV(&c, rules).Record(r)); err != nil {
 			t.Fatal(err)
 		}
 		var object map[string]*float64
@@ -131,17 +141,17 @@ func TestSinksReadBack(t *testing.T) {
 
 func TestCSVOfNoRecordsHasAHeader(t *testing.T) {
 	var w writes
-	if err := CSV(&w).Close(); err != nil {
+	if err := CSV(&w, 0).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Join(ColumnNames(), ",") + "\n"; len(w) != 1 || w[0] != want {
+	if want := strings.Join(ColumnNames(0), ",") + "\n"; len(w) != 1 || w[0] != want {
 		t.Errorf("got %q, want the header", w)
 	}
 }
 
 func TestOpenSinks(t *testing.T) {
 	dir := t.TempDir()
-	s, err := OpenSinks(dir, SinkNames())
+	s, err := OpenSinks(dir, SinkNames(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +171,10 @@ func TestOpenSinks(t *testing.T) {
 	if err := s.Record(records()[0]); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Record after Close: %v, want fs.ErrClosed", err)
 	}
-	if _, err := OpenSinks(dir, []string{"csv"}); !errors.Is(err, fs.ErrExist) {
+	if _, err := OpenSinks(dir, []string{"csv"}, 1); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second OpenSinks: %v, want fs.ErrExist", err)
 	}
-	if _, err := OpenSinks(dir, []string{"tsv"}); err == nil || !strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
+	if _, err := OpenSinks(dir, []string{"tsv"}, 1); err == nil || !strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
 		t.Errorf("unknown sink: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"math"
+	"slices"
 )
 
 // Float is a float64 whose JSON is null when it is not finite, which plain JSON cannot write: a diverged
@@ -114,6 +115,15 @@ type Payload struct {
 	Lossy bool   `json:"lossy"` // what arrived was not exactly what was sent
 }
 
+// TurnCounts are of a shard whose scheme lets one worker push after the other: pushes are held back there, and not pulls. All
+// shards of a server take turns together, and each has the same counts.
+type TurnCounts struct {
+	DelayedGrants  int64 `json:"delayed_grants"`   // pushes that had to wait for their turn
+	DelayedGrantsS Float `json:"delayed_grants_s"` // how long, together
+	MissedTurns    int64 `json:"missed_turns"`     // that passed because their worker was too late
+	Strays         int64 `json:"strays"`           // pushes that landed out of turn
+}
+
 // ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.
 type ShardSummary struct {
 	Shard        int              `json:"shard"`
@@ -141,6 +151,7 @@ type ShardSummary struct {
 	CachedReads  int64            `json:"cached_reads"` // iterations that a worker started on its own copy, without a pull
 	SavedBytes   int64            `json:"saved_bytes"`  // that their replies would have been
 	Published    int64            `json:"published"`    // versions sent to workers that did not ask
+	TurnCounts
 }
 
 // AddCached counts n reads of a worker's own copy of a shard of that many bytes.
@@ -167,6 +178,7 @@ type WorkerSummary struct {
 	ComputeS   Float           `json:"compute_s"`
 	BlockedS   Float           `json:"blocked_s"`
 	MaxLead    int64           `json:"max_lead"`
+	Pace       *Pace           `json:"-"` // for notes; nil: not kept
 	Members    []MemberSummary `json:"members,omitempty"`
 }
 
@@ -193,6 +205,7 @@ type Evaluation struct {
 	TestAccuracy *Float `json:"test_accuracy"`
 	TestLoss     *Float `json:"test_loss"`
 	TestRMSE     *Float `json:"test_rmse,omitempty"`
+	Final        bool   `json:"final,omitempty"` // of the parameters that the run ended with
 }
 
 // Judge notes what a look at the test set has found: its mean loss, and the accuracy; or where classes says that there is
@@ -214,8 +227,11 @@ func (s *Summary) Unjudged(classes bool) {
 	}
 }
 
-// Conclude takes the last evaluation for the run's.
-func (s *Summary) Conclude(last Evaluation) {
+// Conclude takes the last of the evaluations for the run's: it is of the final parameters. The list may be somebody else's.
+func (s *Summary) Conclude() {
+	s.Evaluations = slices.Clone(s.Evaluations)
+	last := &s.Evaluations[len(s.Evaluations)-1]
+	last.Final = true
 	s.TestLoss, s.TestAccuracy, s.TestRMSE = last.TestLoss, last.TestAccuracy, last.TestRMSE
 }
 

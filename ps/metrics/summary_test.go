@@ -41,11 +41,13 @@ func sample() *Summary {
 			{Samples: 960000, Epoch: 16, AtS: 81.2, TestAccuracy: Some(0.9012), TestLoss: Some(0.36)},
 		},
 	}
+	s.Conclude()
 	for w := range 4 {
 		row := WorkerSummary{Worker: w, Rank: w + 2, Host: "node-b", Iterations: 3850, Samples: 246800, ComputeS: 15, BlockedS: 62, MaxLead: 3}
 		if w == 3 {
 			row.ComputeS, row.BlockedS, row.MaxLead = 75, 0.5, 0
 		}
+		row.Pace = paced(3850, func(int) float64 { return float64(row.ComputeS) / 3850 })
 		s.PerWorker = append(s.PerWorker, row)
 	}
 	return s

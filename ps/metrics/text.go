@@ -19,29 +19,36 @@ const (
 
 // WriteText writes summary.txt, which is also the end of standard output: what ran, time by role, traffic by
 // shard, evaluations, NOTEs (see Notes), the headline, and `Finished: ` with ok or the reason as the last
-// line. It is one Write.
-func WriteText(w io.Writer, s *Summary) error {
-	parts := []string{headText(s)}
+// line. Lines have at most width columns, but for these two, which scripts read, where they say more than usual. It is one Write.
+func WriteText(w io.Writer, s *Summary, width int) error {
+	parts := []string{headText(s, width)}
 	if len(s.PerRole) > 0 {
 		parts = append(parts, roleText(s))
 	}
 	if len(s.PerShard) > 0 {
-		parts = append(parts, shardText(s))
+		parts = append(parts, shardText(s, width))
 	}
 	if len(s.Evaluations) > 0 {
 		parts = append(parts, evaluationText(s))
 	}
-	if notes := Notes(s); len(notes) > 0 {
-		parts = append(parts, "NOTE: "+strings.Join(notes, "\nNOTE: ")+"\n")
+	notes := ""
+	for _, n := range Notes(s) {
+		notes += Wrap("NOTE: "+n, width, len("NOTE: ")) + "\n"
+	}
+	if notes != "" {
+		parts = append(parts, notes)
 	}
 	reason := strings.ReplaceAll(strings.TrimSpace(s.Finished), "\n", "; ") // the last line is one line
-	parts = append(parts, performanceText(s)+"Finished: "+reason+"\n")
+	parts = append(parts, performanceText(s)+"\nFinished: "+reason+"\n")
 	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
 }
 
-func headText(s *Summary) string {
+func headText(s *Summary, width int) string {
 	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		b.WriteString(Wrap(fmt.Sprintf("  %-8s ", label)+fmt.Sprintf(format, args...), width, 11) + "\n")
+	}
 	mode := s.Mode
 	if s.Baseline != "" {
 		mode += ", baseline " + s.Baseline
@@ -50,32 +57,33 @@ func headText(s *Summary) string {
 	if s.Computing > 0 {
 		workers += fmt.Sprintf(" (hierarchy %s: %s compute)", s.Hierarchy, plural(s.Computing, "rank"))
 	}
-	fmt.Fprintf(&b, "%s (%s): %s, %s, seed %d\n", s.Name, mode, plural(s.Servers, "server"), workers, s.Seed)
-	fmt.Fprintf(&b, "  trained  %s iterations, %s samples, max lead %s\n",
-		thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
+	b.WriteString(Wrap(fmt.Sprintf("%s (%s): %s, %s, seed %d", s.Name, mode, plural(s.Servers, "server"), workers, s.Seed), width, 2) + "\n")
+	line("trained", "%s iterations, %s samples, max lead %s", thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
 	if q := s.Resumed; q != nil {
 		part := "times, traffic and counts are of the part since then"
 		if q.Iteration >= s.Iterations {
 			part = "nothing was left to train: to go on, raise train.stop"
 		}
-		fmt.Fprintf(&b, "  resumed  at iteration %s, sample %s: %s\n", thousands(q.Iteration), thousands(q.Samples), part)
+		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}
-	b.WriteString(devicesText(s))
-	fmt.Fprintf(&b, "  time     setup %s s, train %s s, evaluation %s s, wall %s s\n",
+	if text := devicesText(s); text != "" {
+		line("devices", "%s", text)
+	}
+	line("time", "setup %s s, train %s s, evaluation %s s, wall %s s",
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
 	name, value := score(s.TestAccuracy, s.TestRMSE)
-	fmt.Fprintf(&b, "  result   train loss %s, test loss %s, test %s %s\n", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
+	line("result", "train loss %s, test loss %s, test %s %s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
 	if n := s.Sparsity; n != nil {
-		fmt.Fprintf(&b, "  sparsity %s of %s are exactly 0\n", thousands(n.Zeros), plural(int(n.Parameters), "parameter"))
+		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), plural(int(n.Parameters), "parameter"))
 	}
-	fmt.Fprintf(&b, "  traffic  sent %s, received %s", bytesText(s.BytesSent), bytesText(s.BytesReceived))
+	traffic := fmt.Sprintf("sent %s, received %s", bytesText(s.BytesSent), bytesText(s.BytesReceived))
 	if n := s.BytesBetween; n != nil {
-		fmt.Fprintf(&b, ", between hosts %s", bytesText(*n))
+		traffic += ", between hosts " + bytesText(*n)
 	}
 	if s.BytesShared > 0 {
-		fmt.Fprintf(&b, ", read in shared memory %s", bytesText(s.BytesShared))
+		traffic += ", read in shared memory " + bytesText(s.BytesShared)
 	}
-	b.WriteString("\n")
+	line("traffic", "%s", traffic)
 	return b.String()
 }
 
@@ -114,7 +122,7 @@ func devicesText(s *Summary) string {
 	if n := len(parts); n > devicesMax {
 		parts = append(parts[:devicesMax], fmt.Sprintf("%d more in summary.json", n-devicesMax))
 	}
-	return "  devices  " + strings.Join(parts, ", ") + "\n"
+	return strings.Join(parts, ", ")
 }
 
 // score is the accuracy, or the root of the mean squared error where there is that.
@@ -157,17 +165,22 @@ func roleText(s *Summary) string {
 	return table(rows, map[int]bool{0: true, 1: true})
 }
 
-func shardText(s *Summary) string {
-	rows := [][]string{{"Shard", "Scheme", "Server", "KiB", "Pushes", "Pulls", "Delayed %",
-		"Staleness p50", "p99", "max", "Waited last", "Name"}}
-	for _, h := range s.PerShard[:min(len(s.PerShard), shardRowsMax)] {
-		rows = append(rows, []string{strconv.Itoa(h.Shard), h.Scheme, strconv.Itoa(h.Server),
-			fixed(float64(h.Bytes)/1024, 1), thousands(h.Pushes), thousands(h.Pulls),
-			percent(float64(h.DelayedPulls), float64(h.Pulls)),
-			thousands(h.StalenessP50), thousands(h.StalenessP99), thousands(h.StalenessMax),
-			thousands(h.WaitedLast), h.Name})
+// shardText is the table of shards. What the schemes of r2sp's kind delay are pushes, and of the others pulls.
+func shardText(s *Summary, width int) string {
+	var waits int64
+	for _, h := range s.PerShard {
+		waits += h.WaitedLast
 	}
-	text := table(rows, map[int]bool{1: true, 11: true})
+	rows := [][]string{{"Shard", "Scheme", "Server", "KiB", "Pushes", "Delayed %", "Staleness", "Last %", "Name"}}
+	for _, h := range s.PerShard[:min(len(s.PerShard), shardRowsMax)] {
+		delayed := percent(float64(h.DelayedPulls), float64(h.Pulls))
+		if h.DelayedGrants > 0 {
+			delayed = percent(float64(h.DelayedGrants), float64(h.Pushes))
+		}
+		rows = append(rows, []string{strconv.Itoa(h.Shard), h.Scheme, strconv.Itoa(h.Server), fixed(float64(h.Bytes)/1024, 1), thousands(h.Pushes), delayed,
+			fmt.Sprintf("%d/%d/%d", h.StalenessP50, h.StalenessP99, h.StalenessMax), percent(float64(h.WaitedLast), float64(waits)), h.Name})
+	}
+	text := fitted(rows, map[string]bool{"Scheme": true, "Name": true}, []string{"Server", "KiB", "Last %"}, width)
 	if more := len(s.PerShard) - shardRowsMax; more > 0 {
 		text += fmt.Sprintf("%s more in summary.json\n", plural(more, "shard"))
 	}
@@ -180,10 +193,32 @@ func shardText(s *Summary) string {
 		dropped, skipped, duplicates = dropped+h.Dropped, skipped+h.Skipped, duplicates+h.Duplicates
 	}
 	if dropped+skipped+duplicates > 0 {
-		text += fmt.Sprintf("Over all shards: %s pushes dropped%s, %s iterations skipped, %s duplicates ignored\n",
-			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates))
+		text += Wrap(fmt.Sprintf("Over all shards: %s pushes dropped%s, %s iterations skipped, %s duplicates ignored",
+			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates)), width, 2) + "\n"
 	}
-	return text + copiesText(s)
+	legend := "Staleness: p50/p99/max, in versions."
+	if strings.Contains(text, "Last %") {
+		legend += " Last %: how often workers waited for this shard last."
+	}
+	return text + turnsText(s, width) + copiesText(s) + Wrap(legend, width, 2) + "\n"
+}
+
+// turnsText says what taking turns has cost, over the rotations of all servers.
+func turnsText(s *Summary, width int) string {
+	counted := map[int]bool{}
+	var all TurnCounts
+	for _, h := range s.PerShard {
+		if t := h.TurnCounts; t != (TurnCounts{}) && !counted[h.Server] {
+			counted[h.Server] = true
+			all.DelayedGrants, all.DelayedGrantsS = all.DelayedGrants+t.DelayedGrants, all.DelayedGrantsS+t.DelayedGrantsS
+			all.MissedTurns, all.Strays = all.MissedTurns+t.MissedTurns, all.Strays+t.Strays
+		}
+	}
+	if len(counted) == 0 {
+		return ""
+	}
+	return Wrap(fmt.Sprintf("Over all servers: %s waits for a turn to push, %s s together; %s turns missed, %s pushes out of turn",
+		thousands(all.DelayedGrants), fixed(float64(all.DelayedGrantsS), 1), thousands(all.MissedTurns), thousands(all.Strays)), width, 2) + "\n"
 }
 
 // copiesText says what copies that workers keep have saved, and what publishing took.
@@ -219,11 +254,15 @@ func evaluationText(s *Summary) string {
 	for i, e := range s.Evaluations[first:] {
 		name, value := score(e.TestAccuracy, e.TestRMSE)
 		if i == 0 {
-			rows = append(rows, []string{"Epoch", "Samples", "At s", "Test " + name, "Test loss"})
+			rows = append(rows, []string{"Epoch", "Samples", "At s", "Test " + name, "Test loss", "Parameters"})
 		}
-		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value, optional(e.TestLoss, 4)})
+		of := "snapshot"
+		if e.Final {
+			of = "final"
+		}
+		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value, optional(e.TestLoss, 4), of})
 	}
-	text := table(rows, nil)
+	text := table(rows, map[int]bool{5: true})
 	if first > 0 {
 		text += fmt.Sprintf("%s before these in summary.json\n", plural(first, "evaluation"))
 	}
@@ -252,7 +291,7 @@ func performanceText(s *Summary) string {
 			text += fmt.Sprintf(" (best %.4f)", best)
 		}
 	}
-	return text + "\n"
+	return text
 }
 
 // seconds keeps a decimal where it matters.

@@ -12,7 +12,7 @@ import (
 func text(t *testing.T, s *Summary) string {
 	t.Helper()
 	var w writes
-	if err := WriteText(&w, s); err != nil {
+	if err := WriteText(&w, s, TextWidth); err != nil {
 		t.Fatal(err)
 	}
 	if len(w) != 1 {
@@ -28,6 +28,57 @@ func TestWriteText(t *testing.T) {
 		Finished:  "rank 3 (worker 1 on node-b): no data file\nsee logs/rank-0003.log",
 		TrainLoss: Some(math.NaN()), SamplesPerS: Float(math.NaN())}
 	golden(t, "summary_failed.txt", text(t, failed))
+}
+
+// A summary fits into 80 columns, with the label of simulated ones too: of many shards with long names and large counts, under
+// schemes with long names, on many devices.
+func TestSummaryFitsItsWidth(t *testing.T) {
+	for _, width := range []int{TextWidth, TextWidth - len("simulated: ")} {
+		s := sample()
+		s.Target = nil
+		s.Payload = Payload{Push: "topk (ratio 0.01)", Pull: "bfloat16", Lossy: true}
+		s.BytesBetween, s.BytesShared, s.Hierarchy, s.Computing = new(int64), 1<<40, "node", 1024
+		s.Resumed = &Resumed{Iteration: 3050, Samples: 780800}
+		for i := range s.PerWorker {
+			s.PerWorker[i].Device = fmt.Sprintf("cuda (GPU %d, NVIDIA H100 80GB HBM3, cuBLAS 12)", i)
+		}
+		for i := range 12 {
+			s.PerShard = append(s.PerShard, ShardSummary{Shard: 100 + i, Server: 11, Bytes: 9999 << 20, Scheme: "bounded_delay", Pushes: 1_234_567, Pulls: 1, DelayedPulls: 1, DroppedFor: map[string]int64{"late": 1 << 40, "surplus": 1 << 41},
+				Dropped: 1 << 42, StalenessP50: 100, StalenessP99: 900, StalenessMax: 1000, WaitedLast: 1, Name: fmt.Sprintf("layer%d.*/residual.block.1.conv2.weight/%d", i, i)})
+			s.PerShard[len(s.PerShard)-1].TurnCounts = TurnCounts{DelayedGrants: 1_000_000, DelayedGrantsS: 1e6, MissedTurns: 1 << 30, Strays: 1 << 30}
+			s.PerShard[len(s.PerShard)-1].Published = 1 << 50
+		}
+		var b strings.Builder
+		if err := WriteText(&b, s, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := len(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns, at most %d: %s", n, width, line)
+			}
+		}
+		if !strings.Contains(b.String(), "..") || !strings.Contains(b.String(), "ght/11\n") {
+			t.Errorf("the end of a name that is cut, which tells shards apart, is not there:\n%s", b.String())
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text          string
+		width, indent int
+		want          string
+	}{
+		{"", 10, 2, ""},
+		{"ten chars.", 10, 2, "ten chars."},
+		{"eleven char", 10, 2, "eleven\n  char"},
+		{"a averyveryverylongword b", 10, 2, "a\n  averyveryverylongword\n  b"},
+		{"  label  a b c d", 11, 9, "  label  a\n         b\n         c\n         d"},
+	} {
+		if got := Wrap(c.text, c.width, c.indent); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
 }
 
 func TestWriteTextBoundsItsTables(t *testing.T) {
@@ -52,19 +103,19 @@ func TestPerformanceLine(t *testing.T) {
 		change func(*Summary)
 		want   string
 	}{
-		{func(*Summary) {}, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 81 s\n"},
-		{func(s *Summary) { s.TargetReachedS = Some(8.13) }, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 8.1 s\n"},
+		{func(*Summary) {}, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 81 s"},
+		{func(s *Summary) { s.TargetReachedS = Some(8.13) }, "Performance: 12,340 samples/s, 48.1 iterations/s, target 0.90 reached after 8.1 s"},
 		{func(s *Summary) { s.TargetReachedS, s.Target = nil, Some(0.95) },
-			"Performance: 12,340 samples/s, 48.1 iterations/s, target 0.95 not reached (best 0.9012)\n"},
-		{func(s *Summary) { s.Target = nil }, "Performance: 12,340 samples/s, 48.1 iterations/s\n"},
-		{func(s *Summary) { s.Target, s.TrainS, s.SamplesPerS = nil, 0, Float(math.Inf(1)) }, "Performance: - samples/s, - iterations/s\n"},
-		{func(s *Summary) { s.Target, s.SamplesPerS = nil, 42.25 }, "Performance: 42.2 samples/s, 48.1 iterations/s\n"},
-		{func(s *Summary) { s.Target, s.Resumed = nil, &Resumed{Iteration: 3050, Samples: 780800} }, "Performance: 12,340 samples/s, 10.0 iterations/s\n"},
+			"Performance: 12,340 samples/s, 48.1 iterations/s, target 0.95 not reached (best 0.9012)"},
+		{func(s *Summary) { s.Target = nil }, "Performance: 12,340 samples/s, 48.1 iterations/s"},
+		{func(s *Summary) { s.Target, s.TrainS, s.SamplesPerS = nil, 0, Float(math.Inf(1)) }, "Performance: - samples/s, - iterations/s"},
+		{func(s *Summary) { s.Target, s.SamplesPerS = nil, 42.25 }, "Performance: 42.2 samples/s, 48.1 iterations/s"},
+		{func(s *Summary) { s.Target, s.Resumed = nil, &Resumed{Iteration: 3050, Samples: 780800} }, "Performance: 12,340 samples/s, 10.0 iterations/s"},
 	} {
 		s := sample()
 		c.change(s)
 		if got := performanceText(s); got != c.want {
-			t.Errorf("got %swant %s", got, c.want)
+			t.Errorf("got %s\nwant %s", got, c.want)
 		}
 	}
 }
@@ -77,15 +128,15 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestTheHeadSaysWhereARunWentOn(t *testing.T) {
 	s := sample()
 	s.Resumed = &Resumed{Iteration: 3050, Samples: 780800}
-	if got, want := headText(s), "\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of the part since then\n"; !strings.Contains(got, want) {
+	if got, want := headText(s, TextWidth), "\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of\n           the part since then\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed.Iteration = s.Iterations
-	if got, want := headText(s), "nothing was left to train: to go on, raise train.stop\n"; !strings.Contains(got, want) {
+	if got, want := headText(s, TextWidth), "nothing was left to train: to go\n           on, raise train.stop\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed = nil
-	if got := headText(s); strings.Contains(got, "resumed") {
+	if got := headText(s, TextWidth); strings.Contains(got, "resumed") {
 		t.Errorf("this run did not go on:\n%s", got)
 	}
 }
@@ -100,19 +151,19 @@ func TestTheHeadCountsRanksByDevice(t *testing.T) {
 	}
 	s.PerWorker[1].Device = "cpu"
 	s.PerWorker[2].Members = []MemberSummary{{Device: "cpu"}}
-	if got, want := devicesText(s), "  devices  3 ranks on cuda (GPU 0), 2 ranks on cpu\n"; got != want {
+	if got, want := devicesText(s), "3 ranks on cuda (GPU 0), 2 ranks on cpu"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for i := range 10 {
 		s.PerWorker = append(s.PerWorker, WorkerSummary{Device: fmt.Sprint("gpu", i)})
 	}
-	if got := devicesText(s); !strings.HasSuffix(got, ", 1 rank on gpu5, 4 more in summary.json\n") {
+	if got := devicesText(s); !strings.HasSuffix(got, ", 1 rank on gpu5, 4 more in summary.json") {
 		t.Errorf("got %q, want 8 devices and a count of the others", got)
 	}
 }
 
 func TestWriteTextReportsTheWriter(t *testing.T) {
-	if err := WriteText(broken{}, sample()); err == nil || err.Error() != "disk full" {
+	if err := WriteText(broken{}, sample(), TextWidth); err == nil || err.Error() != "disk full" {
 		t.Errorf("error %v, want disk full", err)
 	}
 }
@@ -120,7 +171,7 @@ func TestWriteTextReportsTheWriter(t *testing.T) {
 // quiet is a run that needs no advice.
 func quiet() *Summary {
 	const wall = 100 * time.Second
-	s := &Summary{Servers: 2, Workers: 3, TrainS: 100,
+	s := &Summary{Servers: 2, Workers: 3, TrainS: 100, Iterations: 100,
 		PerRole: map[string]RoleTimes{
 			RoleWorker: OverRanks([]Spans{spans(wall, 90000, 2000, 5000, 2000)}),
 			RoleServer: OverRanks([]Spans{spans(wall, 0, 1000, 0, 1000, 40000, 58000)}),
@@ -132,9 +183,18 @@ func quiet() *Summary {
 		},
 	}
 	for w := range 3 {
-		s.PerWorker = append(s.PerWorker, WorkerSummary{Worker: w, Rank: w + 2, Host: "node-a", Iterations: 100, ComputeS: 90, BlockedS: 5})
+		s.PerWorker = append(s.PerWorker, WorkerSummary{Worker: w, Rank: w + 2, Host: "node-a", Iterations: 100, ComputeS: 90, BlockedS: 5, Pace: paced(100, func(int) float64 { return 0.9 })})
 	}
 	return s
+}
+
+// paced is the pace of a worker whose iterations compute for so many seconds.
+func paced(n int, seconds func(i int) float64) *Pace {
+	p := NewPace(3)
+	for i := range n {
+		p.Add(time.Duration(seconds(i) * 1e9))
+	}
+	return &p
 }
 
 // blockedFor makes every worker wait for that share of the time.
@@ -146,7 +206,32 @@ func (s *Summary) blockedFor(share float64) {
 }
 
 func TestNotes(t *testing.T) {
-	slow := func(s *Summary) { s.blockedFor(0.6); s.PerWorker[1].ComputeS *= 5 }
+	times := func(s *Summary, w int, seconds func(i int) float64) { s.PerWorker[w].Pace = paced(100, seconds) }
+	slow := func(s *Summary) { // always
+		s.blockedFor(0.6)
+		for w := range 3 {
+			times(s, w, func(int) float64 { return []float64{0.18, 0.9, 0.18}[w] })
+		}
+	}
+	inTurn := func(s *Summary) { // each 6 times as slow in every ninth iteration
+		s.blockedFor(0.4)
+		for w := range 3 {
+			times(s, w, func(i int) float64 { return 0.2 + float64(b2i(i%9 == 3*w)) })
+		}
+	}
+	lead := func(s *Summary, most int64) {
+		for i := range s.PerShard {
+			s.PerShard[i].LeadMax = most
+		}
+	}
+	turns := func(s *Summary) {
+		s.blockedFor(0.5)
+		setScheme(s, "r2sp")
+		lead(s, 2)
+		for i := range s.PerShard {
+			s.PerShard[i].TurnCounts = TurnCounts{DelayedGrants: 290, DelayedGrantsS: 120, MissedTurns: 12, Strays: 3}
+		}
+	}
 	last := func(s *Summary) {
 		s.blockedFor(0.5)
 		s.PerShard[2].WaitedLast = 900
@@ -160,10 +245,48 @@ func TestNotes(t *testing.T) {
 		{"quiet", func(*Summary) {}},
 		{"no training at all", func(s *Summary) { s.TrainS = 0 }},
 		{"slow worker under bsp", slow},
-		{"slow worker under ssp", func(s *Summary) { slow(s); setScheme(s, "ssp") }},
-		{"slow worker under asp", func(s *Summary) { slow(s); setScheme(s, "asp") }},
+		{"slow worker under ssp", func(s *Summary) { slow(s); setScheme(s, "ssp"); lead(s, 3) }},
+		{"slow worker under asp", func(s *Summary) { slow(s); setScheme(s, "asp"); lead(s, 400) }},
+		{"slow worker under a bound that was never reached", func(s *Summary) {
+			slow(s)
+			setScheme(s, "ssp")
+			lead(s, 80)
+			s.PerWorker[0].Iterations, s.PerWorker[1].Iterations, s.PerWorker[2].Iterations = 140, 30, 130
+		}},
 		{"slow worker, nobody waits", func(s *Summary) { slow(s); s.blockedFor(0.05) }},
-		{"slightly slow worker", func(s *Summary) { s.blockedFor(0.3); s.PerWorker[1].ComputeS *= 1.4 }},
+		{"slow worker under a baseline", func(s *Summary) { slow(s); s.Baseline = "pslite" }},
+		{"slow worker, too little seen of one", func(s *Summary) {
+			slow(s)
+			s.PerWorker[2].Pace = paced(seenMin-1, func(int) float64 { return 0.18 })
+		}},
+		{"slow worker after 19 iterations of a run that went on", func(s *Summary) {
+			slow(s)
+			s.Resumed = &Resumed{Iteration: 81}
+		}},
+		{"slow worker in half of the run", func(s *Summary) {
+			slow(s)
+			times(s, 1, func(i int) float64 { return 0.18 + 0.72*float64(i/50) })
+		}},
+		{"two slow workers of five", func(s *Summary) {
+			slow(s)
+			for range 2 {
+				s.PerWorker = append(s.PerWorker, s.PerWorker[0])
+			}
+			s.PerWorker[3].Worker, s.PerWorker[4].Worker, s.PerWorker[4].Pace = 3, 4, paced(100, func(int) float64 { return 0.4 })
+			s.Workers = 5
+		}},
+		{"slightly slow worker", func(s *Summary) {
+			s.blockedFor(0.3)
+			times(s, 1, func(int) float64 { return 0.9 * 1.4 })
+		}},
+		{"slow in turn under bsp", inTurn},
+		{"slow in turn under ssp with 2", func(s *Summary) { inTurn(s); setScheme(s, "ssp"); lead(s, 2) }},
+		{"slow in turn under bounded_delay with 1", func(s *Summary) { inTurn(s); setScheme(s, "bounded_delay"); lead(s, 1) }},
+		{"slow in turn under ssp with 12, which evens it out", func(s *Summary) { inTurn(s); setScheme(s, "ssp"); lead(s, 12) }},
+		{"slow in turn, but the exchange takes ten times as long", func(s *Summary) { inTurn(s); s.TrainS = 1000; s.blockedFor(0.4) }},
+		{"slow worker under r2sp", func(s *Summary) { slow(s); turns(s) }},
+		{"turns under r2sp", turns},
+		{"turns under r2sp, hardly any wait", func(s *Summary) { turns(s); s.blockedFor(0.05) }},
 		{"last shard, all bsp", last},
 		{"last shard is the only bsp", func(s *Summary) { last(s); s.PerShard[0].Scheme, s.PerShard[1].Scheme = "ssp", "ssp" }},
 		{"last shard is large", func(s *Summary) { last(s); s.PerShard[2].Bytes = 9000 }},
@@ -257,8 +380,8 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 		e := &s.Evaluations[i]
 		e.TestAccuracy = nil
 		e.Judge(0.0625*float64(i+1), 0, false)
-		s.Conclude(*e)
 	}
+	s.Conclude()
 	if s.TestAccuracy != nil || s.TestRMSE == nil || *s.TestLoss != Float(0.0625*float64(len(s.Evaluations))) {
 		t.Errorf("the run has accuracy %v, RMSE %v, loss %v", s.TestAccuracy, s.TestRMSE, *s.TestLoss)
 	}
@@ -266,7 +389,7 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 	if want := fmt.Sprintf("test RMSE %.4f\n", math.Sqrt(float64(*s.TestLoss))); !strings.Contains(got, want) || strings.Contains(got, "ccuracy") {
 		t.Errorf("no %q, or an accuracy, in\n%s", want, got)
 	}
-	if !strings.Contains(got, "| Test RMSE |") || !strings.Contains(got, "|    0.2500 |    0.0625\n") {
+	if !strings.Contains(got, "| Test RMSE |") || !strings.Contains(got, "|    0.2500 |    0.0625 | snapshot\n") {
 		t.Errorf("evaluations without RMSE in\n%s", got)
 	}
 	if j, err := s.JSON(); err != nil || !strings.Contains(string(j), `"test_accuracy": null`) || !strings.Contains(string(j), `"test_rmse": 0.25`) {
@@ -298,7 +421,7 @@ func TestALossyPayloadIsDeclared(t *testing.T) {
 	if got := Notes(s); len(got) != len(advice)+1 || got[0] != want {
 		t.Errorf("notes %q, want %q before %q", got, want, advice)
 	}
-	if text := text(t, s); !strings.Contains(text, "NOTE: "+want+"\n") {
+	if text := text(t, s); !strings.Contains(text, Wrap("NOTE: "+want, TextWidth, 6)+"\n") {
 		t.Errorf("no NOTE in\n%s", text)
 	}
 	if s.Payload.Lossy = false; len(Notes(s)) != len(advice) {

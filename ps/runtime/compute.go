@@ -116,14 +116,11 @@ func (w *workerSide) compute(iter int64) {
 	if it.allRead(); !it.over {
 		return // the run has failed
 	}
-	w.paused, w.injected = 0, 0
-	if len(w.slow) > 0 {
-		w.injected = w.stretch(iter, t.Now()-start-it.waited)
-	}
-	if w.injected > 0 {
+	forward, slept := t.Now()-start-it.waited, time.Duration(0)
+	if d := w.slow.due(iter, forward); d > 0 {
 		from := t.Now()
-		w.site.pause(w.injected)
-		w.paused = t.Now() - from // sleeps overshoot, and what is not ours must not count as ours in the next iteration
+		w.site.pause(d)
+		slept = t.Now() - from
 	}
 	it.head = wire.Header{Samples: int64(w.batch.N), Correct: int64(correct), Loss: loss}
 	w.site.report(it.forwarded, false)
@@ -134,8 +131,9 @@ func (w *workerSide) compute(iter int64) {
 	it.runBackward()
 	it.end = t.Now()
 	computing := it.end - start - it.waited - it.pushing
-	w.usual = smooth(w.usual, computing-w.paused)
-	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart + w.r.before, Compute: computing, Injected: w.injected, Push: it.pushing}
+	w.slow.over(iter, forward, computing-slept, slept)
+	w.usual = smooth(w.usual, computing-slept)
+	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.r.trainStart + w.r.before, Compute: computing, Injected: slept, Push: it.pushing}
 	w.site.report(it.done, false)
 }
 
@@ -175,6 +173,7 @@ func (it *iteration) finish() {
 	w.spans.Add(metrics.Compute, it.rec.Compute)
 	w.spans.Add(metrics.Push, it.rec.Push)
 	w.records.Add(it.rec)
+	w.pace.Add(it.rec.Compute)
 	w.blocked, w.pull = 0, 0
 	w.wait(it.end)
 	w.with.taskDone()
@@ -236,24 +235,4 @@ func smooth(old, x time.Duration) time.Duration {
 		return x
 	}
 	return old + (x-old)/4
-}
-
-// stretch is how long the injected slowness holds this iteration up. Before there is an iteration to go by, a
-// whole one is taken as three times its forward pass.
-func (w *workerSide) stretch(iter int64, forward time.Duration) time.Duration {
-	usual := w.usual
-	if usual == 0 {
-		usual = 3 * forward
-	}
-	var d time.Duration
-	for _, s := range w.slow {
-		if iter < s.From || s.Until > 0 && iter >= s.Until {
-			continue
-		}
-		d += s.Sleep
-		if s.Factor > 1 {
-			d += time.Duration((s.Factor - 1) * float64(usual))
-		}
-	}
-	return d
 }

@@ -23,9 +23,10 @@ type report struct {
 }
 
 type serverReport struct {
-	Spans  metrics.Spans
-	Shards []shardReport
-	Told   int64 // Ready messages that rank 0 must have had
+	Spans   metrics.Spans
+	Shards  []shardReport
+	Told    int64 // messages that rank 0 must have had
+	Unheard unheard
 }
 
 type shardReport struct {
@@ -46,20 +47,21 @@ type workerReport struct {
 	Records    int   // iterations whose times are kept
 	LeftOut    int64 // iterations whose times found no room
 	Cached     []int64
+	Pace       *metrics.Pace
 	Hash       string // of the parameters, where every rank has all of them
 }
 
 func (r *rank) report() report {
 	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, Shared: r.bytesShared, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
-		rep.Server = &serverReport{Spans: s.spans, Told: s.told}
+		rep.Server = &serverReport{Spans: s.spans, Told: s.told, Unheard: s.unheard}
 		for _, id := range s.node.Shards() {
 			st := s.stores[id]
 			rep.Server.Shards = append(rep.Server.Shards, shardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})
 		}
 	}
 	if w := r.worker; w != nil {
-		rep.Worker = &workerReport{Worker: w.me, Index: w.index, Spans: w.spans, Samples: w.samples, Records: w.records.Len(), LeftOut: w.records.LeftOut}
+		rep.Worker = &workerReport{Worker: w.me, Index: w.index, Spans: w.spans, Samples: w.samples, Records: w.records.Len(), LeftOut: w.records.LeftOut, Pace: &w.pace}
 		if n := w.node; n != nil {
 			rep.Worker.Iterations, rep.Worker.LeadMax, rep.Worker.WaitedLast, rep.Worker.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
 		} else {
@@ -195,11 +197,12 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	l := r.lead
 	l.told(&l.unprinted, l.progress.Finish())
 	over := r.trainEnd - r.trainStart + r.before
+	l.collect(reports)
 	l.rest(over)
 	s := r.summary(reports, final)
 	rows := int64(r.set.Test.Rows())
 	end := mark{at: over, samples: l.samples, iteration: l.iteration()}
-	whole := len(sums) > 0 && len(sums) == len(indices)
+	whole, concluded := len(sums) > 0 && len(sums) == len(indices), false
 	for i, v := range sums {
 		if k := indices[i]; k >= 0 {
 			// A snapshot is cut per shard, so the last one may lack a few pushes of the final version with its count
@@ -213,9 +216,11 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 			l.evals = l.evals[:n-1]
 		}
 		l.evaluated(end, v.loss, v.correct, rows)
-		s.Conclude(l.evals[len(l.evals)-1])
+		concluded = true
 	}
-	s.Evaluations = l.evals
+	if s.Evaluations = l.evals; concluded {
+		s.Conclude()
+	}
 	if l.online != nil {
 		evalTook += l.online.took
 	}
@@ -298,7 +303,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
 			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.hosts[rank], Device: r.units[rank].Name, Iterations: w.Iterations, Samples: w.Samples,
-				ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
+				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
 			if w.Member { // behind its leader's, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)
 			} else {
@@ -313,6 +318,10 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	return s
 }
 
+func turnCounts(t core.Turns) metrics.TurnCounts {
+	return metrics.TurnCounts{DelayedGrants: t.Delayed, DelayedGrantsS: metrics.Float(t.DelayedFor.Seconds()), MissedTurns: t.Missed, Strays: t.Strays}
+}
+
 func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
 	sh := &r.plan.Shards[rep.State.ID]
 	st := rep.State.Stats
@@ -320,5 +329,5 @@ func (r *rank) sumShard(s *metrics.ShardSummary, rep shardReport) {
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.SetHists(&rep.Stale, &rep.Lead)
-	s.Published = st.Published
+	s.Published, s.TurnCounts = st.Published, turnCounts(st.Turns)
 }

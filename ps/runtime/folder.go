@@ -116,7 +116,7 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 			fmt.Fprintf(&text, "  to go on from it: the same command with --resume %s, without --out\n", r.dir)
 		}
 	}
-	if err := metrics.WriteText(&text, s); err != nil {
+	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
 		return err
 	}
 	_, unsaid := fmt.Fprint(r.o.Out, "\n", text.String())

@@ -32,7 +32,9 @@ type lead struct {
 
 	marks  map[int64]mark // by snapshot index
 	readyN map[int64]int  // by snapshot index: servers that have kept it
-	heard  int64          // Ready messages so far
+	heard  int64          // messages of servers so far: Ready and Stale
+	// delayed is what the other servers told, by server: pulls and pushes that were held back so far.
+	delayed map[int32]int64
 	// complete lists the snapshots that every server has kept. It ascends: a server keeps them in order, so a
 	// later one is never complete before an earlier one that will be.
 	complete []int64
@@ -69,8 +71,12 @@ type window struct {
 	loss    float64
 	samples int64
 	correct int64
-	blocked int64 // nanoseconds over all workers
-	stale   metrics.Hist
+	blocked int64          // nanoseconds over all workers
+	stale   []metrics.Hist // by rule of sync
+}
+
+func newWindow(from time.Duration, rules int) window {
+	return window{from: from, stale: make([]metrics.Hist, rules)}
 }
 
 // mark is when a snapshot was taken.
@@ -81,7 +87,8 @@ type mark struct {
 }
 
 func newLead(r *rank) *lead {
-	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{}}
+	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{},
+		delayed: map[int32]int64{}, window: newWindow(0, len(r.cfg.Sync))}
 	for m := range r.roles.Servers {
 		if len(r.plan.OfServer(int32(m))) > 0 {
 			l.owners++
@@ -137,7 +144,7 @@ func (l *lead) beat() {
 	if due {
 		l.write(rec)
 		l.first = true
-		l.window = window{from: now}
+		l.window = newWindow(now, len(l.r.cfg.Sync))
 	}
 	l.told(&l.unprinted, l.progress.Update(rec, l.fraction(now)))
 }
@@ -179,16 +186,8 @@ func (l *lead) record(now time.Duration) metrics.Record {
 		rec.Set(metrics.SamplesPerS, float64(w.samples)/d.Seconds())
 		rec.Set(metrics.BlockedShare, min(1, float64(w.blocked)/float64(d)/workers))
 	}
-	rec.Set(metrics.StalenessP50, float64(w.stale.Quantile(0.5)))
-	rec.Set(metrics.StalenessMax, float64(w.stale.Max()))
+	l.setStale(&rec)
 	rec.Set(metrics.LeadMax, float64(l.leadMax))
-	if s := l.r.server; s != nil {
-		var delayed int64
-		for _, id := range s.node.Shards() {
-			delayed += s.node.Shard(id).Stats.Delayed
-		}
-		rec.Set(metrics.DelayedPulls, float64(delayed))
-	}
 	return rec
 }
 

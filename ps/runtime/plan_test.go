@@ -3,9 +3,11 @@ package runtime
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -60,6 +62,36 @@ func planGolden(t *testing.T, name string, settings ...string) {
 	}
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The tables of a plan fit into 80 columns, with many layers, long names, large models and many ranks on a host.
+func TestPlanTablesFit(t *testing.T) {
+	for _, set := range [][]string{
+		{"model={name: mlp, layers: [16, 12]}", "shards={slice: layer, max_bytes: 512B}"},
+		{"model={name: mlp, layers: [20000, 2000]}", "shards.slice=range"},
+		{"data={set: generated, rows: 480, image: [3, 32, 32], classes: 10}", "model={name: resnet20}", "shards.slice=layer",
+			`sync=[{match: "conv1.*a.very.long.pattern.of.names.*", scheme: asp}, {match: "*", scheme: bounded_delay}]`},
+	} {
+		table := false
+		for line := range strings.Lines(planOf(t, set...)) {
+			table = table && line != "\n" || strings.HasPrefix(line, "Roles:") || strings.HasPrefix(line, "  shard  ")
+			if n := len(strings.TrimSuffix(line, "\n")); table && n > metrics.TextWidth {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+	}
+	var b strings.Builder
+	hosts := slices.Repeat([]string{"a-host-with-a-name"}, 64)
+	roles, err := shard.Assign(hosts, 2, "spread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planRoles(&b, roles, hosts)
+	for line := range strings.Lines(b.String()) {
+		if len(line) > metrics.TextWidth+1 {
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
 	}
 }
 

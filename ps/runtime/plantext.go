@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
@@ -52,30 +51,8 @@ func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
 		byHost[h] = append(byHost[h], fmt.Sprintf("%d:%s", rank, roles.Name(rank)))
 	}
 	for _, h := range order {
-		fmt.Fprintf(b, "  %s  %s\n", h, strings.Join(byHost[h], " "))
+		b.WriteString(metrics.Wrap("  "+h+"  "+strings.Join(byHost[h], " "), metrics.TextWidth, len("    ")+len(h)) + "\n")
 	}
-}
-
-func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
-	most := c.Shards.MaxBytes
-	if inRounds(c) {
-		most = comm.MessageMax
-	}
-	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(most))
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  shard\tname\tscheme\tserver\telements\tbytes\tpieces\tparameters")
-	for i := range p.Shards {
-		s := &p.Shards[i]
-		var names []string
-		for _, g := range s.Segs {
-			names = append(names, fmt.Sprintf("%s[%d:%d]", p.Params[g.Param].Name, g.Lo, g.Hi))
-		}
-		if n := len(names); n > 4 {
-			names = append(names[:3], fmt.Sprintf("... %d more", n-3))
-		}
-		fmt.Fprintf(t, "  %d\t%s\t%s\t%d\t%d:%d\t%s\t%d\t%s\n", s.ID, s.Name, c.Sync[s.Rule].Schemes(), s.Server, s.Lo, s.Hi, size(s.Bytes()), len(s.Pieces), strings.Join(names, " "))
-	}
-	_ = t.Flush() // a strings.Builder never fails
 }
 
 // planChanges says when a rule's shards change their scheme.

@@ -229,6 +229,8 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		r.keeper().forget(h.Iter)
 	case wire.Saved:
 		r.lead.fileSaved(h)
+	case wire.Stale:
+		r.lead.staleHeard(h)
 	case wire.Barrier:
 		r.atBarrier(*h)
 	case wire.Halt:
@@ -241,9 +243,11 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	}
 }
 
-// training tells the messages that are counted as traffic from those of evaluation and checkpoints, which may still be
+// training tells the messages that are counted as traffic from those of evaluation, checkpoints and metrics, which may still be
 // on their way when the counts are taken.
-func training(k wire.Kind) bool { return k <= wire.Left || k >= wire.PushReady && k != wire.Saved }
+func training(k wire.Kind) bool {
+	return k <= wire.Left || k >= wire.PushReady && k != wire.Saved && k != wire.Stale
+}
 
 // sent counts bytes of training.
 func (r *rank) sent(to, n int) {

@@ -32,7 +32,7 @@ func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 				t.Errorf("test RMSE %.4f, the noise is 0.1", rmse)
 			}
 			var text strings.Builder
-			if err := metrics.WriteText(&text, s); err != nil || strings.Contains(text.String(), "ccuracy") {
+			if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || strings.Contains(text.String(), "ccuracy") {
 				t.Errorf("error %v; an accuracy in\n%s", err, text.String())
 			}
 		})
@@ -44,7 +44,7 @@ func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
 	c := load(t, "data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1e30}", "train.stop={epochs: 30}")
 	s := trainTogether(t, c).Summary
 	var text strings.Builder
-	if err := metrics.WriteText(&text, s); err != nil || !strings.HasPrefix(s.Finished, "diverged") || !strings.Contains(text.String(), "test loss -, test RMSE -") {
+	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || !strings.HasPrefix(s.Finished, "diverged") || !strings.Contains(text.String(), "test loss -, test RMSE -") {
 		t.Errorf("error %v; finished %q; no RMSE in\n%s", err, s.Finished, text.String())
 	}
 }

@@ -363,11 +363,11 @@ func (l *lead) resume(q *origin) {
 func (r *rank) openSinks() (metrics.Sink, error) {
 	switch {
 	case r.from != nil:
-		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, r.from.state.Sinks)
+		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, r.from.state.Sinks, len(r.cfg.Sync))
 	case r.again:
-		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, nil)
+		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, nil, len(r.cfg.Sync))
 	}
-	return metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks)
+	return metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks, len(r.cfg.Sync))
 }
 
 // keptIterations are the rows of iterations.csv before the checkpoint.

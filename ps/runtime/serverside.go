@@ -36,10 +36,11 @@ type serverSide struct {
 	alarms  map[*time.Timer]bool // that will come
 	version version              // that is kept for a checkpoint
 	kept    map[int64]int        // snapshot index: shards of this server that have kept it
-	told    int64                // Ready messages sent
-	full    bool                 // a snapshot was left out for want of room
-	last    time.Duration        // when the node was last told anything
-	warned  bool                 // since then, a stall was explained
+	told    int64                // messages to rank 0, Ready and Stale
+	unheard unheard
+	full    bool          // a snapshot was left out for want of room
+	last    time.Duration // when the node was last told anything
+	warned  bool          // since then, a stall was explained
 }
 
 // store is the memory of one shard on its server.
@@ -69,7 +70,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSide{r: r, stores: make([]*store, len(r.plan.Shards)), kept: map[int64]int{}}
+	s := &serverSide{r: r, stores: make([]*store, len(r.plan.Shards)), kept: map[int64]int{}, unheard: unheard{Rules: make([]metrics.Hist, len(r.cfg.Sync))}}
 	s.landed, s.left = s.pieceCame, s.pieceLeft
 	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.plan.OfServer(int32(r.roles.Server(r.me))) {
@@ -264,9 +265,7 @@ func (s *serverSide) commit(e *core.Effect) {
 	st.unlent()
 	for _, seen := range st.seen {
 		st.stale.Add(e.Iter - 1 - seen)
-		if e.Shard == 0 {
-			s.r.lead.window.stale.Add(e.Iter - 1 - seen)
-		}
+		s.stale(st.sh.Rule, e.Iter-1-seen)
 	}
 	st.seen = st.seen[:0]
 	if e.Shard == 0 {

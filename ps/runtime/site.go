@@ -141,9 +141,16 @@ func (h *here) pause(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	end := r.t.Now() + d
-	t := time.AfterFunc(d, func() { r.t.Post(func() {}) })
+	woken := end - pauseEnd
+	t := time.AfterFunc(max(0, d-pauseEnd-napFrom), func() {
+		sleepUntil(r.t.Now, woken)
+		r.t.Post(func() {})
+	})
 	defer t.Stop()
-	r.fail(r.drive(func() bool { return r.t.Now() >= end }))
+	r.fail(r.drive(func() bool { return r.t.Now() >= woken }))
+	for r.err == nil && r.t.Now() < end {
+		r.t.Tick()
+	}
 	h.letTick()
 }
 
@@ -169,7 +176,14 @@ func (a *aside) stepped() {
 
 func (a *aside) report(f func(), _ bool) { a.w.r.t.Post(f) }
 
-func (a *aside) pause(d time.Duration) { time.Sleep(d) }
+// pause leaves the transport to the goroutine that drives it, also while it looks at the clock.
+func (a *aside) pause(d time.Duration) {
+	now := a.w.r.t.Now
+	end := now() + d
+	sleepUntil(now, end-pauseEnd)
+	for now() < end {
+	}
+}
 
 func (a *aside) await(counts bool, until func() bool, f func()) time.Duration {
 	w := a.w

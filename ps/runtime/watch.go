@@ -76,6 +76,9 @@ func (r *rank) beat() {
 	if r.trainEnd > 0 || r.trainStart == 0 {
 		return
 	}
+	if r.server != nil {
+		r.server.tell(r.now())
+	}
 	if r.lead != nil {
 		r.lead.beat()
 		r.lead.saveDue()

@@ -7,7 +7,6 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -38,7 +37,7 @@ type workerSide struct {
 	augment *workload.Augmenter
 	batch   workload.Batch
 	rows    []int32
-	slow    []configs.Slow
+	slow    slowness
 	out     []core.Effect // scratch
 	gone    []int32       // pieces that left in frames, for the node when the effects before are obeyed
 	into    []landing     // per shard: where the version that it waits for lands
@@ -55,14 +54,13 @@ type workerSide struct {
 	samples  int64
 	spans    metrics.Spans
 	records  metrics.Recorder
+	pace     metrics.Pace
 	waits    bool          // nothing is computed: an iteration, or a layer of one, cannot start
 	waitFrom time.Duration // when that began
 	lastHead time.Duration // when the last reply header came
 	blocked  time.Duration // before the current iteration and between its layers
 	pull     time.Duration // the same
 	usual    time.Duration // what an iteration's computing takes, smoothed, without injected slowness
-	injected time.Duration // slowness that the faults ask of the current iteration
-	paused   time.Duration // what that took
 	warned   int64         // iteration whose wait was explained, -1: none
 }
 
@@ -99,9 +97,10 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	}
 	for _, f := range c.Faults {
 		if f.Worker == index || f.Worker < 0 {
-			w.slow = append(w.slow, f.Slow)
+			w.slow.faults = append(w.slow.faults, f.Slow)
 		}
 	}
+	w.pace = metrics.NewPace(len(r.computes))
 	if r.dir != "" || r.o.Iterations {
 		w.records.Max = recordsMax(c, len(r.computes))
 	}

@@ -147,6 +147,9 @@ func (r *rotation) Turn() (w int32, awaited bool) {
 	return NoWorker, false
 }
 
+// Passed counts the turns that passed because their worker was too late, and the pushes that landed without the turn.
+func (r *rotation) Passed() (missed, strays int64) { return r.skips, r.strays }
+
 func (r *rotation) grant(w *runner, slot time.Duration) Decision {
 	r.granted = true
 	w.ready = false

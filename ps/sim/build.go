@@ -8,6 +8,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
@@ -169,7 +170,7 @@ func (s *simulation) makeWorkers() error {
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.node = s.prepared(core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0))
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
-		w.multiple = 1
+		w.multiple, w.pace = 1, metrics.NewPace(n)
 		if len(c.Simulate.PerWorker) > 0 {
 			w.multiple = c.Simulate.PerWorker[i]
 		}

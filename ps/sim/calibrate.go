@@ -53,7 +53,7 @@ func Calibrate(r Recording) (*Calibration, error) {
 	traces := Traces(r.Iterations)
 	c := &Calibration{}
 	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
-	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(traces)
+	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(ownTimes(traces))
 	c.Models.Noise = configs.Noise{Kind: "trace", Path: r.Path}
 	c.Iterations, c.Measured = r.window()
 	r.Options.Traces = traces

@@ -177,7 +177,8 @@ func TestFitOfComputeFromFewIterations(t *testing.T) {
 	near(t, "base", float64(base), 1e6, 0.015)
 }
 
-// Each worker computes its own times in order, then from the start again, and the faults come on top.
+// Each worker computes its own times in order, then from the second on again, for in the first caches were cold; the faults
+// come on top.
 func TestATraceIsReplayedExactly(t *testing.T) {
 	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{
 		"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
@@ -196,7 +197,11 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 			t.Fatalf("worker %d computed %d iterations", w, len(got[w]))
 		}
 		for i, d := range got[w] {
-			want := []time.Duration{10e6 + 1, 12e6 + 2, 20e6}[i%3]
+			k := i
+			if i > 0 {
+				k = 1 + (i-1)%2
+			}
+			want := []time.Duration{10e6 + 1, 12e6 + 2, 20e6}[k]
 			if w == 1 {
 				want = 7e6
 				if i >= 3 {
@@ -207,6 +212,28 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 				t.Errorf("worker %d, iteration %d: %v, want %v", w, i, d, want)
 			}
 		}
+	}
+}
+
+// What was slept is no computing, however much longer it took than it should have, and a factor makes only computing longer:
+// the slowness of a run is neither counted twice nor multiplied.
+func TestARecordedSlownessIsReplayedOnce(t *testing.T) {
+	const us = time.Microsecond
+	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {factor: 5}}]"}}
+	o := c.options(t)
+	o.Traces = Traces([][]metrics.Iteration{
+		{{Compute: 150 * us, Push: 50 * us}},
+		{{Compute: (150 + 670) * us, Injected: 670 * us, Push: 50 * us}}, // 600 were asked for
+	})
+	want := []time.Duration{200 * us, 200*us + 4*150*us}
+	seen := 0
+	o.Computed = func(w int, iter int64, from, until time.Duration) {
+		if seen++; until-from != want[w] {
+			t.Errorf("worker %d, iteration %d: %v, want %v", w, iter, until-from, want[w])
+		}
+	}
+	if _, err := Run(o); err != nil || seen < 20 {
+		t.Fatalf("%d iterations, %v", seen, err)
 	}
 }
 
@@ -225,12 +252,12 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	c := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10}
 	for _, q := range []struct {
 		set    string
-		traces [][]time.Duration
+		traces [][]Recorded
 		want   string
 	}{
 		{"simulate.per_worker=[1, 2, 3]", nil, "simulate.per_worker has 3 values, and simulate.workers is 2"},
 		{"simulate.noise={kind: trace, path: a.csv}", nil, "a.csv has the times of 0 workers, and simulate.workers is 2"},
-		{"simulate.noise={kind: trace, path: a.csv}", [][]time.Duration{{1}, {}}, "a.csv has no iteration of worker 1"},
+		{"simulate.noise={kind: trace, path: a.csv}", [][]Recorded{{{Own: 1}}, {}}, "a.csv has no iteration of worker 1"},
 	} {
 		c.set = []string{q.set}
 		o := c.options(t)

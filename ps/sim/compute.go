@@ -186,6 +186,7 @@ func (s *simulation) computed(me int32, epoch int32) {
 		return
 	}
 	w.samples += w.batch
+	w.pace.Add(time.Duration(w.took))
 	w.blocked = 0
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
@@ -205,7 +206,7 @@ func (s *simulation) forwarded(me int32) {
 // and the injected slowness, which holds it up between forward and backward.
 func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 	base := float64(m.Compute) * w.multiple
-	noisy := base
+	noisy, pushing := base, 0.0
 	switch n := &m.Noise; n.Kind {
 	case "normal":
 		noisy = max(0.01*base, base+float64(base*float64(n.Spread*w.draw.NormFloat64())))
@@ -221,8 +222,11 @@ func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 			noisy = base * n.Factor
 		}
 	case "trace":
-		noisy = float64(w.trace[w.replayed%len(w.trace)])
-		w.replayed++
+		it := &w.trace[w.replayed]
+		noisy, pushing = float64(it.Own), float64(it.Push)
+		if w.replayed++; w.replayed == len(w.trace) {
+			w.replayed = min(1, w.replayed-1) // in the first one caches were cold
+		}
 	}
 	d := noisy
 	for _, f := range w.slow {
@@ -231,7 +235,7 @@ func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 		}
 		d += float64(f.Sleep)
 		if f.Factor > 1 {
-			d += float64((f.Factor - 1) * noisy)
+			d += float64((f.Factor - 1) * (noisy - pushing))
 		}
 	}
 	return int64(noisy), int64(d) - int64(noisy)

@@ -72,7 +72,8 @@ func (s *simulation) summary() *metrics.Summary {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
 		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Schemes(), Server: int(sh.Server), Bytes: sh.Bytes(),
-			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Published: st.Published}
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Published: st.Published,
+			TurnCounts: metrics.TurnCounts{DelayedGrants: st.Turns.Delayed, DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()), MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}}
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
 			row.WaitedLast += s.workers[w].node.WaitedLast[i]
@@ -88,7 +89,7 @@ func (s *simulation) summary() *metrics.Summary {
 		workers = append(workers, w.spans)
 		sum.MaxLead = max(sum.MaxLead, w.node.LeadMax)
 		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
-			Iterations: w.node.Started, Samples: w.samples, MaxLead: w.node.LeadMax,
+			Iterations: w.node.Started, Samples: w.samples, MaxLead: w.node.LeadMax, Pace: &w.pace,
 			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	for i := range s.servers {
@@ -100,6 +101,9 @@ func (s *simulation) summary() *metrics.Summary {
 	sum.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
 	return sum
 }
+
+// label begins every line of WriteText.
+const label = "simulated: "
 
 // WriteText writes what a run left, for people. Every line says that it is simulated, and the cost model comes
 // first: no line of it can be taken for a measurement.
@@ -117,7 +121,7 @@ func WriteText(w io.Writer, r *Result) error {
 		fmt.Fprintf(&body, "  room     %d snapshots of shards were not kept, and evaluations left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
 	}
 	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, back(r.Joined), r.Trace)
-	if err := metrics.WriteText(&body, r.Summary); err != nil {
+	if err := metrics.WriteText(&body, r.Summary, metrics.TextWidth-len(label)); err != nil {
 		return err
 	}
 	var out strings.Builder
@@ -125,7 +129,7 @@ func WriteText(w io.Writer, r *Result) error {
 		if strings.TrimSpace(line) == "" {
 			line = "\n"
 		}
-		out.WriteString(strings.TrimRight("simulated: "+line, " \n") + "\n")
+		out.WriteString(strings.TrimRight(label+line, " \n") + "\n")
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

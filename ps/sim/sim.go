@@ -31,10 +31,10 @@ type Options struct {
 	Losses     []Loss
 	Joins      []Join
 	Pauses     []Pause
-	Gradients  *Gradients        // nil: timing mode
-	Traces     [][]time.Duration // per worker, if simulate.noise.kind is trace: computing times, in order, then from the start again
-	CheckEvery int64             // steps of nodes between two looks at a node's own invariants; 0: only at the end
-	Replay     string            // the command that repeats this run, for the report of a failure
+	Gradients  *Gradients   // nil: timing mode
+	Traces     [][]Recorded // per worker, if simulate.noise.kind is trace: its iterations, in order, then from the second on again
+	CheckEvery int64        // steps of nodes between two looks at a node's own invariants; 0: only at the end
+	Replay     string       // the command that repeats this run, for the report of a failure
 
 	// Decided is told what the schemes decide, of all servers; may be nil.
 	Decided core.Decided

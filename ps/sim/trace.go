@@ -7,14 +7,32 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Traces are the computing times of a recorded run for Options.Traces: each worker's own, without the slowness that
-// was injected into it, which the faults of the simulation add again.
-func Traces(iterations [][]metrics.Iteration) [][]time.Duration {
-	all := make([][]time.Duration, len(iterations))
+// Recorded is how long a worker of a real run was busy with an iteration by itself, without the slowness that was injected
+// into it, which the faults of the simulation add again.
+type Recorded struct {
+	Own  time.Duration
+	Push time.Duration // of that, handing gradients to the transport, which no injected factor makes longer
+}
+
+// Traces are the computing times of a recorded run for Options.Traces.
+func Traces(iterations [][]metrics.Iteration) [][]Recorded {
+	all := make([][]Recorded, len(iterations))
 	for w, of := range iterations {
-		all[w] = make([]time.Duration, len(of))
+		all[w] = make([]Recorded, len(of))
 		for i := range of {
-			all[w][i] = of[i].Own()
+			own := of[i].Own()
+			all[w][i] = Recorded{Own: own, Push: min(own, of[i].Push)}
+		}
+	}
+	return all
+}
+
+// ownTimes are the times of traces.
+func ownTimes(traces [][]Recorded) [][]time.Duration {
+	all := make([][]time.Duration, len(traces))
+	for w, of := range traces {
+		for _, it := range of {
+			all[w] = append(all[w], it.Own)
 		}
 	}
 	return all
@@ -41,12 +59,12 @@ func refuseCompute(o *Options) error {
 }
 
 // mean is the mean over all times.
-func mean(traces [][]time.Duration) time.Duration {
+func mean(traces [][]Recorded) time.Duration {
 	var sum time.Duration
 	n := 0
 	for _, t := range traces {
-		for _, d := range t {
-			sum += d
+		for _, it := range t {
+			sum += it.Own
 		}
 		n += len(t)
 	}

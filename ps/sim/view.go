@@ -198,10 +198,9 @@ func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
 	} else {
 		sum.Finished = v.reason
 	}
-	if n := len(v.evals); n > 0 && v.reason == "" {
-		sum.Conclude(v.evals[n-1])
+	if sum.Evaluations = v.evals; len(v.evals) > 0 && v.reason == "" {
+		sum.Conclude()
 	}
-	sum.Evaluations = v.evals
 	if goal := s.cfg.Train.Stop.Target; goal > 0 {
 		sum.Target, sum.TargetReachedS = metrics.Some(goal), v.target
 	}

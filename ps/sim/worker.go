@@ -18,9 +18,9 @@ type worker struct {
 	draw *rand.Rand // of (seed, worker)
 	slow []configs.Slow
 
-	multiple float64         // of the base, for this worker
-	trace    []time.Duration // computing times of a real run, in order; nil: drawn
-	replayed int             // of the trace
+	multiple float64    // of the base, for this worker
+	trace    []Recorded // iterations of a real run, in order; nil: drawn
+	replayed int        // the next of the trace
 
 	batch   int64
 	samples int64
@@ -33,6 +33,7 @@ type worker struct {
 
 	computing
 	spans    metrics.Spans
+	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
 	lastHead int64 // when the last reply's header came
 	blocked  int64 // in waits for the replies that the iteration reads

@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+)
+
+// rowsOf are the records in a run folder.
+func rowsOf(t *testing.T, dir string) (rows []map[string]float64) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		row := map[string]float64{}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// The records have the staleness of every rule, also of one whose shards are all on another server than the lead shard: what
+// was the largest over the run is the largest of some record, and delayed pulls are those of all servers in the end. So it is
+// where the servers tell while training goes on, and where their reports at the end are all.
+func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
+	for _, c := range []struct {
+		interval string
+		most     int // records
+	}{{"100ms", 10_000}, {"1h", 2}} {
+		t.Run(c.interval, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			cfg := load(t, "model={name: mlp, layers: [6]}", "shards.slice=layer", `sync=[{match: "fc2.*", scheme: bsp}, {match: "*", scheme: ssp, staleness: 3}]`,
+				"faults=[{worker: 3, slow: {sleep: 5ms}}, {worker: '*', slow: {sleep: 1ms}}]", "train.stop={updates: 80}", "evaluate.every_epochs=0", "metrics.interval="+c.interval)
+			res, errs := world(t, cfg, 6, func(o *Options) {
+				if o.Transport.Rank() == 0 {
+					o.Folder = &metrics.FolderSpec{Out: dir}
+				}
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			want, servers, delayed := map[string]int64{}, map[string]int{}, int64(0)
+			for _, sh := range res[0].Summary.PerShard {
+				rule := map[string]int{"fc2.*": 0, "*": 1}[sh.Name[:strings.LastIndexByte(sh.Name, '/')]]
+				key := fmt.Sprintf("sync[%d]/staleness_max", rule)
+				want[key], servers[key] = max(want[key], sh.StalenessMax), sh.Server
+				delayed += sh.DelayedPulls
+			}
+			if servers["sync[0]/staleness_max"] == servers["sync[1]/staleness_max"] || want["sync[1]/staleness_max"] == 0 {
+				t.Fatalf("servers %v, staleness %v: nothing to see", servers, want)
+			}
+			got, last, train := map[string]int64{}, 0.0, 0
+			for _, row := range rowsOf(t, dir) {
+				for key := range want {
+					got[key] = max(got[key], int64(row[key]))
+				}
+				if _, trained := row["train/loss"]; trained {
+					last = row["sync/delayed_pulls"]
+					train++
+				}
+				if p99 := row["sync[1]/staleness_p99"]; p99 > row["sync[1]/staleness_max"] || row["sync[1]/staleness_max"] > row["sync/staleness_max"] {
+					t.Errorf("record %v", row)
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) || int64(last) != delayed || train > c.most {
+				t.Errorf("the records have %v and %v delayed pulls; the summary %v and %d, of %d records", got, last, want, delayed, train)
+			}
+		})
+	}
+}
+
+func TestServersTellAFewTimesBetweenTwoRecords(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{0: beatEvery, 100 * time.Millisecond: beatEvery, 2 * time.Second: 500 * time.Millisecond, time.Hour: tellMax} {
+		if got := tellEvery(interval); got != want {
+			t.Errorf("records every %v: told every %v, want %v", interval, got, want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fluentps/ps/metrics"
+)
+
+// advised runs a setting and returns its samples per second and the NOTEs that name a scheme, in one text.
+func advised(t *testing.T, c setting) (rate float64, notes string) {
+	t.Helper()
+	s := c.run(t).Summary
+	for _, n := range metrics.Notes(s) {
+		if strings.Contains(n, "scheme:") {
+			notes += n + "\n"
+		}
+	}
+	return float64(s.SamplesPerS), notes
+}
+
+// in finds a number in a text, or fails.
+func in(t *testing.T, text, pattern string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no %q in %q", pattern, text)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// keeps fails unless what was promised came: a tenth less at most, and a third more, for pushes that come one by one crowd a link less.
+func keeps(t *testing.T, what string, got, promised float64) {
+	t.Helper()
+	if got < 0.9*promised || got > 1.33*promised {
+		t.Errorf("%s: %.3g times, promised were %.3g", what, got, promised)
+	}
+}
+
+// slowInTurn makes now one worker slow and now another, for a few iterations; the exchange takes time too.
+var slowInTurn = []string{"simulate.noise={kind: two_state, factor: 8, enter: 0.02, leave: 0.4}", "simulate.network={bandwidth: 1GB, latency: 500us}"}
+
+// Where slow workers change, the bound that the NOTE names brings about what it says, and so does drop.
+func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
+	for _, seed := range []uint64{1, 2, 3} {
+		c := setting{workers: 8, servers: 2, scheme: "bsp", iterations: 600, bytes: 400_000, seed: seed, set: slowInTurn}
+		bsp, notes := advised(t, c)
+		if strings.Contains(notes, "throughout the run") {
+			t.Fatalf("%q of workers that are slow in turn", notes)
+		}
+		staleness := in(t, notes, `set scheme: ssp, staleness: (\d+) in the sync: rule`)
+		c.scheme = "ssp, staleness: " + strconv.Itoa(int(staleness))
+		ssp, _ := advised(t, c)
+		keeps(t, c.scheme+" over bsp", ssp/bsp, in(t, notes, `about ([0-9.]+) times`))
+		required := in(t, notes, `drop, required: (\d+)`)
+		c.scheme = "drop, required: " + strconv.Itoa(int(required))
+		drop, _ := advised(t, c)
+		keeps(t, c.scheme+" over bsp", drop/bsp, in(t, notes, `throws late pushes away \(([0-9.]+) times`))
+		if ssp < 1.1*bsp || drop < 1.1*bsp {
+			t.Errorf("seed %d: bsp %.0f, ssp %.0f, drop %.0f samples/s", seed, bsp, ssp, drop)
+		}
+
+		c.scheme = "ssp, staleness: 1"
+		one, notes := advised(t, c)
+		c.scheme = "ssp, staleness: " + strconv.Itoa(int(in(t, notes, `raise staleness to (\d+) in`)))
+		more, _ := advised(t, c)
+		keeps(t, c.scheme+" over a staleness of 1", more/one, in(t, notes, `about ([0-9.]+) times`))
+	}
+}
+
+// Against a worker that is always slow no bound helps, and the NOTE names none; what it names does.
+func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
+	c := setting{workers: 4, servers: 2, iterations: 600, bytes: 400_000, seed: 1,
+		set: []string{"faults=[{worker: 3, slow: {factor: 5}}]", "simulate.noise={kind: normal, spread: 0.1}", "simulate.network={bandwidth: 1GB, latency: 500us}"}}
+	rates := map[string]float64{}
+	for _, scheme := range []string{"bsp", "ssp, staleness: 3", "ssp, staleness: 16", "dssp", "r2sp"} {
+		c.scheme = scheme
+		rate, notes := advised(t, c)
+		rates[scheme] = rate
+		if strings.Contains(notes, "staleness") || strings.Contains(notes, "s_u") {
+			t.Errorf("%s: a bound on the lead is advised: %s", scheme, notes)
+		}
+		near(t, scheme+", the ratio", in(t, notes, `worker 3 \(.*\) computes ([0-9.]+) times as long`), 5, 0.03)
+		base := scheme
+		for scheme, says := range map[string]string{"asp": `scheme: asp .*about ([0-9.]+) times`, "drop, required: 3": `drop, required: 3, .*\(([0-9.]+) times`} {
+			c.scheme = scheme
+			r, silent := advised(t, c)
+			if silent != "" {
+				t.Errorf("%s: %s", scheme, silent)
+			}
+			if base != "r2sp" {
+				keeps(t, scheme+" over "+base, r/rate, in(t, notes, says))
+			} else if !strings.Contains(notes, "scheme: "+scheme) || r < 2*rate {
+				t.Errorf("%s makes %.0f samples/s and %s %.0f: %s", base, rate, scheme, r, notes)
+			}
+		}
+	}
+	for _, scheme := range []string{"ssp, staleness: 3", "ssp, staleness: 16", "dssp"} {
+		if got := rates[scheme] / rates["bsp"]; got > 1.1 {
+			t.Errorf("%s makes %.2f times as many samples/s as bsp: a bound helps after all", scheme, got)
+		}
+	}
+}
+
+// Nothing is said of what was hardly seen, and nothing of workers that are alike.
+func TestNoAdviceWithoutCause(t *testing.T) {
+	slow := []string{"faults=[{worker: 3, slow: {factor: 5}}]"}
+	for _, c := range []struct {
+		setting
+		want bool
+	}{
+		{setting{iterations: 1, set: slow}, false},
+		{setting{iterations: 19, set: slow}, false},
+		{setting{iterations: 40, set: slow}, true},
+		{setting{iterations: 200}, false},
+		{setting{iterations: 200, set: []string{"simulate.noise={kind: normal, spread: 0.05}"}}, false},
+		{setting{iterations: 200, set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // and no longer
+	} {
+		c.workers, c.servers, c.scheme, c.bytes, c.seed = 4, 1, "bsp", 4000, 1
+		if _, notes := advised(t, c.setting); (notes != "") != c.want {
+			t.Errorf("%d iterations with %v: %q", c.iterations, c.set, notes)
+		}
+	}
+}
+
+// Turns that cost more than they save are said, and the schemes that the NOTE names do without.
+func TestAdviceAgainstTurns(t *testing.T) {
+	c := setting{workers: 8, servers: 1, scheme: "r2sp", iterations: 400, bytes: 4000, seed: 1, set: []string{"simulate.noise={kind: exponential, spread: 0.5}", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
+	r := c.run(t)
+	if s := r.Summary.PerShard[0]; s.DelayedGrants == 0 || s.DelayedGrantsS <= 0 || s.MissedTurns == 0 {
+		t.Fatalf("noisy workers waited for %d grants and missed %d turns", s.DelayedGrants, s.MissedTurns)
+	}
+	rate, notes := advised(t, c)
+	if !strings.Contains(notes, "waited for their turn to push") || in(t, notes, `a server saw ([0-9,]+) turns missed`) < 1 {
+		t.Errorf("%q", notes)
+	}
+	for _, scheme := range []string{"asp", "ssp"} {
+		c.scheme = scheme
+		if other, _ := advised(t, c); other < 1.1*rate {
+			t.Errorf("%s makes %.0f samples/s, r2sp %.0f", scheme, other, rate)
+		}
+	}
+}
