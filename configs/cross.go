@@ -167,7 +167,7 @@ func (w *walker) crossFault(t *table, n *yaml.Node) {
 // crossSync looks for parameters that no rule takes and rules that take none.
 func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	var earlier []*table
-	all, unclear := false, false
+	whole, unclear := false, false
 	for _, t := range w.rows {
 		match := t.byPath["match"]
 		if match.bad {
@@ -183,9 +183,9 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 			}
 		}
 		earlier = append(earlier, t)
-		all = all || strings.Trim(glob, "*") == "" && glob != ""
+		whole = whole || all(glob)
 	}
-	if !all && !unclear && !(sync.bad && len(w.rows) == 0) {
+	if !whole && !unclear && !(sync.bad && len(w.rows) == 0) {
 		at := sync.key
 		if at == nil {
 			at = root

@@ -84,7 +84,7 @@ func TestGoodFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, file, out.Bytes())
-			roundTrip(t, c, origins, len(ds))
+			roundTrip(t, c, origins, ofValues(ds))
 		})
 	}
 }
@@ -109,6 +109,16 @@ func TestExamples(t *testing.T) {
 			roundTrip(t, c, origins, 0)
 		})
 	}
+}
+
+// ofValues counts the warnings of values; those of how a number is written are gone in the resolved form, and so are notes.
+func ofValues(ds Diagnostics) (n int) {
+	for _, d := range ds.Warnings() {
+		if !strings.HasPrefix(d.Msg, "YAML takes ") {
+			n++
+		}
+	}
+	return n
 }
 
 // roundTrip demands that the resolved form, with and without origins, loads to an equal Config with the same

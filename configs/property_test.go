@@ -226,7 +226,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("config %v with problems %v", c, ds)
 		}
 		if c != nil {
-			roundTrip(t, c, origins, len(ds))
+			roundTrip(t, c, origins, ofValues(ds))
 		}
 	})
 }
