@@ -128,6 +128,18 @@ func (ds Diagnostics) with(s Severity) Diagnostics {
 	return out
 }
 
+// Once leaves out those that are there already.
+func (ds Diagnostics) Once() (once Diagnostics) {
+	seen := map[Diagnostic]bool{}
+	for _, d := range ds {
+		if !seen[d] {
+			seen[d] = true
+			once = append(once, d)
+		}
+	}
+	return once.sorted()
+}
+
 // Failed says whether any of them refuses the configuration.
 func (ds Diagnostics) Failed() bool { return len(ds.Errors()) > 0 }
 

@@ -61,19 +61,20 @@ func TestOnlyWhatCannotActIsWarnedOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, batch := rapid.IntRange(2, 6).Draw(t, "workers"), rapid.IntRange(1, 64).Draw(t, "batch")
 		iterations := rapid.IntRange(3, 50).Draw(t, "iterations")
-		each := workers * batch
 		pushes := iterations * workers
-		rows := rapid.IntRange(each, 9*each).Draw(t, "rows")
+		rows := rapid.IntRange(workers*batch, 9*workers*batch).Draw(t, "rows")
+		required := rapid.IntRange(0, workers).Draw(t, "required")
+		counted := batch * cmp.Or(required, workers) // samples of an iteration that are not dropped
 		knobs := []knob{
 			{"sync[0].staleness", 0, iterations - 1, 3},
 			{"sync[1].schemes[0].until", 1, iterations - 1, -1},
-			{"sync[2].required", 0, workers, 0},
+			{"sync[2].required", required, workers, 0},
 			{"sync[3].q", 1, pushes, 2},
-			{"sync[4].tau", 0, iterations - 1, 3},
+			{"sync[4].tau", 0, iterations - 1, 8},
 			{"train.schedule.at[0]", 1, iterations - 1, -1},
 			{"train.schedule.warm_up", 0, iterations, 0},
 			{"checkpoint.every_updates", 1, pushes - 1, 0},
-			{"evaluate.every_samples", 1, iterations * each, 0},
+			{"evaluate.every_samples", 1, iterations * counted, 0},
 			{"faults[0].slow.from", 0, pushes - 1, 0},
 			{"cluster.servers", 1, workers, 1},
 		}
@@ -81,16 +82,20 @@ func TestOnlyWhatCannotActIsWarnedOf(t *testing.T) {
 		for _, k := range knobs {
 			values[k.path] = rapid.IntRange(k.least, k.most).Draw(t, k.path)
 		}
+		values["sync[2].required"] = required
 		facts := func() Facts {
 			return Facts{Workers: workers, Computes: workers, Servers: values["cluster.servers"], Rows: rows, Lead: 1}
 		}
-		if text := idleText(t, values, batch, iterations*each, rows, facts()); text != "" {
+		if text := idleText(t, values, batch, iterations*counted, rows, facts()); text != "" {
 			t.Fatalf("%d workers, %d iterations, %d pushes, %v: %s", workers, iterations, pushes, values, text)
 		}
 		k := rapid.SampledFrom(knobs).Draw(t, "beyond")
 		values[k.path] = rapid.IntRange(k.most+1, 2*k.most+9).Filter(func(v int) bool { return v != k.def }).Draw(t, "value")
 		beyond[k.path]++
-		text := idleText(t, values, batch, iterations*each, rows, facts())
+		if k.path == "sync[2].required" { // then nothing is dropped
+			counted = batch * workers
+		}
+		text := idleText(t, values, batch, iterations*counted, rows, facts())
 		if strings.Count(text, "warning: ") != 1 || !strings.Contains(text, "warning: "+k.path+": ") {
 			t.Fatalf("%s = %d is beyond %d; %d workers, %d iterations, %d pushes: %q", k.path, values[k.path], k.most, workers, iterations, pushes, text)
 		}

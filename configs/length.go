@@ -23,6 +23,7 @@ type Facts struct {
 // that could be told, as where the budget is a time.
 type Length struct {
 	PerIteration int64   // samples of one iteration of all who compute; the smallest that it may be
+	Accepted     int64   // of these, those that count where some are dropped
 	Samples      float64 // over all workers
 	Epoch        float64 // iterations in one
 	Iterations   float64 // of each worker, if all do the same
@@ -39,14 +40,16 @@ func (c *Config) Length(f Facts) Length {
 	if c.Train.BatchGlobal == 0 {
 		n.PerIteration = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
 	}
+	drops := false
+	n.Accepted, drops = c.accepted(n.PerIteration, f)
 	budget := c.Train.Stop.Samples
 	if f.Rows > 0 {
 		budget = c.Train.Stop.SampleBudget(f.Rows)
-		n.Epoch = math.Ceil(float64(f.Rows) / float64(n.PerIteration))
+		n.Epoch = math.Ceil(float64(f.Rows) / float64(n.Accepted))
 	}
 	if budget > 0 {
 		n.Samples = float64(budget)
-		n.Iterations = math.Ceil(n.Samples / float64(n.PerIteration))
+		n.Iterations = math.Ceil(n.Samples / float64(n.Accepted))
 		n.Pushes = math.Ceil(n.Samples / float64(c.leastPush(f)))
 	}
 	if updates := float64(c.Train.Stop.Updates); updates > 0 {
@@ -57,7 +60,33 @@ func (c *Config) Length(f Facts) Length {
 		}
 		n.Iterations, n.Pushes = min(n.Iterations, iterations), min(n.Pushes, pushes)
 	}
+	if drops { // what is dropped was pushed, too
+		n.Pushes = inf
+		if f.Workers > 0 {
+			n.Pushes = n.Iterations * float64(f.Workers)
+		}
+	}
 	return n
+}
+
+// accepted is how many samples of an iteration count at least. A worker whose push one shard drops skips iterations at all.
+func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
+	least = samples
+	for i := range c.Sync {
+		for _, ph := range c.Sync[i].Phases() {
+			if e, ok := scheme.Lookup(ph.Scheme); !ok || !e.Behind {
+				continue
+			}
+			contributors := int64(1)
+			if p, drops := ph.Params.(*scheme.DropParams); drops {
+				contributors = p.Required
+			}
+			if contributors > 0 && (f.Workers == 0 || contributors < int64(f.Workers)) {
+				least, drops = min(least, contributors*int64(c.leastPush(f))), true
+			}
+		}
+	}
+	return least, drops
 }
 
 // lasts is how many iterations and pushes so many versions take.
@@ -118,14 +147,14 @@ func (c *Config) leadPhases(f Facts) (all []Phase) {
 
 // Text tells the iterations and what they come from, as in "512 iterations (131072 samples, 256 in each)".
 func (n Length) Text() string {
-	if math.Ceil(n.Samples/float64(n.PerIteration)) != n.Iterations {
+	if math.Ceil(n.Samples/float64(n.Accepted)) != n.Iterations {
 		return fmt.Sprintf("%s%s (train.stop.updates)", mostText(n.Exact), times(n.Iterations, "iteration"))
 	}
 	more := ""
 	if !n.fixed {
 		more = " or more"
 	}
-	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(n.fixed), times(n.Iterations, "iteration"), whole(n.Samples), n.PerIteration, more)
+	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(n.fixed), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
 }
 
 // mostText says whether a number is the largest that it may be, or what it is.
@@ -156,10 +185,15 @@ func saturated(x float64) int64 {
 	return int64(x)
 }
 
-// factsOf is what a configuration tells by itself: of data that are made up it has the number of rows.
-func factsOf(c *Config) Facts {
-	if slices.Contains([]string{"generated", "generated_sparse", "generated_ratings"}, c.Data.Set) {
-		return Facts{Rows: c.Data.Rows}
+// MadeUp says whether the data are made up, so that the configuration has their number of rows.
+func MadeUp(c *Config) bool {
+	return slices.Contains([]string{"generated", "generated_sparse", "generated_ratings"}, c.Data.Set)
+}
+
+// factsOf is what a configuration tells by itself.
+func factsOf(c *Config) (f Facts) {
+	if MadeUp(c) {
+		f.Rows = c.Data.Rows
 	}
-	return Facts{}
+	return f
 }

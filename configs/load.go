@@ -28,7 +28,7 @@ func newOrigins() *Origins {
 	return &Origins{of: map[string]string{}, at: map[string]Diagnostic{}}
 }
 
-// place is where a value stands; where it was not given, its section or list, or nowhere.
+// place is where a value stands; where it was not given, its list, or the head of the file.
 func (o *Origins) place(path string) Diagnostic {
 	for o != nil && path != "" {
 		if d, given := o.at[path]; given {
@@ -36,7 +36,10 @@ func (o *Origins) place(path string) Diagnostic {
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
-	return Diagnostic{}
+	if o == nil {
+		return Diagnostic{}
+	}
+	return o.at[""] // the head of the file
 }
 
 // Of names the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or
@@ -46,6 +49,14 @@ func (o *Origins) Of(path string) string {
 		return o.of[path]
 	}
 	return "default"
+}
+
+// Refuse makes a diagnostic of an error about the value at a path. What stands behind its first semicolon is the way out.
+func (o *Origins) Refuse(path string, err error) Diagnostic {
+	d := o.place(path)
+	d.Path = path
+	d.Msg, d.Hint, _ = strings.Cut(err.Error(), "; ")
+	return d.printable()
 }
 
 // Load reads a file and checks it. See Parse.
@@ -91,6 +102,7 @@ func parsePoint(name string, src []byte, o Options, point []setting) (*Config, *
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	file := newText(name, src)
 	origins := newOrigins()
+	origins.at[""] = file.at(1, 1, "", "")
 	root, refused := parse(file, src)
 	if refused != nil {
 		return nil, origins, Diagnostics{refused.printable()}

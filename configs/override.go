@@ -204,7 +204,7 @@ func (w *walker) nearPath(v *override, known *knownPaths) string {
 
 // near proposes the paths that may have been meant, in the spelling of the override.
 func (k *knownPaths) near(v *override) string {
-	pattern, legal := show(v.path, true), k.all()
+	pattern, legal := show(v.path, true), append(k.all(), sweepKey)
 	found := Nearest(pattern, legal)
 	if len(found) == 0 {
 		for _, path := range legal {
