@@ -22,6 +22,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	rows := set.Train.Rows()
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
+	planTraining(&b, c, p, roles, rows)
 	planBaseline(&b, c, p)
 	planMixed(&b, c, p, roles)
 	if !reduces(c) {
@@ -29,6 +30,9 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
 	planMemory(&b, c, p, roles, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
+	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory tells what is wrong
+		planHosts(&b, all, set)
+	}
 	planCheckpoints(&b, c, p, len(roles.Workers))
 	planTraffic(&b, c, p, roles)
 	planShared(&b, c, p, roles, hosts)
@@ -98,7 +102,7 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 }
 
 func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int, scratch Scratch) {
-	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max %s\n", size(c.Cluster.MemoryMax))
+	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max (%s)\n", size(c.Cluster.MemoryMax))
 	for m := range roles.Servers {
 		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers))
 		if err != nil {
@@ -262,7 +266,7 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 		used[p.Shards[i].Rule] = true
 	}
 	for i, rule := range c.Sync {
-		if !used[i] {
+		if !used[i] && strings.Trim(rule.Match, "*") != "" { // the last rule must take what the others leave, if that is nothing
 			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
 		}
 	}

@@ -20,15 +20,10 @@ func (s *Set) Bytes() int64 {
 	return total + common
 }
 
-// ReadBytes is what reading the set may take beside Bytes, for a while: a file whose length is not known beforehand is
-// unpacked into memory that grows by half again and again, and the old one is let go only after the new one was filled.
-func (s *Set) ReadBytes() int64 {
-	var most int64
-	for _, f := range s.Files {
-		most = max(most, f.Bytes)
-	}
-	return 3 * most / 2
-}
+// ReadBytes is what reading the set may take beside Bytes, for a while: rows whose number is not known beforehand are read into
+// memory that grows by a quarter again and again, the old one is let go only after the new one was filled, and some more garbage
+// waits for the collector. Measured of idx, csv and libsvm with GOGC=25: 0.8 to 1.5 times Bytes.
+func (s *Set) ReadBytes() int64 { return 2 * s.Bytes() }
 
 const valueBytes = 4 // of a float32, of an int32
 
