@@ -64,9 +64,10 @@ func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, 
 	if err != nil {
 		return nil, err
 	}
-	snapshots = min(snapshots, snapshotsOf(c, set.Train.Rows()))
+	rows := set.Train.Rows()
+	snapshots = min(snapshots, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
 	replicas := replicaBytes(c, p, roles, hosts)
-	rows, held, read := int64(set.Train.Rows()), set.Bytes(), set.ReadBytes()
+	held, read := set.Bytes(), set.ReadBytes()
 	var all []HostMemory
 	index := map[string]int{}
 	for rank, m := range each {
@@ -86,7 +87,7 @@ func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, 
 		h.Data += held
 		h.Programs += programBytes + read + behindBytes(roles, rank)
 		if roles.Leader(rank) >= 0 {
-			h.Data += rowBytes * rows
+			h.Data += rowBytes * int64(rows)
 			if c.Device.Kind == "cuda" {
 				h.Programs += gpuBytes
 			}

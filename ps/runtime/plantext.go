@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -131,7 +132,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
 	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
-		n = min(n, snapshotsOf(c, rows))
+		n = min(n, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}
 }
@@ -150,17 +151,14 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 	return text
 }
 
-// snapshotsOf is about how many snapshots a run takes; Limits is what holds.
-func snapshotsOf(c *configs.Config, rows int) int64 {
-	every, budget := c.Evaluate.Samples(rows), c.Train.Stop.SampleBudget(rows)
-	switch {
-	case every == 0:
+// snapshotsOf is about how many snapshots a run of that length takes; Limits is what holds.
+func snapshotsOf(c *configs.Config, n configs.Length, rows int) int64 {
+	every, samples := float64(c.Evaluate.Samples(rows)), min(n.Samples, n.Iterations*float64(n.PerIteration))
+	if every == 0 {
 		return 0
-	case budget == 0:
-		return SnapshotsMax
 	}
 	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
-	return min(SnapshotsMax, budget/every+1+int64(c.Cluster.Servers))
+	return int64(min(SnapshotsMax, math.Floor(samples/every)+1+float64(c.Cluster.Servers)))
 }
 
 // planTraffic counts what a worker and its servers send in one iteration, if nothing leaves together that need not.

@@ -95,7 +95,10 @@ func budgetText(s configs.Stop) string {
 // updatesText tells how many versions a scheme makes of a shard between two clocks, and what each of them is.
 func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to float64) string {
 	each := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
-	versions, what, batch := to-from, "one for each iteration", float64(n.Accepted)
+	versions, what, batch := to-from, "one for each iteration", float64(n.PerIteration)
+	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
+		what, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
+	}
 	if !ph.Whole() {
 		several := float64(ph.Several())
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
@@ -103,10 +106,6 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 		if several > 1 {
 			what = fmt.Sprintf("one for any %d pushes", ph.Several())
 		}
-	} else if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
-		what, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
-	} else {
-		batch = float64(n.PerIteration)
 	}
 	number := whole(versions) + " updates"
 	if math.IsInf(versions, 1) {
