@@ -31,7 +31,9 @@ func checkFacts(cfg *configs.Config, ranks int) (configs.Facts, error) {
 		if _, err := ps.Roles(cfg, hosts); err != nil {
 			return f, err
 		}
-		f = factsOf(cfg, hosts)
+		if f = factsOf(cfg, hosts); cfg.Cluster.Hierarchy == configs.HierarchyNode { // which is a worker a host, and nobody has said how many there are
+			f.Workers = 0
+		}
 	}
 	if configs.MadeUp(cfg) {
 		f.Rows = cfg.Data.Rows
