@@ -109,7 +109,7 @@ func (e Evaluate) Samples(rows int) int64 {
 	case e.EverySamples > 0:
 		return e.EverySamples
 	case e.EveryEpochs > 0:
-		return max(1, int64(math.Round(e.EveryEpochs*float64(rows))))
+		return max(1, saturated(math.Round(e.EveryEpochs*float64(rows))))
 	}
 	return 0
 }

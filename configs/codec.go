@@ -69,7 +69,8 @@ func (l *leaf) read(n *yaml.Node, override bool) []*problem {
 
 func readPlain[T any](ptr *T, n *yaml.Node, tag, want string) *problem {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag || n.Decode(ptr) != nil {
-		return problemf("", "want %s, got %s", want, describe(n))
+		hint, _ := asText(n, tag)
+		return problemf(hint, "want %s, got %s", want, describe(n))
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func readPlain[T any](ptr *T, n *yaml.Node, tag, want string) *problem {
 func readInt[T int | int64 | uint64](l *leaf, ptr *T, n *yaml.Node) *problem {
 	var v T
 	if p := readPlain(&v, n, "!!int", "a whole number"); p != nil {
-		if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || wholeNumber.MatchString(n.Value)) {
+		if _, text := asText(n, "!!int"); !text && n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || wholeNumber.MatchString(n.Value)) {
 			return problemf("", "%s does not fit: %s", clip(n.Value), l.wantWhole())
 		}
 		return p
@@ -108,7 +109,11 @@ var wholeNumber = regexp.MustCompile(`^[-+]?[0-9]+$`)
 func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 	var v float64
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!float" && n.ShortTag() != "!!int" || n.Decode(&v) != nil {
-		return problemf("", "want a number, got %s", describe(n))
+		hint, ok := asText(n, "!!float")
+		if !ok {
+			hint, _ = asText(n, "!!int")
+		}
+		return problemf(hint, "want a number, got %s", describe(n))
 	}
 	if !l.span.has(v) {
 		return problemf("", "%s, got %s", l.span.want(number), clip(n.Value))
@@ -171,7 +176,7 @@ func readDuration(l *leaf, ptr *time.Duration, n *yaml.Node) *problem {
 	}
 	d, err := time.ParseDuration(n.Value)
 	if err != nil {
-		return problemf(units, "want a time, got %s", describe(n))
+		return problemf(timeHint(n.Value), "want a time, got %s", describe(n))
 	}
 	if !l.span.has(d.Seconds()) {
 		return problemf("", "%s, got %s", l.span.want(func(s float64) string { return number(s) + "s" }), clip(n.Value))
@@ -208,7 +213,7 @@ func readSize(l *leaf, ptr *byteSize, n *yaml.Node) *problem {
 	}
 	v, err := parseSize(n.Value)
 	if err != nil {
-		return problemf(units, "want a size of whole bytes, got %s", describe(n))
+		return problemf(sizeHint(n.Value), "want a size of whole bytes, got %s", describe(n))
 	}
 	if !l.span.has(float64(v)) {
 		return problemf("", "%s, got %s", l.span.want(func(b float64) string { return formatSize(int64(b)) }), clip(n.Value))

@@ -133,7 +133,7 @@ func (s Stop) SampleBudget(rows int) int64 {
 	if s.Epochs <= 0 {
 		return s.Samples
 	}
-	epochs := int64(math.Ceil(s.Epochs * float64(rows)))
+	epochs := saturated(math.Ceil(s.Epochs * float64(rows)))
 	if s.Samples > 0 {
 		return min(s.Samples, epochs)
 	}

@@ -52,7 +52,7 @@ func TestValues(t *testing.T) {
 			BatchGlobal: 1024,
 			Optimizer:   Optimizer{Name: "nesterov", LR: 1e-3, WeightDecay: 5e-4, NoDecay: []string{}},
 			Schedule:    Schedule{Name: "step", At: []int64{1000, 2000}, Factor: 0.5, WarmUp: 100},
-			Stop:        Stop{Epochs: 2.5, Samples: 1000000, Updates: 4000, Time: 90 * time.Minute, Target: 0.975},
+			Stop:        Stop{Epochs: 2.5, Samples: 10000000, Updates: 4000, Time: 90 * time.Minute, Target: 0.975},
 		},
 		Evaluate: Evaluate{EveryEpochs: 0.25, Where: "online"},
 		Device:   Device{Kind: "cpu", Threads: 4},
@@ -192,7 +192,7 @@ func TestOverridesSaveFile(t *testing.T) {
 }
 
 func TestResolvedOrigins(t *testing.T) {
-	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SEED=3"}, Set: []string{"sync[1].scheme=asp", "sync[1].staleness=null", "faults[0]={worker: 1, slow: {factor: 2}}"}})
+	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SEED=3"}, Set: []string{"sync[1].staleness=null", "sync[1].scheme=asp", "faults[0]={worker: 1, slow: {factor: 2}}"}})
 	var out bytes.Buffer
 	if err := c.Resolved(&out, o); err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestTableDefaults(t *testing.T) {
 	}
 	for _, l := range bind("", topKeys, &Config{}).leaves {
 		if l.def != "" {
-			w := &walker{file: newText("", nil), origins: &Origins{of: map[string]string{}}}
+			w := &walker{file: newText("", nil), origins: newOrigins()}
 			w.fill(l)
 			if len(w.diags) > 0 {
 				t.Errorf("default of %s: %s", l.path, w.diags[0])

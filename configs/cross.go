@@ -168,7 +168,7 @@ func (w *walker) crossFault(t *table, n *yaml.Node) {
 // crossSync looks for parameters that no rule takes and rules that take none.
 func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	var earlier []*table
-	all, unclear := false, false
+	whole, unclear := false, false
 	var everything []int // servers of rules that take all parameters there
 	for _, t := range w.rows {
 		match, servers := t.byPath["match"], t.byPath["servers"]
@@ -185,13 +185,13 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 			}
 		}
 		earlier = append(earlier, t)
-		if strings.Trim(glob, "*") == "" && glob != "" {
-			all = all || on == nil
+		if all(glob) {
+			whole = whole || on == nil
 			everything = append(everything, on...)
 		}
 	}
-	all = all || w.servesAll(everything)
-	if !all && !unclear && !(sync.bad && len(w.rows) == 0) {
+	whole = whole || w.servesAll(everything)
+	if !whole && !unclear && !(sync.bad && len(w.rows) == 0) {
 		at := sync.key
 		if at == nil {
 			at = root

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"unicode"
@@ -17,17 +18,13 @@ type Severity uint8
 const (
 	Fatal   Severity = iota // the configuration is refused
 	Warning                 // the run may start; check --strict refuses it
+	Note                    // something was done that the reader may not expect; nobody refuses it
 )
 
 // String is the word of the JSON form.
-func (s Severity) String() string {
-	if s == Warning {
-		return "warning"
-	}
-	return "error"
-}
+func (s Severity) String() string { return [...]string{"error", "warning", "note"}[s] }
 
-// MarshalText makes the JSON form say "error" or "warning".
+// MarshalText makes the JSON form say "error", "warning" or "note".
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // diagnosticsMax bounds the list, so that a wrong file of a megabyte does not fill the terminal.
@@ -56,8 +53,8 @@ func (d Diagnostic) String() string {
 		fmt.Fprintf(&b, ":%d:%d", d.Line, d.Col)
 	}
 	b.WriteString(": ")
-	if d.Severity == Warning {
-		b.WriteString("warning: ")
+	if d.Severity != Fatal {
+		b.WriteString(d.Severity.String() + ": ")
 	}
 	if d.Path != "" {
 		b.WriteString(d.Path + ": ")
@@ -115,8 +112,11 @@ type Diagnostics []Diagnostic
 // Errors returns those that refuse the configuration.
 func (ds Diagnostics) Errors() Diagnostics { return ds.with(Fatal) }
 
-// Warnings returns those that do not.
+// Warnings returns those that do not, and that check --strict minds.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.with(Warning) }
+
+// Notes returns those that say what was done.
+func (ds Diagnostics) Notes() Diagnostics { return ds.with(Note) }
 
 func (ds Diagnostics) with(s Severity) Diagnostics {
 	out := Diagnostics{}
@@ -128,24 +128,37 @@ func (ds Diagnostics) with(s Severity) Diagnostics {
 	return out
 }
 
+// Once leaves out those that are there already.
+func (ds Diagnostics) Once() (once Diagnostics) {
+	seen := map[Diagnostic]bool{}
+	for _, d := range ds {
+		if !seen[d] {
+			seen[d] = true
+			once = append(once, d)
+		}
+	}
+	return once.sorted()
+}
+
 // Failed says whether any of them refuses the configuration.
 func (ds Diagnostics) Failed() bool { return len(ds.Errors()) > 0 }
 
-// Write prints each one with its source line and a caret under the column, errors first.
+// Write prints each one with its source line and a caret under the column, errors first, then warnings.
 func (ds Diagnostics) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	for _, d := range append(ds.Errors(), ds.Warnings()...) {
+	for _, d := range slices.Concat(ds.Errors(), ds.Warnings(), ds.Notes()) {
 		fmt.Fprintf(b, "%s\n%s", d, d.excerpt())
 	}
 	return b.Flush()
 }
 
-// JSON is the list as {"errors": [...], "warnings": [...]}, both always there.
+// JSON is the list as {"errors": [...], "warnings": [...], "notes": [...]}, all always there.
 func (ds Diagnostics) JSON() []byte {
 	out, err := json.MarshalIndent(struct {
 		Errors   Diagnostics `json:"errors"`
 		Warnings Diagnostics `json:"warnings"`
-	}{ds.Errors(), ds.Warnings()}, "", "  ")
+		Notes    Diagnostics `json:"notes"`
+	}{ds.Errors(), ds.Warnings(), ds.Notes()}, "", "  ")
 	if err != nil {
 		panic("configs: diagnostics hold only strings and numbers: " + err.Error())
 	}

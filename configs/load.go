@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -18,7 +19,28 @@ type Options struct {
 }
 
 // Origins says where each value comes from.
-type Origins struct{ of map[string]string }
+type Origins struct {
+	of map[string]string
+	at map[string]Diagnostic // of what was given, by path: file, line, column and source line
+}
+
+func newOrigins() *Origins {
+	return &Origins{of: map[string]string{}, at: map[string]Diagnostic{}}
+}
+
+// place is where a value stands; where it was not given, its list, or the head of the file.
+func (o *Origins) place(path string) Diagnostic {
+	for o != nil && path != "" {
+		if d, given := o.at[path]; given {
+			return d
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	if o == nil {
+		return Diagnostic{}
+	}
+	return o.at[""] // the head of the file
+}
 
 // Of names the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or
 // "--set".
@@ -29,11 +51,19 @@ func (o *Origins) Of(path string) string {
 	return "default"
 }
 
+// Refuse makes a diagnostic of an error about the value at a path. What stands behind its first semicolon is the way out.
+func (o *Origins) Refuse(path string, err error) Diagnostic {
+	d := o.place(path)
+	d.Path = path
+	d.Msg, d.Hint, _ = strings.Cut(err.Error(), "; ")
+	return d.printable()
+}
+
 // Load reads a file and checks it. See Parse.
 func Load(file string, o Options) (*Config, *Origins, Diagnostics) {
 	src, err := readFile(file)
 	if err != nil {
-		return nil, &Origins{}, Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error()}}
+		return nil, newOrigins(), Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error()}}
 	}
 	return Parse(file, src, o)
 }
@@ -64,17 +94,29 @@ func readFile(file string) ([]byte, error) {
 // are reported at once, by position. The Config is nil if one of them is fatal; else defaults are filled and
 // every value is within its limits.
 func Parse(name string, src []byte, o Options) (*Config, *Origins, Diagnostics) {
+	return parsePoint(name, src, o, nil)
+}
+
+// parsePoint is Parse with the settings of a run of the file's sweep, which come last.
+func parsePoint(name string, src []byte, o Options, point []setting) (*Config, *Origins, Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	file := newText(name, src)
-	origins := &Origins{of: map[string]string{}}
+	origins := newOrigins()
+	origins.at[""] = file.at(1, 1, "", "")
 	root, refused := parse(file, src)
 	if refused != nil {
 		return nil, origins, Diagnostics{refused.printable()}
 	}
-	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}}
+	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}, tree: root}
 	w.takeSweep(root) // checked here, and read by Sweep: the Config is that of a run without it
 	w.overrideAll(root, o)
+	w.applyPoint(root, point)
 	w.root(root)
+	if !w.diags.Failed() {
+		for _, d := range idle(w.cfg, origins, factsOf(w.cfg)) {
+			w.add(d)
+		}
+	}
 	ds := w.diags.sorted()
 	if ds.Failed() {
 		return nil, origins, ds

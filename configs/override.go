@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,8 +36,10 @@ type override struct {
 	name  string // as it is called in messages: the path, or the variable
 	path  []step
 	value string
-	key   *text // for nodes of the path
-	val   *text // for nodes of the value
+	key   *text      // for nodes of the path
+	val   *text      // for nodes of the value
+	node  *yaml.Node // the value itself, where it stands in the file, below sweep; else value is read
+	at    *yaml.Node // its key there
 }
 
 // overrideAll changes the tree before the walk, so that overrides meet the same checks as the file.
@@ -88,7 +91,11 @@ func isNotKey(name string) bool {
 }
 
 func (w *walker) refuse(v *override, col int, path, hint, format string, args ...any) {
-	d := v.key.at(v.key.line, col, fmt.Sprintf(format, args...), hint)
+	line := v.key.line
+	if v.at != nil {
+		line, col = v.at.Line, v.at.Column
+	}
+	d := v.key.at(line, col, fmt.Sprintf(format, args...), hint)
 	d.Path = path
 	w.add(d)
 }
@@ -184,18 +191,32 @@ func (k *knownPaths) fill() {
 	}
 }
 
+func (k *knownPaths) all() []string { return slices.Sorted(maps.Keys(k.isText)) }
+
+// nearPath proposes what may have been meant by a path that is none.
+func (w *walker) nearPath(v *override, known *knownPaths) string {
+	pattern := show(v.path, true)
+	if s, ok := synonymOf(lastName(pattern)); ok && len(Nearest(pattern, known.all())) == 0 && !strings.Contains(pattern, "[]") {
+		return w.meant(s, v.value)
+	}
+	return known.near(v)
+}
+
 // near proposes the paths that may have been meant, in the spelling of the override.
 func (k *knownPaths) near(v *override) string {
-	pattern := show(v.path, true)
-	var legal []string
-	for path := range k.isText {
-		legal = append(legal, path)
-	}
-	slices.Sort(legal)
+	pattern, legal := show(v.path, true), append(k.all(), sweepKey)
 	found := Nearest(pattern, legal)
 	if len(found) == 0 {
 		for _, path := range legal {
 			if lastName(path) == lastName(pattern) {
+				found = append(found, path)
+			}
+		}
+	}
+	if len(found) == 0 {
+		name := lastName(pattern)
+		for _, path := range legal {
+			if rest, in := strings.CutPrefix(path, strings.TrimSuffix(pattern, name)); in && !strings.ContainsAny(rest, ".[") && len(begun(name, []string{rest})) > 0 {
 				found = append(found, path)
 			}
 		}
@@ -231,7 +252,7 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 			w.refuse(v, 1, path, hint, "this key is not in this version")
 			return
 		}
-		w.refuse(v, 1, path, known.near(v), "unknown key")
+		w.refuse(v, 1, path, w.nearPath(v, known), "unknown key")
 		return
 	}
 	value, msg := v.parse(isText)
@@ -240,12 +261,17 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 		return
 	}
 	w.mark(value, v.val)
+	old := schemeAt(root, v.path)
 	w.put(root, v, value)
+	w.leaveOut(root, v, old)
 }
 
 // parse reads the value as YAML. Where a text is wanted the rest of the line is taken as it is, so that match=*
 // and name=7 need no second pair of quotes.
 func (v *override) parse(isText bool) (value *yaml.Node, msg string) {
+	if v.node != nil {
+		return v.node, ""
+	}
 	if !utf8.ValidString(v.value) {
 		return nil, "the value is not UTF-8 text"
 	}

@@ -227,7 +227,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("config %v with problems %v", c, ds)
 		}
 		if c != nil {
-			roundTrip(t, c, origins, lasting(ds))
+			roundTrip(t, c, origins, ofValues(ds))
 		}
 	})
 }

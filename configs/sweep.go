@@ -31,34 +31,35 @@ func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
 	if refused != nil {
 		return nil, Diagnostics{refused.printable()}
 	}
-	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: &Origins{of: map[string]string{}}, cfg: &Config{}}
+	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}}
 	settings := w.takeSweep(root)
 	if w.diags.Failed() {
 		return nil, w.diags.sorted()
 	}
 	points := make([]Point, len(settings))
-	var all Diagnostics
+	seen := map[Diagnostic]bool{}
 	for i, set := range settings {
-		p := Options{Set: append(append([]string{}, o.Set...), set...), Env: o.Env}
-		cfg, origins, ds := Parse(name, src, p)
-		for k := range ds {
-			if ds[k].File == setName && ds[k].Line > len(o.Set) {
-				ds[k].File, ds[k].Line = fmt.Sprintf("%s[%d]", sweepKey, i), ds[k].Line-len(o.Set)
+		cfg, origins, ds := parsePoint(name, src, o, set)
+		if ds.Failed() {
+			return nil, ds.inRun(i, set, file.file)
+		}
+		for _, d := range ds { // points mostly share them
+			if !seen[d] {
+				seen[d] = true
+				w.add(d)
 			}
 		}
-		if ds.Failed() {
-			return nil, ds
+		points[i] = Point{Config: cfg, Origins: origins}
+		for _, s := range set {
+			points[i].Set = append(points[i].Set, s.text())
 		}
-		if i == 0 {
-			all = ds // warnings, which the other points mostly share
-		}
-		points[i] = Point{Set: set, Config: cfg, Origins: origins}
 	}
-	return points, all
+	w.equalRuns(points, settings)
+	return points, w.diags.sorted()
 }
 
 // takeSweep removes the sweep from the tree and gives the settings of each of its points.
-func (w *walker) takeSweep(root *yaml.Node) [][]string {
+func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], deref(root.Content[i+1])
 		if key.Kind != yaml.ScalarNode || key.Value != sweepKey {
@@ -79,11 +80,11 @@ func (w *walker) takeSweep(root *yaml.Node) [][]string {
 }
 
 // product lists all combinations; the first key varies slowest.
-func (w *walker) product(n *yaml.Node) [][]string {
-	points := [][]string{nil}
+func (w *walker) product(n *yaml.Node) [][]setting {
+	points := [][]setting{nil}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, values := n.Content[i], deref(n.Content[i+1])
-		path, ok := w.sweepPath(key)
+		path, steps, ok := w.sweepPath(key)
 		if !ok {
 			continue
 		}
@@ -95,10 +96,10 @@ func (w *walker) product(n *yaml.Node) [][]string {
 			w.fatal(key, join(sweepKey, path), "sweep fewer values", "more than %d runs", PointsMax)
 			return nil
 		}
-		var next [][]string
+		var next [][]setting
 		for _, p := range points {
 			for _, v := range values.Content {
-				next = append(next, append(p[:len(p):len(p)], setting(path, v)))
+				next = append(next, append(p[:len(p):len(p)], setting{path, steps, key, v}))
 			}
 		}
 		points = next
@@ -106,7 +107,7 @@ func (w *walker) product(n *yaml.Node) [][]string {
 	return points
 }
 
-func (w *walker) pointList(n *yaml.Node) (points [][]string) {
+func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	if len(n.Content) > PointsMax {
 		w.fatal(n, sweepKey, "sweep fewer values", "%d runs, at most %d", len(n.Content), PointsMax)
 		return nil
@@ -117,10 +118,10 @@ func (w *walker) pointList(n *yaml.Node) (points [][]string) {
 			w.fatal(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}", "want settings, got %s", describe(settings))
 			continue
 		}
-		var set []string
+		var set []setting
 		for k := 0; k+1 < len(settings.Content); k += 2 {
-			if path, ok := w.sweepPath(settings.Content[k]); ok {
-				set = append(set, setting(path, settings.Content[k+1]))
+			if path, steps, ok := w.sweepPath(settings.Content[k]); ok {
+				set = append(set, setting{path, steps, settings.Content[k], settings.Content[k+1]})
 			}
 		}
 		points = append(points, set)
@@ -129,29 +130,36 @@ func (w *walker) pointList(n *yaml.Node) (points [][]string) {
 }
 
 // sweepPath reads a key below sweep: a path as of --set.
-func (w *walker) sweepPath(key *yaml.Node) (path string, ok bool) {
+func (w *walker) sweepPath(key *yaml.Node) (path string, steps []step, ok bool) {
 	path = key.Value
 	steps, _, err := parsePath(path)
 	if key.Kind != yaml.ScalarNode || err != nil {
 		w.fatal(key, sweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", describe(key))
-		return "", false
+		return "", nil, false
 	}
 	known := &knownPaths{}
 	known.fill()
 	if _, ok := known.isText[show(steps, true)]; !ok {
-		w.fatal(key, join(sweepKey, path), known.near(&override{name: path, path: steps}), "unknown key")
-		return "", false
+		w.fatal(key, join(sweepKey, path), w.nearPath(&override{name: path, path: steps}, known), "unknown key")
+		return "", nil, false
 	}
-	return path, true
+	return path, steps, true
 }
 
-// setting writes one value as --set takes it, on one line.
-func setting(path string, value *yaml.Node) string {
-	out, err := yaml.Marshal(inFlow(value))
+// setting is one value of one run of a sweep, where it stands in the file.
+type setting struct {
+	path       string
+	steps      []step
+	key, value *yaml.Node
+}
+
+// text writes a setting as --set takes it, on one line.
+func (s setting) text() string {
+	out, err := yaml.Marshal(inFlow(s.value))
 	if err != nil {
 		panic("configs: a value that was read cannot be written: " + err.Error())
 	}
-	return path + "=" + strings.TrimSuffix(string(out), "\n")
+	return s.path + "=" + strings.TrimSuffix(string(out), "\n")
 }
 
 // inFlow copies a value without comments and aliases, in the form that fits on a line.

@@ -84,7 +84,7 @@ func TestSweepProblemsAreNamed(t *testing.T) {
 		{"sweep: {'a..b': [1]}\n", `sweep: want the path of a key`},
 		{"sweep: [{}]\n", `sweep[0]: want settings`},
 		{"sweep: [3]\n", `sweep[0]: want settings`},
-		{"sweep: {seed: [1, 2], train.optimizer.lr: [0.1, -1]}\n", `sweep[1]:2:`},
+		{"sweep: {seed: [1, 2], train.optimizer.lr: [0.1, -1]}\n", `a.yaml:8:49: train.optimizer.lr: must be above 0, got -1; `},
 		{"sweep: {seed: [" + strings.Repeat("1,", 200) + "1], train.optimizer.lr: [" + strings.Repeat("1,", 200) + "1]}\n", "more than 10000 runs"},
 	} {
 		points, ds := Sweep("a.yaml", []byte(sweptBase+c.sweep), Options{})

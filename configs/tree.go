@@ -31,6 +31,9 @@ func (w *walker) become(n *yaml.Node, kind yaml.Kind, v *override) *yaml.Node {
 		return nil
 	}
 	*n = yaml.Node{Kind: kind, Line: 1, Column: 1}
+	if v.at != nil {
+		n.Line, n.Column = v.at.Line, v.at.Column
+	}
 	w.from[n] = v.key
 	return n
 }
@@ -100,6 +103,9 @@ func (w *walker) putItem(n *yaml.Node, v *override, i int, value *yaml.Node, las
 // made is a node of an override's path.
 func (w *walker) made(n yaml.Node, v *override) *yaml.Node {
 	n.Line = 1
+	if v.at != nil {
+		n.Line, n.Column = v.at.Line, v.at.Column
+	}
 	w.from[&n] = v.key
 	return &n
 }

@@ -18,6 +18,8 @@ type walker struct {
 	origins *Origins
 	cfg     *Config
 	rows    []*table // of the sync rules, for the checks across them
+	tree    *yaml.Node
+	given   *yaml.Node // the value of the key that is unknown, while that is reported
 }
 
 func (w *walker) textOf(n *yaml.Node) *text {
@@ -93,6 +95,7 @@ func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t 
 		} else if _, ok := t.sections[rel]; ok {
 			w.section(t, rel, key, value, unknown)
 		} else {
+			w.given = value
 			unknown(t, section, key)
 		}
 	}
@@ -126,6 +129,7 @@ func (w *walker) section(t *table, rel string, key, value *yaml.Node, unknown fu
 func (w *walker) value(l *leaf, key, value *yaml.Node) {
 	l.key, l.node = key, value
 	w.origins.of[l.path] = w.originOf(value, key)
+	w.locate(l.path, value)
 	switch ptr := l.ptr.(type) {
 	case *[]Rule:
 		l.bad = !w.rules(ptr, l, value)
@@ -149,6 +153,24 @@ func (w *walker) value(l *leaf, key, value *yaml.Node) {
 			at = p.at
 		}
 		w.fatal(at, l.path, cmp.Or(p.hint, l.meaning()), "%s", p.msg)
+	}
+	if !l.bad {
+		w.octal(l, value)
+	}
+}
+
+// locate remembers where a value stands, and each item of a list.
+func (w *walker) locate(path string, value *yaml.Node) {
+	t := w.textOf(value)
+	line, col := t.place(value)
+	w.origins.at[path] = t.at(line, col, "", "")
+	if value.Kind != yaml.SequenceNode {
+		return
+	}
+	for i, item := range value.Content {
+		if item.Kind == yaml.ScalarNode {
+			w.locate(fmt.Sprintf("%s[%d]", path, i), item)
+		}
 	}
 }
 
@@ -178,20 +200,44 @@ func (w *walker) unknownTop(t *table, section string, key *yaml.Node) {
 func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	name := key.Value
 	legal := t.below(section)
+	if section == "" && t.prefix == "" {
+		legal = append(legal, sweepKey)
+	}
 	hint := didYouMean(name, legal)
 	near := Nearest(name, legal)
 	for _, n := range near {
 		t.excuse(join(section, n))
 	}
-	if at := elsewhere(name, t); len(near) == 0 && len(at) > 0 {
-		var paths []string
-		for _, l := range at {
-			t.excuse(l.spec.path)
-			paths = append(paths, l.path)
-		}
-		hint = "did you mean " + orList(paths) + "?"
+	if len(near) == 0 {
+		hint = w.further(t, section, name, legal, hint)
 	}
 	w.fatal(key, join(t.prefix, join(section, name)), hint, "unknown key")
+}
+
+// further looks for what a word stands for that is near no key of its section. What it probably is is not reported as
+// missing too.
+func (w *walker) further(t *table, section, name string, legal []string, hint string) string {
+	var paths []string
+	if s, ok := synonymOf(name); ok && (t.prefix == "" || len(s.paths) == 0) {
+		for _, path := range s.paths {
+			t.excuse(path)
+		}
+		return w.meant(s, w.given.Value)
+	}
+	if words := begun(name, legal); len(words) > 0 {
+		for _, n := range words {
+			t.excuse(join(section, n))
+		}
+		return "did you mean " + orList(words) + "?"
+	}
+	for _, l := range elsewhere(name, t) {
+		t.excuse(l.spec.path)
+		paths = append(paths, l.path)
+	}
+	if len(paths) > 0 {
+		hint = "did you mean " + orList(paths) + "?"
+	}
+	return hint
 }
 
 // elsewhere lists the keys of that name in other sections.
@@ -263,6 +309,11 @@ func (w *walker) fill(l *leaf) {
 		for path := range w.origins.of {
 			if strings.HasPrefix(path, l.path+"[") {
 				delete(w.origins.of, path)
+			}
+		}
+		for path := range w.origins.at {
+			if strings.HasPrefix(path, l.path+"[") {
+				delete(w.origins.at, path)
 			}
 		}
 		return

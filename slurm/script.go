@@ -15,6 +15,8 @@ type Script struct {
 	Program  string   // fluentps, as it is to be called on the nodes
 	Config   string   // the YAML file, relative to the folder of submission or absolute
 	Flags    []string // more flags of run
+	Account  string   // whom the time is charged to; "": as the site has it
+	QOS      string   // quality of service; the same
 	Out      string   // the run folder
 	Time     time.Duration
 	Parts    []Part   // more than one: a heterogeneous job, all in one MPI world, whose ranks come in this order
@@ -31,6 +33,8 @@ type Part struct {
 	Cores     int // per rank, the same in all parts; 0: as the site has it
 	GPUs      int // per node; 0: none
 	Partition string
+	Memory    int64    // bytes per node; 0: as the site has it
+	Options   []string // more options of sbatch, which CheckOption takes
 }
 
 // Indices are the tasks of an array.
@@ -140,7 +144,25 @@ func (s *Script) part(w *writer, p Part) {
 	if p.Partition != "" {
 		w.sbatch("The queue; sinfo lists them.", "--partition="+p.Partition)
 	}
+	if s.Account != "" {
+		w.sbatch("Whom the time is charged to.", "--account="+s.Account)
+	}
+	if s.QOS != "" {
+		w.sbatch("The quality of service.", "--qos="+s.QOS)
+	}
+	if p.Memory > 0 {
+		w.sbatch("Memory of each host: the most that its ranks take, each with its copy of the data, and room for MPI and other libraries.", fmt.Sprintf("--mem=%dM", mebibytes(p.Memory)))
+	}
+	for _, o := range p.Options {
+		w.sbatch("Asked for with --sbatch-arg.", o)
+	}
 	w.sbatch("Time limit, as days-hours:minutes:seconds. What is not done by then is done after a requeue.", "--time="+clock(s.Time))
+}
+
+// mebibytes rounds a size up to what sbatch calls M, in steps of 64.
+func mebibytes(bytes int64) int64 {
+	const step = 64 << 20
+	return (bytes + step - 1) / step * (step >> 20)
 }
 
 // folders names the configuration and the run folder, and leaves where nothing is left to do.

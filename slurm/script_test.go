@@ -31,9 +31,13 @@ func templates() map[string]*Script {
 	gpu.Flags = []string{"--set", "device.kind=cuda"}
 	array.Job, array.Config, array.Out = "sweep-learning-rate", "sweeps/sweep-learning-rate", "sweeps/sweep-learning-rate"
 	array.Array = &Indices{List: []int{0, 1, 2, 3}, Parallel: 2}
+	// What plan says of these examples.
+	for s, mib := range map[*Script]int64{single: 1792, many: 640, gpu: 8768, array: 1792} {
+		s.Parts[0].Memory = mib << 20
+	}
 	het.Parts = []Part{
-		{What: "Servers: the first ranks, on hosts without GPUs.", Nodes: 2, Ranks: 2, Partition: "main"},
-		{What: "Workers, one for each GPU.", Nodes: 2, Ranks: 8, GPUs: 4, Partition: "gpu"},
+		{What: "Servers: the first ranks, on hosts without GPUs.", Nodes: 2, Ranks: 2, Partition: "main", Memory: 320 << 20},
+		{What: "Workers, one for each GPU.", Nodes: 2, Ranks: 8, GPUs: 4, Partition: "gpu", Memory: 5312 << 20},
 	}
 	het.Flags = []string{"--set", "cluster.placement=pack", "--set", "cluster.servers=2"}
 	return map[string]*Script{

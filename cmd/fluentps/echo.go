@@ -31,12 +31,12 @@ func (j *job) echo(hash, mpiText string) error {
 	return err
 }
 
-// warnings shows what check would warn about.
+// warnings shows what check would warn about, and its notes.
 func (j *job) warnings() error {
 	if j.diags.Failed() {
 		return nil
 	}
-	return j.diags.Warnings().Write(j.warn)
+	return j.diags.Write(j.warn)
 }
 
 // runInfo is what run.json keeps of this run beside the rank map.

@@ -35,7 +35,7 @@ func noLauncher(in *input, getenv func(string) string) error {
 	}
 	launch := "mpirun"
 	if getenv("SLURM_JOB_ID") != "" {
-		launch = "srun" // a batch script that forgot it
+		launch = "srun --mpi=" + plugin() // a batch script that forgot it; without the plugin each task may be a world of its own
 	}
 	note := "one process per rank"
 	if !withMPI() {
@@ -80,7 +80,15 @@ func withoutPMI(getenv func(string) string) string {
 		}
 	}
 	return fmt.Sprintf("note: srun started %d tasks without PMIx or PMI; if MPI does not start now, use srun --mpi=%s (srun --mpi=list shows what there is)",
-		n, mpi.Plugin(mpi.Library()))
+		n, plugin())
+}
+
+// plugin is srun's option --mpi for this binary; one without MPI will be built for Open MPI, unless somebody says otherwise.
+func plugin() string {
+	if !withMPI() {
+		return "pmix"
+	}
+	return mpi.Plugin(mpi.Library())
 }
 
 // withMPI says whether this binary has the transport.

@@ -12,7 +12,7 @@ import (
 
 // local runs n ranks as goroutines over one copy of the data.
 func (j *job) local(n int) error {
-	load := sync.OnceValues(func() (*workload.Set, error) { return workload.Load(ps.DataSpec(j.cfg)) })
+	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(ps.DataSpec(j.cfg)) })
 	stop := interrupts(j.signals, n, func(name string) {
 		printError(j.warn, "third signal, "+name+": leaving at once")
 		os.Exit(codeFailed)
@@ -25,7 +25,7 @@ func (j *job) local(n int) error {
 		if err != nil {
 			return err
 		}
-		o.Load = func(workload.DataSpec) (*workload.Set, error) { return load() }
+		o.Load = func(workload.DataSpec) (*workload.Set, error) { return loadOnce() }
 		o.Interrupt = stop[i]
 		if i == 0 {
 			if err := j.warnings(); err != nil {

@@ -56,24 +56,53 @@ func planVerb(c *cli.Context) error {
 	if c.Bool("sbatch") {
 		return planScript(c, in)
 	}
-	text, err := planText(in.cfg, hosts)
+	p, err := prepare(in.cfg, hosts)
 	if err != nil {
 		return usagef("plan: %v", err)
 	}
-	_, err = fmt.Fprint(c.App.Writer, text)
+	if err := in.warnIdle(c, p.facts()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(c.App.Writer, ps.PlanText(in.cfg, p.plan, p.roles, hosts, p.set))
 	return err
 }
 
-func planText(cfg *configs.Config, hosts []string) (string, error) {
-	roles, err := ps.Roles(cfg, hosts)
-	if err != nil {
-		return "", err
+// planned is a run as its ranks would prepare it.
+type planned struct {
+	cfg   *configs.Config
+	hosts []string // of each rank
+	roles shard.Roles
+	set   *workload.Set
+	plan  *shard.Plan
+}
+
+// prepare does what the ranks of a run do before they train, and refuses what they would.
+func prepare(cfg *configs.Config, hosts []string) (*planned, error) {
+	return prepareWith(cfg, hosts, workload.Load)
+}
+
+func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpec) (*workload.Set, error)) (*planned, error) {
+	p := &planned{cfg: cfg, hosts: hosts}
+	var err error
+	if p.roles, err = ps.Roles(cfg, hosts); err != nil {
+		return nil, err
 	}
-	c, err := cutFor(cfg, len(roles.Computing()), len(roles.Servers))
-	if err != nil {
-		return "", err
+	if p.set, err = load(ps.DataSpec(cfg)); err != nil {
+		return nil, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
-	return ps.PlanText(cfg, c.plan, roles, hosts, c.set), nil
+	q, err := ps.Prepare(cfg, p.roles, p.set)
+	if err != nil {
+		return nil, err
+	}
+	p.plan = q.Plan
+	return p, nil
+}
+
+// facts are what is known of the run.
+func (p *planned) facts() configs.Facts {
+	f := ps.FactsOf(p.plan, p.roles, p.set.Train.Rows())
+	f.NoGPU = withoutGPU()
+	return f
 }
 
 // cut is the shard map of a configuration, for its data.

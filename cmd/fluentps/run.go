@@ -82,7 +82,7 @@ func runVerb(c *cli.Context) error {
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
 		return usagef("run: --log-level is %q, must be debug, info, warn or error", c.String("log-level"))
 	}
-	tune()
+	spareThread()
 	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
 	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(c.App.Writer, signals), warn: newOutlet(c.App.ErrWriter, signals)}
 	if c.IsSet("local") {
@@ -133,12 +133,16 @@ func allowed(c *cli.Context) (keys []string) {
 	return keys
 }
 
-// tune sets the Go runtime up for a rank: training allocates little, so the collector may run rarely, and the
-// goroutine that watches the clock must not wait for one that computes.
+// tune sets the Go runtime up for what allocates little: the collector may run rarely.
 func tune() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(collectMost)
 	}
+	spareThread()
+}
+
+// spareThread lets the goroutine that watches the clock not wait for one that computes.
+func spareThread() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
@@ -178,6 +182,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.NewDevice = func() (kernels.Device, error) { return newCPU(device.Threads) }
 	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
+	o.Load = load
 	if t.Rank() != 0 {
 		return o, nil
 	}
@@ -186,6 +191,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o.MaxTime = j.limit
 	o.Out = j.out
+	o.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that finds no reader stops no run
 	o.Terminal, o.Width = terminal(os.Stdout)
 	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: jobID(mode), Out: j.c.String("out")}
 	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here

@@ -11,9 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"fluentps/comm/mpi"
 	"fluentps/configs"
-	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
 )
 
@@ -21,8 +19,11 @@ import (
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: 1, Usage: "in the job script: `N` hosts"},
-		&cli.DurationFlag{Name: "time", Value: time.Hour, Usage: "in the job script: `LIMIT`, as in 3h50m"},
+		&cli.StringFlag{Name: "time", Value: "1h", Usage: "in the job script: `LIMIT`, as in 3h50m, or as sbatch takes it: 230 (minutes), 3:50:00, 1-12 (days-hours)"},
 		&cli.StringFlag{Name: "partition", Usage: "in the job script: the `QUEUE`"},
+		&cli.StringFlag{Name: "account", Usage: "in the job script: the `PROJECT` that the time is charged to"},
+		&cli.StringFlag{Name: "qos", Usage: "in the job script: the quality of service, by its `NAME`"},
+		&cli.StringSliceFlag{Name: "sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch, as behind #SBATCH: --sbatch-arg=--constraint=a100; may be repeated; one such as --mem=16G replaces the memory that the script asks for"},
 		&cli.IntFlag{Name: "gpus", Usage: "in the job script: `N` GPUs of each host"},
 		&cli.IntFlag{Name: "cores", Usage: "in the job script: `N` cores for each rank"},
 		&cli.IntFlag{Name: "restarts", Usage: "in the job script: start the ranks again, at most `K` times, where a process dies, as run --restarts does"},
@@ -34,6 +35,7 @@ func jobFlags() []cli.Flag {
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "server-nodes", Usage: "in the job script: `N` hosts more, without GPUs, on which the servers run, and they alone"},
+		&cli.StringSliceFlag{Name: "server-sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch for these hosts, as --sbatch-arg is for the others"},
 		&cli.StringFlag{Name: "server-partition", Usage: "in the job script: the `QUEUE` of these hosts; default: that of the others"},
 	}
 }
@@ -57,12 +59,19 @@ const (
 	batchFolder = "batch" // of runs/NAME: the run folder of job scripts, so that the same script begins and goes on
 )
 
+// accountName is what may stand for a project, or a quality of service: some sites have dots and slashes.
+var accountName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@:+-]*$`)
+
 var partitionName = regexp.MustCompile(`^[A-Za-z0-9_.,-]*$`)
 
 // jobScript is a script for in, of so many ranks, without its files.
 func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	verb := c.Command.Name
-	nodes, limit, launcher := c.Int("nodes"), c.Duration("time"), c.String("launcher")
+	nodes, launcher := c.Int("nodes"), c.String("launcher")
+	limit, err := slurm.ParseTime(c.String("time"))
+	if err != nil {
+		return nil, usagef("%s: --time is %q, must be %s", verb, c.String("time"), slurm.TimeForms)
+	}
 	for _, n := range []struct {
 		name     string
 		min, max int
@@ -72,10 +81,7 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 		}
 	}
 	if launcher == "" {
-		launcher = "pmix"
-		if withMPI() {
-			launcher = mpi.Plugin(mpi.Library())
-		}
+		launcher = plugin()
 	}
 	switch {
 	case ranks < nodes:
@@ -87,11 +93,21 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	case !slices.Contains(slurm.Launchers, launcher):
 		return nil, usagef("%s: %s", verb, unknown("launcher", launcher, slurm.Launchers))
 	}
+	for _, name := range []string{"account", "qos"} {
+		if v := c.String(name); c.IsSet(name) && !accountName.MatchString(v) {
+			return nil, usagef("%s: --%s is %q; sacctmgr show associations user=$USER lists those there are", verb, name, v)
+		}
+	}
+	options, err := sbatchArgs(c, "sbatch-arg")
+	if err != nil {
+		return nil, err
+	}
 	s := &slurm.Script{
 		Job: in.cfg.Name, Program: os.Args[0], Config: in.file, Time: limit, Launcher: launcher, Restarts: c.Int("restarts"),
+		Account: c.String("account"), QOS: c.String("qos"),
 		Out: filepath.Join("runs", in.cfg.Name, batchFolder),
 		Parts: []slurm.Part{{
-			Nodes: nodes, Ranks: ranks, Cores: c.Int("cores"), GPUs: c.Int("gpus"), Partition: c.String("partition"),
+			Nodes: nodes, Ranks: ranks, Cores: c.Int("cores"), GPUs: c.Int("gpus"), Partition: c.String("partition"), Options: options,
 		}},
 	}
 	for _, set := range c.StringSlice("set") {
@@ -113,13 +129,13 @@ func planScript(c *cli.Context, in *input) error {
 		return err
 	}
 	hosts := spreadHosts(c.Int("ranks"), c.Int("nodes"))
-	if c.IsSet("server-nodes") || c.IsSet("server-partition") {
+	if c.IsSet("server-nodes") || c.IsSet("server-partition") || c.IsSet("server-sbatch-arg") {
 		if hosts, err = serversApart(c, in, s); err != nil {
 			return err
 		}
 	}
-	if _, err := ps.Roles(in.cfg, hosts); err != nil {
-		return usagef("plan: %v", err)
+	if err := fits(c, in, s, hosts); err != nil {
+		return err
 	}
 	_, err = io.WriteString(c.App.Writer, s.Text())
 	return err
@@ -148,14 +164,18 @@ func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, e
 	case s.Launcher == "mpirun":
 		return nil, usagef("plan: --server-nodes makes a job of two parts, of which mpirun sees the first alone: leave out --launcher mpirun")
 	}
+	options, err := sbatchArgs(c, "server-sbatch-arg")
+	if err != nil {
+		return nil, err
+	}
 	workers.What, workers.Ranks = "Workers: the other ranks.", ranks
-	part := slurm.Part{What: "Servers: the first ranks.", Nodes: nodes, Ranks: servers, Cores: workers.Cores, Partition: partition}
+	part := slurm.Part{What: "Servers: the first ranks.", Nodes: nodes, Ranks: servers, Cores: workers.Cores, Partition: partition, Options: options}
 	s.Parts = []slurm.Part{part, *workers}
 	s.Flags = append(s.Flags, "--set", "cluster.placement=pack")
 	in.cfg.Cluster.Placement = "pack"
 	for i, h := range append(spreadHosts(servers, nodes), spreadHosts(ranks, workers.Nodes)...) {
 		if i >= servers {
-			h = "worker-" + h
+			h = workerHost + h
 		}
 		hosts = append(hosts, h)
 	}

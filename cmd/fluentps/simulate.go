@@ -72,15 +72,9 @@ func simulateVerb(c *cli.Context) error {
 	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
 		return err
 	}
-	if b := in.cfg.Baseline; b != configs.BaselineNone {
-		return usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
-	}
-	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
-		return usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
-	}
-	cut, err := cutFor(in.cfg, in.cfg.Simulate.Workers, shard.Serving(in.cfg.Cluster.Servers, in.cfg.Simulate.Workers, in.cfg.Cluster.Placement))
+	cut, err := modelled(c, in)
 	if err != nil {
-		return usagef("simulate: %v", err)
+		return err
 	}
 	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
 	iterations, err := traces(in.cfg)
@@ -114,6 +108,22 @@ func simulateVerb(c *cli.Context) error {
 		return &exitError{code: codeFailed} // the summary says why
 	}
 	return nil
+}
+
+// modelled cuts the shards of a run that can be simulated, and warns of what can never act in it.
+func modelled(c *cli.Context, in *input) (cut, error) {
+	if b := in.cfg.Baseline; b != configs.BaselineNone {
+		return cut{}, usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
+	}
+	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
+		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
+	}
+	n := in.cfg.Simulate.Workers
+	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement))
+	if err != nil {
+		return q, usagef("simulate: %v", err)
+	}
+	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1})
 }
 
 // realGradients are those of a data set, computed in this process.

@@ -89,6 +89,9 @@ func sweepVerb(c *cli.Context) error {
 		if script, err = jobScript(c, in, c.Int("ranks")); err != nil {
 			return err
 		}
+		if err := s.fitsAll(c, script); err != nil {
+			return err
+		}
 	}
 	if err := s.write(); err != nil {
 		return err

@@ -95,6 +95,10 @@ func CheckWorld(size int, library string, getenv func(string) string) error {
 	if n == 0 || n == size {
 		return nil
 	}
+	if size == 1 && from == "SLURM_NTASKS" {
+		return fmt.Errorf("mpi: srun started %d tasks (%s), but MPI sees a world of 1 in each: srun did not tell them of each other; start it with srun --mpi=%s (srun --mpi=list shows what there is); this binary is linked with %s",
+			n, from, Plugin(library), library)
+	}
 	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it with the launcher of that MPI, or with srun --mpi=%s",
 		from, n, size, library, Plugin(library))
 }

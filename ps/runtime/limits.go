@@ -2,9 +2,7 @@ package runtime
 
 import (
 	"fmt"
-	"strings"
 
-	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -21,64 +19,11 @@ const SnapshotsMax = 1000
 // for each file of a checkpoint that is being written; nothing grows past that, but that buffers come from slabs: one of 1 to
 // 4 MiB for each length in use may be empty for the most part (comm.Pool).
 func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
-	computes := roles.Computing()
-	ranks := 0
-	for _, list := range [][]int{roles.Servers, computes} {
-		for _, rank := range list {
-			ranks = max(ranks, rank+1)
-		}
+	all, err := memoryOfRanks(c, p, roles, scratch)
+	if err != nil {
+		return 0, err
 	}
-	arena := int64(p.Arena) * shard.ElemBytes
-	snapshots = SnapshotsMax
-	for rank := range ranks {
-		parts := []struct {
-			bytes int64
-			what  string
-		}{
-			{0, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
-			{0, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
-			{arena + scratch.Evaluation, "evaluation"},
-			{int64(ringDepth(ranks))*comm.CtlMax + frameBytes(c, p, roles, rank) + roundBytes(c, p, roles), "control messages"},
-			{0, "records of its worker's iterations"},
-			{0, "values and gradients of the model's layers on its batch (lower train.batch_per_worker)"},
-		}
-		server := roles.Server(rank)
-		if server >= 0 {
-			if parts[0].bytes, err = ServerBytes(c, p, int32(server), len(roles.Workers)); err != nil {
-				return 0, err
-			}
-		}
-		if lead := roles.Leader(rank); lead >= 0 {
-			parts[1].bytes = arena // of a member: its gradients
-			if roles.Worker(rank) >= 0 {
-				parts[1].bytes = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
-			}
-			parts[4].bytes = int64(recordsMax(c, len(computes))) * metrics.IterationBytes
-			parts[5].bytes = scratch.Worker
-		}
-		if rank == 0 && c.Evaluate.Where == "online" {
-			parts[2].bytes += arena + judgedBytes(c, p)
-		}
-		var total int64
-		var text []string
-		for _, q := range parts {
-			total += q.bytes
-			if q.bytes > 0 {
-				text = append(text, size(q.bytes)+" for "+q.what)
-			}
-		}
-		if total > c.Cluster.MemoryMax || total < 0 {
-			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
-				rank, roles.Name(rank), size(total), size(c.Cluster.MemoryMax), strings.Join(text, ", "))
-		}
-		if rank == 0 && reduces(c) {
-			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/max(1, arena))
-		}
-		if server >= 0 {
-			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/max(1, shardBytes(p, int32(server))))
-		}
-	}
-	return snapshots, nil
+	return roomFor(c, p, roles, all)
 }
 
 // Scratch is the memory, in bytes, for the values and gradients of a model's layers: of a rank that computes, and of any while

@@ -43,12 +43,13 @@ type Options struct {
 	Terminal bool      // Out is one
 	Width    int       // of that terminal, in columns
 	Folder   *metrics.FolderSpec
-	Job      string            // number in the batch system; "": none
-	Restarts int               // how often the batch system has started the job again
-	Files    map[string][]byte // written into the run folder at the start, by name
-	RunInfo  map[string]any    // what run.json says beside the rank map
-	Require  bool              // exit code 5 if the target is not reached
-	MaxTime  time.Duration     // since Start, after which the run is stopped with a checkpoint; 0: never
+	Job      string              // number in the batch system; "": none
+	Restarts int                 // how often the batch system has started the job again
+	Files    map[string][]byte   // written into the run folder at the start, by name
+	RunInfo  map[string]any      // what run.json says beside the rank map
+	Require  bool                // exit code 5 if the target is not reached
+	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
+	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
 
 	// Resume and AllowChanged are equal on all ranks. Resume is a run folder whose newest checkpoint that is whole the run
 	// goes on from, ResumeAuto, or empty; AllowChanged are keys of the configuration that may have other values than there.

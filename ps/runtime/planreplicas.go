@@ -14,29 +14,51 @@ func planReplicas(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	if c.Checkpoint.Replica == 0 {
 		return
 	}
-	nodeOf := make([]int, len(hosts))
-	for rank, host := range hosts {
-		nodeOf[rank] = slices.Index(hosts, host)
-	}
-	bytes, senders := make([]int64, len(hosts)), make([]int, len(hosts))
-	for rank, to := range neighbors(nodeOf) {
-		n := 2 * savedBytes(c, p, roles, rank) // the version that is whole, and the next
-		bytes[nodeOf[rank]] += n
-		if to >= 0 {
-			bytes[nodeOf[to]] += n
-			senders[to]++
-		}
-	}
+	bytes := replicaBytes(c, p, roles, hosts)
 	var text []string
-	for rank, node := range nodeOf {
-		if rank == node {
-			text = append(text, fmt.Sprintf("%s on %s", size(bytes[rank]), hosts[rank]))
+	for rank, host := range hosts {
+		if slices.Index(hosts, host) == rank {
+			text = append(text, fmt.Sprintf("%s on %s", size(bytes[host]), host))
 		}
 	}
 	if n := len(text); n > 8 {
 		text = append(text[:8], fmt.Sprintf("and so on for %d more", n-8))
 	}
+	senders := make([]int, len(hosts))
+	for _, to := range neighbors(nodesOf(hosts)) {
+		if to >= 0 {
+			senders[to]++
+		}
+	}
 	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n", strings.Join(text, ", "), memoryRoot, size(int64(slices.Max(senders)+2)*(parcelHead+parcelMax)))
+}
+
+// nodesOf is the first rank of the host of each.
+func nodesOf(hosts []string) []int {
+	nodes, first := make([]int, len(hosts)), map[string]int{}
+	for rank, host := range hosts {
+		if _, seen := first[host]; !seen {
+			first[host] = rank
+		}
+		nodes[rank] = first[host]
+	}
+	return nodes
+}
+
+// replicaBytes is what the replicas of checkpoints take in the memory file system of each host.
+func replicaBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string) map[string]int64 {
+	bytes := map[string]int64{}
+	if c.Checkpoint.Replica == 0 {
+		return bytes
+	}
+	for rank, to := range neighbors(nodesOf(hosts)) {
+		n := 2 * savedBytes(c, p, roles, rank) // the version that is whole, and the next
+		bytes[hosts[rank]] += n
+		if to >= 0 {
+			bytes[hosts[to]] += n
+		}
+	}
+	return bytes
 }
 
 // savedBytes is what a rank's vectors take in a checkpoint.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 	rows := set.Train.Rows()
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
+	planTraining(&b, c, p, roles, rows)
 	planBaseline(&b, c, p)
 	planMixed(&b, c, p, roles)
 	if !reduces(c) {
@@ -28,6 +30,9 @@ func PlanText(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []strin
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
 	planMemory(&b, c, p, roles, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
+	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory tells what is wrong
+		planHosts(&b, all, set)
+	}
 	planCheckpoints(&b, c, p, len(roles.Workers))
 	planTraffic(&b, c, p, roles)
 	planShared(&b, c, p, roles, hosts)
@@ -75,7 +80,7 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 }
 
 func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int, scratch Scratch) {
-	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max %s\n", size(c.Cluster.MemoryMax))
+	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max (%s)\n", size(c.Cluster.MemoryMax))
 	for m := range roles.Servers {
 		bytes, err := ServerBytes(c, p, int32(m), len(roles.Workers))
 		if err != nil {
@@ -104,7 +109,7 @@ func planMemory(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shar
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
 		size(int64(ringDepth(ranks))*comm.CtlMax), size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), size(frames), size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
 	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
-		n = min(n, snapshotsOf(c, rows))
+		n = min(n, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, size(n*int64(p.Arena)*shard.ElemBytes))
 	}
 }
@@ -123,17 +128,14 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 	return text
 }
 
-// snapshotsOf is about how many snapshots a run takes; Limits is what holds.
-func snapshotsOf(c *configs.Config, rows int) int64 {
-	every, budget := c.Evaluate.Samples(rows), c.Train.Stop.SampleBudget(rows)
-	switch {
-	case every == 0:
+// snapshotsOf is about how many snapshots a run of that length takes; Limits is what holds.
+func snapshotsOf(c *configs.Config, n configs.Length, rows int) int64 {
+	every, samples := float64(c.Evaluate.Samples(rows)), min(n.Samples, n.Iterations*float64(n.PerIteration))
+	if every == 0 {
 		return 0
-	case budget == 0:
-		return SnapshotsMax
 	}
 	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
-	return min(SnapshotsMax, budget/every+1+int64(c.Cluster.Servers))
+	return int64(min(SnapshotsMax, math.Floor(samples/every)+1+float64(c.Cluster.Servers)))
 }
 
 // planTraffic counts what a worker and its servers send in one iteration, if nothing leaves together that need not.
@@ -239,7 +241,7 @@ func planWarnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string 
 		used[p.Shards[i].Rule] = true
 	}
 	for i, rule := range c.Sync {
-		if !used[i] {
+		if !used[i] && strings.Trim(rule.Match, "*") != "" { // the last rule must take what the others leave, if that is nothing
 			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
 		}
 	}

@@ -156,6 +156,9 @@ func (r *rank) setup() error {
 	if err := r.agree(r.makePlan(), CodeUsage); err != nil {
 		return err
 	}
+	if r.me == 0 && r.o.Known != nil {
+		r.o.Known(FactsOf(r.plan, r.roles, r.set.Train.Rows()))
+	}
 	if err := r.openUnit(); err != nil {
 		return err
 	}
@@ -249,20 +252,11 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 
 // makePlan cuts the shards.
 func (r *rank) makePlan() error {
-	if err := Check(r.cfg, r.set, len(r.computes)); err != nil {
-		return err
-	}
-	m, err := modelOf(r.cfg, r.set)
+	q, err := Prepare(r.cfg, r.roles, r.set)
 	if err != nil {
 		return err
 	}
-	r.model, r.param = m, workload.Params(m)
-	if r.plan, err = Plan(r.cfg, r.param, len(r.roles.Servers)); err != nil {
-		return err
-	}
-	if len(r.plan.Pieces) > piecesMax {
-		return fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", r.cfg.Shards.MaxBytes, len(r.plan.Pieces), piecesMax)
-	}
+	r.model, r.param, r.plan, r.snapsMax = q.Model, q.Params, q.Plan, q.Snapshots
 	r.push, r.pull, r.plain = r.cfg.PushCodec(), r.cfg.PullCodec(), configs.PlainCodec()
 	longest := cmp.Or(r.o.inlineMax, inlineMax)
 	r.inline, r.inlineReply = inlined(r.plan, r.copyOf, pushBytes, longest), inlined(r.plan, r.copyOf, replyBytes, longest)
@@ -273,8 +267,7 @@ func (r *rank) makePlan() error {
 	for w, rank := range r.roles.Workers {
 		r.workerOf[rank] = int32(w)
 	}
-	r.snapsMax, err = Limits(r.cfg, r.plan, r.roles, ScratchOf(r.cfg, r.set.Samples(), len(r.computes)))
-	return err
+	return nil
 }
 
 func modelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {

@@ -143,6 +143,30 @@ func Statistics(name string) (names []string) {
 	return names
 }
 
+// ParamNames are the names of a model's parameters, in model order: they are the same whatever the samples. None for what
+// NewModel refuses for any.
+func ParamNames(s ModelSpec) (names []string) {
+	m, from := modelOf(s.Name), Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}
+	if m.ratings {
+		from = Samples{Cols: ratingCols, Matrix: Matrix{1, 1}}
+	}
+	if m.name == "" || m.check(s, from) != nil {
+		return nil
+	}
+	var all []Param
+	if m.plain != nil {
+		all = Params(m.plain(s, from, 1))
+	} else {
+		for _, st := range m.stages(s, from) {
+			all = append(all, st.params()...)
+		}
+	}
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
 // up to batchMax samples.
 func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {

@@ -25,6 +25,13 @@ type source struct {
 	bytes int64 // unpacked, so far
 }
 
+// missing is the error of a file that is not there: an fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 // open opens path, or path.gz where only that exists. hint says where to get a missing file.
 func open(path, hint string) (*source, error) {
 	if path == "" {
@@ -38,7 +45,7 @@ func open(path, hint string) (*source, error) {
 		}
 		packed, err := os.Open(other)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s does not exist, nor does %s; %s", path, other, hint)
+			return nil, missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, other, hint))
 		}
 		f = packed
 	} else if err != nil {

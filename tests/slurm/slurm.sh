@@ -101,7 +101,7 @@ configure() {
 		SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=2,bf_interval=2,requeue_delay=1
 		AccountingStorageType=accounting_storage/none
 		GresTypes=gpu
-		$nodes CPUs=$CPUS RealMemory=8000 Gres=gpu:$GPUS State=UNKNOWN
+		$nodes CPUs=$CPUS RealMemory=64000 Gres=gpu:$GPUS State=UNKNOWN
 		PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10 State=UP
 		PartitionName=gpu Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP
 	END

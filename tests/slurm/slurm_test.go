@@ -210,6 +210,27 @@ func TestJobs(t *testing.T) {
 			t.Errorf("submitted once more, it printed\n%s", said)
 		}
 	})
+	t.Run("options", func(t *testing.T) {
+		job, out := c.submit(t, "options", "short.yaml", "--nodes", "2", "--time", "1-12:30", "--account", "proj", "--qos", "normal",
+			"--sbatch-arg", `--comment="run #3, it's mine" --nice=5`, "--sbatch-arg=-x h4")
+		c.completed(t, job, out)
+		c.same(t, out, short)
+		state := c.slurm(t, "scontrol", "show", "job", job)
+		for _, want := range []string{"TimeLimit=1-12:30:00 ", "Account=proj ", "Comment=run #3, it's mine", "Nice=5 ", "ExcNodeList=h4"} {
+			if !strings.Contains(state, want) {
+				t.Errorf("Slurm does not say %q of the job:\n%s", want, state)
+			}
+		}
+		if m := regexp.MustCompile(`MinMemoryNode=([0-9]+)M`).FindStringSubmatch(state); m == nil || len(m[1]) < 3 {
+			t.Errorf("the job asks for no memory:\n%s", state)
+		}
+	})
+	t.Run("srun without its plugin", func(t *testing.T) {
+		said, err := command(c.dir, c.script, "srun", "-n", "4", c.program, "run", "short.yaml", "--out", "alone")
+		if err == nil || !strings.Contains(said, "use srun --mpi=pmix (srun --mpi=list shows what there is)") {
+			t.Errorf("%v, and it does not name the option:\n%s", err, said)
+		}
+	})
 	t.Run("heterogeneous", func(t *testing.T) {
 		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes", "2", "--server-partition", "main")
 		c.completed(t, job, out)

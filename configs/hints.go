@@ -1,0 +1,185 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// synonym is what other programs call a key of ours, too far from it for a typing mistake.
+type synonym struct {
+	words []string
+	paths []string // the keys that may be meant
+	hint  string   // in place of "did you mean"; workersHint for a number of workers
+}
+
+var synonyms = []synonym{
+	{words: []string{"workers", "num_workers", "n_workers", "nworkers"}, hint: workersWord},
+	{words: []string{"ranks", "num_ranks", "world_size"}, hint: "the number of ranks is the launcher's: mpirun -n 6, srun -n 6, or --local 6"},
+	{words: []string{"num_servers", "n_servers", "nservers"}, paths: []string{"cluster.servers"}},
+	{words: []string{"learning_rate", "learningrate", "base_lr", "eta"}, paths: []string{"train.optimizer.lr"}},
+	{words: []string{"batch_size", "batchsize", "batch", "minibatch"}, paths: []string{"train.batch_per_worker", "train.batch_global"},
+		hint: "write train.batch_per_worker, the samples of each worker, or train.batch_global, those of all"},
+	{words: []string{"num_epochs", "max_epochs", "n_epochs"}, paths: []string{"train.stop.epochs"}},
+	{words: []string{"iterations", "max_steps", "max_iterations", "max_iter"}, paths: []string{"train.stop.updates"},
+		hint: "write train.stop.updates, the versions of the lead shard, which under bsp are iterations"},
+	{words: []string{"weightdecay", "wd", "l2"}, paths: []string{"train.optimizer.weight_decay"}},
+	{words: []string{"gpu", "gpus"}, paths: []string{"device.kind"}, hint: "write device: {kind: cuda}"},
+	{words: []string{"dataset", "data_set"}, paths: []string{"data.set"}},
+}
+
+// workersWord stands for the hint of workersHint.
+const workersWord = "workers"
+
+// synonymOf finds what a word may stand for that is no key where it stands.
+func synonymOf(word string) (s synonym, ok bool) {
+	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	i := slices.IndexFunc(synonyms, func(s synonym) bool { return slices.Contains(s.words, plain) })
+	if i < 0 {
+		return s, false
+	}
+	return synonyms[i], true
+}
+
+// meant words the way out of a synonym; value is what was given to it.
+func (w *walker) meant(s synonym, value string) string {
+	switch s.hint {
+	case workersWord:
+		return w.workersHint(value)
+	case "":
+		return "did you mean " + orList(s.paths) + "?"
+	}
+	return s.hint
+}
+
+// workersHint does the arithmetic of who asks for a number of workers.
+func (w *walker) workersHint(value string) string {
+	const rule = "the workers are the ranks beside cluster.servers"
+	workers, err := strconv.Atoi(value)
+	cluster := &yaml.Node{}
+	if w.tree != nil {
+		if n := child(w.tree, "cluster"); n != nil {
+			cluster = n
+		}
+	}
+	servers := 1
+	if text := valueOf(cluster, "servers"); text != "" {
+		var err error
+		if servers, err = strconv.Atoi(text); err != nil {
+			return rule
+		}
+	}
+	switch placement := valueOf(cluster, "placement"); {
+	case err != nil || workers < 1:
+		return rule + ": start so many more ranks, as mpirun -n 6 or --local 6"
+	case placement == "colocate" || placement == "mixed":
+		return fmt.Sprintf("the number of ranks is the launcher's, and %s lets servers work too: mpirun -n 6, or --local 6", placement)
+	default:
+		n := workers + servers
+		return fmt.Sprintf("%s: start %d ranks, as mpirun -n %d or --local %d, and %d of them work", rule, n, n, n, workers)
+	}
+}
+
+// begun lists the legal words that a word of three letters or more is the beginning of.
+func begun(word string, legal []string) (found []string) {
+	for _, l := range legal {
+		if len(word) >= 3 && strings.HasPrefix(l, strings.ToLower(word)) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// asText is the way out of a text that would be a value of that kind without its quotes or its tag.
+func asText(n *yaml.Node, tag string) (hint string, ok bool) {
+	bare := yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || bare.ShortTag() != tag {
+		return "", false
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		return fmt.Sprintf("!!str makes a text of it: write %s", clip(n.Value)), true
+	}
+	return fmt.Sprintf("quotes make a text of it: write %s", clip(n.Value)), true
+}
+
+var (
+	timeForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
+	clockForm  = regexp.MustCompile(`^(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?$`)
+	timeOf     = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond}
+	unitForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
+	sizeOf     = map[string]float64{"b": 1, "k": 1e3, "kb": 1e3, "kib": 1 << 10, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9, "gib": 1 << 30, "t": 1e12, "tb": 1e12, "tib": 1 << 40, "p": 1e15, "pb": 1e15, "pib": 1 << 50}
+	sizeOrders = []string{"GiB", "GB", "MiB", "MB", "KiB", "KB", "B"}
+)
+
+// timeHint writes a time of another program in our units.
+func timeHint(text string) string {
+	const units = "write a unit, as in 30s, 10m or 1h30m"
+	if m := timeForm.FindStringSubmatch(text); m != nil {
+		unit := strings.ToLower(m[2])
+		each, ok := timeOf[unit]
+		if !ok {
+			each, ok = timeOf[strings.TrimSuffix(unit, "s")]
+		}
+		v, err := strconv.ParseFloat(m[1], 64)
+		if d := v * float64(each); ok && err == nil && d < math.MaxInt64 {
+			if each > time.Hour {
+				return fmt.Sprintf("the units are h, m, s, ms, us: write %s", formatDuration(time.Duration(d)))
+			}
+			return "write " + formatDuration(time.Duration(d))
+		}
+	}
+	if m := clockForm.FindStringSubmatch(text); m != nil {
+		var n [4]int64
+		for i := range n {
+			n[i], _ = strconv.ParseInt("0"+m[i+1], 10, 32) // too large a number: the limits are told next time
+		}
+		return "write " + formatDuration(time.Duration(((n[0]*24+n[1])*60+n[2])*60+n[3])*time.Second)
+	}
+	return units
+}
+
+// sizeHint writes a size of another program in our units.
+func sizeHint(text string) string {
+	const units = "the units are B, KB, MB, GB, KiB, MiB, GiB"
+	m := unitForm.FindStringSubmatch(text)
+	if m == nil {
+		return units + ", as in 64KiB, 4MiB or 1MB"
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	bytes := v * sizeOf[strings.ToLower(m[2])]
+	if err != nil || bytes <= 0 || bytes >= 1<<53 || bytes != math.Trunc(bytes) {
+		return units + ", as in 64KiB, 4MiB or 1MB"
+	}
+	binary := strings.HasSuffix(strings.ToLower(m[2]), "ib")
+	for _, unit := range sizeOrders {
+		if n := bytes / sizeUnits[unit]; n == math.Trunc(n) && strings.HasSuffix(unit, "iB") == (binary && unit != "B") {
+			return fmt.Sprintf("%s: write %s%s", units, whole(n), unit)
+		}
+	}
+	return units
+}
+
+// octal warns of a number with a leading 0, which YAML takes for octal.
+func (w *walker) octal(l *leaf, n *yaml.Node) {
+	if n.Kind == yaml.SequenceNode {
+		for _, item := range n.Content {
+			w.octal(l, deref(item))
+		}
+		return
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !octalForm.MatchString(n.Value) {
+		return
+	}
+	var is int64
+	if as, err := strconv.ParseInt(n.Value, 10, 64); n.Decode(&is) == nil && err == nil && is != as {
+		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if that is meant", as, is), "YAML takes a number with a 0 before it for octal: %s is %d", clip(n.Value), is)
+	}
+}
+
+var octalForm = regexp.MustCompile(`^[-+]?0[0-7]+$`)

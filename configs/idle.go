@@ -1,0 +1,237 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// idler looks for values that can never act in a run of which so much is known. A value that is its key's default is never
+// told of: nobody has asked for it.
+type idler struct {
+	c   *Config
+	o   *Origins
+	f   Facts
+	n   Length
+	top *table
+	out Diagnostics
+}
+
+// Idle warns of what can never act in a run of these facts, beside what Parse has warned of without them.
+func Idle(c *Config, o *Origins, f Facts) (more Diagnostics) {
+	told := map[string]bool{}
+	for _, d := range idle(c, o, factsOf(c)) {
+		told[d.Path] = true
+	}
+	for _, d := range idle(c, o, f) {
+		if !told[d.Path] {
+			more = append(more, d.printable())
+		}
+	}
+	return more.sorted()
+}
+
+func idle(c *Config, o *Origins, f Facts) Diagnostics {
+	w := &idler{c: c, o: o, f: f, n: c.Length(f), top: bind("", topKeys, c)}
+	w.stop()
+	w.batch()
+	w.schedule()
+	w.optimizer()
+	w.rhythms()
+	w.faults()
+	w.roles()
+	w.device()
+	w.rules()
+	return w.out
+}
+
+// warn adds a warning at the value of a key, where that was given and is not the default.
+func (w *idler) warn(l *leaf, hint, what string, args ...any) {
+	if l.def == "" || format(l.ptr) != l.def {
+		w.at(l.path, hint, what, args...)
+	}
+}
+
+// at adds a warning at a path.
+func (w *idler) at(path, hint, what string, args ...any) {
+	d := w.o.place(path)
+	d.Path, d.Severity, d.Hint, d.Msg = path, Warning, hint, fmt.Sprintf(what, args...)
+	w.out = append(w.out, d)
+}
+
+func (w *idler) leaf(path string) *leaf { return w.top.byPath[path] }
+
+// Budgets beyond these are no limits: a billion samples or a million versions a second would take weeks.
+const (
+	samplesNever = 1e15
+	updatesNever = 1e12
+	timeNever    = 366 * 24 * time.Hour
+)
+
+// stop looks for budgets that no run uses up.
+func (w *idler) stop() {
+	s := w.c.Train.Stop
+	const hint = "set what the run shall take; train.stop.time and Ctrl-C end a run too"
+	if rows := float64(max(1, w.f.Rows)); s.Epochs*rows > samplesNever {
+		w.at("train.stop.epochs", hint, "%s epochs of %s rows are a run without an end", number(s.Epochs), rowsText(w.f.Rows))
+	}
+	if float64(s.Samples) > samplesNever {
+		w.at("train.stop.samples", hint, "%d samples are a run without an end", s.Samples)
+	}
+	if float64(s.Updates) > updatesNever {
+		w.at("train.stop.updates", hint, "%d versions are a run without an end", s.Updates)
+	}
+	if s.Time > timeNever {
+		w.at("train.stop.time", hint, "%s is longer than a year: a run without an end", formatDuration(s.Time))
+	}
+}
+
+func rowsText(rows int) string {
+	if rows == 0 {
+		return "any number of"
+	}
+	return fmt.Sprint(rows)
+}
+
+// batch looks for iterations that take rows more than once.
+func (w *idler) batch() {
+	rows := int64(w.f.Rows)
+	if rows == 0 || w.n.PerIteration <= rows {
+		return
+	}
+	if w.c.Train.BatchGlobal > 0 {
+		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, and the training set has %d rows: an iteration takes some of them more than once", w.n.PerIteration, rows)
+		return
+	}
+	workers, who := max(1, w.f.Computes), ""
+	if workers > 1 {
+		who = fmt.Sprintf(" of %d workers", workers)
+	}
+	w.at("train.batch_per_worker", fmt.Sprintf("set it to %d or less", max(1, rows/int64(workers))),
+		"%d samples%s in an iteration, and the training set has %d rows: an iteration takes some of them more than once", w.n.PerIteration, who, rows)
+}
+
+// schedule looks for what the learning rate never comes to.
+func (w *idler) schedule() {
+	s, end := w.c.Train.Schedule, w.n.Iterations
+	if s.Name == "step" {
+		if float64(s.Every) >= end {
+			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d iterations to the first drop, and the run has %s: the rate never drops", s.Every, w.n.Text())
+		}
+		for i, at := range s.At {
+			if float64(at) >= end {
+				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", whole(end)), "the run has %s: the rate never drops at %d", w.n.Text(), at)
+			}
+		}
+		l := w.leaf("train.schedule.factor")
+		if s.Factor > 1 {
+			w.warn(l, "set it below 1, as 0.1", "%s makes the learning rate grow at each drop, to %s of lr after two", number(s.Factor), number(s.Factor*s.Factor))
+		} else if s.Factor == 1 {
+			w.warn(l, "set it below 1, as 0.1, or schedule.name: constant", "1 leaves the learning rate as it is")
+		}
+	}
+	if float64(s.WarmUp) > end {
+		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d iterations of warm-up, and the run has %s: the rate never comes to lr", s.WarmUp, w.n.Text())
+	}
+}
+
+// optimizer looks for patterns that spare no parameter.
+func (w *idler) optimizer() {
+	l := w.leaf("train.optimizer.no_decay")
+	names := w.names()
+	if format(l.ptr) == l.def || names == nil {
+		return
+	}
+	for i, glob := range w.c.Train.Optimizer.NoDecay {
+		if !matchesAny(glob, names) {
+			w.at(fmt.Sprintf("%s[%d]", l.path, i), "remove it, or take a name of: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
+		}
+	}
+}
+
+// rhythms looks for what comes again later than the run ends, or all the time.
+func (w *idler) rhythms() {
+	s, k, e := w.c.Train.Stop, w.c.Checkpoint, w.c.Evaluate
+	const every = "checkpoint.every"
+	switch {
+	case s.Time > 0 && k.Every >= s.Time:
+		w.at(every, fmt.Sprintf("set it below train.stop.time (%s), or 0s: one is written at the end in any case", formatDuration(s.Time)), "%s is not below the %s that the run takes at most", formatDuration(k.Every), formatDuration(s.Time))
+	case k.Every > 0 && k.Every < checkpointLeast:
+		w.at(every, "set seconds or minutes, such as 10m", "%s is less than writing a checkpoint takes: the run writes one after the other, all the time", formatDuration(k.Every))
+	}
+	if versions := w.versions(); float64(k.EveryUpdates) >= versions {
+		w.warn(w.leaf("checkpoint.every_updates"), fmt.Sprintf("set it below %s, or 0: one is written at the end in any case", whole(versions)),
+			"%d versions between two checkpoints, and the run makes %s%s", k.EveryUpdates, mostText(w.n.Exact), times(versions, "version"))
+	}
+	const atEnd = "0 says the same: one is made at the end in any case"
+	if s.Epochs > 0 && e.EveryEpochs > s.Epochs {
+		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", number(s.Epochs), atEnd), "%s epochs between two evaluations, and the run ends after %s", number(e.EveryEpochs), number(s.Epochs))
+	}
+	if float64(e.EverySamples) > w.n.Samples {
+		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", whole(w.n.Samples), atEnd), "%d samples between two evaluations, and the run ends after %s", e.EverySamples, whole(w.n.Samples))
+	}
+	if i := w.c.Metrics.Interval; s.Time > 0 && i > s.Time {
+		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", formatDuration(s.Time)), "%s between two progress lines, and the run ends after %s", formatDuration(i), formatDuration(s.Time))
+	}
+}
+
+// checkpointLeast is the shortest time between two checkpoints that may be meant.
+const checkpointLeast = 100 * time.Millisecond
+
+// versions is how many versions the lead shard has at most.
+func (w *idler) versions() (most float64) {
+	for _, ph := range w.c.leadPhases(w.f) {
+		most = max(most, ph.Versions(w.n))
+	}
+	if u := w.c.Train.Stop.Updates; u > 0 {
+		most = min(most, float64(u))
+	}
+	return most
+}
+
+// faults looks for slowness that begins after the run has ended.
+func (w *idler) faults() {
+	end := w.n.Pushes // of one that does the work of all
+	if w.c.InStep() {
+		end = w.n.Iterations
+	}
+	for i, f := range w.c.Faults {
+		if float64(f.Slow.From) >= end {
+			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has %s: no iteration is slowed from %d on", w.n.Text(), f.Slow.From)
+		}
+	}
+}
+
+// roles looks for more servers than workers can keep busy.
+func (w *idler) roles() {
+	servers, workers := w.f.Servers, w.f.Computes
+	if p := w.c.Cluster.Placement; workers == 0 || servers <= workers || p != "spread" && p != "pack" {
+		return
+	}
+	ranks := servers + workers
+	rest := times(float64(workers), "worker") + " are left"
+	if workers == 1 {
+		rest = "1 worker is left: nothing is computed in parallel"
+	}
+	w.warn(w.leaf("cluster.servers"), fmt.Sprintf("set it to %d or less, or cluster.placement: colocate, where all ranks work", max(1, ranks/3)),
+		"%d of %d ranks serve, and %s", servers, ranks, rest)
+}
+
+// device looks for a GPU that no rank of this binary can use.
+func (w *idler) device() {
+	if w.f.NoGPU != "" && w.c.Device.Kind == "cuda" {
+		w.at("device.kind", "set cpu, or auto: a GPU where there is one", "cuda, but %s", w.f.NoGPU)
+	}
+}
+
+// names are those of the model's parameters.
+func (w *idler) names() []string { return paramNames(w.c) }
+
+func namesText(names []string) string {
+	const shown = 8
+	if n := len(names); n > shown {
+		names = append(slices.Clone(names[:shown]), fmt.Sprintf("and %d more", n-shown))
+	}
+	return strings.Join(names, ", ")
+}

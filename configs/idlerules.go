@@ -1,0 +1,138 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+func paramNames(c *Config) []string { return workload.ParamNames(c.ModelSpec()) }
+
+func matchesAny(glob string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return shard.Match(glob, name) })
+}
+
+// bounds are the keys that bound how far a worker may lead, whatever the scheme.
+var bounds = []string{"staleness", "tau", "s_l", "s_u", "s_min", "s_max", "hard_cap"}
+
+// rules looks through the rules of sync.
+func (w *idler) rules() {
+	names := w.names()
+	taken := make([]bool, len(w.c.Sync))
+	globs, on := w.c.Matches()
+	for _, name := range names {
+		for _, i := range shard.RulesOf(globs, on, name) {
+			taken[i] = true
+		}
+	}
+	for i := range w.c.Sync {
+		r := &w.c.Sync[i]
+		path := fmt.Sprintf("sync[%d]", i)
+		if names != nil && !taken[i] && !all(r.Match) && !slices.ContainsFunc(globs[:i], func(first string) bool { return covers(first, r.Match) }) {
+			w.untaken(path+".match", r.Match, names)
+		}
+		phases := r.Phases()
+		for k := range phases {
+			t := bind(path, ruleKeys, r)
+			if len(phases) > 1 {
+				t = bind(fmt.Sprintf("%s.schemes[%d]", path, k), phaseKeys, &phases[k])
+			}
+			e, known := bindScheme(t, &phases[k].Params, phases[k].Scheme)
+			if known {
+				w.phase(t, e, &phases[k])
+			}
+		}
+	}
+}
+
+// all says whether a glob fits every name: the last rule must, even where those before it take all there are.
+func all(glob string) bool { return glob != "" && strings.Trim(glob, "*") == "" }
+
+// untaken tells of a rule that takes no parameter; one that another covers whatever the model was told of already.
+func (w *idler) untaken(path, glob string, names []string) {
+	if matchesAny(glob, names) {
+		w.at(path, "move it above the rules that take them, or remove it", "%s takes no parameter of %s: rules above take all that it fits", formatString(glob), w.c.Model.Name)
+		return
+	}
+	w.at(path, "remove it, or take a name of: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
+}
+
+// phase looks through the keys of one scheme.
+func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
+	for _, d := range paramsOf(e.Params()) { // the table has what is set now for its default
+		t.setDefault(d.spec.path, d.spec.def)
+	}
+	for _, l := range t.leaves {
+		if bound, ok := l.ptr.(*int64); ok && slices.Contains(bounds, lastName(l.path)) {
+			w.bound(l, float64(*bound))
+		}
+	}
+	if l := t.byPath["weight"]; ph.Common.Weight > 1 {
+		w.warn(l, "set it to 1 or less, or leave it out for "+shareText(e), "%s is %s times what a whole iteration changes, for each push", number(ph.Common.Weight), number(ph.Common.Weight))
+	}
+	switch p := ph.Params.(type) {
+	case *scheme.DropParams:
+		if n := int64(w.f.Workers); n > 0 && p.Required > n {
+			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or take scheme: bsp", n), "%d is more than the %s: an iteration takes the pushes of all, and none is dropped", p.Required, times(float64(n), "worker"))
+		}
+	case *scheme.SoftsyncParams:
+		if float64(p.Q) > w.n.Pushes {
+			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, and the run has %s%s: no version is made before its end", p.Q, mostText(w.n.Exact), times(w.n.Pushes, "push"))
+		}
+	}
+	if l := t.byPath["until"]; l != nil {
+		w.until(l, ph.Until)
+	}
+}
+
+func shareText(e scheme.Entry) string {
+	if e.Weight != "" {
+		return e.Weight
+	}
+	return "1/N"
+}
+
+// bound looks for a lead that no worker can have. The number of iterations is what each worker does of an even share; one
+// that is faster may do more, up to all.
+func (w *idler) bound(l *leaf, most float64) {
+	switch {
+	case most >= w.n.Pushes:
+		w.warn(l, boundHint(w.n.Iterations), "%s can never act: the run has %s, %s%s in all", whole(most), w.n.Text(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
+	case w.n.Exact && most >= w.n.Iterations:
+		w.warn(l, boundHint(w.n.Iterations), "%s is not below the run's %s: nobody waits but who does more than an even share of them", whole(most), w.n.Text())
+	}
+}
+
+func boundHint(iterations float64) string {
+	return fmt.Sprintf("set it below %s, or take scheme: asp, under which nobody waits", whole(iterations))
+}
+
+// until looks for a scheme whose turn comes after the end.
+func (w *idler) until(l *leaf, u Until) {
+	if u == (Until{}) {
+		return
+	}
+	clock, stop := float64(u.Iterations), w.c.Train.Stop
+	switch {
+	case u.Epochs > 0 && stop.Epochs > 0 && u.Epochs >= stop.Epochs:
+		w.at(l.path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", number(stop.Epochs)), "epoch %s is not before the end of the run, after %s: the scheme that follows never begins", number(u.Epochs), number(stop.Epochs))
+		return
+	case u.Epochs > 0 && w.f.Rows == 0:
+		return
+	case u.Epochs > 0:
+		clock = math.Ceil(u.Epochs * float64(w.f.Rows) / float64(w.n.PerIteration))
+		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // more workers make fewer of both
+			if math.IsInf(w.n.Samples, 1) || u.Epochs*float64(w.f.Rows) < w.n.Samples {
+				return
+			}
+		}
+	}
+	if clock >= w.n.Iterations {
+		w.at(l.path, fmt.Sprintf("set it below %s, or remove the scheme that follows", whole(w.n.Iterations)), "%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.Text())
+	}
+}

@@ -1,0 +1,93 @@
+package configs
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/scheme"
+)
+
+// Who overrides the scheme of a rule has another scheme in mind, and not the keys that the old one had for itself: these
+// would be errors. They are left out, and a note says so.
+
+// schemeAt is the scheme that an override is about to change; "" where it changes none.
+func schemeAt(root *yaml.Node, path []step) string {
+	if n := ruleAt(root, path); n != nil {
+		return valueOf(n, "scheme")
+	}
+	return ""
+}
+
+// ruleAt is the rule, or the item of schemes, whose scheme a path names.
+func ruleAt(root *yaml.Node, path []step) *yaml.Node {
+	if pattern := show(path, true); pattern != "sync[].scheme" && pattern != "sync[].schemes[].scheme" {
+		return nil
+	}
+	n := root
+	for _, s := range path[:len(path)-1] {
+		switch {
+		case s.key != "":
+			n = child(n, s.key)
+		case n.Kind == yaml.SequenceNode && s.index < len(n.Content):
+			n = deref(n.Content[s.index])
+		default:
+			n = nil
+		}
+		if n == nil {
+			return nil
+		}
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	return n
+}
+
+// leaveOut takes the keys that only the old scheme has out of a rule.
+func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
+	n := ruleAt(root, v.path)
+	was, ok := scheme.Lookup(old)
+	if n == nil || !ok {
+		return
+	}
+	name := valueOf(n, "scheme")
+	is, ok := scheme.Lookup(name)
+	if !ok {
+		return
+	}
+	before, now := keysOf(was), keysOf(is)
+	hint := name + " has no keys of its own"
+	if len(now) > 0 {
+		hint = "the keys of " + name + " are: " + strings.Join(now, ", ")
+	}
+	for k := 0; k+1 < len(n.Content); {
+		key := n.Content[k]
+		if !slices.Contains(before, key.Value) || slices.Contains(now, key.Value) {
+			k += 2
+			continue
+		}
+		path := strings.TrimSuffix(show(v.path, false), "scheme") + key.Value
+		w.report(Note, key, path, hint, "left out: %s is a key of %s, and %s makes the scheme %s", key.Value, old, v.said(), name)
+		n.Content = slices.Delete(n.Content, k, k+2)
+	}
+}
+
+// said names an override as its author wrote it.
+func (v *override) said() string {
+	switch {
+	case v.at != nil:
+		return "the sweep"
+	case v.key.file == setName:
+		return setName + " " + v.name
+	}
+	return v.key.file
+}
+
+func keysOf(e scheme.Entry) (names []string) {
+	for _, l := range paramsOf(e.Params()) {
+		names = append(names, l.spec.path)
+	}
+	return names
+}

@@ -1,0 +1,71 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// applyPoint puts the settings of one run of a sweep into the tree, as --set does, but where they stand in the file.
+func (w *walker) applyPoint(root *yaml.Node, point []setting) {
+	known := &knownPaths{}
+	for _, s := range point {
+		t := *w.file
+		t.origin = fmt.Sprintf("%s:%d", t.file, s.value.Line)
+		w.apply(root, &override{name: s.path, path: s.steps, key: &t, val: &t, node: placed(s.value), at: s.key}, known)
+	}
+}
+
+// placed copies a value without its aliases, each part where it stands, or where what it stands for does.
+func placed(n *yaml.Node) *yaml.Node {
+	n = deref(n)
+	c := *n
+	c.Anchor, c.Content = "", nil
+	for _, item := range n.Content {
+		c.Content = append(c.Content, placed(item))
+	}
+	return &c
+}
+
+// inRun says of problems outside of the sweep in which of its runs they are: the file itself may not have them.
+func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
+	var words []string
+	own := map[int]bool{} // lines of the settings
+	for _, s := range set {
+		words = append(words, s.text())
+		own[s.key.Line], own[s.value.Line] = true, true
+	}
+	for k := range ds {
+		if d := &ds[k]; d.File != file || !own[d.Line] {
+			d.Msg += visible(fmt.Sprintf(" (in run %d of the sweep: %s)", i, clipTo(strings.Join(words, " "), 200)))
+		}
+	}
+	return ds
+}
+
+// equalRuns warns of runs that are the same as earlier ones: of each value that makes them so once.
+func (w *walker) equalRuns(points []Point, settings [][]setting) {
+	first, told := map[string]int{}, map[*yaml.Node]bool{}
+	for i, p := range points {
+		hash := Hash(p.Config)
+		k, seen := first[hash]
+		if !seen {
+			first[hash] = i
+			continue
+		}
+		at := settings[i][0]
+		for n, s := range settings[i] {
+			if n < len(settings[k]) && settings[k][n].value != s.value {
+				at = s
+				break
+			}
+		}
+		if told[at.value] {
+			continue
+		}
+		told[at.value] = true
+		w.report(Warning, at.value, join(sweepKey, at.path), "remove one of them, or give each run a seed of its own, as in seed: [1, 2, 3]",
+			"run %d has the configuration of run %d: the same run twice", i, k)
+	}
+}

@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// Memory is the most that one rank takes for buffers, in bytes: what cluster.memory_max bounds.
+type Memory struct {
+	Server     int64 // of its shards
+	Worker     int64 // of its worker, or of what it computes for one
+	Evaluation int64
+	Control    int64 // control messages
+	Records    int64 // of its worker's iterations
+	Layers     int64 // values and gradients of a batch
+}
+
+// Total is the sum; one that does not fit is negative.
+func (m Memory) Total() int64 {
+	total := int64(0)
+	for _, part := range []int64{m.Server, m.Worker, m.Evaluation, m.Control, m.Records, m.Layers} {
+		if total += part; total < 0 {
+			return total
+		}
+	}
+	return total
+}
+
+// text lists what the parts are for, with what makes them smaller.
+func (m Memory) text() string {
+	var parts []string
+	for _, q := range []struct {
+		bytes int64
+		what  string
+	}{
+		{m.Server, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
+		{m.Worker, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
+		{m.Evaluation, "evaluation"},
+		{m.Control, "control messages"},
+		{m.Records, "records of its worker's iterations"},
+		{m.Layers, "values and gradients of the model's layers on its batch (lower train.batch_per_worker)"},
+	} {
+		if q.bytes > 0 {
+			parts = append(parts, size(q.bytes)+" for "+q.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// memoryOfRanks is what each rank may take.
+func memoryOfRanks(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) ([]Memory, error) {
+	computes := len(roles.Computing())
+	all := make([]Memory, worldOf(roles))
+	arena, rounds := int64(p.Arena)*shard.ElemBytes, roundBytes(c, p, roles)
+	for rank := range all {
+		m := &all[rank]
+		m.Evaluation = arena + scratch.Evaluation
+		m.Control = int64(ringDepth(len(all)))*comm.CtlMax + frameBytes(c, p, roles, rank) + rounds
+		if server := roles.Server(rank); server >= 0 {
+			var err error
+			if m.Server, err = ServerBytes(c, p, int32(server), len(roles.Workers)); err != nil {
+				return nil, err
+			}
+		}
+		if lead := roles.Leader(rank); lead >= 0 {
+			m.Worker = arena // of a member: its gradients
+			if roles.Worker(rank) >= 0 {
+				m.Worker = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
+			}
+			m.Records = int64(recordsMax(c, computes)) * metrics.IterationBytes
+			m.Layers = scratch.Worker
+		}
+		if rank == 0 && c.Evaluate.Where == "online" {
+			m.Evaluation += arena + judgedBytes(c, p)
+		}
+	}
+	return all, nil
+}
+
+// worldOf is the number of ranks.
+func worldOf(roles shard.Roles) (ranks int) {
+	for _, list := range [][]int{roles.Servers, roles.Computing()} {
+		for _, rank := range list {
+			ranks = max(ranks, rank+1)
+		}
+	}
+	return ranks
+}
+
+// roomFor says how many snapshots every server can keep beside that, or which rank may need more than cluster.memory_max.
+func roomFor(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) (snapshots int64, err error) {
+	snapshots = SnapshotsMax
+	for rank, m := range all {
+		total := m.Total()
+		if total > c.Cluster.MemoryMax || total < 0 {
+			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
+				rank, roles.Name(rank), size(total), size(c.Cluster.MemoryMax), m.text())
+		}
+		if each := keptOf(c, p, roles, rank); each > 0 {
+			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/each)
+		}
+	}
+	return snapshots, nil
+}
+
+// keptOf is what one snapshot takes of a rank.
+func keptOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
+	if rank == 0 && reduces(c) {
+		return max(1, int64(p.Arena)*shard.ElemBytes)
+	}
+	if server := roles.Server(rank); server >= 0 {
+		return max(1, shardBytes(p, int32(server)))
+	}
+	return 0
+}

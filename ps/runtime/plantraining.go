@@ -1,0 +1,141 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"fluentps/configs"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// FactsOf is what the ranks and the data tell of a run, beside its configuration.
+func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
+	return configs.Facts{Workers: len(roles.Workers), Computes: len(roles.Computing()), Servers: len(roles.Servers), Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
+}
+
+// planTraining says how long the run is, in iterations and in updates, and of how many samples an update is.
+func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
+	f := FactsOf(p, roles, rows)
+	n := c.Length(f)
+	of := fmt.Sprintf("%d samples each", c.Train.BatchPerWorker)
+	if c.Train.BatchGlobal > 0 {
+		of = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
+	}
+	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, count(f.Computes, "rank")+" that compute, batches", of)
+	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), whole(n.Epoch), budgetText(c.Train.Stop))
+	told := map[string]bool{}
+	for i := range c.Sync {
+		if !takes(p, i) {
+			continue
+		}
+		phases := c.Sync[i].Phases()
+		ends, err := c.PhasesOf(i, f.Computes, rows)
+		if err != nil { // planChanges says so
+			continue
+		}
+		from := 0.0
+		for k := range phases {
+			to := n.Iterations
+			if k < len(phases)-1 {
+				to = min(to, float64(ends[k].Until))
+			}
+			text := updatesText(&phases[k], n, f, from, to)
+			if !told[text] {
+				told[text] = true
+				b.WriteString(text)
+			}
+			from = to
+		}
+	}
+}
+
+// takes says whether a rule has shards.
+func takes(p *shard.Plan, rule int) bool {
+	for i := range p.Shards {
+		if int(p.Shards[i].Rule) == rule {
+			return true
+		}
+	}
+	return false
+}
+
+func iterationsText(n configs.Length) string {
+	if math.IsInf(n.Iterations, 1) {
+		return "as many as the time allows"
+	}
+	return whole(n.Iterations) + " in all"
+}
+
+func budgetText(s configs.Stop) string {
+	var words []string
+	if s.Epochs > 0 {
+		words = append(words, plural(s.Epochs, "epoch"))
+	}
+	if s.Samples > 0 {
+		words = append(words, plural(float64(s.Samples), "sample"))
+	}
+	if s.Updates > 0 {
+		words = append(words, plural(float64(s.Updates), "version")+" of the lead shard")
+	}
+	if s.Time > 0 {
+		words = append(words, s.Time.String())
+	}
+	if s.Target > 0 {
+		words = append(words, "test accuracy "+whole(s.Target))
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words, ", or ") + ", whichever comes first"
+}
+
+// updatesText tells how many versions a scheme makes of a shard between two clocks, and what each of them is.
+func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to float64) string {
+	each := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
+	versions, what, batch := to-from, "one for each iteration", float64(n.PerIteration)
+	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
+		what, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
+	}
+	if !ph.Whole() {
+		several := float64(ph.Several())
+		versions = math.Ceil((to - from) * float64(f.Workers) / several)
+		what, batch = "one for each push", each*several
+		if several > 1 {
+			what = fmt.Sprintf("one for any %d pushes", ph.Several())
+		}
+	}
+	number := whole(versions) + " updates"
+	if math.IsInf(versions, 1) {
+		number = "updates"
+	} else if versions == 1 {
+		number = "1 update"
+	}
+	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s", ph.Scheme, number, what, plural(math.Round(batch), "sample"))
+	return text + shareText(ph, f.Workers) + "\n"
+}
+
+// shareText says how large a step an update of single pushes is beside one of a whole iteration.
+func shareText(ph *configs.Phase, workers int) string {
+	e, _ := scheme.Lookup(ph.Scheme)
+	switch weight := ph.Common.Weight; {
+	case ph.Whole(), ph.Several() > 1 && weight == 0:
+		return ""
+	case weight > 0:
+		return fmt.Sprintf(", at %s of a whole step", whole(weight*float64(ph.Several())))
+	case e.Weight != "":
+		return ", at a share of a step that fluentps explain " + e.Name + " tells"
+	}
+	return fmt.Sprintf(", at 1/%d of a whole step", workers)
+}
+
+func whole(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+func plural(n float64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return whole(n) + " " + noun
+}

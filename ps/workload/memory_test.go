@@ -1,0 +1,108 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A set says that it holds what the heap grows by when it is loaded, whatever reads it.
+func TestASetSaysWhatItHolds(t *testing.T) {
+	pixels := make([]byte, 3000*28*28)
+	for i := range pixels {
+		pixels[i] = byte(i * 7)
+	}
+	var comma, sparse, rated strings.Builder
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 5000 {
+		for range 40 {
+			fmt.Fprintf(&comma, "%d,", r.IntN(17))
+		}
+		fmt.Fprintln(&comma, i%10)
+		fmt.Fprint(&sparse, i%2)
+		for j := range 30 {
+			fmt.Fprintf(&sparse, " %d:%d", 1+j*4, r.IntN(9))
+		}
+		fmt.Fprintf(&sparse, "\n")
+		for j := range 20 {
+			fmt.Fprintf(&rated, "%d,%d,%d\n", i%900, j, r.IntN(5))
+		}
+	}
+	dir := write(t, map[string]string{
+		"train-images-idx3-ubyte.gz": idx(0x803, []uint32{3000, 28, 28}, pixels...), "train-labels-idx1-ubyte": idx(0x801, []uint32{3000}, make([]byte, 3000)...),
+		"t10k-images-idx3-ubyte": idx(0x803, []uint32{1, 28, 28}, pixels[:784]...), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
+		"a.csv": comma.String(), "a.libsvm": sparse.String(), "a.ratings": rated.String(),
+	})
+	cifar := map[string]string{"test_batch.bin": cifarRecordOf(0, 1)}
+	for i := 1; i <= 5; i++ {
+		cifar[fmt.Sprintf("data_batch_%d.bin", i)] = strings.Repeat(cifarRecordOf(1, 7), 300)
+	}
+	batches := write(t, cifar)
+	for _, s := range []DataSpec{
+		{Set: "idx", Path: dir},
+		{Set: "idx", Path: dir, Rows: 10}, // what is not shown is held too
+		{Set: "cifar10", Path: batches},
+		{Set: "csv", Path: dir + "/a.csv", Test: dir + "/a.csv"},
+		{Set: "libsvm", Path: dir + "/a.libsvm", Test: dir + "/a.libsvm"},
+		{Set: "ratings", Path: dir + "/a.ratings", Test: dir + "/a.ratings", Center: true},
+		{Set: "generated", Rows: 100, TestRows: 10, Features: 5000, Classes: 100},
+		{Set: "generated_sparse", Rows: 100, TestRows: 10, Features: 500000, Nonzeros: 5},
+		{Set: "generated_ratings", Rows: 100, TestRows: 10, Matrix: Matrix{20000, 30000}, Rank: 10},
+	} {
+		before := heap()
+		set, err := Load(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grown, says := heap()-before, set.Bytes()
+		if slack := says/50 + 1<<17; says < 1<<20 || grown < says-slack || grown > says+slack {
+			t.Errorf("%s: it says that it holds %d bytes, and the heap grew by %d", s.Set, says, grown)
+		}
+		runtime.KeepAlive(set)
+	}
+}
+
+// heap is what is alive.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first found dead is swept
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A rule of sync names parameters, so their names must not depend on the data.
+func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
+	for _, name := range ModelNames() {
+		s := ModelSpec{Name: name}
+		switch name {
+		case "mlp", "synthetic":
+			s.Layers = []int{7, 5}
+		case "matrix_factorization":
+			s.Rank = 3
+		}
+		for _, from := range []Samples{{Cols: 3 * 32 * 32, Classes: 2, Image: Image{3, 32, 32}}, {Cols: 28 * 28, Classes: 2, Image: Image{1, 28, 28}}} {
+			if TakesRatings(name) {
+				from = Samples{Cols: ratingCols, Matrix: Matrix{from.Cols, 9}}
+			}
+			var c counter
+			m, err := NewModel(s, from, &c, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, p := range Params(m) {
+				want = append(want, p.Name)
+			}
+			if got := ParamNames(s); len(got) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+		}
+	}
+	if got := ParamNames(ModelSpec{Name: "mlp"}); got != nil {
+		t.Errorf("of a model that is refused: %v", got)
+	}
+}
