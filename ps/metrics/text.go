@@ -40,11 +40,19 @@ func WriteText(w io.Writer, s *Summary) error {
 	return err
 }
 
+// BaselineText names a baseline: with its keys, where it has some.
+func BaselineText(name, keys string) string {
+	if keys == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (keys: %s)", name, keys)
+}
+
 func headText(s *Summary) string {
 	var b strings.Builder
 	mode := s.Mode
 	if s.Baseline != "" {
-		mode += ", baseline " + s.Baseline
+		mode += ", baseline " + BaselineText(s.Baseline, s.BaselineKeys)
 	}
 	workers := plural(s.Workers, "worker")
 	if s.Computing > 0 {

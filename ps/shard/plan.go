@@ -32,7 +32,7 @@ type Options struct {
 	Servers  int      // at least 1
 	Rules    []string // globs; the first that fits a parameter's name takes it
 	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
-	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
+	Keys     string   // list, tensor, scalar: what has a key of its own, as with PS-Lite; with tensor no shard holds parts of two. "": messages have none
 
 	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each. Statistics travel as
 	// they are: ElemBytes.
@@ -55,7 +55,8 @@ type Piece struct {
 	Layer  int32
 	Lo, Hi int // elements of the arena
 
-	PushBytes, ReplyBytes int64 // on the wire, at most
+	PushBytes, ReplyBytes int64 // on the wire, at most, with its keys
+	Keys                  int   // that travel with its values, and with the pull of them; 0: its number says which it is
 }
 
 // Bytes is the piece's size in memory.
@@ -125,7 +126,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		}
 		g.hi = p.Arena
 	}
-	if o.Keys {
+	if o.Keys == KeysTensor {
 		groups = keys(p, groups)
 	}
 	switch o.Slice {
@@ -154,7 +155,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 type groupOf struct {
 	rule   int
 	stat   bool
-	key    string // the one parameter's name, with Options.Keys
+	key    string // the one parameter's name, with Options.Keys tensor
 	params []int  // in model order
 	lo, hi int    // arena
 }
@@ -304,7 +305,7 @@ func layerName(q Param) string {
 // cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the
 // keys are the indices of the parameters. So all of them land on server 0, as they do there.
 func cutRange(p *Plan, groups []groupOf, servers int) {
-	width := math.MaxUint64 / uint64(servers)
+	width := keyWidth(servers)
 	for i := range groups {
 		g := &groups[i]
 		for a := 0; a < len(g.params); {
@@ -347,21 +348,28 @@ func (p *Plan) fillSegs(s *Shard) {
 }
 
 // fillPieces cuts the shard where the layer changes and at most elems elements long, in arena order: first
-// layers first, the order in which replies travel.
+// layers first, the order in which replies travel. Where messages have lists of keys, layers make no cut, and a piece is
+// of the last layer that it has a part of: it is complete when that is.
 func (p *Plan) fillPieces(s *Shard, elems int) {
+	layerOf := func(seg int) int { return p.Params[s.Segs[seg].Param].Layer }
 	for a := 0; a < len(s.Segs); {
-		layer := p.Params[s.Segs[a].Param].Layer
 		b := a
-		for b < len(s.Segs) && p.Params[s.Segs[b].Param].Layer == layer {
+		for b < len(s.Segs) && (layerOf(b) == layerOf(a) || p.options.listed()) {
 			b++
 		}
 		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
 		for lo := s.Segs[a].At; lo < end; lo += elems {
-			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
+			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layerOf(a)), Lo: lo, Hi: min(end, lo+elems)}
+			for k := a; k < b; k++ {
+				if s.Segs[k].within(piece.Lo, piece.Hi) > 0 {
+					piece.Layer = max(piece.Layer, int32(layerOf(k)))
+				}
+			}
 			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
 			if !s.Stat {
 				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
 			}
+			p.addKeys(s, &piece)
 			s.Pieces = append(s.Pieces, piece)
 			p.Pieces = append(p.Pieces, piece)
 		}
