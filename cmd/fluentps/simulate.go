@@ -72,9 +72,6 @@ func simulateVerb(c *cli.Context) error {
 	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
 		return err
 	}
-	if b := in.cfg.Baseline; b != configs.BaselineNone {
-		return usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
-	}
 	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
 		return usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
 	}
