@@ -11,7 +11,7 @@ import (
 // ascend. It takes and gives vectors of one length only, and is no row of All, because it depends on what is in them.
 //
 // Who receives looks every key up among its own. That costs next to nothing here: keys of scalars are consecutive, so that
-// a table of them needs no memory. A hash table, as PS-Lite's own servers have, would cost more.
+// a table of them needs no memory. A hash table of all keys would cost more.
 type Keyed struct {
 	first   uint64   // scalars: the key of the first value; the others follow
 	n       int      // values
