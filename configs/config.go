@@ -34,6 +34,8 @@ type Config struct {
 	Simulate Simulate
 
 	Checkpoint Checkpoint
+
+	BaselineKeys string // pslite: what has a key of its own, one of shard.KeyForms(); "" with any other baseline
 }
 
 // Cluster says which ranks serve.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
 )
 
 // crossBaseline refuses rules that a baseline cannot follow. What else describes our servers and shards only is let
@@ -19,6 +20,7 @@ func (w *walker) crossBaseline(t *table) {
 		w.fatal(t.byPath["baseline"].key, "baseline", "compare without: --set 'payload={push: float32, pull: float32}'",
 			"%s carries float32, and payload has push %s and pull %s", w.cfg.Baseline, p.Push, p.Pull)
 	}
+	w.crossKeys(t)
 	bsp, _ := scheme.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
@@ -27,5 +29,17 @@ func (w *walker) crossBaseline(t *table) {
 				"%s is bulk synchronous: it does what bsp with its defaults does, and %s asks for something else", w.cfg.Baseline, w.rows[i].prefix)
 			return
 		}
+	}
+}
+
+// crossKeys: a message with a list of keys has all that a server holds, which is one range of the parameters.
+func (w *walker) crossKeys(t *table) {
+	at, keys := t.byPath["shards.slice"], w.cfg.BaselineKeys
+	if at.bad || keys != shard.KeysList && keys != shard.KeysScalar {
+		return
+	}
+	if slice := w.cfg.Shards.Slice; slice != "range" && slice != "even" {
+		w.fatal(at.node, at.path, "set range (PS-Lite's own) or even, or baseline.keys: tensor",
+			"keys: %s sends one message to each server, and slice: %s has many shards on one", keys, slice)
 	}
 }

@@ -10,7 +10,7 @@ func (w *walker) crossLARS(t *table) {
 	switch {
 	case w.cfg.Baseline == BaselinePSLite:
 		w.fatal(name.node, name.path, "set another optimizer, or baseline: none",
-			"lars takes the norms of whole layers, and the keys of %s are single tensors", BaselinePSLite)
+			"lars takes the norms of whole layers, and the keys of %s are single tensors or scalars", BaselinePSLite)
 	case !slice.bad && w.cfg.Shards.Slice != "layer":
 		w.fatal(name.node, name.path, "set shards.slice: layer",
 			"lars takes the norms of whole layers, and with shards.slice %s shards are no layers", w.cfg.Shards.Slice)

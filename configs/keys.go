@@ -17,6 +17,7 @@ var topKeys = []key[Config]{
 	{spec{path: "seed", def: "1", doc: "every random choice of the run follows from it"}, func(c *Config) any { return &c.Seed }},
 
 	{spec{path: "baseline", def: BaselineNone, values: baselines, doc: "what to compare with: allreduce (MPI's own, no servers) or pslite (a server as PS-Lite has it)"}, func(c *Config) any { return &c.Baseline }},
+	{spec{path: "baseline.keys", def: shard.KeysTensor, values: shard.KeyForms(), only: when("baseline", BaselinePSLite), doc: "what has a key: a tensor, and a message has the list of all that a server holds; a tensor, each with a message of its own; or every scalar, 8 bytes of key for 4 of value"}, func(c *Config) any { return &c.BaselineKeys }},
 
 	{spec{path: "cluster.servers", def: "1", span: from(1, 65535), doc: "ranks that serve"}, func(c *Config) any { return &c.Cluster.Servers }},
 	{spec{path: "cluster.placement", def: "spread", values: shard.Placements(), doc: "which ranks serve: spread over hosts, pack the first hosts, colocate with workers, mixed: servers serve alone and all workers serve a smaller part (BytePS)"}, func(c *Config) any { return &c.Cluster.Placement }},

@@ -15,7 +15,7 @@ const (
 const (
 	BaselineNone      = "none"
 	BaselineAllreduce = "allreduce" // no servers: gradients are summed by MPI's collective, every rank takes the same step
-	BaselinePSLite    = "pslite"    // a shard for every tensor, the pushes acknowledged, a global barrier, then the pulls; no overlap
+	BaselinePSLite    = "pslite"    // pushes with keys, each acknowledged, a global barrier, then the pulls; no overlap
 )
 
 // Who crosses the network: every worker, or one for all that compute on a host.

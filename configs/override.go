@@ -157,7 +157,10 @@ func show(steps []step, plain bool) string {
 }
 
 // knownPaths are the paths that an override may name, with the values that stand there: true for a text.
-type knownPaths struct{ isText map[string]bool }
+type knownPaths struct {
+	isText map[string]bool
+	words  []string // sections that may be plain words
+}
 
 func (k *knownPaths) fill() {
 	if k.isText != nil {
@@ -175,7 +178,14 @@ func (k *knownPaths) fill() {
 			}
 		}
 	}
-	list("", bind("", topKeys, &Config{}).leaves)
+	top := bind("", topKeys, &Config{})
+	list("", top.leaves)
+	for section := range top.sections {
+		if top.hasWord(section) { // a word or a mapping, so that it is read as YAML
+			k.isText[section], k.isText[join(section, wordName)] = false, true
+			k.words = append(k.words, section)
+		}
+	}
 	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
 	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
 	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
@@ -261,6 +271,7 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 		return
 	}
 	w.mark(value, v.val)
+	w.openWords(root, v, known.words)
 	old := schemeAt(root, v.path)
 	w.put(root, v, value)
 	w.leaveOut(root, v, old)

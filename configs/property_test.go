@@ -48,6 +48,7 @@ var also = map[string][]string{
 	"payload.threshold":        {"payload.push=threshold"},
 	"stall.abort":              {"stall.warn=0s"},
 	"baseline":                 {`sync=[{match: "*", scheme: bsp}]`},
+	"baseline.keys":            {"baseline.name=pslite", `sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every":         {`sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.replica":       {"checkpoint.every=1m", `sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every_updates": {`sync=[{match: "*", scheme: bsp}]`},

@@ -92,7 +92,7 @@ func (p *printer) table(t *table, first, rest string) {
 		if !t.met(l) || l.def == "" && !l.required && isZero(l.ptr) {
 			continue
 		}
-		parts := strings.Split(l.spec.path, ".")
+		parts := strings.Split(t.shown(l), ".")
 		sections, name := parts[:len(parts)-1], parts[len(parts)-1]
 		same := 0
 		for same < len(open) && same < len(sections) && open[same] == sections[same] {
@@ -106,6 +106,18 @@ func (p *printer) table(t *table, first, rest string) {
 		p.leaf(l, lead+strings.Repeat("  ", len(sections))+name+":")
 		lead = rest
 	}
+}
+
+// shown is the path at which a leaf is printed: a word whose section has other keys now is the name in it.
+func (t *table) shown(l *leaf) string {
+	if t.hasWord(l.spec.path) {
+		for _, in := range t.leaves {
+			if strings.HasPrefix(in.spec.path, l.spec.path+".") && t.met(in) {
+				return join(l.spec.path, wordName)
+			}
+		}
+	}
+	return l.spec.path
 }
 
 func (p *printer) leaf(l *leaf, start string) {

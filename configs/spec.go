@@ -92,10 +92,31 @@ func (t *table) add(s *spec, ptr any) *leaf {
 	return l
 }
 
+// wordName is the key that a plain word stands for, where the table has a key that is a section as well: baseline: pslite
+// is short for baseline: {name: pslite}, beside which the section's other keys may stand.
+const wordName = "name"
+
+// leaf is the key at a path; nil if the table has none. The name in a section that has a word is that word.
+func (t *table) leaf(path string) *leaf {
+	if section, ok := strings.CutSuffix(path, "."+wordName); ok && t.hasWord(section) {
+		path = section
+	}
+	return t.byPath[path]
+}
+
+// hasWord says whether a section may be a plain word, too.
+func (t *table) hasWord(section string) bool {
+	_, is := t.sections[section]
+	return is && t.byPath[section] != nil
+}
+
 // below lists the names that may stand directly in a section, in the order of the table.
 func (t *table) below(section string) []string {
 	var names []string
 	seen := map[string]bool{}
+	if section != "" && t.hasWord(section) {
+		names = append(names, wordName)
+	}
 	for _, l := range t.leaves {
 		rest, in := l.spec.path, true
 		if section != "" {

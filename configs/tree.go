@@ -22,6 +22,26 @@ func (w *walker) put(root *yaml.Node, v *override, value *yaml.Node) {
 	}
 }
 
+// openWords makes a mapping of a plain word that an override goes into: with baseline.keys=list, baseline: pslite becomes
+// baseline: {name: pslite}.
+func (w *walker) openWords(root *yaml.Node, v *override, sections []string) {
+	if root.Kind != yaml.MappingNode || len(v.path) < 2 || !slices.Contains(sections, v.path[0].key) {
+		return
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		word := deref(root.Content[i+1])
+		if root.Content[i].Value != v.path[0].key || word.Kind != yaml.ScalarNode || isNull(word) {
+			continue
+		}
+		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wordName, Line: word.Line, Column: word.Column}
+		open := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: word.Line, Column: word.Column, Content: []*yaml.Node{name, word}}
+		if t := w.from[word]; t != nil {
+			w.from[name], w.from[open] = t, t
+		}
+		root.Content[i+1] = open
+	}
+}
+
 // become turns a missing value into an empty mapping or list; nil if there is a value of another kind.
 func (w *walker) become(n *yaml.Node, kind yaml.Kind, v *override) *yaml.Node {
 	if n.Kind == kind {

@@ -90,7 +90,7 @@ func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t 
 		}
 		seen[name] = key
 		rel := join(section, name)
-		if l := t.byPath[rel]; l != nil {
+		if l := t.leaf(rel); l != nil && !(value.Kind == yaml.MappingNode && t.hasWord(rel)) {
 			w.value(l, key, value)
 		} else if _, ok := t.sections[rel]; ok {
 			w.section(t, rel, key, value, unknown)

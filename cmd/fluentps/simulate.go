@@ -112,9 +112,6 @@ func simulateVerb(c *cli.Context) error {
 
 // modelled cuts the shards of a run that can be simulated, and warns of what can never act in it.
 func modelled(c *cli.Context, in *input) (cut, error) {
-	if b := in.cfg.Baseline; b != configs.BaselineNone {
-		return cut{}, usagef("simulate: baseline %s is not modelled, only our own servers and workers are; use run, or --set baseline=none", b)
-	}
 	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
 		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
 	}

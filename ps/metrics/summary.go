@@ -43,9 +43,10 @@ const (
 // pointer is null: not measured, or not asked for.
 type Summary struct {
 	Name             string               `json:"name"`
-	Finished         string               `json:"finished"`           // FinishedOK or the reason
-	Mode             string               `json:"mode"`               // mpi, local, simulated
-	Baseline         string               `json:"baseline,omitempty"` // allreduce, pslite; absent: our protocol
+	Finished         string               `json:"finished"`                // FinishedOK or the reason
+	Mode             string               `json:"mode"`                    // mpi, local, simulated
+	Baseline         string               `json:"baseline,omitempty"`      // allreduce, pslite; absent: our protocol
+	BaselineKeys     string               `json:"baseline_keys,omitempty"` // with pslite what has a key: list, tensor, scalar
 	Servers          int                  `json:"servers"`
 	Workers          int                  `json:"workers"`
 	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one rank or more of a host

@@ -44,6 +44,14 @@ func WriteText(w io.Writer, s *Summary, width int) error {
 	return err
 }
 
+// BaselineText names a baseline: with its keys, where it has some.
+func BaselineText(name, keys string) string {
+	if keys == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (keys: %s)", name, keys)
+}
+
 func headText(s *Summary, width int) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
@@ -51,7 +59,7 @@ func headText(s *Summary, width int) string {
 	}
 	mode := s.Mode
 	if s.Baseline != "" {
-		mode += ", baseline " + s.Baseline
+		mode += ", baseline " + BaselineText(s.Baseline, s.BaselineKeys)
 	}
 	workers := plural(s.Workers, "worker")
 	if s.Computing > 0 {

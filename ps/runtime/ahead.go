@@ -33,7 +33,7 @@ type ahead struct {
 // that do not travel in frames. It takes them from what the server has left of aheadMost. Of a worker that keeps a copy the
 // next push may come while the last one lands; what is encoded has a place of its own.
 func receivesAhead(c *configs.Config, sh *shard.Shard, copyOf func(rule int) core.Copy, n int, left *int) bool {
-	push, _ := c.Payload.Encoded()
+	push, _ := encodes(c)
 	if push || sh.Bytes() > aheadMax || copyOf(int(sh.Rule)).Kind != scheme.Pulled || n == 0 || n > *left {
 		return false
 	}

@@ -16,18 +16,22 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 	for _, c := range []struct {
 		servers, workers, layer int
 		payload, memory         string
+		baseline                string
 	}{
-		{1, 1, 64, "{}", "auto"},           // in frames
-		{1, 1, inlineMax, "{}", "off"},     // on the data channel
-		{2, 2, 64, "{}", "auto"},           // one frame of several shards
-		{1, 2, 3 * inlineMax, "{}", "off"}, // and several workers
-		{1, 2, inlineMax, "{}", "auto"},    // in shared memory
-		{1, 2, 64, "{push: bfloat16, pull: float16}", "auto"},
-		{1, 2, inlineMax, "{push: topk, pull: bfloat16}", "auto"},
+		{1, 1, 64, "{}", "auto", "none"},           // in frames
+		{1, 1, inlineMax, "{}", "off", "none"},     // on the data channel
+		{2, 2, 64, "{}", "auto", "none"},           // one frame of several shards
+		{1, 2, 3 * inlineMax, "{}", "off", "none"}, // and several workers
+		{1, 2, inlineMax, "{}", "auto", "none"},    // in shared memory
+		{1, 2, 64, "{push: bfloat16, pull: float16}", "auto", "none"},
+		{1, 2, inlineMax, "{push: topk, pull: bfloat16}", "auto", "none"},
+		{2, 2, 64, "{}", "auto", "pslite"},
+		{1, 2, inlineMax, "{}", "auto", "{name: pslite, keys: list}"},
+		{1, 2, inlineMax, "{}", "auto", "{name: pslite, keys: scalar}"},
 	} {
 		taken := func(updates int) int64 {
 			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers), "cluster.shared_memory="+c.memory,
-				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload)
+				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload, "baseline="+c.baseline)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			train(t, cfg, c.servers+c.workers)
@@ -42,7 +46,7 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 			each = min(each, float64(taken(warm+more)-base)/more)
 		}
 		if each > 0.6 {
-			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, each)
+			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s, baseline %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, c.baseline, each)
 		}
 	}
 }

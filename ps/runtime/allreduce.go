@@ -15,11 +15,6 @@ import (
 	"fluentps/ps/workload"
 )
 
-// bucketBytes is from where on gradients are summed before backward is over. 25 MiB is the default of PyTorch's
-// DistributedDataParallel (its documentation, bucket_cap_mb), which this baseline is modelled on. A model below that
-// is summed in one call after backward.
-const bucketBytes = 25 << 20
-
 // Behind the gradients, in the first bucket, travel what rank 0 wants to know of the other ranks, and its wish to stop.
 const (
 	tailLoss = iota
@@ -29,6 +24,8 @@ const (
 	tail // the number of them
 )
 
+var _ = [1]struct{}{}[tail-shard.BucketTail] // what simulate counts
+
 // allReduce is `baseline: allreduce` on one rank: instead of pushing and pulling, the ranks add up their gradients with a
 // collective, and each takes the same optimizer step on a copy of its own. All ranks are in the same iteration, and what
 // ends the run is either known to all of them or told in the sums, so that all end after the same one.
@@ -37,7 +34,7 @@ type allReduce struct {
 	w       *workerSide
 	sum     comm.Reducer
 	stores  []*optim.Store // by shard of the plan, which has one server
-	buckets []bucket       // in the order in which backward completes them
+	buckets []shard.Bucket // in the order in which backward completes them
 	of      []int          // the bucket of each piece
 	missing []int          // of each bucket: pieces that are not ready in this iteration
 	next    int            // the first bucket whose sum was not begun
@@ -52,23 +49,6 @@ type allReduce struct {
 	warned  int64               // iteration whose wait was explained, -1: none
 }
 
-// bucket is a range of elements of the gradient arena that is summed in one call.
-type bucket struct{ lo, hi int }
-
-// bucketsOf cuts the arena from its end, along pieces. The tail lies behind the first one.
-func bucketsOf(p *shard.Plan) []bucket {
-	var all []bucket
-	hi := p.Arena
-	for i := len(p.Pieces) - 1; i >= 0; i-- {
-		lo := p.Pieces[i].Lo
-		if (hi-lo)*shard.ElemBytes >= bucketBytes || lo == 0 {
-			all = append(all, bucket{lo, hi})
-			hi = lo
-		}
-	}
-	return all
-}
-
 func newAllReduce(r *rank) (*allReduce, error) {
 	sum, ok := r.t.(comm.Reducer)
 	if !ok {
@@ -78,15 +58,8 @@ func newAllReduce(r *rank) (*allReduce, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &allReduce{r: r, w: r.worker, sum: sum, buckets: bucketsOf(r.plan), of: make([]int, len(r.plan.Pieces)), snaps: map[int64]*comm.Buf{}, warned: -1}
-	a.missing = make([]int, len(a.buckets))
-	for _, p := range r.plan.Pieces {
-		for k, b := range a.buckets {
-			if p.Lo >= b.lo && p.Lo < b.hi {
-				a.of[p.ID] = k
-			}
-		}
-	}
+	a := &allReduce{r: r, w: r.worker, sum: sum, buckets: r.plan.Buckets(), snaps: map[int64]*comm.Buf{}, warned: -1}
+	a.of, a.missing = r.plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.plan.Shards {
 		st := r.cfg.NewStore(r.plan, int32(id), update)
 		st.Spread(r.cfg.Device.Threads, parallel)
@@ -160,13 +133,13 @@ func (a *allReduce) start() {
 	for a.next < len(a.buckets) && a.missing[a.next] == 0 {
 		b := a.buckets[a.next]
 		if a.next == 0 {
-			b.hi += tail
+			b.Hi += tail
 		}
 		a.next++
 		a.open++
-		n := (b.hi - b.lo) * shard.ElemBytes
+		n := (b.Hi - b.Lo) * shard.ElemBytes
 		a.r.bytesSent += int64(n)
-		a.sum.Iallreduce(a.w.grads, b.lo*shard.ElemBytes, n, func(d comm.Done) {
+		a.sum.Iallreduce(a.w.grads, b.Lo*shard.ElemBytes, n, func(d comm.Done) {
 			a.open--
 			a.r.bytesReceived += int64(d.N)
 			if d.Err != nil {

@@ -69,7 +69,9 @@ func (r *rank) stopping() bool {
 
 // atBarrier is rank 0's: PS-Lite's scheduler, which here has no process of its own.
 func (r *rank) atBarrier(h wire.Header) {
-	for _, e := range r.scheduler.Step(core.Input{Kind: core.Arrived, Msg: h}, nil) {
+	r.releases = r.scheduler.Step(core.Input{Kind: core.Arrived, Msg: h}, r.releases[:0])
+	for i := range r.releases {
+		e := &r.releases[i]
 		r.send(r.roles.Workers[e.To], &e.Msg)
 	}
 }
@@ -107,14 +109,21 @@ func (r *rank) differ(reports []report) string {
 func planBaseline(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	switch c.Baseline {
 	case configs.BaselineAllreduce:
-		n := len(bucketsOf(p))
+		n := len(p.Buckets())
 		fmt.Fprintf(b, "\nBaseline allreduce: no servers and no shards, all ranks work (cluster.servers, cluster.placement, shards and send are not used)\n"+
 			"  gradients of %d parameters are summed over all ranks in %s of at least %s (but the last), last layers first, while backward runs\n",
-			p.Arena, count(n, "collective"), size(bucketBytes))
+			p.Arena, count(n, "collective"), size(shard.BucketBytes))
 	case configs.BaselinePSLite:
-		fmt.Fprintf(b, "\nBaseline pslite: every tensor is a key, with a message of its own (shards.max_bytes and send are not used)\n"+
-			"  after backward all keys are pushed, each push is acknowledged, a barrier at rank 0, then all keys are pulled\n")
+		fmt.Fprintf(b, "\nBaseline pslite: keys: %s: %s (shards.max_bytes and send are not used)\n"+
+			"  after backward all keys are pushed, each push is acknowledged, a barrier at rank 0, then all keys are pulled\n", c.BaselineKeys, keysText[c.BaselineKeys])
 	}
+}
+
+// keysText says what a key is and what a message.
+var keysText = map[string]string{
+	shard.KeysTensor: "every tensor is a key, with a message of its own",
+	shard.KeysList:   "every tensor is a key, and a message has all that a server holds, with 12 bytes a tensor of key and length, a pull with 8",
+	shard.KeysScalar: "every scalar is a key, and a message has all that a server holds: 12 bytes a parameter pushed, 8 pulled, 12 replied",
 }
 
 // planReduced is the traffic of an all-reduce. What moves inside it is the MPI library's affair.

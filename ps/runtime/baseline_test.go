@@ -15,26 +15,36 @@ import (
 	"fluentps/ps/shard"
 )
 
-// pslite is another protocol for the same sums in the same order: the bits are those of BSP, however its keys are cut.
+// pslite is another protocol for the same sums in the same order: the bits are those of BSP, whatever has a key, and however
+// the keys are cut.
 func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 	want := train(t, load(t), 6)
-	for _, set := range [][]string{
-		nil,
-		{"shards.slice=layer"},
-		{"shards.slice=even"},
-		{"cluster.servers=3", "shards.slice=even"},
-		{"cluster.placement=colocate", "cluster.servers=2"},
-		{"evaluate.where=online", "cluster.servers=1"},
-		{`faults=[{worker: 1, slow: {sleep: 2ms}}]`},
-	} {
+	var settings [][]string
+	for _, keys := range shard.KeyForms() {
+		for _, set := range [][]string{
+			nil,
+			{"shards.slice=even"},
+			{"cluster.servers=3", "shards.slice=even"},
+			{"cluster.placement=colocate", "cluster.servers=2"},
+			{"evaluate.where=online", "cluster.servers=1"},
+			{`faults=[{worker: 1, slow: {sleep: 2ms}}]`},
+		} {
+			settings = append(settings, append(set, "baseline.keys="+keys))
+		}
+	}
+	for _, set := range append(settings, []string{"baseline.keys=tensor", "shards.slice=layer"}, nil) {
 		t.Run(strings.Join(set, " "), func(t *testing.T) {
-			c := load(t, append(set, "baseline=pslite")...)
+			c := load(t, append([]string{"baseline=pslite"}, set...)...)
+			keys := shard.KeysTensor // of the plain word
+			if set != nil {
+				keys = c.BaselineKeys
+			}
 			ranks := c.Cluster.Servers + 4
 			if c.Cluster.Placement == "colocate" {
 				ranks = 4
 			}
 			got := train(t, c, ranks).Summary
-			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.Finished != "ok" {
+			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.BaselineKeys != keys || got.Finished != "ok" {
 				t.Errorf("%s ended %q with %s, bsp with %s", got.Baseline, got.Finished, got.ParametersSHA256, want.Summary.ParametersSHA256)
 			}
 			if got.Samples != want.Summary.Samples || got.Iterations != 30 || *got.TestAccuracy != *want.Summary.TestAccuracy || len(got.Evaluations) != len(want.Summary.Evaluations) {
@@ -205,29 +215,6 @@ func TestAllreduceNeedsACollective(t *testing.T) {
 	for i, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "has no collective sum") {
 			t.Errorf("rank %d: %v", i, err)
-		}
-	}
-}
-
-// Buckets cover the arena once, from its end, along pieces, and none but the last is small.
-func TestBucketsCoverTheArenaFromItsEnd(t *testing.T) {
-	for _, n := range []int{10, 6_000_000, 40_000_000} {
-		params := []shard.Param{{Name: "a.weight", N: n}, {Name: "a.bias", N: 10}, {Name: "b.weight", Layer: 1, N: n}, {Name: "c.weight", Layer: 2, N: n / 2}}
-		p, err := shard.Cut(params, shard.Options{Slice: "even", MaxBytes: 4 << 20, Servers: 1, Rules: []string{"*"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := bucketsOf(p)
-		hi := p.Arena
-		for i, b := range all {
-			small := (b.hi-b.lo)*shard.ElemBytes < bucketBytes
-			if b.hi != hi || b.lo >= b.hi || small && i < len(all)-1 || (b.hi-b.lo)*shard.ElemBytes > bucketBytes+4<<20 {
-				t.Errorf("%d elements: bucket %d is %+v, behind it %d", p.Arena, i, b, hi)
-			}
-			hi = b.lo
-		}
-		if hi != 0 {
-			t.Errorf("%d elements: the buckets begin at %d", p.Arena, hi)
 		}
 	}
 }

@@ -18,6 +18,7 @@ const (
 	tagLength
 	tagBlob
 	tagReplica
+	tagKeys
 )
 
 // piecesMax bounds the low bits of a data tag.

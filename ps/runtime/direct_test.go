@@ -326,6 +326,7 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		{"short pieces", []string{"shards.max_bytes=128B", "send.order=priority"}, nil, 1, true, 0, 0},
 		{"no overlap", []string{"send.overlap=false"}, nil, 1, true, 0, 0},
 		{"as PS-Lite does", []string{"baseline=pslite"}, nil, 1, true, 0, 0},
+		{"with keys", []string{"baseline={name: pslite, keys: scalar}"}, nil, 1, false, workers * arena, workers * arena},
 		{"the last layer in frames", []string{"shards.slice=layer"}, nil, 4 * (16*4 + 4), true, workers * (16*4 + 4), workers * (16*4 + 4)},
 		{"all in frames", nil, nil, 1 << 20, false, workers * arena, workers * arena},
 		{"pushes encoded", []string{"payload.push=float16"}, nil, 1, true, 0, workers * arena},

@@ -44,6 +44,9 @@ func (p *places) of(piece int32) int { return p.at[piece-p.first] }
 
 // codecOf is how a piece travels, where those of trained parameters do by codec.
 func (r *rank) codecOf(codec payload.Codec, p *shard.Piece) payload.Codec {
+	if r.keyed != nil {
+		return r.keyed[p.ID]
+	}
 	if r.plan.Shards[p.Shard].Stat {
 		return r.plain
 	}
@@ -55,6 +58,9 @@ type encoder struct {
 	out, in places
 	outbox  *comm.Buf // nil: pushes travel as they are
 	inbox   *comm.Buf // nil: replies do
+	asks    places
+	keys    *comm.Buf // those that pulls send; nil: their messages have none
+	asked   comm.Handler
 	// residual is what pushes have left out so far, in the layout of the arena: state of the worker, like its optimizer.
 	// nil where the codec keeps none.
 	residual *comm.Buf
@@ -79,11 +85,14 @@ func newEncoder(r *rank) (e encoder, err error) {
 			return e, fmt.Errorf("encoded replies: %w", err)
 		}
 	}
-	return e, nil
+	if r.keyed != nil {
+		err = e.makeKeys(r)
+	}
+	return e, err
 }
 
 func (e *encoder) close() {
-	for _, b := range []*comm.Buf{e.outbox, e.inbox, e.residual} {
+	for _, b := range []*comm.Buf{e.outbox, e.inbox, e.residual, e.keys} {
 		if b != nil {
 			b.Free()
 		}
@@ -225,7 +234,7 @@ func (d *decoder) close() {
 
 // workerEncodedBytes is what the codecs take at a worker beside what is encoded, with the residual.
 func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
-	encodesPush, encodesPull := c.Payload.Encoded()
+	encodesPush, encodesPull := encodes(c)
 	for i := range p.Shards {
 		push, reply := p.Shards[i].WireBytes()
 		if encodesPush {
@@ -234,6 +243,7 @@ func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 		if encodesPull {
 			bytes += reply
 		}
+		bytes += p.Shards[i].PullBytes()
 	}
 	if c.Payload.Residual() {
 		bytes += int64(p.Arena) * shard.ElemBytes
@@ -244,7 +254,7 @@ func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 // serverEncodedBytes is what they take at a server for one shard: a push of each worker, and every version.
 func serverEncodedBytes(c *configs.Config, sh *shard.Shard, workers int) (bytes int64) {
 	push, reply := sh.WireBytes()
-	encodesPush, encodesPull := c.Payload.Encoded()
+	encodesPush, encodesPull := encodes(c)
 	if encodesPush {
 		bytes += push * int64(workers)
 	}

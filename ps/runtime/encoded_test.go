@@ -286,6 +286,13 @@ func TestEncodedBytesAreInTheLimits(t *testing.T) {
 	if got, want := s1-s0, int64(4*84+6*200); got != want {
 		t.Errorf("a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
 	}
+	w1, s1 = bytes(load(t, "baseline={name: pslite, keys: scalar}"))
+	if got, want := w1-w0, int64(1200+1200+800); got != want {
+		t.Errorf("with keys a worker takes %d bytes more, want %d: a push, a received version, the keys of a pull", got, want)
+	}
+	if got, want := s1-s0, int64(4*1200+6*1200); got != want {
+		t.Errorf("with keys a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
+	}
 }
 
 func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {

@@ -72,7 +72,7 @@ func (l *lead) open() error {
 	}
 	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", count(len(r.roles.Servers), "server"), count(len(r.roles.Workers), "worker"), count(len(r.plan.Shards), "shard"), count(r.plan.Arena, "parameter"))
 	if r.cfg.Baseline != configs.BaselineNone {
-		fmt.Fprintf(&b, "; baseline %s", r.cfg.Baseline)
+		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.cfg.Baseline, r.cfg.BaselineKeys))
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.cfg.Data.Set, r.set.Train.Rows(), r.set.Test.Rows())
 	if r.from != nil {

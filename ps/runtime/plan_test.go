@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 func TestPlanTextGolden(t *testing.T) {
 	planGolden(t, "plan", "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
 		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
+	planGolden(t, "plan-keys", "model={name: mlp, layers: [200]}", "baseline={name: pslite, keys: scalar}")
 	planGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
 }
 

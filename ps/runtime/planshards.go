@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
@@ -18,7 +17,7 @@ const planNameMax = 24
 func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	most := c.Shards.MaxBytes
 	if inRounds(c) {
-		most = comm.MessageMax
+		most = messageBytes(c, len(p.Params))
 	}
 	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(most))
 	rows := [][]string{{"shard", "name", "scheme", "server", "elements", "bytes", "pieces"}}

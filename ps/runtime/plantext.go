@@ -147,7 +147,7 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 	}
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
 	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
-	var messages, bulk, small, smallReplies, push, reply int64
+	var messages, bulk, small, smallReplies, push, pull, reply int64
 	for i := range p.Shards {
 		t := trafficOf(&p.Shards[i], inline, inlineReply, false)
 		messages, bulk = messages+t.up+t.down, bulk+t.bulkPush+t.bulkReply
@@ -159,8 +159,13 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 	if inRounds(c) {                    // acknowledgements, the barrier and its release too; each is a message
 		headers += int64(len(p.Shards)) + 2
 		messages = headers
+		for i := range p.Shards { // and the keys that pulls have
+			if keys := p.Shards[i].PullBytes(); keys > 0 {
+				bulk, pull = bulk+int64(len(p.Shards[i].Pieces)), pull+keys
+			}
+		}
 	}
-	bytes := push + reply + headers*wire.Size + (small+smallReplies)*wire.PieceSize
+	bytes := push + pull + reply + headers*wire.Size + (small+smallReplies)*wire.PieceSize
 	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", messages+bulk, size(bytes), workers, size(bytes*int64(workers)))
 	of := fmt.Sprint(small)
 	if smallReplies != small {
@@ -175,6 +180,9 @@ func besideText(c *configs.Config) string {
 	text := ""
 	if c.Payload.Lossy() {
 		text = ", encoded pieces"
+	}
+	if withKeys(c) {
+		text = ", pieces with their keys"
 	}
 	if c.Checkpoint.Periodic() {
 		text += ", copies for checkpoints"

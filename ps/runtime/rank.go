@@ -72,18 +72,20 @@ type rank struct {
 
 	reduce    *allReduce      // nil unless baseline: allreduce
 	scheduler *core.Scheduler // rank 0 only, with baseline: pslite
+	releases  []core.Effect   // scratch for it
 
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
-	until         func() bool   // what drive waits for
-	holds         func() bool   // that, or a failure: made once
-	closing       bool          // completions of cancelled receives are expected
-	frames        frames        // control messages that are filled or on their way
-	open          int           // of these, on their way
-	push, pull    payload.Codec // of pushes and replies; nil: they travel as they are
-	plain         payload.Codec // of the statistics among them
-	inline        []bool        // by piece: that of a push travels in frames
-	inlineReply   []bool        // the same of replies
+	until         func() bool      // what drive waits for
+	holds         func() bool      // that, or a failure: made once
+	closing       bool             // completions of cancelled receives are expected
+	frames        frames           // control messages that are filled or on their way
+	open          int              // of these, on their way
+	push, pull    payload.Codec    // of pushes and replies; nil: they travel as they are
+	plain         payload.Codec    // of the statistics among them
+	keyed         []*payload.Keyed // by piece, where messages have lists of keys: in place of push and pull, of statistics too
+	inline        []bool           // by piece: that of a push travels in frames
+	inlineReply   []bool           // the same of replies
 	shared        shared
 	bytesSent     int64
 	bytesBetween  int64 // of these, to other hosts
@@ -202,6 +204,10 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	h := &m.Header
 	switch h.Kind {
 	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
+		if h.Kind == wire.Pull && r.keyed != nil {
+			r.server.keysAsked(h)
+			return
+		}
 		r.server.step(core.Input{Kind: core.Arrived, Msg: *h})
 	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release:
 		r.worker.step(core.Input{Kind: core.Arrived, Msg: *h})

@@ -258,6 +258,9 @@ func (r *rank) makePlan() error {
 	}
 	r.model, r.param, r.plan, r.snapsMax = q.Model, q.Params, q.Plan, q.Snapshots
 	r.push, r.pull, r.plain = r.cfg.PushCodec(), r.cfg.PullCodec(), configs.PlainCodec()
+	if r.keyed = keyedCodecs(r.cfg, r.plan); r.keyed != nil {
+		r.push, r.pull = r.keyed[0], r.keyed[0] // any: codecOf takes each piece's own
+	}
 	longest := cmp.Or(r.o.inlineMax, inlineMax)
 	r.inline, r.inlineReply = inlined(r.plan, r.copyOf, pushBytes, longest), inlined(r.plan, r.copyOf, replyBytes, longest)
 	r.workerOf = make([]int32, r.t.Size())

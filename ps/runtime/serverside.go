@@ -28,6 +28,7 @@ type serverSide struct {
 	posted  int           // receives posted ahead, in flight
 	apart   bool          // the node tells which pieces of replies leave, and is told of each
 	landed  comm.Handler  // of the pieces of pushes that come on the data channel
+	asked   comm.Handler  // of the keys of pulls
 	left    comm.Handler  // of the pieces of replies that go there
 	spans   metrics.Spans
 	folds   bool // since the clock was last looked at: folds or commits
@@ -58,6 +59,7 @@ type store struct {
 	ahead   []ahead     // per worker; nil where receives are posted when a push is announced
 	coded   decoder     // of what does not travel as it is
 	bulky   [2]int      // pieces of a push, and of a reply, that do not travel in frames
+	asking  []asking    // per worker: its pull; nil where pulls have no keys
 	norms   bool        // the scheme asks for the norms of each push
 	snaps   map[int64]*comm.Buf
 	seen    []int64 // versions seen by the pushes folded since the last commit
@@ -71,7 +73,7 @@ func newServerSide(r *rank) (*serverSide, error) {
 		return nil, err
 	}
 	s := &serverSide{r: r, stores: make([]*store, len(r.plan.Shards)), kept: map[int64]int{}, unheard: unheard{Rules: make([]metrics.Hist, len(r.cfg.Sync))}}
-	s.landed, s.left = s.pieceCame, s.pieceLeft
+	s.landed, s.left, s.asked = s.pieceCame, s.pieceLeft, s.keysCame
 	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.plan.OfServer(int32(r.roles.Server(r.me))) {
 		if s.stores[id], err = s.newStore(id, update); err != nil {
@@ -122,6 +124,9 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 		}
 	}
 	st.coded = newDecoder(sh, workers, len(st.bufs))
+	if r.keyed != nil {
+		st.asking = make([]asking, workers)
+	}
 	if err := r.memoryOf(st); err != nil {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}

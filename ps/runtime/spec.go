@@ -43,7 +43,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 			o.Slice = "layer" // the step is taken shard by shard
 		}
 	case inRounds(c):
-		o.Keys, o.MaxBytes = true, comm.MessageMax
+		o.Keys, o.MaxBytes = c.BaselineKeys, messageBytes(c, len(params))
 	}
 	if codec := c.PushCodec(); codec != nil {
 		o.PushBytes = codec.EncodedMax

@@ -121,6 +121,8 @@ func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 		"apart":      residual(t, sgd, `sync=[{match: "*.mean", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`),
 		"all-reduce": residual(t, sgd, "baseline=allreduce"),
 		"ps-lite":    residual(t, sgd, "baseline=pslite"),
+		"lists":      residual(t, sgd, "baseline={name: pslite, keys: list}"),
+		"scalars":    residual(t, sgd, "baseline={name: pslite, keys: scalar}", "shards.slice=even"),
 	} {
 		if !underRaceToo(name, "by layer") {
 			continue

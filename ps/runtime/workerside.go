@@ -187,6 +187,9 @@ func (w *workerSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
 		r.send(r.roles.Servers[e.To], &e.Msg)
+		if e.Msg.Kind == wire.Pull && r.keyed != nil {
+			w.sendKeys(e.Msg.Shard, r.roles.Servers[e.To])
+		}
 	case core.SendBarrier:
 		r.send(0, &e.Msg)
 	case core.SendPiece:

@@ -81,7 +81,7 @@ func layerName(q Param) string {
 // cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the
 // keys are the indices of the parameters. So all of them land on server 0, as they do there.
 func cutRange(p *Plan, groups []groupOf, servers int) {
-	width := math.MaxUint64 / uint64(servers)
+	width := keyWidth(servers)
 	for i := range groups {
 		g := &groups[i]
 		for a := 0; a < len(g.params); {
@@ -124,21 +124,28 @@ func (p *Plan) fillSegs(s *Shard) {
 }
 
 // fillPieces cuts the shard where the layer changes and at most elems elements long, in arena order: first
-// layers first, the order in which replies travel.
+// layers first, the order in which replies travel. Where messages have lists of keys, layers make no cut, and a piece is
+// of the last layer that it has a part of: it is complete when that is.
 func (p *Plan) fillPieces(s *Shard, elems int) {
+	layerOf := func(seg int) int { return p.Params[s.Segs[seg].Param].Layer }
 	for a := 0; a < len(s.Segs); {
-		layer := p.Params[s.Segs[a].Param].Layer
 		b := a
-		for b < len(s.Segs) && p.Params[s.Segs[b].Param].Layer == layer {
+		for b < len(s.Segs) && (layerOf(b) == layerOf(a) || p.options.listed()) {
 			b++
 		}
 		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
 		for lo := s.Segs[a].At; lo < end; lo += elems {
-			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layer), Lo: lo, Hi: min(end, lo+elems)}
+			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layerOf(a)), Lo: lo, Hi: min(end, lo+elems)}
+			for k := a; k < b; k++ {
+				if s.Segs[k].within(piece.Lo, piece.Hi) > 0 {
+					piece.Layer = max(piece.Layer, int32(layerOf(k)))
+				}
+			}
 			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
 			if !s.Stat {
 				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
 			}
+			p.addKeys(s, &piece)
 			s.Pieces = append(s.Pieces, piece)
 			p.Pieces = append(p.Pieces, piece)
 		}

@@ -31,7 +31,7 @@ type Options struct {
 	Rules    []string // globs; the first that fits a parameter's name, and the server of its shard, takes it
 	On       [][]int  // by rule: the servers that it is for; nil, or no entry: all
 	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
-	Keys     bool     // every parameter is cut for itself, as the keys of PS-Lite are: no shard holds parts of two
+	Keys     string   // list, tensor, scalar: what has a key of its own, as with PS-Lite; with tensor no shard holds parts of two. "": messages have none
 
 	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each. Statistics travel as
 	// they are: ElemBytes.
@@ -54,7 +54,8 @@ type Piece struct {
 	Layer  int32
 	Lo, Hi int // elements of the arena
 
-	PushBytes, ReplyBytes int64 // on the wire, at most
+	PushBytes, ReplyBytes int64 // on the wire, at most, with its keys
+	Keys                  int   // that travel with its values, and with the pull of them; 0: its number says which it is
 }
 
 // Bytes is the piece's size in memory.
@@ -133,7 +134,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		}
 		g.hi = p.Arena
 	}
-	if o.Keys {
+	if o.Keys == KeysTensor {
 		groups = keys(p, groups)
 	}
 	switch o.Slice {
@@ -165,7 +166,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 type groupOf struct {
 	rules  []int
 	stat   bool
-	key    string // the one parameter's name, with Options.Keys
+	key    string // the one parameter's name, with Options.Keys tensor
 	params []int  // in model order
 	lo, hi int    // arena
 }

@@ -124,7 +124,7 @@ func genPlan(t *rapid.T) (*Plan, Options) {
 		MaxBytes: int64(rapid.IntRange(4, 200).Draw(t, "max_bytes")),
 		Servers:  rapid.IntRange(1, 7).Draw(t, "servers"),
 		Rules:    rapid.SampledFrom([][]string{{"*"}, {"l0.*", "*"}, {"*.bias", "l1.*", "*"}}).Draw(t, "rules"),
-		Keys:     rapid.Bool().Draw(t, "keys"),
+		Keys:     rapid.SampledFrom(append(KeyForms(), "")).Draw(t, "keys"),
 	}
 	p, err := Cut(params, o)
 	if err != nil {
@@ -190,7 +190,7 @@ func TestPlanPartitionsTheParameters(t *testing.T) {
 func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, o := genPlan(t)
-		if o.Slice != "even" || o.Keys {
+		if o.Slice != "even" || o.Keys == KeysTensor {
 			return
 		}
 		size := map[groupKey]map[int32]int{}
@@ -231,7 +231,7 @@ func TestKeysAreShardsOfTheirOwn(t *testing.T) {
 		"layer": "*/fc1.weight s0; */fc1.bias s1; */fc2.weight s1; */fc2.bias s1; */fc3.weight s1; */fc3.bias s1",
 		"even":  "*/fc1.weight/0 s0; */fc1.weight/1 s1; */fc1.bias/0 s0; */fc1.bias/1 s1; */fc2.weight/0 s0; */fc2.weight/1 s1; */fc2.bias/0 s0; */fc2.bias/1 s1; */fc3.weight/0 s0; */fc3.weight/1 s1; */fc3.bias/0 s0; */fc3.bias/1 s1",
 	} {
-		p, err := Cut(mlp(), Options{Slice: slice, MaxBytes: 64 << 20, Servers: 2, Rules: []string{"*"}, Keys: true})
+		p, err := Cut(mlp(), Options{Slice: slice, MaxBytes: 64 << 20, Servers: 2, Rules: []string{"*"}, Keys: KeysTensor})
 		if err != nil {
 			t.Fatal(err)
 		}

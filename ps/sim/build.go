@@ -16,6 +16,9 @@ import (
 // workerStream keeps the generators of the workers' compute noise apart from those of the shards' schemes.
 const workerStream = 0x51303300000000
 
+// traceStart is that of FNV-1a.
+const traceStart = 14695981039346656037
+
 // worldOf names the host of each rank.
 func worldOf(c *configs.Config) (hosts []string) {
 	n := c.Simulate.Workers
@@ -42,9 +45,12 @@ func newSimulation(o Options) (*simulation, error) {
 	s := &simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
 		net:     newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth),
 		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
-		undone: n + len(roles.Servers), ahead: map[[2]int32][]int32{}, trace: 14695981039346656037}
+		undone: n + len(roles.Servers), ahead: map[[2]int32][]int32{}, trace: traceStart}
 	s.q.delay = [2]int64{0, s.latency}
-	s.passes = newPasses(c, o.Plan)
+	s.passes = newPasses(c, o.Plan, c.Send.Overlap && !inRounds(c))
+	if inRounds(c) {
+		s.scheduler = core.NewScheduler(n)
+	}
 	limits := make([][]limit, len(o.Plan.Shards))
 	for m := range s.servers {
 		if err := s.makeServer(int32(m), limits); err != nil {
@@ -52,6 +58,7 @@ func newSimulation(o Options) (*simulation, error) {
 		}
 	}
 	s.check = newChecker(o.Plan, n, limits)
+	s.check.rounds = inRounds(c)
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}
@@ -88,6 +95,9 @@ func refuse(o *Options) error {
 		}
 	}
 	if err := refuseJoins(o); err != nil {
+		return err
+	}
+	if err := refuseBaseline(o); err != nil {
 		return err
 	}
 	for _, p := range o.Pauses {
@@ -137,7 +147,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
 	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
-		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan)})
+		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan), Acks: inRounds(c)})
 	return nil
 }
 
@@ -145,7 +155,9 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 func (s *simulation) prepared(node *core.Worker) *core.Worker {
 	node.HoldBack(s.schemeOf)
 	node.KeepCopies(s.copyOf)
-	if s.cfg.Send.Overlap {
+	if inRounds(s.cfg) {
+		node.InRounds()
+	} else if s.cfg.Send.Overlap {
 		node.StartEarly(func(rule int) bool { return s.maySkip[rule] })
 	}
 	return node
@@ -160,22 +172,32 @@ func (s *simulation) makeWorkers() error {
 		}
 		s.maySkip = append(s.maySkip, core.MaySkip(phases))
 	}
-	var share []int
-	if c.Train.BatchGlobal > 0 {
-		share = shard.Share(c.Train.BatchGlobal, n)
-	}
+	modelWorkers(&s.o, s.workers)
 	for i := range s.workers {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.node = s.prepared(core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0))
+	}
+	return nil
+}
+
+// modelWorkers says how the workers compute.
+func modelWorkers(o *Options, workers []worker) {
+	c := o.Config
+	var share []int
+	if c.Train.BatchGlobal > 0 {
+		share = shard.Share(c.Train.BatchGlobal, len(workers))
+	}
+	for i := range workers {
+		w := &workers[i]
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
-		w.multiple, w.pace = 1, metrics.NewPace(n)
+		w.multiple, w.pace = 1, metrics.NewPace(len(workers))
 		if len(c.Simulate.PerWorker) > 0 {
 			w.multiple = c.Simulate.PerWorker[i]
 		}
 		if c.Simulate.Noise.Kind == "trace" {
-			w.trace = s.o.Traces[i]
+			w.trace = o.Traces[i]
 		}
 		w.batch = int64(c.Train.BatchPerWorker)
 		if share != nil {
@@ -187,33 +209,20 @@ func (s *simulation) makeWorkers() error {
 			}
 		}
 	}
-	return nil
 }
 
 // model says in words what is modelled, one line each.
 func (s *simulation) model() []string {
 	m := s.cfg.Simulate
-	noise := m.Noise.Kind
-	compute := fmt.Sprintf("%v per iteration", m.Compute)
-	if of := m.PerWorker; len(of) > 0 {
-		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
-	}
-	switch noise {
-	case "trace":
-		compute = fmt.Sprintf("%v per iteration on average", mean(s.o.Traces))
-		noise = fmt.Sprintf("replayed from %s, for each worker its own times in order", m.Noise.Path)
-	case "normal", "exponential":
-		noise += fmt.Sprintf(" (spread %g)", m.Noise.Spread)
-	case "two_state":
-		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
-	}
 	lines := []string{
-		fmt.Sprintf("compute  %s, noise %s; %s", compute, noise, s.passes.text(s.cfg)),
-		fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
-			rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory)),
+		computeText(&s.o, &s.passes),
+		networkText(&m),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
-		fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(s.cfg.Faults), len(s.o.Losses), back(len(s.o.Joins)), len(s.o.Pauses)),
 	}
+	if inRounds(s.cfg) {
+		lines = append(lines, roundsText(s.cfg))
+	}
+	lines = append(lines, faultsText(&s.o))
 	if p := s.cfg.Payload; p.Lossy() {
 		text := fmt.Sprintf("payload  pushes %s, replies %s; to encode and decode costs nothing", p.PushText(), p.Pull)
 		if p.Push == "threshold" && s.real == nil {
@@ -231,6 +240,34 @@ func (s *simulation) model() []string {
 		}
 	}
 	return lines
+}
+
+func faultsText(o *Options) string {
+	return fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(o.Config.Faults), len(o.Losses), back(len(o.Joins)), len(o.Pauses))
+}
+
+func networkText(m *configs.Simulate) string {
+	return fmt.Sprintf("network  %s per host each way, shared equally; latency %v; ranks per host %d, between them %s",
+		rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory))
+}
+
+func computeText(o *Options, n *passes) string {
+	m := &o.Config.Simulate
+	noise := m.Noise.Kind
+	compute := fmt.Sprintf("%v per iteration", m.Compute)
+	if of := m.PerWorker; len(of) > 0 {
+		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
+	}
+	switch noise {
+	case "trace":
+		compute = fmt.Sprintf("%v per iteration on average", mean(o.Traces))
+		noise = fmt.Sprintf("replayed from %s, for each worker its own times in order", m.Noise.Path)
+	case "normal", "exponential":
+		noise += fmt.Sprintf(" (spread %g)", m.Noise.Spread)
+	case "two_state":
+		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
+	}
+	return fmt.Sprintf("compute  %s, noise %s; %s", compute, noise, n.text(o.Config))
 }
 
 func rate(bytesPerS int64) string {

@@ -19,6 +19,8 @@ type checker struct {
 
 	leaving map[[2]int32]leaver // by server and worker: workers of which something has not landed
 
+	rounds bool // nobody pulls before everybody has pushed
+
 	sent, received, lost int64 // bytes: sent = received + lost when nothing moves any more
 }
 
@@ -91,6 +93,14 @@ func (c *checker) asked(m wire.Header) {
 		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.of[m.Worker].wants)
 	}
 	s.of[m.Worker].wants = m.Iter
+	if !c.rounds || m.Shard > 0 { // it pulls all of them at once
+		return
+	}
+	for i := range c.shards {
+		if v := c.shards[i].v(); v < m.Iter {
+			c.fail("rounds: worker %d pulls shard %d for iteration %d, and at shard %d some worker's push of iteration %d has not landed", m.Worker, m.Shard, m.Iter, i, v)
+		}
+	}
 }
 
 // replied: a server decides to answer a pull. The worker must have one open, and the gate must be open to it.

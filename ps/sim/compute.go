@@ -22,19 +22,24 @@ import (
 // passes are the model as its computing sees it.
 type passes struct {
 	pieces [][]int32 // of each layer, in arena order
+	late   bool      // all gradients are handed over when backward is over: the net is one layer
 	done   []float64 // share of the computing that is done before each of the 2L stages, and 1 at the end
 }
 
 const forwardShare = 1.0 / 3
 
-func newPasses(c *configs.Config, p *shard.Plan) passes {
-	if !c.Send.Overlap {
+func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
+	if !overlap {
 		all := make([]int32, len(p.Pieces))
 		for i := range all {
 			all[i] = int32(i)
 		}
-		slices.SortStableFunc(all, func(a, b int32) int { return int(p.Pieces[b].Layer - p.Pieces[a].Layer) })
-		return passes{pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
+		order := int32(1) // last layers first
+		if inRounds(c) {
+			order = -1 // that of the model
+		}
+		slices.SortStableFunc(all, func(a, b int32) int { return int(order * (p.Pieces[b].Layer - p.Pieces[a].Layer)) })
+		return passes{late: true, pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
 	}
 	layers := 1
 	for i := range p.Params {
@@ -68,7 +73,7 @@ func newPasses(c *configs.Config, p *shard.Plan) passes {
 // text says in words what is modelled.
 func (n *passes) text(c *configs.Config) string {
 	switch {
-	case !c.Send.Overlap:
+	case n.late:
 		return "all gradients are ready at its end, and no overlap"
 	case len(n.pieces) == 1:
 		return "all gradients are ready at its end"

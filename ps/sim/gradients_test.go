@@ -159,6 +159,9 @@ func TestSameBitsAsARun(t *testing.T) {
 		"topk, statistics":         {images, residual, few, "cluster.servers=2", "payload={push: topk, ratio: 0.1, pull: bfloat16}"},
 		"cache, statistics":        {images, residual, few, "simulate.workers=1", "train.stop.updates=24", `sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`},
 		"vap, statistics":          {images, residual, few, "simulate.workers=1", "train.stop.updates=24", "train.optimizer={name: sgd, lr: 0.1}", `sync=[{match: "*", scheme: vap}]`},
+		"pslite, tensors":          {"baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"pslite, lists":            {"baseline={name: pslite, keys: list}", "shards.slice=even", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"pslite, scalars":          {"baseline={name: pslite, keys: scalar}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {

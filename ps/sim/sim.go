@@ -119,12 +119,14 @@ type simulation struct {
 	steps     int64
 	trace     uint64
 	passes    passes
-	maySkip   []bool // per rule, what core.MaySkip says
+	maySkip   []bool          // per rule, what core.MaySkip says
+	scheduler *core.Scheduler // with baseline pslite
 }
 
 // transfer is a bulk of bytes on its way: a piece of a push or of a reply, or a reply's pieces one behind the other.
 type transfer struct {
 	reply          bool
+	asks           bool   // the keys of a pull, whose message is in slot piece
 	apart          bool   // a reply's piece alone
 	published      bool   // that nobody asked for
 	life           uint16 // of the worker
@@ -137,6 +139,9 @@ type transfer struct {
 
 // Run simulates until every node is done.
 func Run(o Options) (*Result, error) {
+	if o.Config.Baseline == configs.BaselineAllreduce {
+		return runAllReduce(o)
+	}
 	s, err := newSimulation(o)
 	if err != nil {
 		return nil, err
@@ -236,6 +241,10 @@ func (s *simulation) arrived(ev event) {
 		s.messages.take(ev.arg)
 		return
 	}
+	if m.head.Kind == wire.Barrier {
+		s.atBarrier(s.messages.take(ev.arg))
+		return
+	}
 	if int(ev.node) >= len(s.workers) {
 		s.serve(ev)
 		return
@@ -266,6 +275,10 @@ func (s *simulation) landed(ev event) {
 		return
 	}
 	s.check.received += t.bytes
+	if t.asks {
+		s.serve(event{at: ev.at, kind: evControl, node: ev.node, arg: s.transfers.take(ev.arg).piece})
+		return
+	}
 	if !t.reply {
 		s.serve(ev)
 		return
@@ -336,7 +349,7 @@ func (s *simulation) sent(i int32) {
 			s.real.replySent(&t)
 		}
 		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
-	} else if s.workers[t.worker].lives(t.life) {
+	} else if !t.asks && s.workers[t.worker].lives(t.life) {
 		if s.real != nil {
 			s.real.pushLeft(i, &t)
 		}

@@ -52,8 +52,14 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			if e.Msg.Kind == wire.Pull {
 				s.check.asked(e.Msg)
 			}
+			if e.Msg.Kind == wire.Pull && s.plan.Shards[e.Msg.Shard].PullBytes() > 0 {
+				s.ask(me, e)
+				continue
+			}
 			m := &s.servers[e.To]
 			s.control(int32(len(s.workers))+e.To, message{e.Msg, w.life}, w.host == m.host)
+		case core.SendBarrier:
+			s.control(s.rank0(), message{e.Msg, w.life}, w.host == 0)
 		case core.SendPiece:
 			p := &s.plan.Pieces[e.Piece]
 			bytes := p.PushBytes

@@ -16,6 +16,9 @@ func TestBaselinesOverMPI(t *testing.T) {
 		{"baseline=pslite"},
 		{"baseline=pslite", "shards.slice=even"},
 		{"baseline=pslite", "cluster.servers=1"},
+		{"baseline={name: pslite, keys: list}"},
+		{"baseline={name: pslite, keys: scalar}"},
+		{"baseline={name: pslite, keys: scalar}", "shards.slice=even"},
 	} {
 		n := 5
 		if len(set) > 1 && set[1] == "cluster.servers=1" {

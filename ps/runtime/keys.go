@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"fmt"
+
+	"fluentps/comm"
+	"fluentps/comm/payload"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/shard"
+)
+
+// Messages with keys (baseline: {name: pslite, keys: list | scalar}). A push, a pull and a reply name what they are about by
+// lists of 64-bit keys, as those of PS-Lite do, and who receives one looks each key up. Pushes and replies take the way of
+// pieces that do not travel as they are (encoded.go), with a codec for each piece; the keys of a pull come on the data channel
+// behind its header:
+//
+//	worker                                                      server
+//	PUSH, keys and values of all that the server holds ═══════► looks keys up, puts values into the slot
+//	PULL, keys ═══════════════════════════════════════════════► looks keys up; only then the node is told of the pull
+//	looks keys up, puts values into the parameters ◄═══════════ REPLY, keys and values
+
+// withKeys says whether messages have lists of keys.
+func withKeys(c *configs.Config) bool {
+	return inRounds(c) && c.BaselineKeys != shard.KeysTensor
+}
+
+// encodes says whether pushes and replies do not travel as they are.
+func encodes(c *configs.Config) (push, pull bool) {
+	if withKeys(c) {
+		return true, true
+	}
+	return c.Payload.Encoded()
+}
+
+// messageBytes is the longest piece in memory whose message, with its keys, is not longer than messages may be.
+func messageBytes(c *configs.Config, parameters int) int64 {
+	switch c.BaselineKeys {
+	case shard.KeysScalar:
+		return comm.MessageMax / (shard.KeyBytes + shard.ElemBytes) * shard.ElemBytes
+	case shard.KeysList:
+		return max(shard.ElemBytes, (comm.MessageMax-int64(parameters)*(shard.KeyBytes+shard.LengthBytes))&^(shard.ElemBytes-1))
+	}
+	return comm.MessageMax
+}
+
+// keyedCodecs are those of the pieces; nil where messages have no lists of keys.
+func keyedCodecs(c *configs.Config, p *shard.Plan) []*payload.Keyed {
+	if !withKeys(c) {
+		return nil
+	}
+	codecs := make([]*payload.Keyed, len(p.Pieces))
+	for i := range p.Pieces {
+		q := &p.Pieces[i]
+		if c.BaselineKeys == shard.KeysScalar {
+			codecs[i] = payload.KeyedScalars(p.ScalarKey(q), q.Hi-q.Lo)
+		} else {
+			codecs[i] = payload.KeyedRuns(p.TensorKeys(q))
+		}
+	}
+	return codecs
+}
+
+// pullBytes is what the keys of a piece take in a pull.
+func pullBytes(p *shard.Piece) int64 { return p.PullBytes() }
+
+// makeKeys writes the keys that every pull of a worker sends.
+func (e *encoder) makeKeys(r *rank) (err error) {
+	e.asks = placesOf(r.plan.Pieces, pullBytes)
+	if e.keys, err = r.t.Alloc(e.asks.total); err != nil {
+		return fmt.Errorf("keys of pulls: %w", err)
+	}
+	for i, codec := range r.keyed {
+		codec.EncodeKeys(e.keys.Bytes()[e.asks.of(int32(i)):])
+	}
+	e.asked = func(d comm.Done) {
+		r.open--
+		r.fail(d.Err)
+	}
+	return nil
+}
+
+// sendKeys follows the pull of a shard, which is said already.
+func (w *workerSide) sendKeys(id int32, to int) {
+	for i := range w.r.plan.Shards[id].Pieces {
+		p := &w.r.plan.Shards[id].Pieces[i]
+		w.r.open++
+		w.r.sendBulk(to, tagKeys|uint32(p.ID), w.enc.keys, w.enc.asks.of(p.ID), int(p.PullBytes()), w.enc.asked)
+	}
+}
+
+// asking is a pull whose keys are on their way.
+type asking struct {
+	head wire.Header
+	open int // pieces whose keys have not come
+}
+
+// keysAsked takes the header of a pull. Its keys land where the pieces of the same worker's pushes do: in rounds all of them
+// were acknowledged, and so were decoded, before it pulls.
+func (s *serverSide) keysAsked(h *wire.Header) {
+	st := s.stores[h.Shard]
+	from := comm.Peer(s.r.roles.Workers[h.Worker])
+	st.asking[h.Worker] = asking{head: *h, open: len(st.sh.Pieces)}
+	for i := range st.sh.Pieces {
+		p := &st.sh.Pieces[i]
+		b, off, _ := s.inboxOf(st, h.Worker, p)
+		if b == nil {
+			return
+		}
+		s.r.t.Irecv(from, comm.Data, tagKeys|uint32(p.ID), b, off, int(p.PullBytes()), s.asked)
+	}
+}
+
+// keysCame looks the keys of a pull up. With the last of them the node is told of the pull.
+func (s *serverSide) keysCame(d comm.Done) {
+	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	w := s.r.workerOf[d.Peer]
+	st := s.stores[p.Shard]
+	if n := int(p.PullBytes()); d.Err != nil || d.N != n {
+		s.r.whole(d, n, "keys that worker %d pulls of shard %s", w, st.sh.Name)
+		return
+	}
+	s.r.bytesReceived += int64(d.N)
+	b, off, _ := s.inboxOf(st, w, p)
+	if err := s.r.keyed[p.ID].DecodeKeys(b.Bytes()[off : off+d.N]); err != nil {
+		s.r.fail(fmt.Errorf("runtime: pull of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(int(d.Peer)), err))
+		return
+	}
+	a := &st.asking[w]
+	if a.open--; a.open == 0 {
+		s.step(core.Input{Kind: core.Arrived, Msg: a.head})
+	}
+}

@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/comm/wire"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// What is counted is what travelled, down to the header: with a list of tensors 12 bytes a tensor beside the values, each
+// way, and 8 in a pull; where every scalar has a key 12 bytes a parameter pushed, 8 pulled and 12 replied. On server 0 alone.
+func TestBytesOfMessagesWithKeys(t *testing.T) {
+	const workers, iterations = 4, 5
+	for _, c := range []struct {
+		keys       string
+		messages   int64                  // pushes of an iteration of a worker, each short enough for a frame
+		push, pull func(n, k int64) int64 // bytes of n parameters in k tensors, beside headers
+	}{
+		{shard.KeysTensor, 4, func(n, _ int64) int64 { return 4 * n }, func(_, _ int64) int64 { return 0 }},
+		{shard.KeysList, 1, func(n, k int64) int64 { return 4*n + 12*k }, func(_, k int64) int64 { return 8 * k }},
+		{shard.KeysScalar, 1, func(n, _ int64) int64 { return 12 * n }, func(n, _ int64) int64 { return 8 * n }},
+	} {
+		cfg := load(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}", "train.stop={updates: 5}", "evaluate={every_epochs: 0}")
+		s := train(t, cfg, 6).Summary
+		n, k := int64(0), int64(4)
+		for _, sh := range s.PerShard {
+			n += sh.Bytes / shard.ElemBytes
+			if sh.Server != 0 {
+				t.Errorf("%s: %s lies on server %d", c.keys, sh.Name, sh.Server)
+			}
+		}
+		if int64(len(s.PerShard)) != c.messages {
+			t.Errorf("%s: %d shards, want %d", c.keys, len(s.PerShard), c.messages)
+		}
+		// Pushes and acknowledgements, one more pull and reply than those, barriers and releases, and good-bye to both servers.
+		headers := int64(wire.Size) * (2*iterations*c.messages + 2*(iterations+1)*c.messages + 2*iterations + 2)
+		each := headers + (2*iterations+1)*(c.push(n, k)+c.messages*wire.PieceSize) + (iterations+1)*c.pull(n, k)
+		if s.BytesSent != workers*each || s.BytesReceived != s.BytesSent {
+			t.Errorf("%s: %d bytes sent, %d received, want %d", c.keys, s.BytesSent, s.BytesReceived, workers*each)
+		}
+		// plan says what an iteration takes: these pushes are answered once.
+		messages, bytes := 4*c.messages+2, wire.Size*(4*c.messages+2)+2*(c.push(n, k)+c.messages*wire.PieceSize)+c.pull(n, k)
+		if c.keys != shard.KeysTensor {
+			messages++ // the keys of a pull never travel in a frame
+		}
+		text := planOf(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}")
+		if want := fmt.Sprintf("each worker at most %d messages, %s; all 4", messages, size(bytes)); !strings.Contains(text, want) || !strings.Contains(text, "Baseline pslite: keys: "+c.keys+": every ") {
+			t.Errorf("%s: no word of %q in %s", c.keys, want, text)
+		}
+	}
+}
+
+// A wrong key is seen by whoever receives it, in a push, in a pull and in a reply, and ends the run.
+func TestAWrongKeyEndsTheRun(t *testing.T) {
+	for _, c := range []struct {
+		keys   string
+		sender int // a server is rank 0, a worker rank 1
+		tag    uint32
+		at     int // byte that is changed
+		want   string
+	}{
+		{"scalar", 1, tagPush, 9, "push of shard */range0 from worker 0"},
+		{"scalar", 1, tagKeys, 9, "pull of shard */range0 from worker 0"},
+		{"scalar", 0, tagReply, 9, "reply of shard */range0 from"},
+		{"list", 1, tagPush, 0, "push of shard */range0 from worker 0"},
+		{"list", 1, tagPush, 6 * 8, "key 0 came with"}, // a length
+		{"list", 1, tagKeys, 1, "pull of shard */range0 from worker 0"},
+		{"list", 0, tagReply, 8, "reply of shard */range0 from"},
+	} {
+		t.Run(fmt.Sprintf("%s %x byte %d", c.keys, c.tag, c.at), func(t *testing.T) {
+			set := []string{"baseline={name: pslite, keys: " + c.keys + "}", "cluster.servers=1", "model={name: mlp, layers: [80, 40]}"} // too much for a frame
+			ts := inproc.New(3, inproc.Options{})
+			ts[c.sender] = &changing{Transport: ts[c.sender], tag: c.tag, at: c.at}
+			_, errs := over(t, ts, load(t, set...), nil)
+			said := false
+			for _, err := range errs {
+				said = said || err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), "key")
+			}
+			if !said {
+				t.Errorf("errors %v, want %q", errs, c.want)
+			}
+		})
+	}
+}
+
+// changing is a Transport that changes a byte of the third message of a kind on Data.
+type changing struct {
+	comm.Transport
+	tag uint32
+	at  int
+	n   int
+}
+
+func (c *changing) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	if ch != comm.Data || tag&^(piecesMax-1) != c.tag {
+		return c.Transport.Isend(to, ch, tag, b, off, n, h)
+	}
+	if c.n++; c.n != 3 {
+		return c.Transport.Isend(to, ch, tag, b, off, n, h)
+	}
+	other, err := c.Alloc(n)
+	if err != nil {
+		panic(err)
+	}
+	copy(other.Bytes(), b.Bytes()[off:off+n])
+	other.Bytes()[c.at] ^= 0x40
+	return c.Transport.Isend(to, ch, tag, other, 0, n, h)
+}
+
+// A piece with its keys is never longer than a message, and no longer than it must be.
+func TestMessagesWithKeysFit(t *testing.T) {
+	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
+	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
+		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if push, _ := p.Largest(); push > comm.MessageMax || len(p.Pieces) != pieces {
+			t.Errorf("%s: %d pieces of at most %d bytes, want %d of at most %d", keys, len(p.Pieces), push, pieces, comm.MessageMax)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+)
+
+// Baseline allreduce in virtual time. There are no nodes: in each iteration every worker computes, and the gradients are
+// summed bucket by bucket over a ring of all ranks, last layers first, while backward runs; then each takes the same step.
+//
+// A ring of N ranks sums b bytes in 2 (N-1) steps. In each every rank sends 1/N of them to the next one: first N-1 steps in
+// which parts are added up on their way, then N-1 in which the sums go round. The part that begins at the rank which comes
+// last has all of these steps before it, and no other has to wait once they are made, so that
+//
+//	end = start of the last rank + 2 (N-1) (latency + b / N / bandwidth)
+//
+// whoever else came when. One bucket is summed at a time, in the same order on all ranks.
+
+// allReduce is the state of such a run.
+type allReduce struct {
+	o       Options
+	workers []worker
+	passes  passes
+	buckets []shard.Bucket
+	layer   []int   // of each bucket: the one whose gradients complete it
+	cost    []int64 // nanoseconds to sum each
+	moves   int64   // bytes that one iteration moves over all links
+	commit  int64   // nanoseconds of a step
+	pauses  [][]Pause
+	now     int64
+	iter    int64
+	samples int64
+	trace   uint64
+}
+
+func runAllReduce(o Options) (*Result, error) {
+	if err := refuse(&o); err != nil {
+		return nil, err
+	}
+	r := newAllReduce(o)
+	for over := false; !over; {
+		over = r.iterate()
+	}
+	return r.result(), nil
+}
+
+func newAllReduce(o Options) *allReduce {
+	c, p := o.Config, o.Plan
+	n := c.Simulate.Workers
+	r := &allReduce{o: o, workers: make([]worker, n), passes: newPasses(c, p, true), buckets: p.Buckets(), pauses: make([][]Pause, n), trace: traceStart,
+		commit: nanoseconds(int64(p.Arena)*shard.ElemBytes, c.Simulate.CommitRate)}
+	modelWorkers(&r.o, r.workers)
+	for i := range r.workers {
+		r.workers[i].rank, r.workers[i].host = i, i/c.Simulate.RanksPerHost
+	}
+	for _, q := range o.Pauses {
+		r.pauses[q.Worker] = append(r.pauses[q.Worker], q)
+	}
+	for w := range r.pauses {
+		slices.SortStableFunc(r.pauses[w], func(a, b Pause) int { return int(a.At - b.At) })
+	}
+	r.layer, r.cost = make([]int, len(r.buckets)), make([]int64, len(r.buckets))
+	for i := range r.layer {
+		r.layer[i] = len(r.passes.pieces)
+	}
+	for id, k := range p.BucketOf(r.buckets) {
+		r.layer[k] = min(r.layer[k], int(p.Pieces[id].Layer)) // backward comes to the first layer last
+	}
+	for k, b := range r.buckets {
+		elements := b.Hi - b.Lo
+		if k == 0 {
+			elements += shard.BucketTail
+		}
+		bytes := int64(elements) * shard.ElemBytes
+		r.cost[k] = r.ringTime(bytes)
+		r.moves += 2 * int64(n-1) * bytes
+	}
+	return r
+}
+
+// ringTime is how long the sum of so many bytes takes from the last rank's start. All hops are made at once, so that the
+// slowest sets the pace.
+func (r *allReduce) ringTime(bytes int64) int64 {
+	m, n := &r.o.Config.Simulate, len(r.workers)
+	part := func(rate int64) float64 {
+		if rate == 0 {
+			return 0
+		}
+		return float64(bytes) / float64(n) / float64(rate) * 1e9
+	}
+	var hop float64
+	if n > m.RanksPerHost {
+		hop = float64(m.Network.Latency) + part(m.Network.Bandwidth)
+	}
+	if m.RanksPerHost > 1 {
+		hop = max(hop, part(m.Network.Memory))
+	}
+	return int64(float64(2*(n-1)) * hop)
+}
+
+// iterate does one iteration of all workers, and says whether it was the last.
+func (r *allReduce) iterate() (over bool) {
+	c, stop := r.o.Config, r.o.Config.Train.Stop
+	layers := len(r.passes.pieces)
+	start := r.now
+	ready := make([]int64, len(r.buckets))
+	ends := make([]int64, len(r.workers))
+	for i := range r.workers {
+		w := &r.workers[i]
+		w.own, w.injected = w.takes(&c.Simulate, r.iter)
+		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.passes, stage)) }
+		if i == 0 { // who looks at the clock for all, when forward is over
+			over = stop.Time > 0 && r.computed(i, start, w.before(&r.passes, layers)+w.injected) >= int64(stop.Time)
+		}
+		for k, layer := range r.layer {
+			ready[k] = max(ready[k], at(2*layers-layer))
+		}
+		ends[i] = at(2 * layers)
+		w.spans.Add(metrics.Compute, time.Duration(ends[i]-start))
+		w.samples += w.batch
+		r.samples += w.batch
+		if r.o.Computed != nil {
+			r.o.Computed(i, r.iter, time.Duration(start), time.Duration(ends[i]))
+		}
+	}
+	r.now = start
+	for k, cost := range r.cost {
+		r.now = max(r.now, ready[k]) + cost
+		r.trace = mix(mix(r.trace, uint64(k)), uint64(r.now))
+	}
+	for i := range r.workers {
+		w := &r.workers[i]
+		w.spans.Add(metrics.Blocked, time.Duration(r.now-ends[i]))
+		w.spans.Add(metrics.Fold, time.Duration(r.commit))
+	}
+	r.now += r.commit
+	r.iter++
+	budget := stop.SampleBudget(r.o.Rows)
+	return over || budget > 0 && r.samples >= budget || stop.Updates > 0 && r.iter >= stop.Updates
+}
+
+// computed is when a worker has computed for so long, from a time on: it stands still in its pauses.
+func (r *allReduce) computed(me int, from, takes int64) int64 {
+	at := from + takes
+	for _, p := range r.pauses[me] {
+		switch lo, hi := int64(p.At), int64(p.At+p.For); {
+		case hi <= from || lo >= at:
+		case lo < from:
+			at += hi - from
+		default:
+			at += hi - lo
+		}
+	}
+	return at
+}
+
+func (r *allReduce) result() *Result {
+	c, wall := r.o.Config, time.Duration(r.now)
+	moved := r.moves * r.iter
+	sum := &metrics.Summary{Name: c.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: c.Baseline, CostModel: r.model(), Workers: len(r.workers),
+		Iterations: r.iter, Samples: r.samples, Seed: c.Seed, WallS: metrics.Float(wall.Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(r.samples) / wall.Seconds()),
+		Payload: c.Payload.Summary(), BytesSent: moved, BytesReceived: moved}
+	var spans []metrics.Spans
+	for i := range r.workers {
+		w := &r.workers[i]
+		w.spans.Wall = wall
+		spans = append(spans, w.spans)
+		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host), Iterations: r.iter, Samples: w.samples,
+			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
+	}
+	sum.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(nil), metrics.RoleWorker: metrics.OverRanks(spans)}
+	return &Result{Summary: sum, Steps: r.iter * int64(len(r.workers)*len(r.buckets)), Trace: r.trace, Duration: wall}
+}
+
+// model says in words what is modelled.
+func (r *allReduce) model() []string {
+	m := &r.o.Config.Simulate
+	return []string{
+		computeText(&r.o, &r.passes),
+		networkText(m),
+		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
+			len(r.buckets), size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),
+		fmt.Sprintf("workers  take the same step each, %s", rate(m.CommitRate)),
+		faultsText(&r.o),
+	}
+}
