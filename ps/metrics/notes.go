@@ -57,10 +57,6 @@ func avgShare(s *Summary, role string, span Span) float64 {
 	return float64(s.PerRole[role][span.String()].Avg / s.TrainS)
 }
 
-func usesScheme(s *Summary, name string) bool {
-	return slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme == name })
-}
-
 // noteLastShard looks for one shard that workers wait for after all others have answered. Where slow workers explain the wait,
 // the shard with the strictest scheme is merely where it happens.
 func noteLastShard(s *Summary, explained bool) *note {

@@ -8,8 +8,8 @@ import (
 
 // slowness is what faults add to the computing of one worker. What they ask of an iteration is known when that is over,
 // and it is paused in its middle: so a pause is what is known by then, and what is left, or was slept too long, counts against
-// the next one. Over a run the time that was slept is the time that was asked for, unless the machine was so busy that a
-// sleep took twice as long: that is not made up for, or the worker would not be slow for a while.
+// the next ones, by half of a pause at most, or the worker would not be slow for a while. Over a run the time that was slept is
+// the time that was asked for.
 type slowness struct {
 	faults []configs.Slow
 	open   time.Duration            // asked for by the iterations so far and not slept; negative: sleeps took longer
@@ -43,8 +43,12 @@ func (s *slowness) over(iter int64, forward, own, slept time.Duration) {
 	s.behind[s.n%behindMax] = max(0, own-forward)
 	s.n++
 	asked := s.asked(iter, own)
-	s.open = max(s.open+asked-slept, -asked)
+	s.open = max(s.open+asked-slept, -forgiven*asked)
 }
+
+// forgiven pauses are the most that a sleep may have been too long for the next ones to make up for it: one in which the process
+// was stopped, or the machine, says nothing of these.
+const forgiven = 64
 
 // asked is what the faults add to an iteration that computes for own by itself.
 func (s *slowness) asked(iter int64, own time.Duration) (d time.Duration) {

@@ -48,16 +48,21 @@ func TestSlownessKeepsItsBooks(t *testing.T) {
 	}
 }
 
-// A worker on a machine that is too busy is slow all the same: a sleep that took far too long costs the next one half at most, and is
-// then forgotten.
-func TestSlownessForgetsWhatTheMachineDid(t *testing.T) {
+// A sleep that took far too long is made up for by half pauses, so that the worker stays slow; and not for ever.
+func TestSlownessOfAStoppedProcess(t *testing.T) {
 	const ms = time.Millisecond
-	s := slowness{faults: []configs.Slow{{Sleep: 4 * ms}}}
-	for i, c := range []struct{ slept, due time.Duration }{{100 * ms, 4 * ms}, {2 * ms, 2 * ms}, {2 * ms, 2 * ms}, {4 * ms, 4 * ms}} {
-		if got := s.due(int64(i), ms); got != c.due {
-			t.Errorf("iteration %d: due %v, want %v", i, got, c.due)
+	for slept, halves := range map[time.Duration]int{4 * ms: 0, 6 * ms: 1, 104 * ms: 50, time.Hour: 2 * forgiven} {
+		s := slowness{faults: []configs.Slow{{Sleep: 4 * ms}}}
+		s.over(0, ms, 3*ms, slept)
+		for i := range int64(halves) {
+			due := s.due(i+1, ms)
+			if s.over(i+1, ms, 3*ms, due); due != 2*ms {
+				t.Fatalf("%v slept: %v due in iteration %d, want half of a pause", slept, due, i+1)
+			}
 		}
-		s.over(int64(i), ms, 3*ms, c.slept)
+		if due := s.due(int64(halves)+1, ms); due != 4*ms {
+			t.Errorf("%v slept: %v due after %d iterations, want a pause", slept, due, halves)
+		}
 	}
 }
 

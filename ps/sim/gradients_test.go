@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -246,7 +247,7 @@ func TestSameSeedSameBits(t *testing.T) {
 		return runReal(t, realOptions(t, `sync=[{match: "*", scheme: pssp}]`, fmt.Sprintf("seed=%d", seed), "cluster.servers=2"))
 	}
 	a, b, c := run(7), run(7), run(8)
-	if a.Summary.ParametersSHA256 != b.Summary.ParametersSHA256 || !slices.Equal(a.Records, b.Records) || a.Trace != b.Trace {
+	if a.Summary.ParametersSHA256 != b.Summary.ParametersSHA256 || !reflect.DeepEqual(a.Records, b.Records) || a.Trace != b.Trace {
 		t.Errorf("seed 7 twice: %.12s and %.12s, traces %x and %x", a.Summary.ParametersSHA256, b.Summary.ParametersSHA256, a.Trace, b.Trace)
 	}
 	if a.Summary.ParametersSHA256 == c.Summary.ParametersSHA256 {
