@@ -52,7 +52,8 @@ type Summary struct {
 	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one rank or more of a host
 	Computing        int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
 	Iterations       int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers
-	Samples          int64                `json:"samples"`             // over all workers
+	Updates          int64                `json:"updates"`             // versions of the lead shard
+	Samples          int64                `json:"samples"`             // accepted, over all workers
 	WallS            Float                `json:"wall_s"`              // the whole job
 	SetupS           Float                `json:"setup_s"`             // before the first iteration
 	TrainS           Float                `json:"train_s"`             // from the first iteration to the last

@@ -258,7 +258,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	train := (r.trainEnd - r.trainStart).Seconds()
 	s := &metrics.Summary{
 		Name: r.cfg.Name, Mode: r.o.Mode, Servers: len(r.roles.Servers), Workers: len(r.roles.Workers),
-		Iterations: l.iteration(), Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
+		Iterations: l.iteration(), Updates: l.version, Samples: l.samples, TrainLoss: l.epoch.Value(), Seed: r.cfg.Seed,
 		SetupS: metrics.Float(r.setupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.samples-l.before) / train),
 		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
 		Payload:          r.cfg.Payload.Summary(),

@@ -64,7 +64,7 @@ func (s *simulation) summary() *metrics.Summary {
 	wall := time.Duration(s.ended)
 	sum := &metrics.Summary{
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
-		Iterations: lead.Accepted / int64(len(s.workers)), Samples: lead.Samples, Seed: s.cfg.Seed,
+		Iterations: lead.Accepted / int64(len(s.workers)), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
 		Payload: s.cfg.Payload.Summary(), BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}
