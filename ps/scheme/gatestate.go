@@ -217,17 +217,6 @@ func (d *decoder) fraction(low, high float64) float64 {
 	return x
 }
 
-// bytes reads n bytes, or none where there are fewer.
-func (d *decoder) bytes(n int) []byte {
-	if len(d.rest) < n {
-		d.fail("too short")
-		return nil
-	}
-	b := d.rest[:n]
-	d.rest = d.rest[n:]
-	return b
-}
-
 func (d *decoder) between(low, high int64) int64 {
 	x := d.integer()
 	if x < low || x > high {
