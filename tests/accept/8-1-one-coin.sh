@@ -8,7 +8,7 @@ set -eu
 go test ./ps/sim -count=1 -run '^TestShardsOfAServerHaveOneCoin$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
 leads=$(sed -n 's/.*pssp_test.go:[0-9]*: c = 0.1/c = 0.1/p' "$TMP/log")
 waits=$(sed -n 's/.*pssp_test.go:[0-9]*: delayed/delayed/p' "$TMP/log")
-[ -n "$leads" ] && [ -n "$waits" ] || fail "no figures"
+if [ -z "$leads" ] || [ -z "$waits" ]; then fail "no figures"; fi
 figure "simulated, 8 workers, s = 3, $leads; $waits"
 go test ./ps/scheme -count=1 -run '^TestPSSPBoundInTheMean$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/scheme"
 sed -n 's/.*pssp_coin_paper_test.go:[0-9]*: //p' "$TMP/log" >"$TMP/means"
