@@ -155,12 +155,9 @@ func (p *pacing) bestLead() (lead int, gain float64) {
 // bestRequired is the number of pushes for drop that wins the most; more than half, or too much is thrown away.
 func (p *pacing) bestRequired() (required int, gain float64) {
 	n := len(p.first)
-	for r := n - 1; 2*r > n; r-- {
-		if g := p.gain(replayRequired(p.first, r), 1, float64(r)/float64(n)); g > gain {
-			required, gain = r, g
-		}
-		if n-r >= 16 { // further ones would only cost time here
-			break
+	for late := 1; 2*(n-late) > n; late += max(1, late/2) {
+		if g := p.gain(replayRequired(p.first, n-late), 1, float64(n-late)/float64(n)); g > gain {
+			required, gain = n-late, g
 		}
 	}
 	return required, gain
