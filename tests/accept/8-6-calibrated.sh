@@ -54,7 +54,7 @@ within "$median" "the second example of README.md"
 
 # Iterations of 0.2 ms, over goroutines and over MPI: what a sleep is late by is much of them.
 for launch in local mpi; do
-	set=(--set train.batch_per_worker=128 --set train.stop.samples=1536000)
+	set=(--set train.batch_per_worker=96 --set train.stop.samples=768000)
 	if [ $launch = local ]; then
 		local_world 6 $config "${set[@]}" --out short-$launch
 	else
