@@ -207,6 +207,29 @@ func TestABudgetBeyondIntegersIsTheLargest(t *testing.T) {
 	}
 }
 
+// A number of contributors that no run has is not taken for a negative number of samples.
+func TestRequiredBeyondIntegersLeavesTheLength(t *testing.T) {
+	for _, required := range []int64{1, 2, 1 << 61, 1<<61 + 1, math.MaxInt64} {
+		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\n"+
+			"train: {batch_global: 64, optimizer: {lr: 1}, stop: {samples: 6400}}\nsync: [{match: '*', scheme: drop, required: %d}]\n", required), Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		for _, f := range []Facts{{}, {Rows: 640}, {Workers: 4, Computes: 4, Rows: 640}} {
+			want, push := int64(64), int64(1)
+			if f.Computes > 0 {
+				push = 16
+			}
+			if required <= 2 {
+				want = required * push
+			}
+			if n := c.Length(f); n.Accepted != want || n.Iterations != math.Ceil(6400/float64(want)) {
+				t.Errorf("required %d, %+v: %d samples of an iteration count, want %d: %+v", required, f, n.Accepted, want, n)
+			}
+		}
+	}
+}
+
 // Who overrides the scheme of a rule leaves out what only the old one has, and is told so.
 func TestAnotherSchemeLeavesOutTheKeysOfTheOld(t *testing.T) {
 	const src = `name: other

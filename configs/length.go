@@ -82,7 +82,10 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 				contributors = p.Required
 			}
 			if contributors > 0 && (f.Workers == 0 || contributors < int64(f.Workers)) {
-				least, drops = min(least, contributors*int64(c.leastPush(f))), true
+				drops = true
+				if push := int64(c.leastPush(f)); contributors <= (least-1)/push { // divided: nobody has checked yet how many there are
+					least = contributors * push
+				}
 			}
 		}
 	}

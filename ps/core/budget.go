@@ -16,6 +16,14 @@ type Budget struct {
 	PerPush int64 // the largest number of samples of one push; at least 1 where Samples is set
 }
 
+// halt is how workers are stopped.
+type halt struct {
+	stop    bool  // they are, by their next replies: for good, or pausing
+	usedUp  bool  // because the budget was used up
+	pausing bool  // for a pause, and not for good
+	stopAt  int64 // by a reply into this iteration or a later one
+}
+
 // spent says whether the budget is used up.
 func (s *Server) spent(lead *ownShard) bool {
 	return s.budget.Samples > 0 && lead.taken >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
@@ -25,8 +33,11 @@ func (s *Server) spent(lead *ownShard) bool {
 // ask: each the iteration that it computes, and those that a copy of clock v admits, v up to v + s.
 func (s *Server) nearlySpent(lead *ownShard) bool {
 	pushes := int64(s.workers) * (lead.bound + 2)
-	return s.budget.Samples > 0 && lead.taken+pushes*s.budget.PerPush >= s.budget.Samples ||
-		s.budget.Updates > 0 && lead.version+pushes >= s.budget.Updates
+	// Divided: a bound that is close to none, times the samples of a push, is more than an int64 holds.
+	if left := s.budget.Samples - lead.taken; s.budget.Samples > 0 && (left-1)/max(1, s.budget.PerPush) < pushes {
+		return true
+	}
+	return s.budget.Updates > 0 && s.budget.Updates-lead.version <= pushes
 }
 
 // asks says whether workers must pull the shard before every iteration, though they keep copies.
@@ -44,22 +55,27 @@ func (s *Server) full(sh *ownShard) bool {
 func (sh *ownShard) count(samples int64) { sh.taken += samples }
 
 // stopped ends the run: where the lead shard keeps workers in step, all of them stop at the iteration that
-// none of them has been let into yet, and else each at its next reply.
+// none of them has been let into yet, and else each at its next reply. A pause that waits for slow workers waits no longer.
 func (s *Server) stopped() {
 	lead := s.shards[0]
-	if s.stop || lead == nil {
+	if lead == nil || s.stop && !s.pausing {
 		return
 	}
-	s.stop = true
+	at := int64(0)
 	if lead.exact {
-		s.stopAt = lead.letInto + 1
+		at = lead.letInto + 1
 	}
+	if s.pausing {
+		at = min(at, s.stopAt)
+	}
+	s.stop, s.pausing, s.stopAt = true, false, at
 }
 
 // stopWhenSpent does so when the budget is used up. It is asked before the lead shard lets a worker into an iteration, and after
 // whatever may have used it up.
 func (s *Server) stopWhenSpent(sh *ownShard) {
-	if sh.id == 0 && !s.stop && s.spent(sh) {
+	if sh.id == 0 && (!s.stop || s.pausing) && s.spent(sh) {
+		s.usedUp = true
 		s.stopped()
 	}
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,76 @@ func TestAVersionThatTheBudgetCannotFillEndsTheRun(t *testing.T) {
 		}
 		if got, least := c.servers[0].Shard(0), int64(200); got.Samples < least || got.Version != (got.Samples/10+q-1)/q {
 			t.Errorf("q = %d: %d versions of %d samples, must be at least %d", q, got.Version, got.Samples, least)
+		}
+	}
+}
+
+// Pauses change nothing in the law of the budget, whenever they come: where workers that are behind go on to the iteration in
+// which all of them pause, they stop on the way when the budget is used up.
+func TestBudgetsHoldThroughPauses(t *testing.T) {
+	pauses := 0
+	rapid.Check(t, func(t *rapid.T) {
+		budget := Budget{PerPush: 10}
+		if rapid.Bool().Draw(t, "of versions") {
+			budget.Updates = int64(rapid.IntRange(1, 40).Draw(t, "updates"))
+		} else {
+			budget.Samples = int64(rapid.IntRange(1, 400).Draw(t, "samples"))
+		}
+		c, rules := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		c.pick = rng.IntN
+		c.overtake = rapid.Bool().Draw(t, "overtake")
+		c.together = slices.ContainsFunc(rules, rule.whole)
+		for _, s := range c.servers {
+			s.budget, s.together = budget, c.together
+		}
+		for part := 0; ; part++ {
+			steps, at, paused := 0, 1+rng.IntN(300), false
+			c.trace = func(string, Input, []Effect) {
+				if steps++; steps == at && part < 6 && !c.servers[0].stop {
+					paused = true
+					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
+				}
+			}
+			if err := c.run(200000); err != nil {
+				t.Fatal(err)
+			}
+			if !paused || c.servers[0].Spent() {
+				break
+			}
+			pauses++
+			c = c.goesOn(t, rules, c.cut(), false)
+		}
+		if err := c.keptBudget(budget, false); err != nil {
+			t.Fatalf("%v: %+v of rule %v", err, budget, rules[0])
+		}
+	})
+	if pauses < 20 {
+		t.Errorf("%d pauses: the test looks at nothing", pauses)
+	}
+}
+
+// whole says whether a scheme of the rule closes iterations as a whole.
+func (r rule) whole() bool {
+	return slices.ContainsFunc(r.phases(), func(ph scheme.Phase) bool {
+		e, _ := scheme.Lookup(ph.Scheme)
+		return e.Whole(ph.Common, ph.Params)
+	})
+}
+
+// A bound that is close to none, times large pushes, is more than an integer holds. Workers that keep copies under it must be told
+// to ask all the same, or nothing ends the run.
+func TestCopiesOfAnyBoundEndWithTheBudget(t *testing.T) {
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ssp := &scheme.SSPParams{Staleness: 1 << 40, Release: scheme.ReleaseSoft, Cache: true}
+	for _, budget := range []Budget{{Samples: 400, PerPush: 1 << 22}, {Samples: 1<<63 - 1, PerPush: 1 << 62, Updates: 40}} {
+		c := newOrderedCluster(plan, 3, []rule{{name: "ssp", params: ssp}}, budget, 0, "fifo", send.Options{})
+		c.pick = rand.New(rand.NewPCG(1, 6)).IntN
+		if err := c.run(20000); err != nil {
+			t.Fatalf("%+v: %v", budget, err)
 		}
 	}
 }

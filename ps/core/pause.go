@@ -31,16 +31,19 @@ func (w *Worker) Succeed(old *Worker) {
 	w.LeadMax, w.Started, w.WaitedLast, w.Cached = old.LeadMax, old.Started, old.WaitedLast, old.Cached
 }
 
-// Spent says whether the lead shard, which this server has, has used up the budget that is counted in commits.
-func (s *Server) Spent() bool { return s.spent(s.shards[0]) }
+// Spent says whether the lead shard, which this server has, has used up the budget, if only until some of what it took was
+// dropped: then workers were stopped for good.
+func (s *Server) Spent() bool { return s.usedUp || s.spent(s.shards[0]) }
 
 // paused stops all workers, each by its next reply of the lead shard; where a shard closes iterations as a whole all of
-// them stop at the same one, so that none is closed in two parts.
+// them stop at the same one, so that none is closed in two parts. They may have to go far to it, and stop earlier if the
+// budget is used up on the way.
 func (s *Server) paused() {
 	if lead := s.shards[0]; lead != nil && !s.stop {
 		s.stopped()
 		if s.together {
 			s.stopAt = lead.letInto + 1
 		}
+		s.pausing = true
 	}
 }

@@ -46,10 +46,9 @@ type Server struct {
 	ended    int64                 // lives of workers that have ended, all together
 	hearings map[int32]*hearing    // by leading shard
 	own      []own                 // announcements of this step
-	stop     bool                  // the budget is used up
-	stopAt   int64
-	saveInto int64 // the pushes of this iteration are marked, -1: of none
+	saveInto int64                 // the pushes of this iteration are marked, -1: of none
 	done     bool
+	halt
 	now      time.Duration     // At of the input being stepped
 	pend     []scheme.Decision // scratch
 	decided  Decided

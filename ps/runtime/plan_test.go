@@ -171,3 +171,20 @@ func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
 		}
 	}
 }
+
+// The plan says at which share of a step an update of single pushes is, where it knows: what ssp makes of gradients it does, though
+// deltas weigh otherwise.
+func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
+	for _, c := range []struct{ rule, want string }{
+		{"scheme: asp", ", at 1/4 of a whole step"},
+		{"scheme: ssp", ", at 1/4 of a whole step"},
+		{"scheme: ssp, weight: 0.5", ", at 0.5 of a whole step"},
+		{"scheme: ssp, push: delta", ", at 1 of a whole step"},
+		{"scheme: essp", ", at 1 of a whole step"},
+		{"scheme: dynsgd", ", at a share of a step that fluentps explain dynsgd tells"},
+	} {
+		if text := planOf(t, "sync=[{match: '*', "+c.rule+"}]"); !strings.Contains(text, c.want+"\n") {
+			t.Errorf("%s: no %q in\n%s", c.rule, c.want, text)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func shareText(ph *configs.Phase, workers int) string {
 		return ""
 	case weight > 0:
 		return fmt.Sprintf(", at %s of a whole step", whole(weight*float64(ph.Several())))
-	case e.Weight != "":
+	case e.Weight != "" && !e.DeltaWhole: // whose deltas have their weight filled in
 		return ", at a share of a step that fluentps explain " + e.Name + " tells"
 	}
 	return fmt.Sprintf(", at 1/%d of a whole step", workers)
