@@ -271,13 +271,15 @@ KEPT=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-stages.XXXXXX")
 export KEPT
 go build -o "$KEPT/slowest" ./tests/slowest
 
+# Under nohup SIGHUP is ignored, and by all that is started; tests send it. A shell cannot take that back.
 begin() {
+	local heard=(perl -e '$SIG{HUP} = "DEFAULT"; exec @ARGV')
 	began[$1]=$(date +%s)
 	if [ "${#stages[@]}" -eq 1 ]; then
 		printf '\n== %s\n' "$1"
-		setsid "$0" --stage "$1" </dev/null &
+		setsid "${heard[@]}" "$0" --stage "$1" </dev/null &
 	else
-		setsid "$0" --stage "$1" >"$KEPT/$1.log" 2>&1 </dev/null &
+		setsid "${heard[@]}" "$0" --stage "$1" >"$KEPT/$1.log" 2>&1 </dev/null &
 	fi
 	running[$!]=$1
 }
