@@ -273,6 +273,7 @@ go build -o "$KEPT/slowest" ./tests/slowest
 
 # Under nohup SIGHUP is ignored, and by all that is started; tests send it. A shell cannot take that back.
 begin() {
+	# shellcheck disable=SC2016 # Perl expands it
 	local heard=(perl -e '$SIG{HUP} = "DEFAULT"; exec @ARGV')
 	began[$1]=$(date +%s)
 	if [ "${#stages[@]}" -eq 1 ]; then
