@@ -178,7 +178,7 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 		}
 		glob, on := *match.ptr.(*string), *servers.ptr.(*[]int)
 		for _, e := range earlier {
-			if first := *e.byPath["match"].ptr.(*string); covers(first, glob) && within(on, *e.byPath["servers"].ptr.(*[]int)) {
+			if first := *e.byPath["match"].ptr.(*string); covers(first, glob) && w.within(on, *e.byPath["servers"].ptr.(*[]int)) {
 				w.report(Warning, match.node, match.path, "move it above that rule, or remove it",
 					"can never match: %s takes %s first", e.prefix, formatString(first))
 				break
@@ -222,9 +222,9 @@ func (w *walker) crossServers(l *leaf) bool {
 }
 
 // within says whether a rule for these servers is for no other than those of another; nil are all.
-func within(servers, others []int) bool {
+func (w *walker) within(servers, others []int) bool {
 	if servers == nil || others == nil {
-		return others == nil
+		return others == nil || w.cfg.Cluster.Servers > 0 && w.servesAll(others)
 	}
 	return !slices.ContainsFunc(servers, func(m int) bool { return !slices.Contains(others, m) })
 }
