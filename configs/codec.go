@@ -81,6 +81,9 @@ func readInt[T int | int64 | uint64](l *leaf, ptr *T, n *yaml.Node) *problem {
 		if _, text := asText(n, "!!int"); !text && n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || wholeNumber.MatchString(n.Value)) {
 			return problemf("", "%s does not fit: %s", clip(n.Value), l.wantWhole())
 		}
+		if hint := wholeHint(n); hint != "" {
+			p.hint = hint
+		}
 		return p
 	}
 	if l.span.set && float64(v) > l.span.hi && laterNumber(l.pattern()) {
@@ -111,7 +114,9 @@ func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!float" && n.ShortTag() != "!!int" || n.Decode(&v) != nil {
 		hint, ok := asText(n, "!!float")
 		if !ok {
-			hint, _ = asText(n, "!!int")
+			if hint, ok = asText(n, "!!int"); !ok {
+				hint = numberHint(n)
+			}
 		}
 		return problemf(hint, "want a number, got %s", describe(n))
 	}
@@ -128,7 +133,7 @@ func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 func (l *leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
 	tag := n.ShortTag()
 	if n.Kind != yaml.ScalarNode || strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") {
-		return problemf("", "want a word, got %s", describe(n))
+		return problemf(severalHint(l.spec.path, n), "want a word, got %s", describe(n))
 	}
 	text := tag == "!!str" || tag == "!!timestamp" || override
 	if !text && len(l.values) == 0 {
@@ -289,7 +294,11 @@ func listHint(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
 		word := n.Value
 		if n.ShortTag() == "!!str" {
-			word = formatString(word)
+			var items []string
+			for _, item := range strings.Split(word, ",") { // as in --set model.layers=256,128
+				items = append(items, formatItem(strings.TrimSpace(item)))
+			}
+			word = strings.Join(items, ", ")
 		}
 		return "write [" + clip(word) + "]"
 	}

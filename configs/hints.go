@@ -32,6 +32,12 @@ var synonyms = []synonym{
 	{words: []string{"weightdecay", "wd", "l2"}, paths: []string{"train.optimizer.weight_decay"}},
 	{words: []string{"gpu", "gpus"}, paths: []string{"device.kind"}, hint: "write device: {kind: cuda}"},
 	{words: []string{"dataset", "data_set"}, paths: []string{"data.set"}},
+	{words: []string{"num_classes", "n_classes", "nclasses"}, paths: []string{"data.classes"}},
+	{words: []string{"eps"}, paths: []string{"train.optimizer.epsilon"}},
+	{words: []string{"nesterov"}, paths: []string{"train.optimizer.name"}, hint: "write train.optimizer.name: nesterov"},
+	{words: []string{"step_size", "decay_steps"}, paths: []string{"train.schedule.every"}},
+	{words: []string{"milestones"}, paths: []string{"train.schedule.at"}},
+	{words: []string{"t_max"}, paths: []string{"train.schedule.over"}},
 }
 
 // workersWord stands for the hint of workersHint.
@@ -111,7 +117,7 @@ func asText(n *yaml.Node, tag string) (hint string, ok bool) {
 var (
 	timeForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
 	clockForm  = regexp.MustCompile(`^(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?$`)
-	timeOf     = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond}
+	timeOf     = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond, "usec": time.Microsecond}
 	unitForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
 	sizeOf     = map[string]float64{"b": 1, "k": 1e3, "kb": 1e3, "kib": 1 << 10, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9, "gib": 1 << 30, "t": 1e12, "tb": 1e12, "tib": 1 << 40, "p": 1e15, "pb": 1e15, "pib": 1 << 50}
 	sizeOrders = []string{"GiB", "GB", "MiB", "MB", "KiB", "KB", "B"}
@@ -147,6 +153,7 @@ func timeHint(text string) string {
 // sizeHint writes a size of another program in our units.
 func sizeHint(text string) string {
 	const units = "the units are B, KB, MB, GB, KiB, MiB, GiB"
+	text = bytesOf(text)
 	m := unitForm.FindStringSubmatch(text)
 	if m == nil {
 		return units + ", as in 64KiB, 4MiB or 1MB"

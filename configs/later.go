@@ -52,7 +52,7 @@ func belongs(path, word string) (hint string, ok bool) {
 	if path == "sync[].update" && word == "average" {
 		return "statistics, such as batch norm's means, are averaged whatever update says; for averages of trained parameters write push: delta with update: add", true
 	}
-	return "", false
+	return wordElsewhere(path, word)
 }
 
 // laterNumber says the same of the numbers above a key's limit.

@@ -63,7 +63,7 @@ func (o *Origins) Refuse(path string, err error) Diagnostic {
 func Load(file string, o Options) (*Config, *Origins, Diagnostics) {
 	src, err := readFile(file)
 	if err != nil {
-		return nil, newOrigins(), Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error()}}
+		return nil, newOrigins(), Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error(), Hint: fileHint(file)}}
 	}
 	return Parse(file, src, o)
 }

@@ -232,15 +232,17 @@ func (k *knownPaths) near(v *override) string {
 		}
 	}
 	if len(found) == 0 {
-		return "check --resolved lists every key"
+		return v.noKey()
 	}
+	found = withoutPhases(found)
 	for i, path := range found {
 		for _, s := range v.path {
 			if s.key == "" {
 				path = strings.Replace(path, "[]", fmt.Sprintf("[%d]", s.index), 1)
 			}
 		}
-		if v.name != show(v.path, false) { // a variable
+		path = strings.ReplaceAll(path, "[]", "[0]") // of which item nobody has said: the first
+		if v.name != show(v.path, false) {           // a variable
 			path = envPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
 		}
 		found[i] = path

@@ -198,6 +198,10 @@ func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool
 	if !known && name != "" {
 		return // it may belong to the scheme that was meant
 	}
+	if hint, ok := t.ruleWord(key.Value); ok {
+		w.fatal(key, path, hint, "unknown key")
+		return
+	}
 	w.unknownKey(t, "", key)
 }
 

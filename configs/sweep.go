@@ -73,7 +73,7 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 			return w.pointList(value)
 		}
 		w.fatal(key, sweepKey, "write train.optimizer.lr: [0.1, 0.01] below it for all combinations, or a list of {train.optimizer.lr: 0.1, seed: 1}",
-			"want paths with lists of values, or a list of settings, got %s", describe(value))
+			"want paths with lists of values, or a list of settings, got %s", filled(value))
 		return nil
 	}
 	return nil
@@ -89,7 +89,7 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 			continue
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
-			w.fatal(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", describe(values))
+			w.fatal(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {

@@ -120,7 +120,7 @@ func (w *walker) section(t *table, rel string, key, value *yaml.Node, unknown fu
 		w.mapping(t, rel, value, unknown)
 	case isNull(value): // all of its keys are commented out
 	default:
-		w.fatal(value, path, "its keys are: "+strings.Join(t.below(rel), ", "), "want keys and values, got %s", describe(value))
+		w.fatal(value, path, "its keys are: "+strings.Join(t.below(rel), ", ")+t.withWord(rel, value.Value), "want keys and values, got %s", describe(value))
 		t.excuse(rel)
 	}
 }

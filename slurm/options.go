@@ -91,6 +91,8 @@ func optionWords(text string) (words []string, err error) {
 			word = append(word, c)
 		case c == '\'' || c == '"':
 			quote, inside = c, true
+		case c == '#' && strings.HasPrefix(text, "#SBATCH"):
+			return nil, errors.New("the script writes #SBATCH itself; leave it out, as in --constraint=a100")
 		case c == '#':
 			return nil, errors.New("sbatch takes what stands behind # for a comment; put it between quotes, as in --comment='\"run #3\"'")
 		case c == ' ':

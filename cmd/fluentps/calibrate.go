@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -46,6 +47,9 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	text, err := os.ReadFile(filepath.Join(run, "summary.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, errors.New("there is no summary.json; name the folder of a run that has ended")
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return r, errors.New("it is a file; name the folder of a run that has ended")
 	}
 	if err != nil {
 		return r, err

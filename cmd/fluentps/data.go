@@ -57,6 +57,8 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 		return ps.DataSpec(in.cfg), nil
 	case len(args) != 2:
 		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
+	case slices.Contains(workload.SetNames(), args[1]) && !slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: SET comes first: fluentps data %s %s", args[1], args[0])
 	case !slices.Contains(workload.SetNames(), args[0]):
 		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], workload.SetNames()))
 	case c.IsSet("set"):

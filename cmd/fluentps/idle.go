@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -56,6 +57,11 @@ func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 		if err != nil {
 			all = append(all, p.Origins.Refuse("cluster.servers", err))
 			continue
+		}
+		for i, fault := range p.Config.Faults {
+			if f.Computes > 0 && fault.Worker >= f.Computes {
+				all = append(all, p.Origins.Refuse(fmt.Sprintf("faults[%d].worker", i), fmt.Errorf("there is no worker %d: with %d ranks the workers are 0 to %d; name one of these, or start more ranks", fault.Worker, c.Int("ranks"), f.Computes-1)))
+			}
 		}
 		all = append(all, configs.Idle(p.Config, p.Origins, f)...)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -176,6 +177,9 @@ func planHosts(c *cli.Context) ([]string, error) {
 	return hosts, nil
 }
 
+// hostName is a host as launchers take it: without a user, blanks, stars or the brackets of Slurm's lists.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
 // hostList reads --hosts: the host of each rank.
 func hostList(verb, text string) ([]string, error) {
 	var hosts []string
@@ -188,8 +192,11 @@ func hostList(verb, text string) ([]string, error) {
 				return nil, usagef(verb+": --hosts: %q has no number of ranks behind the colon; write node1:3,node2:3", item)
 			}
 		}
-		if name == "" {
+		switch {
+		case name == "":
 			return nil, usagef(verb+": --hosts: %q names no host; write node1:3,node2:3", item)
+		case !hostName.MatchString(name):
+			return nil, usagef(verb+": --hosts: %q is no name of a host; write each host with its ranks, as in node1:3,node2:3", name)
 		}
 		for range ranks {
 			hosts = append(hosts, name)

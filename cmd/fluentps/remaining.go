@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,11 +26,20 @@ const (
 	answerTime = 30 * time.Second
 )
 
+// bracedWord is what looks like a place in the launcher's words.
+var bracedWord = regexp.MustCompile(`\{[a-z]+\}`)
+
 // takeHosts reads --hosts, whose places the launcher's words must have.
 func (s *supervisor) takeHosts() error {
 	line := strings.Join(s.launcher, " ")
+	places := []string{wordRanks, wordHosts, wordNames, wordNodes}
+	for _, w := range bracedWord.FindAllString(line, -1) {
+		if !slices.Contains(places, w) {
+			return usagef("run: the launcher has %s, which is no place; there are: %s", w, strings.Join(places, ", "))
+		}
+	}
 	if !s.c.IsSet("hosts") {
-		for _, w := range []string{wordRanks, wordHosts, wordNames, wordNodes} {
+		for _, w := range places {
 			if strings.Contains(line, w) {
 				return usagef("run: the launcher has %s: add --hosts, as in --hosts node1:3,node2:3", w)
 			}

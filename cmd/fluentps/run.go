@@ -5,8 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +64,9 @@ func runVerb(c *cli.Context) error {
 		return supervise(c, start)
 	case c.IsSet("hosts"):
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
+	}
+	if words := c.Args().Slice(); len(words) > 1 && slices.Contains([]string{"mpirun", "mpiexec", "srun"}, filepath.Base(words[1])) {
+		return usagef("run: a launcher behind the CONFIG is for --restarts K; without it the launcher comes first: %s fluentps run %s", strings.Join(words[1:], " "), words[0])
 	}
 	signals := early()
 	keepPipes()

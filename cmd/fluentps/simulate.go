@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +52,8 @@ func simulateVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.IsSet("out") && c.String("out") == "" {
-		return usagef("simulate: --out is empty; name a folder")
+	if err := freeOut(c); err != nil {
+		return err
 	}
 	var o sim.Options
 	if err = simulateFaults(c, &o); err != nil {
@@ -133,6 +135,27 @@ func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradien
 		fmt.Fprintf(warn, "WARNING: %s\n", weak)
 	}
 	return &sim.Gradients{Set: set, Device: device}, nil
+}
+
+// freeOut refuses an --out that holds something already: a long simulation is not to find that at its end.
+func freeOut(c *cli.Context) error {
+	if !c.IsSet("out") {
+		return nil
+	}
+	out := c.String("out")
+	if out == "" {
+		return usagef("simulate: --out is empty; name a folder")
+	}
+	entries, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return usagef("simulate: --out: %v; choose another folder", err)
+	case len(entries) > 0:
+		return usagef("simulate: --out %s is not empty (it holds %s); nothing is overwritten: choose a new folder", out, entries[0].Name())
+	}
+	return nil
 }
 
 // simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.

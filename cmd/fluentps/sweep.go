@@ -22,6 +22,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/durable"
 	"fluentps/ps/metrics"
+	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
 )
 
@@ -93,6 +94,11 @@ func sweepVerb(c *cli.Context) error {
 			return err
 		}
 	}
+	if script == nil {
+		if err := s.startsAll(c.Int("local")); err != nil {
+			return err
+		}
+	}
 	if err := s.write(); err != nil {
 		return err
 	}
@@ -121,11 +127,21 @@ func sweepFlags(c *cli.Context) error {
 	return onlyWith(c, "slurm")
 }
 
+// startsAll refuses a sweep of which a run does not fit its ranks, before the first one has trained for hours.
+func (s *sweep) startsAll(ranks int) error {
+	for i, p := range s.points {
+		if _, err := ps.Roles(p.Config, spreadHosts(ranks, 1)); err != nil {
+			return usagef("sweep: run %d (%s): %v", i, strings.Join(p.Set, " "), err)
+		}
+	}
+	return nil
+}
+
 // write puts the configuration of each run into the folder. One that is there already must be the same: its number stands
 // for results.
 func (s *sweep) write() error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
-		return fmt.Errorf("sweep: %w; choose another folder with --out", err)
+		return usagef("sweep: %v; choose another folder with --out", err)
 	}
 	for i, p := range s.points {
 		var text bytes.Buffer

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +35,9 @@ func noVerb(c *cli.Context) error {
 	for _, v := range c.App.Commands {
 		verbs = append(verbs, v.Name)
 	}
+	if info, err := os.Stat(c.Args().First()); err == nil && info.Mode().IsRegular() {
+		return usagef("%s is a file, and the verb comes first: fluentps run %s, or one of: %s", c.Args().First(), c.Args().First(), strings.Join(verbs, ", "))
+	}
 	return usagef("%s", unknown("verb", c.Args().First(), verbs))
 }
 
@@ -58,6 +62,9 @@ func flagError(c *cli.Context, err error, _ bool) error {
 				legal = append(legal, dashes(name))
 			}
 		}
+		if hint := flagElsewhere(c.Command, m[1]); hint != "" {
+			return usagef("%sthere is no flag %q; %s%s", verb, dashes(m[1]), hint, more)
+		}
 		return usagef("%s%s%s", verb, unknown("flag", dashes(m[1]), legal), more)
 	}
 	if m := flagEmpty.FindStringSubmatch(text); m != nil {
@@ -69,6 +76,28 @@ func flagError(c *cli.Context, err error, _ bool) error {
 	return usagef("%s%s%s", verb, text, more)
 }
 
+// flagElsewhere says how this verb has what is a flag of other verbs or programs, or a setting; "" where nobody knows.
+func flagElsewhere(verb *cli.Command, name string) string {
+	has := func(flag string) bool {
+		return slices.ContainsFunc(verb.Flags, func(f cli.Flag) bool { return f.Names()[0] == flag })
+	}
+	switch name {
+	case "n", "np", "ntasks", "ranks", "local", "nproc", "nproc_per_node":
+		switch {
+		case has("workers"):
+			return "the modelled ranks are --workers N and --servers M"
+		case has("ranks"):
+			return "the number of ranks is --ranks N"
+		case has("local"):
+			return "the number of ranks is the launcher's, as in mpirun -n 6 or srun -n 6, or --local N without one"
+		}
+	}
+	if key := configs.SettingHint(name); has("set") && key != "" {
+		return "it is a setting: --set " + key + "=VALUE"
+	}
+	return ""
+}
+
 // kindOf words what a flag takes whose value could not be read.
 func kindOf(verb *cli.Command, name string) string {
 	for _, f := range verb.Flags {
@@ -78,6 +107,11 @@ func kindOf(verb *cli.Command, name string) string {
 	}
 	if !takesValue(verb, name) {
 		return "true or false"
+	}
+	for _, f := range verb.Flags {
+		if _, ok := f.(*cli.Uint64Flag); ok && slices.Contains(f.Names(), name) {
+			return "a whole number from 0 on"
+		}
 	}
 	return "a whole number"
 }

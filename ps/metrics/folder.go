@@ -112,7 +112,7 @@ func folderError(dir string, err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("run folder: no space or quota left for %s; free some, or choose another with --out: %w", dir, err)
 	}
-	return fmt.Errorf("run folder: cannot make %s: %w", dir, err)
+	return fmt.Errorf("run folder: cannot make %s; choose another with --out: %w", dir, err)
 }
 
 // linkLatest points parent/latest to base. The rename replaces an older link at once, so that a reader

@@ -201,7 +201,10 @@ func parseIterations(from io.Reader) ([][]Iteration, error) {
 func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	lines := bufio.NewScanner(from)
 	head := strings.Join(iterationColumns, ",")
-	if !lines.Scan() || lines.Text() != head {
+	if !lines.Scan() && lines.Err() != nil {
+		return nil, lines.Err()
+	}
+	if lines.Text() != head {
 		return nil, fmt.Errorf("line 1 is not the header of iterations: %s", head)
 	}
 	var all [][]Iteration

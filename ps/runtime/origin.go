@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"fluentps/configs"
@@ -263,4 +265,17 @@ func (q *origin) forWorkers(n int64) {
 		scale(&node.Rated)
 		scale(&node.Accepted)
 	}
+}
+
+// noCheckpoint refuses a --resume that names no run with a checkpoint. What is typed most in its place is something in one.
+func noCheckpoint(dir string) error {
+	for in, last := filepath.Dir(filepath.Clean(dir)), ""; in != last; in, last = filepath.Dir(in), in {
+		if found, err := checkpoint.List(filepath.Join(in, checkpoint.Folder)); err == nil && len(found) > 0 {
+			return fmt.Errorf("--resume: %s lies in the folder of a run, %s; name that one, whose newest checkpoint is taken, or one of %s", dir, in, filepath.Join(in, checkpoint.Folder))
+		}
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("--resume: %s is a file; name the folder of a run that has a checkpoint, or leave --resume out", dir)
+	}
+	return fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
 }

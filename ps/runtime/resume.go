@@ -2,11 +2,13 @@ package runtime
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"fluentps/configs"
@@ -44,8 +46,8 @@ func (r *rank) takeFolder() (*metrics.RunFolder, error) {
 			return r.takeOne(root, name)
 		}
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-		if err == nil && len(dirs) == 0 {
-			err = fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
+		if len(dirs) == 0 && (err == nil || errors.Is(err, syscall.ENOTDIR)) {
+			err = noCheckpoint(dir)
 		}
 		if err != nil {
 			return nil, err

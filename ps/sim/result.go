@@ -68,6 +68,9 @@ func (s *simulation) summary() *metrics.Summary {
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
 		Payload: s.cfg.Payload.Summary(), BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}
+	if s.lost-s.joined == len(s.workers) {
+		sum.Finished = "all workers were lost"
+	}
 	for i := range s.plan.Shards {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats

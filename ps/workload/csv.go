@@ -82,7 +82,7 @@ func parseCSV(path string, r io.Reader, s DataSpec) (*rowsTable, error) {
 			t.cols = len(fields) - 1
 		}
 		if len(fields) < 2 || len(fields) != t.cols+1 {
-			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)", path, line, len(fields), max(t.cols, 1)+1, max(t.cols, 1))
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", path, line, len(fields), max(t.cols, 1)+1, max(t.cols, 1), separatorHint(fields))
 		}
 		if err := t.add(path, lines, fields, s); err != nil {
 			return nil, err
@@ -92,6 +92,18 @@ func parseCSV(path string, r io.Reader, s DataSpec) (*rowsTable, error) {
 		return nil, fmt.Errorf("data: %s: no rows", path)
 	}
 	return t, nil
+}
+
+// separatorHint tells by a line of one field what separates its values.
+func separatorHint(fields []string) string {
+	switch {
+	case len(fields) != 1:
+	case strings.Contains(fields[0], ":"):
+		return "; it looks like libsvm: set libsvm"
+	case strings.ContainsAny(fields[0], ";\t "):
+		return "; the values of csv are separated by commas"
+	}
+	return ""
 }
 
 func (t *rowsTable) add(path string, lines *csv.Reader, fields []string, s DataSpec) error {
@@ -113,7 +125,10 @@ func (t *rowsTable) add(path string, lines *csv.Reader, fields []string, s DataS
 		v, err := parseValue(field, s.Scale)
 		if err != nil {
 			hint := ""
-			if line == 1 {
+			switch bare := strings.ToLower(strings.TrimLeft(field, "+-")); {
+			case bare == "" || bare == "nan" || bare == "na" || strings.HasPrefix(bare, "inf"):
+				hint = "; every value must be a number: fill in what is missing, or take the row out"
+			case line == 1:
 				hint = "; a header line must be taken out"
 			}
 			return fmt.Errorf("data: %s:%d:%d: %w%s", path, line, column, err, hint)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // source reads a file, unpacks it when its first bytes say gzip, and sums what it delivers.
@@ -48,6 +49,8 @@ func open(path, hint string) (*source, error) {
 			return nil, missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, other, hint))
 		}
 		f = packed
+	} else if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("data: %s lies below a file; name the folder itself, not a file in it", path)
 	} else if err != nil {
 		return nil, fmt.Errorf("data: %w; check the file's permissions", err)
 	}

@@ -1,0 +1,209 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// otherWord is a value as other programs or papers call it.
+type otherWord struct {
+	key   string // the path ends so
+	words []string
+	hint  string
+}
+
+var otherWords = []otherWord{
+	{"scheme", []string{"async", "asynchronous", "dist_async", "tap", "hogwild", "downpour"}, "write asp: a pull is answered at once"},
+	{"scheme", []string{"sync", "synchronous", "dist_sync", "full_sync"}, "write bsp: a pull waits for all workers"},
+	{"baseline", []string{"horovod", "nccl", "ddp", "gloo", "mpi"}, "write allreduce: gradients are summed by MPI"},
+	{"baseline.name", []string{"horovod", "nccl", "ddp", "gloo", "mpi"}, "write allreduce: gradients are summed by MPI"},
+	{"send.order", []string{"p3"}, "write order: priority, and for P3's slices shards: {slice: slices, max_bytes: 200KB}"},
+	{"send.order", []string{"bytescheduler"}, "write order: credit, which is ByteScheduler's"},
+	{"data.set", []string{"mnist", "fashion_mnist", "fashionmnist", "emnist", "kmnist"}, "write idx, the form of MNIST's files, and their folder as path"},
+	{"model.name", []string{"cnn", "convnet", "lenet5"}, "write lenet, a convolutional network, or one of the resnets"},
+	{"schedule.name", []string{"multistep", "multisteplr", "steplr", "piecewise"}, "write step, with every: 30, or at: [30, 60], and factor: 0.1"},
+	{"schedule.name", []string{"cosineannealing", "cosineannealinglr"}, "write cosine, with over, the iterations of the fall"},
+	{"noise.kind", []string{"gaussian", "gauss"}, "write normal"},
+	{"payload.push", []string{"fp16", "half", "int8"}, "write float16 or bfloat16: 2 bytes an element; topk or threshold send fewer"},
+	{"payload.pull", []string{"fp16", "half", "int8"}, "write float16 or bfloat16: 2 bytes an element"},
+	{"payload.push", []string{"bf16"}, "write bfloat16"},
+	{"payload.pull", []string{"bf16"}, "write bfloat16"},
+}
+
+// wordElsewhere says what to write for a value that other programs have.
+func wordElsewhere(path, word string) (hint string, ok bool) {
+	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	for _, o := range otherWords {
+		if (path == o.key || strings.HasSuffix(path, "."+o.key)) && slices.Contains(o.words, plain) {
+			return o.hint, true
+		}
+	}
+	return "", false
+}
+
+// ruleWords are the keys of a rule under the names that papers and other programs have for them. The first key that the
+// scheme of the rule has is meant.
+var ruleWords = map[string][]string{
+	"s": {"staleness", "s_l", "s_max"}, "threshold": {"staleness", "tau"}, "slack": {"staleness", "tau"}, "delay": {"tau", "staleness"},
+	"c": {"probability"}, "p": {"probability"}, "prob": {"probability"},
+	"s_lower": {"s_l"}, "s_upper": {"s_u"}, "variant": {"mode"}, "n_t": {"required"},
+	"param": {"match"}, "params": {"match"}, "parameter": {"match"}, "parameters": {"match"}, "pattern": {"match"}, "layer": {"match"},
+}
+
+// ruleWord says which key of its rule a word stands for, and takes that key for given.
+func (t *table) ruleWord(word string) (hint string, ok bool) {
+	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	if strings.HasPrefix(plain, "backup") && t.byPath["required"] != nil {
+		t.excuse("required")
+		return "write required, the pushes that close an iteration: the workers less the backup workers", true
+	}
+	for _, key := range ruleWords[plain] {
+		if t.byPath[key] != nil {
+			t.excuse(key)
+			return "did you mean " + key + "?", true
+		}
+	}
+	return "", false
+}
+
+// withWord shows the section with the word that was given in its place, if a key of it has that value.
+func (t *table) withWord(rel, word string) string {
+	for _, name := range []string{"name", "set", "kind", "push"} {
+		if l := t.byPath[join(rel, name)]; l != nil && slices.Contains(l.values, word) {
+			return fmt.Sprintf("; write %s: {%s: %s} with those that it needs", lastName(join(t.prefix, rel)), name, word)
+		}
+	}
+	return ""
+}
+
+// severalHint is the way out where one word is wanted, and a list given.
+func severalHint(path string, n *yaml.Node) string {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+	case path == "scheme":
+		return "a rule has one scheme, or several in turn: " + schemesExample
+	case path == "match":
+		return "write a rule for each pattern"
+	}
+	return ""
+}
+
+// wholeHint writes a whole number out that stands there with an exponent or a point.
+func wholeHint(n *yaml.Node) string {
+	var v float64
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!float" || n.Decode(&v) != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 {
+		return ""
+	}
+	return "write " + whole(v)
+}
+
+var (
+	percentForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?%$`)
+	commaForm   = regexp.MustCompile(`^([-+]?[0-9]+),([0-9]+)$`)
+	rateForm    = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKMGT])(?:bits?(?:/s|ps)?|b(?:/s|ps))$`)
+)
+
+// numberHint writes a percentage, and a number with a comma, as YAML has them.
+func numberHint(n *yaml.Node) string {
+	if m := percentForm.FindStringSubmatch(n.Value); m != nil {
+		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
+			return "write " + strconv.FormatFloat(v/100, 'g', 6, 64)
+		}
+	}
+	if m := commaForm.FindStringSubmatch(n.Value); m != nil {
+		return fmt.Sprintf("write %s.%s, with a point", m[1], m[2])
+	}
+	return ""
+}
+
+// bytesOf takes the second out of a rate, and makes bytes of bits: what is left is a size, in units of ours or others.
+func bytesOf(rate string) string {
+	m := rateForm.FindStringSubmatch(rate)
+	if m == nil {
+		return strings.TrimSuffix(rate, "/s")
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return rate
+	}
+	return strconv.FormatFloat(v*sizeOf[strings.ToLower(m[2])]/8, 'f', -1, 64) + "B"
+}
+
+// formatItem writes an item of a list that was given as one text: a number as it is.
+func formatItem(item string) string {
+	if bare := (&yaml.Node{Kind: yaml.ScalarNode, Value: item}); bare.ShortTag() == "!!int" || bare.ShortTag() == "!!float" {
+		return item
+	}
+	return formatString(item)
+}
+
+// filled describes a node, and says so where nothing is in it.
+func filled(n *yaml.Node) string {
+	if len(n.Content) == 0 && n.Kind == yaml.SequenceNode {
+		return "an empty list"
+	}
+	return describe(n)
+}
+
+// withoutPhases leaves the keys of schemes: out where the same are keys of a rule.
+func withoutPhases(paths []string) []string {
+	rules := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return strings.Contains(path, "schemes[]") })
+	if len(rules) > 0 {
+		return rules
+	}
+	return paths
+}
+
+// noKey is the way out of an override that is near no key. A variable may be meant for somebody else.
+func (v *override) noKey() string {
+	if v.name == show(v.path, false) {
+		return "check --resolved lists every key"
+	}
+	for _, n := range notKeys {
+		if !strings.HasSuffix(n, "*") && len(Nearest(v.name, []string{strings.ToLower(n)})) > 0 {
+			return "did you mean " + n + "?"
+		}
+	}
+	return "check --resolved lists every key; unset the variable if it is no setting"
+}
+
+// fileHint looks for the configuration that was meant by a file that cannot be read.
+func fileHint(file string) string {
+	for _, other := range []string{file + ".yaml", file + ".yml", filepath.Join(file, "config.yaml")} {
+		if info, err := os.Stat(other); err == nil && info.Mode().IsRegular() {
+			return "did you mean " + other + "?"
+		}
+	}
+	return ""
+}
+
+// SettingHint says which setting of a configuration a word stands for, "" for none.
+func SettingHint(word string) string {
+	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	known := &knownPaths{}
+	known.fill()
+	if _, ok := known.isText[plain]; ok {
+		return plain
+	}
+	if s, ok := synonymOf(plain); ok && len(s.paths) > 0 {
+		return s.paths[0]
+	}
+	var found []string
+	for _, path := range known.all() {
+		if lastName(path) == plain {
+			found = append(found, path)
+		}
+	}
+	if found = withoutPhases(found); len(found) == 1 {
+		return strings.ReplaceAll(found[0], "[]", "[0]")
+	}
+	return ""
+}
