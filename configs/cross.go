@@ -239,7 +239,7 @@ func (w *walker) servesAll(list []int) bool {
 			return false
 		}
 	}
-	return w.cfg.Cluster.Placement != "mixed"
+	return w.cfg.Cluster.Servers > 0 && w.cfg.Cluster.Placement != "mixed"
 }
 
 // crossRotations refuses two rules of a scheme that decides for a whole server if their keys differ: it has one rotation
