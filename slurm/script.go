@@ -188,8 +188,8 @@ func (s *Script) folders(w *writer) {
 func (s *Script) launch(w *writer) {
 	w.raw("")
 	w.says("Slurm's warning is handed on to the launcher, and by it to the ranks: they write a checkpoint and leave with 75.",
-		`launcher="" warned=""`,
-		`trap 'warned=yes; [ -z "$launcher" ] || kill -USR1 "$launcher"' USR1`)
+		`launcher="" warned="" early=""`,
+		`trap 'if [ -n "$launcher" ]; then warned=yes; kill -USR1 "$launcher"; else early=yes; fi' USR1`)
 	w.raw("")
 	w.says("Whether this part of the job comes any further shows in what is newer than now.", "started=$(date +%s)")
 	if s.Launcher == "pmix" {
@@ -208,8 +208,12 @@ func (s *Script) launch(w *writer) {
 		line = append(line, run...)
 	}
 	w.says(about+" Where the run folder has a checkpoint, the run goes on from it, else it begins.", strings.Join(line, " ")+" &")
-	w.says("A warning ends wait early; the launcher is waited for again then.",
+	w.says("A warning that came before the launcher had a name is handed on when that can hear it. A later one ends wait early; the launcher is waited for again then.",
 		"launcher=$!",
+		`if [ -n "$early" ]; then`,
+		"	sleep 1",
+		`	kill -USR1 "$launcher"`,
+		"fi",
 		"while :; do",
 		`	warned=""`,
 		`	wait "$launcher"`,
