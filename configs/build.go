@@ -25,6 +25,9 @@ func (c *Config) Matches() (globs []string, on [][]int) {
 	return globs, on
 }
 
+// InRounds says whether workers exchange in rounds, as PS-Lite's do: all push, all wait at a barrier, all pull.
+func (c *Config) InRounds() bool { return c.Baseline == BaselinePSLite }
+
 // BatchMax is the largest number of samples that one of so many ranks that compute takes in an iteration.
 func (t Train) BatchMax(computing int) int {
 	if t.BatchGlobal > 0 {

@@ -20,12 +20,7 @@ import (
 // dropped count for nothing.
 func TestBudgetsHoldUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		budget := Budget{PerPush: 10}
-		if rapid.Bool().Draw(t, "of versions") {
-			budget.Updates = int64(rapid.IntRange(1, 40).Draw(t, "updates"))
-		} else {
-			budget.Samples = int64(rapid.IntRange(1, 400).Draw(t, "samples"))
-		}
+		budget := genBudget(t)
 		c, rules := genCluster(t)
 		for _, s := range c.servers {
 			s.budget = budget
@@ -44,6 +39,13 @@ func TestBudgetsHoldUnderRandomOrders(t *testing.T) {
 			t.Fatalf("%v: %+v of rule %v", err, budget, rules[0])
 		}
 	})
+}
+
+func genBudget(t *rapid.T) Budget {
+	if rapid.Bool().Draw(t, "of versions") {
+		return Budget{Updates: int64(rapid.IntRange(1, 40).Draw(t, "updates")), PerPush: 10}
+	}
+	return Budget{Samples: int64(rapid.IntRange(1, 400).Draw(t, "samples")), PerPush: 10}
 }
 
 // keptBudget holds what the lead shard has in the end to the budget. Where workers die the last may do so before it is used up,
@@ -99,12 +101,7 @@ func TestAVersionThatTheBudgetCannotFillEndsTheRun(t *testing.T) {
 func TestBudgetsHoldThroughPauses(t *testing.T) {
 	pauses := 0
 	rapid.Check(t, func(t *rapid.T) {
-		budget := Budget{PerPush: 10}
-		if rapid.Bool().Draw(t, "of versions") {
-			budget.Updates = int64(rapid.IntRange(1, 40).Draw(t, "updates"))
-		} else {
-			budget.Samples = int64(rapid.IntRange(1, 400).Draw(t, "samples"))
-		}
+		budget := genBudget(t)
 		c, rules := genCluster(t)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		c.pick = rng.IntN

@@ -25,9 +25,6 @@ func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
 
 func reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllreduce }
 
-// inRounds says whether workers push, meet at a barrier and then pull, as with PS-Lite.
-func inRounds(c *configs.Config) bool { return c.Baseline == configs.BaselinePSLite }
-
 // keeper has versions of the parameters for who evaluates.
 type keeper interface {
 	sendSnapshot(to int, h wire.Header)
@@ -79,7 +76,7 @@ func (r *rank) atBarrier(h wire.Header) {
 // roundBytes is the memory for the messages that a rank has in rounds beside those that frameBytes counts: a pull of its own
 // for every shard, an acknowledgement of every push, and the releases.
 func roundBytes(c *configs.Config, p *shard.Plan, roles shard.Roles) int64 {
-	if !inRounds(c) {
+	if !c.InRounds() {
 		return 0
 	}
 	workers := int64(len(roles.Workers))

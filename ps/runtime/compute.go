@@ -141,7 +141,7 @@ func (w *workerSide) compute(iter int64) {
 func (it *iteration) runBackward() {
 	w := it.w
 	switch {
-	case inRounds(w.r.cfg):
+	case w.r.cfg.InRounds():
 		w.model.Backward(func(int) {})
 		for layer := range w.pieces {
 			it.ready(layer)

@@ -271,7 +271,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	if r.from != nil {
 		s.Resumed = &metrics.Resumed{Checkpoint: r.from.dir, Iteration: r.from.manifest.Iteration, Samples: r.from.manifest.Samples, TrainedS: metrics.Float(r.before.Seconds())}
 	}
-	if inRounds(r.cfg) || r.reduce != nil {
+	if r.cfg.InRounds() || r.reduce != nil {
 		s.Baseline, s.BaselineKeys = r.cfg.Baseline, r.cfg.BaselineKeys
 	}
 	if r.reduce != nil {

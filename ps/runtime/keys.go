@@ -23,7 +23,7 @@ import (
 
 // withKeys says whether messages have lists of keys.
 func withKeys(c *configs.Config) bool {
-	return inRounds(c) && c.BaselineKeys != shard.KeysTensor
+	return c.InRounds() && c.BaselineKeys != shard.KeysTensor
 }
 
 // encodes says whether pushes and replies do not travel as they are.

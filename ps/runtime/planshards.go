@@ -16,7 +16,7 @@ const planNameMax = 24
 // would be too wide.
 func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	most := c.Shards.MaxBytes
-	if inRounds(c) {
+	if c.InRounds() {
 		most = messageBytes(c, len(p.Params))
 	}
 	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, size(most))

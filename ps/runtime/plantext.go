@@ -156,7 +156,7 @@ func planTraffic(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sha
 		push, reply = push+up, reply+down
 	}
 	headers := 3 * int64(len(p.Shards)) // push, pull, reply
-	if inRounds(c) {                    // acknowledgements, the barrier and its release too; each is a message
+	if c.InRounds() {                   // acknowledgements, the barrier and its release too; each is a message
 		headers += int64(len(p.Shards)) + 2
 		messages = headers
 		for i := range p.Shards { // and the keys that pulls have

@@ -124,7 +124,7 @@ func (r *rank) drive(until func() bool) error {
 // openRing preposts the receives of control messages. Each is reposted when its message was acted on, which never
 // waits; meanwhile the others take what comes.
 func (r *rank) openRing() error {
-	r.frames = frames{r: r, open: make([]*frame, r.t.Size()), apart: r.cfg != nil && inRounds(r.cfg)}
+	r.frames = frames{r: r, open: make([]*frame, r.t.Size()), apart: r.cfg != nil && r.cfg.InRounds()}
 	for i := range ringDepth(r.t.Size()) {
 		b, err := r.t.Alloc(comm.CtlMax)
 		if err != nil {

@@ -305,7 +305,7 @@ func (r *rank) makeSides() error {
 	if reduces(r.cfg) {
 		r.reduce, err = newAllReduce(r)
 	}
-	if inRounds(r.cfg) && r.me == 0 {
+	if r.cfg.InRounds() && r.me == 0 {
 		r.scheduler = core.NewScheduler(len(r.roles.Workers))
 	}
 	return err

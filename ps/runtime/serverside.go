@@ -105,7 +105,7 @@ func (s *serverSide) makeNode(q *origin) error {
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: inRounds(r.cfg),
+		Budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: r.cfg.InRounds(),
 		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
 	return nil
 }

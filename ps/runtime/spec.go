@@ -42,7 +42,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 		if c.Train.Optimizer.Name == "lars" {
 			o.Slice = "layer" // the step is taken shard by shard
 		}
-	case inRounds(c):
+	case c.InRounds():
 		o.Keys, o.MaxBytes = c.BaselineKeys, messageBytes(c, len(params))
 	}
 	if codec := c.PushCodec(); codec != nil {

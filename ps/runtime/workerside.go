@@ -125,7 +125,7 @@ func (w *workerSide) makeNode(q *origin) {
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
 	w.node.ShareMemory(r.nearServer)
-	if inRounds(r.cfg) {
+	if r.cfg.InRounds() {
 		w.node.InRounds()
 	} else if r.cfg.Send.Overlap {
 		w.node.StartEarly(r.maySkip)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Learning is a scheme that may know more than clocks and version tell, which its constructor takes: the state of its
-// generator, and what it measured of its workers. That outlives a checkpoint. It is asked for when everybody has left.
+// Learning is a scheme that may know more than clocks and version tell, which its constructor takes: what it
+// measured of its workers, and what they pushed last. That outlives a checkpoint. It is asked for when everybody has left.
 //
-// Of the others clocks and version tell all: nothing is staged, pending or in transit then, dynsgd counts the versions that
-// there were and begins with the next one as with the first, and essp's workers subscribe anew.
+// Of the others clocks and version tell all: nothing is staged, pending or in transit then, dynsgd, and softsync where it
+// weighs by staleness, count the versions that there were and begin with the next one as with the first, and essp's workers subscribe anew.
 type Learning interface {
 	Memory() []byte             // nil: there is none
 	Recall(memory []byte) error // into a new instance for as many workers; after an error that is as before

@@ -47,8 +47,8 @@ func newSimulation(o Options) (*simulation, error) {
 		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
 		undone: n + len(roles.Servers), ahead: map[[2]int32][]int32{}, trace: traceStart}
 	s.q.delay = [2]int64{0, s.latency}
-	s.passes = newPasses(c, o.Plan, c.Send.Overlap && !inRounds(c))
-	if inRounds(c) {
+	s.passes = newPasses(c, o.Plan, c.Send.Overlap && !c.InRounds())
+	if c.InRounds() {
 		s.scheduler = core.NewScheduler(n)
 	}
 	limits := make([][]limit, len(o.Plan.Shards))
@@ -58,7 +58,7 @@ func newSimulation(o Options) (*simulation, error) {
 		}
 	}
 	s.check = newChecker(o.Plan, n, limits)
-	s.check.rounds = inRounds(c)
+	s.check.rounds = c.InRounds()
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
 	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
-		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan), Acks: inRounds(c)})
+		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan), Acks: c.InRounds()})
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 func (s *simulation) prepared(node *core.Worker) *core.Worker {
 	node.HoldBack(s.schemeOf)
 	node.KeepCopies(s.copyOf)
-	if inRounds(s.cfg) {
+	if s.cfg.InRounds() {
 		node.InRounds()
 	} else if s.cfg.Send.Overlap {
 		node.StartEarly(func(rule int) bool { return s.maySkip[rule] })
@@ -219,7 +219,7 @@ func (s *simulation) model() []string {
 		networkText(&m),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
 	}
-	if inRounds(s.cfg) {
+	if s.cfg.InRounds() {
 		lines = append(lines, roundsText(s.cfg))
 	}
 	lines = append(lines, faultsText(&s.o))

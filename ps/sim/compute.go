@@ -35,7 +35,7 @@ func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
 			all[i] = int32(i)
 		}
 		order := int32(1) // last layers first
-		if inRounds(c) {
+		if c.InRounds() {
 			order = -1 // that of the model
 		}
 		slices.SortStableFunc(all, func(a, b int32) int { return int(order * (p.Pieces[b].Layer - p.Pieces[a].Layer)) })

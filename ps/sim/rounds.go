@@ -13,8 +13,6 @@ import (
 // messages have lists of keys, pushes and replies are so much larger, and a pull has bytes, too: its server hears of it when
 // the last of its keys has landed.
 
-func inRounds(c *configs.Config) bool { return c.Baseline == configs.BaselinePSLite }
-
 // baselineOf names the baseline in a summary; "" if there is none.
 func baselineOf(c *configs.Config) string {
 	if c.Baseline == configs.BaselineNone {

@@ -272,10 +272,14 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
 	}
-	// On a node that keeps no job apart in a control group, what mpirun left of the first part may hang up the next one, where the
-	// node is slow: then that goes back to the queue, too.
-	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, " Restarts=1 ") && (launcher != "mpirun" || !strings.Contains(state, " Restarts=2 ")) {
-		t.Errorf("Restarts is not 1:\n%s", state)
+	// One requeue, and one more where Slurm's log has a rank of the second part hung up by a signal that the test did not send. That
+	// was seen once, with mpirun on slow nodes that keep no job apart in a control group.
+	restarts := " Restarts=1 "
+	if logs, err := command(c.dir, c.script, "logs"); err == nil && launcher == "mpirun" && strings.Contains(logs, "["+job+".0] get_exit_code task 0 died by signal: 1\n") {
+		restarts = " Restarts=2 "
+	}
+	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, restarts) {
+		t.Errorf("the job does not have%s:\n%s", restarts, state)
 	}
 	var got summary
 	c.read(t, out+"/summary.json", &got)
