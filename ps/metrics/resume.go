@@ -113,20 +113,24 @@ func resumeSink(path, name string, size int64, rules int) (Sink, error) {
 }
 
 // KeptIterations gives the rows of the iterations file of the run folder that come before the iteration which each of
-// those that compute goes on with. There may be no file: a run that was killed leaves none.
-func KeptIterations(dir string, starts []int64) ([]byte, error) {
+// those that compute goes on with, and how many iterations before it have none. The file is written when a part of the run
+// ends, so that one that was killed leaves no rows, and perhaps no file.
+func KeptIterations(dir string, starts []int64) (kept []byte, lacks int64, err error) {
+	for _, n := range starts {
+		lacks += n
+	}
 	text, err := os.ReadFile(filepath.Join(dir, IterationsName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, lacks, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", IterationsName, err)
+		return nil, lacks, fmt.Errorf("%s: %w", IterationsName, err)
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
 	if !found {
-		return nil, fmt.Errorf("%s: line 1 is not the header of iterations", IterationsName)
+		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations", IterationsName)
 	}
-	kept := rows[:0]
+	kept = rows[:0]
 	for row := range bytes.Lines(rows) {
 		cells := bytes.SplitN(row, []byte{','}, 3)
 		if len(cells) < 3 {
@@ -136,7 +140,8 @@ func KeptIterations(dir string, starts []int64) ([]byte, error) {
 		iter, errI := strconv.ParseInt(string(cells[1]), 10, 64)
 		if errW == nil && errI == nil && worker >= 0 && worker < len(starts) && iter < starts[worker] {
 			kept = append(kept, row...)
+			lacks--
 		}
 	}
-	return kept, nil
+	return kept, lacks, nil
 }

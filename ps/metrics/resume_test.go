@@ -84,16 +84,16 @@ func TestATableKeepsItsColumns(t *testing.T) {
 
 func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
 	dir := t.TempDir()
-	if rows, err := KeptIterations(dir, []int64{1}); err != nil || rows != nil {
-		t.Fatalf("%q, %v without a file", rows, err)
+	if rows, lacks, err := KeptIterations(dir, []int64{1, 3}); err != nil || rows != nil || lacks != 4 {
+		t.Fatalf("%q, lacks %d, %v without a file", rows, lacks, err)
 	}
 	text := string(IterationsHeader()) + "0,0,0,1,0,0,0,0\n0,1,1,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n2,0,0,1,0,0,0,0\n"
 	if err := os.WriteFile(filepath.Join(dir, IterationsName), []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := KeptIterations(dir, []int64{1, 6})
-	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want {
-		t.Errorf("%q, %v", rows, err)
+	rows, lacks, err := KeptIterations(dir, []int64{1, 6})
+	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
+		t.Errorf("%q, lacks %d, want 4: %v", rows, lacks, err)
 	}
 }
 

@@ -108,6 +108,9 @@ type Resumed struct {
 	Iteration  int64  `json:"iteration"`
 	Samples    int64  `json:"samples"`
 	TrainedS   Float  `json:"trained_s"` // in the parts before
+	// Unrecorded is how many iterations of all workers before this part have no row in IterationsName: those of a part that was
+	// killed, those for which there was no room, and those that a scheme skipped.
+	Unrecorded int64 `json:"iterations_unrecorded"`
 }
 
 // Payload says how vectors travelled.

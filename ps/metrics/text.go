@@ -72,6 +72,9 @@ func headText(s *Summary, width int) string {
 		if q.Iteration >= s.Iterations {
 			part = "nothing was left to train: to go on, raise train.stop"
 		}
+		if q.Unrecorded > 0 {
+			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none", IterationsName, plural(int(q.Unrecorded), "iteration"))
+		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}
 	if text := devicesText(s); text != "" {

@@ -117,11 +117,10 @@ func (r *rank) finish() (Result, error) {
 	res := Result{}
 	if r.me == 0 {
 		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(unwritten, unsaved))
-		c.Code = res.Code
 		if err != nil {
-			c.Code = CodeFailed
 			r.log.Error("not all was written: " + err.Error())
 		}
+		c.Code = res.Code
 		c.Forget = unsaved == nil && (c.Code == CodeOK || r.lead.saved != "")
 	}
 	if err := spread(r, &c); err != nil {
@@ -195,7 +194,9 @@ func (l *lead) toEvaluate(reports []report) ([]int64, error) {
 // that says ok stands for all of them; with lacks, or a checkpoint that cannot be amended, it does not say so.
 func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []float32, evalTook time.Duration, lacks error) (Result, error) {
 	l := r.lead
-	l.told(&l.unprinted, l.progress.Finish())
+	if err := l.progress.Finish(); err != nil { // that there was nothing left to print says of room nothing
+		l.told(&l.unprinted, err)
+	}
 	over := r.trainEnd - r.trainStart + r.before
 	l.collect(reports)
 	l.rest(over)
@@ -242,15 +243,17 @@ func (r *rank) conclude(reports []report, indices []int64, sums []sum, final []f
 	if l.reason != "" {
 		s.Finished, res.Code = l.reason, l.code()
 	}
-	if lacks = errors.Join(lacks, l.amend(), l.judgeLast()); lacks != nil {
-		res.Code = CodeFailed
-		if s.Finished == metrics.FinishedOK {
-			s.Finished = "failed: " + lacks.Error()
-		}
+	lacks = errors.Join(lacks, l.amend(), l.judgeLast())
+	if lacks != nil && s.Finished == metrics.FinishedOK {
+		s.Finished = "failed: " + lacks.Error()
 	}
 	r.over = true
 	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
-	return res, errors.Join(lacks, r.writeEnd(s))
+	lacks = errors.Join(lacks, r.writeEnd(s))
+	if lacks != nil && res.Code != CodeAgain { // which says that there is a checkpoint to go on from, whatever else is missing
+		res.Code = CodeFailed
+	}
+	return res, lacks
 }
 
 func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
@@ -269,7 +272,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 		s.Sparsity = metrics.SparsityOf(final)
 	}
 	if r.from != nil {
-		s.Resumed = &metrics.Resumed{Checkpoint: r.from.dir, Iteration: r.from.manifest.Iteration, Samples: r.from.manifest.Samples, TrainedS: metrics.Float(r.before.Seconds())}
+		s.Resumed = &metrics.Resumed{Checkpoint: r.from.dir, Iteration: r.from.manifest.Iteration, Samples: r.from.manifest.Samples, TrainedS: metrics.Float(r.before.Seconds()), Unrecorded: r.from.unrecorded}
 	}
 	if r.cfg.InRounds() || r.reduce != nil {
 		s.Baseline, s.BaselineKeys = r.cfg.Baseline, r.cfg.BaselineKeys

@@ -94,9 +94,7 @@ func (l *lead) open() error {
 		}
 		l.sinks = sinks
 	}
-	if _, err := fmt.Fprint(r.o.Out, b.String(), "\n"); err != nil {
-		return err
-	}
+	l.say(b.String() + "\n")
 	if r.cfg.Evaluate.Where == "online" && r.set.Test.Rows() > 0 {
 		e, err := newEvaluator(r)
 		if err != nil {
@@ -119,22 +117,20 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
 		return err
 	}
-	_, unsaid := fmt.Fprint(r.o.Out, "\n", text.String())
+	r.lead.say("\n" + text.String())
 	if r.dir == "" {
-		return unsaid
+		return nil
 	}
 	f := metrics.RunFolder{Dir: r.dir}
-	if err := f.Write("summary.txt", []byte(text.String())); err != nil {
-		return err
-	}
-	if err := f.Write("histograms.csv", s.HistogramsCSV()); err != nil {
-		return err
+	lacks := errors.Join(f.Write("summary.txt", []byte(text.String())), f.Write("histograms.csv", s.HistogramsCSV()))
+	if lacks != nil && s.Finished == metrics.FinishedOK {
+		s.Finished = "failed: " + lacks.Error()
 	}
 	data, err := s.JSON()
 	if err != nil {
 		return err
 	}
-	return errors.Join(unsaid, f.Write(summaryName, data))
+	return errors.Join(lacks, f.Write(summaryName, data))
 }
 
 // summaryName is the file that is written last: it says whether a run has finished.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -168,6 +169,12 @@ func (l *lead) told(failing *bool, err error) {
 		l.r.log.Warn("left out, and training goes on: " + err.Error())
 	}
 	*failing = err != nil
+}
+
+// say prints what also stands in the run folder.
+func (l *lead) say(text string) {
+	_, err := io.WriteString(l.r.o.Out, text)
+	l.told(&l.unprinted, err)
 }
 
 func (l *lead) record(now time.Duration) metrics.Record {

@@ -27,6 +27,8 @@ type origin struct {
 	manifest *checkpoint.Manifest
 	state    leadState
 	starts   []int64 // by worker: the iteration that it computes next
+	// unrecorded is how many iterations before it have no times in iterations.csv; rank 0 knows it when that file is written.
+	unrecorded int64
 
 	server        serverState // where the rank serves
 	serverVectors [][]float32
@@ -372,8 +374,8 @@ func (r *rank) openSinks() (metrics.Sink, error) {
 	return metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks, len(r.cfg.Sync))
 }
 
-// keptIterations are the rows of iterations.csv before the checkpoint.
-func (r *rank) keptIterations() ([]byte, error) {
+// keptIterations are the rows of iterations.csv before the checkpoint. It says how many iterations before it have none.
+func (r *rank) keptIterations() (rows []byte, err error) {
 	if r.from == nil || r.dir == "" {
 		return nil, nil
 	}
@@ -384,7 +386,11 @@ func (r *rank) keptIterations() ([]byte, error) {
 			starts[i] = r.from.starts[r.roles.Leader(rank)]
 		}
 	}
-	return metrics.KeptIterations(r.dir, starts)
+	rows, r.from.unrecorded, err = metrics.KeptIterations(r.dir, starts)
+	if n := r.from.unrecorded; n > 0 {
+		r.log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none", n, r.from.manifest.Iteration))
+	}
+	return rows, err
 }
 
 // text says where the run goes on.

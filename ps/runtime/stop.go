@@ -32,7 +32,7 @@ func (l *lead) hurry() {
 	}
 	l.hasty = true
 	l.r.hurried.Store(true)
-	l.r.fail(l.progress.Println("fluentps: asked again to stop: leaving without a checkpoint"))
+	l.told(&l.unprinted, l.progress.Println("fluentps: asked again to stop: leaving without a checkpoint"))
 }
 
 // timeUp stops a run that has had its time. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
