@@ -280,8 +280,9 @@ func (s *Script) end(w *writer) {
 		"	scontrol requeue "+id+" && exit 0",
 		"	exit 75",
 		"fi")
-	w.says("4, or more than 128: a rank does not answer any more, or was killed, perhaps with its node, of which Slurm may know only minutes later. What came further than before is tried again.",
-		`if { [ "$code" -eq 4 ] || [ "$code" -gt 128 ]; } && [ -n "$(find "$out/checkpoints" -maxdepth 1 -name '0*' -newermt "@$started" 2>/dev/null)" ]; then`,
+	w.says("0, 1 and 5 are said of a run that is over. With any other code a rank died or does not answer any more, perhaps with its node, of which Slurm may know only minutes later: 4, more than 128, and 2, with which processes leave after a fatal error such as SIGBUS or want of memory. A run itself says 2 only before it trains. What came further than before is tried again.",
+		`case $code in 0 | 1 | 5) again="" ;; *) again=$(find "$out/checkpoints" -maxdepth 1 -name '0*' -newermt "@$started" 2>/dev/null) ;; esac`,
+		`if [ -n "$again" ]; then`,
 		`	echo "$out failed with code $code, and goes on from its newest checkpoint after a requeue"`,
 		"	scontrol requeue "+id+" && exit 0",
 		"fi")

@@ -134,6 +134,11 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 		{"killed where it was", "mkdir -p run/checkpoints/000000000001; touch -d '2 hours ago' run/checkpoints/0*\nexit 137", 137, nil},
 		{"killed before it trained", "exit 137", 137, nil},
 		{"stalled", "mkdir -p run/checkpoints/000000000001\nexit 4", 0, []string{"scontrol requeue 12"}},
+		{"ended by a fatal error further than it was", "mkdir -p run/checkpoints/000000000001\nexit 2", 0, []string{"run failed with code 2, and goes on", "scontrol requeue 12"}},
+		{"refused, or ended before it trained", "exit 2", 2, nil},
+		{"a host was lost", "mkdir -p run/checkpoints/000000000001\nexit 205", 0, []string{"scontrol requeue 12"}},
+		{"a launcher with a code of its own", "mkdir -p run/checkpoints/000000000001\nexit 7", 0, []string{"scontrol requeue 12"}},
+		{"its target not reached", "mkdir -p run/checkpoints/000000000001\nexit 5", 5, nil},
 		{"failed after a checkpoint", "mkdir -p run/checkpoints/000000000001\nexit 1", 1, nil},
 		{
 			"warned: the launcher hears of it, and its code counts",

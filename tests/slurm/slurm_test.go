@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,6 +243,7 @@ func TestJobs(t *testing.T) {
 	for _, launcher := range []string{"pmix", "mpirun"} {
 		t.Run("requeue by "+launcher, func(t *testing.T) { c.requeue(t, launcher, long) })
 	}
+	t.Run("fatal error", func(t *testing.T) { c.dies(t, long) })
 	t.Run("cancel", func(t *testing.T) { c.cancel(t) })
 }
 
@@ -288,6 +290,23 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	}
 	c.same(t, out, want)
 	c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+}
+
+// A process leaves with 2 after a fatal error, as a run does that is refused; its job goes back to the queue all the same.
+func (c *cluster) dies(t *testing.T, want summary) {
+	job, out := c.train(t, "dies", "--launcher", "mpirun")
+	var info struct{ Ranks []struct{ PID int } }
+	c.read(t, out+"/run.json", &info)
+	if err := syscall.Kill(info.Ranks[3].PID, syscall.SIGBUS); err != nil {
+		t.Fatal(err)
+	}
+	said := c.completed(t, job, out)
+	for _, want := range []string{out + " failed with code 2, and goes on from its newest checkpoint after a requeue", "Resumed: "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the job did not print %q:\n%s", want, said)
+		}
+	}
+	c.same(t, out, want)
 }
 
 // A job that its user cancels stays cancelled, and leaves a checkpoint of all that it has trained.
