@@ -13,8 +13,8 @@ import (
 	"fluentps/slurm"
 )
 
-// echo starts a log with what produced it.
-func (j *job) echo(hash, mpiText string) error {
+// echo starts a log with what produced it. A log that finds no room stops no run; rank 0 warns of that at its first line.
+func (j *job) echo(hash, mpiText string) {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-10s %s\n", label, text) }
 	fmt.Fprintf(&b, "fluentps %s\n", buildText())
@@ -27,16 +27,14 @@ func (j *job) echo(hash, mpiText string) error {
 	if j.limit > 0 {
 		line("max time", j.limit.String())
 	}
-	_, err := fmt.Fprint(j.out, b.String())
-	return err
+	fmt.Fprint(j.out, b.String())
 }
 
-// warnings shows what check would warn about, and its notes.
-func (j *job) warnings() error {
-	if j.diags.Failed() {
-		return nil
+// warnings shows what check would warn about, and its notes. One that finds no reader or no room stops no run.
+func (j *job) warnings() {
+	if !j.diags.Failed() {
+		_ = j.diags.Write(j.warn)
 	}
-	return j.diags.Write(j.warn)
 }
 
 // runInfo is what run.json keeps of this run beside the rank map.

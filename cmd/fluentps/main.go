@@ -19,8 +19,13 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
-	app := newApp(os.Stdout, os.Stderr)
-	os.Exit(report(os.Stderr, app.Run(reorder(app.Commands, os.Args))))
+	out := &product{file: os.Stdout}
+	app := newApp(out, os.Stderr)
+	err := app.Run(reorder(app.Commands, os.Args))
+	if err == nil {
+		err = out.delivered()
+	}
+	os.Exit(outward(report(os.Stderr, err), os.Args))
 }
 
 // newApp is the command line. Verbs write to out what was asked for and to errOut what went wrong.
@@ -59,13 +64,6 @@ func newApp(out, errOut io.Writer) *cli.App {
 	}
 	return app
 }
-
-// Exit codes that only the command line uses; the others are the runtime's.
-const (
-	codeFailed   = 1
-	codeUsage    = 2
-	codeWarnings = 3
-)
 
 // exitError ends the process with its code, after the text if there is one.
 type exitError struct {

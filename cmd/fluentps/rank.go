@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -39,7 +40,7 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 			return outcome{code: res.Code}
 		}
 		if errors.Is(err, comm.ErrStuck) { // the run itself is over, and all ranks know its code
-			t.Abort(res.Code)
+			t.Abort(outward(res.Code, os.Args))
 		}
 		if !errors.As(err, &aborted) {
 			return j.abort(t, err)
@@ -62,7 +63,7 @@ func (j *job) endBy(t comm.Transport, code int) *time.Timer {
 	}
 	return time.AfterFunc(limit, func() {
 		printError(j.warn, fmt.Sprintf("rank %d: the run is over, but not all ranks have left within stall.peer %s; leaving with code %d", t.Rank(), limit, code))
-		t.Abort(code)
+		t.Abort(outward(code, os.Args))
 	})
 }
 

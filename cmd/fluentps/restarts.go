@@ -29,8 +29,6 @@ const (
 	// barrenMax is how many times in a row a job may die without a new checkpoint: what would fail at once each time is no
 	// fault of a host.
 	barrenMax = 2
-	// codeSignal and the number of a signal make the code of who was killed by it.
-	codeSignal = 128
 )
 
 type supervisor struct {
@@ -47,7 +45,7 @@ type supervisor struct {
 	signals  chan os.Signal
 	stopped  bool // somebody asked the run to end
 	asked    stages
-	fault    int // the last code, since the newest checkpoint, of a start in which a rank was killed or silent; 0: none
+	fault    int // the code, since the newest checkpoint, of the last start in which a rank was killed or silent; 0: none
 }
 
 func supervise(c *cli.Context, began time.Time) error {
@@ -80,10 +78,14 @@ func supervise(c *cli.Context, began time.Time) error {
 		if s.newest() != newest {
 			barren, s.fault = 0, 0
 		}
-		if code == ps.CodeStall || code > codeSignal {
-			s.fault = code
+		end := endingOf(code)
+		if end.lost {
+			s.fault = end.code
 		}
 		died := fmt.Sprintf("the job died after %s with code %d", time.Since(start).Round(100*time.Millisecond), code)
+		if code == codeFatal {
+			died += ", by a fatal error of a process"
+		}
 		switch {
 		case n == most:
 			return &exitError{cmp.Or(s.fault, codeFailed), fmt.Sprintf("run: %s, and was restarted as often as --restarts %d says; go on with --resume %s", died, most, s.resume())}
@@ -212,7 +214,7 @@ func (s *supervisor) words(n int) ([]string, error) {
 			return nil, err
 		}
 	}
-	return slices.Concat(words, []string{self, "run"}, s.passed(n), own, []string{"--", s.in.file}), nil
+	return slices.Concat(words, []string{self, "run", dashes(supervisedFlag)}, s.passed(n), own, []string{"--", s.in.file}), nil
 }
 
 // ended says whether somebody asked the run to end between two starts. There is no state to print then.
@@ -235,7 +237,7 @@ func (s *supervisor) stoppedBy(what string) error {
 
 // passed are the flags of this command line that a start gets too.
 func (s *supervisor) passed(n int) (words []string) {
-	own := []string{"restarts", "hosts", "resume", "out"}
+	own := []string{"restarts", "hosts", "resume", "out", supervisedFlag}
 	if n > 0 && s.limit > 0 {
 		own = append(own, "max-time") // what is left of it is another
 	}
@@ -259,7 +261,7 @@ func (s *supervisor) passed(n int) (words []string) {
 // it twice, which means something else; where this process is killed, it is told to end.
 func (s *supervisor) start(words []string) (code int, err error) {
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Stdout, cmd.Stderr = s.c.App.Writer, s.c.App.ErrWriter
+	cmd.Stdout, cmd.Stderr = fileOf(s.c.App.Writer), s.c.App.ErrWriter
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return 0, usagef("run: cannot start %s: %v", words[0], err)
@@ -316,14 +318,17 @@ func exitCode(state *os.ProcessState) int {
 func (s *supervisor) over(code int, before os.FileInfo) bool {
 	after := s.summary()
 	concluded := after != nil && (before == nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()))
-	return s.stopped || concluded || slices.Contains([]int{codeUsage, ps.CodeTarget, ps.CodeAgain}, code)
+	return s.stopped || concluded || endingOf(code).said
 }
 
-// code is the exit code of a run whose launcher left with one, of which only some are the program's. That a launcher left
-// with 0 is no proof.
+// code is the exit code of a run that is over, whose launcher left with one. That a launcher left with 0 is no proof.
 func (s *supervisor) code(launcher int) int {
-	if launcher == 0 && finished(s.dir) || slices.Contains([]int{codeUsage, ps.CodeStall, ps.CodeTarget, ps.CodeAgain}, launcher) {
-		return launcher
+	end := endingOf(launcher)
+	switch {
+	case launcher == 0 && finished(s.dir):
+		return 0
+	case end.said || launcher == ps.CodeStall:
+		return end.code
 	}
 	return codeFailed
 }

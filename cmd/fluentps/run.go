@@ -45,6 +45,7 @@ func runCommand() *cli.Command {
 			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...`, for {ranks}, {hosts}, {names}, {nodes} in the launcher's words; a restart leaves out those that do not answer"},
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
+			&cli.BoolFlag{Name: supervisedFlag, Usage: "leave with code 64 in place of 2", Hidden: true},
 		},
 		Action: runVerb,
 	}
@@ -89,7 +90,7 @@ func runVerb(c *cli.Context) error {
 	}
 	spareThread()
 	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
-	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(c.App.Writer, signals), warn: newOutlet(c.App.ErrWriter, signals)}
+	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(fileOf(c.App.Writer), signals), warn: newOutlet(c.App.ErrWriter, signals)}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < 1 || n > localMax {
@@ -208,5 +209,6 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
 	o.RunInfo = j.runInfo(host, mpiText)
-	return o, j.echo(o.Hash, mpiText)
+	j.echo(o.Hash, mpiText)
+	return o, nil
 }

@@ -233,7 +233,7 @@ func (s *sweep) run(c *cli.Context) error {
 		fmt.Fprintf(out, "== %04d of %d: %s\n", i, len(s.points), strings.Join(s.points[i].Set, " "))
 		cmd := exec.CommandContext(ctx, self, "run", s.file(i), "--local", strconv.Itoa(c.Int("local")), "--out", s.folder(i), "--resume", "auto")
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends with a checkpoint
-		cmd.Stdout, cmd.Stderr, cmd.Env = out, c.App.ErrWriter, withoutSettings(os.Environ())
+		cmd.Stdout, cmd.Stderr, cmd.Env = fileOf(out), c.App.ErrWriter, withoutSettings(os.Environ())
 		if err := cmd.Run(); err != nil {
 			fmt.Fprintf(c.App.ErrWriter, "sweep: run %04d: %v\n", i, err)
 		}

@@ -24,11 +24,11 @@ func (j *job) world(file string) error {
 	}()
 	j.input = readInput(j.c, file)
 	o, err := j.options(t, "mpi", mpi.Library())
-	if err == nil && t.Rank() == 0 {
-		err = j.warnings()
-	}
-	if err != nil { // its output is gone; the others must not wait for it
+	if err != nil { // the others must not wait for it
 		j.abort(t, err)
+	}
+	if t.Rank() == 0 {
+		j.warnings()
 	}
 	o.Interrupt = interrupts(j.signals, 1, func(name string) {
 		j.abort(t, errors.New("third signal, "+name+": leaving at once"))
