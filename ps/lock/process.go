@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// machine names where numbers of processes count: a boot of a host, and a namespace of processes on it. Names of hosts do
-// not: containers share them.
+// machine names where numbers of processes and times since the boot count: a boot of a host, and namespaces of processes and of
+// time on it. Names of hosts do not: containers share them.
 func machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -19,7 +19,11 @@ func machine() string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(boot)) + " " + space
+	clock, err := os.Readlink("/proc/self/ns/time")
+	if err != nil {
+		clock = "" // before Linux 5.6 there is one for all
+	}
+	return strings.TrimSpace(strings.TrimSpace(string(boot)) + " " + space + " " + clock)
 }
 
 // stat gives the state of a process and when it started, in ticks since the boot; ok says whether it may be seen.

@@ -1,0 +1,66 @@
+package lock
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// holderVar names the folder that a process of the test locks, until its input ends.
+const holderVar = "FLUENTPS_TEST_HOLDER"
+
+// A process in a namespace of time, where the host was booted at another time, is not taken for one that is gone: when it started,
+// it has written down by its own clock.
+func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
+	if dir := os.Getenv(holderVar); dir != "" {
+		l, err := Take(dir, Owner{}, func(string) {}, func(error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("taken")
+		_, _ = bufio.NewReader(os.Stdin).ReadByte()
+		release(t, l)
+		return
+	}
+	unshare := []string{"--time", "--boottime=100000", "--fork"}
+	if os.Getuid() != 0 {
+		unshare = append(unshare, "--map-root-user")
+	}
+	if out, err := exec.Command("unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespace of time on this machine: %v %s", err, out)
+	}
+	dir := t.TempDir()
+	holder := exec.Command("unshare", append(unshare, os.Args[0], "-test.run=^"+t.Name()+"$")...)
+	holder.Env = append(os.Environ(), holderVar+"="+dir)
+	in, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "taken\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	now, err := read(filepath.Join(dir, Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := Owner{PID: os.Getpid(), Machine: machine()}
+	if now.gone(&me) {
+		t.Errorf("%+v lives, and is said to be gone", now)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Error(err)
+	}
+	if err := holder.Wait(); err != nil {
+		t.Error(err)
+	}
+}
