@@ -40,7 +40,7 @@ type transport struct {
 	nodePeers  []comm.Peer
 	pool       *comm.Pool
 	clock      clock
-	numbers    *comm.Buf // one int64 of ours and one of each rank, for agree
+	numbers    *comm.Buf // an offer of ours and one of each rank, for agree
 
 	ops      inflight.Slots[operation]
 	streams  inflight.Queues  // receives that MPI fills in posting order
@@ -118,12 +118,13 @@ func InitWith(o Options) (comm.Transport, error) {
 			firstLine(running), w.tag_max, comm.TagMax)
 	}
 	var err error
-	if t.numbers, err = t.pool.Alloc(8 * (1 + t.size)); err != nil {
+	if t.numbers, err = t.pool.Alloc(offerBytes * (1 + t.size)); err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}
 	if err := t.agreeOnClock(); err != nil {
 		return nil, fmt.Errorf("mpi: measuring clock offsets: %w", err)
 	}
+	takeMapped(len(t.nodePeers)) // by now the ranks have reached each other
 	return t, nil
 }
 

@@ -57,10 +57,10 @@ int fp_unmet(void); // bytes sent that were not met yet
 void fp_abort(int code);
 int fp_close(void); // before MPI_Finalize
 
-// fp_window makes a window with n bytes of ours; collective on the host, blocks inside MPI. bases[i] is where the
-// rank of the host with number i has its bytes, on this rank. fp_window_free ends it, collective too.
-int fp_window(int64_t n, void **bases, int *window);
-int fp_window_free(int window);
+// fp_map maps n bytes of a file whose pages are there; with populate they are in this process's tables at once. It returns an
+// errno, 0 for none, as fp_unmap does.
+int fp_map(int fd, int64_t n, int populate, void **at);
+int fp_unmap(void *at, int64_t n);
 // fp_bind keeps the calling thread on one core, whose number it returns, where this host has more ranks than cores and they
 // are not bound; else it returns -1. With on 0 it lets the thread run on all again.
 int fp_bind(int on, int node_rank);

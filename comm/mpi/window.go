@@ -2,127 +2,178 @@
 
 package mpi
 
-/*
-#include <stdlib.h>
-#include "shim.h"
-*/
+// #include "shim.h"
 import "C"
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"unsafe"
 
 	"fluentps/comm"
+	"fluentps/comm/shm"
 )
+
+// Windows are ours and not MPI's. MPI maps a file of which it has no page yet: two jobs that find room for one of them at the
+// same time are both ended, by SIGBUS, when they write, and no call that it offers takes the pages before. Each rank makes the
+// file of its own segment, on its own memory node, and the others of its host open that through the owner's descriptor.
 
 // window is one that this rank has a segment in.
 type window struct {
-	t      *transport
-	number C.int // C's
-	bytes  int   // of our segment, as counted against the pool
+	t     *transport
+	bytes int             // of our segment, as counted against the pool
+	file  *os.File        // of our segment, until the others have it open
+	maps  map[int]mapping // by rank
 }
 
-// lineMax is the alignment that segments get; MPI promises none.
-const lineMax = 64
+type mapping struct {
+	at    unsafe.Pointer
+	bytes int
+}
 
-// sharedMemory is where the MPI libraries put windows, when there is such a place.
-const sharedMemory = "/dev/shm"
+// offer is what a rank tells all others when a window is made.
+type offer struct {
+	Bytes    int64 // of its segment; ^bytes if it has failed to get them
+	Errno    int64 // why it has failed, if the system said so
+	PID, FD  int64 // where its segment is open
+	Dev, Ino int64 // which file that is: a number of a process may mean another one in a container
+}
 
-// Shared is MPI_Win_allocate_shared among the ranks of each host. That call blocks inside MPI, and some libraries never
-// return from it when another rank fails in it; so all ranks agree first that there is room.
+const offerBytes = int(unsafe.Sizeof(offer{}))
+
+// Shared takes all memory of the window before any of it is mapped. All ranks agree after each step, so that all have the
+// window or all have the same error.
 func (t *transport) Shared(n int) (*comm.Window, error) {
 	if n < 0 {
 		panic(fmt.Sprintf("mpi: Shared of %d bytes", n))
 	}
-	bytes := n
-	if n > 0 {
-		bytes = n + lineMax - 1
-	}
-	reserved := t.pool.Reserve(bytes)
-	sizes, err := t.agree(bytes, "its pool", reserved)
-	if err == nil {
-		want, full := t.roomOnHost(sizes)
-		_, err = t.agree(want, sharedMemory, full)
-	}
-	if err != nil {
+	reserved := t.pool.Reserve(n)
+	if _, err := t.agree(offer{Bytes: int64(n)}, "its pool", reserved); err != nil {
 		if reserved == nil {
-			t.pool.Unreserve(bytes)
+			t.pool.Unreserve(n)
 		}
 		return nil, err
 	}
-	w := &window{t: t, bytes: bytes}
-	segments, refused := w.make(n, sizes)
-	// Past this all segments are made and zeroed.
-	if _, err := t.agree(n, "MPI's shared memory", refused); err != nil {
-		t.pool.Unreserve(bytes)
-		return nil, err
+	w := &window{t: t, bytes: n, maps: map[int]mapping{}}
+	own, failed := w.make()
+	offers, err := t.agree(own, "shared memory in "+shm.Dir, failed)
+	if err == nil {
+		failed = w.join(offers)
+		_, err = t.agree(own, "shared memory that it can reach", failed)
+	}
+	// Past this all segments are mapped where they are wanted, and their owners' descriptors of no use.
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.drop())
 	}
 	t.windows = append(t.windows, w)
-	return comm.NewWindow(segments, t.stopped, w.free), nil
+	return comm.NewWindow(w.segments(offers), t.stopped, w.free), nil
 }
 
-// agree tells all ranks how many bytes this one wants of something. If any rank has failed to get them, all return
-// the same error.
-func (t *transport) agree(bytes int, of string, failed error) ([]int64, error) {
-	numbers := unsafe.Slice((*int64)(unsafe.Pointer(&t.numbers.Bytes()[0])), 1+t.size)
-	if numbers[0] = int64(bytes); failed != nil {
-		numbers[0] = ^int64(bytes)
+// agree brings the offers of all ranks to all. If any rank has failed to get its memory, all return the same error.
+func (t *transport) agree(own offer, of string, failed error) ([]offer, error) {
+	offers := unsafe.Slice((*offer)(unsafe.Pointer(&t.numbers.Bytes()[0])), 1+t.size)
+	if offers[0] = own; failed != nil {
+		var errno syscall.Errno
+		errors.As(failed, &errno)
+		offers[0] = offer{Bytes: ^own.Bytes, Errno: int64(errno)}
 	}
+	const words = offerBytes / 8
 	err := t.collective(func(slot C.uint32_t) C.int {
-		return C.fp_gather((*C.int64_t)(&numbers[0]), 1, (*C.int64_t)(&numbers[1]), slot)
+		return C.fp_gather((*C.int64_t)(unsafe.Pointer(&offers[0])), C.int(words), (*C.int64_t)(unsafe.Pointer(&offers[1])), slot)
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Clone(numbers[1:])
-	if bad := slices.IndexFunc(all, func(n int64) bool { return n < 0 }); bad >= 0 {
-		return nil, fmt.Errorf("mpi: a window that the ranks of a host share: rank %d cannot have %d bytes of %s: %w; make it larger, or share less",
-			bad, ^all[bad], of, comm.ErrNoMemory)
+	all := slices.Clone(offers[1:])
+	bad := slices.IndexFunc(all, func(o offer) bool { return o.Bytes < 0 })
+	if bad < 0 {
+		return all, nil
 	}
-	return all, nil
+	why := ""
+	if errno := syscall.Errno(all[bad].Errno); errno != 0 {
+		why = " (" + errno.Error() + ")"
+	}
+	return nil, fmt.Errorf("mpi: a window that the ranks of a host share: rank %d cannot have %d bytes of %s%s: %w; make it larger, or share less",
+		bad, ^all[bad].Bytes, of, why, comm.ErrNoMemory)
 }
 
-// roomOnHost is what the segments of this host need of its shared memory, and an error if that is more than there is.
-// One rank of the host judges for all.
-func (t *transport) roomOnHost(sizes []int64) (want int, err error) {
-	if t.nodeRank > 0 {
-		return 0, nil
+// make takes the memory of our segment.
+func (w *window) make() (own offer, err error) {
+	own.Bytes = int64(w.bytes)
+	if w.bytes == 0 {
+		return own, nil
 	}
-	page := syscall.Getpagesize()
-	for _, peer := range t.nodePeers {
-		want += (int(sizes[peer]) + page - 1) / page * page
+	spare := int64(len(w.t.nodePeers)) * shm.Spare
+	if w.file, err = shm.Create(shm.Dir, own.Bytes, spare); err != nil {
+		return own, err
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(sharedMemory, &fs); err == nil && int64(want) > int64(fs.Bavail)*fs.Bsize {
-		return want, comm.ErrNoMemory
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(int(w.file.Fd()), &stat); err != nil {
+		return own, err
 	}
-	return want, nil // without the file system MPI uses something else
+	own.PID, own.FD = int64(os.Getpid()), int64(w.file.Fd())
+	own.Dev, own.Ino = int64(stat.Dev), int64(stat.Ino)
+	return own, w.mapFile(w.t.rank, w.file, true)
 }
 
-// make makes the window and zeroes our segment.
-func (w *window) make(n int, sizes []int64) ([]*comm.Buf, error) {
-	bases := (*[1 << 20]unsafe.Pointer)(C.calloc(C.size_t(len(w.t.nodePeers)), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	if bases == nil {
-		return nil, comm.ErrNoMemory
-	}
-	defer C.free(unsafe.Pointer(bases))
-	if rc := C.fp_window(C.int64_t(w.bytes), &bases[0], &w.number); rc != 0 {
-		return nil, fmt.Errorf("mpi: MPI_Win_allocate_shared: %s", errorText(rc))
-	}
-	segments := make([]*comm.Buf, w.t.size)
-	for i, peer := range w.t.nodePeers {
-		if sizes[peer] == 0 {
-			segments[peer] = comm.NewSegment(nil)
+// join maps the segments of the other ranks of this host.
+func (w *window) join(offers []offer) error {
+	for _, peer := range w.t.nodePeers {
+		o := &offers[peer]
+		if int(peer) == w.t.rank || o.Bytes == 0 {
 			continue
 		}
-		// Mappings differ by whole pages, so all ranks skip the same bytes.
-		skip := -uintptr(bases[i]) % lineMax
-		segments[peer] = comm.NewSegment(unsafe.Slice((*byte)(unsafe.Add(bases[i], skip)), int(sizes[peer])-lineMax+1))
+		if err := w.open(int(peer), o); err != nil {
+			return err
+		}
 	}
-	clear(segments[w.t.rank].Bytes())
-	return segments, nil
+	return nil
+}
+
+// open maps the segment of another rank.
+func (w *window) open(peer int, o *offer) error {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", o.PID, o.FD), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	var stat syscall.Stat_t
+	err = syscall.Fstat(int(f.Fd()), &stat)
+	if err == nil && (int64(stat.Dev) != o.Dev || int64(stat.Ino) != o.Ino || stat.Size != o.Bytes) {
+		err = syscall.ESTALE
+	}
+	if err == nil {
+		err = w.mapFile(peer, f, false)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (w *window) mapFile(rank int, f *os.File, populate bool) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m := mapping{bytes: int(info.Size())}
+	if errno := C.fp_map(C.int(f.Fd()), C.int64_t(m.bytes), C.int(b2i(populate)), &m.at); errno != 0 {
+		return syscall.Errno(errno)
+	}
+	w.maps[rank] = m
+	return nil
+}
+
+// segments are those of this host's ranks, by rank of the world.
+func (w *window) segments(offers []offer) []*comm.Buf {
+	segments := make([]*comm.Buf, w.t.size)
+	for _, peer := range w.t.nodePeers {
+		m := w.maps[int(peer)] // none where the segment is empty
+		segments[peer] = comm.NewSegment(unsafe.Slice((*byte)(m.at), m.bytes))
+	}
+	return segments
 }
 
 // free ends the window when all ranks have come.
@@ -137,9 +188,18 @@ func (w *window) free() error {
 func (w *window) release() error {
 	i := slices.Index(w.t.windows, w)
 	w.t.windows = slices.Delete(w.t.windows, i, i+1)
+	return w.drop()
+}
+
+// drop gives back what this rank has of a window.
+func (w *window) drop() error {
 	w.t.pool.Unreserve(w.bytes)
-	if rc := C.fp_window_free(w.number); rc != 0 {
-		return fmt.Errorf("mpi: MPI_Win_free: %s", errorText(rc))
+	var problems []error
+	for rank, m := range w.maps {
+		if errno := C.fp_unmap(m.at, C.int64_t(m.bytes)); errno != 0 {
+			problems = append(problems, fmt.Errorf("mpi: munmap of the segment of rank %d: %w", rank, syscall.Errno(errno)))
+		}
 	}
-	return nil
+	clear(w.maps)
+	return errors.Join(problems...)
 }

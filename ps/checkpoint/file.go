@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"unsafe"
+
+	"fluentps/comm/shm"
 )
 
 // A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
@@ -32,6 +34,15 @@ type header struct {
 // WriteFile writes a state and vectors as the file of that name in dir, and syncs it. The vectors must stay as they are
 // until it returns.
 func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(dir, name, state, vectors, func(*os.File, int64) error { return nil })
+}
+
+// WriteReplica is WriteFile into memory. The room is taken before anything is written, and spare bytes must be free beside it.
+func WriteReplica(dir, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(dir, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
+}
+
+func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
 	head := header{Lengths: make([]int, len(vectors))}
 	total := int64(prefix)
 	for i, v := range vectors {
@@ -52,6 +63,10 @@ func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error)
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return Entry{}, writeError(err)
+	}
+	total += int64(len(text))
+	if err := reserve(f, total); err != nil {
+		return Entry{}, writeError(errors.Join(err, f.Close()))
 	}
 	w := &summing{output: newOutput(f, total), sum: crc32.New(castagnoli)}
 	w.write(binary.LittleEndian.AppendUint32([]byte(magic), Format))

@@ -159,8 +159,9 @@ func RemoveReplicas(memory, start string) error {
 	return os.RemoveAll(dir)
 }
 
-// SweepReplicas removes what starts of this user left on this host that nobody took up for a day.
-func SweepReplicas(memory string, now time.Time) error {
+// SweepReplicas removes what starts of this user left on this host that nobody took up for a day, but for the start whose are
+// needed: they may be older, by a clock that has jumped or a run that waited for long.
+func SweepReplicas(memory, needed string, now time.Time) error {
 	mine := fmt.Sprintf("%s%d-", replicaPrefix, os.Getuid())
 	entries, err := os.ReadDir(memory)
 	if err != nil {
@@ -169,7 +170,7 @@ func SweepReplicas(memory string, now time.Time) error {
 	var problems []error
 	for _, e := range entries {
 		start, found := strings.CutPrefix(e.Name(), mine)
-		if !found {
+		if !found || start == needed {
 			continue
 		}
 		info, err := e.Info()

@@ -1,9 +1,11 @@
 package checkpoint
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -77,12 +79,12 @@ func TestReplicasOfAStart(t *testing.T) {
 }
 
 // What a start left that was killed goes when nobody took it up for a day; what lives, what is new, and what is not ours
-// stays.
+// stays, and so does what the next start goes on from.
 func TestLeftoversOfReplicasGo(t *testing.T) {
 	memory := t.TempDir()
 	now := time.Now()
 	living := hold(t, memory, "living")
-	for _, start := range []string{"killed", "fresh"} {
+	for _, start := range []string{"killed", "fresh", "needed"} {
 		if err := hold(t, memory, start).Release(false); err != nil {
 			t.Fatal(err)
 		}
@@ -91,13 +93,17 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := now.Add(-leftoverAge - time.Hour)
-	for _, path := range []string{ReplicaDir(memory, "living"), ReplicaDir(memory, "killed"), filepath.Join(memory, "other")} {
+	for _, path := range []string{ReplicaDir(memory, "living"), ReplicaDir(memory, "killed"), ReplicaDir(memory, "needed"), filepath.Join(memory, "other")} {
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := SweepReplicas(memory, now); err != nil {
+	// The run that goes on from replicas needs them until it has its own.
+	if err := SweepReplicas(memory, "needed", now); err != nil {
 		t.Fatal(err)
+	}
+	if err := RemoveReplicas(memory, "needed"); err != nil || len(has(t, memory)) != 3 {
+		t.Fatalf("%v, %v", has(t, memory), err)
 	}
 	want := []string{filepath.Base(ReplicaDir(memory, "fresh")), filepath.Base(ReplicaDir(memory, "living")), "other"}
 	if got := has(t, memory); !slices.Equal(got, want) {
@@ -114,6 +120,26 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 	}
 	if err := RemoveReplicas(memory, "never was"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A replica that would leave too little room to others is not written, and takes none.
+func TestAReplicaLeavesRoom(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := WriteReplica(dir, ServerFile(0), 1<<60, 1, make([]float32, 1<<18)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v, want ENOSPC", err)
+	}
+	var stat syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(dir, ServerFile(0)), &stat); err != nil || stat.Blocks > 0 {
+		t.Errorf("%d blocks are taken, %v", stat.Blocks, err)
+	}
+	e, err := WriteReplica(dir, ServerFile(1), 0, 1, make([]float32, 1<<18))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state int
+	if vectors, err := ReadFile(dir, e, &state); err != nil || state != 1 || len(vectors) != 1 {
+		t.Errorf("state %d, %d vectors, %v", state, len(vectors), err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"fluentps/comm"
+	"fluentps/comm/shm"
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 )
@@ -158,5 +159,9 @@ func (q *replicas) create(p *parcel) (*os.File, error) {
 	if p.kind != ofManifest {
 		path = filepath.Join(dir, savedName(&wire.Header{Shard: p.index, Part: p.kind}))
 	}
-	return os.Create(path)
+	f, err := os.Create(path)
+	if err == nil {
+		err = shm.Reserve(f, p.length, q.spare)
+	}
+	return f, err
 }

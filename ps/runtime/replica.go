@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"fluentps/comm/shm"
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 )
@@ -20,7 +21,7 @@ import (
 // there the version before goes. replicated.go reads them.
 
 // memoryRoot is the memory file system of a host.
-const memoryRoot = "/dev/shm"
+const memoryRoot = shm.Dir
 
 // Kinds of files, as in Saved.Part.
 const (
@@ -44,6 +45,7 @@ type replicas struct {
 	dir     string
 	own     *checkpoint.Replicas // of the first rank of a host
 	before  string               // the start that the run went on from; it goes with the first version that is complete
+	spare   int64                // bytes that stay free in the host's memory file system
 	next    int                  // rank that keeps what this one writes; -1: there is one host
 	written [fileKinds]int64     // by kind: files so far; a file's number is its version
 	out     map[int]*outgoing    // by rank
@@ -91,6 +93,17 @@ func neighbors(nodeOf []int) []int {
 // firstOfHost says whether this rank acts for its host.
 func (r *rank) firstOfHost() bool { return r.nodeOf[r.me] == r.me }
 
+// spareMemory is what replicas leave free on this host, for what MPI maps there.
+func (r *rank) spareMemory() int64 {
+	ranks := 0
+	for _, node := range r.nodeOf {
+		if node == r.nodeOf[r.me] {
+			ranks++
+		}
+	}
+	return int64(ranks) * shm.Spare
+}
+
 // openReplicas begins those of this start. Where a host has no place for them, the run goes on without.
 func (r *rank) openReplicas() error {
 	c := &r.cfg.Checkpoint
@@ -109,7 +122,7 @@ func (r *rank) openReplicas() error {
 		return err
 	}
 	memory := cmp.Or(r.o.Memory, memoryRoot)
-	q := &replicas{r: r, dir: checkpoint.ReplicaDir(memory, said.Start), before: said.Before, next: -1, out: map[int]*outgoing{}}
+	q := &replicas{r: r, dir: checkpoint.ReplicaDir(memory, said.Start), before: said.Before, spare: r.spareMemory(), next: -1, out: map[int]*outgoing{}}
 	r.replicas = q
 	problem := ""
 	if r.firstOfHost() {
@@ -142,7 +155,7 @@ func (r *rank) openReplicas() error {
 
 // hold makes this host ready for a start.
 func (q *replicas) hold(memory, start string, over []string) error {
-	err := checkpoint.SweepReplicas(memory, time.Now())
+	err := checkpoint.SweepReplicas(memory, q.before, time.Now())
 	for _, old := range over {
 		err = errors.Join(err, checkpoint.RemoveReplicas(memory, old))
 	}
@@ -190,7 +203,7 @@ func (q *replicas) write(version int64, h wire.Header, state any, vectors [][]fl
 	var e checkpoint.Entry
 	dir, err := checkpoint.MakeReplicaVersion(q.dir, version)
 	if err == nil {
-		e, err = checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
+		e, err = checkpoint.WriteReplica(dir, savedName(&h), q.spare, state, vectors...)
 	}
 	q.r.t.Post(func() {
 		h.Iter, h.Parts, h.Samples, h.Version = version, inMemory, e.Bytes, int64(e.CRC32C)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"fluentps/comm/shm"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 )
@@ -223,6 +224,9 @@ func (r *rank) move(dir string, m move) error {
 		f, failed = os.Open(path)
 	} else if failed = os.MkdirAll(dir, 0o700); failed == nil {
 		f, failed = os.Create(path)
+		if failed == nil {
+			failed = shm.Reserve(f, m.Bytes, r.spareMemory())
+		}
 	}
 	for at := int64(0); at < m.Bytes; at += moveMax {
 		b := make([]byte, min(moveMax, m.Bytes-at))

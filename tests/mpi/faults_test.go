@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"fluentps/comm/mpi/mpitest"
+	"fluentps/comm/shm"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/runtime"
 )
@@ -124,29 +124,6 @@ func TestAStoppedRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 	goesOn(t, ranks, dir, set...)
 }
 
-// smallVar names the folder of a test that runs again in a mount namespace of its own, on a file system that is made for it.
-const smallVar = "FLUENTPS_TEST_SMALL"
-
-// onSmallDisk runs the rest of a test in a mount namespace of its own, in which the folder that it returns is a file system of
-// so many KiB. "" says that this was done, in another process.
-func onSmallDisk(t *testing.T, kib int) (dir string) {
-	t.Helper()
-	if dir := os.Getenv(smallVar); dir != "" {
-		return dir
-	}
-	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
-		t.Skipf("no mount namespace on this machine, so nothing was tried on a full disk: %v %s", err, out)
-	}
-	dir = t.TempDir()
-	script := fmt.Sprintf(`mount -t tmpfs -o size=%dk small "$0" && exec "$@"`, kib)
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", script, dir, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), smallVar+"="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("on a disk of %d KiB: %v\n%s", kib, err, out)
-	}
-	return ""
-}
-
 // fullFor is how long the disk is full: records that come every 0.1 s meet its last page, 4 KiB, well within it.
 const fullFor = 3 * time.Second
 
@@ -154,7 +131,7 @@ const fullFor = 3 * time.Second
 // code 1, no line of the metrics is torn, and the run goes on, when there is room again, from the last checkpoint that found
 // some.
 func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
-	disk := onSmallDisk(t, 2048)
+	disk := mpitest.OnSmallDisk(t, "", 2048)
 	if disk == "" {
 		return
 	}
@@ -200,4 +177,27 @@ func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 		t.Errorf("records %q, %v", records, err)
 	}
 	goesOn(t, ranks, dir, set...)
+}
+
+// Two jobs that start at one time on a host with shared memory for one of them both train, to the bits of a run that shares none:
+// who finds no room sends messages.
+func TestTwoJobsWithSharedMemoryForOne(t *testing.T) {
+	const pairs = 3
+	set := []string{"cluster.servers=1", "model.layers=[40000]", "train.stop={updates: 3}", "evaluate.every_epochs=0"} // a window of 35 MiB
+	if mpitest.OnSmallDisk(t, shm.Dir, 80<<10) == "" {
+		return
+	}
+	want := inProcess(t, 3, set...)
+	for range pairs {
+		t.Run("pair", func(t *testing.T) {
+			for range 2 {
+				t.Run("job", func(t *testing.T) {
+					t.Parallel()
+					if got := overMPI(t, 3, set...); got.ParametersSHA256 != want.ParametersSHA256 {
+						t.Errorf("sha256 %s, want %s", got.ParametersSHA256, want.ParametersSHA256)
+					}
+				})
+			}
+		})
+	}
 }

@@ -125,3 +125,33 @@ func end(launcher *os.Process, signals []syscall.Signal) (err error) {
 	}
 	return err
 }
+
+// smallVar names the folder of a test that runs again in a mount namespace of its own, on a file system that is made for it.
+const smallVar = "FLUENTPS_TEST_SMALL"
+
+// OnSmallDisk runs the rest of a test in a mount namespace of its own, in which a folder is a file system of so many KiB: the one
+// named, or where that is "" one of the test's own. "" is returned when this was done, in another process.
+func OnSmallDisk(t testing.TB, on string, kib int) (dir string) {
+	t.Helper()
+	if dir := os.Getenv(smallVar); dir != "" {
+		return dir
+	}
+	// A user who is not root is root in a namespace of users, where the system lets everybody make one.
+	unshare := []string{"unshare", "--mount"}
+	if os.Getuid() != 0 {
+		unshare = append(unshare, "--map-root-user")
+	}
+	if dir = on; dir == "" {
+		dir = t.TempDir()
+	}
+	mount := fmt.Sprintf(`mount -t tmpfs -o size=%dk small "$0"`, kib)
+	if out, err := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", mount, dir)...).CombinedOutput(); err != nil {
+		t.Skipf("no mount namespace on this machine, so nothing was tried where a file system is full: %v %s", err, out)
+	}
+	cmd := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", mount+` && exec "$@"`, dir, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")...)
+	cmd.Env = append(os.Environ(), smallVar+"="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("on a file system of %d KiB: %v\n%s", kib, err, out)
+	}
+	return ""
+}

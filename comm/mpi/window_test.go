@@ -1,0 +1,142 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/comm/mpi/mpitest"
+	"fluentps/comm/shm"
+)
+
+// Where a host has little shared memory, ranks that each found room and together do not are all told so; nothing stays taken, and a
+// window that fits is whole whatever others write there.
+func TestWindowsWhereSharedMemoryIsShort(t *testing.T) {
+	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
+		return
+	}
+	rc, out := launch(t, mpitest.Job{Ranks: 3}, "short")
+	if told := strings.Count(out, "shared what there is\n"); rc != 0 || told != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	}
+}
+
+// Who fills the host's shared memory while a job trains does not end it: what MPI has mapped for messages has its pages.
+func TestMessagesWhereSharedMemoryIsFull(t *testing.T) {
+	page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Madvise(page, populateWrite); errors.Is(err, syscall.EINVAL) {
+		t.Skip("this system takes no pages of what others have mapped: Linux before 5.14")
+	}
+	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
+		return
+	}
+	rc, out := launch(t, mpitest.Job{Ranks: 3}, "full")
+	if told := strings.Count(out, "all messages came\n"); rc != 0 || told != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	}
+}
+
+// fillShared takes all that is left of the host's shared memory, on rank 0, before any rank returns.
+func fillShared() (err error) {
+	if world.Rank() == 0 {
+		var f *os.File
+		if f, err = os.Create(filling); err == nil {
+			for err == nil {
+				_, err = f.Write(make([]byte, 4096))
+			}
+			if errors.Is(err, syscall.ENOSPC) {
+				err = f.Close()
+			}
+		}
+	}
+	return errors.Join(err, world.Barrier())
+}
+
+const filling = shm.Dir + "/others"
+
+// sendsThroughFullMemory is one of three ranks that send each other messages of many sizes at once.
+func sendsThroughFullMemory() {
+	const each = 400
+	size := func(i int) int { return 1 << (i % 16) }
+	err := fillShared()
+	if err == nil {
+		var b *comm.Buf
+		b, err = world.Alloc(1 << 16)
+		left := 2 * each * (world.Size() - 1)
+		came := func(d comm.Done) {
+			left--
+			err = errors.Join(err, d.Err)
+		}
+		for peer := range world.Size() {
+			for i := 0; i < each && peer != world.Rank(); i++ {
+				world.Irecv(comm.Peer(peer), comm.Data, uint32(i), b, 0, size(i), came)
+				world.Isend(comm.Peer(peer), comm.Data, uint32(i), b, 1<<15, size(i), came)
+			}
+		}
+		err = errors.Join(err, world.Drive(func() bool { return left == 0 || err != nil }))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		world.Abort(1)
+	}
+	fmt.Fprintln(os.Stderr, "all messages came")
+}
+
+// sharesWhatThereIs is one of three ranks that have 64 MiB, less what MPI has taken.
+func sharesWhatThereIs() {
+	tr := world.(*transport)
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			fmt.Fprintf(os.Stderr, "rank %d: "+format+"\n", append([]any{tr.rank}, args...)...)
+			tr.Abort(1)
+		}
+	}
+	must := func(err error) { check(err == nil, "%v", err) }
+	free := func() int64 {
+		var fs syscall.Statfs_t
+		must(tr.Barrier())
+		must(syscall.Statfs(shm.Dir, &fs))
+		must(tr.Barrier())
+		return int64(fs.Bavail) * fs.Bsize
+	}
+	_, used, _ := tr.pool.Usage()
+	before := free()
+	// each alone fits; together they do not, or leave too little to MPI
+	for _, n := range []int64{before / 2, (before - shm.Spare) / 3} {
+		_, err := tr.Shared(int(n))
+		want := fmt.Sprintf("cannot have %d bytes of shared memory in %s (no space left on device)", n, shm.Dir)
+		check(errors.Is(err, comm.ErrNoMemory) && strings.Contains(err.Error(), want), "%d bytes of %d: %v, want %q", n, before, err, want)
+		_, now, _ := tr.pool.Usage()
+		check(now == used, "%d bytes in use after the failure, %d before it", now, used)
+		check(free() > before-shm.Spare, "%d bytes free after the failure, %d before it", free(), before)
+	}
+	n := int(before/3) - 2*shm.Spare
+	w, err := tr.Shared(n)
+	must(err)
+	must(fillShared())
+	own := w.Of(comm.Peer(tr.rank)).Bytes()
+	for i := range own {
+		own[i] = byte(tr.rank + 1)
+	}
+	must(tr.Barrier())
+	for peer := range tr.size {
+		theirs := w.Of(comm.Peer(peer)).Bytes()
+		check(len(theirs) == n && theirs[0] == byte(peer+1) && theirs[n-1] == byte(peer+1), "the segment of rank %d holds %d bytes, %d to %d", peer, len(theirs), theirs[0], theirs[n-1])
+	}
+	must(tr.Barrier())
+	if tr.rank == 0 {
+		must(os.Remove(filling))
+	}
+	must(w.Free())
+	check(free() > before-shm.Spare, "%d bytes free after Free, %d before", free(), before)
+	fmt.Fprintln(os.Stderr, "shared what there is")
+}

@@ -1,0 +1,36 @@
+package shm
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// stepBytes are taken at once. A signal interrupts the system and undoes the step that it is at, so that a long one might never
+// end.
+const stepBytes = 64 << 20
+
+// allocate takes pages; the file's length stays. Where the file system cannot, the error is errors.ErrUnsupported.
+func allocate(f *os.File, bytes int64) error {
+	for at := int64(0); at < bytes; {
+		switch err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, min(bytes-at, stepBytes)); {
+		case err == nil:
+			at += stepBytes
+		case !errors.Is(err, unix.EINTR):
+			return &os.PathError{Op: "reserve", Path: f.Name(), Err: err}
+		}
+	}
+	return nil
+}
+
+func freeBytes(f *os.File) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: f.Name(), Err: err}
+	}
+	if fs.Blocks == 0 { // a tmpfs without a limit
+		return 1 << 62, nil
+	}
+	return int64(fs.Bavail) * fs.Bsize, nil
+}
