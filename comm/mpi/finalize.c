@@ -2,12 +2,12 @@
 
 #define _GNU_SOURCE
 #include "finalize.h"
+#include "shared.h"
 
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 // The tag also keeps apart what the build cache would not: it does not look at what pkg-config says.
@@ -24,10 +24,7 @@ int fp_finalize(int limit_s) {
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, finalize, NULL) != 0)
 		return -1;
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until); // the only clock that pthread_timedjoin_np knows
-	until.tv_sec += limit_s;
-	return pthread_timedjoin_np(thread, NULL, &until) != 0;
+	return !fp_join_within(thread, limit_s * 1000000000LL);
 }
 
 // What MPI_Abort says to the launcher, in the words of PMI 1. A process that only exits would make the launcher kill the

@@ -9,7 +9,6 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 static MPI_Comm beats;
 static int ranks;
@@ -34,18 +33,8 @@ int fp_beats_begin(void) {
 
 int fp_beats_end(void) { return MPI_Comm_free(&beats); }
 
-// enter takes the lock unless somebody is inside MPI for long: a rank of this host that makes a window with the others.
-static int enter(void) {
-	const long most_ns = 20 * 1000 * 1000;
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until); // the only clock that it knows
-	until.tv_nsec += most_ns;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_nsec -= 1000000000L;
-		until.tv_sec++;
-	}
-	return pthread_mutex_timedlock(&fp_serial, &until) == 0;
-}
+// enter takes the lock unless somebody is inside MPI for long.
+static int enter(void) { return fp_lock_within(20 * 1000 * 1000); }
 
 static int met(int to) {
 	int complete = 1;

@@ -19,6 +19,11 @@ int fp_beats_end(void);
 
 int fp_count_cores(int ranks); // of this host; MPI's error code
 
+// fp_lock_within takes fp_serial unless that takes longer than so many ns; it says whether it did.
+int fp_lock_within(int64_t ns);
+// fp_join_within waits for the end of a thread, for so many ns at most; it says whether that came.
+int fp_join_within(pthread_t thread, int64_t ns);
+
 // fp_blocking says that calls begin that wait inside MPI, or that they are over.
 void fp_blocking(int begins);
 

@@ -326,10 +326,7 @@ int fp_test(int *code) {
 // Abort may come from any thread, also while another is stuck inside MPI: it asks for the lock, but
 // not for long.
 void fp_abort(int code) {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 2;
-	pthread_mutex_timedlock(&fp_serial, &until);
+	fp_lock_within(2000000000);
 	MPI_Abort(MPI_COMM_WORLD, code);
 	_exit(code);
 }
