@@ -370,5 +370,9 @@ func (s *supervisor) from(now time.Time) string {
 	if s.in.cfg.Checkpoint.Replica > 0 {
 		dir += " or its replicas"
 	}
-	return fmt.Sprintf("going on from %s, iteration %s; at most %s of training are lost", dir, strconv.FormatInt(m.Iteration, 10), now.Sub(m.Written).Round(100*time.Millisecond))
+	text := fmt.Sprintf("going on from %s, iteration %s", dir, strconv.FormatInt(m.Iteration, 10))
+	if lost := now.Sub(m.Written); lost >= 0 { // else the host's clock was set back meanwhile, or another host's differs
+		text += fmt.Sprintf("; at most %s of training are lost", lost.Round(100*time.Millisecond))
+	}
+	return text
 }

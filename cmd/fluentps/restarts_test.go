@@ -3,10 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 )
 
@@ -66,5 +68,29 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 	folder("000000000006")
 	if got := s.resume(); got != dir {
 		t.Errorf("goes on from %s, want %s", got, dir)
+	}
+}
+
+// What is lost is not said where the checkpoint seems to be written later than now, by a clock that was set back.
+func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
+	dir := t.TempDir()
+	d, err := checkpoint.Begin(filepath.Join(dir, checkpoint.Folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := checkpoint.WriteFile(d.Dir, checkpoint.ServerFile(0), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if _, err := d.Finish(&checkpoint.Manifest{Written: now, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7}, Files: []checkpoint.Entry{file}}); err != nil {
+		t.Fatal(err)
+	}
+	s := supervisor{dir: dir, in: &input{cfg: &configs.Config{}}}
+	if got := s.from(now.Add(2 * time.Second)); !strings.HasSuffix(got, "iteration 7; at most 2s of training are lost") {
+		t.Error(got)
+	}
+	if got := s.from(now.Add(-time.Hour)); !strings.HasSuffix(got, "iteration 7") {
+		t.Error(got)
 	}
 }
