@@ -150,6 +150,8 @@ func writeError(err error) error {
 		return fmt.Errorf("checkpoint: no space or quota left; free some, or set checkpoint.keep: 0 for a run without checkpoints: %w", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("checkpoint: the run folder cannot be written; choose another with --out, or set checkpoint.keep: 0: %w", err)
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE):
+		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask who looks after it, and go on from a copy elsewhere with --resume, or from the folder when it is well: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("checkpoint: the run folder is not on this host; choose a file system that all hosts share with --out, or set checkpoint.keep: 0: %w", err)
 	}

@@ -38,7 +38,7 @@ pair() {
 	mount -t tmpfs -o size=${room}m small /dev/shm
 	for k in 1 2; do
 		mkdir -p "$TMP/$n-$k"
-		TMPDIR=$TMP/$n-$k "$@" run --out "$TMP/$n-$k/run" "$TMP/job.yaml" >"$TMP/$n-$k/log" 2>&1 </dev/null &
+		TMPDIR=$TMP/$n-$k timeout -k 5 120 "$@" run --out "$TMP/$n-$k/run" "$TMP/job.yaml" >"$TMP/$n-$k/log" 2>&1 </dev/null &
 		others[k]=$!
 	done
 	for k in 1 2; do
