@@ -60,6 +60,10 @@ func TestMain(m *testing.M) {
 		start()
 		sharesWhatThereIs()
 		stop()
+	case "windows":
+		start()
+		takesWindows()
+		stop()
 	case "full":
 		start()
 		sendsThroughFullMemory()

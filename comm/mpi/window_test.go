@@ -5,10 +5,12 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/mpi/mpitest"
@@ -25,6 +27,48 @@ func TestWindowsWhereSharedMemoryIsShort(t *testing.T) {
 	if told := strings.Count(out, "shared what there is\n"); rc != 0 || told != 3 {
 		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
 	}
+}
+
+// Two jobs that take and give back windows at one time, each of more than half of what there is, both live: a rank has all of its
+// segment's pages, or is told that there is no room.
+func TestTwoJobsTakeWindowsAtOneTime(t *testing.T) {
+	if mpitest.OnSmallDisk(t, shm.Dir, 128<<10) == "" {
+		return
+	}
+	for _, job := range []string{"one", "other"} {
+		t.Run(job, func(t *testing.T) {
+			t.Parallel()
+			rc, out := launch(t, mpitest.Job{Ranks: 2}, "windows")
+			if told := strings.Count(out, "windows came and went\n"); rc != 0 || told != 2 {
+				t.Errorf("mpirun ended with %d, %d of 2 ranks are well:\n%s", rc, told, out)
+			}
+		})
+	}
+}
+
+// takesWindows is one of two ranks of a job that takes windows beside another such job.
+func takesWindows() {
+	const wanted, triesMax, segment = 6, 1000, 36 << 20
+	for took, tries := 0, 0; took < wanted && tries < triesMax; tries++ {
+		w, err := world.Shared(segment)
+		switch {
+		case err == nil:
+			took++
+			own := w.Of(comm.Peer(world.Rank())).Bytes()
+			for i := 0; i < len(own); i += 4096 {
+				own[i] = byte(took)
+			}
+			err = w.Free()
+		case errors.Is(err, comm.ErrNoMemory): // the other job has it
+			err = nil
+			time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			world.Abort(1)
+		}
+	}
+	fmt.Fprintln(os.Stderr, "windows came and went")
 }
 
 // Who fills the host's shared memory while a job trains does not end it: what MPI has mapped for messages has its pages.
