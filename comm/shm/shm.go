@@ -28,13 +28,16 @@ func Create(dir string, bytes, spare int64) (*os.File, error) {
 	}
 	err = os.Remove(f.Name()) // before it has a byte that a crash could leave behind
 	if err == nil {
+		err = left(f, bytes+spare) // what is not there is not taken from others for a moment either
+	}
+	if err == nil {
 		err = allocate(f, bytes)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = fill(f, bytes)
 	}
 	if err == nil {
-		err = left(f, spare)
+		err = left(f, spare) // others may have taken room meanwhile
 	}
 	if err == nil {
 		err = f.Truncate(bytes)
@@ -49,7 +52,10 @@ func Create(dir string, bytes, spare int64) (*os.File, error) {
 // spare ones beside them are not there, it takes none, and the error wraps ENOSPC. A file system that takes nothing in advance
 // tells when the file is written.
 func Reserve(f *os.File, bytes, spare int64) error {
-	err := allocate(f, bytes)
+	err := left(f, bytes+spare)
+	if err == nil {
+		err = allocate(f, bytes)
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}
