@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	ps "fluentps/ps/runtime"
+	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 )
 
@@ -54,7 +54,7 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 		if err := in.problem(); err != nil {
 			return workload.DataSpec{}, err
 		}
-		return ps.DataSpec(in.cfg), nil
+		return layout.DataSpec(in.cfg), nil
 	case len(args) != 2:
 		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
 	case slices.Contains(workload.SetNames(), args[1]) && !slices.Contains(workload.SetNames(), args[0]):

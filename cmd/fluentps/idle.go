@@ -8,7 +8,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels/cuda"
-	ps "fluentps/ps/runtime"
+	"fluentps/ps/layout"
 )
 
 // withoutGPU says why this binary computes on no GPU; "" where it may.
@@ -29,7 +29,7 @@ func checkFacts(cfg *configs.Config, ranks int) (configs.Facts, error) {
 	f := configs.Facts{NoGPU: withoutGPU()}
 	if ranks > 0 {
 		hosts := spreadHosts(ranks, 1)
-		if _, err := ps.Roles(cfg, hosts); err != nil {
+		if _, err := layout.Roles(cfg, hosts); err != nil {
 			return f, err
 		}
 		if f = factsOf(cfg, hosts); cfg.Cluster.Hierarchy == configs.HierarchyNode { // which is a worker a host, and nobody has said how many there are

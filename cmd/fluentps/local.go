@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"fluentps/comm/inproc"
+	"fluentps/ps/layout"
 	ps "fluentps/ps/runtime"
 	"fluentps/ps/workload"
 )
 
 // local runs n ranks as goroutines over one copy of the data.
 func (j *job) local(n int) error {
-	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(ps.DataSpec(j.cfg)) })
+	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(layout.DataSpec(j.cfg)) })
 	stop := interrupts(j.signals, n, func(name string) {
 		printError(j.warn, "third signal, "+name+": leaving at once")
 		os.Exit(codeFailed)

@@ -10,7 +10,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
-	ps "fluentps/ps/runtime"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -64,7 +64,7 @@ func planVerb(c *cli.Context) error {
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(c.App.Writer, ps.PlanText(in.cfg, p.plan, p.roles, hosts, p.set))
+	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set))
 	return err
 }
 
@@ -85,13 +85,13 @@ func prepare(cfg *configs.Config, hosts []string) (*planned, error) {
 func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpec) (*workload.Set, error)) (*planned, error) {
 	p := &planned{cfg: cfg, hosts: hosts}
 	var err error
-	if p.roles, err = ps.Roles(cfg, hosts); err != nil {
+	if p.roles, err = layout.Roles(cfg, hosts); err != nil {
 		return nil, err
 	}
-	if p.set, err = load(ps.DataSpec(cfg)); err != nil {
+	if p.set, err = load(layout.DataSpec(cfg)); err != nil {
 		return nil, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
-	q, err := ps.Prepare(cfg, p.roles, p.set)
+	q, err := layout.Prepare(cfg, p.roles, p.set)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 
 // facts are what is known of the run.
 func (p *planned) facts() configs.Facts {
-	f := ps.FactsOf(p.plan, p.roles, p.set.Train.Rows())
+	f := layout.FactsOf(p.plan, p.roles, p.set.Train.Rows())
 	f.NoGPU = withoutGPU()
 	return f
 }
@@ -115,18 +115,18 @@ type cut struct {
 
 // cutFor reads the data set for its shape, and cuts the model's shards.
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
-	set, err := workload.Load(ps.DataSpec(cfg))
+	set, err := workload.Load(layout.DataSpec(cfg))
 	if err != nil {
 		return cut{}, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
-	if err := ps.Check(cfg, set, workers); err != nil {
+	if err := layout.Check(cfg, set, workers); err != nil {
 		return cut{}, err
 	}
 	model, err := workload.NewModel(cfg.ModelSpec(), set.Samples(), cpu.New(1), 1)
 	if err != nil {
 		return cut{}, err
 	}
-	plan, err := ps.Plan(cfg, workload.Params(model), servers)
+	plan, err := layout.Plan(cfg, workload.Params(model), servers)
 	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
 }
 

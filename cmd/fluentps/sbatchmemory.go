@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
-	ps "fluentps/ps/runtime"
+	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 	"fluentps/slurm"
 )
@@ -54,7 +54,7 @@ func noteMissing(c *cli.Context, err error) {
 // factsOf is what the ranks tell of a run whose data are not at hand.
 func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 	f := configs.Facts{NoGPU: withoutGPU()}
-	if roles, err := ps.Roles(cfg, hosts); err == nil {
+	if roles, err := layout.Roles(cfg, hosts); err == nil {
 		f.Workers, f.Computes, f.Servers = len(roles.Workers), len(roles.Computing()), len(roles.Servers)
 	}
 	return f
@@ -62,7 +62,7 @@ func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 
 // memory raises what each part of a script asks for to what its fullest host takes.
 func (p *planned) memory(s *slurm.Script) error {
-	all, err := ps.Hosts(p.cfg, p.plan, p.roles, p.hosts, p.set)
+	all, err := layout.Hosts(p.cfg, p.plan, p.roles, p.hosts, p.set)
 	if err != nil {
 		return usagef("plan: %v", err)
 	}

@@ -21,8 +21,8 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/durable"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
-	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
 )
 
@@ -130,7 +130,7 @@ func sweepFlags(c *cli.Context) error {
 // startsAll refuses a sweep of which a run does not fit its ranks, before the first one has trained for hours.
 func (s *sweep) startsAll(ranks int) error {
 	for i, p := range s.points {
-		if _, err := ps.Roles(p.Config, spreadHosts(ranks, 1)); err != nil {
+		if _, err := layout.Roles(p.Config, spreadHosts(ranks, 1)); err != nil {
 			return usagef("sweep: run %d (%s): %v", i, strings.Join(p.Set, " "), err)
 		}
 	}

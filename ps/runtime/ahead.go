@@ -4,21 +4,13 @@ import (
 	"slices"
 
 	"fluentps/comm"
-	"fluentps/configs"
 	"fluentps/ps/core"
-	"fluentps/ps/scheme"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 )
 
 // Receives of short pushes are posted before the push is announced. MPI copies a message that finds no receive, and once
 // more when one comes; of up to 64 KiB that was measured to cost a tenth of a round.
-
-const (
-	aheadMax = 64 << 10 // the longest shard whose pushes are received ahead, in bytes
-	// aheadMost bounds the receives that a server posts ahead. Every poll asks MPI about all of them, and was measured to take
-	// 0.3 us with 256 and 11 us with 8000 (MPICH: 3 and 88).
-	aheadMost = 256
-)
 
 // ahead is where the next push of a worker lands, while no header has said that it comes.
 type ahead struct {
@@ -29,23 +21,10 @@ type ahead struct {
 	due    bool      // it is in serverSide.due
 }
 
-// receivesAhead says whether receives of a shard's pushes are posted ahead, n of them: as many as the pieces of all workers
-// that do not travel in frames. It takes them from what the server has left of aheadMost. Of a worker that keeps a copy the
-// next push may come while the last one lands; what is encoded has a place of its own.
-func receivesAhead(c *configs.Config, sh *shard.Shard, copyOf func(rule int) core.Copy, n int, left *int) bool {
-	push, _ := encodes(c)
-	if push || sh.Bytes() > aheadMax || copyOf(int(sh.Rule)).Kind != scheme.Pulled || n == 0 || n > *left {
-		return false
-	}
-	*left -= n
-	return true
-}
-
 // openAhead posts receives for the first push of every worker.
 func (s *serverSide) openAhead() {
-	left := aheadMost
 	for _, st := range s.stores {
-		if st == nil || !receivesAhead(s.r.cfg, st.sh, s.r.copyOf, len(st.in)*st.bulky[0], &left) {
+		if st == nil || !s.r.routes.ReceivesAhead(st.sh) {
 			continue
 		}
 		st.ahead = make([]ahead, len(st.in))
@@ -102,7 +81,7 @@ func (s *serverSide) post(st *store, w int32) {
 	a.posted = true
 	from := comm.Peer(s.r.roles.Workers[w])
 	for i := range st.sh.Pieces {
-		if p := &st.sh.Pieces[i]; !s.r.inline[p.ID] {
+		if p := &st.sh.Pieces[i]; s.r.routes.Push(p.ID, w) == layout.Ahead {
 			off, n := st.at(p)
 			a.ops[i] = s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), a.buf, off, n, s.landed)
 			s.posted++
@@ -156,18 +135,4 @@ func (s *serverSide) closeAhead() {
 			}
 		}
 	}
-}
-
-// aheadBytes is the memory of pushes of a shard that are received ahead, where left of aheadMost are left to its server.
-func aheadBytes(c *configs.Config, sh *shard.Shard, workers int, left *int) int64 {
-	n := 0
-	for i := range sh.Pieces {
-		if pushBytes(&sh.Pieces[i]) > inlineMax {
-			n += workers
-		}
-	}
-	if !receivesAhead(c, sh, func(rule int) core.Copy { return CopyOf(c, rule, workers) }, n, left) {
-		return 0
-	}
-	return int64(workers) * sh.Bytes()
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"runtime"
 	"testing"
+
+	"fluentps/ps/layout"
 )
 
 // An iteration takes no memory, on no rank: buffers, handlers and queues are kept. What is measured is what a longer
@@ -18,16 +20,16 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		payload, memory         string
 		baseline                string
 	}{
-		{1, 1, 64, "{}", "auto", "none"},           // in frames
-		{1, 1, inlineMax, "{}", "off", "none"},     // on the data channel
-		{2, 2, 64, "{}", "auto", "none"},           // one frame of several shards
-		{1, 2, 3 * inlineMax, "{}", "off", "none"}, // and several workers
-		{1, 2, inlineMax, "{}", "auto", "none"},    // in shared memory
+		{1, 1, 64, "{}", "auto", "none"},                  // in frames
+		{1, 1, layout.InlineMax, "{}", "off", "none"},     // on the data channel
+		{2, 2, 64, "{}", "auto", "none"},                  // one frame of several shards
+		{1, 2, 3 * layout.InlineMax, "{}", "off", "none"}, // and several workers
+		{1, 2, layout.InlineMax, "{}", "auto", "none"},    // in shared memory
 		{1, 2, 64, "{push: bfloat16, pull: float16}", "auto", "none"},
-		{1, 2, inlineMax, "{push: topk, pull: bfloat16}", "auto", "none"},
+		{1, 2, layout.InlineMax, "{push: topk, pull: bfloat16}", "auto", "none"},
 		{2, 2, 64, "{}", "auto", "pslite"},
-		{1, 2, inlineMax, "{}", "auto", "{name: pslite, keys: list}"},
-		{1, 2, inlineMax, "{}", "auto", "{name: pslite, keys: scalar}"},
+		{1, 2, layout.InlineMax, "{}", "auto", "{name: pslite, keys: list}"},
+		{1, 2, layout.InlineMax, "{}", "auto", "{name: pslite, keys: scalar}"},
 	} {
 		taken := func(updates int) int64 {
 			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers), "cluster.shared_memory="+c.memory,

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
@@ -69,18 +70,10 @@ func newAllReduce(r *rank) (*allReduce, error) {
 		workload.Fill(v, r.cfg.Seed, r.param[k], 0)
 	}
 	for w := range r.roles.Workers {
-		a.batch += int64(batchOf(r.cfg, len(r.roles.Workers), w))
+		a.batch += int64(layout.BatchOf(r.cfg, len(r.roles.Workers), w))
 	}
 	a.w.node.WaitedLast, a.w.node.Cached = nil, nil // there are no shards to wait for
 	return a, nil
-}
-
-// tailBytes is what a worker's gradient arena has behind the gradients.
-func tailBytes(c *configs.Config) int {
-	if !reduces(c) {
-		return 0
-	}
-	return tail * shard.ElemBytes
 }
 
 // train runs iterations until the budget is used up.
@@ -166,7 +159,7 @@ func (a *allReduce) commit() {
 	a.samples += a.batch
 	w.spans.Add(metrics.Fold, r.t.Now()-now)
 	told := sums[r.plan.Arena:]
-	b := budgetOf(r.cfg, r.set.Train.Rows(), r.roles)
+	b := layout.BudgetOf(r.cfg, r.set.Train.Rows(), r.roles)
 	a.over = told[tailStop] > 0 || b.Samples > 0 && a.samples >= b.Samples || b.Updates > 0 && a.version >= b.Updates
 	if r.lead == nil {
 		return

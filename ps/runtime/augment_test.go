@@ -9,6 +9,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 )
 
@@ -84,7 +85,7 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 func testLoss(t *testing.T, parameters []float32) float64 {
 	t.Helper()
 	cfg := load(t)
-	set, err := cached(DataSpec(cfg))
+	set, err := cached(layout.DataSpec(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"fluentps/ps/shard"
-	"fluentps/ps/workload"
 )
 
 // Schemes that are bsp under other names give its bits, whichever of them has which iterations.
@@ -71,31 +68,5 @@ func TestChangesThatTheRunWouldTurnRoundAreRefused(t *testing.T) {
 		if !errors.As(err, &agreed) || res[i].Code != CodeUsage || !strings.Contains(err.Error(), "which is iteration 15 here and not after iteration 15") {
 			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, err)
 		}
-	}
-}
-
-func TestThePlanSaysWhenSchemesChange(t *testing.T) {
-	c := load(t, "sync=[{match: '*', schemes: [{scheme: bsp, until: 10}, {scheme: asp, until: {epochs: 2}}, {scheme: ssp}]}]")
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hosts := []string{"a", "a", "a", "a", "a", "a"}
-	roles, err := shard.Assign(hosts, 2, "spread")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := cached(DataSpec(c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := PlanText(c, p, roles, hosts, set)
-	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if strings.Contains(text, "WARNING") {
-		t.Errorf("a warning in\n%s", text)
 	}
 }

@@ -21,9 +21,6 @@ const (
 	tagKeys
 )
 
-// piecesMax bounds the low bits of a data tag.
-const piecesMax = 1 << 24
-
 // sendBlob sends bytes to a rank and drives until they have left.
 func (r *rank) sendBlob(to int, payload []byte) error {
 	head, err := r.t.Alloc(8)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 )
 
@@ -66,7 +67,7 @@ func TestCopiesAreCountedAsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return WorkerBytes(c, p, 4), int64(p.Arena) * shard.ElemBytes
+		return layout.WorkerBytes(c, p, 4), int64(p.Arena) * shard.ElemBytes
 	}
 	for sync, want := range map[string]int64{
 		"[{match: a, scheme: asp}, {match: '*', scheme: asp}]":                               0,

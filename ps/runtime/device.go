@@ -7,6 +7,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/kernels"
+	"fluentps/ps/metrics"
 )
 
 // Unit is what a rank computes on.
@@ -108,7 +109,7 @@ func unitWarnings(units []unitReport, hosts []string) []string {
 	for _, h := range order {
 		if n := len(ids[h]); ranks[h] > n {
 			warnings = append(warnings, fmt.Sprintf("host %s: %s on %s: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS",
-				h, verbed(ranks[h], "computes", "compute"), count(n, "GPU")))
+				h, verbed(ranks[h], "computes", "compute"), metrics.Count(n, "GPU")))
 		}
 	}
 	return warnings
@@ -116,9 +117,9 @@ func unitWarnings(units []unitReport, hosts []string) []string {
 
 func verbed(n int, one, many string) string {
 	if n == 1 {
-		return count(n, "rank") + " " + one
+		return metrics.Count(n, "rank") + " " + one
 	}
-	return count(n, "rank") + " " + many
+	return metrics.Count(n, "rank") + " " + many
 }
 
 // unitLog tells once what a worker computes on.

@@ -9,7 +9,8 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/kernels"
-	"fluentps/ps/scheme"
+	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
 
@@ -55,25 +56,23 @@ func (r *rank) reachUnit() (answer string, err error) {
 // place gives the arenas memory on the device, where MPI reaches it and has something to do there.
 func (w *workerSide) place(params, grads *comm.Buf) error {
 	r := w.r
-	if r.reached == nil || reduces(r.cfg) || len(r.roles.Team(w.me)) > 1 {
+	if r.reached == nil || layout.Reduces(r.cfg) {
 		return nil
 	}
-	d := direct{device: r.reached, pushed: make([]bool, len(r.plan.Pieces)), pulled: make([]bool, len(r.plan.Pieces))}
+	d := direct{device: r.reached}
+	d.pushed, d.pulled = r.routes.Direct(int32(w.me))
 	var sent, received []kernels.Range
 	for i := range r.plan.Pieces {
 		p := &r.plan.Pieces[i]
-		if !w.travels(p) {
-			continue
-		}
-		if d.pushed[p.ID] = r.push == nil && !r.inline[p.ID]; d.pushed[p.ID] {
+		if d.pushed[p.ID] {
 			sent = append(sent, kernels.Range{Lo: p.Lo, Hi: p.Hi})
 		}
-		if d.pulled[p.ID] = r.pull == nil && !r.inlineReply[p.ID]; d.pulled[p.ID] {
+		if d.pulled[p.ID] {
 			received = append(received, kernels.Range{Lo: p.Lo, Hi: p.Hi})
 		}
 	}
-	r.log.Info("MPI sends from the GPU's memory and receives there", "pushed", fmt.Sprintf("%d of %s", len(sent), count(len(r.plan.Pieces), "piece")),
-		"pulled", fmt.Sprintf("%d of %s", len(received), count(len(r.plan.Pieces), "piece")))
+	r.log.Info("MPI sends from the GPU's memory and receives there", "pushed", fmt.Sprintf("%d of %s", len(sent), metrics.Count(len(r.plan.Pieces), "piece")),
+		"pulled", fmt.Sprintf("%d of %s", len(received), metrics.Count(len(r.plan.Pieces), "piece")))
 	if len(sent)+len(received) == 0 {
 		return nil
 	}
@@ -96,14 +95,6 @@ func (d *direct) arena(host *comm.Buf, n int, reached []kernels.Range) (*comm.Bu
 		return nil, err
 	}
 	return comm.NewDevice(v.Dev, n*shard.ElemBytes), nil
-}
-
-// travels says whether a piece goes between this worker and its server by messages, and nothing else reads or writes it
-// on the worker's host.
-func (w *workerSide) travels(p *shard.Piece) bool {
-	r := w.r
-	return r.serverRank(p.Shard) != r.me && !r.nearServer(p.Shard) &&
-		r.copyOf(r.plan.Shards[p.Shard].Rule).Kind == scheme.Pulled && len(r.cfg.DeltaRuns(r.plan, p)) == 0
 }
 
 // pushFrom is the arena that a piece of the gradients is sent from.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -155,7 +156,7 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 // is let in with.
 func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	t.Helper()
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers)
+	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +164,10 @@ func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch := ScratchOf(c, workload.Samples{Cols: 20, Classes: 4}, len(roles.Workers))
+	scratch := layout.ScratchOf(c, workload.Samples{Cols: 20, Classes: 4}, len(roles.Workers))
 	tight := *c
 	for tight.Cluster.MemoryMax = 0; ; tight.Cluster.MemoryMax += 64 {
-		if _, err := Limits(&tight, p, roles, scratch); err == nil {
+		if _, err := layout.Limits(&tight, p, roles, scratch); err == nil {
 			return tight.Cluster.MemoryMax
 		}
 	}

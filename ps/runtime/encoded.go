@@ -4,9 +4,6 @@ import (
 	"fmt"
 
 	"fluentps/comm"
-	"fluentps/comm/payload"
-	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/ps/shard"
 )
 
@@ -20,9 +17,10 @@ import (
 // travel as they are beside encoded gradients: they are means of values, in which what a codec drops or rounds away would
 // not come back with the next push. They take the same way, with a codec that changes nothing.
 
-// pushBytes and replyBytes are what a piece takes on the wire, at most.
+// pushBytes, replyBytes and pullBytes are what a piece takes on the wire, at most: its values, and the keys of a pull.
 func pushBytes(p *shard.Piece) int64  { return p.PushBytes }
 func replyBytes(p *shard.Piece) int64 { return p.ReplyBytes }
+func pullBytes(p *shard.Piece) int64  { return p.PullBytes() }
 
 // places are where pieces begin in a buffer that has them one behind the other.
 type places struct {
@@ -42,17 +40,6 @@ func placesOf(pieces []shard.Piece, bytes func(*shard.Piece) int64) places {
 
 func (p *places) of(piece int32) int { return p.at[piece-p.first] }
 
-// codecOf is how a piece travels, where those of trained parameters do by codec.
-func (r *rank) codecOf(codec payload.Codec, p *shard.Piece) payload.Codec {
-	if r.keyed != nil {
-		return r.keyed[p.ID]
-	}
-	if r.plan.Shards[p.Shard].Stat {
-		return r.plain
-	}
-	return codec
-}
-
 // encoder is a worker's memory for pieces that do not travel as they are.
 type encoder struct {
 	out, in places
@@ -67,7 +54,7 @@ type encoder struct {
 }
 
 func newEncoder(r *rank) (e encoder, err error) {
-	if r.push != nil {
+	if r.routes.EncodesPushes() {
 		e.out = placesOf(r.plan.Pieces, pushBytes)
 		if e.outbox, err = r.t.Alloc(e.out.total); err != nil {
 			return e, fmt.Errorf("encoded pushes: %w", err)
@@ -79,13 +66,13 @@ func newEncoder(r *rank) (e encoder, err error) {
 		}
 		clear(e.residual.Bytes())
 	}
-	if r.pull != nil {
+	if r.routes.EncodesReplies() {
 		e.in = placesOf(r.plan.Pieces, replyBytes)
 		if e.inbox, err = r.t.Alloc(e.in.total); err != nil {
 			return e, fmt.Errorf("encoded replies: %w", err)
 		}
 	}
-	if r.keyed != nil {
+	if r.routes.Keyed() != nil {
 		err = e.makeKeys(r)
 	}
 	return e, err
@@ -111,7 +98,7 @@ func (w *workerSide) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 		residual = e.residual.F32()[p.Lo:p.Hi]
 	}
 	off = e.out.of(p.ID)
-	return e.outbox, off, w.r.codecOf(w.r.push, p).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.grads.F32()[p.Lo:p.Hi], residual)
+	return e.outbox, off, w.r.routes.PushCodec(p.ID).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.grads.F32()[p.Lo:p.Hi], residual)
 }
 
 // inboxOf is where a piece of a version is received: n bytes of it, at most.
@@ -133,9 +120,10 @@ func (w *workerSide) decode(p *shard.Piece, values []byte, there bool) bool {
 	to := w.into[p.Shard]
 	off, n := at(*p)
 	off -= to.from
+	codec := w.r.routes.ReplyCodec(p.ID)
 	switch {
-	case w.r.pull != nil:
-		if err := w.r.codecOf(w.r.pull, p).Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
+	case codec != nil:
+		if err := codec.Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
 			w.r.fail(fmt.Errorf("runtime: reply of shard %s from %s: %w", w.r.plan.Shards[p.Shard].Name, w.r.place(w.r.serverRank(p.Shard)), err))
 			return false
 		}
@@ -171,7 +159,7 @@ func (d *decoder) forget(buf int32) {
 
 // inboxOf is where a piece of a worker's push is received: n bytes of it, at most.
 func (s *serverSide) inboxOf(st *store, w int32, p *shard.Piece) (b *comm.Buf, off, n int) {
-	if s.r.push == nil {
+	if !s.r.routes.EncodesPushes() {
 		off, n = st.at(p)
 		return st.slots[st.in[w].slot].own, off, n
 	}
@@ -181,9 +169,10 @@ func (s *serverSide) inboxOf(st *store, w int32, p *shard.Piece) (b *comm.Buf, o
 // decode puts a piece of a push into its slot, and says whether it could.
 func (s *serverSide) decode(st *store, w int32, p *shard.Piece, values []byte, there bool) bool {
 	slot := st.slots[st.in[w].slot].own
+	codec := s.r.routes.PushCodec(p.ID)
 	switch {
-	case s.r.push != nil:
-		if err := s.r.codecOf(s.r.push, p).Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
+	case codec != nil:
+		if err := codec.Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
 			s.r.fail(fmt.Errorf("runtime: push of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(s.r.roles.Workers[w]), err))
 			return false
 		}
@@ -196,7 +185,7 @@ func (s *serverSide) decode(st *store, w int32, p *shard.Piece, values []byte, t
 
 // encoded is a piece of a version as it travels; b is nil when there was no memory for it, and the run has failed.
 func (s *serverSide) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf, off, n int) {
-	if s.r.pull == nil {
+	if !s.r.routes.EncodesReplies() {
 		off, n = st.at(p)
 		return st.bufs[buf], off, n
 	}
@@ -213,7 +202,7 @@ func (s *serverSide) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf,
 	off = st.coded.out.of(p.ID)
 	n = o.n[p.ID-st.coded.out.first]
 	if n < 0 {
-		n = s.r.codecOf(s.r.pull, p).Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)], st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
+		n = s.r.routes.ReplyCodec(p.ID).Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)], st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
 		o.n[p.ID-st.coded.out.first] = n
 	}
 	return o.buf, off, n
@@ -230,48 +219,4 @@ func (d *decoder) close() {
 			o.buf.Free()
 		}
 	}
-}
-
-// workerEncodedBytes is what the codecs take at a worker beside what is encoded, with the residual.
-func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
-	encodesPush, encodesPull := encodes(c)
-	for i := range p.Shards {
-		push, reply := p.Shards[i].WireBytes()
-		if encodesPush {
-			bytes += push
-		}
-		if encodesPull {
-			bytes += reply
-		}
-		bytes += p.Shards[i].PullBytes()
-	}
-	if c.Payload.Residual() {
-		bytes += int64(p.Arena) * shard.ElemBytes
-	}
-	return bytes
-}
-
-// serverEncodedBytes is what they take at a server for one shard: a push of each worker, and every version.
-func serverEncodedBytes(c *configs.Config, sh *shard.Shard, workers int) (bytes int64) {
-	push, reply := sh.WireBytes()
-	encodesPush, encodesPull := encodes(c)
-	if encodesPush {
-		bytes += push * int64(workers)
-	}
-	if encodesPull {
-		bytes += reply * int64(versionsOf(c, workers))
-	}
-	return bytes
-}
-
-// mayBeInline says whether a piece with n bytes of values may come in a frame.
-func (r *rank) mayBeInline(kind wire.Kind, piece int32, n int) bool {
-	if int(piece) >= len(r.inline) {
-		return false
-	}
-	inline, codec, most := r.inline[piece], r.push, r.plan.Pieces[piece].PushBytes
-	if kind == wire.ReplyPiece {
-		inline, codec, most = r.inlineReply[piece], r.pull, r.plan.Pieces[piece].ReplyBytes
-	}
-	return inline && (int64(n) == most || codec != nil && int64(n) < most)
 }

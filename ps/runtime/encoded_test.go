@@ -14,9 +14,8 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
-	"fluentps/configs"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
-	"fluentps/ps/workload"
 )
 
 // lossyPayloads are the codecs, one way and both ways.
@@ -29,7 +28,7 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}"}
 	hash := func(ranks, longest int, set ...string) string {
 		t.Helper()
-		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.inlineMax = longest })
+		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.at.Inline = longest })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(set, err)
 		}
@@ -102,7 +101,7 @@ func TestPayloadsLearn(t *testing.T) {
 func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}", "ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
 		for _, longest := range []int{-1, 0} {
-			res, errs := world(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.inlineMax = longest })
+			res, errs := world(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.at.Inline = longest })
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +142,8 @@ func pair(t testing.TB, elements int, set ...string) (*workerSide, *serverSide, 
 		t.Fatal(err)
 	}
 	tr := inproc.New(2, inproc.Options{})
-	r := &rank{t: tr[1], me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}, push: cfg.PushCodec()}
+	r := &rank{t: tr[1], me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	r.routes = layout.NewRoutes(cfg, plan, r.roles, nil, layout.Thresholds{})
 	w := &workerSide{r: r, into: make([]landing, 1)}
 	if w.enc, err = newEncoder(r); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ type damaging struct {
 }
 
 func (d damaging) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
-	if ch == comm.Data && tag&^(piecesMax-1) == d.tag {
+	if ch == comm.Data && tag&^(layout.PiecesMax-1) == d.tag {
 		n = d.damage(b.Bytes()[off : off+n])
 	}
 	return d.Transport.Isend(to, ch, tag, b, off, n, h)
@@ -230,7 +230,7 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 			for i := range ts {
 				ts[i] = damaging{ts[i], c.tag, c.damage}
 			}
-			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.inlineMax = -1 })
+			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.at.Inline = -1 })
 			err := errors.Join(errs...)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -244,64 +244,17 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 // In a frame, too: a piece that is longer than its codec allows reaches no memory, and a shorter one no slot.
 func TestDamagedPiecesInFrames(t *testing.T) {
 	w, s, st := pair(t, 20, "payload={push: topk, ratio: 0.5}")
-	w.r.inline, w.r.inlineReply = make([]bool, len(w.r.plan.Pieces)), make([]bool, len(w.r.plan.Pieces))
-	for i := range w.r.inline {
-		w.r.inline[i], w.r.inlineReply[i] = true, true
-	}
 	p := &w.r.plan.Pieces[0]
 	for n, want := range map[int]bool{0: true, int(p.PushBytes): true, int(p.PushBytes) + 1: false} {
-		if got := w.r.mayBeInline(wire.PushPiece, p.ID, n); got != want {
+		if got := w.r.routes.AcceptsPush(p.ID, n); got != want {
 			t.Errorf("%d bytes of %d in a frame: %v", n, p.PushBytes, got)
 		}
 	}
-	if w.r.mayBeInline(wire.ReplyPiece, p.ID, int(p.ReplyBytes)-1) || !w.r.mayBeInline(wire.ReplyPiece, p.ID, int(p.ReplyBytes)) {
+	if w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)-1) || !w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)) {
 		t.Error("a reply that travels as it is has all its bytes, and no more")
 	}
 	if s.decode(st, 0, p, []byte{1, 0}, false) || w.r.err == nil || !strings.Contains(w.r.err.Error(), "push of shard */0 from worker 0 (rank 1)") {
 		t.Errorf("error %v", w.r.err)
-	}
-}
-
-func paramsOf(n int) []workload.Param { return []workload.Param{{Name: "w", Shape: []int{n}}} }
-
-// Memory that plan prints: what is encoded, once for each worker or version, and the residual.
-func TestEncodedBytesAreInTheLimits(t *testing.T) {
-	plain, coded := load(t), load(t, "payload={push: topk, ratio: 0.1, pull: float16}")
-	bytes := func(cfg *configs.Config) (worker, server int64) {
-		p, err := Plan(cfg, paramsOf(100), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err = ServerBytes(cfg, p, 0, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return WorkerBytes(cfg, p, 4), server
-	}
-	w0, s0 := bytes(plain)
-	w1, s1 := bytes(coded)
-	if got, want := w1-w0, int64(84+400+200); got != want {
-		t.Errorf("a worker takes %d bytes more, want %d: 10 pairs and a count, the residual, a received version", got, want)
-	}
-	if got, want := s1-s0, int64(4*84+6*200); got != want {
-		t.Errorf("a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
-	}
-	w1, s1 = bytes(load(t, "baseline={name: pslite, keys: scalar}"))
-	if got, want := w1-w0, int64(1200+1200+800); got != want {
-		t.Errorf("with keys a worker takes %d bytes more, want %d: a push, a received version, the keys of a pull", got, want)
-	}
-	if got, want := s1-s0, int64(4*1200+6*1200); got != want {
-		t.Errorf("with keys a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
-	}
-}
-
-func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
-	cfg := load(t, "payload={push: topk, ratio: 1}", "shards.max_bytes=48MiB")
-	if _, err := Plan(cfg, paramsOf(12<<20), 1); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -280,7 +281,7 @@ func (r *rank) summary(reports []report, final []float32) *metrics.Summary {
 	if r.reduce != nil {
 		s.PerShard = nil
 	}
-	if teams(r.cfg) {
+	if layout.Teams(r.cfg) {
 		s.Hierarchy, s.Computing = r.cfg.Cluster.Hierarchy, len(r.computes)
 	}
 	var between int64

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"fluentps/configs"
-	"fluentps/kernels"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
 
@@ -42,7 +42,7 @@ func (r *rank) writeStart(f *metrics.RunFolder) error {
 			return err
 		}
 	}
-	if err := f.Write("plan.txt", []byte(PlanText(r.cfg, r.plan, r.roles, r.hosts, r.set))); err != nil {
+	if err := f.Write("plan.txt", []byte(layout.Text(r.cfg, r.plan, r.roles, r.hosts, r.set))); err != nil {
 		return err
 	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}
@@ -70,7 +70,7 @@ func (l *lead) open() error {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", count(len(r.roles.Servers), "server"), count(len(r.roles.Workers), "worker"), count(len(r.plan.Shards), "shard"), count(r.plan.Arena, "parameter"))
+	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", metrics.Count(len(r.roles.Servers), "server"), metrics.Count(len(r.roles.Workers), "worker"), metrics.Count(len(r.plan.Shards), "shard"), metrics.Count(r.plan.Arena, "parameter"))
 	if r.cfg.Baseline != configs.BaselineNone {
 		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.cfg.Baseline, r.cfg.BaselineKeys))
 	}
@@ -80,7 +80,7 @@ func (l *lead) open() error {
 			fmt.Fprintf(&b, "WARNING: %s\n", other)
 		}
 	}
-	for _, w := range slices.Concat(planWarnings(r.cfg, r.plan, r.roles), replicaWarnings(r.cfg, r.hosts), unitWarnings(r.units, r.hosts)) {
+	for _, w := range slices.Concat(layout.Warnings(r.cfg, r.plan, r.roles), layout.ReplicaWarnings(r.cfg, r.hosts), unitWarnings(r.units, r.hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	if r.dir != "" {
@@ -144,12 +144,6 @@ func (r *rank) unfinish() error {
 	f := metrics.RunFolder{Dir: r.dir}
 	return f.Remove(summaryName)
 }
-
-// noDevice is the device of a model that is only asked for its layers.
-type noDevice struct{ kernels.Device }
-
-func (noDevice) Alloc(int) (kernels.Vec, error)        { return kernels.Vec{}, nil }
-func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
 
 // openFolder lets rank 0 make the run folder, and every rank its log in it.
 func (r *rank) openFolder() error {

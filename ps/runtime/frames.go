@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/ps/layout"
 )
 
 // frames sends what nodes say. All that one batch of effects says to a rank leaves at the end of the batch in one
@@ -22,9 +23,6 @@ type frames struct {
 	spare   [2][]*frame // by size: frameSmall, comm.CtlMax
 	apart   bool        // every header begins a message of its own, as with PS-Lite
 }
-
-// frameSmall is enough for a few headers: a frame without pieces keeps no more while it is on its way.
-const frameSmall = 512
 
 // frame is one control message, while it is filled and until it has left.
 type frame struct {
@@ -163,7 +161,7 @@ func (f *frames) leave(to int) {
 		return
 	}
 	f.open[to] = nil
-	if m.n <= frameSmall {
+	if m.n <= layout.FrameSmall {
 		if small := f.take(0); small != nil {
 			small.n = copy(small.bytes, m.bytes[:m.n])
 			f.give(m)
@@ -180,7 +178,7 @@ func (f *frames) take(kind int) *frame {
 		f.spare[kind] = f.spare[kind][:n-1]
 		return m
 	}
-	b, err := f.r.t.Alloc([...]int{frameSmall, comm.CtlMax}[kind])
+	b, err := f.r.t.Alloc([...]int{layout.FrameSmall, comm.CtlMax}[kind])
 	if err != nil {
 		f.r.fail(fmt.Errorf("runtime: control message: %w", err))
 		return nil

@@ -10,8 +10,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
-	"fluentps/ps/core"
-	"fluentps/ps/scheme"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -90,7 +89,7 @@ func TestASmallShardTakesOneMessageEachWay(t *testing.T) {
 
 // A large one has one message of headers and its pieces each way.
 func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
-	n := inlineMax/shard.ElemBytes + 1
+	n := layout.InlineMax/shard.ElemBytes + 1
 	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d]}", n), "cluster.shared_memory=off")
 	has(t, w.frames, "push pull", 30)
 	has(t, s.frames, "reply", 31)
@@ -101,44 +100,13 @@ func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
 
 // Layers that become ready one after another leave one after another; a frame that is full leaves, and the next goes on.
 func TestFramesAreFilledAndSplit(t *testing.T) {
-	n := inlineMax / shard.ElemBytes
+	n := layout.InlineMax / shard.ElemBytes
 	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d, 1, %d]}", n, n), "cluster.shared_memory=off")
 	has(t, w.frames, "push pushpiece", 30)
 	has(t, w.frames, "pushpiece", 30)
 	has(t, w.frames, "pushpiece pull", 30)
 	has(t, s.frames, "reply replypiece replypiece", 31)
 	has(t, s.frames, "replypiece", 31)
-}
-
-func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
-	long := inlineMax/shard.ElemBytes + 1
-	params := []shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: long}, {Name: "c", Layer: 2, N: 5}}
-	p, err := shard.Cut(params, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		kind scheme.Copies
-		want string
-	}{{scheme.Pulled, "[true false true]"}, {scheme.Cached, "[false false false]"}, {scheme.Published, "[false false false]"}} {
-		if got := fmt.Sprint(inlined(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, inlineMax)); got != c.want {
-			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
-		}
-	}
-}
-
-// A piece that is not one of the plan, or not as long as it, does not reach any memory.
-func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
-	r := &rank{inline: []bool{true, false}, plan: &shard.Plan{Pieces: []shard.Piece{{Hi: 4, PushBytes: 16}, {Lo: 4, Hi: 8, PushBytes: 16}}}}
-	for _, c := range []struct {
-		piece int32
-		n     int
-		want  bool
-	}{{0, 16, true}, {0, 12, false}, {1, 16, false}, {2, 16, false}} {
-		if got := r.mayBeInline(wire.PushPiece, c.piece, c.n); got != c.want {
-			t.Errorf("piece %d of %d bytes: %v", c.piece, c.n, got)
-		}
-	}
 }
 
 // kept counts the memory of frames and of the ring, by its sizes.
@@ -149,7 +117,7 @@ type kept struct {
 }
 
 func (k *kept) Alloc(n int) (*comm.Buf, error) {
-	if n == frameSmall || n == comm.CtlMax {
+	if n == layout.FrameSmall || n == comm.CtlMax {
 		k.mu.Lock()
 		k.bytes += int64(n)
 		k.mu.Unlock()
@@ -171,16 +139,17 @@ func TestFramesStayWithinTheirLimit(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	roles, err := Roles(c, make([]string, len(all)))
+	roles, err := layout.Roles(c, make([]string, len(all)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{3000}}}, 1)
+	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{3000}}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	routes := layout.NewRoutes(c, p, roles, nil, layout.Thresholds{})
 	for i, k := range all {
-		if most := int64(ringDepth(len(all)))*comm.CtlMax + frameBytes(c, p, roles, i); k.bytes > most {
+		if most := int64(layout.RingDepth(len(all)))*comm.CtlMax + routes.FrameBytes(i); k.bytes > most {
 			t.Errorf("rank %d took %d bytes for control messages, and the limit is %d", i, k.bytes, most)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
-	"fluentps/ps/workload"
 )
 
 // hosted makes the ranks of a world on hosts, a letter each: ranks of other hosts share no memory.
@@ -83,7 +83,7 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 			flat := trainOn(t, c.hosts, load(t, c.set...))
 			cfg := load(t, append(slices.Clone(c.set), "cluster.hierarchy=node")...)
 			node := trainOn(t, c.hosts, cfg)
-			roles, err := Roles(cfg, strings.Split(c.hosts, ""))
+			roles, err := layout.Roles(cfg, strings.Split(c.hosts, ""))
 			if err != nil || fmt.Sprint(roles.Teams) != c.teams {
 				t.Fatalf("teams %v, %v, want %s", roles.Teams, err, c.teams)
 			}
@@ -249,7 +249,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 	}}
 	res, errs := over(t, ts, cfg, func(o *Options) {
 		o.Host = "abb"[o.Transport.Rank():][:1]
-		o.inlineMax = -1
+		o.at.Inline = -1
 		if o.Transport.Rank() != 2 {
 			return
 		}
@@ -341,28 +341,5 @@ func TestHierarchyRefusesNamesThatAreNotHosts(t *testing.T) {
 	}
 	if s := trainOn(t, "aaaa", load(t)).Summary; s.Hierarchy != "" || s.Computing != 0 {
 		t.Errorf("without a hierarchy: summary %+v", s)
-	}
-}
-
-func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
-	c := load(t, "cluster={servers: 1, hierarchy: node}")
-	roles, err := Roles(c, []string{"a", "a", "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{1 << 20}}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const arena = 4 << 20
-	if got := sumBytes(p, roles, 0); got != arena {
-		t.Errorf("%d bytes for sums, want %d", got, arena)
-	}
-	// Parameters, gradients and sums of the leader, and the versions and sums of its server on rank 0, are what there must
-	// be room for.
-	c.Cluster.MemoryMax = 3*arena + arena + 1<<20
-	_, err = Limits(c, p, roles, Scratch{})
-	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {
-		t.Errorf("limits: %v", err)
 	}
 }

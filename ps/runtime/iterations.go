@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
 
@@ -56,7 +57,7 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	}
 	if leftOut > 0 {
 		r.log.Warn("iterations.csv holds the first iterations of each worker only; the limit is in plan.txt",
-			"of_each", recordsMax(r.cfg, len(r.computes)), "left_out", leftOut)
+			"of_each", layout.RecordsMax(r.cfg, len(r.computes)), "left_out", leftOut)
 	}
 	if r.o.Iterations {
 		all, err = metrics.ParseIterations(text)

@@ -4,11 +4,9 @@ import (
 	"fmt"
 
 	"fluentps/comm"
-	"fluentps/comm/payload"
 	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/ps/core"
-	"fluentps/ps/shard"
+	"fluentps/ps/layout"
 )
 
 // Messages with keys (baseline: {name: pslite, keys: list | scalar}). A push, a pull and a reply name what they are about by
@@ -21,57 +19,13 @@ import (
 //	PULL, keys ═══════════════════════════════════════════════► looks keys up; only then the node is told of the pull
 //	looks keys up, puts values into the parameters ◄═══════════ REPLY, keys and values
 
-// withKeys says whether messages have lists of keys.
-func withKeys(c *configs.Config) bool {
-	return c.InRounds() && c.BaselineKeys != shard.KeysTensor
-}
-
-// encodes says whether pushes and replies do not travel as they are.
-func encodes(c *configs.Config) (push, pull bool) {
-	if withKeys(c) {
-		return true, true
-	}
-	return c.Payload.Encoded()
-}
-
-// messageBytes is the longest piece in memory whose message, with its keys, is not longer than messages may be.
-func messageBytes(c *configs.Config, parameters int) int64 {
-	switch c.BaselineKeys {
-	case shard.KeysScalar:
-		return comm.MessageMax / (shard.KeyBytes + shard.ElemBytes) * shard.ElemBytes
-	case shard.KeysList:
-		return max(shard.ElemBytes, (comm.MessageMax-int64(parameters)*(shard.KeyBytes+shard.LengthBytes))&^(shard.ElemBytes-1))
-	}
-	return comm.MessageMax
-}
-
-// keyedCodecs are those of the pieces; nil where messages have no lists of keys.
-func keyedCodecs(c *configs.Config, p *shard.Plan) []*payload.Keyed {
-	if !withKeys(c) {
-		return nil
-	}
-	codecs := make([]*payload.Keyed, len(p.Pieces))
-	for i := range p.Pieces {
-		q := &p.Pieces[i]
-		if c.BaselineKeys == shard.KeysScalar {
-			codecs[i] = payload.KeyedScalars(p.ScalarKey(q), q.Hi-q.Lo)
-		} else {
-			codecs[i] = payload.KeyedRuns(p.TensorKeys(q))
-		}
-	}
-	return codecs
-}
-
-// pullBytes is what the keys of a piece take in a pull.
-func pullBytes(p *shard.Piece) int64 { return p.PullBytes() }
-
 // makeKeys writes the keys that every pull of a worker sends.
 func (e *encoder) makeKeys(r *rank) (err error) {
 	e.asks = placesOf(r.plan.Pieces, pullBytes)
 	if e.keys, err = r.t.Alloc(e.asks.total); err != nil {
 		return fmt.Errorf("keys of pulls: %w", err)
 	}
-	for i, codec := range r.keyed {
+	for i, codec := range r.routes.Keyed() {
 		codec.EncodeKeys(e.keys.Bytes()[e.asks.of(int32(i)):])
 	}
 	e.asked = func(d comm.Done) {
@@ -114,7 +68,7 @@ func (s *serverSide) keysAsked(h *wire.Header) {
 
 // keysCame looks the keys of a pull up. With the last of them the node is told of the pull.
 func (s *serverSide) keysCame(d comm.Done) {
-	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	p := &s.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
 	if n := int(p.PullBytes()); d.Err != nil || d.N != n {
@@ -123,7 +77,7 @@ func (s *serverSide) keysCame(d comm.Done) {
 	}
 	s.r.bytesReceived += int64(d.N)
 	b, off, _ := s.inboxOf(st, w, p)
-	if err := s.r.keyed[p.ID].DecodeKeys(b.Bytes()[off : off+d.N]); err != nil {
+	if err := s.r.routes.Keyed()[p.ID].DecodeKeys(b.Bytes()[off : off+d.N]); err != nil {
 		s.r.fail(fmt.Errorf("runtime: pull of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(int(d.Peer)), err))
 		return
 	}

@@ -8,8 +8,10 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
-	"fluentps/ps/workload"
 )
 
 // What is counted is what travelled, down to the header: with a list of tensors 12 bytes a tensor beside the values, each
@@ -48,8 +50,8 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 		if c.keys != shard.KeysTensor {
 			messages++ // the keys of a pull never travel in a frame
 		}
-		text := planOf(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}")
-		if want := fmt.Sprintf("each worker at most %d messages, %s; all 4", messages, size(bytes)); !strings.Contains(text, want) || !strings.Contains(text, "Baseline pslite: keys: "+c.keys+": every ") {
+		text := planOf(t, cfg, 6)
+		if want := fmt.Sprintf("each worker at most %d messages, %s; all 4", messages, metrics.Size(bytes)); !strings.Contains(text, want) || !strings.Contains(text, "Baseline pslite: keys: "+c.keys+": every ") {
 			t.Errorf("%s: no word of %q in %s", c.keys, want, text)
 		}
 	}
@@ -97,7 +99,7 @@ type changing struct {
 }
 
 func (c *changing) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
-	if ch != comm.Data || tag&^(piecesMax-1) != c.tag {
+	if ch != comm.Data || tag&^(layout.PiecesMax-1) != c.tag {
 		return c.Transport.Isend(to, ch, tag, b, off, n, h)
 	}
 	if c.n++; c.n != 3 {
@@ -112,16 +114,21 @@ func (c *changing) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, of
 	return c.Transport.Isend(to, ch, tag, other, 0, n, h)
 }
 
-// A piece with its keys is never longer than a message, and no longer than it must be.
-func TestMessagesWithKeysFit(t *testing.T) {
-	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
-	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
-		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if push, _ := p.Largest(); push > comm.MessageMax || len(p.Pieces) != pieces {
-			t.Errorf("%s: %d pieces of at most %d bytes, want %d of at most %d", keys, len(p.Pieces), push, pieces, comm.MessageMax)
-		}
+// planOf is the plan of a run of so many ranks.
+func planOf(t *testing.T, c *configs.Config, ranks int) string {
+	t.Helper()
+	set, err := cached(layout.DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
 	}
+	hosts := make([]string, ranks)
+	roles, err := layout.Roles(c, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := layout.Prepare(c, roles, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layout.Text(c, q.Plan, roles, hosts, set)
 }

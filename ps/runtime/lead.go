@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -88,7 +89,7 @@ type mark struct {
 }
 
 func newLead(r *rank) *lead {
-	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{},
+	l := &lead{r: r, classes: !workload.TakesRatings(r.cfg.Model.Name), budget: layout.BudgetOf(r.cfg, r.set.Train.Rows(), r.roles), epoch: metrics.EpochLoss{Rows: int64(r.set.Train.Rows())}, marks: map[int64]mark{}, readyN: map[int64]int{},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.cfg.Sync))}
 	for m := range r.roles.Servers {
 		if len(r.plan.OfServer(int32(m))) > 0 {

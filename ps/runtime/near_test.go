@@ -18,7 +18,7 @@ import (
 )
 
 // allNear lets the shortest shard go through shared memory.
-func allNear(o *Options) { o.nearMin = 1 }
+func allNear(o *Options) { o.at.Shared = 1 }
 
 // nearly runs a world with as much shared memory as its hosts allow; hosts: of each rank.
 func nearly(t *testing.T, hosts []int, set ...string) Result {
@@ -220,7 +220,7 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 	for _, tr := range inproc.New(6, inproc.Options{}) {
 		ts = append(ts, poor{tr})
 	}
-	res, errs := over(t, ts, load(t), func(o *Options) { o.nearMin, o.Warn = 1, &warned })
+	res, errs := over(t, ts, load(t), func(o *Options) { o.at.Shared, o.Warn = 1, &warned })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

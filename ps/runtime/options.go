@@ -17,6 +17,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -63,9 +64,8 @@ type Options struct {
 	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	mute      bool  // of tests: it beats once and no more
-	nearMin   int64 // of tests: the shortest shard that goes through shared memory, in bytes; 0: nearMin
-	inlineMax int   // of tests: longest piece that travels in a frame, in bytes; 0: inlineMax
+	mute bool              // of tests: it beats once and no more
+	at   layout.Thresholds // of tests: the sizes by which ways are chosen
 }
 
 // Result is what a run came to. All but Code are rank 0's only.

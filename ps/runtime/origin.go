@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 )
@@ -101,20 +101,12 @@ func (r *rank) sameShards(q *origin, ids []int32) bool {
 	})
 }
 
-// vectorsOf is how many vectors there are of a shard: the parameters, and those of the optimizer.
-func vectorsOf(c *configs.Config, sh *shard.Shard) int {
-	if c.Optimized(sh) {
-		return 1 + int(optimizerVectors(c))
-	}
-	return 1
-}
-
 // wholeShards holds the vectors of a file to its shards.
 func (r *rank) wholeShards(q *origin) error {
 	left := q.serverVectors
 	for i := range q.server.Shards {
 		s := &q.server.Shards[i]
-		if err := q.holds(s, left, vectorsOf(r.cfg, &r.plan.Shards[s.ID])); err != nil {
+		if err := q.holds(s, left, layout.Vectors(r.cfg, &r.plan.Shards[s.ID])); err != nil {
 			return err
 		}
 		left = left[s.Vectors:]
@@ -139,7 +131,7 @@ func (r *rank) cutShards(q *origin, ids []int32) error {
 	missing := 0
 	for _, id := range ids {
 		sh := &r.plan.Shards[id]
-		n := vectorsOf(r.cfg, sh)
+		n := layout.Vectors(r.cfg, sh)
 		q.server.Shards = append(q.server.Shards, shardState{ID: id, Name: sh.Name, Lo: sh.Lo, Hi: sh.Hi, Vectors: n})
 		for range n {
 			q.serverVectors = append(q.serverVectors, make([]float32, sh.Hi-sh.Lo))

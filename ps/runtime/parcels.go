@@ -11,16 +11,10 @@ import (
 	"fluentps/comm/shm"
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 )
 
 // How replicas of checkpoints travel.
-
-// A file travels in parcels, one at a time between two ranks, each with a header: version, offset, length of the file,
-// index, kind.
-const (
-	parcelMax  = 256 << 10 // bytes of the file in one
-	parcelHead = 32
-)
 
 // parcel is a file on its way.
 type parcel struct {
@@ -60,13 +54,13 @@ func (s *outgoing) pump() {
 	}
 	if s.b == nil {
 		var err error
-		if s.b, err = r.t.Alloc(parcelHead + parcelMax); err != nil {
+		if s.b, err = r.t.Alloc(layout.ParcelHead + layout.ParcelMax); err != nil {
 			r.fail(err)
 			return
 		}
 	}
 	p, le := &s.queue[0], binary.LittleEndian
-	n := int(min(parcelMax, p.length-s.at))
+	n := int(min(layout.ParcelMax, p.length-s.at))
 	b := s.b.Bytes()
 	for i, v := range []int64{p.version, s.at, p.length} {
 		le.PutUint64(b[8*i:], uint64(v))
@@ -74,12 +68,12 @@ func (s *outgoing) pump() {
 	le.PutUint32(b[24:], uint32(p.index))
 	le.PutUint32(b[28:], uint32(p.kind))
 	if p.f == nil {
-		copy(b[parcelHead:], p.text[s.at:])
-	} else if _, err := p.f.ReadAt(b[parcelHead:parcelHead+n], s.at); err != nil {
+		copy(b[layout.ParcelHead:], p.text[s.at:])
+	} else if _, err := p.f.ReadAt(b[layout.ParcelHead:layout.ParcelHead+n], s.at); err != nil {
 		r.noReplica(err) // what arrives has another checksum
 	}
 	s.busy = true
-	r.t.Isend(comm.Peer(s.rank), comm.Data, tagReplica, s.b, 0, parcelHead+n, func(d comm.Done) {
+	r.t.Isend(comm.Peer(s.rank), comm.Data, tagReplica, s.b, 0, layout.ParcelHead+n, func(d comm.Done) {
 		s.busy = false
 		r.fail(d.Err)
 		if s.at += int64(n); s.at == s.queue[0].length {
@@ -109,7 +103,7 @@ type incoming struct {
 
 func (s *incoming) post() {
 	s.q.posted++
-	s.op = s.q.r.t.Irecv(comm.Peer(s.from), comm.Data, tagReplica, s.b, 0, parcelHead+parcelMax, func(d comm.Done) {
+	s.op = s.q.r.t.Irecv(comm.Peer(s.from), comm.Data, tagReplica, s.b, 0, layout.ParcelHead+layout.ParcelMax, func(d comm.Done) {
 		s.q.posted--
 		switch {
 		case s.q.closing:
@@ -125,13 +119,13 @@ func (s *incoming) post() {
 func (s *incoming) came(b []byte) {
 	le := binary.LittleEndian
 	var p parcel
-	if len(b) < parcelHead {
-		s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %d bytes, and the header has %d", s.from, len(b), parcelHead))
+	if len(b) < layout.ParcelHead {
+		s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %d bytes, and the header has %d", s.from, len(b), layout.ParcelHead))
 		return
 	}
 	at := int64(le.Uint64(b[8:]))
 	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])), int32(le.Uint32(b[28:]))
-	b = b[parcelHead:]
+	b = b[layout.ParcelHead:]
 	if at == 0 && p.length > 0 {
 		s.f, s.failed = s.q.create(&p)
 	}

@@ -4,6 +4,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
@@ -40,12 +41,12 @@ func (s *serverSide) stage(e *core.Effect) {
 		return
 	}
 	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
-	if st.bulky[0] == 0 {
+	if st.apart[0] == 0 {
 		return
 	}
 	from := comm.Peer(s.r.roles.Workers[e.To])
 	for i := range st.sh.Pieces {
-		if p := &st.sh.Pieces[i]; !s.r.inline[p.ID] {
+		if p := &st.sh.Pieces[i]; s.r.routes.Push(p.ID, e.To) != layout.InFrame {
 			b, off, n := s.inboxOf(st, e.To, p)
 			if b == nil {
 				return
@@ -62,7 +63,7 @@ func (st *store) at(p *shard.Piece) (off, n int) {
 
 // pieceCame takes a piece of a push that came on the data channel.
 func (s *serverSide) pieceCame(d comm.Done) {
-	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	p := &s.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
 	if st.ahead != nil && s.cameAhead(st, p, w) {
@@ -72,7 +73,7 @@ func (s *serverSide) pieceCame(d comm.Done) {
 		return
 	}
 	b, off, n := s.inboxOf(st, w, p)
-	if d.Err != nil || s.r.push == nil && d.N != n {
+	if d.Err != nil || !s.r.routes.EncodesPushes() && d.N != n {
 		s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
 		return
 	}
@@ -162,7 +163,7 @@ func (s *serverSide) reply(e *core.Effect) {
 	for i := range st.sh.Pieces {
 		s.sendReply(st, &st.sh.Pieces[i], e)
 	}
-	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.bulky[1])}); st.bulky[1] == 0 {
+	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.apart[1])}); st.apart[1] == 0 {
 		s.sent = append(s.sent, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
 	}
 }
@@ -171,7 +172,7 @@ func (s *serverSide) reply(e *core.Effect) {
 func (s *serverSide) replyPiece(e *core.Effect) {
 	st := s.stores[e.Shard]
 	s.sendReply(st, &s.r.plan.Pieces[e.Piece], e)
-	if s.r.inlineReply[e.Piece] {
+	if s.r.routes.Reply(e.Piece, e.To) == layout.InFrame {
 		s.sent = append(s.sent, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
 	}
 }
@@ -183,7 +184,7 @@ func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect) {
 		return
 	}
 	to := s.r.roles.Workers[e.To]
-	if s.r.inlineReply[p.ID] {
+	if s.r.routes.Reply(p.ID, e.To) == layout.InFrame {
 		s.r.sendInline(to, wire.ReplyPiece, p.ID, b.Bytes()[off:off+n])
 	} else {
 		s.r.sendBulk(to, tagReply|uint32(p.ID), b, off, n, s.left)
@@ -193,7 +194,7 @@ func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect) {
 // pieceLeft takes it that a piece of a reply has left on the data channel.
 func (s *serverSide) pieceLeft(d comm.Done) {
 	s.r.fail(d.Err)
-	p := &s.r.plan.Pieces[d.Tag%piecesMax]
+	p := &s.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.r.workerOf[d.Peer]
 	g := &s.stores[p.Shard].gone[w]
 	if s.apart {

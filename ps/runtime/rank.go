@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"fluentps/comm"
-	"fluentps/comm/payload"
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/lock"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -76,16 +76,12 @@ type rank struct {
 
 	ring          []*comm.Buf // buffers of the preposted control receives
 	ringOps       []comm.Op
-	until         func() bool      // what drive waits for
-	holds         func() bool      // that, or a failure: made once
-	closing       bool             // completions of cancelled receives are expected
-	frames        frames           // control messages that are filled or on their way
-	open          int              // of these, on their way
-	push, pull    payload.Codec    // of pushes and replies; nil: they travel as they are
-	plain         payload.Codec    // of the statistics among them
-	keyed         []*payload.Keyed // by piece, where messages have lists of keys: in place of push and pull, of statistics too
-	inline        []bool           // by piece: that of a push travels in frames
-	inlineReply   []bool           // the same of replies
+	until         func() bool    // what drive waits for
+	holds         func() bool    // that, or a failure: made once
+	closing       bool           // completions of cancelled receives are expected
+	frames        frames         // control messages that are filled or on their way
+	open          int            // of these, on their way
+	routes        *layout.Routes // of all pieces
 	shared        shared
 	bytesSent     int64
 	bytesBetween  int64 // of these, to other hosts
@@ -125,7 +121,7 @@ func (r *rank) drive(until func() bool) error {
 // waits; meanwhile the others take what comes.
 func (r *rank) openRing() error {
 	r.frames = frames{r: r, open: make([]*frame, r.t.Size()), apart: r.cfg != nil && r.cfg.InRounds()}
-	for i := range ringDepth(r.t.Size()) {
+	for i := range layout.RingDepth(r.t.Size()) {
 		b, err := r.t.Alloc(comm.CtlMax)
 		if err != nil {
 			return err
@@ -150,9 +146,6 @@ func (r *rank) openRing() error {
 	}
 	return nil
 }
-
-// ringDepth bounds the control messages that may be on their way to one rank without waiting in MPI's own queue.
-func ringDepth(ranks int) int { return min(256, 8+4*ranks) }
 
 // read acts on the records of a frame in their order, and answers them together.
 func (r *rank) read(from int, frame []byte) {
@@ -204,7 +197,7 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	h := &m.Header
 	switch h.Kind {
 	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
-		if h.Kind == wire.Pull && r.keyed != nil {
+		if h.Kind == wire.Pull && r.routes.Keyed() != nil {
 			r.server.keysAsked(h)
 			return
 		}
@@ -215,18 +208,18 @@ func (r *rank) arrived(from int, m *wire.Record) {
 		r.worker.member.came(from, h)
 	case wire.Forwarded, wire.Summand:
 		r.worker.lead.came(from, h)
-	case wire.PushPiece, wire.ReplyPiece:
-		if !r.mayBeInline(h.Kind, m.Piece, len(m.Data)) {
-			r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
-			return
-		}
-		if m.Kind == wire.PushPiece {
+	case wire.PushPiece:
+		if r.accepts(from, m, r.routes.AcceptsPush(m.Piece, len(m.Data)) && r.server.owns(m.Piece) && r.workerOf[from] >= 0) {
 			r.server.inlineCame(from, m.Piece, m.Data)
-		} else {
+		}
+	case wire.ReplyPiece:
+		if r.accepts(from, m, r.routes.AcceptsReply(m.Piece, len(m.Data)) && r.worker != nil && r.worker.node != nil) {
 			r.worker.inlineCame(m.Piece, m.Data)
 		}
 	case wire.PieceThere:
-		r.server.pieceThere(from, m.Piece)
+		if r.accepts(from, m, r.server.owns(m.Piece) && r.workerOf[from] >= 0) {
+			r.server.pieceThere(from, m.Piece)
+		}
 	case wire.Snapshot:
 		r.keeper().sendSnapshot(from, *h)
 	case wire.Ready:
@@ -247,6 +240,14 @@ func (r *rank) arrived(from int, m *wire.Record) {
 	default:
 		r.fail(fmt.Errorf("runtime: control message of kind %d from rank %d", h.Kind, from))
 	}
+}
+
+// accepts fails the run where a piece in a frame is not one that this rank receives.
+func (r *rank) accepts(from int, m *wire.Record, yes bool) bool {
+	if !yes {
+		r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
+	}
+	return yes
 }
 
 // training tells the messages that are counted as traffic from those of evaluation, checkpoints and metrics, which may still be

@@ -13,15 +13,13 @@ import (
 	"fluentps/comm/shm"
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 )
 
 // Replicas of a checkpoint while training goes on (checkpoint.replica: 1). Who writes a file into the run folder writes it
 // into the memory of its host, too, and sends it to a rank of the next host, which writes it there: so all files outlive any
 // one host, and, on one host, all processes. When rank 0 has heard of all of them it sends the manifest to every host;
 // there the version before goes. replicated.go reads them.
-
-// memoryRoot is the memory file system of a host.
-const memoryRoot = shm.Dir
 
 // Kinds of files, as in Saved.Part.
 const (
@@ -68,28 +66,6 @@ type replication struct {
 	telling  bool                // one of them is being told
 }
 
-// neighbors are the ranks to which a rank sends its files, by rank: spread over those of the next host. -1: there is one
-// host.
-func neighbors(nodeOf []int) []int {
-	var nodes []int
-	ranks := map[int][]int{}
-	for rank, node := range nodeOf {
-		if ranks[node] == nil {
-			nodes = append(nodes, node)
-		}
-		ranks[node] = append(ranks[node], rank)
-	}
-	next := make([]int, len(nodeOf))
-	for rank, node := range nodeOf {
-		next[rank] = -1
-		if len(nodes) > 1 {
-			on := ranks[nodes[(slices.Index(nodes, node)+1)%len(nodes)]]
-			next[rank] = on[slices.Index(ranks[node], rank)%len(on)]
-		}
-	}
-	return next
-}
-
 // firstOfHost says whether this rank acts for its host.
 func (r *rank) firstOfHost() bool { return r.nodeOf[r.me] == r.me }
 
@@ -121,7 +97,7 @@ func (r *rank) openReplicas() error {
 	if err := spread(r, &said); err != nil {
 		return err
 	}
-	memory := cmp.Or(r.o.Memory, memoryRoot)
+	memory := cmp.Or(r.o.Memory, layout.MemoryRoot)
 	q := &replicas{r: r, dir: checkpoint.ReplicaDir(memory, said.Start), before: said.Before, spare: r.spareMemory(), next: -1, out: map[int]*outgoing{}}
 	r.replicas = q
 	problem := ""
@@ -168,13 +144,13 @@ func (q *replicas) hold(memory, start string, over []string) error {
 // open posts the receives from all who may send here.
 func (q *replicas) open() error {
 	r := q.r
-	next := neighbors(r.nodeOf)
+	next := layout.Neighbors(r.nodeOf)
 	q.next = next[r.me]
 	for from, to := range next {
 		if to != r.me && (from != 0 || !r.firstOfHost() || r.me == 0) {
 			continue
 		}
-		b, err := r.t.Alloc(parcelHead + parcelMax)
+		b, err := r.t.Alloc(layout.ParcelHead + layout.ParcelMax)
 		if err != nil {
 			return err
 		}

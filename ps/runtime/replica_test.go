@@ -21,6 +21,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
 
@@ -494,7 +495,7 @@ func TestNeighborsAreOnTheNextHost(t *testing.T) {
 			nodeOf[rank] = slices.Index(hosts, host)
 		}
 		senders := map[[2]int]int{}
-		for rank, to := range neighbors(nodeOf) {
+		for rank, to := range layout.Neighbors(nodeOf) {
 			alone := !slices.ContainsFunc(hosts, func(h int) bool { return h != hosts[rank] })
 			if alone != (to < 0) || to >= 0 && nodeOf[to] == nodeOf[rank] {
 				t.Fatalf("rank %d of %v sends to %d", rank, hosts, to)

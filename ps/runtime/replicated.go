@@ -13,6 +13,7 @@ import (
 
 	"fluentps/comm/shm"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
 
@@ -73,7 +74,7 @@ func (r *rank) adopt() (bool, error) {
 	if r.cfg.Checkpoint.Replica == 0 || r.dir == "" {
 		return false, nil
 	}
-	memory := cmp.Or(r.o.Memory, memoryRoot)
+	memory := cmp.Or(r.o.Memory, layout.MemoryRoot)
 	var starts []string
 	if r.me == 0 {
 		starts = ReplicaStarts(r.dir)

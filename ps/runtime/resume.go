@@ -14,6 +14,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 )
@@ -224,7 +225,7 @@ func (r *rank) fits(m *checkpoint.Manifest) error {
 		return usage("--resume: the checkpoint is of other %s; use the files and values that the run began with%s", data, b.String())
 	case len(changed) > 0:
 		return usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
-	case reduces(r.cfg):
+	case layout.Reduces(r.cfg):
 		return usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
 	}
 	return nil
@@ -395,5 +396,5 @@ func (r *rank) keptIterations() (rows []byte, err error) {
 
 // text says where the run goes on.
 func (q *origin) text() string {
-	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.dir, count(q.manifest.Servers, "server"), count(q.manifest.Workers, "worker"), q.manifest.Iteration, q.manifest.Samples, q.state.Trained.Round(time.Millisecond))
+	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.dir, metrics.Count(q.manifest.Servers, "server"), metrics.Count(q.manifest.Workers, "worker"), q.manifest.Iteration, q.manifest.Samples, q.state.Trained.Round(time.Millisecond))
 }

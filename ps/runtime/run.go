@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -139,13 +139,13 @@ func (r *rank) setup() error {
 	if err := r.greet(); err != nil {
 		return err
 	}
-	roles, err := Roles(r.cfg, r.hosts)
+	roles, err := layout.Roles(r.cfg, r.hosts)
 	if err != nil {
 		return usage("%v", err) // the same on every rank: they know the same hosts
 	}
 	r.roles, r.computes = roles, roles.Computing()
 	r.live.know()
-	set, err := r.o.Load(DataSpec(r.cfg))
+	set, err := r.o.Load(layout.DataSpec(r.cfg))
 	if err := r.agree(err, CodeUsage); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (r *rank) setup() error {
 		return err
 	}
 	if r.me == 0 && r.o.Known != nil {
-		r.o.Known(FactsOf(r.plan, r.roles, r.set.Train.Rows()))
+		r.o.Known(layout.FactsOf(r.plan, r.roles, r.set.Train.Rows()))
 	}
 	if err := r.openUnit(); err != nil {
 		return err
@@ -216,53 +216,19 @@ func (r *rank) greet() error {
 			return usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.place(i), h.Build, all[0].Build)
 		}
 	}
-	if teams(r.cfg) {
+	if layout.Teams(r.cfg) {
 		return r.sameNodes(r.nodeOf)
-	}
-	return nil
-}
-
-// Check finds what only the data and the ranks can tell: it is nil if this many workers, or ranks that compute for them,
-// can train on the set.
-func Check(c *configs.Config, set *workload.Set, workers int) error {
-	if n := c.Train.BatchGlobal; n > 0 && n < workers {
-		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
-	}
-	for _, f := range c.Faults {
-		if f.Worker >= workers {
-			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, workers-1)
-		}
-	}
-	if rows := set.Train.Rows(); rows < workers {
-		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
-	}
-	if err := c.Data.Augment.Check(set.Image); err != nil {
-		return err
-	}
-	for i := range c.Sync {
-		if _, err := c.PhasesOf(i, workers, set.Train.Rows()); err != nil {
-			return err
-		}
-	}
-	if c.Train.Stop.Target > 0 && set.Test.Rows() == 0 {
-		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
 	}
 	return nil
 }
 
 // makePlan cuts the shards.
 func (r *rank) makePlan() error {
-	q, err := Prepare(r.cfg, r.roles, r.set)
+	q, err := layout.Prepare(r.cfg, r.roles, r.set)
 	if err != nil {
 		return err
 	}
 	r.model, r.param, r.plan, r.snapsMax = q.Model, q.Params, q.Plan, q.Snapshots
-	r.push, r.pull, r.plain = r.cfg.PushCodec(), r.cfg.PullCodec(), configs.PlainCodec()
-	if r.keyed = keyedCodecs(r.cfg, r.plan); r.keyed != nil {
-		r.push, r.pull = r.keyed[0], r.keyed[0] // any: codecOf takes each piece's own
-	}
-	longest := cmp.Or(r.o.inlineMax, inlineMax)
-	r.inline, r.inlineReply = inlined(r.plan, r.copyOf, pushBytes, longest), inlined(r.plan, r.copyOf, replyBytes, longest)
 	r.workerOf = make([]int32, r.t.Size())
 	for rank := range r.workerOf {
 		r.workerOf[rank] = -1
@@ -271,10 +237,6 @@ func (r *rank) makePlan() error {
 		r.workerOf[rank] = int32(w)
 	}
 	return nil
-}
-
-func modelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
-	return workload.NewModel(c.ModelSpec(), set.Samples(), noDevice{}, 1)
 }
 
 // makeSides builds the nodes of this rank with their memory.
@@ -302,7 +264,7 @@ func (r *rank) makeSides() error {
 			return err
 		}
 	}
-	if reduces(r.cfg) {
+	if layout.Reduces(r.cfg) {
 		r.reduce, err = newAllReduce(r)
 	}
 	if r.cfg.InRounds() && r.me == 0 {

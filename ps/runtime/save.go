@@ -10,6 +10,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
 
@@ -68,7 +69,7 @@ func (s *serverSide) save() (state serverState, vectors [][]float32) {
 }
 
 func (s *serverSide) stateOf(st *store, steps int64) shardState {
-	return shardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: vectorsOf(s.r.cfg, st.sh), Node: s.node.Saved(st.sh.ID)}
+	return shardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: layout.Vectors(s.r.cfg, st.sh), Node: s.node.Saved(st.sh.ID)}
 }
 
 func (w *workerSide) save() (state workerState, vectors [][]float32) {

@@ -10,6 +10,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 )
 
@@ -18,7 +19,7 @@ import (
 // the samples and the initial values, and nothing else: no plan, node, scheme, optimizer or transport.
 func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
-	set, err := cached(DataSpec(c))
+	set, err := cached(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
@@ -58,7 +59,7 @@ type store struct {
 	lent    []*comm.Buf // the same of memory of slots
 	ahead   []ahead     // per worker; nil where receives are posted when a push is announced
 	coded   decoder     // of what does not travel as it is
-	bulky   [2]int      // pieces of a push, and of a reply, that do not travel in frames
+	apart   [2]int      // pieces of a push, and of a reply, that are messages of their own
 	asking  []asking    // per worker: its pull; nil where pulls have no keys
 	norms   bool        // the scheme asks for the norms of each push
 	snaps   map[int64]*comm.Buf
@@ -105,8 +106,8 @@ func (s *serverSide) makeNode(q *origin) error {
 		s.stores[id].norms = schemes[id].Norms
 	}
 	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: budgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: r.cfg.InRounds(),
-		Near: func(shard, worker int32) bool { return r.near(shard, r.roles.Workers[worker]) }, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
+		Budget: layout.BudgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: r.cfg.InRounds(),
+		Near: r.routes.Shares, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
 	return nil
 }
 
@@ -114,17 +115,10 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.r
 	sh := &r.plan.Shards[id]
 	workers := len(r.roles.Workers)
-	st := &store{sh: sh, bufs: make([]*comm.Buf, versionsOf(r.cfg, workers)), in: make([]arrival, workers), grads: make([][]float32, workers), borrows: make([]bool, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
-	for _, p := range sh.Pieces {
-		if !r.inline[p.ID] {
-			st.bulky[0]++
-		}
-		if !r.inlineReply[p.ID] {
-			st.bulky[1]++
-		}
-	}
+	st := &store{sh: sh, bufs: make([]*comm.Buf, layout.Versions(r.cfg, workers)), in: make([]arrival, workers), grads: make([][]float32, workers), borrows: make([]bool, workers), gone: make([]departure, workers), snaps: map[int64]*comm.Buf{}}
+	st.apart[0], st.apart[1] = r.routes.Apart(sh)
 	st.coded = newDecoder(sh, workers, len(st.bufs))
-	if r.keyed != nil {
+	if r.routes.Keyed() != nil {
 		st.asking = make([]asking, workers)
 	}
 	if err := r.memoryOf(st); err != nil {
@@ -138,6 +132,11 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 	st.math = r.cfg.NewStore(r.plan, id, update)
 	st.math.Spread(r.cfg.Device.Threads, parallel)
 	return st, nil
+}
+
+// owns says whether a piece is one of this server's; no piece is one of a rank that does not serve.
+func (s *serverSide) owns(piece int32) bool {
+	return s != nil && int(piece) < len(s.r.plan.Pieces) && s.stores[s.r.plan.Pieces[piece].Shard] != nil
 }
 
 func (s *serverSide) step(in core.Input) {

@@ -1,94 +1,14 @@
 package runtime
 
 import (
-	"fmt"
-	"strings"
-
-	"fluentps/comm"
-	"fluentps/configs"
 	"fluentps/ps/core"
-	"fluentps/ps/shard"
-	"fluentps/ps/workload"
+	"fluentps/ps/layout"
 )
-
-// DataSpec is the data set that the configuration names.
-func DataSpec(c *configs.Config) workload.DataSpec {
-	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
-		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes, Nonzeros: c.Data.Nonzeros,
-		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise}
-	if strings.HasPrefix(c.Data.Set, "generated") {
-		d.Seed = c.Seed
-		if i := c.Data.Image; len(i) == 3 {
-			d.Image = workload.Image{Channels: i[0], Height: i[1], Width: i[2]}
-		}
-	}
-	return d
-}
-
-// Plan is the shard map of a model for this many servers.
-func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
-	flat := make([]shard.Param, len(params))
-	for i, p := range params {
-		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Stat: p.Stat}
-	}
-	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers}
-	o.Rules, o.On = c.Matches()
-	if c.Cluster.Placement == "mixed" && !reduces(c) {
-		o.Shares = shard.MixedShares(c.Cluster.Servers, servers-c.Cluster.Servers)
-	}
-	switch {
-	case reduces(c):
-		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole
-		if c.Train.Optimizer.Name == "lars" {
-			o.Slice = "layer" // the step is taken shard by shard
-		}
-	case c.InRounds():
-		o.Keys, o.MaxBytes = c.BaselineKeys, messageBytes(c, len(params))
-	}
-	if codec := c.PushCodec(); codec != nil {
-		o.PushBytes = codec.EncodedMax
-	}
-	if codec := c.PullCodec(); codec != nil {
-		o.ReplyBytes = codec.EncodedMax
-	}
-	p, err := shard.Cut(flat, o)
-	if err != nil {
-		return nil, err
-	}
-	if push, _ := p.Largest(); push > comm.MessageMax {
-		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
-			size(c.Shards.MaxBytes), size(push), c.Payload.PushText(), size(comm.MessageMax))
-	}
-	return p, nil
-}
 
 // schemeOf names the scheme of a rule.
 func (r *rank) schemeOf(rule int) string { return r.cfg.Sync[rule].Scheme }
 
-// CopyOf is how a worker keeps its copy of the shards of a rule.
-func CopyOf(c *configs.Config, rule, workers int) core.Copy {
-	r := &c.Sync[rule]
-	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
-}
-
-func (r *rank) copyOf(rule int) core.Copy { return CopyOf(r.cfg, rule, len(r.roles.Workers)) }
-
-// batchOf is the batch of one of those that compute.
-func batchOf(c *configs.Config, workers, worker int) int {
-	if c.Train.BatchGlobal > 0 {
-		return shard.Share(c.Train.BatchGlobal, workers)[worker]
-	}
-	return c.Train.BatchPerWorker
-}
-
-// budgetOf is what the lead shard counts: samples over all workers, and versions.
-func budgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
-	team := 0
-	for w := range roles.Workers {
-		team = max(team, len(roles.Team(w)))
-	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(len(roles.Computing())))}
-}
+func (r *rank) copyOf(rule int) core.Copy { return layout.CopyOf(r.cfg, rule, len(r.roles.Workers)) }
 
 // maySkip says whether the shards of a rule may send a worker past iterations.
 func (r *rank) maySkip(rule int) bool {

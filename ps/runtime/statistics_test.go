@@ -8,6 +8,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 )
 
@@ -41,7 +42,7 @@ func parts(t testing.TB, c *configs.Config, all []float32) (trained, statistics 
 
 func paramsOfModel(t testing.TB, c *configs.Config) []workload.Param {
 	t.Helper()
-	set, err := cached(DataSpec(c))
+	set, err := cached(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func paramsOfModel(t testing.TB, c *configs.Config) []workload.Param {
 // sgd along the mean gradient, statistics become the mean of the workers' next ones.
 func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
-	set, err := cached(DataSpec(c))
+	set, err := cached(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
 )
 
 // How a run ends that somebody outside stops early: a signal, or the time that it was given.
@@ -80,7 +81,7 @@ func (l *lead) standsStill() bool {
 		return false
 	}
 	r.log.Warn(fmt.Sprintf("%s in a row went on from %s and came no further; getting ready took %s of this one's %s: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
-		count(s.Standstills, "run"), r.from.dir, r.setupEnd.Sub(r.o.Start).Round(time.Millisecond), time.Since(r.o.Start).Round(time.Millisecond)))
+		metrics.Count(s.Standstills, "run"), r.from.dir, r.setupEnd.Sub(r.o.Start).Round(time.Millisecond), time.Since(r.o.Start).Round(time.Millisecond)))
 	return true
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 )
@@ -23,9 +23,6 @@ import (
 // replies change a layer's parameters only when its pieces were handed over, which is when all have sent that Summand.
 // So nothing is copied but the sums, and nobody reads what changes.
 // Source: straggler-and-contention 7.2 [A][T].
-
-// teams says whether the ranks of a host compute as one worker.
-func teams(c *configs.Config) bool { return c.Cluster.Hierarchy == configs.HierarchyNode }
 
 // sameNodes refuses a world in which the ranks that name the same host are not those that share memory, on all ranks
 // alike. nodes has for each rank the first one that it shares memory with.
@@ -45,7 +42,7 @@ func (r *rank) sameNodes(nodes []int) error {
 
 // openWindow makes what the ranks of a host share. All ranks of the world call it.
 func (r *rank) openWindow() error {
-	if !teams(r.cfg) {
+	if !layout.Teams(r.cfg) {
 		return nil
 	}
 	bytes := 0
@@ -72,7 +69,7 @@ func (w *workerSide) join() error {
 	}
 	arena := r.plan.Arena * shard.ElemBytes
 	var err error
-	if err = w.takeGradients(arena + tailBytes(r.cfg)); err != nil {
+	if err = w.takeGradients(arena + layout.TailBytes(r.cfg)); err != nil {
 		return fmt.Errorf("gradient arena: %w", err)
 	}
 	w.with = alone{w}

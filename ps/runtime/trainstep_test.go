@@ -8,6 +8,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -33,7 +34,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 			tb.Fatal(err)
 		}
 	}
-	set, err := workload.Load(DataSpec(c))
+	set, err := workload.Load(layout.DataSpec(c))
 	must(err)
 	of, n := set.Samples(), c.Train.BatchPerWorker
 	s := &trainer{batch: workload.Batch{X: make([]float32, n*of.Cols), Y: make([]int32, n), N: n, Cols: of.Cols}}
@@ -47,7 +48,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	s.model, err = workload.NewModel(c.ModelSpec(), of, cpu.New(c.Device.Threads), n)
 	must(err)
 	params := workload.Params(s.model)
-	s.plan, err = Plan(c, params, 1)
+	s.plan, err = layout.Plan(c, params, 1)
 	must(err)
 	memory := inproc.New(1, inproc.Options{})[0]
 	arena := func() []float32 {

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/workload"
@@ -25,7 +26,6 @@ type workerSide struct {
 	model   workload.Model
 	params  *comm.Buf
 	grads   *comm.Buf
-	lends   []bool        // by shard: its server reads them there
 	deltas  [][]optim.Run // per layer, what of its gradient is pushed as a delta
 	local   *optim.Delta  // nil unless there are deltas
 	own     []*comm.Buf   // memory to give back; windows go with the transport
@@ -73,7 +73,7 @@ type landing struct {
 func newWorkerSide(r *rank) (*workerSide, error) {
 	c := r.cfg
 	me, index := r.roles.Leader(r.me), slices.Index(r.computes, r.me)
-	batch := batchOf(c, len(r.computes), index)
+	batch := layout.BatchOf(c, len(r.computes), index)
 	device := r.unit.Device
 	model, err := workload.NewModel(c.ModelSpec(), r.set.Samples(), device, batch)
 	if err != nil {
@@ -102,7 +102,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 	}
 	w.pace = metrics.NewPace(len(r.computes))
 	if r.dir != "" || r.o.Iterations {
-		w.records.Max = recordsMax(c, len(r.computes))
+		w.records.Max = layout.RecordsMax(c, len(r.computes))
 	}
 	w.site, w.it = newSite(w), newIteration(w)
 	if w.member != nil {
@@ -124,7 +124,7 @@ func (w *workerSide) makeNode(q *origin) {
 	w.node = core.NewWorker(int32(w.me), r.plan, r.cfg.SendPolicy(r.plan, w.me), q.start(w.me))
 	w.node.HoldBack(r.schemeOf)
 	w.node.KeepCopies(r.copyOf)
-	w.node.ShareMemory(r.nearServer)
+	w.node.ShareMemory(func(id int32) bool { return r.routes.Shares(id, int32(w.me)) })
 	if r.cfg.InRounds() {
 		w.node.InRounds()
 	} else if r.cfg.Send.Overlap {
@@ -187,7 +187,7 @@ func (w *workerSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
 		r.send(r.roles.Servers[e.To], &e.Msg)
-		if e.Msg.Kind == wire.Pull && r.keyed != nil {
+		if e.Msg.Kind == wire.Pull && r.routes.Keyed() != nil {
 			w.sendKeys(e.Msg.Shard, r.roles.Servers[e.To])
 		}
 	case core.SendBarrier:
@@ -223,12 +223,13 @@ func (w *workerSide) obey(e *core.Effect) {
 // sendPiece sends a piece of the gradients.
 func (w *workerSide) sendPiece(e *core.Effect) {
 	to := w.r.roles.Servers[e.To]
-	if w.lends[e.Shard] {
+	way := w.r.routes.Push(e.Piece, int32(w.me))
+	if way == layout.InPlace {
 		w.r.sendThere(to, e.Piece)
 		return
 	}
 	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
-	if w.r.inline[e.Piece] {
+	if way == layout.InFrame {
 		w.r.sendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
 		w.gone = append(w.gone, e.Piece)
 		return
@@ -239,20 +240,17 @@ func (w *workerSide) sendPiece(e *core.Effect) {
 // pieceLeft takes it that a piece has left on the data channel.
 func (w *workerSide) pieceLeft(d comm.Done) {
 	w.r.fail(d.Err)
-	w.step(core.Input{Kind: core.PieceSent, Piece: int32(d.Tag % piecesMax)})
+	w.step(core.Input{Kind: core.PieceSent, Piece: int32(d.Tag % layout.PiecesMax)})
 }
 
 // expect receives a version of a shard into a buffer that begins at byte from of the arena.
 func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	r := w.r
 	w.into[e.Shard] = landing{into, from}
-	if r.nearServer(e.Shard) {
-		return // it is read where it is
-	}
 	sh := &r.plan.Shards[e.Shard]
 	server := comm.Peer(r.roles.Servers[e.To])
 	for i := range sh.Pieces {
-		if p := &sh.Pieces[i]; !r.inlineReply[p.ID] {
+		if p := &sh.Pieces[i]; r.routes.Reply(p.ID, int32(w.me)) == layout.OnData {
 			b, off, n := w.inboxOf(p)
 			r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), b, off, n, w.landed)
 		}
@@ -261,9 +259,9 @@ func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 
 // pieceCame takes a piece of a version that came on the data channel.
 func (w *workerSide) pieceCame(d comm.Done) {
-	p := &w.r.plan.Pieces[d.Tag%piecesMax]
+	p := &w.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	b, off, n := w.inboxOf(p)
-	if d.Err != nil || w.r.pull == nil && d.N != n {
+	if d.Err != nil || !w.r.routes.EncodesReplies() && d.N != n {
 		w.r.whole(d, n, "reply of shard %s", w.r.plan.Shards[p.Shard].Name)
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/runtime"
 	"fluentps/ps/workload"
@@ -51,7 +52,7 @@ func realOptions(t testing.TB, set ...string) Options {
 	if c == nil {
 		t.Fatal(ds)
 	}
-	data, err := workload.Load(runtime.DataSpec(c))
+	data, err := workload.Load(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func realOptions(t testing.TB, set ...string) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := runtime.Plan(c, workload.Params(model), c.Cluster.Servers)
+	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers)
 	if err != nil {
 		t.Fatal(err)
 	}

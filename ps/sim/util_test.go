@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fluentps/configs"
-	"fluentps/ps/runtime"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -48,7 +48,7 @@ simulate:
 	if c.bytes == 0 {
 		c.bytes = 4 * int64(c.servers)
 	}
-	plan, err := runtime.Plan(cfg, []workload.Param{{Name: "a", Shape: []int{int(c.bytes / shard.ElemBytes)}}}, c.servers)
+	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a", Shape: []int{int(c.bytes / shard.ElemBytes)}}}, c.servers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"fluentps/comm/mpi/mpitest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/core"
-	"fluentps/ps/runtime"
+	"fluentps/ps/layout"
 	"fluentps/ps/scheme"
 	"fluentps/ps/sim"
 	"fluentps/ps/workload"
@@ -64,7 +64,7 @@ func readRecords(t *testing.T, out string, ranks int) (all record) {
 func recordSimulated(t *testing.T, workers int, set ...string) record {
 	t.Helper()
 	c := parse(append(set, fmt.Sprintf("simulate.workers=%d", workers)))
-	data, err := workload.Load(runtime.DataSpec(c))
+	data, err := workload.Load(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := runtime.Plan(c, workload.Params(m), c.Cluster.Servers)
+	plan, err := layout.Plan(c, workload.Params(m), c.Cluster.Servers)
 	if err != nil {
 		t.Fatal(err)
 	}

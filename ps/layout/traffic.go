@@ -1,41 +1,27 @@
-package runtime
+package layout
 
 import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/configs"
-	"fluentps/ps/core"
-	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
 
-// inlineMax is the longest piece that travels in a frame, in bytes: the header of its push and the pull behind it find
-// room there too.
-const inlineMax = (comm.CtlMax - 2*wire.Size - wire.PieceSize) &^ (shard.ElemBytes - 1)
-
-// inlined says which pieces travel in frames: those of at most longest bytes on the wire, of pushes or of replies. Both
-// sides know it beforehand, because the receives of the others are posted before they come. Of a shard that workers keep
-// a copy of, all do or none: there the header of a push may come before the last piece of the push ahead of it, and its
-// own pieces must not.
-func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []bool {
-	in := make([]bool, len(p.Pieces))
-	for i := range p.Shards {
-		sh := &p.Shards[i]
-		all := true
-		for k := range sh.Pieces {
-			q := &sh.Pieces[k]
-			in[q.ID] = bytes(q) <= int64(longest)
-			all = all && in[q.ID]
-		}
-		if all || copyOf(sh.Rule).Kind == scheme.Pulled {
-			continue
-		}
-		for _, q := range sh.Pieces {
-			in[q.ID] = false
-		}
+// roundBytes is the memory for the messages that a rank has in rounds beside those that FrameBytes counts: a pull of its own
+// for every shard, an acknowledgement of every push, and the releases.
+func roundBytes(c *configs.Config, p *shard.Plan, roles shard.Roles) int64 {
+	if !c.InRounds() {
+		return 0
 	}
-	return in
+	workers := int64(len(roles.Workers))
+	return FrameSmall * (int64(len(p.Shards))*(workers+1) + workers)
 }
+
+// FrameSmall is enough for a few headers: a frame without pieces keeps no more while it is on its way.
+const FrameSmall = 512
+
+// RingDepth bounds the control messages that may be on their way to one rank without waiting in MPI's own queue.
+func RingDepth(ranks int) int { return min(256, 8+4*ranks) }
 
 // traffic is what the push, pull and reply of one shard take, if nothing leaves together that need not.
 type traffic struct {
@@ -45,57 +31,55 @@ type traffic struct {
 	announced           int64 // pieces that a frame of a push may announce at most, where memory is shared
 }
 
-// trafficOf counts: a frame goes up with the first layer that is ready, with the last, whose pull it has too, and with
+// traffic counts: a frame goes up with the first layer that is ready, with the last, whose pull it has too, and with
 // each that has small pieces. Frames go down as many as the small pieces fill. Of a shard that may go through shared memory
 // each layer is announced.
-func trafficOf(sh *shard.Shard, inline, inlineReply []bool, near bool) traffic {
+func (t *Routes) traffic(sh *shard.Shard, shared bool) traffic {
 	layers := map[int32]bool{sh.Pieces[0].Layer: true, sh.Pieces[len(sh.Pieces)-1].Layer: true}
-	t := traffic{down: 1}
+	n := traffic{down: 1}
 	fill := wire.Size
 	for i := range sh.Pieces {
 		q := &sh.Pieces[i]
-		if near {
+		if shared {
 			layers[q.Layer] = true
-			t.announced++
+			n.announced++
 		}
-		if inline[q.ID] {
-			t.push++
+		if t.push[q.ID] == InFrame {
+			n.push++
 			layers[q.Layer] = true
 		} else {
-			t.bulkPush++
+			n.bulkPush++
 		}
-		if !inlineReply[q.ID] {
-			t.bulkReply++
+		if t.reply[q.ID] != InFrame {
+			n.bulkReply++
 			continue
 		}
-		t.reply++
-		n := wire.PieceSize + int(q.ReplyBytes)
-		if fill += n; fill > comm.CtlMax {
-			t.down++
-			fill = n
+		n.reply++
+		bytes := wire.PieceSize + int(q.ReplyBytes)
+		if fill += bytes; fill > comm.CtlMax {
+			n.down++
+			fill = bytes
 		}
 	}
-	t.up = int64(len(layers))
-	return t
+	n.up = int64(len(layers))
+	return n
 }
 
-// frameBytes is the most memory for control messages of a rank that are filled or on their way: those by which its worker
+// FrameBytes is the most memory for control messages of a rank that are filled or on their way: those by which its worker
 // pushes and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
 // several iterations on their way.
-func frameBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
-	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
-	near := nearShards(c, p, nearMin)
+func (t *Routes) FrameBytes(rank int) int64 {
+	p, roles := t.plan, t.roles
 	var total int64
 	server, works := roles.Server(rank), roles.Worker(rank) >= 0
-	inline, inlineReply := inlined(p, copyOf, pushBytes, inlineMax), inlined(p, copyOf, replyBytes, inlineMax)
 	for i := range p.Shards {
 		sh := &p.Shards[i]
-		t := trafficOf(sh, inline, inlineReply, near[i])
+		n := t.traffic(sh, t.shared[i])
 		if works {
-			total += frameOf(t.push, t.announced) * t.up * (copyOf(sh.Rule).Bound + 1)
+			total += frameOf(n.push, n.announced) * n.up * (CopyOf(t.cfg, sh.Rule, len(roles.Workers)).Bound + 1)
 		}
 		if server == int(sh.Server) {
-			total += frameOf(t.reply, 0) * t.down * int64(len(roles.Workers))
+			total += frameOf(n.reply, 0) * n.down * int64(len(roles.Workers))
 		}
 	}
 	return total + fillBytes(roles, rank) + orderBytes(p, roles, rank)
@@ -123,7 +107,7 @@ func orderBytes(p *shard.Plan, roles shard.Roles, rank int) int64 {
 	if lead < 0 {
 		return 0
 	}
-	said := frameSmall * int64(layersOf(p)+1)
+	said := FrameSmall * int64(layersOf(p)+1)
 	switch members := len(roles.Team(lead)) - 1; {
 	case members == 0:
 		return 0
@@ -143,8 +127,8 @@ func layersOf(p *shard.Plan) int {
 
 // frameOf is the memory of a frame, with pieces or without, or with so many announced.
 func frameOf(pieces, announced int64) int64 {
-	if pieces > 0 || 2*wire.Size+announced*wire.PieceSize > frameSmall {
+	if pieces > 0 || 2*wire.Size+announced*wire.PieceSize > FrameSmall {
 		return comm.CtlMax
 	}
-	return frameSmall
+	return FrameSmall
 }

@@ -1,4 +1,4 @@
-package runtime
+package layout
 
 import (
 	"flag"
@@ -12,24 +12,50 @@ import (
 	"fluentps/ps/workload"
 )
 
-var update = flag.Bool("update", false, "rewrite the goldens")
-
-func TestPlanTextGolden(t *testing.T) {
-	planGolden(t, "plan", "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
-		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
-	planGolden(t, "plan-keys", "model={name: mlp, layers: [200]}", "baseline={name: pslite, keys: scalar}")
-	planGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
+func TestThePlanSaysWhenSchemesChange(t *testing.T) {
+	c := load(t, "sync=[{match: '*', schemes: [{scheme: bsp, until: 10}, {scheme: asp, until: {epochs: 2}}, {scheme: ssp}]}]")
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"a", "a", "a", "a", "a", "a"}
+	roles, err := shard.Assign(hosts, 2, "spread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := cached(DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Text(c, p, roles, hosts, set)
+	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "WARNING") {
+		t.Errorf("a warning in\n%s", text)
+	}
 }
 
-// planOf is the plan of a run of 2 servers and 4 workers on 2 hosts.
-func planOf(t *testing.T, settings ...string) string {
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+func TestTextGolden(t *testing.T) {
+	textGolden(t, "plan", "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
+		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
+	textGolden(t, "plan-keys", "model={name: mlp, layers: [200]}", "baseline={name: pslite, keys: scalar}")
+	textGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
+}
+
+// textOf is the plan of a run of 2 servers and 4 workers on 2 hosts.
+func textOf(t *testing.T, settings ...string) string {
 	t.Helper()
 	c := load(t, settings...)
 	set, err := workload.Load(DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := modelOf(c, set)
+	m, err := ModelOf(c, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +68,12 @@ func planOf(t *testing.T, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return PlanText(c, p, roles, hosts, set)
+	return Text(c, p, roles, hosts, set)
 }
 
-func planGolden(t *testing.T, name string, settings ...string) {
+func textGolden(t *testing.T, name string, settings ...string) {
 	t.Helper()
-	got := planOf(t, settings...)
+	got := textOf(t, settings...)
 	file := "testdata/" + name + ".txt"
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -67,7 +93,7 @@ func planGolden(t *testing.T, name string, settings ...string) {
 }
 
 // The tables of a plan fit into 80 columns, with many layers, long names, large models and many ranks on a host.
-func TestPlanTablesFit(t *testing.T) {
+func TestTablesFit(t *testing.T) {
 	for _, set := range [][]string{
 		{"model={name: mlp, layers: [16, 12]}", "shards={slice: layer, max_bytes: 512B}"},
 		{"model={name: mlp, layers: [20000, 2000]}", "shards.slice=range"},
@@ -75,7 +101,7 @@ func TestPlanTablesFit(t *testing.T) {
 			`sync=[{match: "conv1.*a.very.long.pattern.of.names.*", scheme: asp}, {match: "*", scheme: bounded_delay}]`},
 	} {
 		table := false
-		for line := range strings.Lines(planOf(t, set...)) {
+		for line := range strings.Lines(textOf(t, set...)) {
 			table = table && line != "\n" || strings.HasPrefix(line, "Roles:") || strings.HasPrefix(line, "  shard  ")
 			if n := len(strings.TrimSuffix(line, "\n")); table && n > metrics.TextWidth {
 				t.Errorf("%d columns: %s", n, line)
@@ -97,7 +123,7 @@ func TestPlanTablesFit(t *testing.T) {
 }
 
 // Uneven servers are warned of where another slicing evens them out, and not where they shall be uneven.
-func TestPlanWarnsOfAFullServer(t *testing.T) {
+func TestAFullServerIsWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		set  string
 		warn bool
@@ -111,7 +137,7 @@ func TestPlanWarnsOfAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := modelOf(cfg, set)
+		m, err := ModelOf(cfg, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,34 +150,9 @@ func TestPlanWarnsOfAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := PlanText(cfg, p, roles, hosts, set); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
+		if text := Text(cfg, p, roles, hosts, set); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
 			t.Errorf("%s: want a warning: %t; got\n%s", c.set, c.warn, text)
 		}
-	}
-}
-
-// The limit that plan prints for a server is what its shards really may take: versions, slots, sums, optimizer.
-func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
-	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := ServerBytes(c, p, 0, 4)
-	if want := int64(448*(4+2) + 400*(4*3+1+1) + 400); err != nil || got != want {
-		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions 64 bytes aligned, 12 slots, sums, momentum, room of the commit", got, err, want)
-	}
-	adam := load(t, "train.optimizer={name: adam, lr: 0.1}", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
-	if more, err := ServerBytes(adam, p, 0, 4); err != nil || more != got+400 {
-		t.Errorf("ServerBytes = %d, %v with adam; want %d, a second moment more", more, err, got+400)
-	}
-	saving := load(t, "checkpoint.every_updates=5", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
-	if more, err := ServerBytes(saving, p, 0, 4); err != nil || more != got+448+400 {
-		t.Errorf("ServerBytes = %d, %v with checkpoints on the way; want %d, a version that is written and a copy of the momentum", more, err, got+448+400)
-	}
-	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
-	if again, err := ServerBytes(two, p, 0, 4); err != nil || again != got {
-		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)
 	}
 }
 
@@ -166,7 +167,7 @@ func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
 			"every 50 versions of the lead shard, for each all workers pause until the slowest has ended its iteration\n  kept: the newest 2, and the best by test loss, for which rank 0 looks at each, beside training\n"},
 		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"}, "has ended its iteration, the same one for all\n"},
 	} {
-		if text := planOf(t, c.set...); !strings.Contains(text, c.want) {
+		if text := textOf(t, c.set...); !strings.Contains(text, c.want) {
 			t.Errorf("%v: no %q in\n%s", c.set, c.want, text)
 		}
 	}
@@ -183,7 +184,7 @@ func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
 		{"scheme: essp", ", at 1 of a whole step"},
 		{"scheme: dynsgd", ", at a share of a step that fluentps explain dynsgd tells"},
 	} {
-		if text := planOf(t, "sync=[{match: '*', "+c.rule+"}]"); !strings.Contains(text, c.want+"\n") {
+		if text := textOf(t, "sync=[{match: '*', "+c.rule+"}]"); !strings.Contains(text, c.want+"\n") {
 			t.Errorf("%s: no %q in\n%s", c.rule, c.want, text)
 		}
 	}

@@ -1,4 +1,4 @@
-package runtime
+package layout
 
 import (
 	"fmt"
@@ -46,24 +46,25 @@ func (m Memory) text() string {
 		{m.Layers, "values and gradients of the model's layers on its batch (lower train.batch_per_worker)"},
 	} {
 		if q.bytes > 0 {
-			parts = append(parts, size(q.bytes)+" for "+q.what)
+			parts = append(parts, metrics.Size(q.bytes)+" for "+q.what)
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // memoryOfRanks is what each rank may take.
-func memoryOfRanks(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) ([]Memory, error) {
+func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
+	c, p, roles := t.cfg, t.plan, t.roles
 	computes := len(roles.Computing())
 	all := make([]Memory, worldOf(roles))
 	arena, rounds := int64(p.Arena)*shard.ElemBytes, roundBytes(c, p, roles)
 	for rank := range all {
 		m := &all[rank]
 		m.Evaluation = arena + scratch.Evaluation
-		m.Control = int64(ringDepth(len(all)))*comm.CtlMax + frameBytes(c, p, roles, rank) + rounds
+		m.Control = int64(RingDepth(len(all)))*comm.CtlMax + t.FrameBytes(rank) + rounds
 		if server := roles.Server(rank); server >= 0 {
 			var err error
-			if m.Server, err = ServerBytes(c, p, int32(server), len(roles.Workers)); err != nil {
+			if m.Server, err = t.ServerBytes(int32(server)); err != nil {
 				return nil, err
 			}
 		}
@@ -72,7 +73,7 @@ func memoryOfRanks(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch 
 			if roles.Worker(rank) >= 0 {
 				m.Worker = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
 			}
-			m.Records = int64(recordsMax(c, computes)) * metrics.IterationBytes
+			m.Records = int64(RecordsMax(c, computes)) * metrics.IterationBytes
 			m.Layers = scratch.Worker
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
@@ -99,7 +100,7 @@ func roomFor(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) 
 		total := m.Total()
 		if total > c.Cluster.MemoryMax || total < 0 {
 			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
-				rank, roles.Name(rank), size(total), size(c.Cluster.MemoryMax), m.text())
+				rank, roles.Name(rank), metrics.Size(total), metrics.Size(c.Cluster.MemoryMax), m.text())
 		}
 		if each := keptOf(c, p, roles, rank); each > 0 {
 			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/each)
@@ -110,7 +111,7 @@ func roomFor(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) 
 
 // keptOf is what one snapshot takes of a rank.
 func keptOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
-	if rank == 0 && reduces(c) {
+	if rank == 0 && Reduces(c) {
 		return max(1, int64(p.Arena)*shard.ElemBytes)
 	}
 	if server := roles.Server(rank); server >= 0 {

@@ -1,4 +1,4 @@
-package runtime
+package layout
 
 import (
 	"fmt"
@@ -6,7 +6,15 @@ import (
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+)
+
+// A file travels in parcels, one at a time between two ranks, each with a header: version, offset, length of the file,
+// index, kind.
+const (
+	ParcelMax  = 256 << 10 // bytes of the file in one
+	ParcelHead = 32
 )
 
 // planReplicas says how much of the memory file system of each host the replicas of checkpoints take.
@@ -18,19 +26,19 @@ func planReplicas(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	var text []string
 	for rank, host := range hosts {
 		if slices.Index(hosts, host) == rank {
-			text = append(text, fmt.Sprintf("%s on %s", size(bytes[host]), host))
+			text = append(text, fmt.Sprintf("%s on %s", metrics.Size(bytes[host]), host))
 		}
 	}
 	if n := len(text); n > 8 {
 		text = append(text[:8], fmt.Sprintf("and so on for %d more", n-8))
 	}
 	senders := make([]int, len(hosts))
-	for _, to := range neighbors(nodesOf(hosts)) {
+	for _, to := range Neighbors(nodesOf(hosts)) {
 		if to >= 0 {
 			senders[to]++
 		}
 	}
-	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n", strings.Join(text, ", "), memoryRoot, size(int64(slices.Max(senders)+2)*(parcelHead+parcelMax)))
+	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n", strings.Join(text, ", "), MemoryRoot, metrics.Size(int64(slices.Max(senders)+2)*(ParcelHead+ParcelMax)))
 }
 
 // nodesOf is the first rank of the host of each.
@@ -51,7 +59,7 @@ func replicaBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []s
 	if c.Checkpoint.Replica == 0 {
 		return bytes
 	}
-	for rank, to := range neighbors(nodesOf(hosts)) {
+	for rank, to := range Neighbors(nodesOf(hosts)) {
 		n := 2 * savedBytes(c, p, roles, rank) // the version that is whole, and the next
 		bytes[hosts[rank]] += n
 		if to >= 0 {
@@ -67,7 +75,7 @@ func savedBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) (
 		for _, id := range p.OfServer(int32(server)) {
 			vectors := int64(1)
 			if c.Optimized(&p.Shards[id]) {
-				vectors += optimizerVectors(c)
+				vectors += OptimizerVectors(c)
 			}
 			bytes += vectors * p.Shards[id].Bytes()
 		}
@@ -78,10 +86,35 @@ func savedBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) (
 	return bytes
 }
 
-// replicaWarnings says where replicas protect against less than one may think.
-func replicaWarnings(c *configs.Config, hosts []string) []string {
+// ReplicaWarnings says where replicas protect against less than one may think.
+func ReplicaWarnings(c *configs.Config, hosts []string) []string {
 	if c.Checkpoint.Replica == 0 || slices.ContainsFunc(hosts, func(host string) bool { return host != hosts[0] }) {
 		return nil
 	}
 	return []string{"checkpoint.replica: all ranks are on one host, so that replicas outlive processes and not the host"}
+}
+
+// MemoryRoot is the memory file system of a host.
+const MemoryRoot = "/dev/shm"
+
+// Neighbors are the ranks to which a rank sends its files, by rank: spread over those of the next host. -1: there is one
+// host.
+func Neighbors(nodeOf []int) []int {
+	var nodes []int
+	ranks := map[int][]int{}
+	for rank, node := range nodeOf {
+		if ranks[node] == nil {
+			nodes = append(nodes, node)
+		}
+		ranks[node] = append(ranks[node], rank)
+	}
+	next := make([]int, len(nodeOf))
+	for rank, node := range nodeOf {
+		next[rank] = -1
+		if len(nodes) > 1 {
+			on := ranks[nodes[(slices.Index(nodes, node)+1)%len(nodes)]]
+			next[rank] = on[slices.Index(ranks[node], rank)%len(on)]
+		}
+	}
+	return next
 }

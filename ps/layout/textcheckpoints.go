@@ -1,10 +1,11 @@
-package runtime
+package layout
 
 import (
 	"fmt"
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
 
@@ -28,10 +29,10 @@ func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, worke
 	var bytes int64
 	for i := range p.Shards {
 		s := &p.Shards[i]
-		bytes += s.Bytes() * int64(vectorsOf(c, s))
+		bytes += s.Bytes() * int64(Vectors(c, s))
 	}
 	bytes += int64(workers) * keptBytes(c, p)
-	fmt.Fprintf(b, "\nCheckpoints of %s: %s, %s\n  kept: the newest %d", size(bytes), every, how, k.Keep)
+	fmt.Fprintf(b, "\nCheckpoints of %s: %s, %s\n  kept: the newest %d", metrics.Size(bytes), every, how, k.Keep)
 	if k.Best != configs.BestNone {
 		fmt.Fprintf(b, ", and the best by test %s, for which rank 0 looks at each, beside training", k.Best)
 	}

@@ -1,7 +1,8 @@
-package runtime
+package layout
 
 import (
 	"fmt"
+	"math"
 
 	"fluentps/configs"
 	"fluentps/ps/core"
@@ -11,6 +12,22 @@ import (
 	"fluentps/ps/workload"
 )
 
+// aheadBytes is the memory of pushes of a shard that are received ahead.
+func (t *Routes) aheadBytes(sh *shard.Shard) int64 {
+	if !t.ReceivesAhead(sh) {
+		return 0
+	}
+	return int64(len(t.roles.Workers)) * sh.Bytes()
+}
+
+// TailBytes is what a worker's gradient arena has behind the gradients.
+func TailBytes(c *configs.Config) int {
+	if !Reduces(c) {
+		return 0
+	}
+	return shard.BucketTail * shard.ElemBytes
+}
+
 // SnapshotsMax bounds the snapshots kept of one shard at once, whatever room there is.
 const SnapshotsMax = 1000
 
@@ -19,7 +36,7 @@ const SnapshotsMax = 1000
 // for each file of a checkpoint that is being written; nothing grows past that, but that buffers come from slabs: one of 1 to
 // 4 MiB for each length in use may be empty for the most part (comm.Pool).
 func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
-	all, err := memoryOfRanks(c, p, roles, scratch)
+	all, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
 	if err != nil {
 		return 0, err
 	}
@@ -35,14 +52,14 @@ func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 	spec := c.ModelSpec()
 	s := Scratch{Evaluation: workload.ScratchBytes(spec, from, workload.EvalRows(spec, from))}
 	if c.Device.Kind != "cuda" {
-		s.Worker = workload.ScratchBytes(spec, from, batchOf(c, computes, 0))
+		s.Worker = workload.ScratchBytes(spec, from, BatchOf(c, computes, 0))
 	}
 	return s
 }
 
-// recordsMax is how many iterations of one worker are kept for iterations.csv: bounded for the file's sake, and to
+// RecordsMax is how many iterations of one worker are kept for iterations.csv: bounded for the file's sake, and to
 // a small part of the memory.
-func recordsMax(c *configs.Config, workers int) int {
+func RecordsMax(c *configs.Config, workers int) int {
 	const part = 256
 	most := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
 	return int(min(int64(most), c.Cluster.MemoryMax/part/metrics.IterationBytes))
@@ -64,18 +81,18 @@ func judgedBytes(c *configs.Config, p *shard.Plan) (most int64) {
 	for server := range p.Servers {
 		var n int64
 		for _, id := range p.OfServer(int32(server)) {
-			n += p.Shards[id].Bytes() * int64(vectorsOf(c, &p.Shards[id]))
+			n += p.Shards[id].Bytes() * int64(Vectors(c, &p.Shards[id]))
 		}
 		most = max(most, n)
 	}
 	return most
 }
 
-// optimizerVectors is how many numbers the optimizer keeps beside each parameter.
-func optimizerVectors(c *configs.Config) int64 {
+// OptimizerVectors is how many numbers the optimizer keeps beside each parameter.
+func OptimizerVectors(c *configs.Config) int64 {
 	u, err := c.Update()
 	if err != nil {
-		panic("runtime: an optimizer that passed the check: " + err.Error())
+		panic("layout: an optimizer that passed the check: " + err.Error())
 	}
 	return int64(u.Rule.State())
 }
@@ -85,7 +102,7 @@ func optimizerVectors(c *configs.Config) int64 {
 // checkpoints.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + int64(tailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + keptBytes(c, p)
+	return 2*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + keptBytes(c, p)
 }
 
 // keptBytes is what a worker copies for a checkpoint while training goes on: residual, and the state of its own optimizer.
@@ -109,28 +126,28 @@ func sumBytes(p *shard.Plan, roles shard.Roles, worker int) int64 {
 
 // localBytes is the state of the optimizer that a worker has of its own where it pushes deltas, or pushes nothing.
 func localBytes(c *configs.Config, p *shard.Plan) int64 {
-	if reduces(c) {
-		return optimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
+	if Reduces(c) {
+		return OptimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
 	}
 	for i := range p.Shards {
 		if c.Sync[p.Shards[i].Rule].Push == configs.PushDelta {
-			return optimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
+			return OptimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
 		}
 	}
 	return 0
 }
 
-// versionsOf is how many buffers a server has for the versions of a shard.
-func versionsOf(c *configs.Config, workers int) int {
+// Versions is how many buffers a server has for the versions of a shard.
+func Versions(c *configs.Config, workers int) int {
 	return core.Buffers(workers, c.Checkpoint.Periodic())
 }
 
 // ServerBytes is the most memory that a server's shards take: its versions, the staged pushes, the pending
 // sums and the optimizer's state of each, what of them does not travel as it is, the pushes that are received ahead, and
 // what is copied for a checkpoint while training goes on.
-func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (int64, error) {
+func (t *Routes) ServerBytes(server int32) (int64, error) {
 	var total int64
-	ahead := aheadMost
+	c, p, workers := t.cfg, t.plan, len(t.roles.Workers)
 	for _, id := range p.OfServer(server) {
 		s := &p.Shards[id]
 		rule := &c.Sync[s.Rule]
@@ -141,14 +158,32 @@ func ServerBytes(c *configs.Config, p *shard.Plan, server int32, workers int) (i
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
 		var state int64
 		if c.Optimized(s) {
-			state = optimizerVectors(c)
+			state = OptimizerVectors(c)
 		}
 		vectors += state
 		if c.Checkpoint.Periodic() {
 			vectors += state // the copy that is written
 		}
-		versions := int64(versionsOf(c, workers)) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
-		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + aheadBytes(c, s, workers, &ahead)
+		versions := int64(Versions(c, workers)) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
+		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
 	}
 	return total, nil
+}
+
+// Vectors is how many vectors there are of a shard: the parameters, and those of the optimizer.
+func Vectors(c *configs.Config, sh *shard.Shard) int {
+	if c.Optimized(sh) {
+		return 1 + int(OptimizerVectors(c))
+	}
+	return 1
+}
+
+// snapshotsOf is about how many snapshots a run of that length takes; Limits is what holds.
+func snapshotsOf(c *configs.Config, n configs.Length, rows int) int64 {
+	every, samples := float64(c.Evaluate.Samples(rows)), min(n.Samples, n.Iterations*float64(n.PerIteration))
+	if every == 0 {
+		return 0
+	}
+	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
+	return int64(min(SnapshotsMax, math.Floor(samples/every)+1+float64(c.Cluster.Servers)))
 }

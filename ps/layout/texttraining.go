@@ -1,15 +1,36 @@
-package runtime
+package layout
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
+
+// planChanges says when a rule's shards change their scheme.
+func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, rows int) {
+	for i := range c.Sync {
+		if len(c.Sync[i].Then) == 0 || !slices.ContainsFunc(p.Shards, func(s shard.Shard) bool { return int(s.Rule) == i }) {
+			continue
+		}
+		phases, err := c.PhasesOf(i, workers, rows)
+		if err != nil {
+			fmt.Fprintf(b, "  %v\n", err)
+			continue
+		}
+		fmt.Fprintf(b, "  %s: %s", c.Sync[i].Match, phases[0].Scheme)
+		for k, ph := range phases[1:] {
+			fmt.Fprintf(b, " until iteration %d, then %s", phases[k].Until, ph.Scheme)
+		}
+		b.WriteString("; each change waits until all workers have come to it\n")
+	}
+}
 
 // FactsOf is what the ranks and the data tell of a run, beside its configuration.
 func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
@@ -24,7 +45,7 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	if c.Train.BatchGlobal > 0 {
 		of = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
 	}
-	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, count(f.Computes, "rank")+" that compute, batches", of)
+	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", of)
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), whole(n.Epoch), budgetText(c.Train.Stop))
 	told := map[string]bool{}
 	for i := range c.Sync {

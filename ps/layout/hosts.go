@@ -1,4 +1,4 @@
-package runtime
+package layout
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/configs"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -56,7 +57,7 @@ const (
 func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) ([]HostMemory, error) {
 	computes := len(roles.Computing())
 	scratch := ScratchOf(c, set.Samples(), computes)
-	each, err := memoryOfRanks(c, p, roles, scratch)
+	each, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +127,14 @@ func planHosts(b *strings.Builder, all []HostMemory, set *workload.Set) {
 		if n := like[key]; n > 1 {
 			name = fmt.Sprintf("%s and %d more", h.Host, n-1)
 		}
-		fmt.Fprintf(t, "  %s\t%s", name, size(h.Total()))
+		fmt.Fprintf(t, "  %s\t%s", name, metrics.Size(h.Total()))
 		for _, part := range h.parts() {
-			fmt.Fprintf(t, "\t%s", size(part))
+			fmt.Fprintf(t, "\t%s", metrics.Size(part))
 		}
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush() // a strings.Builder never fails
 	most := slices.MaxFunc(all, func(a, b HostMemory) int { return cmp.Compare(a.Total(), b.Total()) })
 	fmt.Fprintf(b, "  most: %s on %s; data set: %s for each rank (with run --local once), and the numbers of its rows; programs: Go, MPI and other libraries, and reading the data\n",
-		size(most.Total()), most.Host, size(set.Bytes()))
+		metrics.Size(most.Total()), most.Host, metrics.Size(set.Bytes()))
 }

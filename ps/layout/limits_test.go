@@ -1,0 +1,125 @@
+package layout
+
+import (
+	"strings"
+	"testing"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+func paramsOf(n int) []workload.Param { return []workload.Param{{Name: "w", Shape: []int{n}}} }
+
+// Memory that plan prints: what is encoded, once for each worker or version, and the residual.
+func TestEncodedBytesAreInTheLimits(t *testing.T) {
+	plain, coded := load(t), load(t, "payload={push: topk, ratio: 0.1, pull: float16}")
+	bytes := func(cfg *configs.Config) (worker, server int64) {
+		p, err := Plan(cfg, paramsOf(100), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err = routesOf(cfg, p, 4).ServerBytes(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return WorkerBytes(cfg, p, 4), server
+	}
+	w0, s0 := bytes(plain)
+	w1, s1 := bytes(coded)
+	if got, want := w1-w0, int64(84+400+200); got != want {
+		t.Errorf("a worker takes %d bytes more, want %d: 10 pairs and a count, the residual, a received version", got, want)
+	}
+	if got, want := s1-s0, int64(4*84+6*200); got != want {
+		t.Errorf("a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
+	}
+	w1, s1 = bytes(load(t, "baseline={name: pslite, keys: scalar}"))
+	if got, want := w1-w0, int64(1200+1200+800); got != want {
+		t.Errorf("with keys a worker takes %d bytes more, want %d: a push, a received version, the keys of a pull", got, want)
+	}
+	if got, want := s1-s0, int64(4*1200+6*1200); got != want {
+		t.Errorf("with keys a server takes %d bytes more, want %d: a push of each worker, all versions", got, want)
+	}
+}
+
+// A piece with its keys is never longer than a message, and no longer than it must be.
+func TestMessagesWithKeysFit(t *testing.T) {
+	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
+	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
+		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if push, _ := p.Largest(); push > comm.MessageMax || len(p.Pieces) != pieces {
+			t.Errorf("%s: %d pieces of at most %d bytes, want %d of at most %d", keys, len(p.Pieces), push, pieces, comm.MessageMax)
+		}
+	}
+}
+
+// The limit that plan prints for a server is what its shards really may take: versions, slots, sums, optimizer.
+func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
+	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := routesOf(c, p, 4).ServerBytes(0)
+	if want := int64(448*(4+2) + 400*(4*3+1+1) + 400); err != nil || got != want {
+		t.Errorf("ServerBytes = %d, %v; want %d: 6 versions 64 bytes aligned, 12 slots, sums, momentum, room of the commit", got, err, want)
+	}
+	adam := load(t, "train.optimizer={name: adam, lr: 0.1}", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	if more, err := routesOf(adam, p, 4).ServerBytes(0); err != nil || more != got+400 {
+		t.Errorf("ServerBytes = %d, %v with adam; want %d, a second moment more", more, err, got+400)
+	}
+	saving := load(t, "checkpoint.every_updates=5", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
+	if more, err := routesOf(saving, p, 4).ServerBytes(0); err != nil || more != got+448+400 {
+		t.Errorf("ServerBytes = %d, %v with checkpoints on the way; want %d, a version that is written and a copy of the momentum", more, err, got+448+400)
+	}
+	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
+	if again, err := routesOf(two, p, 4).ServerBytes(0); err != nil || again != got {
+		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)
+	}
+}
+
+func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
+	cfg := load(t, "payload={push: topk, ratio: 1}", "shards.max_bytes=48MiB")
+	if _, err := Plan(cfg, paramsOf(12<<20), 1); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// routesOf are those of a run with one server and so many workers, who share no memory.
+func routesOf(c *configs.Config, p *shard.Plan, workers int) *Routes {
+	roles := shard.Roles{Servers: []int{0}}
+	for w := range workers {
+		roles.Workers = append(roles.Workers, 1+w)
+	}
+	return NewRoutes(c, p, roles, nil, Thresholds{})
+}
+
+func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
+	c := load(t, "cluster={servers: 1, hierarchy: node}")
+	roles, err := Roles(c, []string{"a", "a", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{1 << 20}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arena = 4 << 20
+	if got := sumBytes(p, roles, 0); got != arena {
+		t.Errorf("%d bytes for sums, want %d", got, arena)
+	}
+	// Parameters, gradients and sums of the leader, and the versions and sums of its server on rank 0, are what there must
+	// be room for.
+	c.Cluster.MemoryMax = 3*arena + arena + 1<<20
+	_, err = Limits(c, p, roles, Scratch{})
+	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {
+		t.Errorf("limits: %v", err)
+	}
+}

@@ -1,0 +1,79 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// noDevice is the device of a model that is only asked for its layers.
+type noDevice struct{ kernels.Device }
+
+func (noDevice) Alloc(int) (kernels.Vec, error) { return kernels.Vec{}, nil }
+
+func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
+
+// Prepared is what every rank knows before it takes memory for training.
+type Prepared struct {
+	Model     workload.Model   // unbound: the architecture
+	Params    []workload.Param // in model order, as in the plan
+	Plan      *shard.Plan
+	Snapshots int64 // of a shard kept at once
+}
+
+// Prepare cuts the shards, or says why these ranks cannot train on the set: what it refuses no run begins with, so whoever
+// plans a run asks it too.
+func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepared, err error) {
+	computes := len(roles.Computing())
+	if err := Check(c, set, computes); err != nil {
+		return q, err
+	}
+	if q.Model, err = ModelOf(c, set); err != nil {
+		return q, err
+	}
+	q.Params = workload.Params(q.Model)
+	if q.Plan, err = Plan(c, q.Params, len(roles.Servers)); err != nil {
+		return q, err
+	}
+	if len(q.Plan.Pieces) > PiecesMax {
+		return q, fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", c.Shards.MaxBytes, len(q.Plan.Pieces), PiecesMax)
+	}
+	q.Snapshots, err = Limits(c, q.Plan, roles, ScratchOf(c, set.Samples(), computes))
+	return q, err
+}
+
+// Check finds what only the data and the ranks can tell: it is nil if this many workers, or ranks that compute for them,
+// can train on the set.
+func Check(c *configs.Config, set *workload.Set, workers int) error {
+	if n := c.Train.BatchGlobal; n > 0 && n < workers {
+		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
+	}
+	for _, f := range c.Faults {
+		if f.Worker >= workers {
+			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, workers-1)
+		}
+	}
+	if rows := set.Train.Rows(); rows < workers {
+		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
+	}
+	if err := c.Data.Augment.Check(set.Image); err != nil {
+		return err
+	}
+	for i := range c.Sync {
+		if _, err := c.PhasesOf(i, workers, set.Train.Rows()); err != nil {
+			return err
+		}
+	}
+	if c.Train.Stop.Target > 0 && set.Test.Rows() == 0 {
+		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
+	}
+	return nil
+}
+
+func ModelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
+	return workload.NewModel(c.ModelSpec(), set.Samples(), noDevice{}, 1)
+}

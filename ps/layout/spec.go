@@ -1,0 +1,90 @@
+// Package layout says what of a run follows from its configuration, the shapes of its data and its ranks alone: who serves and
+// works, how the parameters are cut, the way of every piece between a worker and its server, how much memory each rank and
+// host takes, and the text of plan. It is pure: the runtime obeys it, and whoever plans a run asks it the same questions.
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// DataSpec is the data set that the configuration names.
+func DataSpec(c *configs.Config) workload.DataSpec {
+	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
+		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes, Nonzeros: c.Data.Nonzeros,
+		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise}
+	if strings.HasPrefix(c.Data.Set, "generated") {
+		d.Seed = c.Seed
+		if i := c.Data.Image; len(i) == 3 {
+			d.Image = workload.Image{Channels: i[0], Height: i[1], Width: i[2]}
+		}
+	}
+	return d
+}
+
+// Plan is the shard map of a model for this many servers.
+func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
+	flat := make([]shard.Param, len(params))
+	for i, p := range params {
+		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Stat: p.Stat}
+	}
+	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers}
+	o.Rules, o.On = c.Matches()
+	if c.Cluster.Placement == "mixed" && !Reduces(c) {
+		o.Shares = shard.MixedShares(c.Cluster.Servers, servers-c.Cluster.Servers)
+	}
+	switch {
+	case Reduces(c):
+		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole
+		if c.Train.Optimizer.Name == "lars" {
+			o.Slice = "layer" // the step is taken shard by shard
+		}
+	case c.InRounds():
+		o.Keys, o.MaxBytes = c.BaselineKeys, messageBytes(c, len(params))
+	}
+	if codec := c.PushCodec(); codec != nil {
+		o.PushBytes = codec.EncodedMax
+	}
+	if codec := c.PullCodec(); codec != nil {
+		o.ReplyBytes = codec.EncodedMax
+	}
+	p, err := shard.Cut(flat, o)
+	if err != nil {
+		return nil, err
+	}
+	if push, _ := p.Largest(); push > comm.MessageMax {
+		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
+			metrics.Size(c.Shards.MaxBytes), metrics.Size(push), c.Payload.PushText(), metrics.Size(comm.MessageMax))
+	}
+	return p, nil
+}
+
+// CopyOf is how a worker keeps its copy of the shards of a rule.
+func CopyOf(c *configs.Config, rule, workers int) core.Copy {
+	r := &c.Sync[rule]
+	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
+}
+
+// BatchOf is the batch of one of those that compute.
+func BatchOf(c *configs.Config, workers, worker int) int {
+	if c.Train.BatchGlobal > 0 {
+		return shard.Share(c.Train.BatchGlobal, workers)[worker]
+	}
+	return c.Train.BatchPerWorker
+}
+
+// BudgetOf is what the lead shard counts: samples over all workers, and versions.
+func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
+	team := 0
+	for w := range roles.Workers {
+		team = max(team, len(roles.Team(w)))
+	}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(len(roles.Computing())))}
+}

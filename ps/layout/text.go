@@ -1,0 +1,58 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"fluentps/configs"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// Text is what the verb plan prints and plan.txt holds: roles by host, the shard table, memory and
+// traffic, and warnings.
+func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) string {
+	rows := set.Train.Rows()
+	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
+	var b strings.Builder
+	planRoles(&b, roles, hosts)
+	planTraining(&b, c, p, roles, rows)
+	planBaseline(&b, c, p)
+	planMixed(&b, c, p, roles)
+	if !Reduces(c) {
+		planShards(&b, c, p)
+		planChanges(&b, c, p, len(roles.Computing()), rows)
+	}
+	planMemory(&b, t, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
+	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory tells what is wrong
+		planHosts(&b, all, set)
+	}
+	planCheckpoints(&b, c, p, len(roles.Workers))
+	planRoutes(&b, t)
+	planTraffic(&b, t)
+	planShared(&b, t, hosts)
+	planTeams(&b, p, roles, hosts)
+	planSend(&b, c, p)
+	planReplicas(&b, c, p, roles, hosts)
+	for _, w := range slices.Concat(Warnings(c, p, roles), ReplicaWarnings(c, hosts)) {
+		fmt.Fprintf(&b, "WARNING: %s\n", w)
+	}
+	return b.String()
+}
+
+func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
+	fmt.Fprintf(b, "Roles: %s, %s, %s\n", metrics.Count(len(hosts), "rank"), metrics.Count(len(roles.Servers), "server"), metrics.Count(len(roles.Workers), "worker"))
+	var order []string
+	byHost := map[string][]string{}
+	for rank, h := range hosts {
+		if byHost[h] == nil {
+			order = append(order, h)
+		}
+		byHost[h] = append(byHost[h], fmt.Sprintf("%d:%s", rank, roles.Name(rank)))
+	}
+	for _, h := range order {
+		b.WriteString(metrics.Wrap("  "+h+"  "+strings.Join(byHost[h], " "), metrics.TextWidth, len("    ")+len(h)) + "\n")
+	}
+}

@@ -1,0 +1,77 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"fluentps/comm"
+	"fluentps/configs"
+	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
+	c, p, roles := t.cfg, t.plan, t.roles
+	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max (%s)\n", metrics.Size(c.Cluster.MemoryMax))
+	for m := range roles.Servers {
+		bytes, err := t.ServerBytes(int32(m))
+		if err != nil {
+			fmt.Fprintf(b, "  server %d: %v\n", m, err)
+			continue
+		}
+		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, metrics.Size(bytes), besideText(c))
+	}
+	fmt.Fprintf(b, "  each worker: %s (%s)\n", metrics.Size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
+	computes := len(roles.Computing())
+	records := RecordsMax(c, computes)
+	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
+	if scratch.Worker > 0 {
+		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", metrics.Size(scratch.Worker), BatchOf(c, computes, 0))
+	}
+	if computes > len(roles.Workers) {
+		arena := metrics.Size(int64(p.Arena) * shard.ElemBytes)
+		fmt.Fprintf(b, "  each worker with members: %s more for the sums of their gradients; each member: %s (gradients; the parameters are its worker's), and the records\n", arena, arena)
+		fmt.Fprintf(b, "  shared between the ranks of a host, of these: %s of parameters of a worker with members, %s of gradients of each member\n", arena, arena)
+	}
+	ranks := len(roles.Servers) + computes
+	var frames int64
+	for rank := range ranks {
+		frames = max(frames, t.FrameBytes(rank)+roundBytes(c, p, roles))
+	}
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
+		metrics.Size(int64(RingDepth(ranks))*comm.CtlMax), metrics.Size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
+	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
+		n = min(n, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
+		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, metrics.Size(n*int64(p.Arena)*shard.ElemBytes))
+	}
+}
+
+// workerText says what a worker's memory is for.
+func workerText(c *configs.Config, p *shard.Plan) string {
+	text := "parameters and gradients" + besideText(c)
+	if localBytes(c, p) > 0 {
+		text += ", optimizer of its own"
+	}
+	for i := range p.Shards {
+		if CopyOf(c, p.Shards[i].Rule, 1).Kind == scheme.Published {
+			return text + ", published versions and pushes that they may lack"
+		}
+	}
+	return text
+}
+
+// besideText names the memory of codecs and checkpoints, where there is any.
+func besideText(c *configs.Config) string {
+	text := ""
+	if c.Payload.Lossy() {
+		text = ", encoded pieces"
+	}
+	if withKeys(c) {
+		text = ", pieces with their keys"
+	}
+	if c.Checkpoint.Periodic() {
+		text += ", copies for checkpoints"
+	}
+	return text
+}
