@@ -17,7 +17,7 @@ const (
 	Snapshot                   // any rank to server: send me your slices of snapshot Iter on Data
 	Ready                      // server to rank 0: snapshot Iter of all my shards is kept
 	Looked                     // rank 0 to server: snapshot Iter was evaluated; forget it and those before it
-	Halt                       // any rank to rank 0: a signal asks to stop; Worker is the rank that got it
+	Halt                       // any rank to rank 0: a StopAsked
 	PushReady                  // worker to server: the push of Iter for the shards in your rotation is ready and held back
 	Grant                      // server to worker: push them now
 	Revoke                     // server to worker: the grant of this Epoch is void, announce the push again
@@ -33,8 +33,8 @@ const (
 	Readable                   // leader to member: so are the first Part layers
 	Forwarded                  // member to leader: forward of Iter is over
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
-	Saved                      // any rank to rank 0: its file of the checkpoint of Iter is written, as Part (0 a server's, 1 a worker's) of index Shard, with Samples bytes and Version as checksum; or, with Failed, is not. Parts says where: 0 the run folder, 1 the memory of the rank's host, 2 that of the next host, 3: a host has the manifest
-	Stale                      // server to rank 0: Samples pushes to its shards of rule Shard had a staleness of Version; at all its shards, Clock pulls or pushes were held back so far
+	Saved                      // any rank to rank 0: a FileSaved
+	Stale                      // server to rank 0: a Staleness
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone
@@ -44,10 +44,10 @@ const (
 // Header is every control message but the pieces. Fields that a kind does not use are zero.
 type Header struct {
 	Kind    Kind
-	Flags   uint8   // Stop, Over, Save, Failed, Ask
+	Flags   uint8   // Stop, Over, Save, Ask
 	Worker  int32   // index among workers, not a rank
 	Shard   int32   // PushReady, Grant, Revoke: the first one in the rotation
-	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers. Halt: 1 if no checkpoint shall be waited for. Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer. Stale: the server
+	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers.  Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer.
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
 	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one. Push, Pull, Joined, Moved: of the sender's map of the shards
@@ -57,7 +57,7 @@ type Header struct {
 	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b
 	Correct int64   // Push: of these, how many the model had right before the update
 	Loss    float64 // Push: sum of the loss over these samples
-	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration; Saved: that it took to write the file
+	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration
 }
 
 // Stop in Flags of Reply and Publish: start no new iteration, send Left to every server. Of Task: training is over.
@@ -67,9 +67,6 @@ const Stop = 1
 // be saved.
 const Save = 4
 
-// Failed in Saved.Flags: the file was not written.
-const Failed = 8
-
 // Ask in Flags of Reply and Publish of the lead shard, whose copies workers keep: the budget is nearly used up; pull this shard
 // before every iteration from now on. It is published no more.
 const Ask = 16
@@ -77,11 +74,49 @@ const Ask = 16
 // Over in Closed.Flags: nobody is in the run at the sender; Clock says how many lives of workers have ended there.
 const Over = 2
 
-var kindNames = [Kinds]string{"kind(0)", "push", "pull", "reply", "ack", "left", "snapshot", "ready", "looked", "halt", "pushready", "grant", "revoke", "publish", "taken", "ended", "joined", "moved", "closed", "barrier", "release", "task", "readable", "forwarded", "summand", "saved", "stale", "pushpiece", "replypiece", "piecethere"}
+// kinds says of each kind its name, and whether it is traffic of training. What is not, messages of evaluation, checkpoints,
+// metrics and signals, may still be on its way when the traffic is counted.
+var kinds = [Kinds]struct {
+	name     string
+	training bool
+}{
+	Push:       {"push", true},
+	Pull:       {"pull", true},
+	Reply:      {"reply", true},
+	Ack:        {"ack", true},
+	Left:       {"left", true},
+	Snapshot:   {"snapshot", false},
+	Ready:      {"ready", false},
+	Looked:     {"looked", false},
+	Halt:       {"halt", false},
+	PushReady:  {"pushready", true},
+	Grant:      {"grant", true},
+	Revoke:     {"revoke", true},
+	Publish:    {"publish", true},
+	Taken:      {"taken", true},
+	Ended:      {"ended", true},
+	Joined:     {"joined", true},
+	Moved:      {"moved", true},
+	Closed:     {"closed", true},
+	Barrier:    {"barrier", true},
+	Release:    {"release", true},
+	Task:       {"task", true},
+	Readable:   {"readable", true},
+	Forwarded:  {"forwarded", true},
+	Summand:    {"summand", true},
+	Saved:      {"saved", false},
+	Stale:      {"stale", false},
+	PushPiece:  {"pushpiece", true},
+	ReplyPiece: {"replypiece", true},
+	PieceThere: {"piecethere", true},
+}
+
+// Training says whether a message is traffic of training.
+func (k Kind) Training() bool { return kinds[k].training }
 
 func (k Kind) String() string {
-	if k < Kinds {
-		return kindNames[k]
+	if k > 0 && k < Kinds {
+		return kinds[k].name
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

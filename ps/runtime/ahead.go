@@ -6,6 +6,7 @@ import (
 	"fluentps/comm"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/shard"
 )
 
@@ -73,7 +74,7 @@ func (s *serverSide) post(st *store, w int32) {
 	if a.buf == nil {
 		b, err := s.r.t.Alloc(int(st.sh.Bytes()))
 		if err != nil {
-			s.r.fail(err)
+			s.r.net.Fail(err)
 			return
 		}
 		a.buf = b
@@ -83,7 +84,7 @@ func (s *serverSide) post(st *store, w int32) {
 	for i := range st.sh.Pieces {
 		if p := &st.sh.Pieces[i]; s.r.routes.Push(p.ID, w) == layout.Ahead {
 			off, n := st.at(p)
-			a.ops[i] = s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), a.buf, off, n, s.landed)
+			a.ops[i] = s.r.t.Irecv(from, comm.Data, link.TagPush|uint32(p.ID), a.buf, off, n, s.landed)
 			s.posted++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/faulty"
 	"fluentps/comm/inproc"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 )
 
 // Pushes that are received ahead have the bits of those that are read in shared memory: also when a fold still reads the
@@ -45,7 +46,7 @@ type posting struct {
 }
 
 func (p *posting) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
-	if ch == comm.Data && tag&^(layout.PiecesMax-1) == tagPush {
+	if ch == comm.Data && tag&^(layout.PiecesMax-1) == link.TagPush {
 		p.now++
 	}
 	return p.Transport.Irecv(from, ch, tag, b, off, n, h)

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"fluentps/comm"
-	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
@@ -83,7 +83,7 @@ func (a *allReduce) train() error {
 		a.begin()
 		w.site.start(a.version)
 		w.site.run()
-		if err := r.drive(func() bool { return a.next == len(a.buckets) && a.open == 0 }); err != nil {
+		if err := r.net.Drive(func() bool { return a.next == len(a.buckets) && a.open == 0 }); err != nil {
 			return err
 		}
 		a.commit()
@@ -131,12 +131,12 @@ func (a *allReduce) start() {
 		a.next++
 		a.open++
 		n := (b.Hi - b.Lo) * shard.ElemBytes
-		a.r.bytesSent += int64(n)
+		a.r.net.Traffic.Sent += int64(n)
 		a.sum.Iallreduce(a.w.grads, b.Lo*shard.ElemBytes, n, func(d comm.Done) {
 			a.open--
-			a.r.bytesReceived += int64(d.N)
+			a.r.net.Traffic.Received += int64(d.N)
 			if d.Err != nil {
-				a.r.fail(fmt.Errorf("runtime: all-reduce of iteration %d: %w", a.version, d.Err))
+				a.r.net.Fail(fmt.Errorf("runtime: all-reduce of iteration %d: %w", a.version, d.Err))
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func (a *allReduce) keep(k int64) {
 	}
 	b, err := r.t.Alloc(a.w.params.Len())
 	if err != nil {
-		r.fail(fmt.Errorf("snapshot %d: %w", k, err))
+		r.net.Fail(fmt.Errorf("snapshot %d: %w", k, err))
 		return
 	}
 	copy(b.Bytes(), a.w.params.Bytes())
@@ -218,23 +218,23 @@ func (a *allReduce) forget(k int64) {
 	}
 }
 
-// sendSnapshot answers a rank that asks rank 0 for snapshot h.Iter; -1 is the current version.
-func (a *allReduce) sendSnapshot(to int, h wire.Header) {
+// sendSnapshot answers a rank that asks rank 0 for snapshot k; -1 is the current version.
+func (a *allReduce) sendSnapshot(to int, k int64) {
 	r := a.r
-	b := a.snaps[h.Iter]
-	if h.Iter < 0 {
+	b := a.snaps[k]
+	if k < 0 {
 		b = a.w.params
 	}
 	if b == nil {
-		r.fail(fmt.Errorf("runtime: rank %d asks for snapshot %d, which was not kept", to, h.Iter))
+		r.net.Fail(fmt.Errorf("runtime: rank %d asks for snapshot %d, which was not kept", to, k))
 		return
 	}
 	for _, p := range r.plan.Pieces {
 		off, n := at(p)
-		r.open++
-		r.t.Isend(comm.Peer(to), comm.Data, tagSnapshot|uint32(p.ID), b, off, n, func(d comm.Done) {
-			r.open--
-			r.fail(d.Err)
+		r.net.Hold()
+		r.t.Isend(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), b, off, n, func(d comm.Done) {
+			r.net.Let()
+			r.net.Fail(d.Err)
 		})
 	}
 }

@@ -11,15 +11,8 @@ import (
 
 // keeper has versions of the parameters for who evaluates.
 type keeper interface {
-	sendSnapshot(to int, h wire.Header)
+	sendSnapshot(to int, k int64)
 	forget(k int64)
-}
-
-func (r *rank) keeper() keeper {
-	if r.reduce != nil {
-		return r.reduce
-	}
-	return r.server
 }
 
 // keepers are the ranks that have the versions of the plan's servers, by server. Without servers rank 0 has all.
@@ -53,7 +46,7 @@ func (r *rank) atBarrier(h wire.Header) {
 	r.releases = r.scheduler.Step(core.Input{Kind: core.Arrived, Msg: h}, r.releases[:0])
 	for i := range r.releases {
 		e := &r.releases[i]
-		r.send(r.roles.Workers[e.To], &e.Msg)
+		r.net.Send(r.roles.Workers[e.To], &e.Msg)
 	}
 }
 
@@ -67,11 +60,11 @@ func (r *rank) differ(reports []report) string {
 		case first < 0:
 			first = i
 		case rep.Worker.Hash != reports[first].Worker.Hash:
-			others = append(others, r.place(i))
+			others = append(others, r.net.Place(i))
 		}
 	}
 	if others == nil {
 		return ""
 	}
-	return fmt.Sprintf("the all-reduce left other parameters on %s than on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.place(first))
+	return fmt.Sprintf("the all-reduce left other parameters on %s than on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.net.Place(first))
 }

@@ -188,11 +188,11 @@ func (w *workerSide) makeDelta(layer int, iter, samples int64) {
 
 // layerReady hands the pieces of a layer over; what there is to say of them leaves together.
 func (w *workerSide) layerReady(layer int) {
-	w.r.begin()
+	w.r.net.Begin()
 	for _, p := range w.pieces[layer] {
 		w.step(core.Input{Kind: core.PieceReady, Piece: p})
 	}
-	w.r.end()
+	w.r.net.End()
 }
 
 // readable waits until a layer's parameters are there.

@@ -26,7 +26,7 @@ func (w *workerSide) obeyCopies(e *core.Effect) {
 	case core.ExpectBeside:
 		b, err := w.besideOf(sh)
 		if err != nil {
-			w.r.fail(err)
+			w.r.net.Fail(err)
 			return
 		}
 		w.expect(e, b, sh.Lo*shard.ElemBytes)

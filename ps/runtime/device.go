@@ -7,6 +7,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/kernels"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
 
@@ -65,14 +66,14 @@ func (r *rank) openUnit() error {
 		mine.describe(evaluates)
 		failed = evaluates.Close()
 	}
-	if err := r.agree(wrong, CodeUsage); err != nil {
+	if err := r.net.Agree(wrong, CodeUsage); err != nil {
 		return err
 	}
-	if err := r.agree(failed, CodeFailed); err != nil {
+	if err := r.net.Agree(failed, CodeFailed); err != nil {
 		return err
 	}
 	var err error
-	r.units, err = gather(r, mine)
+	r.units, err = link.Gather(r.net, mine)
 	return err
 }
 

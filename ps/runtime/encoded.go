@@ -124,7 +124,7 @@ func (w *workerSide) decode(p *shard.Piece, values []byte, there bool) bool {
 	switch {
 	case codec != nil:
 		if err := codec.Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
-			w.r.fail(fmt.Errorf("runtime: reply of shard %s from %s: %w", w.r.plan.Shards[p.Shard].Name, w.r.place(w.r.serverRank(p.Shard)), err))
+			w.r.net.Fail(fmt.Errorf("runtime: reply of shard %s from %s: %w", w.r.plan.Shards[p.Shard].Name, w.r.net.Place(w.r.serverRank(p.Shard)), err))
 			return false
 		}
 	case !there:
@@ -173,7 +173,7 @@ func (s *serverSide) decode(st *store, w int32, p *shard.Piece, values []byte, t
 	switch {
 	case codec != nil:
 		if err := codec.Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
-			s.r.fail(fmt.Errorf("runtime: push of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(s.r.roles.Workers[w]), err))
+			s.r.net.Fail(fmt.Errorf("runtime: push of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.net.Place(s.r.roles.Workers[w]), err))
 			return false
 		}
 	case !there:
@@ -193,7 +193,7 @@ func (s *serverSide) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf,
 	if o.buf == nil {
 		b, err := s.r.t.Alloc(st.coded.out.total)
 		if err != nil {
-			s.r.fail(fmt.Errorf("encoded version of shard %s: %w", st.sh.Name, err))
+			s.r.net.Fail(fmt.Errorf("encoded version of shard %s: %w", st.sh.Name, err))
 			return nil, 0, 0
 		}
 		o.buf, o.n = b, make([]int, len(st.sh.Pieces))

@@ -15,6 +15,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/shard"
 )
 
@@ -142,7 +143,7 @@ func pair(t testing.TB, elements int, set ...string) (*workerSide, *serverSide, 
 		t.Fatal(err)
 	}
 	tr := inproc.New(2, inproc.Options{})
-	r := &rank{t: tr[1], me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	r := &rank{t: tr[1], net: link.New(tr[1], link.Options{}), me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
 	r.routes = layout.NewRoutes(cfg, plan, r.roles, nil, layout.Thresholds{})
 	w := &workerSide{r: r, into: make([]landing, 1)}
 	if w.enc, err = newEncoder(r); err != nil {
@@ -176,7 +177,7 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 				p := &w.r.plan.Pieces[k]
 				b, off, bytes := w.encoded(p)
 				if !s.decode(st, 0, p, b.Bytes()[off:off+bytes], false) {
-					rt.Fatal(w.r.err)
+					rt.Fatal(w.r.net.Err())
 				}
 			}
 			for i, x := range st.slots[0].own.F32() {
@@ -216,13 +217,13 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 		damage  func(values []byte) int
 		want    []string
 	}{
-		"a short push": {"{push: bfloat16}", tagPush, func(v []byte) int { return len(v) - 1 },
+		"a short push": {"{push: bfloat16}", link.TagPush, func(v []byte) int { return len(v) - 1 },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "both sides must have the same payload"}},
-		"an index out of range": {"{push: topk, ratio: 0.1}", tagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v[4:], 1<<20); return len(v) },
+		"an index out of range": {"{push: topk, ratio: 0.1}", link.TagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v[4:], 1<<20); return len(v) },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "index 1048576", "the message is damaged"}},
-		"more than the ratio": {"{push: topk, ratio: 0.1}", tagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
+		"more than the ratio": {"{push: topk, ratio: 0.1}", link.TagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "9999 of 84 elements"}},
-		"a short reply": {"{pull: float16}", tagReply, func(v []byte) int { return len(v) - 2 },
+		"a short reply": {"{pull: float16}", link.TagReply, func(v []byte) int { return len(v) - 2 },
 			[]string{"reply of shard */0 from rank 0, host here", "166 bytes came for 84 elements of 2 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,8 +254,8 @@ func TestDamagedPiecesInFrames(t *testing.T) {
 	if w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)-1) || !w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)) {
 		t.Error("a reply that travels as it is has all its bytes, and no more")
 	}
-	if s.decode(st, 0, p, []byte{1, 0}, false) || w.r.err == nil || !strings.Contains(w.r.err.Error(), "push of shard */0 from worker 0 (rank 1)") {
-		t.Errorf("error %v", w.r.err)
+	if s.decode(st, 0, p, []byte{1, 0}, false) || w.r.net.Err() == nil || !strings.Contains(w.r.net.Err().Error(), "push of shard */0 from worker 0 (rank 1)") {
+		t.Errorf("error %v", w.r.net.Err())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/ps/link"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -43,7 +44,7 @@ func newEvaluator(r *rank) (*evaluator, error) {
 }
 
 func (e *evaluator) close() {
-	e.r.fail(e.unit.Close())
+	e.r.net.Fail(e.unit.Close())
 	e.arena.Free()
 }
 
@@ -57,8 +58,8 @@ func (e *evaluator) fetch(k int64, then func()) {
 		for _, id := range ids {
 			for _, p := range r.plan.Shards[id].Pieces {
 				off, n := at(p)
-				r.t.Irecv(comm.Peer(to), comm.Data, tagSnapshot|uint32(p.ID), e.arena, off, n, func(d comm.Done) {
-					if !r.whole(d, n, "snapshot %d", k) {
+				r.t.Irecv(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), e.arena, off, n, func(d comm.Done) {
+					if !r.net.Whole(d, n, "snapshot %d", k) {
 						return
 					}
 					if open--; open == 0 {
@@ -68,7 +69,8 @@ func (e *evaluator) fetch(k int64, then func()) {
 			}
 		}
 		if len(ids) > 0 {
-			r.send(to, &wire.Header{Kind: wire.Snapshot, Iter: k, Worker: int32(r.me)})
+			h := wire.SnapshotAsked(int32(r.me), k)
+			r.net.Send(to, &h)
 		}
 	}
 }
@@ -130,7 +132,7 @@ func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 	for _, k := range indices {
 		here := false
 		e.fetch(k, func() { here = true })
-		if err := r.drive(func() bool { return here }); err != nil {
+		if err := r.net.Drive(func() bool { return here }); err != nil {
 			return nil, err
 		}
 		losses, correct := e.look(first, last, r.t.Tick)
@@ -138,7 +140,7 @@ func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 		for _, l := range losses {
 			mine.LossBits = append(mine.LossBits, math.Float64bits(l))
 		}
-		all, err := gather(r, mine)
+		all, err := link.Gather(r.net, mine)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +148,7 @@ func (r *rank) together(e *evaluator, indices []int64) ([]sum, error) {
 		if on && r.me == 0 {
 			sums = append(sums, added(all))
 		}
-		if err := spread(r, &on); err != nil {
+		if err := link.Spread(r.net, &on); err != nil {
 			return nil, err
 		}
 		if !on { // what the ranks summed is not whole
@@ -216,7 +218,8 @@ func (o *online) look() {
 		}
 		o.i++
 		for _, server := range r.keepers() {
-			r.send(server, &wire.Header{Kind: wire.Looked, Iter: k})
+			h := wire.SnapshotLooked(k)
+			r.net.Send(server, &h)
 		}
 		o.next()
 	})

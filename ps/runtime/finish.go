@@ -7,6 +7,7 @@ import (
 
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -53,7 +54,7 @@ type workerReport struct {
 }
 
 func (r *rank) report() report {
-	rep := report{Sent: r.bytesSent, Cross: r.bytesBetween, Recv: r.bytesReceived, Shared: r.bytesShared, CPU: r.cpuEnd - r.cpuStart}
+	rep := report{Sent: r.net.Traffic.Sent, Cross: r.net.Traffic.Between, Recv: r.net.Traffic.Received, Shared: r.net.Traffic.Shared, CPU: r.cpuEnd - r.cpuStart}
 	if s := r.server; s != nil {
 		rep.Server = &serverReport{Spans: s.spans, Told: s.told, Unheard: s.unheard}
 		for _, id := range s.node.Shards() {
@@ -89,7 +90,7 @@ func (r *rank) finish() (Result, error) {
 	if own.Drift, err = r.t.SyncClock(); err != nil {
 		return Result{}, err
 	}
-	reports, err := gather(r, own)
+	reports, err := link.Gather(r.net, own)
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,7 +108,7 @@ func (r *rank) finish() (Result, error) {
 			return Result{}, err
 		}
 	}
-	if err := spread(r, &c); err != nil {
+	if err := link.Spread(r.net, &c); err != nil {
 		return Result{}, err
 	}
 	from := time.Now()
@@ -124,7 +125,7 @@ func (r *rank) finish() (Result, error) {
 		c.Code = res.Code
 		c.Forget = unsaved == nil && (c.Code == CodeOK || r.lead.saved != "")
 	}
-	if err := spread(r, &c); err != nil {
+	if err := link.Spread(r.net, &c); err != nil {
 		return Result{}, err
 	}
 	res.Code, res.Iterations = c.Code, recorded
@@ -157,7 +158,7 @@ func (r *rank) look(indices []int64) ([]sum, []float32, error) {
 	}
 	here := false
 	e.fetch(-1, func() { here = true })
-	if err := r.drive(func() bool { return here }); err != nil {
+	if err := r.net.Drive(func() bool { return here }); err != nil {
 		return nil, nil, err
 	}
 	var flat []float32
@@ -181,7 +182,7 @@ func (l *lead) toEvaluate(reports []report) ([]int64, error) {
 	if l.online != nil {
 		l.online.closed = true
 	}
-	err := l.r.drive(func() bool { return l.heard == told && (l.online == nil || !l.online.busy) })
+	err := l.r.net.Drive(func() bool { return l.heard == told && (l.online == nil || !l.online.busy) })
 	if err != nil || l.r.set.Test.Rows() == 0 || l.reason != "" {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
 
@@ -164,7 +165,7 @@ func (r *rank) openFolder() error {
 	if problem != nil {
 		made.Problem = problem.Error()
 	}
-	if err := spread(r, &made); err != nil {
+	if err := link.Spread(r.net, &made); err != nil {
 		return err
 	}
 	if made.Problem != "" {

@@ -11,6 +11,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -38,7 +39,7 @@ func (c *counted) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off
 			rest = after
 		}
 		c.frames = append(c.frames, strings.Join(kinds, " "))
-	case tag >= tagPush && tag < tagSnapshot:
+	case tag >= link.TagPush && tag < link.TagSnapshot:
 		c.bulk++
 	}
 	return c.Transport.Isend(to, ch, tag, b, off, n, h)

@@ -17,6 +17,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
 
@@ -239,7 +240,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 	ts := hosted("abb")
 	replies := 0
 	ts[0] = held{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
-		if ch != comm.Data || tag != tagReply|1 {
+		if ch != comm.Data || tag != link.TagReply|1 {
 			return nil
 		}
 		if replies++; replies != 2 {

@@ -45,7 +45,7 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 				keep(r.worker.records.Chunk(w.Index, k))
 				continue
 			}
-			rows, err := r.recvBlob(from)
+			rows, err := r.net.RecvBlob(from)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -73,7 +73,7 @@ func (r *rank) sendRecords() error {
 		return nil
 	}
 	for k := range r.worker.records.Chunks() {
-		if err := r.sendBlob(0, r.worker.records.Chunk(r.worker.index, k)); err != nil {
+		if err := r.net.SendBlob(0, r.worker.records.Chunk(r.worker.index, k)); err != nil {
 			return err
 		}
 	}

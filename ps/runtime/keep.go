@@ -52,7 +52,7 @@ func (s *serverSide) writeVersion(iter int64) {
 		vectors = append(vectors, v.vectors[id]...)
 	}
 	clear(v.states)
-	s.r.writeBeside(wire.Header{Iter: iter, Shard: s.node.Me()}, all, vectors, func() {
+	s.r.writeBeside(wire.FileSaved{Kind: wire.ServerFile, Index: s.node.Me(), Version: iter}, all, vectors, func() {
 		for _, id := range ids {
 			s.step(core.Input{Kind: core.Written, Shard: id})
 		}
@@ -61,7 +61,7 @@ func (s *serverSide) writeVersion(iter int64) {
 
 // keepState copies what a worker keeps, when that is due.
 func (w *workerSide) keepState() {
-	if w.node == nil || w.r.err != nil {
+	if w.node == nil || w.r.net.Err() != nil {
 		return
 	}
 	if iter, due := w.node.TakeSave(); due {
@@ -74,7 +74,7 @@ func (w *workerSide) writeState(iter int64) {
 	state, vectors := w.save()
 	state.Next = iter
 	w.keeps = copyInto(w.keeps, vectors)
-	w.r.writeBeside(wire.Header{Iter: iter, Shard: int32(w.me), Part: 1}, state, w.keeps, func() {})
+	w.r.writeBeside(wire.FileSaved{Kind: wire.WorkerFile, Index: int32(w.me), Version: iter}, state, w.keeps, func() {})
 }
 
 // copyInto copies vectors into memory that may be there from the last time.

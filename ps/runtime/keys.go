@@ -7,6 +7,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 )
 
 // Messages with keys (baseline: {name: pslite, keys: list | scalar}). A push, a pull and a reply name what they are about by
@@ -29,8 +30,8 @@ func (e *encoder) makeKeys(r *rank) (err error) {
 		codec.EncodeKeys(e.keys.Bytes()[e.asks.of(int32(i)):])
 	}
 	e.asked = func(d comm.Done) {
-		r.open--
-		r.fail(d.Err)
+		r.net.Let()
+		r.net.Fail(d.Err)
 	}
 	return nil
 }
@@ -39,8 +40,8 @@ func (e *encoder) makeKeys(r *rank) (err error) {
 func (w *workerSide) sendKeys(id int32, to int) {
 	for i := range w.r.plan.Shards[id].Pieces {
 		p := &w.r.plan.Shards[id].Pieces[i]
-		w.r.open++
-		w.r.sendBulk(to, tagKeys|uint32(p.ID), w.enc.keys, w.enc.asks.of(p.ID), int(p.PullBytes()), w.enc.asked)
+		w.r.net.Hold()
+		w.r.net.SendBulk(to, link.TagKeys|uint32(p.ID), w.enc.keys, w.enc.asks.of(p.ID), int(p.PullBytes()), w.enc.asked)
 	}
 }
 
@@ -62,7 +63,7 @@ func (s *serverSide) keysAsked(h *wire.Header) {
 		if b == nil {
 			return
 		}
-		s.r.t.Irecv(from, comm.Data, tagKeys|uint32(p.ID), b, off, int(p.PullBytes()), s.asked)
+		s.r.t.Irecv(from, comm.Data, link.TagKeys|uint32(p.ID), b, off, int(p.PullBytes()), s.asked)
 	}
 }
 
@@ -72,13 +73,13 @@ func (s *serverSide) keysCame(d comm.Done) {
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
 	if n := int(p.PullBytes()); d.Err != nil || d.N != n {
-		s.r.whole(d, n, "keys that worker %d pulls of shard %s", w, st.sh.Name)
+		s.r.net.Whole(d, n, "keys that worker %d pulls of shard %s", w, st.sh.Name)
 		return
 	}
-	s.r.bytesReceived += int64(d.N)
+	s.r.net.Traffic.Received += int64(d.N)
 	b, off, _ := s.inboxOf(st, w, p)
 	if err := s.r.routes.Keyed()[p.ID].DecodeKeys(b.Bytes()[off : off+d.N]); err != nil {
-		s.r.fail(fmt.Errorf("runtime: pull of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.place(int(d.Peer)), err))
+		s.r.net.Fail(fmt.Errorf("runtime: pull of shard %s from worker %d (%s): %w", st.sh.Name, w, s.r.net.Place(int(d.Peer)), err))
 		return
 	}
 	a := &st.asking[w]

@@ -10,6 +10,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
@@ -66,13 +67,13 @@ func TestAWrongKeyEndsTheRun(t *testing.T) {
 		at     int // byte that is changed
 		want   string
 	}{
-		{"scalar", 1, tagPush, 9, "push of shard */range0 from worker 0"},
-		{"scalar", 1, tagKeys, 9, "pull of shard */range0 from worker 0"},
-		{"scalar", 0, tagReply, 9, "reply of shard */range0 from"},
-		{"list", 1, tagPush, 0, "push of shard */range0 from worker 0"},
-		{"list", 1, tagPush, 6 * 8, "key 0 came with"}, // a length
-		{"list", 1, tagKeys, 1, "pull of shard */range0 from worker 0"},
-		{"list", 0, tagReply, 8, "reply of shard */range0 from"},
+		{"scalar", 1, link.TagPush, 9, "push of shard */range0 from worker 0"},
+		{"scalar", 1, link.TagKeys, 9, "pull of shard */range0 from worker 0"},
+		{"scalar", 0, link.TagReply, 9, "reply of shard */range0 from"},
+		{"list", 1, link.TagPush, 0, "push of shard */range0 from worker 0"},
+		{"list", 1, link.TagPush, 6 * 8, "key 0 came with"}, // a length
+		{"list", 1, link.TagKeys, 1, "pull of shard */range0 from worker 0"},
+		{"list", 0, link.TagReply, 8, "reply of shard */range0 from"},
 	} {
 		t.Run(fmt.Sprintf("%s %x byte %d", c.keys, c.tag, c.at), func(t *testing.T) {
 			set := []string{"baseline={name: pslite, keys: " + c.keys + "}", "cluster.servers=1", "model={name: mlp, layers: [80, 40]}"} // too much for a frame

@@ -94,7 +94,7 @@ func (l *liveness) know() {
 	}
 	names := make([]string, len(l.r.hosts))
 	for rank := range names {
-		names[rank] = fmt.Sprintf("%s (%s)", l.r.place(rank), l.r.roles.Name(rank))
+		names[rank] = fmt.Sprintf("%s (%s)", l.r.net.Place(rank), l.r.roles.Name(rank))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ func (r *rank) lockFolder() error {
 	me := lock.Owner{Host: r.o.Host, Job: r.o.Job, Restarts: r.o.Restarts, Since: r.o.Start}
 	var err error
 	r.lock, err = lock.Take(r.dir, me, func(text string) { r.log.Warn(text) }, func(err error) {
-		r.t.Post(func() { r.fail(err) })
+		r.t.Post(func() { r.net.Fail(err) })
 	})
 	if _, _, one := OneCheckpoint(r.o.Resume); err != nil || r.o.Resume == "" || one {
 		return err

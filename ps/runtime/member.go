@@ -30,11 +30,11 @@ func (m *member) prepare(int, int64)      {}
 
 func (m *member) forwarded(h wire.Header) {
 	h.Kind, h.Worker, h.Iter = wire.Forwarded, int32(m.me), m.iter
-	m.r.send(m.leader, &h)
+	m.r.net.Send(m.leader, &h)
 }
 
 func (m *member) layerReady(layer int) {
-	m.r.send(m.leader, &wire.Header{Kind: wire.Summand, Worker: int32(m.me), Iter: m.iter, Part: int32(layer)})
+	m.r.net.Send(m.leader, &wire.Header{Kind: wire.Summand, Worker: int32(m.me), Iter: m.iter, Part: int32(layer)})
 }
 
 func (m *member) taskDone() {
@@ -48,10 +48,10 @@ func (m *member) taskDone() {
 // came takes what the leader says.
 func (m *member) came(from int, h *wire.Header) {
 	if from != m.leader || h.Part < 0 || int(h.Part) > len(m.pieces) {
-		m.r.fail(fmt.Errorf("runtime: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part, m.r.roles.Name(m.r.me)))
+		m.r.net.Fail(fmt.Errorf("runtime: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part, m.r.roles.Name(m.r.me)))
 		return
 	}
-	m.lastHead = m.r.clock()
+	m.lastHead = m.r.net.Clock()
 	switch {
 	case h.Kind == wire.Task && m.busy:
 		m.next = *h
@@ -78,5 +78,5 @@ func (m *member) take(h *wire.Header) {
 }
 
 func (m *member) explain(waited time.Duration) string {
-	return fmt.Sprintf("member %s has waited %s behind iteration %d for its leader, %s", m.r.roles.Name(m.r.me), waited.Round(time.Second), m.iter, m.r.place(m.leader))
+	return fmt.Sprintf("member %s has waited %s behind iteration %d for its leader, %s", m.r.roles.Name(m.r.me), waited.Round(time.Second), m.iter, m.r.net.Place(m.leader))
 }

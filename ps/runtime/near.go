@@ -111,10 +111,10 @@ func (s *serverSide) pieceThere(from int, piece int32) {
 	p := &s.r.plan.Pieces[piece]
 	st, w := s.stores[p.Shard], s.r.workerOf[from]
 	if st.grads[w] == nil || st.in[w].open == 0 {
-		s.r.fail(fmt.Errorf("runtime: rank %d says that piece %d is there, and no such push is on its way", from, piece))
+		s.r.net.Fail(fmt.Errorf("runtime: rank %d says that piece %d is there, and no such push is on its way", from, piece))
 		return
 	}
-	s.r.bytesShared += p.Bytes()
+	s.r.net.Traffic.Shared += p.Bytes()
 	s.pieceLanded(st, piece, w)
 }
 
@@ -138,7 +138,7 @@ func (s *serverSide) ownMemory(st *store, to *slot) bool {
 	if to.own == nil {
 		b, err := s.r.t.Alloc(int(st.sh.Bytes()))
 		if err != nil {
-			s.r.fail(err)
+			s.r.net.Fail(err)
 			return false
 		}
 		to.own = b
@@ -155,7 +155,7 @@ func (s *serverSide) replyNear(e *core.Effect) {
 		st.flush()
 		s.folded()
 	}
-	s.r.send(s.r.roles.Workers[e.To], &e.Msg)
+	s.r.net.Send(s.r.roles.Workers[e.To], &e.Msg)
 }
 
 // readVersion copies a version from the server's memory to the parameters.
@@ -163,5 +163,5 @@ func (w *workerSide) readVersion(e *core.Effect) {
 	sh := &w.r.plan.Shards[e.Shard]
 	lo := sh.Lo * shard.ElemBytes
 	n := copy(w.params.Bytes()[lo:], w.r.version(sh, e.Src))
-	w.r.bytesShared += int64(n)
+	w.r.net.Traffic.Shared += int64(n)
 }

@@ -183,7 +183,7 @@ func TestACopiedPushStaysWhatItWas(t *testing.T) {
 	arena := w.grads.F32()
 	copy(arena, []float32{10, 20, 30, 40})
 	st.slots[0].push, st.slots[0].of = arena, 0
-	s.r.frames.batches = 1
+	s.r.net.Begin()
 	s.ownPush(&core.Effect{Kind: core.Own})
 	clear(arena)
 	if got := st.slots[0]; !slices.Equal(got.push, []float32{10, 20, 30, 40}) || got.of >= 0 {

@@ -18,6 +18,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -88,12 +89,7 @@ const (
 )
 
 // ExitError is an error that every rank returns alike, with the code to leave with.
-type ExitError struct {
-	Code int
-	Text string
-}
-
-func (e *ExitError) Error() string { return e.Text }
+type ExitError = link.ExitError
 
 func usage(format string, args ...any) error {
 	return &ExitError{Code: CodeUsage, Text: fmt.Sprintf(format, args...)}

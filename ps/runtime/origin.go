@@ -11,6 +11,7 @@ import (
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 )
@@ -27,14 +28,14 @@ func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, er
 	if failed != nil {
 		mine = failed.Error()
 	}
-	all, err := gather(r, mine)
+	all, err := link.Gather(r.net, mine)
 	if err != nil {
 		return "", err
 	}
 	if r.me == 0 {
-		problem = r.verdict(all)
+		problem = r.net.Verdict(all)
 	}
-	if err := spread(r, &problem); err != nil {
+	if err := link.Spread(r.net, &problem); err != nil {
 		return "", err
 	}
 	if problem == "" {

@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/link"
 )
 
 // soon is how long a test waits for what must come, before it fails.
@@ -59,7 +60,7 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 			ts := inproc.New(c.ranks, inproc.Options{})
 			replies := 0
 			ts[0] = held{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
-				if ch != comm.Data || tag != tagReply|1 {
+				if ch != comm.Data || tag != link.TagReply|1 {
 					return nil
 				}
 				if replies++; replies != 2 {

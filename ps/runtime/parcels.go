@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 )
 
 // How replicas of checkpoints travel.
@@ -19,7 +20,8 @@ import (
 // parcel is a file on its way.
 type parcel struct {
 	version, length int64
-	kind, index     int32
+	kind            wire.FileKind // a manifest of length 0: the version is given up
+	index           int32
 	f               *os.File // nil: it is text
 	text            []byte
 }
@@ -55,7 +57,7 @@ func (s *outgoing) pump() {
 	if s.b == nil {
 		var err error
 		if s.b, err = r.t.Alloc(layout.ParcelHead + layout.ParcelMax); err != nil {
-			r.fail(err)
+			r.net.Fail(err)
 			return
 		}
 	}
@@ -73,12 +75,12 @@ func (s *outgoing) pump() {
 		r.noReplica(err) // what arrives has another checksum
 	}
 	s.busy = true
-	r.t.Isend(comm.Peer(s.rank), comm.Data, tagReplica, s.b, 0, layout.ParcelHead+n, func(d comm.Done) {
+	r.t.Isend(comm.Peer(s.rank), comm.Data, link.TagReplica, s.b, 0, layout.ParcelHead+n, func(d comm.Done) {
 		s.busy = false
-		r.fail(d.Err)
+		r.net.Fail(d.Err)
 		if s.at += int64(n); s.at == s.queue[0].length {
 			if f := s.queue[0].f; f != nil {
-				r.fail(f.Close())
+				r.net.Fail(f.Close())
 			}
 			s.queue, s.at = s.queue[1:], 0
 			r.saving.open--
@@ -103,12 +105,12 @@ type incoming struct {
 
 func (s *incoming) post() {
 	s.q.posted++
-	s.op = s.q.r.t.Irecv(comm.Peer(s.from), comm.Data, tagReplica, s.b, 0, layout.ParcelHead+layout.ParcelMax, func(d comm.Done) {
+	s.op = s.q.r.t.Irecv(comm.Peer(s.from), comm.Data, link.TagReplica, s.b, 0, layout.ParcelHead+layout.ParcelMax, func(d comm.Done) {
 		s.q.posted--
 		switch {
 		case s.q.closing:
 		case d.Err != nil:
-			s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %w", s.from, d.Err))
+			s.q.r.net.Fail(fmt.Errorf("runtime: replica of rank %d: %w", s.from, d.Err))
 		default:
 			s.came(s.b.Bytes()[:d.N])
 			s.post()
@@ -120,11 +122,11 @@ func (s *incoming) came(b []byte) {
 	le := binary.LittleEndian
 	var p parcel
 	if len(b) < layout.ParcelHead {
-		s.q.r.fail(fmt.Errorf("runtime: replica of rank %d: %d bytes, and the header has %d", s.from, len(b), layout.ParcelHead))
+		s.q.r.net.Fail(fmt.Errorf("runtime: replica of rank %d: %d bytes, and the header has %d", s.from, len(b), layout.ParcelHead))
 		return
 	}
 	at := int64(le.Uint64(b[8:]))
-	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])), int32(le.Uint32(b[28:]))
+	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])), wire.FileKind(le.Uint32(b[28:]))
 	b = b[layout.ParcelHead:]
 	if at == 0 && p.length > 0 {
 		s.f, s.failed = s.q.create(&p)
@@ -150,8 +152,8 @@ func (q *replicas) create(p *parcel) (*os.File, error) {
 		return nil, err
 	}
 	path := checkpoint.ReplicaManifest(q.dir, p.version)
-	if p.kind != ofManifest {
-		path = filepath.Join(dir, savedName(&wire.Header{Shard: p.index, Part: p.kind}))
+	if p.kind != wire.ManifestFile {
+		path = filepath.Join(dir, fileName(p.kind, p.index))
 	}
 	f, err := os.Create(path)
 	if err == nil {

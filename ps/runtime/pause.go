@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fluentps/ps/core"
+	"fluentps/ps/link"
 )
 
 // Checkpoints while training goes on, where versions are no cuts: all workers stop after the iteration that they are in, as
@@ -33,7 +34,7 @@ func (r *rank) goesOn() (bool, error) {
 	if w := r.worker; w != nil && w.node != nil {
 		next = w.node.Next()
 	}
-	all, err := gather(r, next)
+	all, err := link.Gather(r.net, next)
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +49,7 @@ func (r *rank) goesOn() (bool, error) {
 			on.Starts = append(on.Starts, all[rank])
 		}
 	}
-	if err := spread(r, &on); err != nil || !on.Again {
+	if err := link.Spread(r.net, &on); err != nil || !on.Again {
 		return false, err
 	}
 	q := &origin{starts: on.Starts}

@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
+	"fluentps/ps/link"
 )
 
 // Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead), or else
@@ -40,35 +41,44 @@ type periodic struct {
 	paused   time.Duration // how long training stood still for it
 }
 
-func savedName(h *wire.Header) string {
-	if h.Part == 1 {
-		return checkpoint.WorkerFile(int(h.Shard))
+func fileName(kind wire.FileKind, index int32) string {
+	if kind == wire.WorkerFile {
+		return checkpoint.WorkerFile(int(index))
 	}
-	return checkpoint.ServerFile(int(h.Shard))
+	return checkpoint.ServerFile(int(index))
+}
+
+// entryOf is the manifest's row of a file.
+func entryOf(f *wire.FileSaved) checkpoint.Entry {
+	return checkpoint.Entry{Name: fileName(f.Kind, f.Index), Bytes: f.Bytes, CRC32C: f.CRC32C}
+}
+
+// tellSaved tells rank 0 of a file.
+func (r *rank) tellSaved(f *wire.FileSaved) {
+	h := f.Header()
+	r.net.Send(0, &h)
 }
 
 // writeBeside writes a file while training goes on, calls written when the vectors are free again, and tells rank 0.
-func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32, written func()) {
+func (r *rank) writeBeside(f wire.FileSaved, state any, vectors [][]float32, written func()) {
 	r.saving.open++
 	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
-	h.Kind, h.Worker = wire.Saved, int32(r.me)
-	replica := r.replicas.take(h.Part)
+	f.Rank = int32(r.me)
+	replica := r.replicas.take(f.Kind)
 	go func() {
 		defer r.guard(nil, nil)
-		r.replicas.write(replica, h, state, vectors)
+		r.replicas.write(replica, f, state, vectors)
 		from := time.Now()
-		e, err := checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
-		h.Blocked = int64(time.Since(from))
+		e, err := checkpoint.WriteFile(dir, fileName(f.Kind, f.Index), state, vectors...)
+		f.Took, f.Bytes, f.CRC32C, f.Failed = time.Since(from), e.Bytes, e.CRC32C, err != nil
 		r.t.Post(func() {
 			r.saving.open--
 			written()
-			h.Samples, h.Version = e.Bytes, int64(e.CRC32C)
 			if err != nil {
-				h.Flags = wire.Failed
 				r.noCheckpoint(err)
 			}
 			r.saving.told++
-			r.send(0, &h)
+			r.tellSaved(&f)
 		})
 	}()
 }
@@ -124,18 +134,18 @@ func (l *lead) leadSaved(starts []int64) {
 }
 
 // fileSaved is told of a file, and ends the checkpoint with the last one.
-func (l *lead) fileSaved(h *wire.Header) {
+func (l *lead) fileSaved(f wire.FileSaved) {
 	r, p := l.r, &l.periodic
-	if h.Parts != inFolder {
-		l.replicaSaved(h)
+	if f.Place != wire.InFolder {
+		l.replicaSaved(&f)
 		return
 	}
 	p.heard++
-	if h.Flags&wire.Failed != 0 {
-		p.failed = r.place(int(h.Worker)) + " could not write its file"
+	if f.Failed {
+		p.failed = r.net.Place(int(f.Rank)) + " could not write its file"
 	}
-	p.took = max(p.took, time.Duration(h.Blocked))
-	p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
+	p.took = max(p.took, f.Took)
+	p.files = append(p.files, entryOf(&f))
 	if p.missing--; p.missing > 0 {
 		return
 	}
@@ -148,7 +158,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 	go func() {
 		defer r.guard(nil, nil)
 		if err := r.lock.Check(); err != nil { // what is in the folder is another run's
-			r.t.Post(func() { r.fail(err) })
+			r.t.Post(func() { r.net.Fail(err) })
 			return
 		}
 		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
@@ -197,10 +207,10 @@ func (r *rank) settle() error {
 	if !r.cfg.Checkpoint.Periodic() || r.dir == "" {
 		return nil
 	}
-	if err := r.drive(func() bool { return r.saving.open == 0 }); err != nil {
+	if err := r.net.Drive(func() bool { return r.saving.open == 0 }); err != nil {
 		return err
 	}
-	told, err := gather(r, r.saving.told)
+	told, err := link.Gather(r.net, r.saving.told)
 	if err != nil || r.me != 0 {
 		return err
 	}
@@ -209,10 +219,10 @@ func (r *rank) settle() error {
 		all += n
 	}
 	p := &r.lead.periodic
-	if err := r.drive(func() bool { return p.heard == all && !p.disk && r.lead.judged() }); err != nil {
+	if err := r.net.Drive(func() bool { return p.heard == all && !p.disk && r.lead.judged() }); err != nil {
 		return err
 	}
-	if err := r.drive(r.lead.replicasSettled); err != nil {
+	if err := r.net.Drive(r.lead.replicasSettled); err != nil {
 		return err
 	}
 	if p.busy && p.draft != nil {

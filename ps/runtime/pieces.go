@@ -5,6 +5,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 )
@@ -51,7 +52,7 @@ func (s *serverSide) stage(e *core.Effect) {
 			if b == nil {
 				return
 			}
-			s.r.t.Irecv(from, comm.Data, tagPush|uint32(p.ID), b, off, n, s.landed)
+			s.r.t.Irecv(from, comm.Data, link.TagPush|uint32(p.ID), b, off, n, s.landed)
 		}
 	}
 }
@@ -67,17 +68,17 @@ func (s *serverSide) pieceCame(d comm.Done) {
 	w := s.r.workerOf[d.Peer]
 	st := s.stores[p.Shard]
 	if st.ahead != nil && s.cameAhead(st, p, w) {
-		if _, n := st.at(p); !s.r.closing && s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w) {
-			s.r.bytesReceived += int64(n)
+		if _, n := st.at(p); !s.r.net.Closing() && s.r.net.Whole(d, n, "push of shard %s from worker %d", st.sh.Name, w) {
+			s.r.net.Traffic.Received += int64(n)
 		}
 		return
 	}
 	b, off, n := s.inboxOf(st, w, p)
 	if d.Err != nil || !s.r.routes.EncodesPushes() && d.N != n {
-		s.r.whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
+		s.r.net.Whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
 		return
 	}
-	s.r.bytesReceived += int64(d.N)
+	s.r.net.Traffic.Received += int64(d.N)
 	if s.decode(st, w, p, b.Bytes()[off:off+d.N], true) {
 		s.pieceLanded(st, p.ID, w)
 	}
@@ -95,9 +96,9 @@ func (s *serverSide) inlineCame(from int, piece int32, values []byte) {
 
 // pieceLanded tells the node.
 func (s *serverSide) pieceLanded(st *store, piece, w int32) {
-	s.r.begin()
+	s.r.net.Begin()
 	s.step(s.landedOf(st, piece, w))
-	s.r.end()
+	s.r.net.End()
 }
 
 // landedOf counts a piece that has landed, and is what the node is told: with the norms of the push if this was the last
@@ -122,7 +123,7 @@ func (s *serverSide) landedOf(st *store, piece, w int32) core.Input {
 func (s *serverSide) folding() {
 	if !s.folds {
 		s.answered()
-		s.r.clock()
+		s.r.net.Clock()
 		s.folds = true
 	}
 }
@@ -131,7 +132,7 @@ func (s *serverSide) folding() {
 func (s *serverSide) folded() {
 	if s.folds {
 		s.folds = false
-		s.spans.Add(metrics.Fold, s.r.lap())
+		s.spans.Add(metrics.Fold, s.r.net.Lap())
 	}
 }
 
@@ -139,7 +140,7 @@ func (s *serverSide) folded() {
 func (s *serverSide) answered() {
 	if s.answers {
 		s.answers = false
-		s.spans.Add(metrics.Pull, s.r.lap())
+		s.spans.Add(metrics.Pull, s.r.net.Lap())
 	}
 }
 
@@ -156,7 +157,7 @@ func (s *serverSide) reply(e *core.Effect) {
 		s.replyNear(e)
 		return
 	}
-	s.r.send(to, &e.Msg)
+	s.r.net.Send(to, &e.Msg)
 	if s.apart = e.Apart; s.apart {
 		return
 	}
@@ -185,15 +186,15 @@ func (s *serverSide) sendReply(st *store, p *shard.Piece, e *core.Effect) {
 	}
 	to := s.r.roles.Workers[e.To]
 	if s.r.routes.Reply(p.ID, e.To) == layout.InFrame {
-		s.r.sendInline(to, wire.ReplyPiece, p.ID, b.Bytes()[off:off+n])
+		s.r.net.SendInline(to, wire.ReplyPiece, p.ID, b.Bytes()[off:off+n])
 	} else {
-		s.r.sendBulk(to, tagReply|uint32(p.ID), b, off, n, s.left)
+		s.r.net.SendBulk(to, link.TagReply|uint32(p.ID), b, off, n, s.left)
 	}
 }
 
 // pieceLeft takes it that a piece of a reply has left on the data channel.
 func (s *serverSide) pieceLeft(d comm.Done) {
-	s.r.fail(d.Err)
+	s.r.net.Fail(d.Err)
 	p := &s.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.r.workerOf[d.Peer]
 	g := &s.stores[p.Shard].gone[w]

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -9,11 +8,11 @@ import (
 	"time"
 
 	"fluentps/comm"
-	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/lock"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -74,207 +73,17 @@ type rank struct {
 	scheduler *core.Scheduler // rank 0 only, with baseline: pslite
 	releases  []core.Effect   // scratch for it
 
-	ring          []*comm.Buf // buffers of the preposted control receives
-	ringOps       []comm.Op
-	until         func() bool    // what drive waits for
-	holds         func() bool    // that, or a failure: made once
-	closing       bool           // completions of cancelled receives are expected
-	frames        frames         // control messages that are filled or on their way
-	open          int            // of these, on their way
-	routes        *layout.Routes // of all pieces
-	shared        shared
-	bytesSent     int64
-	bytesBetween  int64 // of these, to other hosts
-	bytesReceived int64
-	bytesShared   int64       // read in the memory of others, in place of receiving it
-	err           error       // the first failure inside a handler; ends every drive
-	halted        atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
-	hurried       atomic.Bool // and a second one to leave without a checkpoint
-	snapsMax      int64       // snapshots of a shard kept at once
-	over          bool        // how the run ended is decided, on rank 0 first: signals and time change nothing any more
+	net      *link.Link
+	routes   *layout.Routes // of all pieces
+	shared   shared
+	halted   atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
+	hurried  atomic.Bool // and a second one to leave without a checkpoint
+	snapsMax int64       // snapshots of a shard kept at once
+	over     bool        // how the run ended is decided, on rank 0 first: signals and time change nothing any more
 
 	trainStart, trainEnd time.Duration
 	cpuStart, cpuEnd     time.Duration // of this process
 	setupEnd             time.Time
-}
-
-// fail keeps the first failure that a handler met.
-func (r *rank) fail(err error) {
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-}
-
-// drive waits for a condition, a failure, or the end of the world.
-func (r *rank) drive(until func() bool) error {
-	if r.holds == nil {
-		r.holds = func() bool { return r.err != nil || r.until() }
-	}
-	r.until = until
-	if err := r.t.Drive(r.holds); err != nil {
-		return err
-	}
-	return r.err
-}
-
-// openRing preposts the receives of control messages. Each is reposted when its message was acted on, which never
-// waits; meanwhile the others take what comes.
-func (r *rank) openRing() error {
-	r.frames = frames{r: r, open: make([]*frame, r.t.Size()), apart: r.cfg != nil && r.cfg.InRounds()}
-	for i := range layout.RingDepth(r.t.Size()) {
-		b, err := r.t.Alloc(comm.CtlMax)
-		if err != nil {
-			return err
-		}
-		r.ring = append(r.ring, b)
-		r.ringOps = append(r.ringOps, 0)
-		frame := b.Bytes()
-		var came comm.Handler
-		came = func(d comm.Done) {
-			if r.closing {
-				r.ringOps[i] = 0
-				return
-			}
-			if d.Err != nil {
-				r.fail(fmt.Errorf("runtime: control message: %w", d.Err))
-				return
-			}
-			r.read(int(d.Peer), frame[:d.N])
-			r.ringOps[i] = r.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
-		}
-		r.ringOps[i] = r.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
-	}
-	return nil
-}
-
-// read acts on the records of a frame in their order, and answers them together.
-func (r *rank) read(from int, frame []byte) {
-	r.begin()
-	defer r.end()
-	for {
-		m, rest, err := wire.Next(frame)
-		if err != nil {
-			r.fail(fmt.Errorf("runtime: control message of rank %d: %w", from, err))
-			return
-		}
-		if training(m.Kind) {
-			r.bytesReceived += int64(m.Size)
-		}
-		r.arrived(from, &m)
-		if frame = rest; len(frame) == 0 {
-			return
-		}
-	}
-}
-
-// closeRing takes the preposted receives back.
-func (r *rank) closeRing() error {
-	r.closing = true
-	for _, op := range r.ringOps {
-		r.t.Cancel(op)
-	}
-	if r.server != nil {
-		r.server.closeAhead()
-	}
-	err := r.drive(func() bool {
-		for _, op := range r.ringOps {
-			if op != 0 {
-				return false
-			}
-		}
-		return r.open == 0 && (r.server == nil || r.server.posted == 0)
-	})
-	for _, b := range r.ring {
-		b.Free()
-	}
-	r.ring, r.ringOps = nil, nil
-	r.frames.close()
-	return err
-}
-
-// arrived hands a header or a piece to the node it is for.
-func (r *rank) arrived(from int, m *wire.Record) {
-	h := &m.Header
-	switch h.Kind {
-	case wire.Push, wire.Pull, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed:
-		if h.Kind == wire.Pull && r.routes.Keyed() != nil {
-			r.server.keysAsked(h)
-			return
-		}
-		r.server.step(core.Input{Kind: core.Arrived, Msg: *h})
-	case wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release:
-		r.worker.step(core.Input{Kind: core.Arrived, Msg: *h})
-	case wire.Task, wire.Readable:
-		r.worker.member.came(from, h)
-	case wire.Forwarded, wire.Summand:
-		r.worker.lead.came(from, h)
-	case wire.PushPiece:
-		if r.accepts(from, m, r.routes.AcceptsPush(m.Piece, len(m.Data)) && r.server.owns(m.Piece) && r.workerOf[from] >= 0) {
-			r.server.inlineCame(from, m.Piece, m.Data)
-		}
-	case wire.ReplyPiece:
-		if r.accepts(from, m, r.routes.AcceptsReply(m.Piece, len(m.Data)) && r.worker != nil && r.worker.node != nil) {
-			r.worker.inlineCame(m.Piece, m.Data)
-		}
-	case wire.PieceThere:
-		if r.accepts(from, m, r.server.owns(m.Piece) && r.workerOf[from] >= 0) {
-			r.server.pieceThere(from, m.Piece)
-		}
-	case wire.Snapshot:
-		r.keeper().sendSnapshot(from, *h)
-	case wire.Ready:
-		r.lead.ready(h.Iter)
-	case wire.Looked:
-		r.keeper().forget(h.Iter)
-	case wire.Saved:
-		r.lead.fileSaved(h)
-	case wire.Stale:
-		r.lead.staleHeard(h)
-	case wire.Barrier:
-		r.atBarrier(*h)
-	case wire.Halt:
-		r.lead.cutShort("a signal to " + r.place(int(h.Worker)))
-		if h.Part > 0 {
-			r.lead.hurry()
-		}
-	default:
-		r.fail(fmt.Errorf("runtime: control message of kind %d from rank %d", h.Kind, from))
-	}
-}
-
-// accepts fails the run where a piece in a frame is not one that this rank receives.
-func (r *rank) accepts(from int, m *wire.Record, yes bool) bool {
-	if !yes {
-		r.fail(fmt.Errorf("runtime: control message of rank %d: %v %d of %d bytes is not one of the plan", from, m.Kind, m.Piece, len(m.Data)))
-	}
-	return yes
-}
-
-// training tells the messages that are counted as traffic from those of evaluation, checkpoints and metrics, which may still be
-// on their way when the counts are taken.
-func training(k wire.Kind) bool {
-	return k <= wire.Left || k >= wire.PushReady && k != wire.Saved && k != wire.Stale
-}
-
-// sent counts bytes of training.
-func (r *rank) sent(to, n int) {
-	r.bytesSent += int64(n)
-	if r.hosts[to] != r.hosts[r.me] {
-		r.bytesBetween += int64(n)
-	}
-}
-
-// whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
-func (r *rank) whole(d comm.Done, n int, what string, args ...any) bool {
-	switch {
-	case d.Err != nil:
-		r.fail(fmt.Errorf("runtime: "+what+": %w", append(args, d.Err)...))
-	case d.N != n:
-		r.fail(fmt.Errorf("runtime: "+what+": %d bytes of %d from rank %d", append(args, d.N, n, d.Peer)...))
-	default:
-		return true
-	}
-	return false
 }
 
 // serverRank is the rank of the server that owns a shard.

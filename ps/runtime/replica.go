@@ -14,6 +14,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 )
 
 // Replicas of a checkpoint while training goes on (checkpoint.replica: 1). Who writes a file into the run folder writes it
@@ -21,32 +22,16 @@ import (
 // one host, and, on one host, all processes. When rank 0 has heard of all of them it sends the manifest to every host;
 // there the version before goes. replicated.go reads them.
 
-// Kinds of files, as in Saved.Part.
-const (
-	ofServer int32 = iota
-	ofWorker
-	ofManifest // with a length of 0: the version is given up
-	fileKinds
-)
-
-// Places of files, as in Saved.Parts.
-const (
-	inFolder   int32 = iota
-	inMemory         // of the rank's own host
-	inNeighbor       // the memory of the next host
-	everywhere       // a manifest
-)
-
 // replicas are those of one start, as one rank sees them.
 type replicas struct {
 	r       *rank
 	dir     string
-	own     *checkpoint.Replicas // of the first rank of a host
-	before  string               // the start that the run went on from; it goes with the first version that is complete
-	spare   int64                // bytes that stay free in the host's memory file system
-	next    int                  // rank that keeps what this one writes; -1: there is one host
-	written [fileKinds]int64     // by kind: files so far; a file's number is its version
-	out     map[int]*outgoing    // by rank
+	own     *checkpoint.Replicas  // of the first rank of a host
+	before  string                // the start that the run went on from; it goes with the first version that is complete
+	spare   int64                 // bytes that stay free in the host's memory file system
+	next    int                   // rank that keeps what this one writes; -1: there is one host
+	written [wire.FileKinds]int64 // by kind: files so far; a file's number is its version
+	out     map[int]*outgoing     // by rank
 	in      []*incoming
 	posted  int // receives
 	closing bool
@@ -94,7 +79,7 @@ func (r *rank) openReplicas() error {
 		said.Start, said.Before = newStart(), r.adopted
 		said.Over = slices.DeleteFunc(r.earlier, func(start string) bool { return start == r.adopted })
 	}
-	if err := spread(r, &said); err != nil {
+	if err := link.Spread(r.net, &said); err != nil {
 		return err
 	}
 	memory := cmp.Or(r.o.Memory, layout.MemoryRoot)
@@ -106,7 +91,7 @@ func (r *rank) openReplicas() error {
 			problem = err.Error()
 		}
 	}
-	all, err := gather(r, problem)
+	all, err := link.Gather(r.net, problem)
 	if err != nil {
 		return err
 	}
@@ -114,9 +99,9 @@ func (r *rank) openReplicas() error {
 		if err := r.noteStart(said.Start, said.Before); err != nil {
 			all[0] = err.Error()
 		}
-		problem = r.verdict(all)
+		problem = r.net.Verdict(all)
 	}
-	if err := spread(r, &problem); err != nil {
+	if err := link.Spread(r.net, &problem); err != nil {
 		return err
 	}
 	if problem != "" {
@@ -162,7 +147,7 @@ func (q *replicas) open() error {
 }
 
 // take counts a file that is to be written; 0: there are no replicas.
-func (q *replicas) take(kind int32) int64 {
+func (q *replicas) take(kind wire.FileKind) int64 {
 	if q == nil {
 		return 0
 	}
@@ -172,38 +157,37 @@ func (q *replicas) take(kind int32) int64 {
 }
 
 // write writes a file into this host's memory; not on the goroutine that drives.
-func (q *replicas) write(version int64, h wire.Header, state any, vectors [][]float32) {
+func (q *replicas) write(version int64, f wire.FileSaved, state any, vectors [][]float32) {
 	if q == nil {
 		return
 	}
 	var e checkpoint.Entry
 	dir, err := checkpoint.MakeReplicaVersion(q.dir, version)
 	if err == nil {
-		e, err = checkpoint.WriteReplica(dir, savedName(&h), q.spare, state, vectors...)
+		e, err = checkpoint.WriteReplica(dir, fileName(f.Kind, f.Index), q.spare, state, vectors...)
 	}
 	q.r.t.Post(func() {
-		h.Iter, h.Parts, h.Samples, h.Version = version, inMemory, e.Bytes, int64(e.CRC32C)
-		q.wrote(filepath.Join(dir, savedName(&h)), h, err)
+		f.Version, f.Place, f.Bytes, f.CRC32C = version, wire.InMemory, e.Bytes, e.CRC32C
+		q.wrote(filepath.Join(dir, fileName(f.Kind, f.Index)), f, err)
 	})
 }
 
 // wrote tells rank 0 of a file in memory, and sends it to the next host.
-func (q *replicas) wrote(path string, h wire.Header, err error) {
+func (q *replicas) wrote(path string, saved wire.FileSaved, err error) {
 	r := q.r
 	r.saving.open--
 	var f *os.File
 	if err == nil && q.next >= 0 {
 		f, err = os.Open(path)
 	}
-	if err != nil {
-		h.Flags = wire.Failed
+	if saved.Failed = err != nil; err != nil {
 		r.noReplica(err)
 	}
 	r.saving.told++
-	r.send(0, &h)
+	r.tellSaved(&saved)
 	if f != nil {
 		r.saving.told++ // by the rank that gets it
-		q.to(q.next).put(parcel{version: h.Iter, kind: h.Part, index: h.Shard, length: h.Samples, f: f})
+		q.to(q.next).put(parcel{version: saved.Version, kind: saved.Kind, index: saved.Index, length: saved.Bytes, f: f})
 	}
 }
 
@@ -221,18 +205,17 @@ func (r *rank) noReplica(err error) {
 
 // got is told that a file is there, or is not, and tells rank 0.
 func (q *replicas) got(p *parcel, err error) {
-	h := wire.Header{Kind: wire.Saved, Worker: int32(q.r.me), Iter: p.version, Shard: p.index, Part: p.kind, Parts: inNeighbor}
-	if p.kind == ofManifest {
-		h.Parts = everywhere
+	f := wire.FileSaved{Rank: int32(q.r.me), Kind: p.kind, Index: p.index, Place: wire.InNeighbor, Version: p.version}
+	if p.kind == wire.ManifestFile {
+		f.Place = wire.OnHost
 		if err == nil {
 			err = q.settled(p)
 		}
 	}
-	if err != nil {
-		h.Flags = wire.Failed
+	if f.Failed = err != nil; err != nil {
 		q.r.noReplica(err)
 	}
-	q.r.send(0, &h)
+	q.r.tellSaved(&f)
 }
 
 // settled ends a version on this host: it is complete, and those before it go, or it goes.
@@ -276,7 +259,7 @@ func (r *rank) closeReplicas(remove bool) error {
 	for _, in := range q.in {
 		r.t.Cancel(in.op)
 	}
-	if err := r.drive(func() bool { return q.posted == 0 }); err != nil {
+	if err := r.net.Drive(func() bool { return q.posted == 0 }); err != nil {
 		return err
 	}
 	for _, in := range q.in {
@@ -305,9 +288,9 @@ func (l *lead) beginReplicas(files int) {
 func (l *lead) replicasSettled() bool { return !l.replication.telling && l.r.saving.open == 0 }
 
 // replicaSaved is told of a file in memory, and of a manifest that has arrived.
-func (l *lead) replicaSaved(h *wire.Header) {
+func (l *lead) replicaSaved(f *wire.FileSaved) {
 	p := &l.replication
-	if h.Parts == everywhere {
+	if f.Place == wire.OnHost {
 		l.tellHost()
 		return
 	}
@@ -315,14 +298,14 @@ func (l *lead) replicaSaved(h *wire.Header) {
 	if p.missing--; l.diverged {
 		p.failed = l.reason // as in fileSaved
 	}
-	if h.Flags&wire.Failed != 0 {
-		p.failed = l.r.place(int(h.Worker))
-		if h.Parts == inMemory && l.r.replicas.next >= 0 { // it sends nothing
+	if f.Failed {
+		p.failed = l.r.net.Place(int(f.Rank))
+		if f.Place == wire.InMemory && l.r.replicas.next >= 0 { // it sends nothing
 			p.missing--
 		}
 	}
-	if h.Parts == inMemory {
-		p.files = append(p.files, checkpoint.Entry{Name: savedName(h), Bytes: h.Samples, CRC32C: uint32(h.Version)})
+	if f.Place == wire.InMemory {
+		p.files = append(p.files, entryOf(f))
 	}
 	if p.missing > 0 {
 		return
@@ -346,11 +329,11 @@ func (l *lead) tellHost() {
 	}
 	to := p.hosts[0]
 	p.hosts = p.hosts[1:]
-	end := parcel{version: p.version, kind: ofManifest}
+	end := parcel{version: p.version, kind: wire.ManifestFile}
 	if p.failed == "" {
 		var err error
 		if end.text, err = p.manifest.Text(); err != nil {
-			l.r.fail(err)
+			l.r.net.Fail(err)
 		}
 		end.length = int64(len(end.text))
 	}

@@ -426,7 +426,7 @@ func TestTheNewestCheckpointIsNoReplica(t *testing.T) {
 // What diverged is no place to go on from, in memory either.
 func TestAReplicaOfARunThatDivergedIsGivenUp(t *testing.T) {
 	l := &lead{r: &rank{replicas: &replicas{next: -1}}, diverged: true, reason: "diverged", replication: replication{missing: 2}}
-	l.replicaSaved(&wire.Header{Parts: inMemory})
+	l.replicaSaved(&wire.FileSaved{Place: wire.InMemory})
 	if p := &l.replication; p.failed != "diverged" || p.missing != 1 {
 		t.Errorf("failed %q, %d missing", p.failed, p.missing)
 	}

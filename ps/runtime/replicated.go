@@ -14,6 +14,7 @@ import (
 	"fluentps/comm/shm"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
 
@@ -80,7 +81,7 @@ func (r *rank) adopt() (bool, error) {
 		starts = ReplicaStarts(r.dir)
 		r.earlier = slices.Clone(starts)
 	}
-	if err := spread(r, &starts); err != nil || len(starts) == 0 {
+	if err := link.Spread(r.net, &starts); err != nil || len(starts) == 0 {
 		return false, err
 	}
 	var mine []hostReplica
@@ -91,7 +92,7 @@ func (r *rank) adopt() (bool, error) {
 			}
 		}
 	}
-	all, err := gather(r, mine)
+	all, err := link.Gather(r.net, mine)
 	if err != nil {
 		return false, err
 	}
@@ -99,7 +100,7 @@ func (r *rank) adopt() (bool, error) {
 	if r.me == 0 {
 		a = r.choose(starts, all)
 	}
-	if err := spread(r, &a); err != nil || a.Manifest == nil {
+	if err := link.Spread(r.net, &a); err != nil || a.Manifest == nil {
 		return false, err
 	}
 	if err := r.fits(a.Manifest); err != nil {
@@ -235,12 +236,12 @@ func (r *rank) move(dir string, m move) error {
 			if failed == nil {
 				_, failed = f.ReadAt(b, at)
 			}
-			if err := r.sendBlob(m.To, b); err != nil {
+			if err := r.net.SendBlob(m.To, b); err != nil {
 				return err
 			}
 			continue
 		}
-		b, err := r.recvBlob(m.From)
+		b, err := r.net.RecvBlob(m.From)
 		if err != nil {
 			return err
 		}

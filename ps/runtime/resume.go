@@ -15,6 +15,7 @@ import (
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 )
@@ -142,7 +143,7 @@ func (r *rank) restore() error {
 				}
 			}
 		}
-		if err := spread(r, &try); err != nil {
+		if err := link.Spread(r.net, &try); err != nil {
 			return err
 		}
 		switch {
@@ -250,14 +251,14 @@ func (r *rank) alignClocks(q *origin) error {
 			}
 		}
 	}
-	all, err := gather(r, furthest)
+	all, err := link.Gather(r.net, furthest)
 	if err != nil {
 		return err
 	}
 	if r.me == 0 {
 		furthest = slices.Max(all)
 	}
-	if err := spread(r, &furthest); err != nil {
+	if err := link.Spread(r.net, &furthest); err != nil {
 		return err
 	}
 	for w, c := range q.starts {

@@ -10,6 +10,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -27,9 +28,10 @@ func Run(o Options) (res Result, err error) {
 	r := &rank{ended: make(chan struct{}), o: o, t: o.Transport, cfg: o.Config, me: o.Transport.Rank()}
 	r.log = metrics.NewLogger(metrics.LogSpec{Rank: r.me, Tag: fmt.Sprintf("rank %d", r.me), Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)
+	r.net = link.New(r.t, link.Options{Apart: r.cfg != nil && r.cfg.InRounds()})
 	r.live = r.openLiveness()
 	defer r.live.close()
-	if err := r.openRing(); err != nil {
+	if err := r.net.Open(); err != nil {
 		return Result{Code: CodeFailed}, err
 	}
 	res, err = r.run()
@@ -46,7 +48,7 @@ func Run(o Options) (res Result, err error) {
 		res.Code = agreed.Code
 	}
 	r.live.conclude(res.Code)
-	if closing := r.closeRing(); closing != nil && err == nil {
+	if closing := r.closeLink(); closing != nil && err == nil {
 		err = closing
 	}
 	r.release(true)
@@ -102,7 +104,7 @@ func (r *rank) release(idle bool) {
 	if idle && r.worker != nil {
 		r.worker.close()
 	} else if idle && r.unit.Device != nil {
-		r.fail(r.unit.Close())
+		r.net.Fail(r.unit.Close())
 	}
 	if idle && r.reduce != nil {
 		r.reduce.forget(math.MaxInt64)
@@ -111,16 +113,16 @@ func (r *rank) release(idle bool) {
 		r.lead.online.e.close()
 	}
 	if r.replicas != nil {
-		r.fail(r.replicas.release(false))
+		r.net.Fail(r.replicas.release(false))
 	}
 	if r.lead != nil && r.lead.sinks != nil {
-		r.fail(r.lead.sinks.Close())
+		r.net.Fail(r.lead.sinks.Close())
 	}
 	if r.file != nil {
-		r.fail(r.file.Close())
+		r.net.Fail(r.file.Close())
 	}
 	if r.lock != nil { // last: whoever waits for it may write from now on
-		r.fail(r.lock.Release())
+		r.net.Fail(r.lock.Release())
 	}
 }
 
@@ -146,14 +148,14 @@ func (r *rank) setup() error {
 	r.roles, r.computes = roles, roles.Computing()
 	r.live.know()
 	set, err := r.o.Load(layout.DataSpec(r.cfg))
-	if err := r.agree(err, CodeUsage); err != nil {
+	if err := r.net.Agree(err, CodeUsage); err != nil {
 		return err
 	}
 	r.set = set
 	if err := r.sameData(); err != nil {
 		return err
 	}
-	if err := r.agree(r.makePlan(), CodeUsage); err != nil {
+	if err := r.net.Agree(r.makePlan(), CodeUsage); err != nil {
 		return err
 	}
 	if r.me == 0 && r.o.Known != nil {
@@ -176,7 +178,7 @@ func (r *rank) setup() error {
 			return err
 		}
 	}
-	if err := r.agree(r.makeSides(), CodeFailed); err != nil {
+	if err := r.net.Agree(r.makeSides(), CodeFailed); err != nil {
 		return err
 	}
 	return r.openReplicas()
@@ -188,11 +190,11 @@ func (r *rank) greet() error {
 	if r.o.Problem != nil {
 		mine.Problem = r.o.Problem.Error()
 	}
-	all, err := gather(r, mine)
+	all, err := link.Gather(r.net, mine)
 	if err != nil {
 		return err
 	}
-	if err := spread(r, &all); err != nil {
+	if err := link.Spread(r.net, &all); err != nil {
 		return err
 	}
 	problems := make([]string, len(all))
@@ -205,15 +207,16 @@ func (r *rank) greet() error {
 		problems[i] = h.Problem
 		failed = failed || h.Problem != ""
 	}
+	r.net.Know(r.hosts)
 	if failed {
-		return usage("%s", r.verdict(problems))
+		return usage("%s", r.net.Verdict(problems))
 	}
 	for i, h := range all {
 		if h.Hash != all[0].Hash {
-			return usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; do all hosts see the same file, and the same FLUENTPS_* variables?", r.place(i), h.Hash, all[0].Hash)
+			return usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; do all hosts see the same file, and the same FLUENTPS_* variables?", r.net.Place(i), h.Hash, all[0].Hash)
 		}
 		if h.Build != all[0].Build {
-			return usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.place(i), h.Build, all[0].Build)
+			return usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.net.Place(i), h.Build, all[0].Build)
 		}
 	}
 	if layout.Teams(r.cfg) {
@@ -265,16 +268,45 @@ func (r *rank) makeSides() error {
 		}
 	}
 	if layout.Reduces(r.cfg) {
-		r.reduce, err = newAllReduce(r)
+		if r.reduce, err = newAllReduce(r); err != nil {
+			return err
+		}
 	}
 	if r.cfg.InRounds() && r.me == 0 {
 		r.scheduler = core.NewScheduler(len(r.roles.Workers))
 	}
-	return err
+	r.handle()
+	return nil
+}
+
+// handle registers who hears what on this rank. No message of training comes before all ranks have.
+func (r *rank) handle() {
+	if r.lead != nil {
+		r.lead.handle()
+	}
+	if r.worker != nil {
+		r.worker.handle()
+	}
+	switch {
+	case r.reduce != nil:
+		r.handleSnapshots(r.reduce)
+	case r.server != nil:
+		r.server.handle()
+		r.handleSnapshots(r.server)
+	}
+}
+
+// closeLink takes all receives back.
+func (r *rank) closeLink() error {
+	cancel, idle := func() {}, func() bool { return true }
+	if s := r.server; s != nil {
+		cancel, idle = s.closeAhead, func() bool { return s.posted == 0 }
+	}
+	return r.net.Close(cancel, idle)
 }
 
 // now is the time of training, with that of the parts of the run before this one; within a batch it is not always looked at again.
-func (r *rank) now() time.Duration { return r.clock() - r.trainStart + r.before }
+func (r *rank) now() time.Duration { return r.net.Clock() - r.trainStart + r.before }
 
 // train drives the nodes of this rank until both are done.
 func (r *rank) train() error {
@@ -319,11 +351,11 @@ func (r *rank) beginWorker(since time.Duration) {
 func (r *rank) untilDone() error {
 	w := r.worker
 	over := func() bool {
-		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.open == 0
+		return (r.server == nil || r.server.done) && (w == nil || w.done) && r.net.Idle()
 	}
 	due := func() bool { return over() || w != nil && w.site.ready() }
 	for {
-		if err := r.drive(due); err != nil || over() {
+		if err := r.net.Drive(due); err != nil || over() {
 			return err
 		}
 		w.site.run()

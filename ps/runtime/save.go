@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
 
@@ -136,10 +137,10 @@ func (r *rank) saveLast() (unwritten, err error) {
 			dir = draft.Dir
 		}
 	}
-	if err := spread(r, &dir); err != nil || dir == "" {
+	if err := link.Spread(r.net, &dir); err != nil || dir == "" {
 		return unwritten, err
 	}
-	all, err := gather(r, r.writeFiles(dir))
+	all, err := link.Gather(r.net, r.writeFiles(dir))
 	if err != nil || r.me != 0 {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ func (r *rank) saveLast() (unwritten, err error) {
 			m.Starts[w.Worker] = w.Next
 		}
 	}
-	if text := r.verdict(problems); text != "" {
+	if text := r.net.Verdict(problems); text != "" {
 		return errors.Join(errors.New(text), draft.Abandon()), nil
 	}
 	if m.State, unwritten = json.Marshal(r.lead.save()); unwritten != nil {

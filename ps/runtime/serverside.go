@@ -10,6 +10,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
@@ -140,9 +141,9 @@ func (s *serverSide) owns(piece int32) bool {
 }
 
 func (s *serverSide) step(in core.Input) {
-	s.r.begin()
+	s.r.net.Begin()
 	s.stepAt(in, s.r.now())
-	s.r.end()
+	s.r.net.End()
 }
 
 // stepAt tells the node and obeys, inside a batch.
@@ -167,9 +168,9 @@ func (s *serverSide) stepAt(in core.Input, at time.Duration) {
 func (s *serverSide) obey(e *core.Effect) {
 	switch e.Kind {
 	case core.Send:
-		s.r.send(s.r.roles.Workers[e.To], &e.Msg)
+		s.r.net.Send(s.r.roles.Workers[e.To], &e.Msg)
 	case core.SendServer:
-		s.r.send(s.r.roles.Servers[e.To], &e.Msg)
+		s.r.net.Send(s.r.roles.Servers[e.To], &e.Msg)
 	case core.Close:
 	case core.Stage:
 		s.stage(e)
@@ -195,7 +196,7 @@ func (s *serverSide) obey(e *core.Effect) {
 	case core.WakeAt:
 		s.wake(e)
 	case core.Unstage:
-		s.r.fail(errors.New("runtime: a worker left in the middle of a push, over a transport that loses nothing"))
+		s.r.net.Fail(errors.New("runtime: a worker left in the middle of a push, over a transport that loses nothing"))
 	default:
 		panic(fmt.Sprintf("runtime: server effect %v", e))
 	}
@@ -210,9 +211,9 @@ func (s *serverSide) wake(e *core.Effect) {
 		s.r.t.Post(func() {
 			delete(s.alarms, t)
 			if !s.done {
-				s.r.begin()
+				s.r.net.Begin()
 				s.stepAt(in, max(at, s.r.now()))
-				s.r.end()
+				s.r.net.End()
 			}
 		})
 	})
@@ -224,7 +225,7 @@ func (s *serverSide) memory(list []*comm.Buf, i int32, bytes int64) *comm.Buf {
 	if list[i] == nil {
 		b, err := s.r.t.Alloc(int(bytes))
 		if err != nil {
-			s.r.fail(err)
+			s.r.net.Fail(err)
 			return nil
 		}
 		list[i] = b
@@ -300,7 +301,7 @@ func (s *serverSide) snapshot(e *core.Effect) {
 	}
 	b, err := s.r.t.Alloc(int(st.sh.Bytes()))
 	if err != nil {
-		s.r.fail(fmt.Errorf("snapshot %d: %w", e.Iter, err))
+		s.r.net.Fail(fmt.Errorf("snapshot %d: %w", e.Iter, err))
 		return
 	}
 	copy(b.Bytes(), st.bufs[e.Src].Bytes())
@@ -311,7 +312,8 @@ func (s *serverSide) snapshot(e *core.Effect) {
 	s.kept[e.Iter]++
 	if s.kept[e.Iter] == len(s.node.Shards()) {
 		s.told++
-		s.r.send(0, &wire.Header{Kind: wire.Ready, Iter: e.Iter})
+		h := wire.SnapshotKept(e.Iter)
+		s.r.net.Send(0, &h)
 	}
 }
 
@@ -328,24 +330,24 @@ func (s *serverSide) forget(k int64) {
 	}
 }
 
-// sendSnapshot answers a rank that asks for this server's slices of snapshot h.Iter; -1 is the current version.
-func (s *serverSide) sendSnapshot(to int, h wire.Header) {
+// sendSnapshot answers a rank that asks for this server's slices of snapshot k; -1 is the current version.
+func (s *serverSide) sendSnapshot(to int, k int64) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
-		b := st.snaps[h.Iter]
-		if h.Iter < 0 {
+		b := st.snaps[k]
+		if k < 0 {
 			b = st.bufs[s.node.Shard(id).Cur]
 		}
 		if b == nil {
-			s.r.fail(fmt.Errorf("runtime: rank %d asks for snapshot %d of shard %s, which was not kept", to, h.Iter, st.sh.Name))
+			s.r.net.Fail(fmt.Errorf("runtime: rank %d asks for snapshot %d of shard %s, which was not kept", to, k, st.sh.Name))
 			return
 		}
 		for _, p := range st.sh.Pieces {
 			off, n := at(p)
-			s.r.open++
-			s.r.t.Isend(comm.Peer(to), comm.Data, tagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-				s.r.open--
-				s.r.fail(d.Err)
+			s.r.net.Hold()
+			s.r.t.Isend(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+				s.r.net.Let()
+				s.r.net.Fail(d.Err)
 			})
 		}
 	}

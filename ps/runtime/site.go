@@ -104,7 +104,7 @@ func (h *here) report(f func(), tick bool) {
 	r := h.w.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
+	if r.net.Err() == nil {
 		f()
 		if tick && h.ticks() {
 			r.t.Tick()
@@ -122,7 +122,7 @@ func (h *here) await(counts bool, until func() bool, f func()) (took time.Durati
 		if counts {
 			w.wait(from)
 		}
-		r.fail(r.drive(until))
+		r.net.Fail(r.net.Drive(until))
 		to := r.t.Now()
 		if counts {
 			w.waited(to)
@@ -147,8 +147,8 @@ func (h *here) pause(d time.Duration) {
 		r.t.Post(func() {})
 	})
 	defer t.Stop()
-	r.fail(r.drive(func() bool { return r.t.Now() >= woken }))
-	for r.err == nil && r.t.Now() < end {
+	r.net.Fail(r.net.Drive(func() bool { return r.t.Now() >= woken }))
+	for r.net.Err() == nil && r.t.Now() < end {
 		r.t.Tick()
 	}
 	h.letTick()

@@ -61,9 +61,11 @@ func (s *serverSide) tell(now time.Duration) {
 	say := func(rule int, versions, pushes int64) {
 		s.told++
 		room--
-		s.r.send(0, &wire.Header{Kind: wire.Stale, Part: s.node.Me(), Shard: int32(rule), Version: versions, Samples: pushes, Clock: delayed})
+		told := wire.Staleness{Server: s.node.Me(), Rule: int32(rule), Versions: versions, Pushes: pushes, Delayed: delayed}
+		h := told.Header()
+		s.r.net.Send(0, &h)
 	}
-	s.r.begin()
+	s.r.net.Begin()
 	for range u.Rules {
 		h := &u.Rules[u.next]
 		if h.N() > 0 && room < metrics.DigestMax {
@@ -78,14 +80,14 @@ func (s *serverSide) tell(now time.Duration) {
 		say(0, 0, 0)
 	}
 	u.delayed = delayed
-	s.r.end()
+	s.r.net.End()
 }
 
 // staleHeard takes what another server tells.
-func (l *lead) staleHeard(h *wire.Header) {
+func (l *lead) staleHeard(s wire.Staleness) {
 	l.heard++
-	l.delayed[h.Part] = h.Clock
-	l.window.stale[h.Shard].AddN(h.Version, h.Samples)
+	l.delayed[s.Server] = s.Delayed
+	l.window.stale[s.Rule].AddN(s.Versions, s.Pushes)
 }
 
 // collect takes what the servers had not told when training ended.

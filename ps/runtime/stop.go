@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
@@ -24,6 +25,14 @@ func (l *lead) cutShort(why string) {
 		l.early = true
 	}
 	l.halt("stopped by " + why)
+}
+
+// stopAsked is told that a signal came to a rank.
+func (l *lead) stopAsked(s wire.StopAsked) {
+	l.cutShort("a signal to " + l.r.net.Place(int(s.Rank)))
+	if s.Again {
+		l.hurry()
+	}
 }
 
 // hurry gives up the checkpoint of the end. One whose files are being written already is finished.

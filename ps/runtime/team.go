@@ -34,7 +34,7 @@ func (r *rank) sameNodes(nodes []int) error {
 		}
 		if a, b := first[host], nodes[rank]; a != b {
 			return usage("cluster.hierarchy: node needs hosts whose ranks share memory, and host names do not tell which: %s has the name of rank %d's host, but shares memory with %s; "+
-				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host together, or set cluster.hierarchy: none", r.place(rank), a, r.place(b))
+				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host together, or set cluster.hierarchy: none", r.net.Place(rank), a, r.net.Place(b))
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (l *leading) dismiss() {
 
 func (l *leading) order(h *wire.Header) {
 	for _, rank := range l.ranks[1:] {
-		l.r.send(rank, h)
+		l.r.net.Send(rank, h)
 	}
 }
 
@@ -169,7 +169,7 @@ func (l *leading) order(h *wire.Header) {
 func (l *leading) came(from int, h *wire.Header) {
 	m := slices.Index(l.ranks, from)
 	if m < 1 || h.Iter != l.team.Iter() || h.Part < 0 || int(h.Part) >= len(l.pieces) {
-		l.r.fail(fmt.Errorf("runtime: control message of rank %d: %v of layer %d of iteration %d, to worker %d in state %v", from, h.Kind, h.Part, h.Iter, l.me, l.team))
+		l.r.net.Fail(fmt.Errorf("runtime: control message of rank %d: %v of layer %d of iteration %d, to worker %d in state %v", from, h.Kind, h.Part, h.Iter, l.me, l.team))
 		return
 	}
 	if h.Kind == wire.Forwarded {
@@ -219,7 +219,7 @@ func (l *leading) explain() string {
 	}
 	text := ""
 	for _, m := range l.team.Behind() {
-		text += fmt.Sprintf("; its member %s, %s", l.r.roles.Name(l.ranks[m]), l.r.place(l.ranks[m]))
+		text += fmt.Sprintf("; its member %s, %s", l.r.roles.Name(l.ranks[m]), l.r.net.Place(l.ranks[m]))
 	}
 	return text
 }

@@ -61,11 +61,8 @@ func (r *rank) interrupted(name string) {
 		}
 		r.lead.beat()
 	default:
-		h := wire.Header{Kind: wire.Halt, Worker: int32(r.me)}
-		if again {
-			h.Part = 1
-		}
-		r.send(0, &h)
+		h := wire.StopAsked{Rank: int32(r.me), Again: again}.Header()
+		r.net.Send(0, &h)
 	}
 }
 
@@ -170,7 +167,7 @@ func (s *serverSide) explain(silent time.Duration) string {
 				text += fmt.Sprintf(" and %d more", len(slowest)-i)
 				break
 			}
-			text += fmt.Sprintf(" worker %d (%s)", w, s.r.place(s.r.roles.Workers[w]))
+			text += fmt.Sprintf(" worker %d (%s)", w, s.r.net.Place(s.r.roles.Workers[w]))
 		}
 		text += fmt.Sprintf(": no push of iteration %d", clock)
 	}
@@ -188,7 +185,7 @@ func (r *rank) explainWait(waited time.Duration) string {
 		text += w.lead.explain()
 	}
 	for _, m := range w.node.Ungranted() {
-		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.place(r.roles.Servers[m]))
+		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.net.Place(r.roles.Servers[m]))
 	}
 	if w.node.AtBarrier() {
 		text += "; the other workers at the barrier of rank 0"
@@ -200,7 +197,7 @@ func (r *rank) explainWait(waited time.Duration) string {
 			break
 		}
 		sh := &r.plan.Shards[id]
-		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.cfg.Sync[sh.Rule].Schemes(), sh.Server, r.place(r.serverRank(id)))
+		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.cfg.Sync[sh.Rule].Schemes(), sh.Server, r.net.Place(r.serverRank(id)))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/workload"
@@ -159,9 +160,9 @@ func (w *workerSide) step(in core.Input) {
 		w.r.reduce.step(in)
 		return
 	}
-	w.r.begin()
+	w.r.net.Begin()
 	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
-		w.lastHead = w.r.clock()
+		w.lastHead = w.r.net.Clock()
 	}
 	for next := 0; ; next++ {
 		in.At = w.r.now()
@@ -179,19 +180,19 @@ func (w *workerSide) step(in core.Input) {
 	if w.lead != nil {
 		w.lead.tell()
 	}
-	w.r.end()
+	w.r.net.End()
 }
 
 func (w *workerSide) obey(e *core.Effect) {
 	r := w.r
 	switch e.Kind {
 	case core.Send:
-		r.send(r.roles.Servers[e.To], &e.Msg)
+		r.net.Send(r.roles.Servers[e.To], &e.Msg)
 		if e.Msg.Kind == wire.Pull && r.routes.Keyed() != nil {
 			w.sendKeys(e.Msg.Shard, r.roles.Servers[e.To])
 		}
 	case core.SendBarrier:
-		r.send(0, &e.Msg)
+		r.net.Send(0, &e.Msg)
 	case core.SendPiece:
 		w.sendPiece(e)
 	case core.Expect:
@@ -207,7 +208,7 @@ func (w *workerSide) obey(e *core.Effect) {
 		}
 		w.site.start(e.Iter)
 	case core.Remap:
-		r.fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
+		r.net.Fail(fmt.Errorf("runtime: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.plan.Epoch, e.Iter))
 	case core.Done:
 		w.waited(w.r.t.Now())
 		w.done = true
@@ -225,21 +226,21 @@ func (w *workerSide) sendPiece(e *core.Effect) {
 	to := w.r.roles.Servers[e.To]
 	way := w.r.routes.Push(e.Piece, int32(w.me))
 	if way == layout.InPlace {
-		w.r.sendThere(to, e.Piece)
+		w.r.net.SendThere(to, e.Piece)
 		return
 	}
 	b, off, n := w.encoded(&w.r.plan.Pieces[e.Piece])
 	if way == layout.InFrame {
-		w.r.sendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
+		w.r.net.SendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
 		w.gone = append(w.gone, e.Piece)
 		return
 	}
-	w.r.sendBulk(to, tagPush|uint32(e.Piece), b, off, n, w.left)
+	w.r.net.SendBulk(to, link.TagPush|uint32(e.Piece), b, off, n, w.left)
 }
 
 // pieceLeft takes it that a piece has left on the data channel.
 func (w *workerSide) pieceLeft(d comm.Done) {
-	w.r.fail(d.Err)
+	w.r.net.Fail(d.Err)
 	w.step(core.Input{Kind: core.PieceSent, Piece: int32(d.Tag % layout.PiecesMax)})
 }
 
@@ -252,7 +253,7 @@ func (w *workerSide) expect(e *core.Effect, into *comm.Buf, from int) {
 	for i := range sh.Pieces {
 		if p := &sh.Pieces[i]; r.routes.Reply(p.ID, int32(w.me)) == layout.OnData {
 			b, off, n := w.inboxOf(p)
-			r.t.Irecv(server, comm.Data, tagReply|uint32(p.ID), b, off, n, w.landed)
+			r.t.Irecv(server, comm.Data, link.TagReply|uint32(p.ID), b, off, n, w.landed)
 		}
 	}
 }
@@ -262,10 +263,10 @@ func (w *workerSide) pieceCame(d comm.Done) {
 	p := &w.r.plan.Pieces[d.Tag%layout.PiecesMax]
 	b, off, n := w.inboxOf(p)
 	if d.Err != nil || !w.r.routes.EncodesReplies() && d.N != n {
-		w.r.whole(d, n, "reply of shard %s", w.r.plan.Shards[p.Shard].Name)
+		w.r.net.Whole(d, n, "reply of shard %s", w.r.plan.Shards[p.Shard].Name)
 		return
 	}
-	w.r.bytesReceived += int64(d.N)
+	w.r.net.Traffic.Received += int64(d.N)
 	if w.decode(p, b.Bytes()[off:off+d.N], true) {
 		w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
 	}
@@ -279,7 +280,7 @@ func (w *workerSide) inlineCame(piece int32, values []byte) {
 }
 
 func (w *workerSide) close() {
-	w.r.fail(w.device.Close()) // before the memory goes that it may have pinned
+	w.r.net.Fail(w.device.Close()) // before the memory goes that it may have pinned
 	for _, b := range w.own {
 		b.Free()
 	}
