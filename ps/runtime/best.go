@@ -38,7 +38,7 @@ func (l *lead) judged() bool {
 
 func (o *online) judge() {
 	r, dir := o.l.r, o.checkpoint
-	defer r.guard(nil, nil)
+	defer r.guarded()
 	err := o.take(dir)
 	if err == nil {
 		s, rows := o.e.whole(), float64(r.set.Test.Rows())

@@ -102,7 +102,7 @@ func newIteration(w *workerSide) *iteration {
 
 // compute runs one iteration, at the worker's site.
 func (w *workerSide) compute(iter int64) {
-	defer w.r.guard(nil, nil)
+	defer w.r.guarded()
 	t := w.r.t
 	it := w.it
 	nothing := w.r.reduce != nil // is exchanged

@@ -200,7 +200,7 @@ func (o *online) next() {
 
 func (o *online) look() {
 	r := o.l.r
-	defer r.guard(nil, nil)
+	defer r.guarded()
 	start := time.Now()
 	s := o.e.whole()
 	took := time.Since(start)

@@ -183,7 +183,7 @@ func (r *rank) openFolder() error {
 		}
 	}
 	r.log = metrics.NewLogger(spec)
-	r.live.know()
+	r.known()
 	r.log.Info("start", "pid", r.o.PID, "servers", len(r.roles.Servers), "workers", len(r.roles.Workers), "shards", len(r.plan.Shards))
 	return nil
 }

@@ -66,7 +66,7 @@ func (r *rank) writeBeside(f wire.FileSaved, state any, vectors [][]float32, wri
 	f.Rank = int32(r.me)
 	replica := r.replicas.take(f.Kind)
 	go func() {
-		defer r.guard(nil, nil)
+		defer r.guarded()
 		r.replicas.write(replica, f, state, vectors)
 		from := time.Now()
 		e, err := checkpoint.WriteFile(dir, fileName(f.Kind, f.Index), state, vectors...)
@@ -101,7 +101,7 @@ func (l *lead) saveDue() {
 	workers := len(r.roles.Workers)
 	*p = periodic{busy: true, disk: true, at: now, version: l.version, missing: l.owners + workers, heard: p.heard}
 	go func() {
-		defer r.guard(nil, nil)
+		defer r.guarded()
 		draft, err := checkpoint.Begin(filepath.Join(r.dir, checkpoint.Folder))
 		r.t.Post(func() {
 			p.disk, p.draft = false, draft
@@ -156,7 +156,7 @@ func (l *lead) fileSaved(f wire.FileSaved) {
 	slices.SortFunc(p.files, func(a, b checkpoint.Entry) int { return strings.Compare(a.Name, b.Name) })
 	p.manifest.Files = p.files
 	go func() {
-		defer r.guard(nil, nil)
+		defer r.guarded()
 		if err := r.lock.Check(); err != nil { // what is in the folder is another run's
 			r.t.Post(func() { r.net.Fail(err) })
 			return

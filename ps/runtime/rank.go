@@ -13,6 +13,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
+	"fluentps/ps/liveness"
 	"fluentps/ps/lock"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
@@ -60,8 +61,8 @@ type rank struct {
 	reached kernels.Placer // that, where MPI reaches its memory; else nil
 	units   []unitReport   // rank 0 only: those of all ranks
 
-	live   *liveness // nil where the transport has no heartbeats
-	gaveUp bool      // the run ends with CodeStall
+	live   *liveness.Liveness // nil where the transport has no heartbeats
+	gaveUp bool               // the run ends with CodeStall
 	// awake is when this process went on after it was stopped, 0: it was not. No wait is longer than since then.
 	awake time.Duration
 

@@ -30,7 +30,7 @@ func Run(o Options) (res Result, err error) {
 	defer r.guard(&res, &err)
 	r.net = link.New(r.t, link.Options{Apart: r.cfg != nil && r.cfg.InRounds()})
 	r.live = r.openLiveness()
-	defer r.live.close()
+	defer r.live.Close()
 	if err := r.net.Open(); err != nil {
 		return Result{Code: CodeFailed}, err
 	}
@@ -47,7 +47,7 @@ func Run(o Options) (res Result, err error) {
 	if agreed != nil {
 		res.Code = agreed.Code
 	}
-	r.live.conclude(res.Code)
+	r.live.Conclude(res.Code)
 	if closing := r.closeLink(); closing != nil && err == nil {
 		err = closing
 	}
@@ -146,7 +146,7 @@ func (r *rank) setup() error {
 		return usage("%v", err) // the same on every rank: they know the same hosts
 	}
 	r.roles, r.computes = roles, roles.Computing()
-	r.live.know()
+	r.known()
 	set, err := r.o.Load(layout.DataSpec(r.cfg))
 	if err := r.net.Agree(err, CodeUsage); err != nil {
 		return err

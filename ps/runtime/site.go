@@ -90,7 +90,7 @@ func (h *here) tick() {
 	r := h.w.r
 	if r.mu.TryLock() {
 		defer r.mu.Unlock()
-		defer r.guard(nil, nil)
+		defer r.guarded()
 		if h.computing.Load() { // else the timer went off just when it was over
 			h.w.direct.tick(r.t)
 		}

@@ -10,6 +10,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/liveness"
 )
 
 // beatEvery is how often a rank looks at the clock when nothing else happens.
@@ -31,7 +32,7 @@ func (r *rank) watch(stop <-chan struct{}) {
 			r.t.Post(func() { r.interrupted(name) })
 		case <-tick.C:
 			now := time.Now()
-			if now.Sub(last) >= pauseMin { // this process was stopped
+			if now.Sub(last) >= liveness.PauseMin { // this process was stopped
 				r.t.Post(func() { r.awake = r.t.Now() })
 			}
 			last = now
@@ -84,6 +85,36 @@ func (r *rank) beat() {
 		}
 	}
 	r.stall()
+}
+
+// openLiveness begins to beat and to listen.
+func (r *rank) openLiveness() *liveness.Liveness {
+	o := liveness.Options{Code: CodeStall, Separate: r.me == 0 || r.o.Mode == "mpi", Log: r.log, Guard: r.guarded, Mute: r.o.mute,
+		State: func() { r.printState(); r.explainWaits() }}
+	if r.cfg != nil {
+		o.Limit = r.cfg.Stall.Peer
+	}
+	return liveness.Open(r.t, o)
+}
+
+// known tells whoever listens who the ranks are.
+func (r *rank) known() {
+	names := make([]string, len(r.hosts))
+	for rank := range names {
+		names[rank] = fmt.Sprintf("%s (%s)", r.net.Place(rank), r.roles.Name(rank))
+	}
+	r.live.Know(names, r.log)
+}
+
+// giveUp ends the run with all nodes' states, after this rank has said why.
+func (r *rank) giveUp() {
+	switch {
+	case r.live == nil:
+		r.t.Abort(CodeStall)
+	case !r.gaveUp:
+		r.gaveUp = true
+		r.live.GiveUp()
+	}
 }
 
 // stall explains a wait that is too long, once, and ends the job when it is far too long. A worker says which shards
@@ -205,8 +236,12 @@ func (r *rank) explainWait(waited time.Duration) string {
 // guard turns a panic, which is a bug of ours, into a report with rank and seed and the end of all ranks.
 // Without it the other ranks would wait for this one.
 // res and err, where there are any, become what the caller of a rank that panicked gets.
-func (r *rank) guard(res *Result, err *error) {
-	p := recover()
+func (r *rank) guard(res *Result, err *error) { r.panicked(recover(), res, err) }
+
+// guarded is guard on a goroutine, which returns nothing.
+func (r *rank) guarded() { r.panicked(recover(), nil, nil) }
+
+func (r *rank) panicked(p any, res *Result, err *error) {
 	if p == nil {
 		return
 	}

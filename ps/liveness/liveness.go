@@ -1,4 +1,10 @@
-package runtime
+// Package liveness finds out that ranks do not run, or cannot be reached.
+//
+// MPI does not say that a process was stopped, or is cut off: who waits for it waits for good. So every rank beats to rank 0
+// and rank 0 to all, which makes 2(N-1) messages of a byte every few seconds, on a goroutine of its own: a rank that reads
+// data, writes a file or waits for a long kernel beats like any other. Silence means that a process does not run
+// or cannot be reached. Whether one that runs gets anywhere is what stall.abort is for.
+package liveness
 
 import (
 	"fmt"
@@ -10,15 +16,10 @@ import (
 	"fluentps/comm"
 )
 
-// MPI does not say that a process was stopped, or is cut off: who waits for it waits for good. So every rank beats to rank 0
-// and rank 0 to all, which makes 2(N-1) messages of a byte every few seconds, on a goroutine of its own: a rank that reads
-// data, writes a file or waits for a long kernel beats like any other. Silence means that a process does not run
-// or cannot be reached. Whether one that runs gets anywhere is what stall.abort is for.
-
 // The words of heartbeats.
 const (
 	alive  byte = iota
-	ending      // the sender ends the run with CodeStall; who hears it prints its state
+	ending      // the sender ends the run with Options.Code; who hears it prints its state
 	stated      // so the sender has done
 )
 
@@ -31,9 +32,24 @@ const (
 	noticeMax = 2 * time.Second
 )
 
-// liveness is one rank's ear. Its methods may be called on nil, which hears nothing.
-type liveness struct {
-	r     *rank
+// Options are what a rank listens with.
+type Options struct {
+	Limit    time.Duration // silence that ends the run, stall.peer; 0: none does
+	Code     int           // with which it ends then
+	Separate bool          // this rank is a process of its own, or speaks for one: it tells when that did not run
+	Log      *slog.Logger
+	// State is called on the goroutine that drives, and prints where this rank stands.
+	State func()
+	// Guard is deferred on goroutines: a panic ends all ranks.
+	Guard func()
+	Mute  bool // of tests: it beats once and no more
+}
+
+// Liveness is one rank's ear. Its methods may be called on nil, which hears nothing.
+type Liveness struct {
+	o     Options
+	t     comm.Transport
+	me    int
 	beats comm.Heartbeats
 	peers []int // the ranks that it beats to and listens to
 	v     *vigil
@@ -55,54 +71,46 @@ type liveness struct {
 	since time.Duration // when that was
 }
 
-// openLiveness begins to beat and to listen, where the transport can.
-func (r *rank) openLiveness() *liveness {
-	beats, ok := r.t.(comm.Heartbeats)
-	if !ok || r.t.Size() == 1 {
+// Open begins to beat and to listen, where the transport can; else it is nil.
+func Open(t comm.Transport, o Options) *Liveness {
+	beats, ok := t.(comm.Heartbeats)
+	if !ok || t.Size() == 1 {
 		return nil
 	}
-	l := &liveness{r: r, beats: beats, start: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), given: make(chan struct{}, 1), ready: map[int]bool{}, log: r.log}
+	l := &Liveness{o: o, t: t, me: t.Rank(), beats: beats, start: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), given: make(chan struct{}, 1), ready: map[int]bool{}, log: o.Log}
 	l.peers = []int{0}
-	if r.me == 0 {
+	if l.me == 0 {
 		l.peers = l.peers[:0]
-		for rank := 1; rank < r.t.Size(); rank++ {
+		for rank := 1; rank < t.Size(); rank++ {
 			l.peers = append(l.peers, rank)
 		}
 	}
-	limit := time.Duration(0)
-	if r.cfg != nil {
-		limit = r.cfg.Stall.Peer
-	}
-	l.v = newVigil(limit, len(l.peers), 0)
+	l.v = newVigil(o.Limit, len(l.peers), 0)
 	l.hear = l.heard
 	go l.watch()
 	return l
 }
 
-// close ends it. The transport may be closed then.
-func (l *liveness) close() {
+// Close ends it. The transport may be closed then.
+func (l *Liveness) Close() {
 	if l != nil {
 		close(l.stop)
 		<-l.done
 	}
 }
 
-// know says who the ranks are, and where to say what there is to say.
-func (l *liveness) know() {
+// Know says who the ranks are, by rank, and where to say what there is to say.
+func (l *Liveness) Know(names []string, log *slog.Logger) {
 	if l == nil {
 		return
 	}
-	names := make([]string, len(l.r.hosts))
-	for rank := range names {
-		names[rank] = fmt.Sprintf("%s (%s)", l.r.net.Place(rank), l.r.roles.Name(rank))
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.log, l.names = l.r.log, names
+	l.log, l.names = log, names
 }
 
-// conclude says that all ranks know the code of the run, and only have to leave.
-func (l *liveness) conclude(code int) {
+// Conclude says that all ranks know the code of the run, and only have to leave.
+func (l *Liveness) Conclude(code int) {
 	if l == nil {
 		return
 	}
@@ -111,26 +119,18 @@ func (l *liveness) conclude(code int) {
 	l.over, l.code, l.since = true, code, l.now()
 }
 
-// giveUp ends the run with all nodes' states, after the driver has said why.
-func (r *rank) giveUp() {
-	switch {
-	case r.live == nil:
-		r.t.Abort(CodeStall)
-	case !r.gaveUp:
-		r.gaveUp = true
-		r.live.given <- struct{}{}
-	}
-}
+// GiveUp ends the run with all nodes' states, after the driver has said why. It is called once at most.
+func (l *Liveness) GiveUp() { l.given <- struct{}{} }
 
-func (l *liveness) now() time.Duration { return time.Since(l.start) }
+func (l *Liveness) now() time.Duration { return time.Since(l.start) }
 
-func (l *liveness) logger() *slog.Logger {
+func (l *Liveness) logger() *slog.Logger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log
 }
 
-func (l *liveness) name(rank int) string {
+func (l *Liveness) name(rank int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.names == nil {
@@ -139,9 +139,9 @@ func (l *liveness) name(rank int) string {
 	return l.names[rank]
 }
 
-func (l *liveness) heard(from comm.Peer, word byte) {
+func (l *Liveness) heard(from comm.Peer, word byte) {
 	i := int(from)
-	if l.r.me == 0 {
+	if l.me == 0 {
 		i--
 	}
 	if i < 0 || i >= len(l.peers) { // beats go to and from rank 0 only
@@ -156,9 +156,9 @@ func (l *liveness) heard(from comm.Peer, word byte) {
 	}
 }
 
-func (l *liveness) watch() {
+func (l *Liveness) watch() {
 	defer close(l.done)
-	defer l.r.guard(nil, nil)
+	defer l.o.Guard()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -178,17 +178,17 @@ func (l *liveness) watch() {
 }
 
 // initiative is the time for the others' states of a rank that ends the run itself: rank 0 conducts that where there is one.
-func (l *liveness) initiative() time.Duration {
-	if l.r.me == 0 {
+func (l *Liveness) initiative() time.Duration {
+	if l.me == 0 {
 		return stateMax
 	}
 	return leaveMax
 }
 
 // look beats and listens once. With end the run is over, after wait at most.
-func (l *liveness) look() (wait time.Duration, end bool) {
+func (l *Liveness) look() (wait time.Duration, end bool) {
 	listened := l.beats.Heard(l.hear)
-	if paused := l.v.look(l.now(), listened); paused > 0 && (l.r.me == 0 || l.r.o.Mode == "mpi") {
+	if paused := l.v.look(l.now(), listened); paused > 0 && (l.me == 0 || l.o.Separate) {
 		l.logger().Warn("this rank did not run for " + paused.Round(time.Second).String() + ": it was stopped, or its host was too busy; whoever waited in that time has waited for it")
 	}
 	if l.v.due() && listened {
@@ -203,12 +203,12 @@ func (l *liveness) look() (wait time.Duration, end bool) {
 	if over {
 		if limit := l.v.limit; limit > 0 && l.v.at-since >= limit {
 			l.logger().Error("the run is over, but the ranks have not left within stall.peer "+limit.String()+"; leaving with its exit code", "code", code)
-			l.r.t.Abort(code)
+			l.t.Abort(code)
 		}
 		return 0, false
 	}
 	if l.v.stuck() {
-		l.logger().Error(fmt.Sprintf("stall: MPI has been busy here with one call for %s, the limit of stall.peer: another rank of this host may be stopped; ending the run with exit code %d", l.v.limit, CodeStall))
+		l.logger().Error(fmt.Sprintf("stall: MPI has been busy here with one call for %s, the limit of stall.peer: another rank of this host may be stopped; ending the run with exit code %d", l.v.limit, l.o.Code))
 		return noticeMax, true
 	}
 	lost := l.v.lost()
@@ -216,15 +216,15 @@ func (l *liveness) look() (wait time.Duration, end bool) {
 		return 0, false
 	}
 	l.accuse(lost)
-	if l.r.me == 0 {
+	if l.me == 0 {
 		return stateMax, true
 	}
 	return noticeMax, true
 }
 
 // beat sends a word to all peers that have none on the way.
-func (l *liveness) beat(word byte) {
-	if l.r.o.mute && l.spoke {
+func (l *Liveness) beat(word byte) {
+	if l.o.Mute && l.spoke {
 		return
 	}
 	l.spoke = true
@@ -234,7 +234,7 @@ func (l *liveness) beat(word byte) {
 }
 
 // accuse says which ranks are silent.
-func (l *liveness) accuse(lost []int) {
+func (l *Liveness) accuse(lost []int) {
 	const most = 8
 	var names []string
 	for _, i := range lost[:min(most, len(lost))] {
@@ -245,17 +245,17 @@ func (l *liveness) accuse(lost []int) {
 		who += fmt.Sprintf("; and %d more", n)
 	}
 	l.logger().Error(fmt.Sprintf("stall: no sign of life for %s, the limit of stall.peer, of %s: killed, stopped or cut off by its host or network; ending the run with exit code %d",
-		l.v.limit, who, CodeStall))
+		l.v.limit, who, l.o.Code))
 }
 
 // end has all ranks that can print their states, waits for them at most so long, and ends the world.
-func (l *liveness) end(wait time.Duration) {
+func (l *Liveness) end(wait time.Duration) {
 	until := l.now() + wait
 	printed := make(chan struct{})
-	l.r.t.Post(func() { l.r.printState(); l.r.explainWaits(); close(printed) })
+	l.t.Post(func() { l.o.State(); close(printed) })
 	owed := map[int]byte{} // words that are still to be sent
 	for _, p := range l.peers {
-		if !l.told || l.r.me == 0 {
+		if !l.told || l.me == 0 {
 			owed[p] = ending
 		}
 	}
@@ -268,7 +268,7 @@ func (l *liveness) end(wait time.Duration) {
 			return
 		case <-open:
 			mine, open = true, nil
-			if l.r.me != 0 {
+			if l.me != 0 {
 				owed[0] = stated
 			}
 		case <-tick.C:
@@ -283,12 +283,12 @@ func (l *liveness) end(wait time.Duration) {
 	if !mine {
 		l.logger().Warn("no state of this rank: it reads or writes files, or computes, and does not look up")
 	}
-	l.r.t.Abort(CodeStall)
+	l.t.Abort(l.o.Code)
 }
 
 // complete says, on rank 0, that the states of all ranks that are not lost are there.
-func (l *liveness) complete() bool {
-	if l.r.me != 0 {
+func (l *Liveness) complete() bool {
+	if l.me != 0 {
 		return false
 	}
 	lost := map[int]bool{}

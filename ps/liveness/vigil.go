@@ -1,4 +1,4 @@
-package runtime
+package liveness
 
 import "time"
 
@@ -15,8 +15,8 @@ const (
 // may be slow when all ask at once.
 const firstLimits = 10
 
-// pauseMin is the time without a look at the clock from which on this rank was not running: stopped, or out of its turn.
-const pauseMin = 5 * time.Second
+// PauseMin is the time without a look at the clock from which on this rank was not running: stopped, or out of its turn.
+const PauseMin = 5 * time.Second
 
 // vigil counts how long ranks have been silent. It counts only time in which this one ran and could listen: a rank that was
 // stopped itself must accuse nobody of what it slept through. It reads no clock.
@@ -41,7 +41,7 @@ func newVigil(limit time.Duration, peers int, now time.Duration) *vigil {
 func (v *vigil) look(now time.Duration, listened bool) (paused time.Duration) {
 	passed := now - v.at
 	v.at = now
-	if passed >= pauseMin {
+	if passed >= PauseMin {
 		paused = passed
 	}
 	passed = min(passed, 2*lookEvery)
