@@ -49,7 +49,9 @@ func TestRecordsGoToTheirHandlers(t *testing.T) {
 	errs := links(t, 2, func(l *Link) error {
 		l.HandleHeader(wire.Push, func(h *wire.Header) { got = append(got, fmt.Sprint("push ", h.Iter)) })
 		l.HandleHeader(wire.Pull, func(h *wire.Header) { got = append(got, fmt.Sprint("pull ", h.Iter)) })
-		l.Handle(wire.PushPiece, func(from int, m *wire.Record) { got = append(got, fmt.Sprint(from, " piece ", m.Piece, string(m.Data))) })
+		l.Handle(wire.PushPiece, func(from int, m *wire.Record) {
+			got = append(got, fmt.Sprint(from, " piece ", m.Piece, string(m.Data)))
+		})
 		if err := l.t.Barrier(); err != nil {
 			return err
 		}

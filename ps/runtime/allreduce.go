@@ -62,7 +62,7 @@ func newAllReduce(r *rank) (*allReduce, error) {
 	a := &allReduce{r: r, w: r.worker, sum: sum, buckets: r.plan.Buckets(), snaps: map[int64]*comm.Buf{}, warned: -1}
 	a.of, a.missing = r.plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.plan.Shards {
-		st := r.cfg.NewStore(r.plan, int32(id), update)
+		st := r.build().Store(int32(id), update)
 		st.Spread(r.cfg.Device.Threads, parallel)
 		a.stores = append(a.stores, st)
 	}

@@ -10,6 +10,7 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/kernels"
+	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
@@ -85,6 +86,11 @@ type rank struct {
 	trainStart, trainEnd time.Duration
 	cpuStart, cpuEnd     time.Duration // of this process
 	setupEnd             time.Time
+}
+
+// build makes nodes and stores.
+func (r *rank) build() *build.Run {
+	return &build.Run{Config: r.cfg, Plan: r.plan, Roles: r.roles, Rows: r.set.Train.Rows()}
 }
 
 // serverRank is the rank of the server that owns a shard.

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/build"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
-	"fluentps/ps/scheme"
 )
 
 // ResumeAuto is the Options.Resume that goes on where there is something to go on from, and else begins.
@@ -267,25 +267,16 @@ func (r *rank) alignClocks(q *origin) error {
 	return nil
 }
 
-// fill tells a scheme where it goes on.
-func (q *origin) fill(env *scheme.Env, id int32, phases []scheme.Phase) {
+// start is where nodes go on; nil: they begin.
+func (q *origin) start() *build.Start {
 	if q == nil {
-		return
+		return nil
 	}
-	i := slices.IndexFunc(q.server.Shards, func(s shardState) bool { return s.ID == id })
-	node := q.server.Shards[i].Node
-	env.Clocks, env.Start = q.starts, node.Version
-	if k, _ := core.PhaseAt(phases, q.starts); len(node.Memory) > 0 && phases[k].Until == node.Until { // else it is another scheme's
-		env.Memory = node.Memory
+	s := &build.Start{Clocks: q.starts, Shards: map[int32]core.Saved{}}
+	for _, sh := range q.server.Shards {
+		s.Shards[sh.ID] = sh.Node
 	}
-}
-
-// start is the first iteration of a worker.
-func (q *origin) start(worker int) int64 {
-	if q == nil {
-		return 0
-	}
-	return q.starts[worker]
+	return s
 }
 
 // resumeSides puts the sides of this rank where the checkpoint was made.

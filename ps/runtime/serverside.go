@@ -8,6 +8,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
@@ -15,7 +16,6 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
-	"fluentps/ps/workload"
 )
 
 // serverSide obeys the effects of a Server node: it finds memory for the node's slots and buffers, folds,
@@ -89,26 +89,15 @@ func newServerSide(r *rank) (*serverSide, error) {
 func (s *serverSide) makeNode(q *origin) error {
 	r := s.r
 	me := int32(r.roles.Server(r.me))
-	schemes := map[int32]core.ShardScheme{}
-	for _, id := range r.plan.OfServer(me) {
-		rule := r.cfg.Sync[r.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: len(r.roles.Workers), Shards: core.Together(r.plan, id, r.schemeOf), Server: int(me), Servers: len(r.roles.Servers),
-			Follows: core.LeadShard(r.plan, id) != id, Seed: r.cfg.Seed, Rule: r.plan.Shards[id].Rule}
-		phases, err := r.cfg.PhasesOf(r.plan.Shards[id].Rule, len(r.computes), r.set.Train.Rows())
-		if err != nil {
-			return err
-		}
-		q.fill(&env, id, phases)
-		if ss, made := schemes[env.Shards[0]]; made {
-			schemes[id] = ss
-		} else if schemes[id], err = core.NewShardSchemes(phases, env); err != nil {
-			return fmt.Errorf("sync: match %q: %w", rule.Match, err)
-		}
-		s.stores[id].norms = schemes[id].Norms
+	schemes, err := r.build().Schemes(me, q.start())
+	if err != nil {
+		return err
 	}
-	s.node = core.NewServer(core.ServerConfig{Me: me, Plan: r.plan, Workers: len(r.roles.Workers), Schemes: schemes,
-		Budget: layout.BudgetOf(r.cfg, r.set.Train.Rows(), r.roles), SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided, Send: r.cfg.ReplyPolicy(r.plan), Acks: r.cfg.InRounds(),
-		Near: r.routes.Shares, Saves: r.cfg.Checkpoint.Periodic(), Together: r.cfg.Whole()})
+	for id, ss := range schemes {
+		s.stores[id].norms = ss.Norms
+	}
+	s.node = r.build().Server(me, build.Server{Schemes: schemes, Shares: r.routes.Shares, Saves: r.cfg.Checkpoint.Periodic(),
+		SnapshotEvery: r.cfg.Evaluate.Samples(r.set.Train.Rows()), Decided: r.o.Decided})
 	return nil
 }
 
@@ -126,11 +115,8 @@ func (s *serverSide) newStore(id int32, update optim.Update) (*store, error) {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
 	b := st.bufs[0]
-	for _, g := range sh.Segs {
-		lo := g.At - sh.Lo
-		workload.Fill(b.F32()[lo:lo+g.Hi-g.Lo], r.cfg.Seed, r.param[g.Param], g.Lo)
-	}
-	st.math = r.cfg.NewStore(r.plan, id, update)
+	r.build().Fill(b.F32(), sh, r.param)
+	st.math = r.build().Store(id, update)
 	st.math.Spread(r.cfg.Device.Threads, parallel)
 	return st, nil
 }

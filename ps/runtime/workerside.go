@@ -122,15 +122,7 @@ func newWorkerSide(r *rank) (*workerSide, error) {
 // makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.
 func (w *workerSide) makeNode(q *origin) {
 	r := w.r
-	w.node = core.NewWorker(int32(w.me), r.plan, r.cfg.SendPolicy(r.plan, w.me), q.start(w.me))
-	w.node.HoldBack(r.schemeOf)
-	w.node.KeepCopies(r.copyOf)
-	w.node.ShareMemory(func(id int32) bool { return r.routes.Shares(id, int32(w.me)) })
-	if r.cfg.InRounds() {
-		w.node.InRounds()
-	} else if r.cfg.Send.Overlap {
-		w.node.StartEarly(r.maySkip)
-	}
+	w.node = r.build().Worker(w.me, q.start().Clock(w.me), func(id int32) bool { return r.routes.Shares(id, int32(w.me)) })
 }
 
 // makeDeltas finds what is pushed as deltas: for that the worker has an optimizer of its own.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
@@ -108,26 +109,23 @@ func refuse(o *Options) error {
 	return nil
 }
 
-func (s *simulation) schemeOf(rule int) string { return s.cfg.Sync[rule].Scheme }
+// build makes nodes and stores.
+func (s *simulation) build() *build.Run {
+	return &build.Run{Config: s.cfg, Plan: s.plan, Roles: s.roles, Rows: s.o.Rows}
+}
 
 func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	c, n := s.cfg, len(s.workers)
-	schemes := map[int32]core.ShardScheme{}
-	for _, id := range s.plan.OfServer(me) {
-		rule := c.Sync[s.plan.Shards[id].Rule]
-		env := scheme.Env{Workers: n, Shards: core.Together(s.plan, id, s.schemeOf), Server: int(me), Servers: len(s.servers),
-			Follows: core.LeadShard(s.plan, id) != id, Seed: c.Seed, Rule: s.plan.Shards[id].Rule}
-		phases, err := c.PhasesOf(s.plan.Shards[id].Rule, n, s.o.Rows)
+	b := s.build()
+	schemes, err := b.Schemes(me, nil)
+	if err != nil {
+		return err
+	}
+	for id, ss := range schemes {
+		phases, err := b.Phases(s.plan.Shards[id].Rule)
 		if err != nil {
 			return err
 		}
-		ss, made := schemes[env.Shards[0]]
-		if !made {
-			if ss, err = core.NewShardSchemes(phases, env); err != nil {
-				return fmt.Errorf("sync: match %q: %w", rule.Match, err)
-			}
-		}
-		schemes[id] = ss
 		limits[id] = limitsOf(phases)
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
@@ -146,38 +144,18 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	if s.o.Gradients != nil {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
-	m.node = core.NewServer(core.ServerConfig{Me: me, Plan: s.plan, Workers: n, Schemes: schemes, SnapshotEvery: every,
-		Budget: core.Budget{Samples: c.Train.Stop.SampleBudget(s.o.Rows), Updates: c.Train.Stop.Updates, PerPush: int64(c.Train.BatchMax(n))}, Decided: s.o.Decided, Send: c.ReplyPolicy(s.plan), Acks: c.InRounds()})
+	m.node = b.Server(me, build.Server{Schemes: schemes, SnapshotEvery: every, Decided: s.o.Decided})
 	return nil
 }
 
-// prepared is a worker node that has been told what it must know before it begins.
-func (s *simulation) prepared(node *core.Worker) *core.Worker {
-	node.HoldBack(s.schemeOf)
-	node.KeepCopies(s.copyOf)
-	if s.cfg.InRounds() {
-		node.InRounds()
-	} else if s.cfg.Send.Overlap {
-		node.StartEarly(func(rule int) bool { return s.maySkip[rule] })
-	}
-	return node
-}
-
 func (s *simulation) makeWorkers() error {
-	c, n := s.cfg, len(s.workers)
-	for rule := range c.Sync {
-		phases, err := c.PhasesOf(rule, n, s.o.Rows)
-		if err != nil {
-			return err
-		}
-		s.maySkip = append(s.maySkip, core.MaySkip(phases))
-	}
+	c := s.cfg
 	modelWorkers(&s.o, s.workers)
 	for i := range s.workers {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
-		w.node = s.prepared(core.NewWorker(int32(i), s.plan, c.SendPolicy(s.plan, i), 0))
+		w.node = s.build().Worker(i, 0, nil)
 	}
 	return nil
 }

@@ -13,10 +13,7 @@ import (
 // until it is adopted: the next one does not leave its server before that.
 
 // copyOf is how workers keep their copies of the shards of a rule.
-func (s *simulation) copyOf(rule int) core.Copy {
-	r := &s.cfg.Sync[rule]
-	return core.CopyOf(r.Scheme, r.Common, r.Params, len(s.workers))
-}
+func (s *simulation) copyOf(rule int) core.Copy { return s.build().CopyOf(rule) }
 
 // copyBytes is what the copies of one worker may take: the pushes that it keeps, and those that are on their way.
 func (s *simulation) copyBytes() (n int64) {

@@ -138,14 +138,9 @@ func size(bytes int64) string {
 }
 
 func (f *floats) makeStore(sh *shard.Shard, update optim.Update) {
-	c := f.s.cfg
-	st := &f.stores[sh.ID]
-	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: c.NewStore(f.s.plan, sh.ID, update)}
-	first := st.vector(st.bufs, 0)
-	for _, g := range sh.Segs {
-		lo := g.At - sh.Lo
-		workload.Fill(first[lo:lo+g.Hi-g.Lo], c.Seed, f.params[g.Param], g.Lo)
-	}
+	st, b := &f.stores[sh.ID], f.s.build()
+	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: b.Store(sh.ID, update)}
+	b.Fill(st.vector(st.bufs, 0), sh, f.params)
 }
 
 func (f *floats) makeReplica(i int, update optim.Update) error {

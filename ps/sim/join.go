@@ -65,7 +65,7 @@ func (s *simulation) rejoin(me int32) {
 		s.q.after(s.now, told-s.now, evJoin, me, 0)
 		return
 	}
-	node := s.prepared(core.NewJoining(me, s.plan, s.cfg.SendPolicy(s.plan, int(me)), int64(w.life)+1, w.node.Clock()))
+	node := s.build().Joining(int(me), int64(w.life)+1, w.node.Clock())
 	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
 	w.node, w.dead = node, false
 	w.life++

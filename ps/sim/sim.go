@@ -119,7 +119,6 @@ type simulation struct {
 	steps     int64
 	trace     uint64
 	passes    passes
-	maySkip   []bool          // per rule, what core.MaySkip says
 	scheduler *core.Scheduler // with baseline pslite
 }
 

@@ -1,0 +1,145 @@
+// Package build makes the nodes and the stores of a run from its configuration, in one place: the runtime, the simulator and
+// the tests drive the same ones.
+package build
+
+import (
+	"fmt"
+
+	"fluentps/configs"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+)
+
+// Run is what nodes are made of.
+type Run struct {
+	Config *configs.Config
+	Plan   *shard.Plan
+	Roles  shard.Roles
+	Rows   int // of the training set
+}
+
+// Start is where nodes go on: from a checkpoint, or behind a pause. nil: they begin.
+type Start struct {
+	Clocks []int64              // by worker: the iteration that it computes next
+	Shards map[int32]core.Saved // of a server
+}
+
+// Clock is the first iteration of a worker.
+func (s *Start) Clock(worker int) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.Clocks[worker]
+}
+
+// Scheme names the scheme of a rule; of several in turn, the first.
+func (b *Run) Scheme(rule int) string { return b.Config.Sync[rule].Scheme }
+
+// CopyOf is how workers keep copies of the shards of a rule.
+func (b *Run) CopyOf(rule int) core.Copy {
+	return layout.CopyOf(b.Config, rule, len(b.Roles.Workers))
+}
+
+// Phases are the schemes of a rule in turn, with the iterations at which they end.
+func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
+	return b.Config.PhasesOf(rule, len(b.Roles.Computing()), b.Rows)
+}
+
+// Schemes makes those of a server's shards. Shards that agree on contributors, or share a turn, have one between them.
+func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error) {
+	schemes := map[int32]core.ShardScheme{}
+	for _, id := range b.Plan.OfServer(me) {
+		rule := b.Plan.Shards[id].Rule
+		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: core.Together(b.Plan, id, b.Scheme), Server: int(me), Servers: len(b.Roles.Servers),
+			Follows: core.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
+		phases, err := b.Phases(rule)
+		if err != nil {
+			return nil, err
+		}
+		from.fill(&env, id, phases)
+		if ss, made := schemes[env.Shards[0]]; made {
+			schemes[id] = ss
+		} else if schemes[id], err = core.NewShardSchemes(phases, env); err != nil {
+			return nil, fmt.Errorf("sync: match %q: %w", b.Config.Sync[rule].Match, err)
+		}
+	}
+	return schemes, nil
+}
+
+// fill tells a scheme where it goes on.
+func (s *Start) fill(env *scheme.Env, id int32, phases []scheme.Phase) {
+	if s == nil {
+		return
+	}
+	node := s.Shards[id]
+	env.Clocks, env.Start = s.Clocks, node.Version
+	if k, _ := core.PhaseAt(phases, s.Clocks); len(node.Memory) > 0 && phases[k].Until == node.Until { // else it is another scheme's
+		env.Memory = node.Memory
+	}
+}
+
+// Server is what a server node is made with beside the configuration.
+type Server struct {
+	Schemes map[int32]core.ShardScheme
+	Shares  func(shard, worker int32) bool // they share memory, for that shard; nil: none do
+	Saves   bool                           // versions are saved while training goes on
+	// SnapshotEvery is so many samples: a version is kept for evaluation. 0: none is.
+	SnapshotEvery int64
+	Decided       core.Decided // may be nil
+}
+
+// Server makes the node of a server.
+func (b *Run) Server(me int32, o Server) *core.Server {
+	c := b.Config
+	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: c.Whole()})
+}
+
+// Worker makes the node of a worker whose first iteration is next. shares says of which shards it shares memory with the
+// server; nil: of none.
+func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Worker {
+	return b.told(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), shares)
+}
+
+// Joining makes the node of a worker that comes back to another life, with no more than its clock.
+func (b *Run) Joining(me int, life, clock int64) *core.Worker {
+	return b.told(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), nil)
+}
+
+// told tells a worker's node what it must know before it begins.
+func (b *Run) told(node *core.Worker, shares func(shard int32) bool) *core.Worker {
+	node.HoldBack(b.Scheme)
+	node.KeepCopies(b.CopyOf)
+	if shares != nil {
+		node.ShareMemory(shares)
+	}
+	if b.Config.InRounds() {
+		node.InRounds()
+	} else if b.Config.Send.Overlap {
+		node.StartEarly(b.maySkip)
+	}
+	return node
+}
+
+// maySkip says whether the shards of a rule may send a worker past iterations.
+func (b *Run) maySkip(rule int) bool {
+	phases, err := b.Phases(rule)
+	return err != nil || core.MaySkip(phases)
+}
+
+// Fill gives a buffer of a shard its first values.
+func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) {
+	for _, g := range sh.Segs {
+		lo := g.At - sh.Lo
+		workload.Fill(buf[lo:lo+g.Hi-g.Lo], b.Config.Seed, params[g.Param], g.Lo)
+	}
+}
+
+// Store makes what does the arithmetic of a shard.
+func (b *Run) Store(id int32, update optim.Update) *optim.Store {
+	return b.Config.NewStore(b.Plan, id, update)
+}
