@@ -13,7 +13,7 @@ import (
 // pure packages decide; they never do. The simulator runs them in virtual time and a recorded run replays through
 // them, which only works while nothing in them can see a clock, a thread, chance or the outside.
 // The simulator itself is held to the same: it drives, but over virtual time.
-var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/sim", "comm/payload", "comm/wire"}
+var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/snapshot", "ps/sim", "comm/payload", "comm/wire"}
 
 // pureFiles calls visit with every node of every non-test file of the pure packages.
 func pureFiles(tr *tree, visit func(f *file, names map[string]string, n ast.Node)) {
