@@ -30,6 +30,7 @@ func (r *rank) stopNow() {
 		return
 	}
 	r.lead.ended = true
+	r.lead.snapshots.stopped("")
 	r.server.step(core.Input{Kind: core.StopNow})
 }
 
@@ -38,7 +39,7 @@ func (r *rank) stopping() bool {
 	if r.reduce != nil {
 		return r.reduce.over
 	}
-	return r.server.node.Stopping() && (!r.lead.pausing || r.lead.ended || r.server.node.Spent())
+	return r.server.node.Stopping() && (!r.lead.snapshots.pausing() || r.lead.ended || r.server.node.Spent())
 }
 
 // atBarrier is rank 0's: PS-Lite's scheduler, which here has no process of its own.

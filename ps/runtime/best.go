@@ -7,6 +7,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/snapshot"
 )
 
 // Which checkpoint is the best: rank 0 reads each from disk when it is finished, looks at the test set with its
@@ -19,21 +20,21 @@ type best struct {
 	sofar *checkpoint.Best // nil: none
 }
 
-// judges begins to look at a checkpoint, if that is wanted, and says whether it does.
-func (l *lead) judges(dir string) bool {
-	o := l.online
-	if l.r.cfg.Checkpoint.Best == configs.BestNone || o == nil || l.reason != "" {
-		return false
-	}
-	o.checkpoint = dir
-	o.next()
-	return true
+// judges says whether each checkpoint is looked at.
+func (l *lead) judges() bool {
+	return l.r.cfg.Checkpoint.Best != configs.BestNone && l.online != nil
 }
 
-// judged says whether no checkpoint is being looked at, nor will be.
-func (l *lead) judged() bool {
-	o := l.online
-	return o == nil || !o.judging && (o.checkpoint == "" || l.reason != "")
+// judgeNext looks at a checkpoint when its turn has come.
+func (o *online) judgeNext(dir string) {
+	o.checkpoint = dir
+	o.next()
+}
+
+// judged ends that, or gives it up.
+func (o *online) judged() {
+	o.judging, o.checkpoint = false, ""
+	o.l.snapshots.step(snapshot.Event{Kind: snapshot.Judged})
 }
 
 func (o *online) judge() {
@@ -47,8 +48,8 @@ func (o *online) judge() {
 		}
 	}
 	r.t.Post(func() {
-		o.busy, o.judging, o.checkpoint = false, false, ""
-		o.l.periodic.busy = false
+		o.busy = false
+		o.judged()
 		if err != nil {
 			r.log.Warn("the best checkpoint: " + err.Error())
 		}

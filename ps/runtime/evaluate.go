@@ -188,6 +188,8 @@ type online struct {
 func (o *online) next() {
 	l := o.l
 	switch {
+	case l.reason != "" && o.checkpoint != "" && !o.judging: // nobody needs to know any more
+		o.judged()
 	case o.busy || o.closed || l.reason != "":
 	case o.checkpoint != "":
 		o.busy, o.judging = true, true

@@ -65,7 +65,7 @@ func (w *workerSide) handle() {
 func (l *lead) handle() {
 	net := l.r.net
 	net.HandleHeader(wire.Ready, func(h *wire.Header) { l.ready(h.SnapshotIndex()) })
-	net.HandleHeader(wire.Saved, func(h *wire.Header) { l.fileSaved(wire.FileSavedOf(h)) })
+	net.HandleHeader(wire.Saved, func(h *wire.Header) { l.snapshots.fileSaved(wire.FileSavedOf(h)) })
 	net.HandleHeader(wire.Stale, func(h *wire.Header) { l.staleHeard(wire.StalenessOf(h)) })
 	net.HandleHeader(wire.Halt, func(h *wire.Header) { l.stopAsked(wire.StopAskedOf(h)) })
 	if l.r.scheduler != nil {

@@ -21,7 +21,7 @@ type version struct {
 func (s *serverSide) keepVersion(e *core.Effect) {
 	s.keepShard(e.Shard, e.Src)
 	if e.Shard == 0 {
-		s.r.lead.leadSaved(slices.Repeat([]int64{e.Iter}, len(s.r.roles.Workers)))
+		s.r.lead.snapshots.named(slices.Repeat([]int64{e.Iter}, len(s.r.roles.Workers)))
 	}
 	if len(s.version.states) == len(s.node.Shards()) {
 		s.writeVersion(e.Iter)

@@ -52,16 +52,13 @@ type lead struct {
 	classes  bool // samples have classes, so that there is an accuracy
 	target   *float64
 
-	replication replication
-
 	before   int64                // samples before this part of the run
 	saved    string               // the checkpoint of the end, "": none
 	newest   string               // the last one that is whole, of this part of the run or an earlier one, "": none
 	manifest *checkpoint.Manifest // of it
-	periodic periodic
-	pausing  bool // all workers are stopped, so that a checkpoint can be written, and go on
-	pausedAt time.Duration
-	ended    bool // the node was told to stop, for good
+	// snapshots coordinates the checkpoints on the way; nil: there are none.
+	snapshots *snapshots
+	ended     bool // the node was told to stop, for good
 
 	// Whether the last of what was to go to the metrics files, or to be printed, could not be.
 	unwritten, unprinted bool
@@ -123,7 +120,7 @@ func (l *lead) committed(e *core.Effect, lr float64) {
 	l.samples += e.Samples
 	l.lr = lr
 	l.beat()
-	l.saveDue()
+	l.snapshots.tick()
 }
 
 // beat makes a record when it is time to: the first at once, then one per interval, and as often as a
@@ -232,6 +229,14 @@ func (l *lead) halt(reason string) {
 	}
 	l.reason = reason
 	l.r.halted.Store(true)
+	if l.diverged {
+		l.snapshots.stopped(reason)
+	} else {
+		l.snapshots.stopped("")
+	}
+	if l.online != nil {
+		l.online.next()
+	}
 	l.told(&l.unprinted, l.progress.Println("fluentps: "+reason))
 	if l.r.trainEnd == 0 {
 		l.stopping = true

@@ -16,14 +16,6 @@ func (r *rank) pauses() bool {
 	return r.cfg.Checkpoint.Periodic() && r.dir != "" && r.reduce == nil && !r.cfg.InStep()
 }
 
-// pause stops all workers, unless they stop for good.
-func (l *lead) pause() {
-	if r := l.r; l.reason == "" && !r.stopping() {
-		l.pausing, l.pausedAt = true, r.now()
-		r.server.step(core.Input{Kind: core.PauseNow})
-	}
-}
-
 // goesOn is called by all ranks when their nodes are done. It says whether that was a pause, and then training has begun
 // again.
 func (r *rank) goesOn() (bool, error) {
@@ -43,8 +35,7 @@ func (r *rank) goesOn() (bool, error) {
 		Starts []int64 // by worker: the iteration that it computes next
 	}
 	if l := r.lead; l != nil {
-		on.Again = l.pausing && l.reason == "" && !r.stopping()
-		l.pausing = on.Again
+		on.Again = l.snapshots.goesOn(r.server.node.Spent())
 		for _, rank := range r.roles.Workers {
 			on.Starts = append(on.Starts, all[rank])
 		}
@@ -64,7 +55,7 @@ func (r *rank) goesOn() (bool, error) {
 		return false, err
 	}
 	if l := r.lead; l != nil {
-		l.periodic.paused = r.now() - l.pausedAt
+		l.snapshots.paused = r.now() - l.snapshots.pausedAt
 	}
 	r.beginWorker(r.t.Now())
 	return true, nil
@@ -73,7 +64,7 @@ func (r *rank) goesOn() (bool, error) {
 // keepAll keeps what this rank saves, and begins to write it.
 func (r *rank) keepAll(q *origin) {
 	if r.lead != nil {
-		r.lead.leadSaved(slices.Clone(q.starts))
+		r.lead.snapshots.named(slices.Clone(q.starts))
 	}
 	if s := r.server; s != nil && len(s.node.Shards()) > 0 {
 		for _, id := range s.node.Shards() {
@@ -108,11 +99,8 @@ func (r *rank) renew(q *origin) error {
 		}
 		w.done = false
 	}
-	if l := r.lead; l != nil {
-		l.pausing = false
-		if l.ended { // it was too late for the old node
-			r.stopNow()
-		}
+	if l := r.lead; l != nil && l.ended { // it was too late for the old node
+		r.stopNow()
 	}
 	return nil
 }

@@ -37,20 +37,6 @@ type replicas struct {
 	closing bool
 }
 
-// replication is rank 0's part.
-type replication struct {
-	busy    bool // a version is being made
-	version int64
-	number  int64 // of the checkpoint in the run folder
-	missing int   // files, in memory and on their way
-	files   []checkpoint.Entry
-	failed  string
-
-	manifest checkpoint.Manifest // as it was when the lead shard came to the version
-	hosts    []int               // first ranks of those that were not told yet that the version is complete, or that it is not
-	telling  bool                // one of them is being told
-}
-
 // firstOfHost says whether this rank acts for its host.
 func (r *rank) firstOfHost() bool { return r.nodeOf[r.me] == r.me }
 
@@ -273,72 +259,11 @@ func (r *rank) closeReplicas(remove bool) error {
 	return q.release(remove)
 }
 
-// beginReplicas is told that a version will be made.
-func (l *lead) beginReplicas(files int) {
-	if l.r.replicas == nil {
-		return
-	}
-	if l.r.replicas.next >= 0 {
-		files *= 2
-	}
-	l.replication = replication{busy: true, version: l.replication.version + 1, number: l.periodic.draft.Number(), missing: files}
-}
-
-// replicasSettled says that no host is to be told anything any more.
-func (l *lead) replicasSettled() bool { return !l.replication.telling && l.r.saving.open == 0 }
-
-// replicaSaved is told of a file in memory, and of a manifest that has arrived.
-func (l *lead) replicaSaved(f *wire.FileSaved) {
-	p := &l.replication
-	if f.Place == wire.OnHost {
-		l.tellHost()
-		return
-	}
-	l.periodic.heard++
-	if p.missing--; l.diverged {
-		p.failed = l.reason // as in fileSaved
-	}
-	if f.Failed {
-		p.failed = l.r.net.Place(int(f.Rank))
-		if f.Place == wire.InMemory && l.r.replicas.next >= 0 { // it sends nothing
-			p.missing--
-		}
-	}
-	if f.Place == wire.InMemory {
-		p.files = append(p.files, entryOf(f))
-	}
-	if p.missing > 0 {
-		return
-	}
-	for rank, node := range l.r.nodeOf {
-		if rank == node {
-			p.hosts = append(p.hosts, rank)
-		}
-	}
-	p.manifest.Number, p.manifest.Files = p.number, p.files
-	p.telling = true
-	l.tellHost()
-}
-
-// tellHost sends the next host the manifest, or word that there is none.
-func (l *lead) tellHost() {
-	q, p := l.r.replicas, &l.replication
-	if len(p.hosts) == 0 {
-		p.telling, p.busy = false, false
-		return
-	}
-	to := p.hosts[0]
-	p.hosts = p.hosts[1:]
-	end := parcel{version: p.version, kind: wire.ManifestFile}
-	if p.failed == "" {
-		var err error
-		if end.text, err = p.manifest.Text(); err != nil {
-			l.r.net.Fail(err)
-		}
-		end.length = int64(len(end.text))
-	}
-	if to != l.r.me {
-		q.to(to).put(end)
+// tell sends a host the manifest of a version that is complete, or, where it is empty, word that the version is given up.
+func (q *replicas) tell(host int, version int64, manifest []byte) {
+	end := parcel{version: version, kind: wire.ManifestFile, text: manifest, length: int64(len(manifest))}
+	if host != q.r.me {
+		q.to(host).put(end)
 		return
 	}
 	var err error

@@ -18,7 +18,6 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/comm"
-	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
@@ -102,7 +101,7 @@ func quiet(t *testing.T) {
 	stacks := make([]byte, 1<<20)
 	for {
 		text := string(stacks[:goruntime.Stack(stacks, true)])
-		if !strings.Contains(text, ".writeBeside.") && !strings.Contains(text, ".saveDue.") && !strings.Contains(text, ".fileSaved.") {
+		if !strings.Contains(text, ".writeBeside.") && !strings.Contains(text, ".beside.") {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -420,15 +419,6 @@ func TestTheNewestCheckpointIsNoReplica(t *testing.T) {
 		if want := strings.Join(dirs, ""); l.newest != want {
 			t.Errorf("the newest is %q, want %q", l.newest, want)
 		}
-	}
-}
-
-// What diverged is no place to go on from, in memory either.
-func TestAReplicaOfARunThatDivergedIsGivenUp(t *testing.T) {
-	l := &lead{r: &rank{replicas: &replicas{next: -1}}, diverged: true, reason: "diverged", replication: replication{missing: 2}}
-	l.replicaSaved(&wire.FileSaved{Place: wire.InMemory})
-	if p := &l.replication; p.failed != "diverged" || p.missing != 1 {
-		t.Errorf("failed %q, %d missing", p.failed, p.missing)
 	}
 }
 

@@ -353,7 +353,6 @@ func (l *lead) resume(q *origin) {
 	}
 	l.window.from = s.Trained
 	l.before = l.samples
-	l.periodic.at, l.periodic.version = s.Trained, s.Version
 }
 
 // openSinks opens the metrics files: new ones, or those of the run that goes on.

@@ -181,7 +181,17 @@ func (r *rank) setup() error {
 	if err := r.net.Agree(r.makeSides(), CodeFailed); err != nil {
 		return err
 	}
-	return r.openReplicas()
+	if err := r.openReplicas(); err != nil {
+		return err
+	}
+	if r.lead != nil && r.cfg.Checkpoint.Periodic() && r.dir != "" && r.reduce == nil {
+		at, version := time.Duration(0), int64(0)
+		if r.from != nil {
+			at, version = r.from.state.Trained, r.from.state.Version
+		}
+		r.lead.snapshots = newSnapshots(r.lead, at, version)
+	}
+	return nil
 }
 
 // greet tells everybody where everybody is, and refuses ranks that do not belong together.

@@ -79,7 +79,7 @@ func (r *rank) beat() {
 	}
 	if r.lead != nil {
 		r.lead.beat()
-		r.lead.saveDue()
+		r.lead.snapshots.tick()
 		if limit := r.cfg.Train.Stop.Time; limit > 0 && r.now() >= limit {
 			r.lead.stop()
 		}

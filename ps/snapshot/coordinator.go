@@ -16,13 +16,14 @@ import (
 
 // Config is what a coordinator is made with.
 type Config struct {
-	Every        time.Duration // of training between two checkpoints; 0: by updates
-	EveryUpdates int64         // versions of the lead shard between them; 0: by time
-	Files        int           // that a checkpoint has
-	Pauses       bool          // versions are no cuts: all workers stop for one
-	Judges       bool          // each is looked at when it has its name, before the next is begun
-	Hosts        []int32       // first ranks of the hosts that keep replicas in memory; nil: there are none
-	Copies       bool          // each file in the memory of a host is sent to the next host, too
+	Every        time.Duration           // of training between two checkpoints; 0: by updates
+	EveryUpdates int64                   // versions of the lead shard between them; 0: by time
+	Files        int                     // that a checkpoint has
+	Pauses       bool                    // versions are no cuts: all workers stop for one
+	Judges       bool                    // each is looked at when it has its name, before the next is begun
+	Hosts        []int32                 // first ranks of the hosts that keep replicas in memory; nil: there are none
+	Copies       bool                    // each file in the memory of a host is sent to the next host, too
+	Place        func(rank int32) string // names a rank; nil: by its number
 }
 
 // Coordinator is rank 0's knowledge of the checkpoints of a run.
@@ -155,7 +156,7 @@ func (c *Coordinator) saved(f *wire.FileSaved) {
 	}
 	c.heard++
 	if f.Failed && c.failed == "" {
-		c.failed = Unwritten(f.Rank)
+		c.failed = c.c.unwritten(f.Rank)
 	}
 	if c.files = append(c.files, *f); len(c.files) < c.c.Files {
 		return

@@ -103,7 +103,7 @@ func (d *dumb) replicaWhole() (whole bool, problem string, files []wire.FileSave
 			problem = diverged
 		}
 		if f.Failed {
-			if problem = Unwritten(f.Rank); f.Place == wire.InMemory && d.c.Copies {
+			if problem = d.c.unwritten(f.Rank); f.Place == wire.InMemory && d.c.Copies {
 				want--
 			}
 		}
@@ -205,7 +205,7 @@ func (d *dumb) fileSaved(f *wire.FileSaved) []Effect {
 	}
 	problem := d.diverged()
 	if i := slices.IndexFunc(files, func(f wire.FileSaved) bool { return f.Failed }); i >= 0 && problem == "" {
-		problem = Unwritten(files[i].Rank)
+		problem = d.c.unwritten(files[i].Rank)
 	}
 	if problem == "" && d.heard(Named) < d.asked() {
 		problem = "the lead shard did not name the version"

@@ -74,5 +74,11 @@ type Effect struct {
 	Number  int64
 }
 
-// Unwritten is the problem of a checkpoint of which a rank could not write its file.
-func Unwritten(rank int32) string { return fmt.Sprintf("rank %d could not write its file", rank) }
+// unwritten is the problem of a checkpoint of which a rank could not write its file.
+func (c *Config) unwritten(rank int32) string {
+	name := fmt.Sprintf("rank %d", rank)
+	if c.Place != nil {
+		name = c.Place(rank)
+	}
+	return name + " could not write its file"
+}

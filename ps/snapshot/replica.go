@@ -34,7 +34,7 @@ func (r *replica) saved(c *Config, f *wire.FileSaved, diverged string) bool {
 		r.failed = diverged
 	}
 	if f.Failed {
-		r.failed = Unwritten(f.Rank)
+		r.failed = c.unwritten(f.Rank)
 		if f.Place == wire.InMemory && c.Copies { // it sends nothing
 			r.missing--
 		}

@@ -1,0 +1,226 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/core"
+	"fluentps/ps/snapshot"
+)
+
+// snapshots drives the coordinator of checkpoints on rank 0: what has happened becomes an event, and what it answers is done.
+type snapshots struct {
+	l       *lead
+	c       *snapshot.Coordinator
+	queue   []snapshot.Event // that came while a step was obeyed
+	busy    bool             // one is
+	goOn    bool             // the last answer to NodesDone
+	settled bool
+
+	draft    *checkpoint.Draft
+	manifest *checkpoint.Manifest // of the checkpoint that is made; nil until the lead shard has come to its version
+	pausedAt time.Duration
+	paused   time.Duration // how long training stood still for it
+	took     time.Duration // to write the file that took longest
+	bytes    int64         // of its files
+}
+
+// newSnapshots makes one for a run whose last checkpoint was at a time of training and a version.
+func newSnapshots(l *lead, at time.Duration, version int64) *snapshots {
+	r, k := l.r, &l.r.cfg.Checkpoint
+	c := snapshot.Config{Every: k.Every, EveryUpdates: k.EveryUpdates, Files: l.owners + len(r.roles.Workers), Pauses: r.pauses(), Judges: l.judges(),
+		Place: func(rank int32) string { return r.net.Place(int(rank)) }}
+	if q := r.replicas; q != nil {
+		c.Copies = q.next >= 0
+		for rank, node := range r.nodeOf {
+			if rank == node {
+				c.Hosts = append(c.Hosts, int32(rank))
+			}
+		}
+	}
+	return &snapshots{l: l, c: snapshot.New(c, at, version)}
+}
+
+// step tells the coordinator and obeys. What happens meanwhile is told behind it.
+func (s *snapshots) step(e snapshot.Event) {
+	if s == nil {
+		return
+	}
+	if s.queue = append(s.queue, e); s.busy {
+		return
+	}
+	s.busy = true
+	for len(s.queue) > 0 {
+		e := s.queue[0]
+		s.queue = s.queue[1:]
+		for _, effect := range s.c.Step(e) {
+			s.obey(&effect)
+		}
+	}
+	s.busy = false
+}
+
+// tick looks whether a checkpoint is due.
+func (s *snapshots) tick() {
+	if s == nil {
+		return
+	}
+	if r := s.l.r; s.l.reason == "" && r.trainEnd == 0 {
+		s.step(snapshot.Event{Kind: snapshot.Tick, At: r.now(), Version: s.l.version, Spent: r.stopping()})
+	}
+}
+
+func (s *snapshots) obey(e *snapshot.Effect) {
+	l, r := s.l, s.l.r
+	switch e.Kind {
+	case snapshot.Begin:
+		s.begin()
+	case snapshot.Name:
+		r.server.step(core.Input{Kind: core.SaveSoon})
+	case snapshot.Pause:
+		s.pausedAt = r.now()
+		r.server.step(core.Input{Kind: core.PauseNow})
+	case snapshot.GoOn:
+		s.goOn = true
+	case snapshot.End:
+	case snapshot.Finish:
+		s.finish(e.Files)
+	case snapshot.Abandon:
+		s.abandon(e.Problem)
+	case snapshot.Made:
+		l.newest = e.Folder
+		if e.Problem != "" {
+			r.log.Warn("checkpoint " + e.Folder + " is there, but earlier ones stay: " + e.Problem)
+		}
+		r.log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s", s.paused.Seconds(), "bytes", s.bytes, "written_s", s.took.Seconds())
+	case snapshot.Lost:
+		r.noCheckpoint(e.Problem + l.newestText())
+	case snapshot.Judge:
+		l.online.judgeNext(e.Folder)
+	case snapshot.Tell:
+		s.tellHost(e)
+	case snapshot.Settled:
+		s.settled = true
+	default:
+		panic(fmt.Sprintf("runtime: snapshot effect %v", e))
+	}
+}
+
+// beside does something at the run folder on a goroutine, and then tells the coordinator.
+func (s *snapshots) beside(do func() snapshot.Event) {
+	r := s.l.r
+	go func() {
+		defer r.guarded()
+		e := do()
+		r.t.Post(func() { s.step(e) })
+	}()
+}
+
+func (s *snapshots) begin() {
+	s.manifest, s.paused, s.took, s.bytes = nil, 0, 0, 0
+	dir := filepath.Join(s.l.r.dir, checkpoint.Folder)
+	s.beside(func() snapshot.Event {
+		draft, err := checkpoint.Begin(dir)
+		if err != nil {
+			return snapshot.Event{Kind: snapshot.Begun, Problem: problemOf(err)}
+		}
+		s.draft = draft // nobody reads it before Begun is told
+		return snapshot.Event{Kind: snapshot.Begun, Number: draft.Number()}
+	})
+}
+
+// named is told when the lead shard has come to the version that is saved, and each worker's next iteration: this is where the
+// run is.
+func (s *snapshots) named(starts []int64) {
+	e := snapshot.Event{Kind: snapshot.Named}
+	m := s.l.r.manifest()
+	m.Starts = starts
+	var err error
+	if m.State, err = json.Marshal(s.l.save()); err != nil {
+		e.Problem = fmt.Sprintf("rank 0: %v", err)
+	}
+	s.manifest = m
+	s.step(e)
+}
+
+// fileSaved is told of a file.
+func (s *snapshots) fileSaved(f wire.FileSaved) {
+	if f.Place == wire.InFolder {
+		s.took, s.bytes = max(s.took, f.Took), s.bytes+f.Bytes
+	}
+	s.step(snapshot.Event{Kind: snapshot.Saved, File: f})
+}
+
+func (s *snapshots) finish(files []wire.FileSaved) {
+	r := s.l.r
+	m, draft, keep := *s.manifest, s.draft, r.cfg.Checkpoint.Keep
+	m.Files = entriesOf(files)
+	s.beside(func() snapshot.Event {
+		if err := r.lock.Check(); err != nil { // what is in the folder is another run's
+			r.t.Post(func() { r.net.Fail(err) })
+			return snapshot.Event{Kind: snapshot.Finished, Problem: problemOf(err)}
+		}
+		dir, err := finishBeside(draft, &m, keep)
+		return snapshot.Event{Kind: snapshot.Finished, Folder: dir, Problem: problemOf(err)}
+	})
+}
+
+func (s *snapshots) abandon(why string) {
+	draft := s.draft
+	s.beside(func() snapshot.Event {
+		if err := draft.Abandon(); err != nil { // the next one is begun by removing what is left
+			why = "what was written of a checkpoint could not be removed: " + problemOf(err)
+		}
+		return snapshot.Event{Kind: snapshot.Finished, Problem: why}
+	})
+}
+
+// tellHost sends a host the manifest of a replica, or word that there is none.
+func (s *snapshots) tellHost(e *snapshot.Effect) {
+	m := *s.manifest
+	m.Number, m.Files = e.Number, entriesOf(e.Files)
+	var text []byte
+	if e.Problem == "" {
+		var err error
+		if text, err = m.Text(); err != nil {
+			s.l.r.net.Fail(err)
+			return
+		}
+	}
+	s.l.r.replicas.tell(int(e.Host), e.Version, text)
+}
+
+func entriesOf(files []wire.FileSaved) (list []checkpoint.Entry) {
+	for i := range files {
+		list = append(list, entryOf(&files[i]))
+	}
+	return list
+}
+
+// problemOf is an error in the words of a warning that begins with what it is about; "" if there is none.
+func problemOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "checkpoint: "), "checkpoints: ")
+}
+
+// stopped is told that training ends early; diverged, that what it has is worth nothing.
+func (s *snapshots) stopped(diverged string) {
+	s.step(snapshot.Event{Kind: snapshot.Stop, Problem: diverged})
+}
+
+// pausing says that all workers have been asked to stop, and will go on.
+func (s *snapshots) pausing() bool { return s != nil && s.c.Pausing() }
+
+// goesOn decides what it means that all nodes are done.
+func (s *snapshots) goesOn(spent bool) bool {
+	s.goOn = false
+	s.step(snapshot.Event{Kind: snapshot.NodesDone, Spent: spent})
+	return s.goOn
+}
