@@ -22,25 +22,26 @@ type machine interface{ Step(e Event) []Effect }
 // cluster is a run with random hosts, workers, disks and ends, of which only the coordinator is real. Whatever has been sent
 // arrives in an order that chance decides, but for what one rank sends; a kill loses all of it.
 type cluster struct {
-	rng     *rand.Rand
-	c       Config
-	m       machine
-	twin    *dumb
-	host    []int // of each rank
-	next    []int // rank that keeps what this one writes in memory; -1: there is one host
-	parts   []part
-	inbox   [][]Event // by rank: what it has sent to rank 0
-	work    []func()  // what goroutines and nodes will do, in any order
-	now     time.Duration
-	version int64
-	cut     int // checkpoints asked for: all files of one are of it
+	rng      *rand.Rand
+	c        Config
+	m        machine
+	twin     *dumb
+	host     []int // of each rank
+	next     []int // rank that keeps what this one writes in memory; -1: there is one host
+	parts    []part
+	inbox    [][]Event // by rank: what it has sent to rank 0
+	work     []func()  // what goroutines and nodes will do, in any order
+	now      time.Duration
+	version  int64
+	cut      int // checkpoints asked for: all files of one are of it
+	version0 int // of them before this start
 
 	draft     *folder
-	named     map[string]folder          // by name
-	memory    []map[int64]map[string]int // by host: of each version, the cut of each file
-	complete  []map[int64]bool           // by host: versions that it was told are complete
-	told      []map[int64]int            // by host: how often it was told of a version
-	stopsAt   int                        // steps after which somebody stops the run; -1: the budget ends it
+	named     map[string]folder // by name
+	memory    start             // of this start
+	old       *start            // what an earlier one left and the run went on from; nil: nothing
+	told      []map[int64]int   // by host: how often it was told of a version
+	stopsAt   int               // steps after which somebody stops the run; -1: the budget ends it
 	spent     bool
 	ending    bool // training was told to end
 	diverged  bool // and that it is worth nothing
@@ -61,6 +62,43 @@ type part struct {
 }
 
 type folder map[string]int // the cut of each file that is whole
+
+// start is what one start of the run has in the memories of hosts.
+type start struct {
+	files    []map[int64]map[string]int // by host: of each version, the cut of each file
+	complete []map[int64]bool           // by host: versions that it was told are complete
+	lost     int                        // hosts were, and with them the copies of what was there then
+}
+
+func newStart(hosts int) (m start) {
+	for range hosts {
+		m.files, m.complete = append(m.files, map[int64]map[string]int{}), append(m.complete, map[int64]bool{})
+	}
+	return m
+}
+
+// without is what there is of a version in the memories of all hosts but one.
+func (m *start) without(lost int, version int64) map[string]int {
+	there := map[string]int{}
+	for h := range m.files {
+		if h != lost {
+			maps.Copy(there, m.files[h][version])
+		}
+	}
+	return there
+}
+
+// newest is the newest version that a host, of all but one, was told is complete.
+func (m *start) newest(lost int) (newest int64, told bool) {
+	for h := range m.complete {
+		for v := range m.complete[h] {
+			if h != lost && v >= newest {
+				newest, told = v, true
+			}
+		}
+	}
+	return newest, told
+}
 
 func newCluster(rng *rand.Rand, made func(Config) machine) *cluster {
 	k := &cluster{rng: rng, named: map[string]folder{}}
@@ -88,18 +126,44 @@ func newCluster(rng *rand.Rand, made func(Config) machine) *cluster {
 		}
 		k.c.Copies = hosts > 1
 	}
-	for range hosts {
-		k.memory, k.complete, k.told = append(k.memory, map[int64]map[string]int{}), append(k.complete, map[int64]bool{}), append(k.told, map[int64]int{})
-	}
-	k.inbox = make([][]Event, ranks)
-	k.badDisk, k.badMemory = []float64{0, 0, 0.1, 0.7}[rng.IntN(4)], []float64{0, 0, 0.1, 0.7}[rng.IntN(4)]
-	if k.stopsAt = -1; rng.IntN(2) == 0 {
-		k.stopsAt = rng.IntN(300)
-	}
-	if k.m = made(k.c); k.m == nil {
-		k.m, k.twin = New(k.c, 0, 0), &dumb{c: k.c}
-	}
+	k.memory = newStart(hosts)
+	k.begin(made)
 	return k
+}
+
+// begin starts the run, or starts it again.
+func (k *cluster) begin(made func(Config) machine) {
+	k.inbox, k.work, k.told = make([][]Event, len(k.host)), nil, nil
+	for range k.memory.files {
+		k.told = append(k.told, map[int64]int{})
+	}
+	k.badDisk, k.badMemory = []float64{0, 0, 0.1, 0.7}[k.rng.IntN(4)], []float64{0, 0, 0.1, 0.7}[k.rng.IntN(4)]
+	if k.stopsAt = -1; k.rng.IntN(2) == 0 {
+		k.stopsAt = k.rng.IntN(300)
+	}
+	k.draft, k.spent, k.ending, k.diverged, k.paused, k.done, k.settled = nil, false, false, false, false, false, false
+	k.open, k.saved, k.version0 = 0, 0, k.cut
+	if k.m = made(k.c); k.m == nil {
+		k.m, k.twin = New(k.c, k.now, k.version), &dumb{c: k.c, at: k.now, version: k.version}
+	}
+}
+
+// again starts a run again that was killed, maybe without what one host had in memory. It goes on from the newest checkpoint or
+// replica that is whole.
+func (k *cluster) again(made func(Config) machine) {
+	if n := len(k.memory.files); n > 1 && k.maybe(0.5) {
+		h := k.rng.IntN(n)
+		k.memory.files[h], k.memory.complete[h], k.memory.lost = map[int64]map[string]int{}, map[int64]bool{}, k.memory.lost+1
+		if k.old != nil {
+			k.old.files[h], k.old.complete[h], k.old.lost = map[int64]map[string]int{}, map[int64]bool{}, k.old.lost+1
+		}
+	}
+	if _, told := k.memory.newest(-1); told {
+		from := k.memory
+		k.old = &from
+	}
+	k.memory = newStart(len(k.memory.files))
+	k.begin(made)
 }
 
 func (k *cluster) fail(format string, args ...any) {
@@ -209,7 +273,7 @@ func (k *cluster) nodesDone() {
 func (k *cluster) keepAll(cut int) {
 	version := int64(0) // of the replica: as many as were asked for
 	if k.c.Hosts != nil {
-		version = int64(cut)
+		version = int64(cut - k.version0)
 	}
 	k.step(Event{Kind: Named})
 	for _, p := range k.parts {
@@ -246,7 +310,7 @@ func (k *cluster) keepAll(cut int) {
 // copied: a file has come to the next host.
 func (k *cluster) copied(p *part, version int64, cut int) {
 	f := p.file
-	to := (k.host[p.rank] + 1) % len(k.memory)
+	to := (k.host[p.rank] + 1) % len(k.memory.files)
 	f.Rank, f.Version, f.Place, f.Failed = int32(slices.Index(k.host, to)), version, wire.InNeighbor, k.maybe(k.badMemory)
 	if !f.Failed {
 		k.store(to, version, &f, cut)
@@ -256,10 +320,10 @@ func (k *cluster) copied(p *part, version int64, cut int) {
 }
 
 func (k *cluster) store(host int, version int64, f *wire.FileSaved, cut int) {
-	if k.memory[host][version] == nil {
-		k.memory[host][version] = map[string]int{}
+	if k.memory.files[host][version] == nil {
+		k.memory.files[host][version] = map[string]int{}
 	}
-	k.memory[host][version][fileText(f)] = cut
+	k.memory.files[host][version][fileText(f)] = cut
 }
 
 // send says a file to rank 0, behind what this rank has said before.
@@ -311,12 +375,15 @@ func (k *cluster) tell(e Effect) {
 	}
 	if e.Problem == "" {
 		k.checkReplica(e.Version)
-		k.complete[host][e.Version] = true
+		k.memory.complete[host][e.Version] = true
+		if k.old != nil {
+			k.old.files[host], k.old.complete[host] = map[int64]map[string]int{}, map[int64]bool{}
+		}
 	}
-	for v := range k.memory[host] { // the ones before go, or this one
+	for v := range k.memory.files[host] { // the ones before go, or this one
 		if v < e.Version && e.Problem == "" || v == e.Version && e.Problem != "" {
-			delete(k.memory[host], v)
-			delete(k.complete[host], v)
+			delete(k.memory.files[host], v)
+			delete(k.memory.complete[host], v)
 		}
 	}
 	k.soon(func() {
@@ -326,25 +393,14 @@ func (k *cluster) tell(e Effect) {
 
 // checkReplica: whichever host is lost, the others have all files of a version that somebody was told is complete.
 func (k *cluster) checkReplica(version int64) {
-	for lost := -1; lost < len(k.memory); lost++ {
-		if lost == 0 && len(k.memory) == 1 {
+	for lost := -1; lost < len(k.memory.files); lost++ {
+		if lost == 0 && len(k.memory.files) == 1 {
 			continue
 		}
-		if there := k.without(lost, version); len(there) != k.c.Files {
+		if there := k.memory.without(lost, version); len(there) != k.c.Files {
 			k.fail("replicas: without host %d there are %d files of version %d, which is complete", lost, len(there), version)
 		}
 	}
-}
-
-// without is what there is of a version in the memories of all hosts but one.
-func (k *cluster) without(lost int, version int64) map[string]int {
-	there := map[string]int{}
-	for h := range k.memory {
-		if h != lost {
-			maps.Copy(there, k.memory[h][version])
-		}
-	}
-	return there
 }
 
 // run lets the cluster run to its end, or to a kill after so many steps; -1: there is none.
@@ -402,18 +458,20 @@ func (k *cluster) run(kill int) {
 	}
 }
 
-// after a kill: what is left is whole, and a run may go on from it.
+// checkLeft: what a kill leaves is whole, whichever host is lost besides.
 func (k *cluster) checkLeft() {
-	for lost := -1; lost < len(k.memory) && (lost < 0 || len(k.memory) > 1); lost++ {
-		newest, told := int64(0), false
-		for h := range k.complete {
-			for v := range k.complete[h] {
-				if h != lost && v >= newest {
-					newest, told = v, true
-				}
-			}
+	hosts := len(k.memory.files)
+	for lost := -1; lost < hosts && (lost < 0 || hosts > 1); lost++ {
+		m := &k.memory
+		newest, told := m.newest(lost)
+		if !told && k.old != nil {
+			m = k.old
+			newest, told = m.newest(lost)
 		}
-		if there := k.without(lost, newest); told && len(there) != k.c.Files {
+		if m.lost > 1 || m.lost == 1 && lost >= 0 { // a second host
+			continue
+		}
+		if there := m.without(lost, newest); told && len(there) != k.c.Files {
 			k.fail("replicas: a kill without host %d left %d files of version %d, which was the newest that is complete", lost, len(there), newest)
 		}
 	}
@@ -428,13 +486,19 @@ func tryClusters(seeds int, of func(Config) machine) (problem string, seed, made
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(uint64(seed), 16))
 		k := newCluster(rng, of)
-		kill := -1
-		if rng.IntN(3) == 0 {
-			kill = rng.IntN(500)
-		}
-		k.run(kill)
-		if k.checkLeft(); len(k.problems) > 0 {
-			return strings.Join(k.problems, "\n"), seed, made
+		for starts := 0; ; starts++ {
+			kill := -1
+			if rng.IntN(3) == 0 && starts < 4 {
+				kill = rng.IntN(500)
+			}
+			k.run(kill)
+			if k.checkLeft(); len(k.problems) > 0 {
+				return strings.Join(k.problems, "\n"), seed, made
+			}
+			if k.settled {
+				break
+			}
+			k.again(of)
 		}
 		made += len(k.named)
 	}
