@@ -153,6 +153,11 @@ func (r *rank) setup() error {
 	if err := r.sameData(); err != nil {
 		return err
 	}
+	if r.me == 0 { // the others have the same files
+		for _, note := range set.Notes {
+			r.log.Warn(note)
+		}
+	}
 	if err := r.agree(r.makePlan(), CodeUsage); err != nil {
 		return err
 	}
