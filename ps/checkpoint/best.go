@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"fluentps/ps/durable"
@@ -26,7 +25,7 @@ type Best struct {
 // ReadBest gives the best checkpoint in root, nil where none was found yet.
 func ReadBest(root string) (*Best, error) {
 	path := filepath.Join(root, bestFile)
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadFile(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -9,20 +9,21 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"unsafe"
 
 	"fluentps/comm/shm"
+	"fluentps/ps/durable"
 )
 
 // A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
 // and the vectors, float32 one behind the other.
 const (
-	magic    = "FPSCKPT\n"
-	prefix   = len(magic) + 8
-	blockMax = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
+	magic     = "FPSCKPT\n"
+	prefix    = len(magic) + 8
+	headerMax = 1 << 28 // bytes of its text
+	blockMax  = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
 )
 
 // header is what stands before the vectors.
@@ -57,8 +58,8 @@ func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f 
 	if err != nil {
 		return Entry{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(text) > math.MaxUint32 {
-		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), math.MaxUint32)
+	if len(text) > headerMax {
+		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), headerMax)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -138,7 +139,7 @@ func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
 }
 
 func readFile(path string, e Entry, state any) ([][]float32, error) {
-	f, err := os.Open(path)
+	f, err := durable.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it is missing; if it is on another host's disk: all hosts must share the run folder")
 	}
@@ -165,7 +166,7 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(head.State, state); err != nil {
+	if err := Decode(head.State, state); err != nil {
 		return nil, fmt.Errorf("its state is not one of this program: %w", err)
 	}
 	return vectors, nil
@@ -181,7 +182,7 @@ func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err
 	}
 	n := int64(binary.LittleEndian.Uint32(start[len(magic)+4:]))
 	format := binary.LittleEndian.Uint32(start[len(magic):])
-	if string(start[:len(magic)]) != magic || format != Format || n > size-int64(prefix) {
+	if string(start[:len(magic)]) != magic || format != Format || n > min(headerMax, size-int64(prefix)) {
 		return head, nil, errDamaged
 	}
 	text := make([]byte, n)

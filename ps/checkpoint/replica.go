@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // Replicas are checkpoints in the memory file system of hosts:
@@ -187,7 +189,7 @@ func SweepReplicas(memory, needed string, now time.Time) error {
 
 // lives says whether a process holds the lock. A kill -9 lets go of it.
 func lives(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, replicaLock))
+	f, err := durable.Open(filepath.Join(dir, replicaLock))
 	if err != nil {
 		return false
 	}

@@ -96,7 +96,8 @@ func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 // What the residuals of all workers have left out is in those of the workers that go on, whatever their number.
 func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	dir := t.TempDir()
-	m := &checkpoint.Manifest{Workers: 5}
+	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}}
+	cfg, plan := load(t), &shard.Plan{Arena: 2}
 	for j := range m.Workers {
 		e, err := checkpoint.WriteFile(dir, checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
 			[]float32{float32(int(1) << j), 0}, []float32{float32(j), 9})
@@ -106,7 +107,7 @@ func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 		m.Files = append(m.Files, e)
 	}
 	for now := 1; now <= 8; now++ {
-		r := &rank{roles: shard.Roles{Workers: make([]int, now)}}
+		r := &rank{cfg: cfg, plan: plan, roles: shard.Roles{Workers: make([]int, now)}}
 		var sum float32
 		for w := range now {
 			q := &origin{dir: dir, manifest: m}
