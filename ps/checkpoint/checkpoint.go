@@ -163,7 +163,7 @@ func parse(text []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("it has format %d, and this program reads %d; resume with the program that wrote it", head.Format, Format)
 	}
 	m := new(Manifest)
-	if err := json.Unmarshal([]byte(body), m); err != nil {
+	if err := Decode([]byte(body), m); err != nil {
 		return nil, err
 	}
 	return m, m.check()

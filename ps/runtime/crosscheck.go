@@ -55,6 +55,9 @@ func (r *rank) checkLead(q *origin) error {
 	for i, e := range s.Evals {
 		errs = append(errs, counts(fmt.Sprintf("Evals[%d].samples", i), e.Samples))
 	}
+	if s.Target != nil && !(*s.Target >= 0) {
+		errs = append(errs, fmt.Errorf("state.target_reached_s is %v, must be 0 or more", *s.Target))
+	}
 	for w, start := range m.Starts {
 		errs = append(errs, checkpoint.Within(fmt.Sprintf("starts[%d]", w), start, 0, r.clockMost()))
 		if start != m.Starts[0] && r.cfg.InStep() && !r.otherSchemes(m) {
@@ -130,7 +133,8 @@ func (r *rank) checkShard(q *origin, sh *shardState, at string) error {
 	}
 	if sh.ID == 0 { // the lead shard counts for the run
 		errs = append(errs, equal(at+"node.version", node.Version, "state.version of manifest.json", q.state.Version),
-			equal(at+"node.samples", node.Samples, "samples of manifest.json", q.manifest.Samples))
+			equal(at+"node.samples", node.Samples, "samples of manifest.json", q.manifest.Samples),
+			equal(at+"node.accepted", node.Accepted, "state.accepted of manifest.json", q.state.Accepted))
 	}
 	errs = append(errs, checkpoint.Within(at+"steps", sh.Steps, 0, node.Version)) // each step makes a version
 	return first(errs...)

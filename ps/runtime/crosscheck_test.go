@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fluentps/ps/checkpoint"
 )
@@ -207,17 +208,40 @@ func TestVersionsThatAreNoIterations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	allowed := func(o *Options) { o.AllowChanged = []string{"sync[0].scheme", "sync[0].fold"} }
 	mustPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
-	to := func(updates int) []string {
-		return []string{fmt.Sprintf("train.stop={updates: %d}", updates), "checkpoint={every_updates: 3, keep: 9}"}
+	saved := func() int {
+		dirs, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		return len(dirs)
 	}
-	var warn lines
-	res, errs := partOf(t, load(t, to(4000)...), 6, dir, dir, allowed)
-	agreedOn(t, CodeOK, res, errs)
+	stop, over := make(chan string, 1), make(chan struct{})
+	go func() { // until one was made while training went on
+		for saved() < 3 {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		stop <- "SIGTERM"
+	}()
+	set := []string{"train.stop={updates: 100000000}", "checkpoint={every_updates: 3, keep: 1000}", "evaluate={every_epochs: 0}"}
+	res, errs := partOf(t, load(t, set...), 6, dir, dir, func(o *Options) {
+		if allowed(o); o.Transport.Rank() == 0 {
+			o.Interrupt = stop
+		}
+	})
+	close(over)
+	agreedOn(t, CodeAgain, res, errs)
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 	if err != nil || len(dirs) < 3 {
 		t.Fatal(dirs, err)
 	}
-	res, errs = partOf(t, load(t, to(4100)...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
+	m, err := checkpoint.Open(dirs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	set[0] = fmt.Sprintf("train.stop={updates: %d}", m.Iteration+100)
+	var warn lines
+	res, errs = partOf(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
 	agreedOn(t, CodeOK, res, errs)
 	if warn.String() != "" {
 		t.Error(warn.String())
