@@ -32,18 +32,18 @@ type header struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// WriteFile writes a state and vectors as the file of that name in dir, and syncs it. The vectors must stay as they are
+// WriteFile writes a state and vectors as the file of that name, and syncs it. The vectors must stay as they are
 // until it returns.
-func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error) {
-	return writeFile(dir, name, state, vectors, func(*os.File, int64) error { return nil })
+func WriteFile(in *durable.Folder, name string, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(in, name, state, vectors, func(*os.File, int64) error { return nil })
 }
 
 // WriteReplica is WriteFile into memory. The room is taken before anything is written, and spare bytes must be free beside it.
-func WriteReplica(dir, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
-	return writeFile(dir, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
+func WriteReplica(in *durable.Folder, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(in, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
 }
 
-func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
+func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
 	head := header{Lengths: make([]int, len(vectors))}
 	total := int64(prefix)
 	for i, v := range vectors {
@@ -61,7 +61,7 @@ func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f 
 	if len(text) > headerMax {
 		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), headerMax)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := in.Create(name)
 	if err != nil {
 		return Entry{}, writeError(err)
 	}

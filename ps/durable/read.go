@@ -15,9 +15,13 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f, most)
+}
+
+func readAll(f *os.File, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
-		return nil, fmt.Errorf("%q has more than %d bytes, which is the limit: it is damaged, or another file", path, most)
+		return nil, fmt.Errorf("%q has more than %d bytes, which is the limit: it is damaged, or another file", f.Name(), most)
 	}
 	return data, err
 }

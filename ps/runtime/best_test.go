@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 )
 
 // Of all checkpoints of a run, on the way and at its end, the one that does best on the test set is the best, and it stays
@@ -57,7 +58,7 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 				if !named {
 					t.Fatalf("the best is %s, and there are %v", best.Checkpoint, dirs)
 				}
-				if err := checkpoint.Prune(root, 1); err != nil {
+				if err := checkpoint.Prune(durable.Below(filepath.Dir(root)), 1); err != nil {
 					t.Fatal(err)
 				}
 				s := mustPart(t, load(t, to("{samples: 1}")...), 6, "", filepath.Join(root, checkpoint.BestName)).Summary

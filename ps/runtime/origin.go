@@ -19,10 +19,14 @@ import (
 // are other workers, all go on with the furthest iteration, and what the earlier ones kept goes to those there are.
 
 // readFiles reads what this rank needs of a checkpoint into r.from. problem, the same on all ranks, says which files are
-// damaged.
-func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, err error) {
+// damaged. With bar this rank's host has none that may be read.
+func (r *rank) readFiles(dir string, m *checkpoint.Manifest, bar error) (problem string, err error) {
 	mine := ""
-	from, failed := r.readOrigin(dir, m)
+	var from *origin
+	failed := bar
+	if bar == nil {
+		from, failed = r.readOrigin(dir, m)
+	}
 	if failed != nil {
 		mine = failed.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/shard"
 )
 
@@ -99,7 +100,7 @@ func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}}
 	cfg, plan := load(t), &shard.Plan{Arena: 2}
 	for j := range m.Workers {
-		e, err := checkpoint.WriteFile(dir, checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
+		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
 			[]float32{float32(int(1) << j), 0}, []float32{float32(j), 9})
 		if err != nil {
 			t.Fatal(err)

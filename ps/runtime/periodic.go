@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
+	"fluentps/ps/durable"
 )
 
 // Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead), or else
@@ -50,14 +51,15 @@ func savedName(h *wire.Header) string {
 // writeBeside writes a file while training goes on, calls written when the vectors are free again, and tells rank 0.
 func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32, written func()) {
 	r.saving.open++
-	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
 	h.Kind, h.Worker = wire.Saved, int32(r.me)
 	replica := r.replicas.take(h.Part)
 	go func() {
 		defer r.guard(nil, nil)
 		r.replicas.write(replica, h, state, vectors)
 		from := time.Now()
-		e, err := checkpoint.WriteFile(dir, savedName(&h), state, vectors...)
+		in := r.draft()
+		e, err := checkpoint.WriteFile(in, savedName(&h), state, vectors...)
+		err = errors.Join(err, in.Close())
 		h.Blocked = int64(time.Since(from))
 		r.t.Post(func() {
 			r.saving.open--
@@ -71,6 +73,11 @@ func (r *rank) writeBeside(h wire.Header, state any, vectors [][]float32, writte
 			r.send(0, &h)
 		})
 	}()
+}
+
+// draft is the folder of the checkpoint that is being written.
+func (r *rank) draft() *durable.Folder {
+	return r.folder.In(filepath.Join(checkpoint.Folder, checkpoint.DraftName))
 }
 
 // noCheckpoint says why one is not there that was due. The run goes on.
@@ -92,7 +99,7 @@ func (l *lead) saveDue() {
 	*p = periodic{busy: true, disk: true, at: now, version: l.version, missing: l.owners + workers, heard: p.heard}
 	go func() {
 		defer r.guard(nil, nil)
-		draft, err := checkpoint.Begin(filepath.Join(r.dir, checkpoint.Folder))
+		draft, err := checkpoint.Begin(r.folder.Folder)
 		r.t.Post(func() {
 			p.disk, p.draft = false, draft
 			if err != nil {
@@ -151,7 +158,7 @@ func (l *lead) fileSaved(h *wire.Header) {
 			r.t.Post(func() { r.fail(err) })
 			return
 		}
-		dir, err := finishBeside(p.draft, p.manifest, failed, keep)
+		dir, err := r.finishBeside(p.draft, p.manifest, failed, keep)
 		r.t.Post(func() {
 			p.disk, p.draft = false, nil
 			if dir != "" {
@@ -178,7 +185,7 @@ func bytesIn(files []checkpoint.Entry) (n int64) {
 	return n
 }
 
-func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, keep int) (dir string, err error) {
+func (r *rank) finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, keep int) (dir string, err error) {
 	if failed != "" {
 		if err := d.Abandon(); err != nil {
 			return "", err
@@ -188,7 +195,7 @@ func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, failed string, ke
 	if dir, err = d.Finish(m); err != nil {
 		return "", err
 	}
-	return dir, checkpoint.Prune(filepath.Dir(dir), keep)
+	return dir, checkpoint.Prune(r.folder.Folder, keep)
 }
 
 // settle waits, when training is over, until nobody writes any more. A checkpoint whose version the run did not come to

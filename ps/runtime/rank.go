@@ -15,6 +15,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/lock"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -42,7 +43,8 @@ type rank struct {
 	model    workload.Model   // unbound: the architecture
 	param    []workload.Param // in model order, as in the plan
 	set      *workload.Set
-	dir      string
+	dir      string             // of the run, "" without one
+	folder   *metrics.RunFolder // the same, open; nil without one
 	log      *slog.Logger
 
 	from       *origin       // what the run goes on from; nil: it begins

@@ -122,6 +122,9 @@ func (r *rank) release(idle bool) {
 	if r.lock != nil { // last: whoever waits for it may write from now on
 		r.fail(r.lock.Release())
 	}
+	if r.folder != nil && idle { // else somebody may still be writing
+		r.fail(r.folder.Close())
+	}
 }
 
 // hello is what every rank says first.

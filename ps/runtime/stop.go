@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"fluentps/configs"
-	"fluentps/ps/checkpoint"
 )
 
 // How a run ends that somebody outside stops early: a signal, or the time that it was given.
@@ -71,7 +70,7 @@ func (l *lead) standsStill() bool {
 	s.Standstills++
 	var err error
 	if r.from.manifest.State, err = json.Marshal(s); err == nil {
-		err = checkpoint.Amend(r.from.dir, r.from.manifest)
+		err = r.amend(r.from.dir, r.from.manifest)
 	}
 	if err != nil {
 		r.log.Warn("cannot count how often the run came no further", "error", err)
