@@ -44,7 +44,6 @@ const (
 	newName      = ".new"     // the folder that is being written
 	oldPrefix    = ".old-"    // of one that is being removed
 	nameDigits   = 12
-	manifestMax  = 1 << 28   // bytes
 	sumPrefix    = "crc32c " // of the last line of a manifest
 	manifestMax  = 256 << 20 // bytes of one: of 100,000 workers and as many evaluations it has a tenth of that
 )

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fluentps/ps/durable"
 )
 
 // FuzzManifest: a manifest with a valid checksum is refused, or within its limits.
@@ -44,7 +46,9 @@ func FuzzFile(f *testing.F) {
 	type state struct {
 		Next int64 `json:"next"`
 	}
-	e, err := WriteFile(dir, ServerFile(0), state{3}, []float32{1, 2, 3}, nil, []float32{4})
+	in := durable.Below(dir)
+	defer in.Close()
+	e, err := WriteFile(in, ServerFile(0), state{3}, []float32{1, 2, 3}, nil, []float32{4})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 )
 
 // seal writes the text of a manifest with its checksum.
@@ -53,7 +54,8 @@ func craft(t testing.TB, dir, name string, change func(text string, vectors []by
 			e.Bytes, e.CRC32C = int64(len(data)), crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 		}
 	}
-	if err := checkpoint.Amend(dir, m); err != nil {
+	in := durable.Below(dir)
+	if err := errors.Join(checkpoint.Amend(in, m), in.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
