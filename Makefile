@@ -40,6 +40,7 @@ ARGS ?=
 # `make accept ONLY=bsp-hash` runs the scripts whose name contains it; `make soak SOAK_MINUTES=600`.
 ONLY ?=
 SOAK_MINUTES ?= 120
+FUZZ_SECONDS ?= 10
 
 # The build states its own version: go's own stamping needs a git that trusts the folder's owner.
 VERSION = $(shell git describe --tags --always 2>/dev/null || echo unversioned)
@@ -52,7 +53,7 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dirty=$(DI
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help deps build build-pure run test lint accept soak bench bench-go golden gpu-test-bins ptx ptx-check clean
+.PHONY: help deps build build-pure run test lint accept fuzz soak bench bench-go golden gpu-test-bins ptx ptx-check clean
 
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -85,6 +86,10 @@ lint: deps ## gofmt, go vet and staticcheck, with and without the build tags; sh
 
 accept: build ## the promises, one script each, with its figure; a table at the end (ONLY=name)
 	@tests/accept/run.sh $(ONLY)
+
+fuzz: ## fuzz every reader (data, YAML, environment, checkpoints, host lists, messages), FUZZ_SECONDS (10) each
+	@tests/deps.sh --go-only
+	@tests/fuzz.sh $(FUZZ_SECONDS)
 
 soak: build ## many seeds of the schedule-sensitive tests, for SOAK_MINUTES (120)
 	@tests/soak.sh $(SOAK_MINUTES)

@@ -46,7 +46,7 @@ type Cluster struct {
 	// SharedMemory says whether ranks of one host read each other's parameters and gradients in place.
 	SharedMemory string // SharedAuto, SharedOff
 	Bind         string // BindAuto, BindOff
-	MemoryMax    int64  // bytes of buffers that one rank may use, beside the data set
+	MemoryMax    int64  // bytes of buffers that one rank may use, beside the data set; and bytes that rows of data may take while they are read
 }
 
 // Data names the data set and how workers share it.

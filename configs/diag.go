@@ -33,6 +33,9 @@ const diagnosticsMax = 200
 // excerptRunes is the longest piece of a source line that is shown.
 const excerptRunes = 120
 
+// textRunes is the longest message, hint, or source line in JSON: what is wrong may be a value of a megabyte.
+const textRunes = 2000
+
 // Diagnostic is one problem, where it is and what to do about it.
 type Diagnostic struct {
 	File     string   `json:"file"`           // name of the file, "--set", or "env NAME"
@@ -92,7 +95,8 @@ func (d Diagnostic) excerpt() string {
 
 // printable makes a diagnostic safe for a terminal: keys and source lines may hold anything.
 func (d Diagnostic) printable() Diagnostic {
-	d.File, d.Path, d.Msg, d.Hint, d.Source = visible(d.File), clipTo(visible(d.Path), 200), visible(d.Msg), visible(d.Hint), visible(d.Source)
+	d.File, d.Path = clipTo(visible(d.File), 1000), clipTo(visible(d.Path), 200)
+	d.Msg, d.Hint, d.Source = clipTo(visible(d.Msg), textRunes), clipTo(visible(d.Hint), textRunes), visible(d.Source)
 	return d
 }
 
@@ -154,6 +158,10 @@ func (ds Diagnostics) Write(w io.Writer) error {
 
 // JSON is the list as {"errors": [...], "warnings": [...], "notes": [...]}, all always there.
 func (ds Diagnostics) JSON() []byte {
+	ds = slices.Clone(ds)
+	for i := range ds {
+		ds[i].Source = clipTo(ds[i].Source, textRunes)
+	}
 	out, err := json.MarshalIndent(struct {
 		Errors   Diagnostics `json:"errors"`
 		Warnings Diagnostics `json:"warnings"`

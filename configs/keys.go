@@ -24,7 +24,7 @@ var topKeys = []key[Config]{
 	{spec{path: "cluster.hierarchy", def: "none", values: hierarchies, doc: "node: the gradients of the ranks of a host are summed before one of them, the worker, pushes and pulls for all"}, func(c *Config) any { return &c.Cluster.Hierarchy }},
 	{spec{path: "cluster.shared_memory", def: SharedAuto, values: sharings, doc: "auto: servers and workers of one host read parameters and gradients in each other's memory; off: they send them"}, func(c *Config) any { return &c.Cluster.SharedMemory }},
 	{spec{path: "cluster.bind", def: BindAuto, values: bindings, doc: "auto: where a host has more ranks than cores, and the launcher has bound none, each keeps to one core, in turn; off: the system moves them"}, func(c *Config) any { return &c.Cluster.Bind }},
-	{spec{path: "cluster.memory_max", def: "8GiB", span: from(1<<20, 1<<50), doc: "buffers of one rank, beside the data set; plan shows what they are for"}, func(c *Config) any { return (*byteSize)(&c.Cluster.MemoryMax) }},
+	{spec{path: "cluster.memory_max", def: "8GiB", span: from(1<<20, 1<<50), doc: "buffers of one rank, beside the data set; plan shows what they are for; and the most that rows of data take while they are read"}, func(c *Config) any { return (*byteSize)(&c.Cluster.MemoryMax) }},
 
 	{spec{path: "data.set", required: true, values: workload.SetNames(), doc: "the reader of the data"}, func(c *Config) any { return &c.Data.Set }},
 	{spec{path: "data.path", required: true, text: checkPath, only: when("data.set", "idx", "cifar10", "csv", "libsvm", "ratings"), doc: "the folder (idx, cifar10) or the training file (csv, libsvm, ratings: lines of row,column,value); .gz or not"}, func(c *Config) any { return &c.Data.Path }},

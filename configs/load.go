@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/durable"
 )
 
 // Options are what changes a file's values: defaults < YAML < Env < Set.
@@ -71,7 +73,10 @@ func Load(file string, o Options) (*Config, *Origins, Diagnostics) {
 // readFile reads at most one byte more than a file may have, so that a device or a data set given by mistake
 // does not fill the memory.
 func readFile(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := durable.OpenStream(file)
+	if info, unknown := os.Stat(file); err != nil && unknown == nil && info.IsDir() {
+		return nil, errors.New("it is a folder")
+	}
 	if err != nil {
 		var p *fs.PathError
 		if errors.As(err, &p) { // the file is named already
@@ -80,9 +85,6 @@ func readFile(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, errors.New("it is a folder")
-	}
 	src, err := io.ReadAll(io.LimitReader(f, bytesMax+1))
 	if err == nil && len(src) > bytesMax {
 		err = fmt.Errorf("more than %d bytes; name the configuration, not the data", bytesMax)

@@ -49,11 +49,15 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 	slices.Sort(env) // a variable that sets a whole section comes before those that set its keys
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, envPrefix) || value == "" || isNotKey(name) {
+		if !strings.HasPrefix(name, envPrefix) || isNotKey(name) {
 			continue
 		}
 		v := newOverride(envName+name, e, 1, len(name)+1, value)
 		v.name, v.path = name, envPath(name)
+		if value == "" { // as good as not set
+			w.noteNoKey(v, known)
+			continue
+		}
 		w.apply(root, v, known)
 	}
 	for i, s := range o.Set {
@@ -72,6 +76,17 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 		v.path = steps
 		w.apply(root, v, known)
 	}
+}
+
+// noteNoKey tells of a variable that is empty, and would be refused if it were not.
+func (w *walker) noteNoKey(v *override, known *knownPaths) {
+	known.fill()
+	if _, is := known.isText[show(v.path, true)]; is {
+		return
+	}
+	d := v.key.at(1, 1, "no key has this name; the variable is empty, and ignored", w.nearPath(v, known))
+	d.Severity = Note
+	w.add(d)
 }
 
 func newOverride(file, src string, line, col int, value string) *override {

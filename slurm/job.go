@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fluentps/ps/foreign"
 )
 
 // Job is what Slurm's environment says about the job of this process.
@@ -46,13 +48,15 @@ func (j *Job) name() string {
 }
 
 // FromEnv reads the job from the environment, nil outside of one. What Slurm leaves out stays zero; what it says and
-// nobody can read is an error that names the variable.
+// nobody can read is an error that names the variable. Without a number there is no job: commands to be typed have it in them, and
+// names of folders.
 func FromEnv(getenv func(string) string) (*Job, error) {
-	if getenv("SLURM_JOB_ID") == "" {
-		return nil, nil
-	}
 	e := &environment{getenv: getenv}
-	j := &Job{ID: getenv("SLURM_JOB_ID"), Name: getenv("SLURM_JOB_NAME"), Partition: getenv("SLURM_JOB_PARTITION"), LocalID: -1}
+	id := e.jobNumber("SLURM_JOB_ID")
+	if id == "" {
+		return nil, errors.Join(e.errs...)
+	}
+	j := &Job{ID: id, Name: getenv("SLURM_JOB_NAME"), Partition: getenv("SLURM_JOB_PARTITION"), LocalID: -1}
 	j.Restarts = e.number("SLURM_RESTART_COUNT", 0)
 	if seconds := e.number("SLURM_JOB_END_TIME", 0); seconds > 0 {
 		j.End = time.Unix(int64(seconds), 0)
@@ -65,7 +69,7 @@ func FromEnv(getenv func(string) string) (*Job, error) {
 	} else {
 		j.Nodes, j.Tasks = e.nodes("SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE")
 	}
-	if id := getenv("SLURM_ARRAY_JOB_ID"); id != "" {
+	if id := e.jobNumber("SLURM_ARRAY_JOB_ID"); id != "" {
 		j.Array = &Array{JobID: id, Index: e.number("SLURM_ARRAY_TASK_ID", 0), Count: e.number("SLURM_ARRAY_TASK_COUNT", 0)}
 	}
 	j.GPUs = e.gpus()
@@ -86,6 +90,16 @@ type environment struct {
 
 func (e *environment) refuse(name string, err error) {
 	e.errs = append(e.errs, fmt.Errorf("slurm: %s is %s: %w; unset it if it is left over from another job", name, clip(e.getenv(name)), err))
+}
+
+// jobNumber reads the number of a job, "" where there is none.
+func (e *environment) jobNumber(name string) string {
+	text := e.getenv(name)
+	if text != "" && !foreign.IsJob(text) {
+		e.refuse(name, errors.New("no number of a job, which is digits, as in 12, 12_3 or 12+1"))
+		return ""
+	}
+	return text
 }
 
 // number reads a variable that holds a whole number from 0 on.
@@ -173,7 +187,7 @@ func (e *environment) localID(step bool) int {
 func (j *Job) Text(now time.Time) string {
 	parts := []string{"job " + j.ID}
 	if j.Name != "" {
-		parts[0] += " (" + j.Name + ")"
+		parts[0] += " (" + foreign.Text(j.Name) + ")"
 	}
 	if j.Array != nil {
 		task := fmt.Sprintf("task %d of array %s", j.Array.Index, j.Array.JobID)
@@ -183,7 +197,7 @@ func (j *Job) Text(now time.Time) string {
 		parts = append(parts, task)
 	}
 	if j.Partition != "" {
-		parts = append(parts, "partition "+j.Partition)
+		parts = append(parts, "partition "+foreign.Text(j.Partition))
 	}
 	if j.Step != "" {
 		parts = append(parts, "step "+j.Step)
@@ -195,7 +209,7 @@ func (j *Job) Text(now time.Time) string {
 		parts = append(parts, place(j.Nodes, j.Tasks))
 	}
 	if len(j.GPUs) > 0 {
-		parts = append(parts, "GPUs "+strings.Join(j.GPUs, ",")+" of this node")
+		parts = append(parts, "GPUs "+foreign.Text(strings.Join(j.GPUs, ","))+" of this node")
 	}
 	if j.Restarts > 0 {
 		parts = append(parts, fmt.Sprintf("requeued %d times", j.Restarts))
@@ -207,7 +221,7 @@ func (j *Job) Text(now time.Time) string {
 }
 
 func place(nodes []string, tasks []int) string {
-	text := Compress(nodes)
+	text := foreign.Text(Compress(nodes))
 	if tasks == nil {
 		return text
 	}

@@ -71,9 +71,14 @@ func optionName(word string) string {
 	return word
 }
 
+// hasControls says whether a text is no line of plain text.
+func hasControls(text string) bool {
+	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
+}
+
 // optionWords splits a text as sbatch does.
 func optionWords(text string) (words []string, err error) {
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }) {
+	if hasControls(text) {
 		return nil, errors.New("it holds a line break or another control character, and sbatch would take what follows for the script; give each option a flag of its own")
 	}
 	var quote byte

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fluentps/ps/foreign"
 )
 
 // Script is a batch script that trains: it goes on from the newest checkpoint whenever it starts, and gives itself back to
@@ -45,6 +47,20 @@ type Indices struct {
 
 // Launchers are the values of Script.Launcher.
 var Launchers = []string{"pmix", "pmi2", "mpirun"}
+
+// Check says which word of the script cannot stand in one. Quotes keep a shell from reading it otherwise; but sbatch, which
+// reads the lines before any shell does, knows none.
+func (s *Script) Check() error {
+	for _, w := range slices.Concat([]string{s.Program, s.Config, s.Out}, s.Flags) {
+		if hasControls(w) {
+			return fmt.Errorf("%s holds a line break or another control character, which cannot stand in a job script; rename the file, or write the setting into it", foreign.Text(w))
+		}
+	}
+	if strings.HasPrefix(s.Program, "-") {
+		return fmt.Errorf("the program is called %s, which a launcher takes for an option; call it with its folder", Quote(s.Program))
+	}
+	return nil
+}
 
 // warning is how long before its end a job is told to checkpoint. Slurm may send it a minute earlier, and looks every half
 // minute.
@@ -169,7 +185,7 @@ func mebibytes(bytes int64) int64 {
 func (s *Script) folders(w *writer) {
 	w.raw("")
 	w.says("A name that is not set is a mistake; exit codes are looked at below.", "set -u")
-	config, out := Quote(s.Config), Quote(s.Out)
+	config, out := Quote(File(s.Config)), Quote(File(s.Out))
 	if s.Array != nil {
 		w.says("Settings in the environment of the shell that submitted would overrule the configurations, which are complete. Those of kernels are the host's.", `for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
 		w.says("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
@@ -307,6 +323,14 @@ func arrayList(indices []int) string {
 func clock(d time.Duration) string {
 	seconds := int64(d.Round(time.Second) / time.Second)
 	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
+}
+
+// File writes the name of a file so that no command takes it for a flag.
+func File(name string) string {
+	if strings.HasPrefix(name, "-") {
+		return "./" + name
+	}
+	return name
 }
 
 // Quote writes a word so that a shell reads it as it is.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests whose outcome may depend on schedules and random draws again and again, with the invariant checks on
-# and under the race detector, and fuzzes the wire format and the YAML reader in between. Stops at the first failure.
+# and under the race detector, and fuzzes every reader in between. Stops at the first failure.
 #   tests/soak.sh [MINUTES]
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,10 +13,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	go test -count=1 -race -tags invariants ./comm/... ./ps/core/... ./ps/runtime/...
 	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
 	FLUENTPS_SIM_FIRST=$((round * 1000000)) FLUENTPS_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim
-	for package in ./comm/wire ./configs; do
-		for fuzz in $(go test -list '^Fuzz' "$package" | grep '^Fuzz'); do
-			go test -run '^$' -fuzz "^$fuzz\$" -fuzztime 60s "$package"
-		done
-	done
+	tests/fuzz.sh 60
+	FLUENTPS_MUTATIONS=20000 FLUENTPS_MUTATIONS_SEED=$((round + 1000)) go test -count=1 -timeout 2h ./tests/mutations
 done
 echo "soak: $round rounds passed"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/ps/durable"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 )
@@ -44,7 +44,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 // stand for data hold for the run as well.
 func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
-	text, err := os.ReadFile(filepath.Join(run, "summary.json"))
+	text, err := durable.ReadFile(filepath.Join(run, "summary.json"), summaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, errors.New("there is no summary.json; name the folder of a run that has ended")
 	}

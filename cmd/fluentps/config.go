@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/ps/durable"
 )
 
 // setFlag is --set of every verb that reads a configuration.
@@ -49,7 +50,7 @@ func readInputOver(c *cli.Context, file string, under []string, more ...string) 
 }
 
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := durable.OpenStream(name)
 	if err != nil {
 		return nil, err
 	}

@@ -36,8 +36,16 @@ func dataVerb(c *cli.Context) error {
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
+	noteData(c, found.Notes)
 	_, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1))
 	return err
+}
+
+// noteData says what a user should know of the files.
+func noteData(c *cli.Context, notes []string) {
+	for _, note := range notes {
+		printError(c.App.ErrWriter, "note: "+note)
+	}
 }
 
 // dataSpec is the data set that the arguments name.

@@ -76,6 +76,9 @@ const squeueTime = 5 * time.Second
 // jobText is the job of Slurm that this process sees, "" outside of one. What is not known is left out.
 func jobText() string {
 	job, err := slurm.FromEnv(os.Getenv)
+	if job == nil && err != nil {
+		return err.Error()
+	}
 	if job == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/comm/mpi"
 	"fluentps/configs"
+	"fluentps/slurm"
 )
 
 // launcherRank is this process's rank by the launcher's own account, -1 if it does not say.
@@ -41,11 +42,11 @@ func noLauncher(in *input, getenv func(string) string) error {
 	if !withMPI() {
 		note += "; first make build: this binary has no MPI"
 	}
-	self := os.Args[0]
+	self, file := slurm.Quote(os.Args[0]), slurm.Quote(slurm.File(in.file))
 	return usagef("run: started neither by mpirun nor by srun, and without --local; for %s type one of\n"+
 		"  %s -n %d %s run %s\n      %s\n"+
 		"  %s run --local %d %s\n      ranks as goroutines of one process",
-		roles, launch, ranks, self, in.file, note, self, ranks, in.file)
+		roles, launch, ranks, self, file, note, self, ranks, file)
 }
 
 // localUnderLauncher refuses N copies of a run of goroutines.
@@ -64,7 +65,7 @@ func notBuilt(in *input, getenv func(string) string) error {
 	if n > 0 {
 		by = fmt.Sprintf("a launcher (%s is %d)", from, n)
 	}
-	return usagef("run: started by %s, but this binary is built without MPI: make build; or without the launcher: %s run --local %d %s", by, os.Args[0], max(n, 2), in.file)
+	return usagef("run: started by %s, but this binary is built without MPI: make build; or without the launcher: %s run --local %d %s", by, slurm.Quote(os.Args[0]), max(n, 2), slurm.Quote(slurm.File(in.file)))
 }
 
 // withoutPMI is a hint for tasks of srun that are offered no way to find each other; "" if there is no sign of that. MPI

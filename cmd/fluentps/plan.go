@@ -61,6 +61,7 @@ func planVerb(c *cli.Context) error {
 	if err != nil {
 		return usagef("plan: %v", err)
 	}
+	noteData(c, p.set.Notes)
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}

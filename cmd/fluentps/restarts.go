@@ -142,10 +142,15 @@ func warnOfBeginnings(c *cli.Context, in *input) {
 // takeFolder settles the run folder, so that every start has the same.
 func (s *supervisor) takeFolder() error {
 	out, resume := s.c.String("out"), s.c.String("resume")
-	spec := metrics.FolderSpec{Root: "runs", Name: s.in.cfg.Name, Now: s.began, JobID: jobID("local"), Out: out}
+	mode := "local"
 	if len(s.launcher) > 0 {
-		spec.JobID = jobID("mpi")
+		mode = "mpi"
 	}
+	id, err := jobID(mode)
+	if err != nil {
+		return err
+	}
+	spec := metrics.FolderSpec{Root: "runs", Name: s.in.cfg.Name, Now: s.began, JobID: id, Out: out}
 	if resume != "" && resume != ps.ResumeAuto {
 		s.dir, s.first = resume, []string{"--resume=" + resume}
 		if root, _, one := ps.OneCheckpoint(resume); one {
@@ -158,7 +163,11 @@ func (s *supervisor) takeFolder() error {
 		s.first = []string{"--resume=auto"}
 	}
 	if s.dir = out; out == "" && resume == ps.ResumeAuto {
-		i := slices.IndexFunc(metrics.RunFolders(spec), func(dir string) bool { s.dir = dir; return s.newest() != "" })
+		folders, others := metrics.RunFolders(spec)
+		if others > 0 {
+			printError(s.c.App.ErrWriter, metrics.OthersText(spec, others))
+		}
+		i := slices.IndexFunc(folders, func(dir string) bool { s.dir = dir; return s.newest() != "" })
 		if i < 0 {
 			s.dir = ""
 		}
@@ -169,7 +178,7 @@ func (s *supervisor) takeFolder() error {
 			return err
 		}
 		s.dir = f.Dir
-		if err := os.Remove(f.Path("logs")); err != nil { // the run takes only an empty folder
+		if err := errors.Join(f.Remove("logs"), f.Close()); err != nil { // the run takes only an empty folder
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 )
 
 // The first wish to end goes on as the signal for which launchers leave their ranks alone, and what comes at once behind it,
@@ -74,11 +75,11 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 // What is lost is not said where the checkpoint seems to be written later than now, by a clock that was set back.
 func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
 	dir := t.TempDir()
-	d, err := checkpoint.Begin(filepath.Join(dir, checkpoint.Folder))
+	d, err := checkpoint.Begin(durable.Below(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := checkpoint.WriteFile(d.Dir, checkpoint.ServerFile(0), 1)
+	file, err := checkpoint.WriteFile(d.In, checkpoint.ServerFile(0), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

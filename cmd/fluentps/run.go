@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -155,7 +154,15 @@ func spareThread() {
 }
 
 // jobID names a run folder: Slurm's job, or how the ranks are started.
-func jobID(mode string) string { return cmp.Or(os.Getenv("SLURM_JOB_ID"), mode) }
+func jobID(mode string) (string, error) {
+	switch batch, err := slurm.FromEnv(os.Getenv); {
+	case batch != nil: // what else it cannot read is not what is asked here
+		return batch.ID, nil
+	case err != nil:
+		return "", usagef("run: %v", err)
+	}
+	return mode, nil
+}
 
 // job is one run as this process sees it.
 type job struct {
@@ -199,7 +206,10 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.Out = j.out
 	o.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that finds no reader stops no run
 	o.Terminal, o.Width = terminal(os.Stdout)
-	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, JobID: jobID(mode), Out: j.c.String("out")}
+	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, Out: j.c.String("out")}
+	if o.Folder.JobID, o.Problem = jobID(mode); o.Problem != nil {
+		return o, nil
+	}
 	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here
 		o.Job, o.Restarts = batch.ID, batch.Restarts
 	}

@@ -137,6 +137,9 @@ func planScript(c *cli.Context, in *input) error {
 	if err := fits(c, in, s, hosts); err != nil {
 		return err
 	}
+	if err := s.Check(); err != nil {
+		return usagef("plan: %v", err)
+	}
 	_, err = io.WriteString(c.App.Writer, s.Text())
 	return err
 }

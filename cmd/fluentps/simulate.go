@@ -173,6 +173,10 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		if err != nil {
 			return err
 		}
+		defer folder.Close()
+		for _, w := range folder.Warnings {
+			printError(c.App.ErrWriter, "WARNING: "+w)
+		}
 		var resolved strings.Builder
 		if err := in.cfg.Resolved(&resolved, in.origins); err != nil {
 			return err

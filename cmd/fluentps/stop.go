@@ -123,7 +123,10 @@ func (j *job) maxTime() (time.Duration, error) {
 	if j.c.String("max-time") != maxTimeAuto {
 		return timeLimit(j.c)
 	}
-	job, _ := slurm.FromEnv(os.Getenv) // what it cannot read is not what is asked here
+	job, err := slurm.FromEnv(os.Getenv) // what else it cannot read is not what is asked here
+	if job == nil && err != nil {
+		return 0, usagef("run: %v", err)
+	}
 	if job == nil {
 		return 0, usagef("run: --max-time auto asks Slurm, and SLURM_JOB_ID is not set: this is no job; say the time, as in --max-time 3h50m")
 	}

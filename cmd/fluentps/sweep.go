@@ -21,6 +21,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/durable"
+	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/slurm"
@@ -90,6 +91,10 @@ func sweepVerb(c *cli.Context) error {
 		if script, err = jobScript(c, in, c.Int("ranks")); err != nil {
 			return err
 		}
+		script.Config, script.Out, script.Flags = s.dir, s.dir, nil // each configuration holds all settings
+		if err := script.Check(); err != nil {
+			return usagef("sweep: %v", err)
+		}
 		if err := s.fitsAll(c, script); err != nil {
 			return err
 		}
@@ -149,7 +154,7 @@ func (s *sweep) write() error {
 		if err := p.Config.Resolved(&text, nil); err != nil {
 			return err
 		}
-		switch old, err := os.ReadFile(s.file(i)); {
+		switch old, err := durable.ReadFile(s.file(i), readLimit); {
 		case errors.Is(err, fs.ErrNotExist):
 			if err := durable.WriteFile(s.file(i), text.Bytes()); err != nil {
 				return err
@@ -162,6 +167,9 @@ func (s *sweep) write() error {
 	}
 	return nil
 }
+
+// summaryMax is more bytes than a summary has: one of 100,000 workers has a third of that.
+const summaryMax = 64 << 20
 
 // result is what the table shows of a run's summary.
 type result struct {
@@ -181,7 +189,7 @@ func (s *sweep) result(i int) result { return resultOf(s.folder(i)) }
 // resultOf reads the summary of a run; one that has none has not finished.
 func resultOf(dir string) result {
 	var r result
-	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	data, err := durable.ReadFile(filepath.Join(dir, "summary.json"), summaryMax)
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
@@ -208,13 +216,12 @@ func (s *sweep) submit(c *cli.Context, script *slurm.Script) error {
 		fmt.Fprintln(c.App.Writer, "all runs have finished; there is nothing to submit")
 		return s.table(c.App.Writer)
 	}
-	script.Config, script.Out, script.Flags = s.dir, s.dir, nil // each configuration holds all settings
 	script.Array = &slurm.Indices{List: missing, Parallel: c.Int("parallel")}
 	path := filepath.Join(s.dir, "sweep.sbatch")
 	if err := durable.WriteFile(path, []byte(script.Text())); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs are to do; submit them with\n  sbatch %s\n", len(missing), len(s.points), slurm.Quote(path))
+	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs are to do; submit them with\n  sbatch %s\n", len(missing), len(s.points), slurm.Quote(slurm.File(path)))
 	return err
 }
 
@@ -231,7 +238,7 @@ func (s *sweep) run(c *cli.Context) error {
 	out := c.App.Writer
 	for _, i := range s.missing() {
 		fmt.Fprintf(out, "== %04d of %d: %s\n", i, len(s.points), strings.Join(s.points[i].Set, " "))
-		cmd := exec.CommandContext(ctx, self, "run", s.file(i), "--local", strconv.Itoa(c.Int("local")), "--out", s.folder(i), "--resume", "auto")
+		cmd := exec.CommandContext(ctx, self, "run", slurm.File(s.file(i)), "--local", strconv.Itoa(c.Int("local")), "--out", s.folder(i), "--resume", "auto")
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends with a checkpoint
 		cmd.Stdout, cmd.Stderr, cmd.Env = fileOf(out), c.App.ErrWriter, withoutSettings(os.Environ())
 		if err := cmd.Run(); err != nil {
@@ -267,7 +274,7 @@ func (s *sweep) table(w io.Writer) error {
 	fmt.Fprintln(t, "run\tfinished\ttest_accuracy\ttrain_loss\tsamples/s\twall s\tsettings")
 	for i, p := range s.points {
 		r := s.result(i)
-		fmt.Fprintf(t, "%04d\t%s\t%s\t%s\t%s\t%s\t%s\n", i, r.Finished, figure("%.4f", r.TestAccuracy), figure("%.4g", r.TrainLoss),
+		fmt.Fprintf(t, "%04d\t%s\t%s\t%s\t%s\t%s\t%s\n", i, foreign.Text(r.Finished), figure("%.4f", r.TestAccuracy), figure("%.4g", r.TrainLoss),
 			figure("%.0f", r.SamplesPerS), figure("%.1f", r.WallS), strings.Join(p.Set, " "))
 	}
 	return t.Flush()

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/ps/foreign"
 )
 
 // printError writes what went wrong. Text of several lines, such as the diagnostics of a file, names its place itself.
@@ -19,7 +20,7 @@ func printError(w io.Writer, text string) {
 	if !strings.Contains(text, "\n") || !filePlace.MatchString(text) {
 		text = "fluentps: " + text
 	}
-	fmt.Fprintln(w, text)
+	fmt.Fprintln(w, foreign.Visible(text))
 }
 
 var filePlace = regexp.MustCompile(`^\S[^\n]*:[0-9]+:[0-9]+: `)

@@ -120,3 +120,26 @@ func TestWhatIsSaidOfAWrongKey(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// FuzzKeyed: whatever comes with keys, it is reported, or is what was sent.
+func FuzzKeyed(f *testing.F) {
+	codecs := []*Keyed{KeyedScalars(7, 5), KeyedRuns([]uint64{3, 9, 1 << 63}, []int{2, 1, 2})}
+	for i, k := range codecs {
+		b := make([]byte, k.EncodedMax(5))
+		k.Encode(b, []float32{1, 2, 3, 4, 5}, nil)
+		f.Add(uint8(i), b)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, in []byte) {
+		k := codecs[int(which)%len(codecs)]
+		_ = k.DecodeKeys(in)
+		dst := make([]float32, 5)
+		if k.Decode(dst, in) != nil {
+			return
+		}
+		b := make([]byte, k.EncodedMax(5))
+		k.Encode(b, dst, nil)
+		if again := make([]float32, 5); k.Decode(again, b) != nil {
+			t.Fatalf("%v does not come back", dst)
+		}
+	})
+}

@@ -18,7 +18,7 @@ func BenchmarkWriteFile(b *testing.B) {
 	b.Run("file", func(b *testing.B) {
 		b.SetBytes(4 * int64(len(v)))
 		for range b.N {
-			if _, err := WriteFile(dir, "a.bin", nil, v); err != nil {
+			if _, err := WriteFile(durable.Below(dir), "a.bin", nil, v); err != nil {
 				b.Fatal(err)
 			}
 			if err := os.Remove(filepath.Join(dir, "a.bin")); err != nil {

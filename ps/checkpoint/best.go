@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"fluentps/ps/durable"
@@ -14,7 +13,10 @@ import (
 // BestName is what a user calls the best checkpoint of a run, as if it were a folder beside the others.
 const BestName = "best"
 
-const bestFile = "best.json"
+const (
+	bestFile = "best.json"
+	bestMax  = 64 << 10 // bytes
+)
 
 // Best names the checkpoint of a run that was found to be the best so far.
 type Best struct {
@@ -26,7 +28,7 @@ type Best struct {
 // ReadBest gives the best checkpoint in root, nil where none was found yet.
 func ReadBest(root string) (*Best, error) {
 	path := filepath.Join(root, bestFile)
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadFile(path, bestMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -43,13 +45,13 @@ func ReadBest(root string) (*Best, error) {
 	return b, nil
 }
 
-// SetBest makes a finished checkpoint the best, at once: whoever reads finds it or the one before it.
-func SetBest(root string, b Best) error {
+// SetBest makes a finished checkpoint of a run the best, at once: whoever reads finds it or the one before it.
+func SetBest(run *durable.Folder, b Best) error {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(root, bestFile), append(text, '\n')); err != nil {
+	if err := run.Write(filepath.Join(Folder, bestFile), append(text, '\n')); err != nil {
 		return writeError(err)
 	}
 	return nil

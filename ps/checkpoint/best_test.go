@@ -5,13 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fluentps/ps/durable"
 )
 
 // The best stays when others go, until another is the best; what is damaged removes nothing.
 func TestTheBestIsNotPruned(t *testing.T) {
-	root := filepath.Join(t.TempDir(), Folder)
+	run := durable.Below(t.TempDir())
+	root := run.Path(Folder)
 	for range 6 {
-		d, err := Begin(root)
+		d, err := Begin(run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,13 +43,13 @@ func TestTheBestIsNotPruned(t *testing.T) {
 		left string
 	}{{"000000000002", 3, "6542"}, {"000000000005", 2, "65"}, {"000000000005", 1, "65"}, {"000000000006", 1, "6"}} {
 		want := Best{Checkpoint: step.best, By: "loss", Value: 0.25}
-		if err := SetBest(root, want); err != nil {
+		if err := SetBest(run, want); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := ReadBest(root); err != nil || *got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
-		if err := Prune(root, step.keep); err != nil {
+		if err := Prune(run, step.keep); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(); got != step.left {
@@ -57,7 +60,7 @@ func TestTheBestIsNotPruned(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, bestFile), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := Prune(root, 0); err == nil || !strings.Contains(err.Error(), "remove it, and the next") {
+		if err := Prune(run, 0); err == nil || !strings.Contains(err.Error(), "remove it, and the next") {
 			t.Errorf("best.json %q: %v", text, err)
 		}
 		if got := names(); got != "6" {

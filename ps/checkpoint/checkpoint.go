@@ -15,6 +15,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // Format is the number of the layout that this program writes; it reads that one.
@@ -42,6 +45,7 @@ const (
 	oldPrefix    = ".old-"    // of one that is being removed
 	nameDigits   = 12
 	sumPrefix    = "crc32c " // of the last line of a manifest
+	manifestMax  = 256 << 20 // bytes of one: of 100,000 workers and as many evaluations it has a tenth of that
 )
 
 // Manifest says what a checkpoint holds.
@@ -123,7 +127,7 @@ func nameOf(n int64) string { return fmt.Sprintf("%0*d", nameDigits, n) }
 // Open reads the manifest of a checkpoint. The errors say what is wrong with it: missing, damaged, of another program, of
 // a later format.
 func Open(dir string) (*Manifest, error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	text, err := durable.ReadFile(filepath.Join(dir, manifestName), manifestMax)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("checkpoint %s: there is no %s; it is no checkpoint, or was damaged", dir, manifestName)
 	}
@@ -159,7 +163,7 @@ func parse(text []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("it has format %d, and this program reads %d; resume with the program that wrote it", head.Format, Format)
 	}
 	m := new(Manifest)
-	if err := json.Unmarshal([]byte(body), m); err != nil {
+	if err := Decode([]byte(body), m); err != nil {
 		return nil, err
 	}
 	return m, m.check()
@@ -176,15 +180,48 @@ func cutSum(text string) (body string, sum uint32, ok bool) {
 	return text[:len(text)-tail], uint32(n), err == nil
 }
 
+const (
+	// CountMax bounds every count in a checkpoint, so that sums and differences of a few stay within their type.
+	CountMax  = 1 << 60
+	ranksMax  = 1 << 20
+	fileBytes = 1 << 50
+)
+
+// Within says which field of a checkpoint has a value that no run gives it.
+func Within(field string, value, least, most int64) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s is %d, must be %d to %d: no run has written that", field, value, least, most)
+	}
+	return nil
+}
+
 // check holds a manifest to what its readers rely on.
 func (m *Manifest) check() error {
 	if m.Servers < 1 || m.Workers < 1 || len(m.Starts) != m.Workers {
 		return fmt.Errorf("it names %d servers, %d workers and %d positions in the data", m.Servers, m.Workers, len(m.Starts))
 	}
+	problems := []error{Within("number", m.Number, 0, CountMax), Within("iteration", m.Iteration, 0, CountMax), Within("samples", m.Samples, 0, CountMax),
+		Within("servers", int64(m.Servers), 1, ranksMax), Within("workers", int64(m.Workers), 1, ranksMax), Within("computing", int64(m.Computing), 0, ranksMax)}
+	for w, start := range m.Starts {
+		problems = append(problems, Within(fmt.Sprintf("starts[%d]", w), start, 0, CountMax))
+	}
+	seen := map[string]bool{}
 	for _, e := range m.Files {
-		if e.Name != filepath.Base(e.Name) || e.Bytes < 0 {
+		if !isFile(e.Name) || e.Bytes < 0 || e.Bytes > fileBytes || seen[e.Name] {
 			return fmt.Errorf("it names a file %q of %d bytes", e.Name, e.Bytes)
 		}
+		seen[e.Name] = true
 	}
-	return nil
+	return cmp.Or(problems...)
+}
+
+// isFile says whether a name is that of a server's or worker's file.
+func isFile(name string) bool {
+	for _, of := range []func(int) string{ServerFile, WorkerFile} {
+		digits := strings.TrimSuffix(strings.TrimPrefix(name, strings.SplitAfter(of(0), "-")[0]), ".bin")
+		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < ranksMax && of(n) == name {
+			return true
+		}
+	}
+	return false
 }

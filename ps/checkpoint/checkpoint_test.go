@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 )
 
 type state struct {
@@ -22,16 +23,16 @@ type state struct {
 	Count int64
 }
 
-// write makes a checkpoint of two files.
-func write(t testing.TB, root string, n int64) string {
+// write makes a checkpoint of two files in a run folder.
+func write(t testing.TB, run string, n int64) string {
 	t.Helper()
-	d, err := checkpoint.Begin(root)
+	d, err := checkpoint.Begin(durable.Below(run))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := manifest(n)
 	for i := range 2 {
-		e, err := checkpoint.WriteFile(d.Dir, checkpoint.ServerFile(i), state{"server", n + int64(i)}, []float32{1, 2, float32(n)}, nil, []float32{float32(math.Inf(1))})
+		e, err := checkpoint.WriteFile(d.In, checkpoint.ServerFile(i), state{"server", n + int64(i)}, []float32{1, 2, float32(n)}, nil, []float32{float32(math.Inf(1))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			want = append(want, v)
 		}
 		in := state{rapid.String().Draw(t, "name"), rapid.Int64().Draw(t, "count")}
-		e, err := checkpoint.WriteFile(dir, "server-0000.bin", in, want...)
+		e, err := checkpoint.WriteFile(durable.Below(dir), "server-0000.bin", in, want...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,19 +99,20 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 }
 
 func TestTheNewestIsFirstAndOldOnesGo(t *testing.T) {
-	root := filepath.Join(t.TempDir(), checkpoint.Folder)
+	run := t.TempDir()
+	root := filepath.Join(run, checkpoint.Folder)
 	if dirs, err := checkpoint.List(root); err != nil || len(dirs) != 0 {
 		t.Fatalf("%v, %v without a folder", dirs, err)
 	}
 	for n := range int64(4) {
-		write(t, root, n)
+		write(t, run, n)
 	}
 	for _, odd := range []string{"12", "latest", "000000000000"} {
 		if err := os.Mkdir(filepath.Join(root, odd), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := checkpoint.Prune(root, 2); err != nil {
+	if err := checkpoint.Prune(durable.Below(run), 2); err != nil {
 		t.Fatal(err)
 	}
 	dirs, err := checkpoint.List(root)
@@ -124,26 +126,27 @@ func TestTheNewestIsFirstAndOldOnesGo(t *testing.T) {
 
 // A writer that is killed leaves nothing that is taken for a checkpoint, and the next one clears it away.
 func TestAHalfWrittenCheckpointIsNone(t *testing.T) {
-	root := t.TempDir()
-	whole := write(t, root, 1)
-	d, err := checkpoint.Begin(root)
+	run := t.TempDir()
+	root := filepath.Join(run, checkpoint.Folder)
+	whole := write(t, run, 1)
+	d, err := checkpoint.Begin(durable.Below(run))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkpoint.WriteFile(d.Dir, "server-0000.bin", state{}, []float32{1}); err != nil {
+	if _, err := checkpoint.WriteFile(d.In, "server-0000.bin", state{}, []float32{1}); err != nil {
 		t.Fatal(err)
 	}
 	if dirs, err := checkpoint.List(root); err != nil || !slices.Equal(dirs, []string{whole}) {
 		t.Fatalf("%v, %v", dirs, err)
 	}
-	next := write(t, root, 2)
+	next := write(t, run, 2)
 	if filepath.Base(next) != "000000000002" {
 		t.Errorf("the next one is %s", next)
 	}
 	if entries, err := os.ReadDir(root); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v beside two checkpoints", entries, err)
 	}
-	abandoned, err := checkpoint.Begin(root)
+	abandoned, err := checkpoint.Begin(durable.Below(run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +165,7 @@ func TestAmendReplacesTheManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.State = json.RawMessage(`{"evaluations": 3}`)
-	if err := checkpoint.Amend(dir, m); err != nil {
+	if err := checkpoint.Amend(durable.Below(dir), m); err != nil {
 		t.Fatal(err)
 	}
 	again, err := checkpoint.Open(dir)
@@ -232,7 +235,7 @@ func TestDamageOfALongFileIsFoundAndNamed(t *testing.T) {
 	for i := range long {
 		long[i] = float32(i)
 	}
-	e, err := checkpoint.WriteFile(dir, "server-0000.bin", state{"long", 1}, long[:100000], long)
+	e, err := checkpoint.WriteFile(durable.Below(dir), "server-0000.bin", state{"long", 1}, long[:100000], long)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +310,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Format = checkpoint.Format + 1
-		if err := checkpoint.Amend(dir, m); err != nil {
+		if err := checkpoint.Amend(durable.Below(dir), m); err != nil {
 			t.Fatal(err)
 		}
 		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 2, and this program reads 1; resume with the program that wrote it") {
@@ -321,10 +324,10 @@ func TestWritingSaysWhatToDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkpoint.Begin(filepath.Join(file, "below")); err == nil || !strings.Contains(err.Error(), "checkpoint: ") {
+	if _, err := checkpoint.Begin(durable.Below(filepath.Join(file, "below"))); err == nil || !strings.Contains(err.Error(), "checkpoint: ") {
 		t.Error(err)
 	}
-	if _, err := checkpoint.WriteFile(file+"-none", "server-0000.bin", state{}); err == nil || !strings.Contains(err.Error(), "a file system that all hosts share") {
+	if _, err := checkpoint.WriteFile(durable.Below(file+"-none"), "server-0000.bin", state{}); err == nil || !strings.Contains(err.Error(), "a file system that all hosts share") {
 		t.Error(err)
 	}
 }

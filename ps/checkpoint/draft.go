@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,105 +13,102 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Draft is a checkpoint that is being written: files go to Dir, and Finish gives it its name.
+// Draft is a checkpoint that is being written: files go to In, and Finish gives it its name.
 type Draft struct {
-	Dir    string // of its files
-	root   string
+	In     *durable.Folder // of its files
+	root   *durable.Folder
 	number int64
 }
 
-// DraftDir is the folder of the checkpoint that is being written in root: there is one at a time.
-func DraftDir(root string) string { return filepath.Join(root, newName) }
+// DraftName is that of the folder of the checkpoint that is being written, in the folder of a run's checkpoints: there is one at
+// a time.
+const DraftName = newName
 
-// Begin makes the folder for the next checkpoint in root, and root where there is none. What a crash left of earlier
-// ones goes: of a run there is one writer.
-func Begin(root string) (*Draft, error) {
-	if err := os.MkdirAll(root, 0o777); err != nil {
-		return nil, writeError(err)
-	}
-	if err := sweep(root); err != nil {
-		return nil, writeError(err)
-	}
-	dirs, err := List(root)
+// Begin makes the folder for the next checkpoint in the run folder, and that of its checkpoints where there is none. What a crash
+// left of earlier ones goes: of a run there is one writer.
+func Begin(run *durable.Folder) (*Draft, error) {
+	root := run.MakeIn(Folder, 0o777)
+	d, err := begin(root)
 	if err != nil {
-		return nil, err
-	}
-	d := &Draft{Dir: DraftDir(root), root: root, number: 1}
-	if len(dirs) > 0 {
-		last, _ := numberOf(filepath.Base(dirs[0]))
-		d.number = last + 1
-	}
-	if err := os.Mkdir(d.Dir, 0o777); err != nil {
-		return nil, writeError(err)
+		return nil, errors.Join(writeError(err), root.Close())
 	}
 	return d, nil
 }
 
-// sweep removes what has the name of something half written or half removed.
-func sweep(root string) error {
-	entries, err := os.ReadDir(root)
+func begin(root *durable.Folder) (*Draft, error) {
+	entries, err := root.List()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	d := &Draft{root: root, number: 1}
 	for _, e := range entries {
-		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) {
-			if err := os.RemoveAll(filepath.Join(root, e.Name())); err != nil {
-				return err
+		if n, ok := numberOf(e.Name()); ok && e.IsDir() {
+			d.number = max(d.number, n+1)
+		}
+		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) { // half written, or half removed
+			if err := root.RemoveAll(e.Name()); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	if err := root.Make(newName, 0o777); err != nil {
+		return nil, err
+	}
+	d.In = root.In(newName)
+	return d, d.In.Err()
 }
 
 // Finish writes the manifest, with the entries that its files gave, and makes the checkpoint one. It returns its folder.
 // After an error there is none.
 func (d *Draft) Finish(m *Manifest) (string, error) {
 	m.Program, m.Format, m.Number = programName, Format, d.number
-	dir := filepath.Join(d.root, nameOf(d.number))
-	err := writeManifest(d.Dir, m)
+	err := writeManifest(d.In, m)
 	if err == nil {
-		err = durable.Rename(d.Dir, dir)
+		err = d.root.Rename(newName, nameOf(d.number))
 	}
 	if err != nil {
 		return "", errors.Join(writeError(err), d.Abandon())
 	}
-	return dir, nil
+	return d.root.Path(nameOf(d.number)), d.close()
 }
 
 // Number is that of the checkpoint that it becomes.
 func (d *Draft) Number() int64 { return d.number }
 
 // Abandon removes what was written.
-func (d *Draft) Abandon() error { return os.RemoveAll(d.Dir) }
+func (d *Draft) Abandon() error { return errors.Join(d.root.RemoveAll(newName), d.close()) }
+
+func (d *Draft) close() error { return errors.Join(d.In.Close(), d.root.Close()) }
 
 // Amend replaces the manifest of a finished checkpoint, at once: a reader finds the old one or the new one.
-func Amend(dir string, m *Manifest) error {
-	if err := writeManifest(dir, m); err != nil {
+func Amend(checkpoint *durable.Folder, m *Manifest) error {
+	if err := writeManifest(checkpoint, m); err != nil {
 		return writeError(err)
 	}
 	return nil
 }
 
-// Prune removes all finished checkpoints in root but the newest so many, and the best. A crash leaves none that is half
+// Prune removes all finished checkpoints of a run but the newest so many, and the best. A crash leaves none that is half
 // there.
-func Prune(root string, keep int) error {
-	dirs, err := List(root)
+func Prune(run *durable.Folder, keep int) error {
+	dirs, err := List(run.Path(Folder))
 	if err != nil || len(dirs) <= keep {
 		return err
 	}
-	best, err := ReadBest(root)
+	best, err := ReadBest(run.Path(Folder))
 	if err != nil {
 		return err // better one too many than the wrong one removed
 	}
 	for _, dir := range dirs[keep:] {
-		if best != nil && filepath.Base(dir) == best.Checkpoint {
+		name := filepath.Base(dir)
+		if best != nil && name == best.Checkpoint {
 			continue
 		}
-		old := filepath.Join(root, oldPrefix+filepath.Base(dir))
-		if err := os.Rename(dir, old); err != nil {
+		old := filepath.Join(Folder, oldPrefix+name)
+		if err := run.Move(filepath.Join(Folder, name), old); err != nil {
 			return fmt.Errorf("checkpoints: remove %s: %w", dir, err)
 		}
-		if err := os.RemoveAll(old); err != nil {
+		if err := run.RemoveAll(old); err != nil {
 			return fmt.Errorf("checkpoints: remove %s: %w", dir, err)
 		}
 	}
@@ -135,12 +131,12 @@ func (m *Manifest) text() ([]byte, error) {
 }
 
 // writeManifest writes it, with everything else in the folder synced before.
-func writeManifest(dir string, m *Manifest) error {
+func writeManifest(in *durable.Folder, m *Manifest) error {
 	text, err := m.text()
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(dir, manifestName), text)
+	return in.Write(manifestName, text)
 }
 
 // writeError says what a user can do about err.

@@ -9,20 +9,21 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"unsafe"
 
 	"fluentps/comm/shm"
+	"fluentps/ps/durable"
 )
 
 // A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
 // and the vectors, float32 one behind the other.
 const (
-	magic    = "FPSCKPT\n"
-	prefix   = len(magic) + 8
-	blockMax = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
+	magic     = "FPSCKPT\n"
+	prefix    = len(magic) + 8
+	headerMax = 1 << 28 // bytes of its text
+	blockMax  = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
 )
 
 // header is what stands before the vectors.
@@ -31,18 +32,18 @@ type header struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// WriteFile writes a state and vectors as the file of that name in dir, and syncs it. The vectors must stay as they are
+// WriteFile writes a state and vectors as the file of that name, and syncs it. The vectors must stay as they are
 // until it returns.
-func WriteFile(dir, name string, state any, vectors ...[]float32) (Entry, error) {
-	return writeFile(dir, name, state, vectors, func(*os.File, int64) error { return nil })
+func WriteFile(in *durable.Folder, name string, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(in, name, state, vectors, func(*os.File, int64) error { return nil })
 }
 
 // WriteReplica is WriteFile into memory. The room is taken before anything is written, and spare bytes must be free beside it.
-func WriteReplica(dir, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
-	return writeFile(dir, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
+func WriteReplica(in *durable.Folder, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
+	return writeFile(in, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
 }
 
-func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
+func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
 	head := header{Lengths: make([]int, len(vectors))}
 	total := int64(prefix)
 	for i, v := range vectors {
@@ -57,10 +58,10 @@ func writeFile(dir, name string, state any, vectors [][]float32, reserve func(f 
 	if err != nil {
 		return Entry{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(text) > math.MaxUint32 {
-		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), math.MaxUint32)
+	if len(text) > headerMax {
+		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), headerMax)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := in.Create(name)
 	if err != nil {
 		return Entry{}, writeError(err)
 	}
@@ -138,7 +139,7 @@ func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
 }
 
 func readFile(path string, e Entry, state any) ([][]float32, error) {
-	f, err := os.Open(path)
+	f, err := durable.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it is missing; if it is on another host's disk: all hosts must share the run folder")
 	}
@@ -165,7 +166,7 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(head.State, state); err != nil {
+	if err := Decode(head.State, state); err != nil {
 		return nil, fmt.Errorf("its state is not one of this program: %w", err)
 	}
 	return vectors, nil
@@ -181,7 +182,7 @@ func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err
 	}
 	n := int64(binary.LittleEndian.Uint32(start[len(magic)+4:]))
 	format := binary.LittleEndian.Uint32(start[len(magic):])
-	if string(start[:len(magic)]) != magic || format != Format || n > size-int64(prefix) {
+	if string(start[:len(magic)]) != magic || format != Format || n > min(headerMax, size-int64(prefix)) {
 		return head, nil, errDamaged
 	}
 	text := make([]byte, n)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"fluentps/ps/durable"
 )
 
 // Files are little endian, whatever the machine is: words are turned around on the way to them, and back.
@@ -26,7 +28,7 @@ func TestFilesAreLittleEndian(t *testing.T) {
 	for _, same := range []bool{machine, !machine} {
 		littleEndian = same
 		dir := t.TempDir()
-		e, err := WriteFile(dir, "a.bin", 7, v, nil)
+		e, err := WriteFile(durable.Below(dir), "a.bin", 7, v, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

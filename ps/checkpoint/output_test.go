@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fluentps/ps/durable"
 )
 
 // Whatever the way to the disk, the file has the bytes that were written, in their order: in pieces of any length, with
@@ -111,7 +113,7 @@ func TestALongFileIsReadAsItWasWritten(t *testing.T) {
 		v[i] = float32(i)
 	}
 	dir := t.TempDir()
-	e, err := WriteFile(dir, "a.bin", "state", v[:100], v, v[1:])
+	e, err := WriteFile(durable.Below(dir), "a.bin", "state", v[:100], v, v[1:])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // Replicas are checkpoints in the memory file system of hosts:
@@ -21,9 +23,14 @@ import (
 //	    manifest.json                 when all files of it are there, over all hosts
 //
 // They outlive the processes, so that the next start finds them, and not the host.
+//
+// Anybody may make folders in a memory file system, and the name of a start stands in its run folder. So a folder of replicas is
+// used only where it is this user's own, and no other may write it.
 type Replicas struct {
-	dir  string
-	lock *os.File
+	memory *durable.Folder
+	name   string
+	in     *durable.Folder
+	lock   *os.File
 }
 
 const (
@@ -34,63 +41,108 @@ const (
 )
 
 // ReplicaDir is the folder of a start's replicas, by the name of the start.
-func ReplicaDir(memory, start string) string {
-	return filepath.Join(memory, fmt.Sprintf("%s%d-%s", replicaPrefix, os.Getuid(), start))
+func ReplicaDir(memory, start string) string { return filepath.Join(memory, replicaName(start)) }
+
+func replicaName(start string) string {
+	return fmt.Sprintf("%s%d-%s", replicaPrefix, os.Getuid(), start)
 }
 
 // ReplicaVersion is the folder of a start's checkpoint of that version in its ReplicaDir.
 func ReplicaVersion(dir string, version int64) string {
-	return filepath.Join(dir, strconv.FormatInt(version, 10))
+	return filepath.Join(dir, versionName(version))
 }
+
+func versionName(version int64) string { return strconv.FormatInt(version, 10) }
 
 // ReplicaManifest is the file of a version's manifest.
 func ReplicaManifest(dir string, version int64) string {
 	return filepath.Join(ReplicaVersion(dir, version), manifestName)
 }
 
-// MakeReplicaVersion makes that folder.
-func MakeReplicaVersion(dir string, version int64) (string, error) {
-	path := ReplicaVersion(dir, version)
-	return path, os.MkdirAll(path, 0o700)
+// MakeReplicaVersion makes the folder of a version, where there is none, in that of a start.
+func MakeReplicaVersion(in *durable.Folder, version int64) *durable.Folder {
+	return in.MakeIn(versionName(version), 0o700)
+}
+
+// MakeReplica makes a file of a version anew, or with "" its manifest.
+func MakeReplica(in *durable.Folder, version int64, name string) (*os.File, error) {
+	if name == "" {
+		name = manifestName
+	}
+	of := MakeReplicaVersion(in, version)
+	defer of.Close()
+	return of.Renew(name)
+}
+
+// WriteReplicaManifest writes the manifest of a version.
+func WriteReplicaManifest(in *durable.Folder, version int64, text []byte) error {
+	of := MakeReplicaVersion(in, version)
+	return errors.Join(of.Write(manifestName, text), of.Close())
 }
 
 // HoldReplicas makes the folder of a start on this host, and holds its lock until Release or the end of the process.
 func HoldReplicas(memory, start string) (*Replicas, error) {
-	r := &Replicas{dir: ReplicaDir(memory, start)}
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
-		return nil, err
+	r := &Replicas{memory: durable.Below(memory), name: replicaName(start)}
+	err := r.memory.Make(r.name, 0o700)
+	if err == nil {
+		r.in = r.memory.In(r.name)
+		r.lock, err = r.in.Create(replicaLock)
 	}
-	var err error
-	if r.lock, err = os.Create(filepath.Join(r.dir, replicaLock)); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, r.memory.Close())
 	}
 	return r, syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
+// OpenReplicas opens the folder of a start on this host. One that is another user's is an error.
+func OpenReplicas(memory, start string) (*durable.Folder, error) {
+	root := durable.Below(memory)
+	defer root.Close()
+	in := root.In(replicaName(start))
+	info, err := in.Lstat(".")
+	if err == nil {
+		err = ours(in.Path(""), info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// TakeReplicas is OpenReplicas of a start that may have left none on this host: then it makes the folder.
+func TakeReplicas(memory, start string) (*durable.Folder, error) {
+	root := durable.Below(memory)
+	defer root.Close()
+	if err := root.Make(replicaName(start), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return OpenReplicas(memory, start)
+}
+
 // Dir is the folder.
-func (r *Replicas) Dir() string { return r.dir }
+func (r *Replicas) Dir() string { return r.in.Path("") }
 
 // Keep removes the versions before this one.
 func (r *Replicas) Keep(version int64) error {
 	var problems []error
-	for _, v := range versionsIn(r.dir) {
+	for _, v := range versionsIn(r.Dir()) {
 		if v < version {
-			problems = append(problems, os.RemoveAll(ReplicaVersion(r.dir, v)))
+			problems = append(problems, r.in.RemoveAll(versionName(v)))
 		}
 	}
 	return errors.Join(problems...)
 }
 
 // Drop removes a version.
-func (r *Replicas) Drop(version int64) error { return os.RemoveAll(ReplicaVersion(r.dir, version)) }
+func (r *Replicas) Drop(version int64) error { return r.in.RemoveAll(versionName(version)) }
 
 // Release lets go of the lock, and with remove of everything.
 func (r *Replicas) Release(remove bool) error {
 	var err error
 	if remove {
-		err = os.RemoveAll(r.dir)
+		err = r.memory.RemoveAll(r.name)
 	}
-	return errors.Join(err, r.lock.Close())
+	return errors.Join(err, r.lock.Close(), r.in.Close(), r.memory.Close())
 }
 
 func versionsIn(dir string) (versions []int64) {
@@ -115,10 +167,12 @@ type Replica struct {
 
 // ListReplicas tells what this host has of a start, the newest version first.
 func ListReplicas(memory, start string) (all []Replica) {
-	dir := ReplicaDir(memory, start)
-	if !ours(dir) {
+	in, err := OpenReplicas(memory, start)
+	if err != nil {
 		return nil
 	}
+	defer in.Close()
+	dir := in.Path("")
 	for _, v := range versionsIn(dir) {
 		path := ReplicaVersion(dir, v)
 		entries, err := os.ReadDir(path)
@@ -140,23 +194,31 @@ func ListReplicas(memory, start string) (all []Replica) {
 	return all
 }
 
-// ours says whether a folder is one of this user's: in a folder that all may write to, anybody could have made it.
-func ours(dir string) bool {
-	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() {
-		return false
-	}
+// ours refuses a folder that another user made, or may write.
+func ours(dir string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Getuid()
+	switch {
+	case !ok || int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%s was made by another user", dir)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s may be written by others: it has mode %04o", dir, info.Mode().Perm())
+	}
+	return nil
 }
 
 // RemoveReplicas removes what a start left on this host, unless it still lives.
 func RemoveReplicas(memory, start string) error {
-	dir := ReplicaDir(memory, start)
-	if !ours(dir) || lives(dir) {
+	in, err := OpenReplicas(memory, start)
+	if err != nil {
+		return nil // there are none of this user
+	}
+	defer in.Close()
+	if lives(in) {
 		return nil
 	}
-	return os.RemoveAll(dir)
+	root := durable.Below(memory)
+	defer root.Close()
+	return root.RemoveAll(replicaName(start))
 }
 
 // SweepReplicas removes what starts of this user left on this host that nobody took up for a day, but for the start whose are
@@ -186,8 +248,8 @@ func SweepReplicas(memory, needed string, now time.Time) error {
 }
 
 // lives says whether a process holds the lock. A kill -9 lets go of it.
-func lives(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, replicaLock))
+func lives(in *durable.Folder) bool {
+	f, err := in.Open(replicaLock)
 	if err != nil {
 		return false
 	}

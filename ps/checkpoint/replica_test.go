@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 func hold(t *testing.T, memory, start string) *Replicas {
@@ -40,11 +42,7 @@ func TestReplicasOfAStart(t *testing.T) {
 		t.Error("two starts hold one folder")
 	}
 	for v := int64(1); v <= 3; v++ {
-		dir, err := MakeReplicaVersion(r.Dir(), v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := WriteFile(dir, ServerFile(0), 1, []float32{1, 2})
+		e, err := WriteFile(MakeReplicaVersion(r.in, v), ServerFile(0), 1, []float32{1, 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,14 +124,14 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 // A replica that would leave too little room to others is not written, and takes none.
 func TestAReplicaLeavesRoom(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := WriteReplica(dir, ServerFile(0), 1<<60, 1, make([]float32, 1<<18)); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := WriteReplica(durable.Below(dir), ServerFile(0), 1<<60, 1, make([]float32, 1<<18)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, want ENOSPC", err)
 	}
 	var stat syscall.Stat_t
 	if err := syscall.Stat(filepath.Join(dir, ServerFile(0)), &stat); err != nil || stat.Blocks > 0 {
 		t.Errorf("%d blocks are taken, %v", stat.Blocks, err)
 	}
-	e, err := WriteReplica(dir, ServerFile(1), 0, 1, make([]float32, 1<<18))
+	e, err := WriteReplica(durable.Below(dir), ServerFile(1), 0, 1, make([]float32, 1<<18))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +145,7 @@ func TestAReplicaLeavesRoom(t *testing.T) {
 func TestALinkIsNoReplica(t *testing.T) {
 	memory := t.TempDir()
 	r := hold(t, memory, "one")
-	if _, err := MakeReplicaVersion(r.Dir(), 1); err != nil {
+	if err := MakeReplicaVersion(r.in, 1).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(r.Dir(), ReplicaDir(memory, "two")); err != nil {

@@ -45,6 +45,7 @@ func (sh *ownShard) saved() Saved {
 // iteration that it computes next, and each shard with what was saved of it. A budget that is used up already lets
 // nobody start an iteration.
 func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
+	s.furthest = max(0, slices.Max(clocks))
 	for _, id := range s.order {
 		sh, q := s.shards[id], saved[id]
 		sh.version, sh.rated, sh.accepted, sh.samples, sh.taken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
@@ -107,10 +108,11 @@ func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
 //
 // Nobody waits, and no message is added.
 
-// saveSoon marks the next iteration that none was let into. Where the run ends before it there is no such version.
+// saveSoon marks the next iteration that none was let into, nor begins with: a worker that never sees the mark would not save what
+// it keeps. Where the run ends before it there is no such version.
 func (s *Server) saveSoon() {
 	if lead := s.shards[0]; lead != nil && !s.stop {
-		s.saveInto = lead.letInto + 1
+		s.saveInto = max(lead.letInto, s.furthest) + 1
 	}
 }
 

@@ -187,3 +187,15 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 		t.Error("no shard learnt anything")
 	}
 }
+
+// Workers that go on at unequal clocks, because the run was asynchronous before, are all marked: who begins furthest gets no reply
+// into an earlier iteration.
+func TestASaveIsBehindWhereEverybodyBegins(t *testing.T) {
+	c := newCluster(threeShards(t), 3, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: 30}, 0)
+	s := c.servers[0]
+	s.Resume([]int64{5, 20, 6}, map[int32]Saved{})
+	s.Step(Input{Kind: SaveSoon}, nil)
+	if s.saveInto != 21 {
+		t.Errorf("iteration %d is marked, and a worker begins with 20", s.saveInto)
+	}
+}

@@ -47,6 +47,7 @@ type Server struct {
 	hearings map[int32]*hearing    // by leading shard
 	own      []own                 // announcements of this step
 	saveInto int64                 // the pushes of this iteration are marked, -1: of none
+	furthest int64                 // the largest iteration that a worker begins with; 0 where none goes on from a checkpoint
 	done     bool
 	halt
 	now      time.Duration     // At of the input being stepped

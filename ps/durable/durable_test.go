@@ -80,7 +80,7 @@ func TestRemove(t *testing.T) {
 	path := filepath.Join(dir, "x")
 	write(t, path, "short")
 	for range 2 { // what is not there is removed, too
-		if err := Remove(path); err != nil {
+		if err := Below(dir).Remove("x"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -90,24 +90,24 @@ func TestRemove(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "y"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(path); err == nil {
+	if err := Below(dir).Remove("x"); err == nil {
 		t.Error("a folder with a file in it was removed")
 	}
 }
 
 func TestRenameOfAFolder(t *testing.T) {
 	dir := t.TempDir()
-	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	if err := os.MkdirAll(filepath.Join(from, "x"), 0o777); err != nil {
+	f := Below(dir)
+	if err := os.MkdirAll(f.Path("from/x"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := Rename(from, to); err != nil {
+	if err := f.Rename("from", "to"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(to, "x")); err != nil {
+	if _, err := os.Stat(f.Path("to/x")); err != nil {
 		t.Error(err)
 	}
-	if err := Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
+	if err := f.Rename("from", "to"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("again: %v, want fs.ErrNotExist", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 func DataSpec(c *configs.Config) workload.DataSpec {
 	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
 		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes, Nonzeros: c.Data.Nonzeros,
-		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise}
+		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise,
+		Memory: c.Cluster.MemoryMax}
 	if strings.HasPrefix(c.Data.Set, "generated") {
 		d.Seed = c.Seed
 		if i := c.Data.Image; len(i) == 3 {

@@ -19,9 +19,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
+
+	"fluentps/ps/durable"
+	"fluentps/ps/foreign"
 )
 
 // Name is the file of the lock in the run folder.
@@ -55,11 +58,23 @@ func (o *Owner) String() string {
 	if o.Token == "" {
 		return "a process that did not say which"
 	}
-	text := fmt.Sprintf("process %d on %s, since %s", o.PID, o.Host, o.Since.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("process %d on %s, since %s", o.PID, foreign.Word(o.Host), o.Since.UTC().Format(time.RFC3339))
 	if o.Job != "" {
-		text = "job " + o.Job + ", " + text
+		text = "job " + foreign.Word(o.Job) + ", " + text
 	}
 	return text
+}
+
+// stop is the command that ends it, "" where what it says of itself can be none of a run: nobody shall type what somebody else
+// has written.
+func (o *Owner) stop() string {
+	switch {
+	case o.Job != "" && foreign.IsJob(o.Job):
+		return "scancel " + o.Job
+	case o.Job == "" && o.PID > 1:
+		return "kill " + strconv.Itoa(o.PID) + " there"
+	}
+	return ""
 }
 
 // HeldError says that another run writes the folder.
@@ -69,12 +84,12 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	stop := fmt.Sprintf("kill %d there", e.Owner.PID)
-	if e.Owner.Job != "" {
-		stop = "scancel " + e.Owner.Job
+	way := "wait for its end, or stop it"
+	if stop := e.Owner.stop(); stop != "" {
+		way += " (" + stop + ")"
 	}
-	return fmt.Sprintf("run folder: %s belongs to a run that goes on: %s; wait for its end, or stop it (%s), or begin another run in another folder, with --out and without --resume",
-		e.Dir, &e.Owner, stop)
+	return fmt.Sprintf("run folder: %s belongs to a run that goes on: %s; %s, or begin another run in another folder, with --out and without --resume",
+		e.Dir, &e.Owner, way)
 }
 
 // LostError says that another run has taken over the folder of one that showed no life.
@@ -88,12 +103,12 @@ func (e *LostError) Error() string {
 	if e.Owner.Token != "" {
 		by = "is now that of " + e.Owner.String()
 	}
-	return fmt.Sprintf("run folder: the lock %s %s; this run, which showed no life for %s or was requeued meanwhile, leaves the folder to it", filepath.Join(e.Dir, Name), by, Silence)
+	return fmt.Sprintf("run folder: the lock %s %s; this run, which showed no life for %s or was requeued meanwhile, leaves the folder to it", e.Dir+"/"+Name, by, Silence)
 }
 
 // Lock is held until Release.
 type Lock struct {
-	path string
+	in   *durable.Folder
 	mine Owner
 	f    *os.File
 	at   int64 // where the count stands
@@ -102,11 +117,12 @@ type Lock struct {
 	done sync.WaitGroup
 }
 
-// Take takes the lock of a folder for this process; me says on which host and for which job it is. It waits, after it has
+// Take takes the lock of a folder for this process, which keeps the folder open until the lock is released; me says on which host and for which job it is. It waits, after it has
 // said so, where it must find out whether another lives; a *HeldError says that it does. lost is called at most once,
 // from another goroutine, when the lock is not this process's any more.
-func Take(dir string, me Owner, say func(string), lost func(error)) (*Lock, error) {
-	l := &Lock{path: filepath.Join(dir, Name), mine: me, stop: make(chan struct{})}
+func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lock, error) {
+	l := &Lock{in: in, mine: me, stop: make(chan struct{})}
+	dir := in.Path("")
 	l.mine.PID, l.mine.Machine, l.mine.Started, l.mine.Token = os.Getpid(), machine(), started(os.Getpid()), rand.Text()
 	var seen record
 	looks := 0
@@ -119,11 +135,11 @@ func Take(dir string, me Owner, say func(string), lost func(error)) (*Lock, erro
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("run folder: cannot lock it; choose one that can be written with --out: %w", err)
 		}
-		now, err := read(l.path)
+		now, err := l.read(Name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // released meanwhile
 		case err != nil:
-			return nil, fmt.Errorf("run folder: cannot read its lock: %w", err)
+			return nil, fmt.Errorf("run folder: cannot read its lock: %w; if no run writes the folder, remove %s", err, in.Path(Name))
 		case now.Token != seen.Token:
 			seen, looks = now, 0
 		case now.count != seen.count:
@@ -157,9 +173,12 @@ type record struct {
 	count string
 }
 
+// bytesMax is more than a lock is long: names of hosts and jobs are short.
+const bytesMax = 64 << 10
+
 // read reads a lock. One that is not written yet, or damaged, is that of nobody known.
-func read(path string) (record, error) {
-	text, err := os.ReadFile(path) // opened anew: that is when NFS asks the server
+func (l *Lock) read(name string) (record, error) {
+	text, err := l.in.ReadFile(name, bytesMax) // opened anew: that is when NFS asks the server
 	if err != nil {
 		return record{}, err
 	}
@@ -175,7 +194,7 @@ func counted(n int64) []byte { return fmt.Appendf(nil, "%016d\n", n) }
 
 // create makes the lock, or says that there is one.
 func (l *Lock) create() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := l.in.Create(Name)
 	if err != nil {
 		return err
 	}
@@ -189,7 +208,7 @@ func (l *Lock) create() error {
 		err = f.Sync()
 	}
 	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(l.path))
+		return errors.Join(err, f.Close(), l.in.Remove(Name))
 	}
 	return nil
 }
@@ -219,16 +238,16 @@ func (l *Lock) count(lost func(error)) {
 // Check says by a *LostError that the lock is another's by now. It is asked before what cannot be undone.
 func (l *Lock) Check() error {
 	for looks := 1; ; looks++ {
-		now, err := read(l.path)
+		now, err := l.read(Name)
 		switch {
 		case err == nil && now.Token == l.mine.Token:
 			return nil
 		case err == nil && now.Token != "":
-			return &LostError{Dir: filepath.Dir(l.path), Owner: now.Owner}
+			return &LostError{Dir: l.in.Path(""), Owner: now.Owner}
 		case err != nil && !errors.Is(err, fs.ErrNotExist): // it may still be ours
 			return nil
 		case looks >= awayLooks:
-			return &LostError{Dir: filepath.Dir(l.path)}
+			return &LostError{Dir: l.in.Path("")}
 		}
 		time.Sleep(lookEvery)
 	}
@@ -239,7 +258,7 @@ func (l *Lock) Release() error {
 	close(l.stop)
 	l.done.Wait()
 	err := l.f.Close()
-	if now, unread := read(l.path); unread == nil && now.Token == l.mine.Token {
+	if now, unread := l.read(Name); unread == nil && now.Token == l.mine.Token {
 		err = errors.Join(err, l.discard(l.mine.Token))
 	}
 	if err != nil {
@@ -251,15 +270,15 @@ func (l *Lock) Release() error {
 // discard removes the lock with that token and no other. Of those that find the same stale lock only one renames it; who
 // comes later and renames the lock that the first one has made by then, puts it back.
 func (l *Lock) discard(token string) error {
-	aside := l.path + "." + l.mine.Token
-	if err := os.Rename(l.path, aside); err != nil {
+	aside := Name + "." + l.mine.Token
+	if err := l.in.Move(Name, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	if moved, err := read(aside); err == nil && moved.Token != token {
-		_ = os.Link(aside, l.path) // where that cannot be, its owner learns that it has lost it
+	if moved, err := l.read(aside); err == nil && moved.Token != token {
+		_ = l.in.Link(aside, Name) // where that cannot be, its owner learns that it has lost it
 	}
-	return os.Remove(aside)
+	return l.in.Remove(aside)
 }

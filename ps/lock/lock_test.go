@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 // far is a process of job 7 on another host.
@@ -35,7 +38,7 @@ func taken(t *testing.T, dir string, me Owner) (l *Lock, took time.Duration, sai
 	t.Helper()
 	said, lost = new([]string), new([]string)
 	from := time.Now()
-	l, err := Take(dir, me, func(text string) { *said = append(*said, text) }, func(err error) { *lost = append(*lost, err.Error()) })
+	l, err := Take(durable.Below(dir), me, func(text string) { *said = append(*said, text) }, func(err error) { *lost = append(*lost, err.Error()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func TestALockIsHeldAndGivenBack(t *testing.T) {
 			t.Errorf("took %s, said %q; want at once", took, *said)
 		}
 		from := time.Now()
-		_, err := Take(dir, Owner{Host: "here"}, func(string) {}, nil)
+		_, err := Take(durable.Below(dir), Owner{Host: "here"}, func(string) {}, nil)
 		var held *HeldError
 		if !errors.As(err, &held) {
 			t.Fatalf("a second one: %v, want a *HeldError", err)
@@ -178,7 +181,7 @@ func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
 					t.Errorf("was told %q, want once %q", *lost, c.want)
 				}
 				release(t, l)
-				if got, err := read(filepath.Join(dir, Name)); c.change == nil && (err != nil || got.Token != far.Token || got.count != "0\n") {
+				if got, err := l.read(Name); c.change == nil && (err != nil || got.Token != far.Token || got.count != "0\n") {
 					t.Errorf("the other's lock is %+v, %v", got, err)
 				}
 			})
@@ -191,17 +194,18 @@ func TestALockThatIsPutBackIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		l, _, _, lost := taken(t, dir, Owner{})
-		other := &Lock{path: l.path, mine: Owner{Token: "other"}}
+		other := &Lock{in: l.in, mine: Owner{Token: "other"}}
 		if err := other.discard("one that was stale"); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Check(); err != nil {
 			t.Error(err)
 		}
-		if err := os.Rename(l.path, l.path+".aside"); err != nil {
+		path := filepath.Join(dir, Name)
+		if err := os.Rename(path, path+".aside"); err != nil {
 			t.Fatal(err)
 		}
-		back := time.AfterFunc(2*lookEvery+lookEvery/2, func() { _ = os.Rename(l.path+".aside", l.path) })
+		back := time.AfterFunc(2*lookEvery+lookEvery/2, func() { _ = os.Rename(path+".aside", path) })
 		defer back.Stop()
 		if err := l.Check(); err != nil {
 			t.Error(err)
@@ -226,7 +230,7 @@ func TestOneOfManyGetsAStaleLock(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range many {
 				all.Go(func() {
-					locks[i], errs[i] = Take(dir, Owner{Job: "7", Restarts: 2}, func(string) {}, func(error) {})
+					locks[i], errs[i] = Take(durable.Below(dir), Owner{Job: "7", Restarts: 2}, func(string) {}, func(error) {})
 				})
 			}
 			all.Wait()
@@ -255,9 +259,62 @@ func TestOneOfManyGetsAStaleLock(t *testing.T) {
 }
 
 func TestAFolderThatCannotBeLocked(t *testing.T) {
-	_, err := Take(filepath.Join(t.TempDir(), "none"), Owner{}, func(string) {}, func(error) {})
+	_, err := Take(durable.Below(filepath.Join(t.TempDir(), "none")), Owner{}, func(string) {}, func(error) {})
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "cannot lock it; choose one that can be written with --out") {
 		t.Error(err)
+	}
+}
+
+// What stands in a lock anybody may have written who could write the folder: it gives a terminal no commands, and a user none to
+// type.
+func TestWhatAForeignLockSaysIsShownAndNotObeyed(t *testing.T) {
+	since := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		owner Owner
+		want  string
+	}{
+		{Owner{Host: "\x1b[2J\u202e", Job: "7; rm -rf ~", PID: 3}, `job "7; rm -rf ~"`},
+		{Owner{Host: "n1\x1b]0;x\a", PID: -1}, "wait for its end, or stop it, or begin"},
+		{Owner{Host: "n1", Job: "$(reboot)", PID: 3}, "wait for its end, or stop it, or begin"},
+		{Owner{Host: "n1", Job: "-u root", PID: 3}, "wait for its end, or stop it, or begin"},
+		{Owner{Host: "n1", Job: "12_3", PID: 3}, "(scancel 12_3)"},
+		{Owner{Host: "n1", Job: "12+1", PID: 3}, "(scancel 12+1)"},
+		{Owner{Host: "n1", PID: 3}, "(kill 3 there)"},
+		{Owner{Host: strings.Repeat("n", 10000), PID: 3}, `nnn"...`},
+	} {
+		c.owner.Since, c.owner.Token = since, "x"
+		for _, err := range []error{&HeldError{Dir: "runs/a", Owner: c.owner}, &LostError{Dir: "runs/a", Owner: c.owner}} {
+			text := err.Error()
+			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\u202e' }) || len(text) > 1000 {
+				t.Errorf("%+v: raw in %q", c.owner, text)
+			}
+			if strings.Contains(text, "scancel 7") || strings.Contains(text, "scancel $") || strings.Contains(text, "scancel -") {
+				t.Errorf("%+v: proposes a command that it was told: %q", c.owner, text)
+			}
+			if _, held := err.(*HeldError); held && !strings.Contains(text, c.want) {
+				t.Errorf("%+v: %q lacks %q", c.owner, text, c.want)
+			}
+		}
+	}
+}
+
+// Neither a link nor what never ends is read as a lock.
+func TestALockIsARegularFile(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a symbolic link":    func(path string) error { return os.Symlink("/etc/hostname", path) },
+		"a FIFO":             func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"a folder":           func(path string) error { return os.Mkdir(path, 0o777) },
+		"more than 65536 by": func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o666) },
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, Name)
+		if err := put(path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Take(durable.Below(dir), Owner{}, func(string) {}, nil)
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "if no run writes the folder, remove "+path) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

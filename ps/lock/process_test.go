@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"fluentps/ps/durable"
 )
 
 // holderVar names the folder that a process of the test locks, until its input ends.
@@ -16,7 +17,7 @@ const holderVar = "FLUENTPS_TEST_HOLDER"
 // it has written down by its own clock.
 func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
 	if dir := os.Getenv(holderVar); dir != "" {
-		l, err := Take(dir, Owner{}, func(string) {}, func(error) {})
+		l, err := Take(durable.Below(dir), Owner{}, func(string) {}, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "taken\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	now, err := read(filepath.Join(dir, Name))
+	now, err := (&Lock{in: durable.Below(dir)}).read(Name)
 	if err != nil {
 		t.Fatal(err)
 	}

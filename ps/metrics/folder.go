@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fluentps/ps/durable"
+	"fluentps/ps/foreign"
 )
 
 // stampLayout is ISO 8601 without colons, which some tools take for host names. Names sort by time.
@@ -29,8 +30,15 @@ type FolderSpec struct {
 	Out   string    // if set, the folder itself (--out): Root, Name, Now and JobID are not used
 }
 
-// RunFolder is the folder of one run; Dir exists, with logs/ in it, and was empty at the start.
-type RunFolder struct{ Dir string }
+// RunFolder is the folder of one run; it has logs/ in it, and was empty at the start.
+type RunFolder struct {
+	*durable.Folder
+	Dir      string
+	Warnings []string // of who else may write it
+}
+
+// At opens the run folder that another process has made or taken up.
+func At(dir string) *RunFolder { return &RunFolder{Folder: durable.Below(dir), Dir: dir} }
 
 // CreateRunFolder makes Root/Name/<UTC time>-<JobID>/ (with -2, -3, ... if another run has that name) and
 // points the link Root/Name/latest to it, or makes Out. An Out that exists must be an empty folder: no run is
@@ -43,63 +51,75 @@ func CreateRunFolder(s FolderSpec) (*RunFolder, error) {
 		s.JobID = "local"
 	}
 	for _, part := range [][2]string{{"name", s.Name}, {"job id", s.JobID}} {
-		if part[1] == "" || part[1] == "." || part[1] == ".." || strings.ContainsAny(part[1], "/\\\x00") {
+		if part[1] == "" || part[1] == "." || part[1] == ".." || strings.ContainsAny(part[1], "/\\\x00") || foreign.Visible(part[1]) != part[1] {
 			return nil, fmt.Errorf("run folder: %s %q is no file name; use letters, digits, '-', '_' and '.'", part[0], part[1])
 		}
 	}
-	parent := filepath.Join(s.Root, s.Name)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return nil, folderError(parent, err)
+	path := filepath.Join(s.Root, s.Name)
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, folderError(path, err)
 	}
+	parent := durable.Below(path)
+	defer parent.Close()
 	base, err := freeName(parent, s.Now.UTC().Format(stampLayout)+"-"+s.JobID)
 	if err != nil {
 		return nil, err
 	}
-	f := &RunFolder{Dir: filepath.Join(parent, base)}
-	if err := os.Mkdir(filepath.Join(f.Dir, "logs"), 0o777); err != nil {
-		return nil, folderError(f.Dir, err)
+	f := &RunFolder{Folder: parent.In(base), Dir: filepath.Join(path, base)}
+	if err := f.begin(); err != nil {
+		return nil, err
 	}
-	return f, linkLatest(parent, base)
+	return f, f.linkLatest(parent, base)
+}
+
+// begin makes logs in a folder that this process may use.
+func (f *RunFolder) begin() error {
+	err := f.admit()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Make("logs", 0o777); err != nil {
+		return errors.Join(folderError(f.Dir, err), f.Close())
+	}
+	return nil
 }
 
 // freeName makes the first folder of stem, stem-2, stem-3, ... that does not exist. Mkdir decides, so two
 // runs never share a folder.
-func freeName(parent, stem string) (string, error) {
+func freeName(parent *durable.Folder, stem string) (string, error) {
 	for i := 1; i <= foldersPerStamp; i++ {
 		base := stem
 		if i > 1 {
 			base += "-" + strconv.Itoa(i)
 		}
-		switch err := os.Mkdir(filepath.Join(parent, base), 0o777); {
+		switch err := parent.Make(base, 0o777); {
 		case err == nil:
 			return base, nil
 		case !errors.Is(err, fs.ErrExist):
-			return "", folderError(filepath.Join(parent, base), err)
+			return "", folderError(parent.Path(base), err)
 		}
 	}
-	return "", fmt.Errorf("run folder: %d runs named %s already exist in %s; choose a folder with --out", foldersPerStamp, stem, parent)
+	return "", fmt.Errorf("run folder: %d runs named %s already exist in %s; choose a folder with --out", foldersPerStamp, stem, parent.Path(""))
 }
 
 func createOut(dir string) (*RunFolder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, folderError(dir, err)
 	}
-	entries, err := os.ReadDir(dir)
+	f := At(dir)
+	entries, err := f.List()
 	if err != nil {
-		return nil, folderError(dir, err)
+		return nil, errors.Join(folderError(dir, err), f.Close())
 	}
 	if len(entries) > 0 {
 		or := "remove it"
 		if IsRunFolder(dir) {
 			or = "go on in it with --resume " + dir
 		}
-		return nil, fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or %s",
-			dir, entries[0].Name(), or)
+		return nil, errors.Join(fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or %s",
+			dir, foreign.Text(entries[0].Name()), or), f.Close())
 	}
-	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o777); err != nil {
-		return nil, folderError(dir, err)
-	}
-	return &RunFolder{Dir: dir}, nil
+	return f, f.begin()
 }
 
 // folderError says what a user can do about err.
@@ -116,28 +136,30 @@ func folderError(dir string, err error) error {
 }
 
 // linkLatest points parent/latest to base. The rename replaces an older link at once, so that a reader
-// always finds one; anything else of that name is the user's and stays.
-func linkLatest(parent, base string) error {
-	link := filepath.Join(parent, "latest")
-	if info, err := os.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink == 0 {
-		return fmt.Errorf("run folder: %s is not a link; move it away, or choose a folder with --out", link)
+// always finds one; anything else of that name is the user's and stays, and so does the link of another user in a folder where
+// each may replace only what is his own.
+func (f *RunFolder) linkLatest(parent *durable.Folder, base string) error {
+	const link = "latest"
+	if info, err := parent.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return fmt.Errorf("run folder: %s is not a link; move it away, or choose a folder with --out", parent.Path(link))
 	}
-	beside := filepath.Join(parent, ".latest."+base)
-	if err := os.Symlink(base, beside); err != nil {
-		return folderError(link, err)
+	beside := ".latest." + base
+	if err := parent.Symlink(base, beside); err != nil {
+		return folderError(parent.Path(link), err)
 	}
-	if err := os.Rename(beside, link); err != nil {
-		return errors.Join(folderError(link, err), os.Remove(beside))
+	switch err := parent.Move(beside, link); {
+	case errors.Is(err, fs.ErrPermission):
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is another user's link and stays as it is; this run's folder is %s", parent.Path(link), f.Dir))
+		return parent.Remove(beside)
+	case err != nil:
+		return errors.Join(folderError(parent.Path(link), err), parent.Remove(beside))
 	}
 	return nil
 }
 
-// Path is the path of a file in the folder.
-func (f *RunFolder) Path(name string) string { return filepath.Join(f.Dir, name) }
-
 // Write puts a whole file into the folder, or leaves what was there.
 func (f *RunFolder) Write(name string, data []byte) error {
-	err := durable.WriteFile(f.Path(name), data)
+	err := f.Folder.Write(name, data)
 	for _, known := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, known) {
 			return folderError(f.Dir, err)
@@ -145,6 +167,3 @@ func (f *RunFolder) Write(name string, data []byte) error {
 	}
 	return err
 }
-
-// Remove takes a file out of the folder, if it is there.
-func (f *RunFolder) Remove(name string) error { return durable.Remove(f.Path(name)) }

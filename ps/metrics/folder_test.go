@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fluentps/ps/durable"
 )
 
 func folderSpec(root string) FolderSpec {
@@ -53,7 +55,7 @@ func TestCreateRunFolder(t *testing.T) {
 
 // A folder that nobody may write in, not even root, is told with what to do.
 func TestWriteSaysWhatToDo(t *testing.T) {
-	f := RunFolder{Dir: "/sys"}
+	f := At("/sys")
 	if err := f.Write("run.json", nil); err == nil || !strings.Contains(err.Error(), "run folder: /sys cannot be written here; choose a folder that you may write with --out: write /sys/run.json: ") {
 		t.Error(err)
 	}
@@ -126,7 +128,7 @@ func TestFolderErrorsSayTheWayOut(t *testing.T) {
 }
 
 func TestFoldersPerStampIsALimit(t *testing.T) {
-	parent := t.TempDir()
+	parent := durable.Below(t.TempDir())
 	for i := range foldersPerStamp {
 		got, err := freeName(parent, "s")
 		want := "s"

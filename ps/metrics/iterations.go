@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +19,7 @@ const IterationsName = "iterations.csv"
 const (
 	IterationsMax         = 1_000_000
 	IterationsOfWorkerMax = 100_000
+	iterationsBytesMax    = 200 * IterationsMax // more than the longest rows have
 )
 
 // IterationBytes is what one Iteration takes in memory.
@@ -115,19 +113,17 @@ func (i *Iteration) times() []*time.Duration {
 // IterationsFile is IterationsName while it is written: under another name, so that a reader finds it whole or
 // not at all.
 type IterationsFile struct {
-	path, beside string
-	f            *os.File
-	w            *bufio.Writer
+	draft *durable.Draft
+	w     *bufio.Writer
 }
 
 // CreateIterations begins the file in a run folder, with its header.
-func CreateIterations(dir string) (*IterationsFile, error) {
-	i := &IterationsFile{path: filepath.Join(dir, IterationsName), beside: durable.Beside(filepath.Join(dir, IterationsName))}
-	f, err := os.Create(i.beside)
+func (f *RunFolder) CreateIterations() (*IterationsFile, error) {
+	draft, err := f.Draft(IterationsName)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", IterationsName, err)
 	}
-	i.f, i.w = f, bufio.NewWriter(f)
+	i := &IterationsFile{draft: draft, w: bufio.NewWriter(draft)}
 	return i, i.Append(IterationsHeader())
 }
 
@@ -146,19 +142,9 @@ func (i *IterationsFile) Append(rows []byte) error {
 func (i *IterationsFile) Close(ok bool) error {
 	var err error
 	if ok {
-		err = i.w.Flush()
-	}
-	if ok && err == nil {
-		err = i.f.Sync()
-	}
-	err = errors.Join(err, i.f.Close())
-	if ok && err == nil {
-		err = durable.Rename(i.beside, i.path)
-	}
-	if !ok || err != nil {
-		if left := os.Remove(i.beside); !errors.Is(left, fs.ErrNotExist) {
-			err = errors.Join(err, left)
-		}
+		err = i.draft.End(i.w.Flush())
+	} else {
+		err = i.draft.Abandon()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", IterationsName, err)
@@ -168,7 +154,7 @@ func (i *IterationsFile) Close(ok bool) error {
 
 // ReadIterations reads a file of iterations: those of each worker, in the order in which it computed them.
 func ReadIterations(path string) ([][]Iteration, error) {
-	f, err := os.Open(path)
+	f, err := durable.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // What was recorded is read back to the nanosecond, for several workers and several texts of each.
 func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	dir, draw := t.TempDir(), rand.New(rand.NewPCG(1, 1))
-	f, err := CreateIterations(dir)
+	f, err := At(dir).CreateIterations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
 // A file that is not whole has no name that a reader looks for.
 func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
 	dir := t.TempDir()
-	f, err := CreateIterations(dir)
+	f, err := At(dir).CreateIterations()
 	if err != nil {
 		t.Fatal(err)
 	}

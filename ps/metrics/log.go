@@ -3,14 +3,18 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"fluentps/ps/foreign"
 )
 
 // LogSpec says who logs and where to.
@@ -27,14 +31,17 @@ type LogSpec struct {
 // LogName is the path of a rank's log in the run folder: logs/rank-0007.log.
 func LogName(rank int) string { return filepath.Join("logs", fmt.Sprintf("rank-%04d.log", rank)) }
 
-// OpenLog opens the log of a rank below dir, which rank 0 has made with CreateRunFolder. It appends, and
+// OpenLog opens the log of a rank in the folder, which rank 0 has made with CreateRunFolder. It appends, and
 // every line is one Write, so lines of a restarted job never mix.
-func OpenLog(dir string, rank int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LogName(rank)), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
-	if err != nil {
+func (f *RunFolder) OpenLog(rank int) (*os.File, error) {
+	file, err := f.Append(LogName(rank))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("log of rank %d: %w; is the run folder on a file system that all hosts share?", rank, err)
+	case err != nil:
+		return nil, fmt.Errorf("log of rank %d: %w", rank, err)
 	}
-	return f, nil
+	return file, nil
 }
 
 // NewLogger makes the logger of one rank: JSON lines with rank, role and host to File, and lines such as
@@ -89,7 +96,7 @@ func (h *plain) Handle(ctx context.Context, r slog.Record) error {
 	attrs := strings.TrimPrefix(o.buf.String(), "level="+r.Level.String()+` msg=""`)
 	text := r.Level.String() + ": " + r.Message + strings.TrimSuffix(attrs, "\n")
 	tag := "[" + o.tag + "] "
-	_, err := io.WriteString(o.w, tag+strings.ReplaceAll(text, "\n", "\n"+tag)+"\n")
+	_, err := io.WriteString(o.w, tag+strings.ReplaceAll(foreign.Visible(text), "\n", "\n"+tag)+"\n")
 	return err
 }
 

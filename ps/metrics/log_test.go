@@ -82,14 +82,14 @@ func TestLoggerFromManyGoroutines(t *testing.T) {
 
 func TestOpenLogAppends(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := OpenLog(dir, 7); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "log of rank 7") {
+	if _, err := At(dir).OpenLog(7); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "log of rank 7") {
 		t.Errorf("no logs folder: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		f, err := OpenLog(dir, 7)
+		f, err := At(dir).OpenLog(7)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,10 +19,23 @@ import (
 
 // OpenRunFolder takes up the folder of a run that is to go on.
 func OpenRunFolder(dir string) (*RunFolder, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o777); err != nil {
-		return nil, folderError(dir, err)
+	f := At(dir)
+	err := f.Err()
+	if err == nil {
+		err = f.admit()
+	} else {
+		err = folderError(dir, err)
 	}
-	return &RunFolder{Dir: dir}, nil
+	if err == nil {
+		logs := f.MakeIn("logs", 0o777)
+		if err = errors.Join(logs.Err(), logs.Close()); err != nil {
+			err = folderError(dir, err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // IsRunFolder says whether a run has begun in the folder: it makes logs, then the lock, then the rest.
@@ -39,29 +52,13 @@ func IsRunFolder(dir string) bool {
 	return false
 }
 
-// RunFolders lists the folders below Root/Name that runs of that name were given, the newest first.
-func RunFolders(s FolderSpec) []string {
-	entries, err := os.ReadDir(filepath.Join(s.Root, s.Name))
-	if err != nil {
-		return nil // there are none yet, or the new run will say why it can make none
-	}
-	var dirs []string
-	for _, e := range entries { // by name, which begins with the time
-		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(s.Root, s.Name, e.Name()))
-		}
-	}
-	slices.Reverse(dirs)
-	return dirs
-}
-
-func sinkPath(dir, name string) string { return filepath.Join(dir, "metrics."+name) }
+func sinkName(name string) string { return "metrics." + name }
 
 // SinkSizes says how many bytes the files of the sinks have, by name; of one that is not there, 0.
-func SinkSizes(dir string, names []string) map[string]int64 {
+func (f *RunFolder) SinkSizes(names []string) map[string]int64 {
 	sizes := map[string]int64{}
 	for _, name := range names {
-		if info, err := os.Stat(sinkPath(dir, name)); err == nil {
+		if info, err := f.Lstat(sinkName(name)); err == nil {
 			sizes[name] = info.Size()
 		}
 	}
@@ -70,10 +67,10 @@ func SinkSizes(dir string, names []string) map[string]int64 {
 
 // ResumeSinks is OpenSinks where the files may be there: each is cut off at its size of then, and appended to. One that
 // lost its end in a crash is cut off behind its last whole line. A table keeps the columns that it has.
-func ResumeSinks(dir string, names []string, sizes map[string]int64, rules int) (Sink, error) {
+func (f *RunFolder) ResumeSinks(names []string, sizes map[string]int64, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := resumeSink(sinkPath(dir, name), name, sizes[name], rules)
+		s, err := f.resumeSink(name, sizes[name], rules)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -82,44 +79,40 @@ func ResumeSinks(dir string, names []string, sizes map[string]int64, rules int) 
 	return all, nil
 }
 
-func resumeSink(path, name string, size int64, rules int) (Sink, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return openSink(path, name, rules)
+func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error) {
+	if !slices.Contains(sinkNames, name) {
+		return nil, unknownSink(name)
 	}
+	file, err := f.Append(sinkName(name))
 	if err != nil {
 		return nil, fmt.Errorf("metrics: resume sink: %w", err)
 	}
-	text = text[:min(int64(len(text)), max(0, size))]
-	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	if err := os.Truncate(path, int64(len(text))); err != nil {
-		return nil, fmt.Errorf("metrics: resume sink: %w", err)
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, max(0, size)))
+	if err == nil {
+		text = text[:bytes.LastIndexByte(text, '\n')+1]
+		err = file.Truncate(int64(len(text)))
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: resume sink: %w", err)
+		return nil, errors.Join(fmt.Errorf("metrics: resume sink: %w", err), file.Close())
 	}
-	switch name {
-	case "jsonl":
-		return JSONL(f), nil
-	case "csv":
-		s := &csv{lines: lines{w: f}, names: ColumnNames(rules)}
-		if head, _, found := strings.Cut(string(text), "\n"); found {
-			s.names, s.headed = strings.Split(head, ","), true
-		}
-		return s, nil
+	if name == "jsonl" {
+		return JSONL(file), nil
 	}
-	return nil, errors.Join(fmt.Errorf("metrics: sink %q is not known", name), f.Close())
+	s := &csv{lines: lines{w: file}, names: ColumnNames(rules)}
+	if head, _, found := strings.Cut(string(text), "\n"); found {
+		s.names, s.headed = strings.Split(head, ","), true
+	}
+	return s, nil
 }
 
 // KeptIterations gives the rows of the iterations file of the run folder that come before the iteration which each of
 // those that compute goes on with, and how many iterations before it have none. The file is written when a part of the run
 // ends, so that one that was killed leaves no rows, and perhaps no file.
-func KeptIterations(dir string, starts []int64) (kept []byte, lacks int64, err error) {
+func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, err error) {
 	for _, n := range starts {
 		lacks += n
 	}
-	text, err := os.ReadFile(filepath.Join(dir, IterationsName))
+	text, err := f.ReadFile(IterationsName, iterationsBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, lacks, nil
 	}

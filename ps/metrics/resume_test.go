@@ -19,13 +19,13 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		}
 	}
 	names := []string{"jsonl", "csv"}
-	s, err := OpenSinks(dir, names, 1)
+	s, err := At(dir).OpenSinks(names, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec(s, 1)
 	rec(s, 2)
-	sizes := SinkSizes(dir, names)
+	sizes := At(dir).SinkSizes(names)
 	rec(s, 3)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		sizes map[string]int64
 		want  int // records, with the one that is added
 	}{{sizes, 3}, {map[string]int64{"jsonl": sizes["jsonl"] - 1, "csv": sizes["csv"] - 1}, 2}, {nil, 1}} {
-		s, err := ResumeSinks(dir, names, c.sizes, 1)
+		s, err := At(dir).ResumeSinks(names, c.sizes, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 			t.Errorf("after a cut at %v: %q and %q", c.sizes, j, v)
 		}
 	}
-	if s, err := ResumeSinks(t.TempDir(), names, sizes, 1); err != nil || s.Close() != nil {
+	if s, err := At(t.TempDir()).ResumeSinks(names, sizes, 1); err != nil || s.Close() != nil {
 		t.Errorf("where there are no files: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestATableKeepsItsColumns(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, err := ResumeSinks(dir, []string{"csv"}, map[string]int64{"csv": int64(len(before))}, 2)
+	s, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": int64(len(before))}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +84,14 @@ func TestATableKeepsItsColumns(t *testing.T) {
 
 func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
 	dir := t.TempDir()
-	if rows, lacks, err := KeptIterations(dir, []int64{1, 3}); err != nil || rows != nil || lacks != 4 {
+	if rows, lacks, err := At(dir).KeptIterations([]int64{1, 3}); err != nil || rows != nil || lacks != 4 {
 		t.Fatalf("%q, lacks %d, %v without a file", rows, lacks, err)
 	}
 	text := string(IterationsHeader()) + "0,0,0,1,0,0,0,0\n0,1,1,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n2,0,0,1,0,0,0,0\n"
 	if err := os.WriteFile(filepath.Join(dir, IterationsName), []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	rows, lacks, err := KeptIterations(dir, []int64{1, 6})
+	rows, lacks, err := At(dir).KeptIterations([]int64{1, 6})
 	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
 		t.Errorf("%q, lacks %d, want 4: %v", rows, lacks, err)
 	}

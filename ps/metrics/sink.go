@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,12 +32,12 @@ func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
 // not finite are NaN, +Inf or -Inf.
 func CSV(w io.Writer, rules int) Sink { return &csv{lines: lines{w: w}, names: ColumnNames(rules)} }
 
-// OpenSinks creates metrics.jsonl, metrics.csv, ... in dir for the sinks named and returns one Sink that
+// OpenSinks creates metrics.jsonl, metrics.csv, ... in the folder for the sinks named and returns one Sink that
 // feeds them all. A name that is not known and a file that exists are errors.
-func OpenSinks(dir string, names []string, rules int) (Sink, error) {
+func (f *RunFolder) OpenSinks(names []string, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := openSink(filepath.Join(dir, "metrics."+name), name, rules)
+		s, err := f.openSink(name, rules)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -47,7 +46,11 @@ func OpenSinks(dir string, names []string, rules int) (Sink, error) {
 	return all, nil
 }
 
-func openSink(path, name string, rules int) (Sink, error) {
+func unknownSink(name string) error {
+	return fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
+}
+
+func (f *RunFolder) openSink(name string, rules int) (Sink, error) {
 	var sink func(io.Writer) Sink
 	switch name {
 	case "jsonl":
@@ -55,13 +58,13 @@ func openSink(path, name string, rules int) (Sink, error) {
 	case "csv":
 		sink = func(w io.Writer) Sink { return CSV(w, rules) }
 	default:
-		return nil, fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
+		return nil, unknownSink(name)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	file, err := f.CreateLog(sinkName(name))
 	if err != nil {
 		return nil, fmt.Errorf("metrics: open sink: %w", err)
 	}
-	return sink(f), nil
+	return sink(file), nil
 }
 
 type sinks []Sink

@@ -102,12 +102,12 @@ func (b *best) consider(r *rank, dir string, loss, accuracy float64) error {
 		return nil
 	}
 	now := checkpoint.Best{Checkpoint: filepath.Base(dir), By: by, Value: value}
-	if err := checkpoint.SetBest(root, now); err != nil {
+	if err := checkpoint.SetBest(r.folder.Folder, now); err != nil {
 		return err
 	}
 	b.sofar = &now
 	r.log.Info("the best checkpoint so far", "folder", dir, by, fmt.Sprintf("%.6g", value))
-	return checkpoint.Prune(root, r.cfg.Checkpoint.Keep) // the best before it may go
+	return checkpoint.Prune(r.folder.Folder, r.cfg.Checkpoint.Keep) // the best before it may go
 }
 
 // judgeLast considers the checkpoint of the end, whose version was evaluated last.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 )
 
 // Whatever happened to the newest checkpoint: it is said and named, and the run goes on from the one before, to the bits of
@@ -39,7 +40,7 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 				return err
 			}
 			m.Format++
-			return checkpoint.Amend(filepath.Dir(path), m)
+			return checkpoint.Amend(durable.Below(filepath.Dir(path)), m)
 		}, "it has format 2, and this program reads 1; resume with the program that wrote it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func (r *rank) writeEnd(s *metrics.Summary) error {
 	if r.dir == "" {
 		return nil
 	}
-	f := metrics.RunFolder{Dir: r.dir}
+	f := r.folder
 	lacks := errors.Join(f.Write("summary.txt", []byte(text.String())), f.Write("histograms.csv", s.HistogramsCSV()))
 	if lacks != nil && s.Finished == metrics.FinishedOK {
 		s.Finished = "failed: " + lacks.Error()
@@ -142,8 +142,7 @@ func (r *rank) unfinish() error {
 	if r.me != 0 || r.from == nil && !r.again {
 		return nil
 	}
-	f := metrics.RunFolder{Dir: r.dir}
-	return f.Remove(summaryName)
+	return r.folder.Remove(summaryName)
 }
 
 // openFolder lets rank 0 make the run folder, and every rank its log in it.
@@ -154,7 +153,10 @@ func (r *rank) openFolder() error {
 		if err != nil {
 			problem = err
 		} else {
-			r.dir = f.Dir
+			r.dir, r.folder = f.Dir, f
+			for _, w := range f.Warnings {
+				r.log.Warn(w)
+			}
 			problem = r.lockFolder()
 		}
 		if problem == nil {
@@ -175,7 +177,10 @@ func (r *rank) openFolder() error {
 	role := r.roles.Name(r.me)
 	spec := metrics.LogSpec{Rank: r.me, Role: role, Tag: role, Host: r.o.Host, Level: r.o.LogLevel, Stderr: r.o.Warn}
 	if r.dir != "" {
-		file, err := metrics.OpenLog(r.dir, r.me)
+		if r.folder == nil {
+			r.folder = metrics.At(r.dir)
+		}
+		file, err := r.folder.OpenLog(r.me)
 		if err != nil { // a host that does not share the file system trains all the same
 			r.log.Warn("no log file on this rank", "error", err)
 		} else {

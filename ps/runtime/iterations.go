@@ -20,7 +20,7 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	}
 	var f *metrics.IterationsFile
 	if r.dir != "" {
-		f, unwritten = metrics.CreateIterations(r.dir)
+		f, unwritten = r.folder.CreateIterations()
 	}
 	text := bytes.NewBuffer(metrics.IterationsHeader())
 	keep := func(rows []byte) {

@@ -167,10 +167,10 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 		}
 	}
-	if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: open ") {
+	if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: remove ") {
 		t.Errorf("finished %q", got)
 	}
-	if !strings.Contains(warn.String(), "iterations.csv: open ") {
+	if !strings.Contains(warn.String(), "iterations.csv: remove ") {
 		t.Errorf("%q does not say what is wrong", warn.String())
 	}
 }

@@ -21,7 +21,8 @@ type version struct {
 func (s *serverSide) keepVersion(e *core.Effect) {
 	s.keepShard(e.Shard, e.Src)
 	if e.Shard == 0 {
-		s.r.lead.snapshots.named(slices.Repeat([]int64{e.Iter}, len(s.r.roles.Workers)))
+		clock := s.version.states[0].Node.Closed // not the version, which counted pushes where the run was asynchronous before
+		s.r.lead.snapshots.named(slices.Repeat([]int64{clock}, len(s.r.roles.Workers)))
 	}
 	if len(s.version.states) == len(s.node.Shards()) {
 		s.writeVersion(e.Iter)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/foreign"
 )
 
 // kernelSets are the sets of all ranks, each once, in order; with the ranks where there are several, since it matters who has
@@ -119,5 +120,5 @@ func otherKernels(before, now []string) string {
 		return ""
 	}
 	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it goes on from the same parameters, but not to the same bits as an uninterrupted run",
-		strings.Join(before, " and "), strings.Join(now, " and "))
+		strings.Join(foreign.Texts(before), " and "), strings.Join(now, " and "))
 }

@@ -78,11 +78,11 @@ func TestACheckpointOfOtherKernelsIsSaid(t *testing.T) {
 	}
 }
 
-// foreign computes as the processor does, and says that it is another set.
-type foreign struct{ kernels.Device }
+// elsewhere computes as the processor does, and says that it is another set.
+type elsewhere struct{ kernels.Device }
 
-func (foreign) KernelSet() string { return "kernels of another machine" }
-func (foreign) Weak() string      { return "" }
+func (elsewhere) KernelSet() string { return "kernels of another machine" }
+func (elsewhere) Weak() string      { return "" }
 
 // The set of each rank stands in run.json, those of all in a checkpoint; who goes on with others is told.
 func TestKernelSetsAreRecorded(t *testing.T) {
@@ -119,13 +119,13 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 	if out := part(4, dir, cpu.New(1)); strings.Contains(out, "the checkpoint was computed with") {
 		t.Errorf("a run that goes on with the same kernels is warned:\n%s", out)
 	}
-	if out, want := part(6, dir, foreign{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+", this run computes with kernels of another machine"; !strings.Contains(out, want) {
+	if out, want := part(6, dir, elsewhere{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+", this run computes with kernels of another machine"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 	// What a checkpoint was computed with is the whole course of the run, not its last part.
 	both := []string{ours, "kernels of another machine"}
 	slices.Sort(both)
-	if out, want := part(8, dir, foreign{cpu.New(1)}), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {
+	if out, want := part(8, dir, elsewhere{cpu.New(1)}), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (r *rank) lockFolder() error {
 	me := lock.Owner{Host: r.o.Host, Job: r.o.Job, Restarts: r.o.Restarts, Since: r.o.Start}
 	var err error
-	r.lock, err = lock.Take(r.dir, me, func(text string) { r.log.Warn(text) }, func(err error) {
+	r.lock, err = lock.Take(r.folder.Folder, me, func(text string) { r.log.Warn(text) }, func(err error) {
 		r.t.Post(func() { r.net.Fail(err) })
 	})
 	if _, _, one := OneCheckpoint(r.o.Resume); err != nil || r.o.Resume == "" || one {

@@ -3,7 +3,6 @@ package runtime
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,10 +20,14 @@ import (
 // are other workers, all go on with the furthest iteration, and what the earlier ones kept goes to those there are.
 
 // readFiles reads what this rank needs of a checkpoint into r.from. problem, the same on all ranks, says which files are
-// damaged.
-func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, err error) {
+// damaged. With bar this rank's host has none that may be read.
+func (r *rank) readFiles(dir string, m *checkpoint.Manifest, bar error) (problem string, err error) {
 	mine := ""
-	from, failed := r.readOrigin(dir, m)
+	var from *origin
+	failed := bar
+	if bar == nil {
+		from, failed = r.readOrigin(dir, m)
+	}
 	if failed != nil {
 		mine = failed.Error()
 	}
@@ -46,11 +49,14 @@ func (r *rank) readFiles(dir string, m *checkpoint.Manifest) (problem string, er
 
 func (r *rank) readOrigin(dir string, m *checkpoint.Manifest) (*origin, error) {
 	q := &origin{dir: dir, manifest: m, starts: slices.Clone(m.Starts)}
-	if err := json.Unmarshal(m.State, &q.state); err != nil {
+	if err := checkpoint.Decode(m.State, &q.state); err != nil {
 		return nil, fmt.Errorf("checkpoint %s: the state of rank 0: %w", dir, err)
 	}
 	if q.state.Arena != arenaOf(r.plan) {
 		return nil, fmt.Errorf("checkpoint %s: its parameters, or their groups by rules of sync, are others than now; go on with the model and the rules of then", dir)
+	}
+	if err := r.checkLead(q); err != nil {
+		return nil, err
 	}
 	if s := r.roles.Server(r.me); s >= 0 {
 		if err := r.readShards(q, s); err != nil {
@@ -84,7 +90,10 @@ func (r *rank) readShards(q *origin, server int) error {
 		return nil
 	}
 	if e, err := q.manifest.File(checkpoint.ServerFile(server)); err == nil {
-		if q.serverVectors, err = checkpoint.ReadFile(q.dir, e, &q.server); err != nil {
+		if q.serverVectors, err = r.readFile(q, e, &q.server); err != nil {
+			return err
+		}
+		if err := r.checkServer(q, e.Name, &q.server, q.serverVectors); err != nil {
 			return err
 		}
 		if r.sameShards(q, ids) {
@@ -130,6 +139,7 @@ func (q *origin) holds(s *shardState, vectors [][]float32, want int) error {
 func (r *rank) cutShards(q *origin, ids []int32) error {
 	q.server, q.serverVectors = serverState{}, nil
 	missing := 0
+	var then []shardState // all shards that there were
 	for _, id := range ids {
 		sh := &r.plan.Shards[id]
 		n := layout.Vectors(r.cfg, sh)
@@ -145,19 +155,26 @@ func (r *rank) cutShards(q *origin, ids []int32) error {
 			continue // it had no shards; what is missing is found in the end
 		}
 		var old serverState
-		vectors, err := checkpoint.ReadFile(q.dir, e, &old)
+		vectors, err := r.readFile(q, e, &old)
 		if err != nil {
+			return err
+		}
+		if err := r.checkServer(q, e.Name, &old, vectors); err != nil {
 			return err
 		}
 		for i := range old.Shards {
 			from := &old.Shards[i]
+			then = append(then, *from)
 			n, err := r.takeFrom(q, from, vectors)
 			if err != nil {
 				return err
 			}
 			missing -= n
-			vectors = vectors[min(from.Vectors, len(vectors)):]
+			vectors = vectors[from.Vectors:]
 		}
+	}
+	if err := q.apart(then); err != nil {
+		return err
 	}
 	if missing != 0 {
 		return fmt.Errorf("checkpoint %s: %d elements of this server's shards are in no file", q.dir, missing)
@@ -215,14 +232,14 @@ func (r *rank) readWorker(q *origin, w int) error {
 			return fmt.Errorf("checkpoint %s: %w", q.dir, err)
 		}
 		var s workerState
-		vectors, err := checkpoint.ReadFile(q.dir, e, &s)
+		vectors, err := r.readFile(q, e, &s)
 		if err != nil {
 			return err
 		}
+		if err := r.checkWorker(q, j, &s, vectors); err != nil {
+			return err
+		}
 		if s.Residual {
-			if len(vectors) == 0 {
-				return fmt.Errorf("checkpoint %s: worker %d has no residual", q.dir, j)
-			}
 			switch {
 			case mine && residual != nil:
 				optim.AddDelta(residual, vectors[0], 1)

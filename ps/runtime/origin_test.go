@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/shard"
 )
 
@@ -96,9 +97,10 @@ func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 // What the residuals of all workers have left out is in those of the workers that go on, whatever their number.
 func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	dir := t.TempDir()
-	m := &checkpoint.Manifest{Workers: 5}
+	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}}
+	cfg, plan := load(t), &shard.Plan{Arena: 2}
 	for j := range m.Workers {
-		e, err := checkpoint.WriteFile(dir, checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
+		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
 			[]float32{float32(int(1) << j), 0}, []float32{float32(j), 9})
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 		m.Files = append(m.Files, e)
 	}
 	for now := 1; now <= 8; now++ {
-		r := &rank{roles: shard.Roles{Workers: make([]int, now)}}
+		r := &rank{cfg: cfg, plan: plan, roles: shard.Roles{Workers: make([]int, now)}}
 		var sum float32
 		for w := range now {
 			q := &origin{dir: dir, manifest: m}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"fluentps/comm"
 	"fluentps/comm/shm"
@@ -147,15 +146,11 @@ func (s *incoming) came(b []byte) {
 
 // create makes the file of a parcel in this host's memory.
 func (q *replicas) create(p *parcel) (*os.File, error) {
-	dir, err := checkpoint.MakeReplicaVersion(q.dir, p.version)
-	if err != nil {
-		return nil, err
-	}
-	path := checkpoint.ReplicaManifest(q.dir, p.version)
+	name := ""
 	if p.kind != wire.ManifestFile {
-		path = filepath.Join(dir, fileName(p.kind, p.index))
+		name = fileName(p.kind, p.index)
 	}
-	f, err := os.Create(path)
+	f, err := checkpoint.MakeReplica(q.at, p.version, name)
 	if err == nil {
 		err = shm.Reserve(f, p.length, q.spare)
 	}

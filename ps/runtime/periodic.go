@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"errors"
 	"path/filepath"
 	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/link"
 	"fluentps/ps/snapshot"
 )
@@ -41,14 +43,15 @@ func (r *rank) tellSaved(f *wire.FileSaved) {
 // writeBeside writes a file while training goes on, calls written when the vectors are free again, and tells rank 0.
 func (r *rank) writeBeside(f wire.FileSaved, state any, vectors [][]float32, written func()) {
 	r.saving.open++
-	dir := checkpoint.DraftDir(filepath.Join(r.dir, checkpoint.Folder))
 	f.Rank = int32(r.me)
 	replica := r.replicas.take(f.Kind)
 	go func() {
 		defer r.guarded()
 		r.replicas.write(replica, f, state, vectors)
 		from := time.Now()
-		e, err := checkpoint.WriteFile(dir, fileName(f.Kind, f.Index), state, vectors...)
+		in := r.draft()
+		e, err := checkpoint.WriteFile(in, fileName(f.Kind, f.Index), state, vectors...)
+		err = errors.Join(err, in.Close())
 		f.Took, f.Bytes, f.CRC32C, f.Failed = time.Since(from), e.Bytes, e.CRC32C, err != nil
 		r.t.Post(func() {
 			r.saving.open--
@@ -60,6 +63,11 @@ func (r *rank) writeBeside(f wire.FileSaved, state any, vectors [][]float32, wri
 			r.tellSaved(&f)
 		})
 	}()
+}
+
+// draft is the folder of the checkpoint that is being written.
+func (r *rank) draft() *durable.Folder {
+	return r.folder.In(filepath.Join(checkpoint.Folder, checkpoint.DraftName))
 }
 
 // noCheckpoint says why one is not there that was due. The run goes on.
@@ -75,11 +83,11 @@ func bytesIn(files []checkpoint.Entry) (n int64) {
 }
 
 // finishBeside gives a checkpoint its name; those that are not kept any more go.
-func finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, keep int) (dir string, err error) {
+func (r *rank) finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, keep int) (dir string, err error) {
 	if dir, err = d.Finish(m); err != nil {
 		return "", err
 	}
-	return dir, checkpoint.Prune(filepath.Dir(dir), keep)
+	return dir, checkpoint.Prune(r.folder.Folder, keep)
 }
 
 // settle waits, when training is over, until nobody writes any more. A checkpoint whose version the run did not come to

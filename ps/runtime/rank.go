@@ -16,6 +16,7 @@ import (
 	"fluentps/ps/link"
 	"fluentps/ps/liveness"
 	"fluentps/ps/lock"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -43,7 +44,8 @@ type rank struct {
 	model    workload.Model   // unbound: the architecture
 	param    []workload.Param // in model order, as in the plan
 	set      *workload.Set
-	dir      string
+	dir      string             // of the run, "" without one
+	folder   *metrics.RunFolder // the same, open; nil without one
 	log      *slog.Logger
 
 	from       *origin       // what the run goes on from; nil: it begins

@@ -13,6 +13,7 @@ import (
 	"fluentps/comm/shm"
 	"fluentps/comm/wire"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 )
@@ -26,6 +27,7 @@ import (
 type replicas struct {
 	r       *rank
 	dir     string
+	at      *durable.Folder       // the same, open
 	own     *checkpoint.Replicas  // of the first rank of a host
 	before  string                // the start that the run went on from; it goes with the first version that is complete
 	spare   int64                 // bytes that stay free in the host's memory file system
@@ -97,7 +99,7 @@ func (r *rank) openReplicas() error {
 		r.replicas, q.before = nil, "" // what was before may be needed once more
 		return q.release(true)
 	}
-	return q.open()
+	return q.open(memory, said.Start)
 }
 
 // hold makes this host ready for a start.
@@ -113,8 +115,12 @@ func (q *replicas) hold(memory, start string, over []string) error {
 }
 
 // open posts the receives from all who may send here.
-func (q *replicas) open() error {
+func (q *replicas) open(memory, start string) error {
 	r := q.r
+	var err error
+	if q.at, err = checkpoint.OpenReplicas(memory, start); err != nil {
+		return err
+	}
 	next := layout.Neighbors(r.nodeOf)
 	q.next = next[r.me]
 	for from, to := range next {
@@ -147,14 +153,12 @@ func (q *replicas) write(version int64, f wire.FileSaved, state any, vectors [][
 	if q == nil {
 		return
 	}
-	var e checkpoint.Entry
-	dir, err := checkpoint.MakeReplicaVersion(q.dir, version)
-	if err == nil {
-		e, err = checkpoint.WriteReplica(dir, fileName(f.Kind, f.Index), q.spare, state, vectors...)
-	}
+	of := checkpoint.MakeReplicaVersion(q.at, version)
+	e, err := checkpoint.WriteReplica(of, fileName(f.Kind, f.Index), q.spare, state, vectors...)
+	err = errors.Join(err, of.Close())
 	q.r.t.Post(func() {
 		f.Version, f.Place, f.Bytes, f.CRC32C = version, wire.InMemory, e.Bytes, e.CRC32C
-		q.wrote(filepath.Join(dir, fileName(f.Kind, f.Index)), f, err)
+		q.wrote(of.Path(fileName(f.Kind, f.Index)), f, err)
 	})
 }
 
@@ -164,7 +168,7 @@ func (q *replicas) wrote(path string, saved wire.FileSaved, err error) {
 	r.saving.open--
 	var f *os.File
 	if err == nil && q.next >= 0 {
-		f, err = os.Open(path)
+		f, err = durable.Open(path)
 	}
 	if saved.Failed = err != nil; err != nil {
 		r.noReplica(err)
@@ -214,6 +218,9 @@ func (q *replicas) settled(p *parcel) error {
 
 // release is for the end: nothing is on its way any more.
 func (q *replicas) release(remove bool) error {
+	if q.at != nil && remove { // else somebody may still be writing
+		_ = q.at.Close()
+	}
 	if q.own == nil {
 		return nil
 	}
@@ -252,7 +259,7 @@ func (r *rank) closeReplicas(remove bool) error {
 		in.b.Free()
 	}
 	if r.me == 0 && remove {
-		if err := os.Remove(filepath.Join(r.dir, startsFile)); err != nil {
+		if err := r.folder.Remove(startsFile); err != nil {
 			return err
 		}
 	}
@@ -268,7 +275,7 @@ func (q *replicas) tell(host int, version int64, manifest []byte) {
 	}
 	var err error
 	if end.length > 0 {
-		err = os.WriteFile(checkpoint.ReplicaManifest(q.dir, end.version), end.text, 0o600)
+		err = checkpoint.WriteReplicaManifest(q.at, end.version, end.text)
 	}
 	q.got(&end, err)
 }

@@ -20,6 +20,7 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 )
@@ -379,7 +380,7 @@ func TestReplicasThatAreNotTaken(t *testing.T) {
 			if dir = filepath.Join(filepath.Dir(dirs[0]), fmt.Sprintf("%012d", own.Number)); dir != dirs[0] {
 				err = errors.Join(err, os.Rename(dirs[0], dir))
 			}
-			return errors.Join(err, checkpoint.Amend(dir, own))
+			return errors.Join(err, checkpoint.Amend(durable.Below(dir), own))
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fluentps/comm/shm"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
-	"fluentps/ps/metrics"
 )
 
 // Going on from the replicas of a checkpoint (replica.go). They are those of one start, whose name stands in the run folder:
@@ -23,7 +25,13 @@ import (
 
 // startsFile names in the run folder the start that writes replicas, and the one that it went on from, whose are the newest
 // until it has some of its own.
-const startsFile = "replica"
+const (
+	startsFile = "replica"
+	startsMax  = 4 << 10 // bytes of it
+)
+
+// startForm is what newStart makes: it becomes part of a path.
+var startForm = regexp.MustCompile(`^[0-9a-z]{1,64}$`)
 
 // newStart is the name of a start, which no other has.
 func newStart() string {
@@ -34,18 +42,17 @@ func newStart() string {
 
 // noteStart writes them down.
 func (r *rank) noteStart(start, before string) error {
-	f := metrics.RunFolder{Dir: r.dir}
-	return f.Write(startsFile, []byte(start+"\n"+before+"\n"))
+	return r.folder.Write(startsFile, []byte(start+"\n"+before+"\n"))
 }
 
 // ReplicaStarts names the starts of a run whose replicas may be newer than the checkpoints in its folder: the last one, and
 // the one that it went on from the replicas of, if it did.
 func ReplicaStarts(dir string) []string {
-	text, err := os.ReadFile(filepath.Join(dir, startsFile))
+	text, err := durable.ReadFile(filepath.Join(dir, startsFile), startsMax)
 	if err != nil {
 		return nil // there were none
 	}
-	return slices.DeleteFunc(strings.Fields(string(text)), func(name string) bool { return name != filepath.Base(name) })
+	return slices.DeleteFunc(strings.Fields(string(text)), func(name string) bool { return !startForm.MatchString(name) })
 }
 
 // hostReplica is what a host has of a start.
@@ -108,14 +115,18 @@ func (r *rank) adopt() (bool, error) {
 	}
 	dir := checkpoint.ReplicaVersion(checkpoint.ReplicaDir(memory, a.Start), a.Version)
 	for _, m := range a.Moves {
-		if err := r.move(dir, m); err != nil {
+		if err := r.move(memory, &a, m); err != nil {
 			return false, err
 		}
 	}
 	if err := r.t.Barrier(); err != nil { // the ranks of a host read what its first one got
 		return false, err
 	}
-	problem, err := r.readFiles(dir, a.Manifest)
+	own, bar := checkpoint.OpenReplicas(memory, a.Start) // on every host: another user may have made the folder there meanwhile
+	problem, err := r.readFiles(dir, a.Manifest, bar)
+	if own != nil {
+		_ = own.Close()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -215,20 +226,13 @@ func (r *rank) reads(rank int, m *checkpoint.Manifest, name string) bool {
 }
 
 // move takes part in the way of a file from one host to another. What is wrong with it then its checksum tells.
-func (r *rank) move(dir string, m move) error {
+func (r *rank) move(memory string, a *adoption, m move) error {
 	if r.me != m.From && r.me != m.To {
 		return nil
 	}
-	path := filepath.Join(dir, filepath.Base(m.Name))
-	var f *os.File
-	var failed error
-	if r.me == m.From {
-		f, failed = os.Open(path)
-	} else if failed = os.MkdirAll(dir, 0o700); failed == nil {
-		f, failed = os.Create(path)
-		if failed == nil {
-			failed = shm.Reserve(f, m.Bytes, r.spareMemory())
-		}
+	f, failed := openMoved(memory, a, filepath.Base(m.Name), r.me == m.To)
+	if failed == nil && r.me == m.To {
+		failed = shm.Reserve(f, m.Bytes, r.spareMemory())
 	}
 	for at := int64(0); at < m.Bytes; at += moveMax {
 		b := make([]byte, min(moveMax, m.Bytes-at))
@@ -256,6 +260,24 @@ func (r *rank) move(dir string, m move) error {
 		r.log.Warn("resume: replica of " + m.Name + ": " + failed.Error())
 	}
 	return nil
+}
+
+// openMoved opens a file of a replica, or makes it anew.
+func openMoved(memory string, a *adoption, name string, anew bool) (*os.File, error) {
+	if !anew {
+		in, err := checkpoint.OpenReplicas(memory, a.Start)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		return in.Open(filepath.Join(strconv.FormatInt(a.Version, 10), name))
+	}
+	in, err := checkpoint.TakeReplicas(memory, a.Start)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return checkpoint.MakeReplica(in, a.Version, name)
 }
 
 // moveMax is how much of a file is on its way at once.

@@ -1,10 +1,8 @@
 package runtime
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"fluentps/ps/build"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/core"
-	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 )
@@ -100,7 +97,10 @@ func (r *rank) takeOne(root, name string) (*metrics.RunFolder, error) {
 func (r *rank) findFolder() (*metrics.RunFolder, error) {
 	folders := []string{r.o.Folder.Out}
 	if r.o.Folder.Out == "" {
-		folders = metrics.RunFolders(*r.o.Folder)
+		var others int
+		if folders, others = metrics.RunFolders(*r.o.Folder); others > 0 {
+			r.log.Warn(metrics.OthersText(*r.o.Folder, others))
+		}
 	}
 	for _, dir := range folders {
 		found, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
@@ -161,7 +161,7 @@ func (r *rank) restore() error {
 				return err
 			}
 			var err error
-			if try.Problem, err = r.readFiles(try.Dir, try.Manifest); err != nil {
+			if try.Problem, err = r.readFiles(try.Dir, try.Manifest, nil); err != nil {
 				return err
 			}
 		}
@@ -196,47 +196,6 @@ func (r *rank) goOn(bad []string) error {
 	}
 	r.before = r.from.state.Trained
 	return r.alignClocks(r.from)
-}
-
-// workersKey stands for the number of workers among the keys that may have changed, though no key has it.
-const workersKey = "workers"
-
-// fits refuses a checkpoint of another experiment, on all ranks alike.
-func (r *rank) fits(m *checkpoint.Manifest) error {
-	was, now := maps.Clone(m.Config), configs.Values(r.cfg)
-	changed := configs.Changed(m.Config, r.cfg)
-	if m.Workers != len(r.roles.Workers) || m.Computing != len(r.computes) {
-		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.roles.Workers), len(r.computes))
-		changed = append(changed, workersKey)
-	}
-	var b strings.Builder
-	model := false
-	changed = slices.DeleteFunc(changed, func(key string) bool {
-		model = model || strings.HasPrefix(key, "model.")
-		return slices.Contains(r.o.AllowChanged, key)
-	})
-	for _, key := range changed {
-		fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", key, cmp.Or(was[key], "not set"), cmp.Or(now[key], "not set"))
-	}
-	data := fmt.Sprintf("data of sha256 %.12s, and these are of %.12s", m.Data, r.set.SHA256())
-	switch other := m.Data != r.set.SHA256(); {
-	case other && model:
-		return usage("--resume: the folder is that of another run, of model %s (now %s) and %s; name this run's own folder, or begin it: leave --resume out, and choose a new folder with --out%s", was["model.name"], now["model.name"], data, b.String())
-	case other:
-		return usage("--resume: the checkpoint is of other %s; use the files and values that the run began with%s", data, b.String())
-	case len(changed) > 0:
-		return usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
-	case layout.Reduces(r.cfg):
-		return usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
-	}
-	return nil
-}
-
-func workersText(workers, computing int) string {
-	if workers == computing {
-		return fmt.Sprint(workers)
-	}
-	return fmt.Sprintf("%d of %d ranks", workers, computing)
 }
 
 // alignClocks settles which iteration each worker computes next. Where a shard closes iterations without waiting for all, its
@@ -359,11 +318,11 @@ func (l *lead) resume(q *origin) {
 func (r *rank) openSinks() (metrics.Sink, error) {
 	switch {
 	case r.from != nil:
-		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, r.from.state.Sinks, len(r.cfg.Sync))
+		return r.folder.ResumeSinks(r.cfg.Metrics.Sinks, r.from.state.Sinks, len(r.cfg.Sync))
 	case r.again:
-		return metrics.ResumeSinks(r.dir, r.cfg.Metrics.Sinks, nil, len(r.cfg.Sync))
+		return r.folder.ResumeSinks(r.cfg.Metrics.Sinks, nil, len(r.cfg.Sync))
 	}
-	return metrics.OpenSinks(r.dir, r.cfg.Metrics.Sinks, len(r.cfg.Sync))
+	return r.folder.OpenSinks(r.cfg.Metrics.Sinks, len(r.cfg.Sync))
 }
 
 // keptIterations are the rows of iterations.csv before the checkpoint. It says how many iterations before it have none.
@@ -378,7 +337,7 @@ func (r *rank) keptIterations() (rows []byte, err error) {
 			starts[i] = r.from.starts[r.roles.Leader(rank)]
 		}
 	}
-	rows, r.from.unrecorded, err = metrics.KeptIterations(r.dir, starts)
+	rows, r.from.unrecorded, err = r.folder.KeptIterations(starts)
 	if n := r.from.unrecorded; n > 0 {
 		r.log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none", n, r.from.manifest.Iteration))
 	}

@@ -124,6 +124,9 @@ func (r *rank) release(idle bool) {
 	if r.lock != nil { // last: whoever waits for it may write from now on
 		r.net.Fail(r.lock.Release())
 	}
+	if r.folder != nil && idle { // else somebody may still be writing
+		r.net.Fail(r.folder.Close())
+	}
 }
 
 // hello is what every rank says first.
@@ -154,6 +157,11 @@ func (r *rank) setup() error {
 	r.set = set
 	if err := r.sameData(); err != nil {
 		return err
+	}
+	if r.me == 0 { // the others have the same files
+		for _, note := range set.Notes {
+			r.log.Warn(note)
+		}
 	}
 	if err := r.net.Agree(r.makePlan(), CodeUsage); err != nil {
 		return err

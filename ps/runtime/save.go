@@ -94,11 +94,13 @@ type written struct {
 	Problem string
 }
 
-// writeFiles writes this rank's files into the folder of a checkpoint.
-func (r *rank) writeFiles(dir string) written {
+// writeFiles writes this rank's files into the folder of the checkpoint that is being written.
+func (r *rank) writeFiles() written {
 	all := written{Worker: r.roles.Worker(r.me)}
+	in := r.draft()
+	defer in.Close()
 	put := func(name string, state any, vectors [][]float32) {
-		e, err := checkpoint.WriteFile(dir, name, state, vectors...)
+		e, err := checkpoint.WriteFile(in, name, state, vectors...)
 		if err != nil {
 			all.Problem = err.Error()
 			return
@@ -131,16 +133,16 @@ func (r *rank) saveLast() (unwritten, err error) {
 		return nil, err
 	}
 	var draft *checkpoint.Draft
-	dir := ""
+	begun := false
 	if r.me == 0 && !r.lead.savesNot() {
-		if draft, unwritten = checkpoint.Begin(filepath.Join(r.dir, checkpoint.Folder)); draft != nil {
-			dir = draft.Dir
+		if draft, unwritten = checkpoint.Begin(r.folder.Folder); draft != nil {
+			begun = true
 		}
 	}
-	if err := link.Spread(r.net, &dir); err != nil || dir == "" {
+	if err := link.Spread(r.net, &begun); err != nil || !begun {
 		return unwritten, err
 	}
-	all, err := link.Gather(r.net, r.writeFiles(dir))
+	all, err := link.Gather(r.net, r.writeFiles())
 	if err != nil || r.me != 0 {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (r *rank) saveLast() (unwritten, err error) {
 		return unwritten, nil
 	}
 	r.lead.newest, r.lead.manifest = r.lead.saved, m
-	return checkpoint.Prune(filepath.Join(r.dir, checkpoint.Folder), r.cfg.Checkpoint.Keep), nil
+	return checkpoint.Prune(r.folder.Folder, r.cfg.Checkpoint.Keep), nil
 }
 
 // manifest is that of a checkpoint of this run as it is now, without files.
@@ -183,7 +185,7 @@ func (l *lead) save() leadState {
 		end = r.t.Now()
 	}
 	return leadState{Arena: arenaOf(r.plan), Accepted: l.accepted, Version: l.version, LeadMax: l.leadMax, Trained: end - r.trainStart + r.before,
-		Loss: l.epoch, Evals: l.evals, Target: l.target, Sinks: metrics.SinkSizes(r.dir, r.cfg.Metrics.Sinks)}
+		Loss: l.epoch, Evals: l.evals, Target: l.target, Sinks: r.sinkSizes()}
 }
 
 // amend notes in the checkpoint of the end what was seen after it was written: evaluations, and the ends of the metrics.
@@ -195,5 +197,18 @@ func (l *lead) amend() error {
 	if l.manifest.State, err = json.Marshal(l.save()); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	return checkpoint.Amend(l.saved, l.manifest)
+	return l.r.amend(l.saved, l.manifest)
+}
+
+// amend replaces the manifest of a checkpoint of this run.
+func (r *rank) amend(dir string, m *checkpoint.Manifest) error {
+	in := r.folder.In(filepath.Join(checkpoint.Folder, filepath.Base(dir)))
+	return errors.Join(checkpoint.Amend(in, m), in.Close())
+}
+
+func (r *rank) sinkSizes() map[string]int64 {
+	if r.folder == nil {
+		return nil
+	}
+	return r.folder.SinkSizes(r.cfg.Metrics.Sinks)
 }

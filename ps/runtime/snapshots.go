@@ -3,7 +3,6 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -123,9 +122,9 @@ func (s *snapshots) beside(do func() snapshot.Event) {
 
 func (s *snapshots) begin() {
 	s.manifest, s.paused, s.took, s.bytes = nil, 0, 0, 0
-	dir := filepath.Join(s.l.r.dir, checkpoint.Folder)
+	folder := s.l.r.folder.Folder
 	s.beside(func() snapshot.Event {
-		draft, err := checkpoint.Begin(dir)
+		draft, err := checkpoint.Begin(folder)
 		if err != nil {
 			return snapshot.Event{Kind: snapshot.Begun, Problem: problemOf(err)}
 		}
@@ -165,7 +164,7 @@ func (s *snapshots) finish(files []wire.FileSaved) {
 			r.t.Post(func() { r.net.Fail(err) })
 			return snapshot.Event{Kind: snapshot.Finished, Problem: problemOf(err)}
 		}
-		dir, err := finishBeside(draft, &m, keep)
+		dir, err := r.finishBeside(draft, &m, keep)
 		return snapshot.Event{Kind: snapshot.Finished, Folder: dir, Problem: problemOf(err)}
 	})
 }

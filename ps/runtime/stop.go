@@ -7,7 +7,6 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/configs"
-	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 )
 
@@ -81,7 +80,7 @@ func (l *lead) standsStill() bool {
 	s.Standstills++
 	var err error
 	if r.from.manifest.State, err = json.Marshal(s); err == nil {
-		err = checkpoint.Amend(r.from.dir, r.from.manifest)
+		err = r.amend(r.from.dir, r.from.manifest)
 	}
 	if err != nil {
 		r.log.Warn("cannot count how often the run came no further", "error", err)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 )
 
@@ -29,15 +30,15 @@ var (
 	cifarStd  = [3]float64{0.2470, 0.2435, 0.2616}
 )
 
-func loadCIFAR10(s DataSpec) (*Set, error) {
+func loadCIFAR10(s DataSpec, in *reading) (*Set, error) {
 	set := &Set{Classes: cifarClasses}
 	train, test := newCIFAR(), newCIFAR()
 	for i := 1; i <= 5; i++ {
-		if err := train.read(filepath.Join(s.Path, fmt.Sprintf("data_batch_%d.bin", i)), 5, &set.Files); err != nil {
+		if err := train.read(filepath.Join(s.Path, fmt.Sprintf("data_batch_%d.bin", i)), 5, in); err != nil {
 			return nil, err
 		}
 	}
-	if err := test.read(filepath.Join(s.Path, "test_batch.bin"), 1, &set.Files); err != nil {
+	if err := test.read(filepath.Join(s.Path, "test_batch.bin"), 1, in); err != nil {
 		return nil, err
 	}
 	set.Train, set.Test, set.Image = &train.pixels, &test.pixels, cifarImage
@@ -55,26 +56,35 @@ func newCIFAR() *cifar {
 }
 
 // read appends one of files batches, all of about the same size.
-func (c *cifar) read(path string, files int, sums *[]FileSum) error {
+func (c *cifar) read(path string, files int, in *reading) error {
 	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
-	b, err := readFile(path, hint, sums)
-	if err != nil {
-		return err
+	first := len(c.labels) == 0
+	err := in.read(path, hint, func(src *source) error { return c.parse(path, src, in) })
+	if more := len(c.data) * (files - 1); err == nil && first && int64(more+len(c.data)) <= in.left {
+		c.data, err = grow(in, nil, c.data, more)
 	}
-	if c.data == nil {
-		c.data = make([]byte, 0, len(b)*files)
-	}
-	return c.parse(path, b)
+	return err
 }
 
-func (c *cifar) parse(path string, b []byte) error {
-	if len(b) == 0 || len(b)%cifarRecord != 0 {
-		return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not CIFAR-10's binary version", path, len(b), cifarRecord)
-	}
+func (c *cifar) parse(path string, src *source, in *reading) error {
 	first := len(c.labels)
-	for at := 0; at < len(b); at += cifarRecord {
-		c.labels = append(c.labels, b[at])
-		c.data = append(c.data, b[at+1:at+cifarRecord]...)
+	record := make([]byte, cifarRecord)
+	for {
+		n, err := io.ReadFull(src, record)
+		if err == io.EOF && src.bytes > 0 {
+			return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
+		}
+		if short(err) {
+			return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not CIFAR-10's binary version", path, src.bytes, cifarRecord)
+		}
+		if err != nil {
+			return err // the source has named the file
+		}
+		if err := put(in, src, &c.labels, record[0]); err != nil {
+			return err
+		}
+		if err := put(in, src, &c.data, record[1:n]...); err != nil {
+			return err
+		}
 	}
-	return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
 }

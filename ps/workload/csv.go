@@ -1,8 +1,7 @@
 package workload
 
 import (
-	"encoding/csv"
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -27,115 +26,132 @@ func (t *rowsTable) Fill(x []float32, y []int32, rows []int32) {
 	}
 }
 
-func loadCSV(s DataSpec) (*Set, error) {
+func (t *rowsTable) label(row int) int32 { return t.y[row] }
+
+func loadCSV(s DataSpec, in *reading) (*Set, error) {
 	if s.Label != "" && s.Label != "last" && s.Label != "first" {
 		return nil, fmt.Errorf("data: label is %q, must be last or first: the column with the class", s.Label)
 	}
-	set := &Set{}
-	train, err := readCSV(s.Path, s, &set.Files)
+	train, err := readCSV(s.Path, s, in)
 	if err != nil {
 		return nil, err
 	}
 	test := &rowsTable{cols: train.cols}
 	if s.Test != "" {
 		s.Features = train.cols
-		if test, err = readCSV(s.Test, s, &set.Files); err != nil {
+		if test, err = readCSV(s.Test, s, in); err != nil {
 			return nil, err
 		}
 	}
-	set.Train, set.Test, set.Classes = train, test, countClasses(s.Classes, train.y, test.y)
-	return set, nil
+	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y)}, nil
 }
 
-func readCSV(path string, s DataSpec, sums *[]FileSum) (*rowsTable, error) {
-	src, err := open(path, "check path and test of the data set")
-	if err != nil {
-		return nil, err
-	}
-	defer src.file.Close()
-	t, err := parseCSV(src.path, src, s)
-	if err != nil {
-		return nil, err
-	}
-	*sums = append(*sums, src.sum())
-	return t, nil
+func readCSV(path string, s DataSpec, in *reading) (t *rowsTable, err error) {
+	err = in.read(path, "check path and test of the data set", func(src *source) error {
+		t, err = parseCSV(src, s, in)
+		return err
+	})
+	return t, err
 }
 
-// parseCSV reads numbers separated by commas, without a header; blank lines are skipped.
-func parseCSV(path string, r io.Reader, s DataSpec) (*rowsTable, error) {
-	lines := csv.NewReader(unmarked(r))
-	lines.ReuseRecord, lines.TrimLeadingSpace, lines.FieldsPerRecord = true, true, -1
+// parseCSV reads numbers separated by commas, without a header; blank lines are skipped. A number may stand in quotes.
+func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
+	lines := newLines(src, in, lineMax, "want numbers separated by commas")
 	t := &rowsTable{cols: s.Features}
 	for {
-		fields, err := lines.Read()
+		line, err := lines.next()
 		if err == io.EOF {
 			break
 		}
-		if syntax := (*csv.ParseError)(nil); errors.As(err, &syntax) {
-			return nil, fmt.Errorf("data: %s:%d:%d: %w; want numbers separated by commas", path, syntax.Line, syntax.Column, syntax.Err)
-		}
 		if err != nil {
-			return nil, err // the source has named the file
+			return nil, err
 		}
-		line, _ := lines.FieldPos(0)
+		if blank(line) {
+			continue
+		}
+		n := bytes.Count(line, []byte(",")) + 1
 		if t.cols == 0 {
-			t.cols = len(fields) - 1
+			t.cols = n - 1
 		}
-		if len(fields) < 2 || len(fields) != t.cols+1 {
-			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", path, line, len(fields), max(t.cols, 1)+1, max(t.cols, 1), separatorHint(fields))
+		if n < 2 || n != t.cols+1 {
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n, max(t.cols, 1)+1, max(t.cols, 1), separatorHint(line, n))
 		}
-		if err := t.add(path, lines, fields, s); err != nil {
+		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
+			return nil, err
+		}
+		if err := t.add(src, lines.n, string(line), s, in); err != nil {
 			return nil, err
 		}
 	}
 	if len(t.y) == 0 {
-		return nil, fmt.Errorf("data: %s: no rows", path)
+		return nil, fmt.Errorf("data: %s: no rows", src.path)
 	}
+	lines.end(in)
 	return t, nil
 }
 
 // separatorHint tells by a line of one field what separates its values.
-func separatorHint(fields []string) string {
+func separatorHint(line []byte, fields int) string {
 	switch {
-	case len(fields) != 1:
-	case strings.Contains(fields[0], ":"):
+	case fields != 1:
+	case bytes.Contains(line, []byte(":")):
 		return "; it looks like libsvm: set libsvm"
-	case strings.ContainsAny(fields[0], ";\t "):
+	case bytes.ContainsAny(bytes.TrimSpace(line), ";\t "):
 		return "; the values of csv are separated by commas"
 	}
 	return ""
 }
 
-func (t *rowsTable) add(path string, lines *csv.Reader, fields []string, s DataSpec) error {
-	at := len(fields) - 1
+// add appends a row, for which there is room in x.
+func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading) error {
+	label := t.cols
 	if s.Label == "first" {
-		at = 0
+		label = 0
 	}
-	for i, field := range fields {
-		field = strings.TrimSpace(field)
-		line, column := lines.FieldPos(i)
-		if i == at {
+	at, rest := 0, line // rest begins with field i, at that byte of the line
+	for i := range t.cols + 1 {
+		field, behind, _ := strings.Cut(rest, ",")
+		column := at + len(field) - len(strings.TrimLeft(field, " \t")) + 1
+		at, rest = at+len(field)+1, behind
+		field, quoted := unquoted(strings.TrimSpace(field))
+		if !quoted {
+			return fmt.Errorf("data: %s:%d:%d: a quote in the middle of a value, or one that is not closed; want numbers separated by commas", src.path, n, column)
+		}
+		if i == label {
 			y, err := parseLabel(field, s.Classes)
 			if err != nil {
-				return fmt.Errorf("data: %s:%d:%d: %w", path, line, column, err)
+				return fmt.Errorf("data: %s:%d:%d: %w", src.path, n, column, err)
 			}
-			t.y = append(t.y, y)
+			if err := put(in, src, &t.y, y); err != nil {
+				return err
+			}
 			continue
 		}
 		v, err := parseValue(field, s.Scale)
 		if err != nil {
-			hint := ""
-			switch bare := strings.ToLower(strings.TrimLeft(field, "+-")); {
-			case bare == "" || bare == "nan" || bare == "na" || strings.HasPrefix(bare, "inf"):
-				hint = "; every value must be a number: fill in what is missing, or take the row out"
-			case line == 1:
-				hint = "; a header line must be taken out"
-			}
-			return fmt.Errorf("data: %s:%d:%d: %w%s", path, line, column, err, hint)
+			return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, valueHint(field, n))
 		}
 		t.x = append(t.x, v)
 	}
 	return nil
+}
+
+// unquoted takes the quotes off a field that stands in them; ok is false where a quote stands elsewhere.
+func unquoted(field string) (value string, ok bool) {
+	if len(field) > 1 && field[0] == '"' && field[len(field)-1] == '"' {
+		field = strings.TrimSpace(field[1 : len(field)-1])
+	}
+	return field, !strings.Contains(field, `"`)
+}
+
+func valueHint(field string, line int) string {
+	switch bare := strings.ToLower(strings.TrimLeft(field, "+-")); {
+	case bare == "" || bare == "nan" || bare == "na" || strings.HasPrefix(bare, "inf"):
+		return "; every value must be a number: fill in what is missing, or take the row out"
+	case line == 1:
+		return "; a header line must be taken out"
+	}
+	return ""
 }
 
 // classesMax bounds labels, so that a wrong column does not make a model with millions of outputs.
@@ -149,7 +165,7 @@ func parseLabel(field string, classes int) (int32, error) {
 	}
 	y, err := strconv.ParseInt(field, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("label %q is not a whole number; is the class in this column?", field)
+		return 0, fmt.Errorf("label %s is not a whole number; is the class in this column?", clip(field))
 	}
 	if y < 0 || y >= int64(limit) {
 		return 0, fmt.Errorf("label %d is out of range, must be 0 to %d; number classes from 0, and check the number of classes", y, limit-1)
@@ -161,13 +177,13 @@ func parseLabel(field string, classes int) (int32, error) {
 func parseValue(field string, scale float64) (float32, error) {
 	v, err := strconv.ParseFloat(field, 64)
 	if err != nil {
-		return 0, fmt.Errorf("value %q is not a number", field)
+		return 0, fmt.Errorf("value %s is not a number", clip(field))
 	}
 	if scale != 0 {
 		v /= scale
 	}
 	if math.IsNaN(v) || math.Abs(v) > math.MaxFloat32 {
-		return 0, fmt.Errorf("value %q is not finite in float32", field)
+		return 0, fmt.Errorf("value %s is not finite in float32", clip(field))
 	}
 	return float32(v), nil
 }

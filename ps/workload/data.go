@@ -24,6 +24,7 @@ type Set struct {
 	Image       Image     // what a row is; zero where rows are no images
 	Matrix      Matrix    // of which rows are entries; zero where they are no ratings
 	Files       []FileSum // in the order they were read; none for generated data
+	Notes       []string  // what a user should know of the files
 
 	spec DataSpec // as Load got it
 }
@@ -93,13 +94,15 @@ type DataSpec struct {
 	Center bool
 	// Label is where csv has the class: "last" (also when empty) or "first" column.
 	Label string
+	// Memory is the most that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
+	Memory int64
 }
 
 var sets = []struct {
 	name  string
 	uses  string // the fields of DataSpec, beside Set, that the reader takes
 	holds string // what rows are without being told
-	load  func(s DataSpec) (*Set, error)
+	load  func(s DataSpec, in *reading) (*Set, error)
 }{
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
@@ -145,11 +148,12 @@ func Load(s DataSpec) (*Set, error) {
 		if err := s.check(reader.uses); err != nil {
 			return nil, err
 		}
-		set, err := reader.load(s)
+		in := newReading(s)
+		set, err := reader.load(s, in)
 		if err != nil {
 			return nil, err
 		}
-		set.Name, set.spec = s.Set, s
+		set.Name, set.spec, set.Files, set.Notes = s.Set, s, in.files, in.notes
 		if !strings.HasPrefix(s.Set, "generated") {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
@@ -201,9 +205,9 @@ func (s DataSpec) check(uses string) error {
 // not where the files lie or whether they are packed. In hex.
 func (s *Set) SHA256() string {
 	content := s.spec
-	content.Path, content.Test = "", ""
+	content.Path, content.Test, content.Memory = "", "", 0
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v\n", content)
+	fmt.Fprintln(h, strings.TrimSuffix(fmt.Sprintf("%+v", content), " Memory:0}")+"}") // as long as there is no such field
 	for _, f := range s.Files {
 		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
 	}
@@ -218,7 +222,8 @@ type Report struct {
 	Matrix      Matrix
 	Train, Test Part
 	Files       []FileSum
-	SHA256      string // of the Set
+	Notes       []string // what a user should know of them
+	SHA256      string   // of the Set
 }
 
 // Part describes one table; Counts has the rows of each class, Values what the values of ratings are.
@@ -238,21 +243,21 @@ func Describe(s DataSpec) (Report, error) {
 		return Report{}, err
 	}
 	return Report{
-		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, SHA256: set.SHA256(),
+		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}, nil
 }
 
 func (s *Set) describe(t Table) Part {
 	p := Part{Rows: t.Rows(), Counts: make([]int, s.Classes)}
+	if s.Matrix == (Matrix{}) {
+		s.count(t, p.Counts)
+		return p
+	}
 	x, y := make([]float32, t.Cols()), make([]int32, 1)
 	var sum, squares float64
 	for r := range t.Rows() {
 		t.Fill(x, y, []int32{int32(r)})
-		if s.Matrix == (Matrix{}) {
-			p.Counts[y[0]]++
-			continue
-		}
 		v := float64(x[ratingCols-1])
 		if r == 0 {
 			p.Values.Min, p.Values.Max = v, v
@@ -260,11 +265,32 @@ func (s *Set) describe(t Table) Part {
 		p.Values.Min, p.Values.Max = min(p.Values.Min, v), max(p.Values.Max, v)
 		sum, squares = sum+v, squares+v*v
 	}
-	if n := float64(t.Rows()); n > 0 && s.Matrix != (Matrix{}) {
+	if n := float64(t.Rows()); n > 0 {
 		p.Values.Mean = sum / n
 		p.Values.Deviation = math.Sqrt(max(0, squares/n-p.Values.Mean*p.Values.Mean))
 	}
 	return p
+}
+
+// labelled is a table that tells the class of a row without the values, of which there may be many for few in the file.
+type labelled interface{ label(row int) int32 }
+
+func (s *Set) count(t Table, counts []int) {
+	rows := t.Rows()
+	if first, cut := t.(firstRows); cut {
+		t = first.Table
+	}
+	if l, ok := t.(labelled); ok {
+		for r := range rows {
+			counts[l.label(r)]++
+		}
+		return
+	}
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	for r := range rows {
+		t.Fill(x, y, []int32{int32(r)})
+		counts[y[0]]++
+	}
 }
 
 // firstRows shows only the first rows of a table.

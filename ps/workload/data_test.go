@@ -298,52 +298,6 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func FuzzIDX(f *testing.F) {
-	f.Add([]byte(idxFiles()["train-images-idx3-ubyte"]))
-	f.Add([]byte(idx(0x803, []uint32{1 << 31, 1 << 31, 1 << 31}, 1)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		values, dims, err := parseIDX("f", b, idxImages)
-		if err == nil && len(values) != dims[0]*dims[1]*dims[2] {
-			t.Errorf("%d values for dimensions %v", len(values), dims)
-		}
-	})
-}
-
-func FuzzCIFAR10(f *testing.F) {
-	f.Add([]byte(cifarRecordOf(3, 7)))
-	f.Add([]byte(cifarRecordOf(11, 7)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c := newCIFAR()
-		if err := c.parse("f", b); err == nil {
-			fillAll(t, c, 10)
-		}
-	})
-}
-
-func FuzzCSV(f *testing.F) {
-	f.Add([]byte("1,2,0\n3,4,1\n"), "last", 0)
-	f.Add([]byte("1,2,0\n\"3\n"), "first", 3)
-	f.Fuzz(func(t *testing.T, b []byte, label string, classes int) {
-		s := DataSpec{Label: label, Classes: max(0, classes)}
-		table, err := parseCSV("f", bytes.NewReader(b), s)
-		if err == nil {
-			fillAll(t, table, countClasses(s.Classes, table.y))
-		}
-	})
-}
-
-func FuzzLIBSVM(f *testing.F) {
-	f.Add([]byte("-1 1:2 3:4\n+1 2:1\n"), 0)
-	f.Add([]byte("0 1:2 1:4\n\n2"), 3)
-	f.Fuzz(func(t *testing.T, b []byte, classes int) {
-		s := DataSpec{Classes: max(0, classes), Features: 1000}
-		table, err := parseLIBSVM("f", bytes.NewReader(b), s)
-		if err == nil {
-			fillAll(t, table, countClasses(s.Classes, table.y))
-		}
-	})
-}
-
 // fillAll reads every row of a table that a parser accepted: all values finite, labels in range.
 func fillAll(t *testing.T, table Table, classes int) {
 	t.Helper()

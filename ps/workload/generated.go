@@ -23,7 +23,7 @@ const (
 	quantileCount = 4096 // divides 2^16, so that 16 random bits pick one
 )
 
-func loadGenerated(s DataSpec) (*Set, error) {
+func loadGenerated(s DataSpec, _ *reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated needs rows, the number of training rows, such as 10000")

@@ -19,7 +19,7 @@ type product struct {
 	normal      normals
 }
 
-func loadGeneratedRatings(s DataSpec) (*Set, error) {
+func loadGeneratedRatings(s DataSpec, _ *reading) (*Set, error) {
 	m := s.Matrix
 	switch {
 	case s.Rows < 1:

@@ -21,7 +21,7 @@ type words struct {
 // of it.
 const wordWeight = 6
 
-func loadGeneratedSparse(s DataSpec) (*Set, error) {
+func loadGeneratedSparse(s DataSpec, _ *reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated_sparse needs rows, the number of training rows, such as 10000")

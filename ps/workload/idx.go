@@ -3,7 +3,9 @@ package workload
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,23 +18,22 @@ const (
 	idxLabels = 0x00000801
 )
 
-func loadIDX(s DataSpec) (*Set, error) {
+func loadIDX(s DataSpec, in *reading) (*Set, error) {
 	if s.Normalize && s.Scale != 0 {
 		return nil, fmt.Errorf("data: scale is %g beside normalize, which would undo it; leave one of the two out", s.Scale)
 	}
-	set := &Set{}
-	train, err := readIDXPart(s.Path, "train", s.Classes, &set.Files)
+	train, err := readIDXPart(s.Path, "train", s.Classes, in)
 	if err != nil {
 		return nil, err
 	}
-	test, err := readIDXPart(s.Path, "t10k", s.Classes, &set.Files)
+	test, err := readIDXPart(s.Path, "t10k", s.Classes, in)
 	if err != nil {
 		return nil, err
 	}
 	if a, b := train.image, test.image; a != b {
 		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one set?", s.Path, a.Height, a.Width, b.Height, b.Width)
 	}
-	set.Train, set.Test, set.Image = train, test, train.image
+	set := &Set{Train: train, Test: test, Image: train.image}
 	train.values = [][256]float32{byteValues(cmp.Or(s.Scale, 255), 0, 1)}
 	if s.Normalize {
 		train.values = train.standardised()
@@ -50,23 +51,23 @@ func loadIDX(s DataSpec) (*Set, error) {
 	return set, nil
 }
 
-func readIDXPart(folder, part string, classes int, sums *[]FileSum) (*pixels, error) {
+func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error) {
 	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
 	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
 	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
-	images, err := readFile(imagesPath, hint, sums)
+	var data, classOf []byte
+	var dims []int
+	err := in.read(imagesPath, hint, func(src *source) (err error) {
+		data, dims, err = parseIDX(imagesPath, src, idxImages, in)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	labels, err := readFile(labelsPath, hint, sums)
-	if err != nil {
-		return nil, err
-	}
-	data, dims, err := parseIDX(imagesPath, images, idxImages)
-	if err != nil {
-		return nil, err
-	}
-	classOf, _, err := parseIDX(labelsPath, labels, idxLabels)
+	err = in.read(labelsPath, hint, func(src *source) (err error) {
+		classOf, _, err = parseIDX(labelsPath, src, idxLabels, in)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -90,31 +91,72 @@ func idxPath(folder, stem, kind string) string {
 	return filepath.Join(folder, stem+"-"+kind)
 }
 
-// parseIDX checks a whole IDX file and returns its values and dimensions.
-func parseIDX(path string, b []byte, magic uint32) ([]byte, []int, error) {
-	dims := make([]int, magic&0xff)
-	header := 4 + 4*len(dims)
-	if len(b) < 4 {
-		return nil, nil, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, fetch it again", path, len(b), header)
+// parseIDX reads a whole IDX file and returns its values and dimensions. It reads what the header promises, after it has seen
+// that the file can hold that and the memory too.
+func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []int, error) {
+	dims, want, err := idxHeader(path, src, magic)
+	if err != nil {
+		return nil, nil, err
+	}
+	header := int64(4 + 4*len(dims))
+	promise := func(has string) error {
+		return fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %s; fetch it again", path, dims, want, has)
+	}
+	switch {
+	case src.gz && want > src.bytesMost():
+		return nil, nil, promise(fmt.Sprintf("%d packed ones, which cannot hold them", src.size))
+	case !src.gz && src.size >= 0 && want != src.size-header:
+		return nil, nil, promise(fmt.Sprint(src.size - header))
+	}
+	if err := in.take(src, want); err != nil {
+		return nil, nil, err
+	}
+	values := make([]byte, want)
+	n, err := io.ReadFull(src, values)
+	if short(err) {
+		return nil, nil, promise(fmt.Sprint(n))
+	}
+	if err != nil {
+		return nil, nil, err // the source has named the file
+	}
+	switch n, err := io.ReadFull(src, make([]byte, 1)); { // which also compares the checksum of packed data
+	case n > 0:
+		return nil, nil, promise("more")
+	case err != io.EOF:
+		return nil, nil, err
+	}
+	return values, dims, nil
+}
+
+// short says that io.ReadFull came to the end of the file.
+func short(err error) bool { return err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// idxHeader reads the dimensions, and says how many values they promise.
+func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, err error) {
+	dims = make([]int, magic&0xff)
+	b := make([]byte, 4+4*len(dims))
+	n, err := io.ReadFull(src, b)
+	if err != nil && !short(err) {
+		return nil, 0, err // the source has named the file
+	}
+	if n < 4 {
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, fetch it again", path, n, len(b))
 	}
 	if got := binary.BigEndian.Uint32(b); got != magic {
-		return nil, nil, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
+		return nil, 0, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
 	}
-	if len(b) < header {
-		return nil, nil, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut short, fetch it again", path, len(b), len(dims), header)
+	if n < len(b) {
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut short, fetch it again", path, n, len(dims), len(b))
 	}
-	want := 1
+	want = 1
 	for i := range dims {
 		dims[i] = int(binary.BigEndian.Uint32(b[4+4*i:]))
-		if dims[i] == 0 || want > math.MaxInt32*64/dims[i] {
-			return nil, nil, fmt.Errorf("data: %s: dimension %d at offset %d is %d; the file is empty or damaged", path, i, 4+4*i, dims[i])
+		if dims[i] == 0 || want > math.MaxInt32*64/int64(dims[i]) {
+			return nil, 0, fmt.Errorf("data: %s: dimension %d at offset %d is %d; the file is empty or damaged", path, i, 4+4*i, dims[i])
 		}
-		want *= dims[i]
+		want *= int64(dims[i])
 	}
-	if have := len(b) - header; have != want {
-		return nil, nil, fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %d; fetch it again", path, dims, want, have)
-	}
-	return b[header:], dims, nil
+	return dims, want, nil
 }
 
 // checkByteLabels refuses labels outside 0 to classes-1 (classes 0: any). Label i lies at offset

@@ -27,6 +27,8 @@ func (p *pixels) Fill(x []float32, y []int32, rows []int32) {
 	}
 }
 
+func (p *pixels) label(row int) int32 { return int32(p.labels[row]) }
+
 // standardised are the values of bytes such that each channel of p has mean 0 and standard deviation 1. A channel that is
 // the same everywhere has value 0.
 func (p *pixels) standardised() [][256]float32 {

@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -20,16 +18,15 @@ const (
 	matrixMax = 1 << 24
 )
 
-func loadRatings(s DataSpec) (*Set, error) {
-	set := &Set{}
-	train, matrix, err := readRatings(s.Path, &set.Files)
+func loadRatings(s DataSpec, in *reading) (*Set, error) {
+	train, matrix, err := readRatings(s.Path, in)
 	if err != nil {
 		return nil, err
 	}
 	test := &rowsTable{cols: ratingCols}
 	if s.Test != "" {
 		var of Matrix
-		if test, of, err = readRatings(s.Test, &set.Files); err != nil {
+		if test, of, err = readRatings(s.Test, in); err != nil {
 			return nil, err
 		}
 		matrix = Matrix{max(matrix.Rows, of.Rows), max(matrix.Columns, of.Columns)}
@@ -37,8 +34,7 @@ func loadRatings(s DataSpec) (*Set, error) {
 	if s.Center {
 		center(train, test)
 	}
-	set.Train, set.Test, set.Matrix = train, test, matrix
-	return set, nil
+	return &Set{Train: train, Test: test, Matrix: matrix}, nil
 }
 
 // center subtracts the mean value of the first table from all values.
@@ -55,53 +51,54 @@ func center(tables ...*rowsTable) {
 	}
 }
 
-func readRatings(path string, sums *[]FileSum) (*rowsTable, Matrix, error) {
-	src, err := open(path, "check path and test of the data set")
-	if err != nil {
-		return nil, Matrix{}, err
-	}
-	defer src.file.Close()
-	t, matrix, err := parseRatings(src.path, src)
-	if err != nil {
-		return nil, Matrix{}, err
-	}
-	*sums = append(*sums, src.sum())
-	return t, matrix, nil
+func readRatings(path string, in *reading) (t *rowsTable, matrix Matrix, err error) {
+	err = in.read(path, "check path and test of the data set", func(src *source) error {
+		t, matrix, err = parseRatings(src, in)
+		return err
+	})
+	return t, matrix, err
 }
 
+// ratingLineMax is the longest line of a file of ratings, in bytes.
+const ratingLineMax = 1 << 20
+
 // parseRatings reads "row column value" lines, separated by commas, semicolons, double colons, tabs or spaces. Numbers of rows and
-// columns count from 0; what follows on a line, such as a time, is passed over, and so are blank lines. The matrix is
-// large enough for all.
-func parseRatings(path string, r io.Reader) (*rowsTable, Matrix, error) {
-	lines := bufio.NewScanner(unmarked(r))
-	lines.Buffer(make([]byte, 1<<16), 1<<20)
+// columns count from 0; a time behind them is passed over, and so are blank lines. The matrix is large enough for all.
+func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
+	lines := newLines(src, in, ratingLineMax, "want lines of row,column,value")
 	t, matrix := &rowsTable{cols: ratingCols}, Matrix{}
-	n := 0 // the current line, from 1
-	for lines.Scan() {
-		n++
-		fields := strings.FieldsFunc(strings.ReplaceAll(lines.Text(), "::", " "), func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
+	for {
+		line, err := lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, Matrix{}, err
+		}
+		fields := strings.FieldsFunc(strings.ReplaceAll(string(line), "::", " "), func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
 		if len(fields) == 0 {
 			continue
 		}
 		row, column, value, err := parseRating(fields)
 		if err != nil {
 			hint := ""
-			if n == 1 {
+			if lines.n == 1 {
 				hint = "; a header line must be taken out"
 			}
-			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", path, n, err, hint)
+			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, hint)
 		}
-		t.x, t.y = append(t.x, float32(row), float32(column), value), append(t.y, 0)
+		if err := put(in, src, &t.x, float32(row), float32(column), value); err != nil {
+			return nil, Matrix{}, err
+		}
+		if err := put(in, src, &t.y, 0); err != nil {
+			return nil, Matrix{}, err
+		}
 		matrix = Matrix{max(matrix.Rows, row+1), max(matrix.Columns, column+1)}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, Matrix{}, fmt.Errorf("data: %s: line %d is longer than %d bytes; want lines of row,column,value", path, n+1, 1<<20)
-	} else if err != nil {
-		return nil, Matrix{}, err // the source has named the file
-	}
 	if len(t.y) == 0 {
-		return nil, Matrix{}, fmt.Errorf("data: %s: no ratings", path)
+		return nil, Matrix{}, fmt.Errorf("data: %s: no ratings", src.path)
 	}
+	lines.end(in)
 	return t, matrix, nil
 }
 
@@ -112,12 +109,30 @@ func parseRating(fields []string) (row, column int, value float32, err error) {
 	var at [2]int
 	for i, what := range []string{"row", "column"} {
 		if at[i], err = strconv.Atoi(fields[i]); err != nil {
-			return 0, 0, 0, fmt.Errorf("%s %q is not a whole number", what, fields[i])
+			return 0, 0, 0, fmt.Errorf("%s %s is not a whole number", what, clip(fields[i]))
 		}
 		if at[i] < 0 || at[i] >= matrixMax {
 			return 0, 0, 0, fmt.Errorf("%s %d is out of range, must be 0 to %d", what, at[i], matrixMax-1)
 		}
 	}
-	value, err = parseValue(fields[2], 0)
+	if value, err = parseValue(fields[2], 0); err == nil && !isTime(fields[ratingCols:]) {
+		err = fmt.Errorf("%d values, and %s behind row,column,value is no time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
+			len(fields), clip(strings.Join(fields[ratingCols:min(len(fields), ratingCols+2)], " ")))
+	}
 	return at[0], at[1], value, err
+}
+
+// isTime says whether what follows a rating is nothing, the seconds or the date of it, or its date and time of day. Other
+// values may be a rating whose line was joined to this one.
+func isTime(fields []string) bool {
+	for i, f := range fields {
+		f = strings.Trim(f, `"`)
+		if f == "" || strings.Trim(f, "0123456789-/:.+TZ") != "" {
+			return false
+		}
+		if len(fields) > 1 && !strings.ContainsAny(f, []string{"-/", ":"}[min(i, 1)]) {
+			return false
+		}
+	}
+	return len(fields) <= 2
 }

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"math"
 	"path/filepath"
 	"slices"
@@ -115,21 +114,4 @@ func TestGeneratedRatings(t *testing.T) {
 	if otherX, _ := rowsOf(other.Train, 5); slices.Equal(otherX, x[5*ratingCols:6*ratingCols]) {
 		t.Error("another seed gives the same rating")
 	}
-}
-
-func FuzzRatings(f *testing.F) {
-	f.Add([]byte("3,1,4.5\n0\t2\t-1\t881250949\n3::0::2.5\n"))
-	f.Add([]byte("user,item,rating\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		table, matrix, err := parseRatings("f", bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		for r := range table.Rows() {
-			x, _ := rowsOf(table, int32(r))
-			if row, column := int(x[0]), int(x[1]); row >= matrix.Rows || column >= matrix.Columns || row < 0 || column < 0 || x[2] != x[2] {
-				t.Fatalf("rating %v of a matrix of %+v", x, matrix)
-			}
-		}
-	})
 }

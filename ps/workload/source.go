@@ -10,17 +10,21 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"fluentps/ps/durable"
 )
 
 // source reads a file, unpacks it when its first bytes say gzip, and sums what it delivers.
 type source struct {
 	path  string
-	file  *os.File
+	file  io.Closer
 	r     io.Reader
+	size  int64 // of the file, as it is; -1: not known
 	gz    bool
 	hash  hash.Hash
 	bytes int64 // unpacked, so far
@@ -38,34 +42,54 @@ func open(path, hint string) (*source, error) {
 	if path == "" {
 		return nil, errors.New("data: path is empty")
 	}
-	f, err := os.Open(path)
+	f, err := durable.OpenStream(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		other, isPacked := strings.CutSuffix(path, ".gz") // whoever unpacked the file need not edit the config
 		if !isPacked {
 			other = path + ".gz"
 		}
-		packed, err := os.Open(other)
-		if err != nil {
+		if f, err = durable.Open(other); errors.Is(err, fs.ErrNotExist) {
 			return nil, missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, other, hint))
 		}
-		f = packed
-	} else if errors.Is(err, syscall.ENOTDIR) {
+	}
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
 		return nil, fmt.Errorf("data: %s lies below a file; name the folder itself, not a file in it", path)
-	} else if err != nil {
+	case errors.As(err, &failed):
 		return nil, fmt.Errorf("data: %w; check the file's permissions", err)
+	case err != nil && isFolder(path):
+		return nil, fmt.Errorf("data: %s is a folder, want a file", path)
+	case err != nil:
+		return nil, fmt.Errorf("data: %w", err)
 	}
-	s := &source{path: f.Name(), file: f, hash: sha256.New()}
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		f.Close()
-		return nil, fmt.Errorf("data: %s is a folder, want a file", s.path)
+	return newSource(f.Name(), f, sizeOf(f))
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// sizeOf is the size of a regular file, -1 of a pipe.
+func sizeOf(f *os.File) int64 {
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return info.Size()
 	}
-	buffered := bufio.NewReaderSize(f, 1<<16)
+	return -1
+}
+
+// newSource reads a file that is open, and closes it where it cannot be unpacked.
+func newSource(path string, file io.ReadCloser, size int64) (*source, error) {
+	s := &source{path: path, file: file, size: size, hash: sha256.New()}
+	buffered := bufio.NewReaderSize(file, 1<<16)
 	s.r = buffered
 	// Fewer than two bytes are no gzip; whoever parses them says what is missing.
 	if magic, _ := buffered.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		s.gz = true
+		var err error
 		if s.r, err = gzip.NewReader(buffered); err != nil {
-			f.Close()
+			file.Close()
 			return nil, s.broken(err)
 		}
 	}
@@ -93,13 +117,18 @@ func (s *source) broken(err error) error {
 	return fmt.Errorf("data: %s: after %d unpacked bytes: %w", s.path, s.bytes, err)
 }
 
-// readAll returns the unpacked bytes.
-func (s *source) readAll() ([]byte, error) {
-	b, err := io.ReadAll(s)
-	if err != nil {
-		return nil, err // Read has named the file
+// deflateMost is how many bytes a packed one can stand for: the limit of the format.
+const deflateMost = 1032
+
+// bytesMost is the most unpacked bytes that the file can have.
+func (s *source) bytesMost() int64 {
+	switch {
+	case s.size < 0 || s.size > math.MaxInt64/deflateMost:
+		return math.MaxInt64
+	case s.gz:
+		return s.size * deflateMost
 	}
-	return b, nil
+	return s.size
 }
 
 // sum is for when everything has been read.
@@ -108,28 +137,4 @@ func (s *source) sum() FileSum {
 		Path: s.path, Name: strings.TrimSuffix(filepath.Base(s.path), ".gz"),
 		Bytes: s.bytes, SHA256: hex.EncodeToString(s.hash.Sum(nil)),
 	}
-}
-
-// readFile returns the unpacked bytes of a file and adds its sum to sums.
-func readFile(path, hint string, sums *[]FileSum) ([]byte, error) {
-	s, err := open(path, hint)
-	if err != nil {
-		return nil, err
-	}
-	defer s.file.Close()
-	b, err := s.readAll()
-	if err != nil {
-		return nil, err
-	}
-	*sums = append(*sums, s.sum())
-	return b, nil
-}
-
-// unmarked is a text without the byte order mark that some editors and spreadsheets put before it.
-func unmarked(r io.Reader) io.Reader {
-	text := bufio.NewReaderSize(r, 1<<16)
-	if mark, _ := text.Peek(3); string(mark) == "\xef\xbb\xbf" {
-		text.Discard(len(mark)) // which cannot fail: they are buffered
-	}
-	return text
 }

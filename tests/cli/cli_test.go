@@ -9,7 +9,7 @@
 //	field FILE PATH REGEXP      the JSON value at PATH (dots; numbers index lists) must match
 //
 // The environment has FLUENTPS_TEST_ROOT, the root of the repository, and where [mpi] holds LAUNCH_4, what starts 4 ranks. [mpi] holds when the tests are built with the tag,
-// [mpich] when they are built for MPICH, [foreign] when the other MPI's launcher is on this machine too.
+// [mpich] when they are built for MPICH, [foreign] when the other MPI's launcher is on this machine too, [root] where the tests may make files of other users.
 package cli
 
 import (
@@ -96,8 +96,10 @@ func TestScripts(t *testing.T) {
 			case "foreign":
 				_, err := mpitest.Other.Line(1)
 				return builtTags != "" && err == nil, nil
+			case "root":
+				return os.Geteuid() == 0, nil
 			}
-			return false, fmt.Errorf("no condition [%s]; there are [mpi], [mpich] and [foreign]", cond)
+			return false, fmt.Errorf("no condition [%s]; there are [mpi], [mpich], [foreign] and [root]", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "ranks": launched("ranks"), "foreign": launched("foreign"), "says": says, "field": field,

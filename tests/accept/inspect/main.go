@@ -4,11 +4,16 @@
 //	                        items, one a line. Text is printed bare, everything else as JSON.
 //	inspect intact DIR      every JSON file and JSON line parses, all rows of a CSV file are equally long, text ends
 //	                        with a newline, and nothing temporary is left.
+//	inspect forge FILE PATH VALUE   puts a value of the configuration into the manifest of a checkpoint, whose
+//	                        checksum holds all the same.
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"strconv"
 	"strings"
@@ -41,8 +46,37 @@ func command(args []string) error {
 		}
 		fmt.Printf("intact: %d files\n", files)
 		return nil
+	case len(args) == 4 && args[0] == "forge":
+		data, err := os.ReadFile(args[1])
+		if err == nil {
+			data, err = forge(data, args[2], args[3])
+		}
+		if err == nil {
+			err = os.WriteFile(args[1], data, 0o666)
+		}
+		return err
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE; got %q", args)
+}
+
+// forge changes a manifest and its last line, the checksum of those before it.
+func forge(data []byte, path, value string) ([]byte, error) {
+	body, _, found := bytes.Cut(data, []byte("\ncrc32c "))
+	var manifest map[string]any
+	if err := json.Unmarshal(body, &manifest); err != nil || !found {
+		return nil, fmt.Errorf("no manifest of a checkpoint: %v", err)
+	}
+	config, ok := manifest["config"].(map[string]any)
+	if !ok {
+		return nil, errors.New("the manifest has no config")
+	}
+	config[path] = value
+	body, err := json.MarshalIndent(manifest, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	body = append(body, '\n')
+	return fmt.Appendf(body, "crc32c %08x\n", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), nil
 }
 
 // get returns the values at path, one for each item that a * stands for.

@@ -1,0 +1,107 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fluentps/ps/durable"
+)
+
+// FuzzManifest: a manifest with a valid checksum is refused, or within its limits.
+func FuzzManifest(f *testing.F) {
+	m := Manifest{Program: programName, Format: Format, Servers: 2, Workers: 2, Computing: 2, Starts: []int64{3, 4}, State: json.RawMessage(`{}`), Config: map[string]string{"seed": "7"},
+		Files: []Entry{{Name: ServerFile(0), Bytes: 99, CRC32C: 7}, {Name: WorkerFile(1), Bytes: 9}}}
+	text, err := json.Marshal(m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"program":"fluentps","format":1,"servers":4611686018427387904,"workers":1,"starts":[-1]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_, _ = parse(text)
+		m, err := parse(fmt.Appendf(bytes.Clone(text), "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli)))
+		if err != nil {
+			return
+		}
+		if len(m.Starts) != m.Workers || m.Servers < 1 || m.Iteration < 0 || m.Samples < 0 {
+			t.Fatalf("%+v", m)
+		}
+		for _, e := range m.Files {
+			if strings.ContainsAny(e.Name, "/\x00") || e.Name == manifestName || !strings.HasSuffix(e.Name, ".bin") {
+				t.Fatalf("a file %q", e.Name)
+			}
+		}
+	})
+}
+
+// FuzzFile: a file with a valid checksum is refused, or its vectors have the lengths that it says.
+func FuzzFile(f *testing.F) {
+	dir := f.TempDir()
+	type state struct {
+		Next int64 `json:"next"`
+	}
+	in := durable.Below(dir)
+	defer in.Close()
+	e, err := WriteFile(in, ServerFile(0), state{3}, []float32{1, 2, 3}, nil, []float32{4})
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, e.Name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:20])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		head, vectors, err := readBody(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		bytes := 0
+		for i, v := range vectors {
+			bytes += 4 * len(v)
+			if len(v) != head.Lengths[i] {
+				t.Fatalf("vector %d has %d elements of %d", i, len(v), head.Lengths[i])
+			}
+		}
+		if bytes > len(data) {
+			t.Fatalf("%d bytes of vectors in %d", bytes, len(data))
+		}
+		_ = Decode(head.State, new(state))
+	})
+}
+
+// A field that is missing, or null where that is none of its values, is named by its path.
+func TestDecodeNamesWhatIsMissing(t *testing.T) {
+	type inner struct {
+		Version int64   `json:"version"`
+		Memory  []byte  `json:"memory,omitempty"`
+		At      *string `json:"at"`
+	}
+	type outer struct {
+		Name  string
+		List  []inner        `json:"list"`
+		Sizes map[string]int `json:"sizes"`
+	}
+	for text, want := range map[string]string{
+		`{"Name":"a","list":[{"version":1,"at":null}],"sizes":null}`:          "",
+		`{"Name":"a","list":null,"sizes":{}}`:                                 "",
+		`{"Name":"a","list":[{"version":1,"at":null},{"at":"x"}],"sizes":{}}`: "list[1].version",
+		`{"Name":"a","list":[{"version":null,"at":null}],"sizes":{}}`:         "list[0].version",
+		`{"Name":"a","list":[null],"sizes":{}}`:                               "list[0].version",
+		`{"name":"a","list":[],"sizes":{}}`:                                   "Name",
+		`{"Name":"a","list":[{"version":1,"memory":"AA==","at":"x"}]}`:        "sizes",
+		`null`: "Name",
+	} {
+		err := Decode([]byte(text), new(outer))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != "it has no "+want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package durable
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// ReadFile is the content of a regular file of at most so many bytes: a small file of ours that has grown beyond them is another
+// one, and would only fill the memory.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, most)
+}
+
+func readAll(f *os.File, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, fmt.Errorf("%q has more than %d bytes, which is the limit: it is damaged, or another file", f.Name(), most)
+	}
+	return data, err
+}
+
+// OpenStream is Open that takes also what the process was started with: /dev/stdin, and the /dev/fd/N that a shell writes
+// for <(command). These may be pipes, whose writers are there already.
+func OpenStream(path string) (*os.File, error) {
+	if path != "/dev/stdin" && !strings.HasPrefix(path, "/dev/fd/") {
+		return Open(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close()
+		return nil, Regular(path, info.Mode())
+	}
+	return f, nil
+}

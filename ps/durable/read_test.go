@@ -1,0 +1,50 @@
+package durable
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestReadFileStopsAtItsLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	write(t, path, "data")
+	if got, err := ReadFile(path, 4); err != nil || string(got) != "data" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if _, err := ReadFile(path, 3); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
+		t.Errorf("of a file that is too large: %v", err)
+	}
+	if _, err := ReadFile("/dev/zero", 3); err == nil || !strings.Contains(err.Error(), "a device") {
+		t.Errorf("of a device: %v", err)
+	}
+}
+
+func TestOpenStreamTakesThePipesOfTheProcess(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Fprint(w, "data")
+	w.Close()
+	f, err := OpenStream(fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := io.ReadAll(f); err != nil || string(got) != "data" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenStream(fifo); err == nil || !strings.Contains(err.Error(), "a FIFO") {
+		t.Errorf("of a FIFO with a name: %v", err)
+	}
+}

@@ -1,0 +1,251 @@
+package runtime
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
+)
+
+// seal writes the text of a manifest with its checksum.
+func seal(t testing.TB, dir, body string) {
+	t.Helper()
+	sum := crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))
+	if err := os.WriteFile(filepath.Join(dir, "manifest.json"), fmt.Appendf([]byte(body), "crc32c %08x\n", sum), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// craft changes the text of a manifest, or the header and the vectors of a file, and makes all checksums valid again.
+func craft(t testing.TB, dir, name string, change func(text string, vectors []byte) (string, []byte)) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "manifest.json" {
+		body, _ := change(string(data[:len(data)-16]), nil)
+		seal(t, dir, body)
+		return
+	}
+	n := binary.LittleEndian.Uint32(data[12:])
+	text, vectors := change(string(data[16:16+n]), data[16+n:])
+	head := binary.LittleEndian.AppendUint32(data[:12:12], uint32(len(text)))
+	data = append(append(head, text...), vectors...)
+	m, err := checkpoint.Open(dir)
+	if err := errors.Join(err, os.WriteFile(path, data, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Files {
+		if e := &m.Files[i]; e.Name == name {
+			e.Bytes, e.CRC32C = int64(len(data)), crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+		}
+	}
+	in := durable.Below(dir)
+	if err := errors.Join(checkpoint.Amend(in, m), in.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// field replaces what the first match of a pattern has in brackets.
+func field(t testing.TB, pattern, by string) func(string, []byte) (string, []byte) {
+	return func(text string, vectors []byte) (string, []byte) {
+		at := regexp.MustCompile(pattern).FindStringSubmatchIndex(text)
+		if at == nil {
+			t.Fatalf("nothing like %q in %s", pattern, text)
+		}
+		return text[:at[2]] + by + text[at[3]:], vectors
+	}
+}
+
+// number replaces an element of the vectors.
+func number(at int, by float64) func(string, []byte) (string, []byte) {
+	return func(text string, vectors []byte) (string, []byte) {
+		if at < 0 {
+			at += len(vectors) / 4
+		}
+		binary.LittleEndian.PutUint32(vectors[4*at:], math.Float32bits(float32(by)))
+		return text, vectors
+	}
+}
+
+// A checkpoint whose checksums are valid, and whose fields no run wrote so: the field is named, and the run goes on from the
+// checkpoint before, to the bits of one that was never interrupted.
+func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
+	const tiny = "-9223372036854775808"
+	type crafted struct {
+		file   string
+		change func(string, []byte) (string, []byte)
+		says   string
+	}
+	in := func(file, pattern, by, says string) crafted { return crafted{file, field(t, pattern, by), says} }
+	lead, server, worker, manifest := "server-0000.bin", "server-0001.bin", "worker-0002.bin", "manifest.json"
+	var cases []crafted
+	for key, by := range map[string]string{"version": "-1", "samples": tiny, "rated": "-1", "accepted": "-5", "closed": "12345", "until": "-2"} {
+		cases = append(cases, in(server, `"node":{[^}]*"`+key+`":(-?\d+)`, by, "server-0001.bin: shards[0].node."+key+" is "+by))
+	}
+	cases = append(cases,
+		in(lead, `"version":(\d+)`, "7", "shards[0].node.version is 7, and state.version of manifest.json is 9"),
+		in(lead, `"samples":(\d+)`, "0", "shards[0].node.samples is 0, and samples of manifest.json is"),
+		in(lead, `"node":({[^}]*})`, "{}", "it has no shards[0].node.version"),
+		in(lead, `"node":({[^}]*})`, "null", "it has no shards[0].node"),
+		in(lead, `("version":\d+),`, `"Version":9`, "it has no shards[0].node.version"),
+		in(lead, `"steps":(\d+)`, "-1", "shards[0].steps is -1"),
+		in(lead, `"steps":(\d+)`, "10", "shards[0].steps is 10, must be 0 to 9"),
+		in(lead, `"lo":(\d+)`, tiny, "shards[0].lo is "+tiny),
+		in(lead, `"hi":(\d+)`, "9223372036854775807", "shards[0].hi is 9223372036854775807"),
+		in(lead, `"vectors":(\d+)`, "-1", "shards[0].vectors is -1"),
+		in(lead, `"vectors":(\d+)`, "1", "there are"),
+		in(lead, `"vectors":(\d+)`, "16", "and the file has others"),
+		crafted{lead, number(0, math.NaN()), "of its parameters is NaN"},
+		crafted{server, number(3, math.Inf(-1)), "of its parameters is -Inf"},
+		crafted{server, number(-1, -1), "of vector 2 of its optimizer is -1"},
+		crafted{server, number(-1, math.NaN()), "of vector 2 of its optimizer is NaN"},
+		in(worker, `"next":(\d+)`, "1000000", "worker-0002.bin: next is 1000000, and starts[2] of manifest.json is 9"),
+		in(worker, `"next":(\d+)`, tiny, "next is "+tiny),
+		in(worker, `"steps":(\d+)`, "-1", "steps is -1"),
+		in(worker, `"state":({.*})}`, "{}", "it has no next"),
+		crafted{worker, number(1, math.NaN()), "element 1 of its residual is NaN"},
+		in(manifest, `"iteration": ?(\d+)`, "-1", "iteration is -1"),
+		in(manifest, `"samples": ?(\d+)`, tiny, "samples is "+tiny),
+		in(manifest, `"servers": ?(\d+)`, "4611686018427387904", "servers is 4611686018427387904"),
+		in(manifest, `"starts": ?\[\s*(\d+)`, "10", "starts[1] is 9, and starts[0], with which it is in step, is 10"),
+		in(manifest, `"starts": ?\[\s*(\d+)`, "-9", "starts[0] is -9"),
+		in(manifest, `"starts": ?\[\s*(\d+)`, "1152921504606846975", "starts[0] is 1152921504606846975"),
+		in(manifest, `"starts": ?(\[[^]]*\])`, "[9]", "4 workers and 1 positions"),
+		in(manifest, `"name": ?"(worker-0001.bin)"`, "../../../x", `a file "../../../x"`),
+		in(manifest, `"name": ?"(worker-0001.bin)"`, "manifest.json", `a file "manifest.json"`),
+		in(manifest, `"name": ?"(worker-0001.bin)"`, "worker-0000.bin", `a file "worker-0000.bin"`),
+		in(manifest, `"bytes": ?(\d+)`, "9223372036854775807", "of 9223372036854775807 bytes"),
+		in(manifest, `"accepted": ?(\d+)`, "-1", "state.accepted is -1"),
+		in(manifest, `"trained_ns": ?(\d+)`, tiny, "state.trained_ns is "+tiny),
+		in(manifest, `"state": ?({\s*"arena")`, `{"other"`, "it has no arena"),
+	)
+	set := []string{"train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}
+	to := func(updates int) []string { return append(set, fmt.Sprintf("train.stop={updates: %d}", updates)) }
+	want := train(t, load(t, to(12)...), 6).Summary.ParametersSHA256
+	origin := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, to(5)...), 6, origin, "")
+	mustPart(t, load(t, to(9)...), 6, origin, origin)
+	for _, c := range cases {
+		t.Run(c.file+" "+c.says, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
+				t.Fatal(err)
+			}
+			craft(t, filepath.Join(dir, checkpoint.Folder, "000000000002"), c.file, c.change)
+			var warn lines
+			res, errs := partOf(t, load(t, to(12)...), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+			if s := agreedOn(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
+				t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want)
+			}
+			if !strings.Contains(warn.String(), c.says) {
+				t.Errorf("no word of %q in %s", c.says, warn.String())
+			}
+		})
+	}
+}
+
+// A manifest or a file of a checkpoint that is a FIFO or a device is passed over like a damaged one, at once.
+func TestACheckpointHasRegularFiles(t *testing.T) {
+	for _, name := range []string{"manifest.json", "server-0001.bin", "worker-0000.bin"} {
+		for what, put := range map[string]func(path string) error{
+			"a FIFO":   func(path string) error { return syscall.Mkfifo(path, 0o666) },
+			"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		} {
+			dir := filepath.Join(t.TempDir(), "out")
+			mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
+			path := filepath.Join(dir, checkpoint.Folder, "000000000002", name)
+			if err := errors.Join(os.Remove(path), put(path)); err != nil {
+				t.Fatal(err)
+			}
+			var warn lines
+			res, errs := partOf(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+			if s := agreedOn(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 || !strings.Contains(warn.String(), "is "+what+", must be a regular file") {
+				t.Errorf("%s that is %s: resumed at %+v; %s", name, what, s.Resumed, warn.String())
+			}
+		}
+	}
+}
+
+// Where the servers are others, shards of then that overlap would leave others without their elements.
+func TestShardsOfThenAreApart(t *testing.T) {
+	set := []string{"model={name: mlp, layers: [16]}", "shards.slice=layer"}
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, append(set, "train.stop={updates: 5}")...), 6, dir, "")
+	newest := filepath.Join(dir, checkpoint.Folder, "000000000001")
+	var lengths struct{ Lengths []int }
+	craft(t, newest, "server-0001.bin", func(text string, vectors []byte) (string, []byte) {
+		if err := json.Unmarshal([]byte(text), &lengths); err != nil {
+			t.Fatal(err)
+		}
+		at := regexp.MustCompile(`"lo":(\d+),"hi":(\d+)`).FindAllStringSubmatchIndex(text, -1)
+		last := at[len(at)-1]
+		n := lengths.Lengths[len(lengths.Lengths)-1]
+		return text[:last[2]] + fmt.Sprintf(`0,"hi":%d`, n) + text[last[5]:], vectors
+	})
+	_, errs := partOf(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir, func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "both have the elements") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where versions count pushes and no iterations, because the run was asynchronous before, a checkpoint made while a synchronous
+// one trains says the iterations of its workers all the same.
+func TestVersionsThatAreNoIterations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	allowed := func(o *Options) { o.AllowChanged = []string{"sync[0].scheme", "sync[0].fold"} }
+	mustPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
+	saved := func() int {
+		dirs, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		return len(dirs)
+	}
+	stop, over := make(chan string, 1), make(chan struct{})
+	go func() { // until one was made while training went on
+		for saved() < 3 {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		stop <- "SIGTERM"
+	}()
+	set := []string{"train.stop={updates: 100000000}", "checkpoint={every_updates: 3, keep: 1000}", "evaluate={every_epochs: 0}"}
+	res, errs := partOf(t, load(t, set...), 6, dir, dir, func(o *Options) {
+		if allowed(o); o.Transport.Rank() == 0 {
+			o.Interrupt = stop
+		}
+	})
+	close(over)
+	agreedOn(t, CodeAgain, res, errs)
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) < 3 {
+		t.Fatal(dirs, err)
+	}
+	m, err := checkpoint.Open(dirs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	set[0] = fmt.Sprintf("train.stop={updates: %d}", m.Iteration+100)
+	var warn lines
+	res, errs = partOf(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
+	agreedOn(t, CodeOK, res, errs)
+	if warn.String() != "" {
+		t.Error(warn.String())
+	}
+}

@@ -1,0 +1,93 @@
+package workload
+
+import (
+	"bytes"
+	"io"
+	"testing"
+)
+
+// fuzzMemory is what a reader may take of a file that the fuzzer made.
+const fuzzMemory = 4 << 20
+
+// sourceOf is a file of these bytes, packed or not.
+func sourceOf(t testing.TB, b []byte) (*source, *reading) {
+	t.Helper()
+	src, err := newSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
+	if err != nil {
+		t.Skip(err)
+	}
+	return src, newReading(DataSpec{Memory: fuzzMemory})
+}
+
+func FuzzIDX(f *testing.F) {
+	good := []byte(idxFiles()["train-images-idx3-ubyte"])
+	f.Add(good)
+	f.Add(pack(good))
+	f.Add([]byte(idx(0x803, []uint32{1 << 31, 1 << 31, 1 << 31}, 1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		values, dims, err := parseIDX("f", src, idxImages, in)
+		if err == nil && len(values) != dims[0]*dims[1]*dims[2] {
+			t.Errorf("%d values for dimensions %v", len(values), dims)
+		}
+	})
+}
+
+func FuzzCIFAR10(f *testing.F) {
+	f.Add([]byte(cifarRecordOf(3, 7)))
+	f.Add(pack([]byte(cifarRecordOf(3, 7))))
+	f.Add([]byte(cifarRecordOf(11, 7)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		c := newCIFAR()
+		if err := c.parse("f", src, in); err == nil {
+			fillAll(t, c, 10)
+		}
+	})
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add([]byte("1,2,0\n3,4,1\n"), "last", 0)
+	f.Add([]byte("1,2,0\r\n\"3\",4,1\r5,6,0"), "first", 3)
+	f.Add(pack([]byte("1,2,0\n3,4,1\n")), "last", 0)
+	f.Fuzz(func(t *testing.T, b []byte, label string, classes int) {
+		s := DataSpec{Label: label, Classes: max(0, classes)}
+		src, in := sourceOf(t, b)
+		table, err := parseCSV(src, s, in)
+		if err == nil {
+			fillAll(t, table, countClasses(s.Classes, table.y))
+		}
+	})
+}
+
+func FuzzLIBSVM(f *testing.F) {
+	f.Add([]byte("-1 1:2 3:4\n+1 2:1\n"), 0)
+	f.Add([]byte("0 1:2 1:4\r\r\n2"), 3)
+	f.Fuzz(func(t *testing.T, b []byte, classes int) {
+		s := DataSpec{Classes: max(0, classes), Features: 1000}
+		src, in := sourceOf(t, b)
+		table, err := parseLIBSVM(src, s, in)
+		if err == nil {
+			fillAll(t, table, countClasses(s.Classes, table.y))
+		}
+	})
+}
+
+func FuzzRatings(f *testing.F) {
+	f.Add([]byte("3,1,4.5\n0\t2\t-1\t881250949\n3::0::2.5\n"))
+	f.Add([]byte("1,2,3,\"2005-04-02 23:53:47\"\r1 2 3"))
+	f.Add([]byte("user,item,rating\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		table, matrix, err := parseRatings(src, in)
+		if err != nil {
+			return
+		}
+		for r := range table.Rows() {
+			x, _ := rowsOf(table, int32(r))
+			if row, column := int(x[0]), int(x[1]); row >= matrix.Rows || column >= matrix.Columns || row < 0 || column < 0 || x[2] != x[2] {
+				t.Fatalf("rating %v of a matrix of %+v", x, matrix)
+			}
+		}
+	})
+}

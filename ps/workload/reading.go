@@ -1,0 +1,84 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"unsafe"
+)
+
+// reading is what the files of one set have in common while they are read.
+type reading struct {
+	files []FileSum // in the order they were read
+	notes []string  // what a user should know of them
+	most  int64     // bytes that rows may take, with the smaller memory that they have just outgrown
+	left  int64     // of them
+}
+
+// memoryDefault is what rows may take where nobody says: the default of cluster.memory_max.
+const memoryDefault = 8 << 30
+
+func newReading(s DataSpec) *reading {
+	most := cmp.Or(s.Memory, memoryDefault)
+	return &reading{most: most, left: most}
+}
+
+// read opens a file, has it parsed and takes its sum.
+func (in *reading) read(path, hint string, parse func(src *source) error) error {
+	src, err := open(path, hint)
+	if err != nil {
+		return err
+	}
+	defer src.file.Close()
+	if err := parse(src); err != nil {
+		return err
+	}
+	in.files = append(in.files, src.sum())
+	return nil
+}
+
+// full is the error of rows that do not fit.
+func (in *reading) full(src *source) error {
+	return fmt.Errorf("data: %s: after %d unpacked bytes the rows take more than %d bytes of memory, which is cluster.memory_max; is it the right file? raise cluster.memory_max if the hosts have the memory", src.path, src.bytes, in.most)
+}
+
+// take counts bytes that are to be allocated.
+func (in *reading) take(src *source, bytes int64) error {
+	if bytes > in.left {
+		return in.full(src)
+	}
+	in.left -= bytes
+	return nil
+}
+
+// grow makes room for n elements more. Until they have been copied, the elements take both the old memory and the new one.
+func grow[T any](in *reading, src *source, s []T, n int) ([]T, error) {
+	if cap(s)-len(s) >= n {
+		return s, nil
+	}
+	size := int64(unsafe.Sizeof(*new(T)))
+	want := max(len(s)+n, cap(s)+cap(s)/4) // also where only less fits: steps that get shorter would copy without end
+	if err := in.take(src, int64(want)*size); err != nil {
+		return nil, err
+	}
+	in.left += int64(cap(s)) * size
+	return append(make([]T, 0, want), s...), nil
+}
+
+// put appends to rows.
+func put[T any](in *reading, src *source, s *[]T, more ...T) error {
+	grown, err := grow(in, src, *s, len(more))
+	if err == nil {
+		*s = append(grown, more...)
+	}
+	return err
+}
+
+// clip quotes a text for a message, its beginning if it is long.
+func clip(text string) string {
+	const most = 40
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "..."
+	}
+	return strconv.Quote(text)
+}

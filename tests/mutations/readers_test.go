@@ -1,0 +1,251 @@
+package mutations
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fluentps/comm/payload"
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/lock"
+	"fluentps/ps/workload"
+	"fluentps/slurm"
+)
+
+// memoryMax is what readers may take: cluster.memory_max.
+const memoryMax = 16 << 20
+
+// reader is what the program reads, and how it is changed.
+type reader struct {
+	name  string
+	share int               // of the changes
+	files map[string][]byte // a good one; read in an empty folder
+	// read gives a sum of what was read, and what was said of it.
+	read func(dir string) (sum, said string, err error)
+	// change is another than those of any file; nil: those.
+	change func(r *rand.Rand, files map[string][]byte) (kind string)
+	varies bool // a good one does not give the same sum each time
+}
+
+func sum(v ...any) string {
+	h := sha256.New()
+	for _, x := range v {
+		fmt.Fprintf(h, "%v\n", x)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// dataReader is a data set whose rows are compared.
+func dataReader(spec workload.DataSpec, files map[string][]byte) *reader {
+	train := spec.Path
+	return &reader{name: "data " + spec.Set, share: 4, files: files, read: func(dir string) (string, string, error) {
+		s := spec
+		s.Memory, s.Path = memoryMax, filepath.Join(dir, train)
+		if s.Test != "" {
+			s.Test = filepath.Join(dir, spec.Test)
+		}
+		set, err := workload.Load(s)
+		if err != nil {
+			return "", "", err
+		}
+		report, err := workload.Describe(s)
+		if err != nil {
+			return "", "", err
+		}
+		x, y := make([]float32, set.Train.Cols()), make([]int32, 1)
+		all := []any{set.Samples(), report.Train, report.Test}
+		for _, t := range []workload.Table{set.Train, set.Test} {
+			for row := range min(t.Rows(), 50) { // the sums of Describe are of all
+				if len(x) > 1<<20 {
+					break
+				}
+				t.Fill(x, y, []int32{int32(row)})
+				all = append(all, x, y)
+			}
+		}
+		return sum(all...), strings.Join(set.Notes, "\n"), nil
+	}}
+}
+
+func idx(magic uint32, dims []uint32, values ...byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, magic)
+	for _, d := range dims {
+		b = binary.BigEndian.AppendUint32(b, d)
+	}
+	return append(b, values...)
+}
+
+func repeated(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
+
+func dataReaders() []*reader {
+	images := map[string][]byte{
+		"train-images-idx3-ubyte": idx(0x803, []uint32{3, 2, 2}, repeated(7, 12)...), "train-labels-idx1-ubyte.gz": pack(idx(0x801, []uint32{3}, 0, 1, 2)),
+		"t10k-images-idx3-ubyte.gz": pack(idx(0x803, []uint32{1, 2, 2}, 1, 2, 3, 4)), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
+	}
+	cifar := map[string][]byte{"test_batch.bin": append([]byte{3}, repeated(9, 3072)...)}
+	for i := range 5 {
+		cifar[fmt.Sprintf("data_batch_%d.bin.gz", i+1)] = pack(append([]byte{byte(i)}, repeated(byte(i), 3072)...))
+	}
+	return []*reader{
+		dataReader(workload.DataSpec{Set: "idx"}, images),
+		dataReader(workload.DataSpec{Set: "cifar10"}, cifar),
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("1,2,0\n3.5,-4e2,1\n \"5\",6,2\n7,8,1\n"), "b.gz": pack([]byte("1,2,0\r\n3,4,1\r\n"))}),
+		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("-1 1:2 3:4.5\n+1 2:1\n\n+1 7:-1e-3\n"), "b.gz": pack([]byte("+1 1:1\n-1 2:2\n"))}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("3,1,4.5\n0\t2\t-1\t881250949\n3::0::2.5\n1 2 3 2005-04-02 23:53:47\n"), "b.gz": pack([]byte("5 0 1\n1;7;2\n"))}),
+	}
+}
+
+// textReader reads one text; a sum of what came of it, or an error.
+func textReader(name string, read func(text string) (string, error), seeds ...string) *reader {
+	files := map[string][]byte{}
+	for i, seed := range seeds {
+		files[fmt.Sprint(i)] = []byte(seed)
+	}
+	return &reader{name: name, share: 1, files: files, read: func(dir string) (string, string, error) {
+		var all []string
+		for i := range seeds {
+			text, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
+			if err != nil {
+				return "", "", err
+			}
+			got, err := read(string(text))
+			if err != nil {
+				return "", "", err
+			}
+			all = append(all, got)
+		}
+		return sum(all), "", nil
+	}}
+}
+
+// configured loads a configuration and gives its resolved values.
+func configured(text string, o configs.Options) (string, error) {
+	cfg, _, diags := configs.Parse("c.yaml", []byte(text), o)
+	if diags.Failed() {
+		var b bytes.Buffer
+		_ = diags.Write(&b)
+		if b.Len() > 1<<20 {
+			return "", fmt.Errorf("bug: %d bytes of problems", b.Len())
+		}
+		return "", errors.New(b.String())
+	}
+	return fmt.Sprint(configs.Values(cfg)), nil
+}
+
+// lines makes an environment of lines.
+func environment(text string) func(string) string {
+	of := map[string]string{}
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		of[name] = value
+	}
+	return func(name string) string { return of[name] }
+}
+
+func textReaders() []*reader {
+	readers := []*reader{
+		textReader("configuration", func(text string) (string, error) { return configured(text, configs.Options{}) }, experiment),
+		textReader("FLUENTPS_* environment", func(text string) (string, error) {
+			return configured(experiment, configs.Options{Env: strings.Split(text, "\n")})
+		}, "FLUENTPS_TRAIN__STOP__UPDATES=20\nFLUENTPS_SYNC__0__SCHEME=asp\nFLUENTPS_SEED=4"),
+		textReader("--set", func(text string) (string, error) {
+			return configured(experiment, configs.Options{Set: strings.Split(text, "\n")})
+		}, "train.stop.updates=20\nsync[0]={match: '*', scheme: ssp, staleness: 3}"),
+		textReader("SLURM_* environment", func(text string) (string, error) {
+			j, err := slurm.FromEnv(environment(text))
+			return fmt.Sprintf("%+v", j), err
+		}, "SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=rack[1-2]n[08-10]\nSLURM_TASKS_PER_NODE=2(x3),1(x3)\nSLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2\nSLURM_STEP_ID=0\nSLURM_LOCALID=1\nSLURM_JOB_END_TIME=1800000000\nSLURM_JOB_GPUS=0-3",
+			"SLURM_JOB_ID=7\nSLURM_HET_SIZE=2\nSLURM_JOB_NODELIST_HET_GROUP_0=n[1-2]\nSLURM_JOB_NODELIST_HET_GROUP_1=m\nSLURM_GPUS_ON_NODE=2"),
+		textReader("host list", func(text string) (string, error) {
+			hosts, err := slurm.Expand(text)
+			if err != nil {
+				return "", err
+			}
+			again, err := slurm.Expand(slurm.Compress(hosts))
+			if err != nil || fmt.Sprint(again) != fmt.Sprint(hosts) {
+				return "", fmt.Errorf("bug: %q comes back as %q, %v", hosts, again, err)
+			}
+			return fmt.Sprint(hosts), nil
+		}, "rack[1-2]n[08-10],login,a[1,3-5,007]"),
+		textReader("owner of a lock", func(text string) (string, error) {
+			var o lock.Owner
+			if err := json.Unmarshal([]byte(text), &o); err != nil {
+				return "", err
+			}
+			return (&lock.HeldError{Dir: "d", Owner: o}).Error() + (&lock.LostError{Dir: "d", Owner: o}).Error(), nil
+		}, `{"host":"n1","pid":77,"job":"7","restarts":1,"since":"2026-01-02T03:04:05Z","machine":"m","started":"9","token":"T"}`),
+		{name: "best.json", share: 1, files: map[string][]byte{"best.json": []byte(`{"checkpoint":"000000000007","by":"accuracy","value":0.5}` + "\n")}, read: func(dir string) (string, string, error) {
+			b, err := checkpoint.ReadBest(dir)
+			return sum(fmt.Sprintf("%+v", b)), "", err
+		}},
+	}
+	for _, r := range readers {
+		if r.name == "configuration" {
+			r.share = 3
+		}
+	}
+	return append(readers, wireReaders()...)
+}
+
+func wireReaders() (readers []*reader) {
+	frame := make([]byte, wire.Size+wire.PieceSize, 200)
+	wire.Encode(frame, &wire.Header{Kind: wire.Push, Worker: 1, Shard: 2, Parts: 3, Iter: 4, Version: 5, Samples: 6, Loss: 7})
+	wire.EncodePiece(frame[wire.Size:], wire.PushPiece, 3, 8)
+	frame = append(frame, 1, 2, 3, 4, 5, 6, 7, 8)
+	readers = append(readers, textReader("frame", func(text string) (string, error) {
+		var all []string
+		for rest := []byte(text); len(rest) > 0; {
+			r, more, err := wire.Next(rest)
+			if err != nil {
+				return "", err
+			}
+			if len(more) >= len(rest) {
+				return "", errors.New("bug: a record of no bytes")
+			}
+			all, rest = append(all, fmt.Sprintf("%+v", r)), more
+		}
+		return sum(all), nil
+	}, string(frame)))
+	for _, name := range payload.Names() {
+		c, err := payload.New(name, payload.Params{Ratio: 0.5, Threshold: 0.1})
+		if err != nil {
+			panic(err)
+		}
+		b := make([]byte, c.EncodedMax(6))
+		b = b[:c.Encode(b, []float32{1, -2, 3, 0, 5, 6e-9}, nil)]
+		readers = append(readers, textReader("payload "+name, func(text string) (string, error) {
+			dst := make([]float32, 6)
+			err := c.Decode(dst, []byte(text))
+			return fmt.Sprint(dst), err
+		}, string(b)))
+	}
+	k := payload.KeyedRuns([]uint64{3, 9}, []int{2, 4})
+	b := make([]byte, k.EncodedMax(6))
+	k.Encode(b, []float32{1, -2, 3, 0, 5, 6}, nil)
+	return append(readers, textReader("payload with keys", func(text string) (string, error) {
+		dst := make([]float32, 6)
+		err := k.Decode(dst, []byte(text))
+		return fmt.Sprint(dst), err
+	}, string(b)))
+}
+
+// write makes the files of a reader in an empty folder.
+func write(t testing.TB, dir string, files map[string][]byte) {
+	t.Helper()
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, data, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
