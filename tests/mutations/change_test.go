@@ -83,12 +83,12 @@ var changes = []change{
 	{"one long line", func(r *rand.Rand, data []byte) []byte {
 		return joined(data, []byte(strings.Repeat([]string{"1", "1,", "1 ", "1:1 ", "-", "[", "{\"a\":", "a: ", "n[1-9]"}[r.IntN(9)], 1<<(6+r.IntN(12)))))
 	}},
-	{"noise", func(r *rand.Rand, data []byte) []byte {
-		data = make([]byte, r.IntN(300))
-		for i := range data {
-			data[i] = byte(r.Uint32())
+	{"noise", func(r *rand.Rand, _ []byte) []byte {
+		noise := make([]byte, r.IntN(300))
+		for i := range noise {
+			noise[i] = byte(r.Uint32())
 		}
-		return data
+		return noise
 	}},
 }
 
