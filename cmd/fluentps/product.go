@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ type product struct {
 func (p *product) Write(text []byte) (int, error) {
 	p.any = true
 	n, err := p.file.Write(text)
-	p.err = errors.Join(p.err, err)
+	p.err = cmp.Or(p.err, err)
 	return n, err
 }
 

@@ -3,6 +3,7 @@
 package mpi
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -15,24 +16,48 @@ import (
 // Linux 5.14 on.
 const populateWrite = 23
 
+// mappedMax bounds a mapping of which the pages are taken, for each rank of the host, in bytes: Open MPI maps 4 MiB of each, from
+// version 5 on 16 MiB. Some relatives of MPICH map many GiB of which they use little.
+const mappedMax = 16<<20 + 64<<10
+
 // takeMapped takes the pages of what MPI has mapped in the memory file system of the host to reach its ranks. Open MPI takes them
-// as messages come: whoever fills that file system while a job trains would end it by SIGBUS. Where there is not twice the
-// room for all ranks of the host, the pages are left to those who start beside this job, for whom nothing would be left.
+// as messages come: whoever fills that file system while a job trains would end it by SIGBUS.
 func takeMapped(ranks int) {
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(shm.Dir, &fs); err != nil || fs.Blocks > 0 && int64(fs.Bavail)*fs.Bsize < 2*int64(ranks)*shm.Spare {
+	if err := syscall.Statfs(shm.Dir, &fs); err != nil {
 		return
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	if fs.Blocks == 0 { // it has no limit
+		free = math.MaxInt64
 	}
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return
 	}
-	for line := range strings.Lines(string(text)) {
-		if from, to, ok := sharedMapping(line); ok {
-			// An error costs nothing that there was before.
-			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, from, to-from, populateWrite)
+	for _, m := range toTake(string(text), ranks, free) {
+		// An error costs nothing that there was before.
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, populateWrite)
+	}
+}
+
+// region is a part of this process's memory.
+type region struct{ from, to uintptr }
+
+// toTake reads /proc/self/maps. Where there is not twice the room, the pages are left to those who start beside this job, for whom
+// nothing would be left.
+func toTake(maps string, ranks int, free int64) (regions []region) {
+	total := int64(0)
+	for line := range strings.Lines(maps) {
+		if from, to, ok := sharedMapping(line); ok && int64(to-from) <= int64(ranks)*mappedMax {
+			regions = append(regions, region{from, to})
+			total += int64(to - from)
 		}
 	}
+	if total > free/2 {
+		return nil
+	}
+	return regions
 }
 
 // sharedMapping reads a line of /proc/self/maps; ok says whether it is memory to write to that others see, in the memory file

@@ -64,6 +64,10 @@ func TestMain(m *testing.M) {
 		start()
 		takesWindows()
 		stop()
+	case "apart":
+		start()
+		sharesFromApart()
+		stop()
 	case "full":
 		start()
 		sendsThroughFullMemory()

@@ -19,7 +19,8 @@ import (
 
 // Windows are ours and not MPI's. MPI maps a file of which it has no page yet: two jobs that find room for one of them at the
 // same time are both ended, by SIGBUS, when they write, and no call that it offers takes the pages before. Each rank makes the
-// file of its own segment, on its own memory node, and the others of its host open that through the owner's descriptor.
+// file of its own segment, on its own memory node, and the others of its host open that through the owner's descriptor. Where the
+// system forbids that, as between containers that each have a namespace of users, the files get names until all have them open.
 
 // window is one that this rank has a segment in.
 type window struct {
@@ -61,8 +62,7 @@ func (t *transport) Shared(n int) (*comm.Window, error) {
 	own, failed := w.make()
 	offers, err := t.agree(own, "shared memory in "+shm.Dir, failed)
 	if err == nil {
-		failed = w.join(offers)
-		_, err = t.agree(own, "shared memory that it can reach", failed)
+		err = w.reach(own, offers)
 	}
 	// Past this all segments are mapped where they are wanted, and their owners' descriptors of no use.
 	if w.file != nil {
@@ -122,14 +122,40 @@ func (w *window) make() (own offer, err error) {
 	return own, w.mapFile(w.t.rank, w.file, true)
 }
 
-// join maps the segments of the other ranks of this host.
-func (w *window) join(offers []offer) error {
+// reach maps the segments of the other ranks of this host: of all, or on no rank.
+func (w *window) reach(own offer, offers []offer) error {
+	const what = "shared memory of other ranks, whose files it cannot open"
+	_, err := w.t.agree(own, what, w.join(offers, (*offer).descriptor))
+	if !errors.Is(err, comm.ErrNoMemory) {
+		return err
+	}
+	var failed error
+	if w.file != nil {
+		failed = shm.Name(w.file, own.name())
+	}
+	if failed == nil && w.file != nil {
+		defer func() { _ = os.Remove(own.name()) }()
+	}
+	if _, err = w.t.agree(own, what, failed); err == nil {
+		_, err = w.t.agree(own, what, w.join(offers, (*offer).name))
+	}
+	return err
+}
+
+// descriptor is the way to a segment through its owner.
+func (o *offer) descriptor() string { return fmt.Sprintf("/proc/%d/fd/%d", o.PID, o.FD) }
+
+// name is where a segment stands while it has a name. No two files there have one number.
+func (o *offer) name() string { return fmt.Sprintf("%s/fluentps-window-%d", shm.Dir, o.Ino) }
+
+// join maps those segments of the other ranks of this host that are not mapped yet.
+func (w *window) join(offers []offer, at func(*offer) string) error {
 	for _, peer := range w.t.nodePeers {
 		o := &offers[peer]
-		if int(peer) == w.t.rank || o.Bytes == 0 {
+		if _, mapped := w.maps[int(peer)]; mapped || int(peer) == w.t.rank || o.Bytes == 0 {
 			continue
 		}
-		if err := w.open(int(peer), o); err != nil {
+		if err := w.open(int(peer), o, at(o)); err != nil {
 			return err
 		}
 	}
@@ -137,8 +163,8 @@ func (w *window) join(offers []offer) error {
 }
 
 // open maps the segment of another rank.
-func (w *window) open(peer int, o *offer) error {
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", o.PID, o.FD), os.O_RDWR, 0)
+func (w *window) open(peer int, o *offer, path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return err
 	}

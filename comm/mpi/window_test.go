@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +89,48 @@ func TestMessagesWhereSharedMemoryIsFull(t *testing.T) {
 	if told := strings.Count(out, "all messages came\n"); rc != 0 || told != 3 {
 		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
 	}
+}
+
+// Ranks that each have a namespace of users, as in containers without root, may not open what another rank has open, and share
+// memory still; no name is left behind.
+func TestWindowsOfRanksThatMayNotLookAtEachOther(t *testing.T) {
+	apart := []string{"unshare", "--user", "--map-root-user"}
+	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespace of users on this machine: %v %s", err, out)
+	}
+	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
+		return
+	}
+	rc, out := mpitest.Built.Run(t, mpitest.Job{Ranks: 3, Env: []string{childVar + "=apart"}, Program: append(apart, os.Args[0])})
+	if told := strings.Count(out, "shared from apart\n"); rc != 0 || told != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	}
+	if left, err := filepath.Glob(shm.Dir + "/fluentps-*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// sharesFromApart is one of three ranks that each have a namespace of users. The segment of the last one is empty.
+func sharesFromApart() {
+	n := 10000 * (world.Size() - 1 - world.Rank())
+	w, err := world.Shared(n)
+	if err == nil {
+		for i := range w.Of(comm.Peer(world.Rank())).Bytes() {
+			w.Of(comm.Peer(world.Rank())).Bytes()[i] = byte(world.Rank() + 1)
+		}
+		err = world.Barrier()
+		for peer := range world.Size() - 1 {
+			if theirs := w.Of(comm.Peer(peer)).Bytes(); theirs[len(theirs)-1] != byte(peer+1) {
+				err = errors.Join(err, fmt.Errorf("rank %d sees %d of rank %d", world.Rank(), theirs[len(theirs)-1], peer))
+			}
+		}
+		err = errors.Join(err, world.Barrier(), w.Free())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		world.Abort(1)
+	}
+	fmt.Fprintln(os.Stderr, "shared from apart")
 }
 
 // fillShared takes all that is left of the host's shared memory, on rank 0, before any rank returns.

@@ -22,15 +22,11 @@ const Spare = 4 << 20
 // Create makes a file of so many zero bytes without a name, which goes when the last process that has it open or mapped ends,
 // however it ends. It has all of its pages, and spare bytes were free beside them.
 func Create(dir string, bytes, spare int64) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "fluentps-window-")
+	f, err := unnamed(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = os.Remove(f.Name()) // before it has a byte that a crash could leave behind
-	if err == nil {
-		err = left(f, bytes+spare) // what is not there is not taken from others for a moment either
-	}
-	if err == nil {
+	if err = left(f, bytes+spare); err == nil { // what is not there is not taken from others for a moment either
 		err = allocate(f, bytes)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -76,6 +72,18 @@ func left(f *os.File, spare int64) error {
 		err = &os.PathError{Op: "reserve", Path: filepath.Dir(f.Name()), Err: syscall.ENOSPC}
 	}
 	return err
+}
+
+// removed makes a file and takes its name away, before it has a byte that a crash could leave behind.
+func removed(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "fluentps-window-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // fill takes the pages by writing, which any file system can.

@@ -3,9 +3,29 @@ package shm
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
+
+// unnamed makes a file that never had a name. Before Linux 3.11 memory had none such.
+func unnamed(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return removed(dir)
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(dir, "fluentps-window")), nil
+}
+
+// Name gives a file of Create a name, at which nothing may be yet, and which the caller takes away again.
+func Name(f *os.File, path string) error {
+	at := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+	if err := unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "link", Old: f.Name(), New: path, Err: err}
+	}
+	return nil
+}
 
 // stepBytes are taken at once. A signal interrupts the system and undoes the step that it is at, so that a long one might never
 // end.

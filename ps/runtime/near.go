@@ -31,7 +31,7 @@ func (r *rank) share() error {
 	window, err := r.t.Shared(segments.Bytes(r.me, func(rank int) bool { return r.nodeOf[rank] == r.nodeOf[r.me] }))
 	if errors.Is(err, comm.ErrNoMemory) {
 		if r.me == 0 {
-			r.log.Warn("no shared memory: ranks of one host send messages to each other, which is slower; enlarge /dev/shm, or set cluster.shared_memory: off", "error", err)
+			r.log.Warn("no shared memory: ranks of one host send messages to each other, which is slower; mend what the error says, or set cluster.shared_memory: off", "error", err)
 		}
 		r.routes = r.routes.ByMessages()
 		return nil
