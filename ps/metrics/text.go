@@ -73,7 +73,7 @@ func headText(s *Summary, width int) string {
 			part = "nothing was left to train: to go on, raise train.stop"
 		}
 		if q.Unrecorded > 0 {
-			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none", IterationsName, plural(int(q.Unrecorded), "iteration"))
+			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long one only its first", IterationsName, plural(int(q.Unrecorded), "iteration"))
 		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}

@@ -339,7 +339,7 @@ func (r *rank) keptIterations() (rows []byte, err error) {
 	}
 	rows, r.from.unrecorded, err = r.folder.KeptIterations(starts)
 	if n := r.from.unrecorded; n > 0 {
-		r.log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none", n, r.from.manifest.Iteration))
+		r.log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none, and a long one only its first", n, r.from.manifest.Iteration))
 	}
 	return rows, err
 }
