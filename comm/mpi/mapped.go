@@ -27,8 +27,8 @@ func takeMapped(ranks int) {
 	if err := syscall.Statfs(shm.Dir, &fs); err != nil {
 		return
 	}
-	free := int64(fs.Bavail) * fs.Bsize
-	if fs.Blocks == 0 { // it has no limit
+	free := int64(fs.Bavail) * int64(fs.Bsize) // whose type differs by processor
+	if fs.Blocks == 0 {                        // it has no limit
 		free = math.MaxInt64
 	}
 	text, err := os.ReadFile("/proc/self/maps")

@@ -52,5 +52,5 @@ func freeBytes(f *os.File) (int64, error) {
 	if fs.Blocks == 0 { // a tmpfs without a limit
 		return 1 << 62, nil
 	}
-	return int64(fs.Bavail) * fs.Bsize, nil
+	return int64(fs.Bavail) * int64(fs.Bsize), nil // whose type differs by processor
 }
