@@ -99,8 +99,11 @@ func (r *rank) renew(q *origin) error {
 		}
 		w.done = false
 	}
-	if l := r.lead; l != nil && l.ended { // it was too late for the old node
-		r.stopNow()
+	if l := r.lead; l != nil {
+		l.snapshots.goOn = false
+		if l.ended { // it was too late for the old node
+			r.stopNow()
+		}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type snapshots struct {
 	c       *snapshot.Coordinator
 	queue   []snapshot.Event // that came while a step was obeyed
 	busy    bool             // one is
-	goOn    bool             // the last answer to NodesDone
+	goOn    bool             // nodes that are done have paused, and new ones are made
 	settled bool
 
 	draft    *checkpoint.Draft
@@ -215,7 +215,7 @@ func (s *snapshots) stopped(diverged string) {
 }
 
 // pausing says that all workers have been asked to stop, and will go on.
-func (s *snapshots) pausing() bool { return s != nil && s.c.Pausing() }
+func (s *snapshots) pausing() bool { return s != nil && (s.c.Pausing() || s.goOn) }
 
 // goesOn decides what it means that all nodes are done.
 func (s *snapshots) goesOn(spent bool) bool {
