@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -181,6 +182,31 @@ func parseIterations(from io.Reader) ([][]Iteration, error) {
 		return nil, errors.New("it has a header and no iterations")
 	}
 	return all, nil
+}
+
+// FirstRows are the first rows of a text of rows, at most so many; n is how many those are, and left how many are behind them.
+func FirstRows(rows []byte, most int) (first []byte, n, left int) {
+	end := 0
+	for row := range bytes.Lines(rows) {
+		if n == most {
+			left++
+			continue
+		}
+		n, end = n+1, end+len(row)
+	}
+	return rows[:end], n, left
+}
+
+// RowsOf counts the rows of each worker in a text of rows.
+func RowsOf(rows []byte) map[int]int {
+	of := map[int]int{}
+	for row := range bytes.Lines(rows) {
+		cell, _, _ := bytes.Cut(row, []byte{','})
+		if worker, err := strconv.Atoi(string(cell)); err == nil {
+			of[worker]++
+		}
+	}
+	return of
 }
 
 // ParseIterations reads the text of a file of iterations: those of each worker up to the last that has any.

@@ -23,7 +23,12 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 		f, unwritten = r.folder.CreateIterations()
 	}
 	text := bytes.NewBuffer(metrics.IterationsHeader())
-	keep := func(rows []byte) {
+	var leftOut int64
+	most := layout.RecordsMax(r.cfg, len(r.computes))
+	room := map[int]int{} // by worker: rows that it may have, over all parts of the run
+	keep := func(worker int, rows []byte) {
+		rows, n, left := metrics.FirstRows(rows, room[worker])
+		room[worker], leftOut = room[worker]-n, leftOut+int64(left)
 		if f != nil && unwritten == nil {
 			unwritten = f.Append(rows)
 		}
@@ -36,20 +41,21 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	if f != nil && unwritten == nil {
 		unwritten = f.Append(kept)
 	}
-	var leftOut int64
+	before := metrics.RowsOf(kept)
 	for _, from := range r.computes {
 		w := reports[from].Worker
 		leftOut += w.LeftOut
+		room[w.Index] = max(0, most-before[w.Index])
 		for k := range metrics.ChunksOf(w.Records) {
 			if from == 0 {
-				keep(r.worker.records.Chunk(w.Index, k))
+				keep(w.Index, r.worker.records.Chunk(w.Index, k))
 				continue
 			}
 			rows, err := r.net.RecvBlob(from)
 			if err != nil {
 				return nil, nil, err
 			}
-			keep(rows)
+			keep(w.Index, rows)
 		}
 	}
 	if f != nil {
@@ -57,7 +63,7 @@ func (r *rank) iterations(reports []report) (all [][]metrics.Iteration, unwritte
 	}
 	if leftOut > 0 {
 		r.log.Warn("iterations.csv holds the first iterations of each worker only; the limit is in plan.txt",
-			"of_each", layout.RecordsMax(r.cfg, len(r.computes)), "left_out", leftOut)
+			"of_each", most, "left_out", leftOut)
 	}
 	if r.o.Iterations {
 		all, err = metrics.ParseIterations(text)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -172,5 +174,27 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 	}
 	if !strings.Contains(warn.String(), "iterations.csv: remove ") {
 		t.Errorf("%q does not say what is wrong", warn.String())
+	}
+}
+
+// A run that goes on has no more rows of a worker than one that was never interrupted: its readers refuse more.
+func TestRowsAreBoundedOverAllParts(t *testing.T) {
+	const most = 200
+	dir := filepath.Join(t.TempDir(), "out")
+	to := func(updates int) *configs.Config {
+		c := load(t, fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0")
+		c.Cluster.MemoryMax = most * 256 * metrics.IterationBytes
+		return c
+	}
+	mustPart(t, to(150), 6, dir, "")
+	mustPart(t, to(300), 6, dir, dir)
+	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w, of := range all {
+		if len(of) != most || of[most-1].Iter != most-1 {
+			t.Errorf("worker %d has %d rows, the last of iteration %d, want %d", w, len(of), of[len(of)-1].Iter, most)
+		}
 	}
 }

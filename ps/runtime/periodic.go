@@ -75,13 +75,6 @@ func (r *rank) noCheckpoint(why string) {
 	r.log.Warn("no checkpoint: " + why)
 }
 
-func bytesIn(files []checkpoint.Entry) (n int64) {
-	for _, e := range files {
-		n += e.Bytes
-	}
-	return n
-}
-
 // finishBeside gives a checkpoint its name; those that are not kept any more go.
 func (r *rank) finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, keep int) (dir string, err error) {
 	if dir, err = d.Finish(m); err != nil {

@@ -27,7 +27,6 @@ type cluster struct {
 	m        machine
 	twin     *dumb
 	host     []int // of each rank
-	next     []int // rank that keeps what this one writes in memory; -1: there is one host
 	parts    []part
 	inbox    [][]Event // by rank: what it has sent to rank 0
 	work     []func()  // what goroutines and nodes will do, in any order
