@@ -63,13 +63,13 @@ func TestMutations(t *testing.T) {
 	tried := 0
 	for _, r := range readers {
 		counts := map[string]*outcome{}
-		good := mustRead(t, r, outer)
+		good, usual := mustRead(t, r, outer)
 		n := max(1, total*r.share/shares)
 		if r == readers[len(readers)-1] {
 			n = max(1, total-tried)
 		}
 		for i := range n {
-			one(t, r, outer, good, seed, i, counts)
+			one(t, r, outer, good, usual, seed, i, counts)
 		}
 		tried += n
 		table = append(table, rows(r, counts)...)
@@ -91,21 +91,24 @@ func mkdir(t testing.TB, dir, name string) string {
 	return name
 }
 
-// mustRead reads a good one.
-func mustRead(t *testing.T, r *reader, outer string) string {
+// mustRead reads a good one, and gives what is said of that, too.
+func mustRead(t *testing.T, r *reader, outer string) (sum, said string) {
 	t.Helper()
 	dir := filepath.Join(outer, "work")
 	write(t, dir, r.files)
 	defer os.RemoveAll(dir)
-	got, _, err := r.read(dir)
+	sum, said, err := r.read(dir)
 	if err != nil {
 		t.Fatalf("%s, unchanged: %v", r.name, err)
 	}
-	return got
+	if said != "" {
+		t.Logf("%s, unchanged, has a note: %s", r.name, said)
+	}
+	return sum, said
 }
 
 // one tries a change.
-func one(t *testing.T, r *reader, outer, good string, seed uint64, i int, counts map[string]*outcome) {
+func one(t *testing.T, r *reader, outer, good, usual string, seed uint64, i int, counts map[string]*outcome) {
 	t.Helper()
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %d", r.name, i)
@@ -144,7 +147,7 @@ func one(t *testing.T, r *reader, outer, good string, seed uint64, i int, counts
 		c.refused++
 	case got == good || r.varies:
 		c.same++
-	case said != "":
+	case said != usual:
 		c.noted++
 	default:
 		c.silent++
