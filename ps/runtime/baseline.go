@@ -30,7 +30,7 @@ func (r *rank) stopNow() {
 		return
 	}
 	r.lead.ended = true
-	r.lead.snapshots.stopped("")
+	r.lead.snapshots.stopped(false, "")
 	r.server.step(core.Input{Kind: core.StopNow})
 }
 

@@ -230,9 +230,9 @@ func (l *lead) halt(reason string) {
 	l.reason = reason
 	l.r.halted.Store(true)
 	if l.diverged {
-		l.snapshots.stopped(reason)
+		l.snapshots.stopped(true, reason)
 	} else {
-		l.snapshots.stopped("")
+		l.snapshots.stopped(true, "")
 	}
 	if l.online != nil {
 		l.online.next()

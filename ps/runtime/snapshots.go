@@ -209,9 +209,10 @@ func problemOf(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "checkpoint: "), "checkpoints: ")
 }
 
-// stopped is told that training ends early; diverged, that what it has is worth nothing.
-func (s *snapshots) stopped(diverged string) {
-	s.step(snapshot.Event{Kind: snapshot.Stop, Problem: diverged})
+// stopped is told that training is to end; cut: short, at somebody's wish or because it diverged, so that what it has is worth
+// nothing.
+func (s *snapshots) stopped(cut bool, diverged string) {
+	s.step(snapshot.Event{Kind: snapshot.Stop, Cut: cut, Problem: diverged})
 }
 
 // pausing says that all workers have been asked to stop, and will go on.

@@ -43,7 +43,9 @@ type cluster struct {
 	stopsAt   int               // steps after which somebody stops the run; -1: the budget ends it
 	spent     bool
 	ending    bool // training was told to end
+	short     bool // and was cut short
 	diverged  bool // and that it is worth nothing
+	unseen    bool // the last checkpoint is to be looked at, and was not
 	paused    bool // the nodes were asked to stop
 	done      bool // NodesDone was said, and training has ended
 	open      int  // files that are being written
@@ -140,7 +142,7 @@ func (k *cluster) begin(made func(Config) machine) {
 	if k.stopsAt = -1; k.rng.IntN(2) == 0 {
 		k.stopsAt = k.rng.IntN(300)
 	}
-	k.draft, k.spent, k.ending, k.diverged, k.paused, k.done, k.settled = nil, false, false, false, false, false, false
+	k.draft, k.spent, k.ending, k.short, k.diverged, k.unseen, k.paused, k.done, k.settled = nil, false, false, false, false, false, false, false, false
 	k.open, k.saved, k.version0 = 0, 0, k.cut
 	if k.m = made(k.c); k.m == nil {
 		k.m, k.twin = New(k.c, k.now, k.version), &dumb{c: k.c, at: k.now, version: k.version}
@@ -244,14 +246,20 @@ func (k *cluster) obey(e Effect) {
 			k.draft = nil
 			k.step(Event{Kind: Finished, Problem: e.Problem})
 		})
+	case Made:
+		k.unseen = k.c.Judges && !k.short
 	case Judge:
-		if k.ending {
-			k.fail("stop: a checkpoint is looked at when the run was stopped")
+		if k.short {
+			k.fail("stop: a checkpoint is looked at when the run was cut short")
 		}
+		k.unseen = false
 		k.soon(func() { k.step(Event{Kind: Judged}) })
 	case Tell:
 		k.tell(e)
 	case Settled:
+		if k.unseen {
+			k.fail("judged: the run has settled, and nobody has looked at its last checkpoint")
+		}
 		if coming := slices.ContainsFunc(k.inbox, func(list []Event) bool { return len(list) > 0 }); k.open > 0 || k.draft != nil || coming {
 			k.fail("settled: %d files are being written, a folder without a name is there: %t, messages are on their way: %t", k.open, k.draft != nil, coming)
 		}
@@ -412,7 +420,8 @@ func (k *cluster) run(kill int) {
 			if k.diverged = k.maybe(0.3); k.diverged {
 				why = "diverged"
 			}
-			k.step(Event{Kind: Stop, Problem: why})
+			k.short = k.diverged || k.maybe(0.5)
+			k.step(Event{Kind: Stop, Cut: k.short, Problem: why})
 			if !k.paused {
 				k.soon(k.nodesDone)
 			}
@@ -595,6 +604,10 @@ func TestFaultsAreFound(t *testing.T) {
 			return f
 		}},
 		{"goes on when the budget is used up", "pause", hears(func(e *Event) bool { e.Spent = false; return true })},
+		{"has its last checkpoint not looked at", "judged", func(c Config) machine {
+			c.Judges = false
+			return New(c, 0, 0)
+		}},
 		{"does not hear of a stop", "stop", func(c Config) machine {
 			c.Pauses = false
 			return &faulty{Coordinator: New(c, 0, 0), hear: func(e *Event) bool { return e.Kind != Stop }}

@@ -40,6 +40,7 @@ type Coordinator struct {
 
 	pausing  bool // all workers have been asked to stop, so that they go on
 	stopped  bool // training ends: nothing more is begun
+	cut      bool // and was cut short: nothing more is looked at
 	diverged string
 	over     bool  // it has ended
 	heard    int64 // files that rank 0 was told of, in folders and memories
@@ -91,7 +92,7 @@ func (c *Coordinator) Step(e Event) []Effect {
 			c.phase = idle
 		}
 	case Stop:
-		c.stopped = true
+		c.stopped, c.cut = true, c.cut || e.Cut
 		if e.Problem != "" {
 			c.diverged = e.Problem
 		}
@@ -199,7 +200,7 @@ func (c *Coordinator) finished(e *Event) {
 		return
 	}
 	c.say(Effect{Kind: Made, Folder: e.Folder, Problem: e.Problem})
-	if c.c.Judges && !c.stopped {
+	if c.c.Judges && !c.cut {
 		c.phase = judging
 		c.say(Effect{Kind: Judge, Folder: e.Folder})
 	}

@@ -219,7 +219,7 @@ func (d *dumb) fileSaved(f *wire.FileSaved) []Effect {
 
 func (d *dumb) folderDone(e *Event) []Effect {
 	switch {
-	case e.Folder != "" && d.c.Judges && !d.stopped():
+	case e.Folder != "" && d.c.Judges && d.last(func(s said) bool { return s.effect == nil && s.event.Kind == Stop && s.event.Cut }) < 0:
 		return []Effect{{Kind: Made, Folder: e.Folder, Problem: e.Problem}, {Kind: Judge, Folder: e.Folder}}
 	case e.Folder != "":
 		return []Effect{{Kind: Made, Folder: e.Folder, Problem: e.Problem}}

@@ -17,7 +17,7 @@ const (
 	Saved                      // File: somebody has written a file, or could not; or a host that was told knows
 	Finished                   // after Finish or Abandon: Folder is its name, "": it is gone; Problem is what went wrong
 	Judged                     // after Judge: the checkpoint was looked at
-	Stop                       // training is to end; Problem says that what it has is worth nothing
+	Stop                       // training is to end; Cut: short, so that nobody waits to have checkpoints looked at; Problem says that what it has is worth nothing
 	NodesDone                  // Spent: all nodes have done what they had to do; Spent: because the budget is used up
 	Over                       // Told: training has ended, and so many files were told in all
 	eventKinds
@@ -33,6 +33,7 @@ type Event struct {
 	At      time.Duration // of training
 	Version int64
 	Spent   bool
+	Cut     bool
 	Number  int64
 	File    wire.FileSaved
 	Folder  string

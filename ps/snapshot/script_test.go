@@ -113,6 +113,8 @@ func eventOf(t *testing.T, words []string) (e Event) {
 			e.Number = int64(n)
 		case "spent":
 			e.Spent = true
+		case "cut":
+			e.Cut = true
 		case "folder":
 			e.Folder = value
 		case "problem":
