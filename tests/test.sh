@@ -93,8 +93,8 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	trap "rm -rf '$dir'" EXIT
 	keep_session_folder "$dir" "$(id -u)"
 	# Left out is what no tag changes, and stage pure shows: kernels/kerneltest compares plain Go with
-	# plain Go, and these tests of ps/sim compute no gradient.
-	list=$(grep -vx fluentps/kernels/kerneltest <<<"$list")
+	# plain Go, tests/mutations reads, and these tests of ps/sim compute no gradient.
+	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations)' <<<"$list")
 	# shellcheck disable=SC2086 # one argument per package
 	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip '^(TestLawsOverManySeeds|TestDelayedPullsTable|TestTableOfSchemes)$' $list ./tests/cli ./tests/net | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
@@ -166,7 +166,7 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	local -A without=(
 		[fluentps/comm/mpi]='^TestConformance$/^ranks=[2456]$'
 		[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
-		[fluentps/tests/cli]='^TestScripts$/^(calibrate|check|explain|idle|liveness|plan|simulate|slurm|usage)$'
+		[fluentps/tests/cli]='^TestScripts$/^(calibrate|check|deaths|explain|idle|liveness|mistakes-.*|plan|simulate|slurm|usage)$'
 	)
 	for package in $list; do
 		echo "-- $package as uid 65534"
