@@ -16,7 +16,7 @@ import (
 type snapshots struct {
 	l       *lead
 	c       *snapshot.Coordinator
-	queue   []snapshot.Event // that came while a step was obeyed
+	queue   []snapshot.Event // this one, and those that came while it was obeyed; its memory is used again
 	busy    bool             // one is
 	goOn    bool             // nodes that are done have paused, and new ones are made
 	settled bool
@@ -54,14 +54,13 @@ func (s *snapshots) step(e snapshot.Event) {
 		return
 	}
 	s.busy = true
-	for len(s.queue) > 0 {
-		e := s.queue[0]
-		s.queue = s.queue[1:]
-		for _, effect := range s.c.Step(e) {
-			s.obey(&effect)
+	for next := 0; next < len(s.queue); next++ {
+		effects := s.c.Step(s.queue[next])
+		for i := range effects {
+			s.obey(&effects[i])
 		}
 	}
-	s.busy = false
+	s.queue, s.busy = s.queue[:0], false
 }
 
 // tick looks whether a checkpoint is due.
