@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,37 +13,16 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/configs"
+	"fluentps/configs/configstest"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// base trains softmax on generated data: 4 workers, 2 servers, 30 iterations.
-const base = `
-name: test
-seed: 11
-cluster: {servers: 2}
-data: {set: generated, rows: 480, test_rows: 200, features: 20, classes: 4}
-model: {name: softmax}
-train:
-  batch_per_worker: 8
-  optimizer: {name: momentum, lr: 0.1, momentum: 0.9}
-  stop: {updates: 30}
-evaluate: {every_epochs: 1, where: after}
-sync:
-  - {match: "*", scheme: bsp}
-`
-
 func load(t testing.TB, set ...string) *configs.Config {
 	t.Helper()
-	c, _, diags := configs.Parse("test.yaml", []byte(base), configs.Options{Set: set})
-	if diags.Failed() {
-		var b bytes.Buffer
-		_ = diags.Write(&b)
-		t.Fatal(b.String())
-	}
-	return c
+	return configstest.Load(t, set...)
 }
 
 func options(c *configs.Config, tr comm.Transport) Options {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/configs/configstest"
 	"fluentps/ps/workload"
 )
 
@@ -77,24 +78,8 @@ func stalls(t *testing.T, hosts string, c *configs.Config, want ...string) {
 	}
 }
 
-var (
-	cacheMu sync.Mutex
-	cache   = map[workload.DataSpec]*workload.Set{}
-)
-
-// cached reads each data set once for all tests: sets are read-only.
-func cached(spec workload.DataSpec) (*workload.Set, error) {
-	cacheMu.Lock()
-	defer cacheMu.Unlock()
-	if set := cache[spec]; set != nil {
-		return set, nil
-	}
-	set, err := workload.Load(spec)
-	if err == nil {
-		cache[spec] = set
-	}
-	return set, err
-}
+// cached reads each data set once for all tests.
+func cached(spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
 
 // begun lets nobody read its first rows before all have asked for theirs.
 type begun struct {
