@@ -9,18 +9,10 @@ set -eu
 kills=${KILLS:-40}
 RANDOM=11
 job_file() {
-	cat >"$TMP/$1.yaml" <<END
-name: killed
-cluster: {servers: 2}
-data: {set: generated, rows: 2000, test_rows: 100, features: 64, classes: 10}
-model: {name: mlp, layers: [256]}
-train:
-  batch_per_worker: 16
-  optimizer: {name: adam, lr: 0.001}
-  stop: {time: 10h}
+	small_job killed >"$TMP/$1.yaml"
+	cat >>"$TMP/$1.yaml" <<END
 sync: [$2]
 faults: [{worker: 1, slow: {factor: 3}}]
-evaluate: {every_epochs: 0}
 checkpoint: {every: 100ms, keep: 4}
 metrics: {interval: 0.1s}
 END

@@ -9,16 +9,8 @@ set -eu
 kills=${KILLS:-200}
 lives=${LIVES:-3000}
 RANDOM=7
-cat >"$TMP/job.yaml" <<'END'
-name: killed
-cluster: {servers: 2}
-data: {set: generated, rows: 2000, test_rows: 100, features: 64, classes: 10}
-model: {name: mlp, layers: [256]}
-train:
-  batch_per_worker: 16
-  optimizer: {name: adam, lr: 0.001}
-  stop: {time: 10h}
-evaluate: {every_epochs: 0}
+small_job killed >"$TMP/job.yaml"
+cat >>"$TMP/job.yaml" <<'END'
 checkpoint: {every: 200ms}
 metrics: {interval: 0.1s}
 END

@@ -21,16 +21,8 @@ mpich=$TMP/fluentps-mpich
 tests/with-mpich.sh go build -tags "mpi mpich blas" -o "$mpich" ./cmd/fluentps
 open_mpi=("${MPIRUN[@]}" -n 4 "$FLUENTPS")
 with_mpich=("$(command -v mpiexec.mpich || echo mpiexec)" -n 4 "$mpich")
-cat >"$TMP/job.yaml" <<END
-name: rough
-cluster: {servers: 2}
-data: {set: generated, rows: 2000, test_rows: 100, features: 64, classes: 10}
-model: {name: mlp, layers: [256]}
-train:
-  batch_per_worker: 16
-  optimizer: {name: adam, lr: 0.001}
-  stop: {time: 10h}
-evaluate: {every_epochs: 0}
+small_job rough >"$TMP/job.yaml"
+cat >>"$TMP/job.yaml" <<END
 checkpoint: {every: 200ms}
 metrics: {interval: 0.1s}
 stall: {peer: 3s}

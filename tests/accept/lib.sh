@@ -57,6 +57,21 @@ shown() {
 
 # holds EXPRESSION: an awk comparison, for numbers with a fraction.
 holds() { awk "BEGIN { exit !($1) }" </dev/null; }
+# small_job NAME: the configuration of a run that goes on until it is stopped; what a script has to add comes behind it.
+small_job() {
+	cat <<-END
+		name: $1
+		cluster: {servers: 2}
+		data: {set: generated, rows: 2000, test_rows: 100, features: 64, classes: 10}
+		model: {name: mlp, layers: [256]}
+		train:
+		  batch_per_worker: 16
+		  optimizer: {name: adam, lr: 0.001}
+		  stop: {time: 10h}
+		evaluate: {every_epochs: 0}
+	END
+}
+
 # must EXPRESSION WHAT: fails unless it holds.
 must() { holds "$1" || fail "$2: $1 does not hold"; }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
