@@ -122,20 +122,12 @@ func (f *Folder) ReadFile(name string, most int64) ([]byte, error) {
 	return readAll(file, most)
 }
 
-// regular closes what is no regular file.
+// regular is regular of a file that was opened below the folder.
 func (f *Folder) regular(file *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, f.named(err)
 	}
-	info, err := file.Stat()
-	if err == nil {
-		err = Regular(file.Name(), info.Mode())
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
+	return regular(file)
 }
 
 // Create makes a file, which must not be there.

@@ -14,9 +14,14 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return regular(f)
+}
+
+// regular closes what is no regular file.
+func regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil {
-		err = Regular(path, info.Mode())
+		err = Regular(f.Name(), info.Mode())
 	}
 	if err != nil {
 		f.Close()

@@ -18,6 +18,7 @@ func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
 	return roles, err
 }
 
+// Reduces says whether the ranks add their gradients up with a collective, and nobody serves.
 func Reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllreduce }
 
 // Teams says whether the ranks of a host compute as one worker.

@@ -54,7 +54,7 @@ func (l *Link) RecvBlob(from int) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(head.Bytes())
 	if n > comm.MessageMax {
-		return nil, fmt.Errorf("runtime: rank %d announces a report of %d bytes; the limit is %d", from, n, comm.MessageMax)
+		return nil, fmt.Errorf("link: rank %d announces a report of %d bytes; the limit is %d", from, n, comm.MessageMax)
 	}
 	body, err := l.t.Alloc(int(n))
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Link) receive(from int, tag uint32, b *comm.Buf, n int) error {
 func Gather[T any](l *Link, mine T) ([]T, error) {
 	payload, err := json.Marshal(mine)
 	if err != nil {
-		return nil, fmt.Errorf("runtime: %w", err)
+		return nil, fmt.Errorf("link: %w", err)
 	}
 	if l.me != 0 {
 		return nil, l.SendBlob(0, payload)
@@ -93,7 +93,7 @@ func Gather[T any](l *Link, mine T) ([]T, error) {
 			return nil, err
 		}
 		if err := json.Unmarshal(b, &all[from]); err != nil {
-			return nil, fmt.Errorf("runtime: report of rank %d: %w", from, err)
+			return nil, fmt.Errorf("link: report of rank %d: %w", from, err)
 		}
 	}
 	return all, nil
@@ -110,7 +110,7 @@ func Spread[T any](l *Link, value *T) error {
 	}
 	payload, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("runtime: %w", err)
+		return fmt.Errorf("link: %w", err)
 	}
 	for to := 1; to < l.t.Size(); to++ {
 		if err := l.SendBlob(to, payload); err != nil {

@@ -135,7 +135,7 @@ func (f *frames) take(kind int) *frame {
 	}
 	b, err := f.l.t.Alloc([...]int{layout.FrameSmall, comm.CtlMax}[kind])
 	if err != nil {
-		f.l.Fail(fmt.Errorf("runtime: control message: %w", err))
+		f.l.Fail(fmt.Errorf("link: control message: %w", err))
 		return nil
 	}
 	m := &frame{buf: b, bytes: b.Bytes(), kind: kind}

@@ -109,9 +109,9 @@ func (l *Link) Sent(to, n int) {
 func (l *Link) Whole(d comm.Done, n int, what string, args ...any) bool {
 	switch {
 	case d.Err != nil:
-		l.Fail(fmt.Errorf("runtime: "+what+": %w", append(args, d.Err)...))
+		l.Fail(fmt.Errorf("link: "+what+": %w", append(args, d.Err)...))
 	case d.N != n:
-		l.Fail(fmt.Errorf("runtime: "+what+": %d bytes of %d from rank %d", append(args, d.N, n, d.Peer)...))
+		l.Fail(fmt.Errorf("link: "+what+": %d bytes of %d from rank %d", append(args, d.N, n, d.Peer)...))
 	default:
 		return true
 	}

@@ -35,7 +35,7 @@ func (l *Link) Open() error {
 				return
 			}
 			if d.Err != nil {
-				l.Fail(fmt.Errorf("runtime: control message: %w", d.Err))
+				l.Fail(fmt.Errorf("link: control message: %w", d.Err))
 				return
 			}
 			l.read(int(d.Peer), frame[:d.N])
@@ -55,7 +55,7 @@ func (l *Link) read(from int, frame []byte) {
 		var rest []byte
 		var err error
 		if *m, rest, err = wire.Next(frame); err != nil {
-			l.Fail(fmt.Errorf("runtime: control message of rank %d: %w", from, err))
+			l.Fail(fmt.Errorf("link: control message of rank %d: %w", from, err))
 			return
 		}
 		if m.Kind.Training() {
@@ -63,7 +63,7 @@ func (l *Link) read(from int, frame []byte) {
 		}
 		h := l.handlers[m.Kind]
 		if h == nil {
-			l.Fail(fmt.Errorf("runtime: control message of rank %d: a %v, which nobody here waits for", from, m.Kind))
+			l.Fail(fmt.Errorf("link: control message of rank %d: a %v, which nobody here waits for", from, m.Kind))
 			return
 		}
 		h(from, m)

@@ -57,15 +57,22 @@ func percent(part, whole float64) string { return fixed(100*part/whole, 1) }
 
 // bytesText writes a size with the largest binary unit that leaves at least 1.
 func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, u := float64(n), 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
+	v, u := inBinary(n)
 	if u == 0 {
 		return fmt.Sprintf("%d B", n)
 	}
-	return fmt.Sprintf("%.1f %s", v, units[u])
+	return fmt.Sprintf("%.1f %s", v, binaryUnits[u])
+}
+
+var binaryUnits = [...]string{"B", "KiB", "MiB", "GiB", "TiB"}
+
+// inBinary is a size in the largest binary unit that leaves at least 1, and the index of that unit.
+func inBinary(n int64) (v float64, unit int) {
+	v = float64(n)
+	for v >= 1024 && unit < len(binaryUnits)-1 {
+		v, unit = v/1024, unit+1
+	}
+	return v, unit
 }
 
 // clock writes d as m:ss or h:mm:ss.

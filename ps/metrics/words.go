@@ -10,15 +10,14 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Size is a byte count for people, in binary units.
+// Size is a byte count for people who plan: two decimals from MiB on, where bytesText has one.
 func Size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	switch v, u := inBinary(n); u {
+	case 0:
+		return fmt.Sprintf("%d B", n)
+	case 1:
+		return fmt.Sprintf("%.1f %s", v, binaryUnits[u])
+	default:
+		return fmt.Sprintf("%.2f %s", v, binaryUnits[u])
 	}
-	return fmt.Sprintf("%d B", n)
 }
