@@ -54,7 +54,7 @@ begin() {
 	"$@" "$FLUENTPS" run --out "$dir" --set "stall.peer=$limit" "$TMP/job.yaml" >"$dir.log" 2>&1 </dev/null &
 	job=$!
 	for _ in $(seq 600); do
-		if [ -d "$dir/checkpoints/000000000002" ]; then
+		if [ "$(made "$dir")" -ge 2 ]; then
 			sleep 0.7
 			return
 		fi

@@ -80,7 +80,7 @@ broken() {
 	"${launcher[@]}" run --out "$TMP/disk/run" "$TMP/job.yaml" >"$TMP/log" 2>&1 </dev/null &
 	job=$!
 	for _ in $(seq 300); do
-		[ ! -d "$TMP/disk/run/checkpoints/000000000003" ] || break
+		[ "$(made "$TMP/disk/run")" -lt 3 ] || break
 		kill -0 "$job" 2>/dev/null || shown "$what: the job did not begin"
 		sleep 0.1
 	done

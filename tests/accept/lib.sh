@@ -72,6 +72,15 @@ small_job() {
 	END
 }
 
+# made DIR: the number of a run's newest checkpoint, 0: none. Whoever waits for one by its name may find it gone, for later ones.
+made() {
+	local name last=0
+	for name in "$1"/checkpoints/0*; do
+		[ ! -d "$name" ] || last=$((10#${name##*/}))
+	done
+	echo "$last"
+}
+
 # must EXPRESSION WHAT: fails unless it holds.
 must() { holds "$1" || fail "$2: $1 does not hold"; }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
