@@ -25,7 +25,7 @@ tested() {
 	start=$(date +%s)
 	env -u FLUENTPS_KERNELS_ISA -u FLUENTPS_KERNELS_LIBRARY -u OPENBLAS_CORETYPE -u ONEDNN_MAX_CPU_ISA -u DNNL_MAX_CPU_ISA \
 		GOFLAGS="${GOFLAGS:-} -count=1" "$@" make -C "$TMP/clone" test >"$TMP/log" 2>&1 || {
-		grep -e '--- FAIL' -B 2 -A 30 "$TMP/log" | head -n 120 || true # the end of the log alone does not say which test
+		grep -e '--- FAIL' -B 2 -A 120 "$TMP/log" | head -n 240 || true # the end of the log alone does not say which test
 		shown "make test, $name"
 	}
 	seconds=$(($(date +%s) - start))
