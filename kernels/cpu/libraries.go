@@ -16,6 +16,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"fluentps/kernels"
 	"fluentps/kernels/gemm"
 )
 
@@ -175,9 +176,20 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 	}
 	if code := C.products_multiply(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
 		C.float(beta), pointer(c), C.long(ldc)); code != 0 {
-		return fmt.Errorf("cpu: oneDNN: a product of %d x %d x %d failed with status %d", rows, columns, k, code)
+		return refused(fmt.Sprintf("a product of %d x %d x %d", rows, columns, k), int(code))
 	}
 	return nil
+}
+
+// noMemory is oneDNN's status dnnl_out_of_memory (dnnl_types.h).
+const noMemory = 1
+
+// refused is the error of what oneDNN did not do, by its status. That it gets no memory is no mistake of the program.
+func refused(what string, status int) error {
+	if status == noMemory {
+		return &kernels.Failure{Device: "cpu", Op: "oneDNN: " + what, Why: "the system gives no more memory; give the job more, or start fewer ranks on a host"}
+	}
+	return fmt.Errorf("cpu: oneDNN: %s failed with status %d", what, status)
 }
 
 // alone is held by a product where the library takes one caller at a time.

@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -165,5 +166,16 @@ func TestAFailedProductIsAnError(t *testing.T) {
 		if err := d.Launch(kernels.GemmNN, arguments(kernels.GemmNN, n)); err == nil || !strings.HasPrefix(err.Error(), "status 2") {
 			t.Errorf("%v: error %v", n[:3], err)
 		}
+	}
+}
+
+// A library that gets no memory fails as a device does, which is nobody's mistake; what else it refuses is a bug of ours.
+func TestALibraryWithoutMemoryIsNoBug(t *testing.T) {
+	var device *kernels.Failure
+	if err := refused("a product of 4 x 8 x 16", noMemory); !errors.As(err, &device) || !strings.Contains(err.Error(), "oneDNN: a product of 4 x 8 x 16: the system gives no more memory") {
+		t.Errorf("no memory: %v", err)
+	}
+	if err := refused("a product of 4 x 8 x 16", 2); errors.As(err, &device) || !strings.Contains(err.Error(), "failed with status 2") {
+		t.Errorf("another status: %v", err)
 	}
 }
