@@ -10,7 +10,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	round=$((round + 1))
 	echo "== round $round, $(((end - $(date +%s)) / 60)) minutes left"
 	go test -count=1 -tags invariants ./comm/... ./ps/...
-	go test -count=1 -race -tags invariants ./comm/... ./ps/core/... ./ps/runtime/...
+	go test -count=1 -race -tags invariants ./comm/... ./ps/allreduce ./ps/coordinate ./ps/core/... ./ps/evaluate ./ps/replica ./ps/resume ./ps/runtime ./ps/serve ./ps/station ./ps/train
 	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
 	FLUENTPS_SIM_FIRST=$((round * 1000000)) FLUENTPS_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim
 	tests/fuzz.sh 60

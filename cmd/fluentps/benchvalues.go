@@ -23,7 +23,8 @@ func (b *bench) options(cfg *configs.Config) ps.Options {
 		Config: cfg, Hash: configs.Hash(cfg), Transport: b.t, Mode: b.mode, Host: b.host, PID: os.Getpid(), Build: buildText(),
 		NewDevice: func() (kernels.Device, error) { return newCPU(threads) },
 		Bind:      func(on bool) int { return mpi.Bind(b.t, on) },
-		Start:     time.Now(), Out: io.Discard, Warn: b.c.App.ErrWriter,
+		Warn:      b.c.App.ErrWriter,
+		Lead:      ps.LeadOptions{Start: time.Now(), Out: io.Discard},
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"fluentps/comm/mpi"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
+	"fluentps/ps/replica"
+	"fluentps/ps/resume"
 	ps "fluentps/ps/runtime"
 )
 
@@ -58,7 +60,7 @@ func supervise(c *cli.Context, began time.Time) error {
 	}
 	barren, most := 0, c.Int("restarts")
 	for n := 0; ; n++ {
-		newest, starts, summary := s.newest(), ps.ReplicaStarts(s.dir), s.summary()
+		newest, starts, summary := s.newest(), replica.Starts(s.dir), s.summary()
 		words, err := s.words(n)
 		if err != nil {
 			return err
@@ -72,7 +74,7 @@ func supervise(c *cli.Context, began time.Time) error {
 			return &exitError{code: s.code(code)}
 		}
 		barren++
-		if now := ps.ReplicaStarts(s.dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {
+		if now := replica.Starts(s.dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {
 			barren = 1 // for the start before had left a checkpoint in memory
 		}
 		if s.newest() != newest {
@@ -141,7 +143,7 @@ func warnOfBeginnings(c *cli.Context, in *input) {
 
 // takeFolder settles the run folder, so that every start has the same.
 func (s *supervisor) takeFolder() error {
-	out, resume := s.c.String("out"), s.c.String("resume")
+	out, from := s.c.String("out"), s.c.String("resume")
 	mode := "local"
 	if len(s.launcher) > 0 {
 		mode = "mpi"
@@ -151,18 +153,18 @@ func (s *supervisor) takeFolder() error {
 		return err
 	}
 	spec := metrics.FolderSpec{Root: "runs", Name: s.in.cfg.Name, Now: s.began, JobID: id, Out: out}
-	if resume != "" && resume != ps.ResumeAuto {
-		s.dir, s.first = resume, []string{"--resume=" + resume}
-		if root, _, one := ps.OneCheckpoint(resume); one {
-			s.dir, s.named = filepath.Dir(root), resume
+	if from != "" && from != resume.Auto {
+		s.dir, s.first = from, []string{"--resume=" + from}
+		if root, _, one := resume.OneCheckpoint(from); one {
+			s.dir, s.named = filepath.Dir(root), from
 			s.known = s.newest()
 		}
 		return nil
 	}
-	if resume == ps.ResumeAuto {
+	if from == resume.Auto {
 		s.first = []string{"--resume=auto"}
 	}
-	if s.dir = out; out == "" && resume == ps.ResumeAuto {
+	if s.dir = out; out == "" && from == resume.Auto {
 		folders, others := metrics.RunFolders(spec)
 		if others > 0 {
 			printError(s.c.App.ErrWriter, metrics.OthersText(spec, others))

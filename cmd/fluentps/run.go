@@ -19,6 +19,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
+	"fluentps/ps/resume"
 	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
 )
@@ -122,7 +123,7 @@ func resumable(c *cli.Context) error {
 	switch dir := c.String("resume"); {
 	case c.IsSet("resume") && dir == "":
 		return usagef("run: --resume is empty; name a run folder, or auto")
-	case dir != "" && dir != ps.ResumeAuto && c.IsSet("out"):
+	case dir != "" && dir != resume.Auto && c.IsSet("out"):
 		return usagef("run: --resume %s goes on in that folder: leave out --out", dir)
 	case dir == "" && c.IsSet("allow-changed"):
 		return usagef("run: --allow-changed is for a run that goes on: add --resume")
@@ -184,7 +185,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o := ps.Options{
 		Transport: t, Mode: mode, Host: host, PID: os.Getpid(), Build: buildText(),
-		Start: j.start, Warn: j.warn, LogLevel: j.level, Require: j.c.Bool("require"),
+		Warn: j.warn, LogLevel: j.level, Lead: ps.LeadOptions{Start: j.start, Require: j.c.Bool("require")},
 		Problem: j.problem(), Resume: j.c.String("resume"), AllowChanged: allowed(j.c),
 	}
 	if o.Problem != nil {
@@ -202,23 +203,23 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if j.limit, o.Problem = j.maxTime(); o.Problem != nil {
 		return o, nil
 	}
-	o.MaxTime = j.limit
-	o.Out = j.out
-	o.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that finds no reader stops no run
-	o.Terminal, o.Width = terminal(os.Stdout)
-	o.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, Out: j.c.String("out")}
-	if o.Folder.JobID, o.Problem = jobID(mode); o.Problem != nil {
+	o.Lead.MaxTime = j.limit
+	o.Lead.Out = j.out
+	o.Lead.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that finds no reader stops no run
+	o.Lead.Terminal, o.Lead.Width = terminal(os.Stdout)
+	o.Lead.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, Out: j.c.String("out")}
+	if o.Lead.Folder.JobID, o.Problem = jobID(mode); o.Problem != nil {
 		return o, nil
 	}
 	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here
-		o.Job, o.Restarts = batch.ID, batch.Restarts
+		o.Lead.Job, o.Lead.Restarts = batch.ID, batch.Restarts
 	}
 	var resolved strings.Builder
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
 		return o, err
 	}
-	o.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
-	o.RunInfo = j.runInfo(host, mpiText)
+	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
+	o.Lead.RunInfo = j.runInfo(host, mpiText)
 	j.echo(o.Hash, mpiText)
 	return o, nil
 }

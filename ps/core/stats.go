@@ -21,6 +21,9 @@ type Stats struct {
 	Turns      Turns
 }
 
+// Held counts the pulls that a scheme held back and the pushes that waited for their turn.
+func (s Stats) Held() int64 { return s.Delayed + s.Turns.Delayed }
+
 // Turns counts what a scheme that schedules the link did to the pushes of all its shards on a server.
 type Turns struct {
 	Delayed    int64         // pushes that were ready and had to wait for their grant

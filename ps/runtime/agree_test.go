@@ -78,12 +78,12 @@ func text(sets map[int64][]int32) string {
 
 // With all workers required it is bsp to the bit, and so it is in turn with bsp.
 func TestDropOfAllWithContributorsOfAStepKeepsTheBits(t *testing.T) {
-	want := train(t, load(t), 6).Summary.ParametersSHA256
+	want := trained(t, load(t), 6).Summary.ParametersSHA256
 	for _, scheme := range []string{
 		"scheme: drop, contributors: step",
 		"schemes: [{scheme: drop, contributors: step, until: 9}, {scheme: bsp, until: 20}, {scheme: drop, contributors: step}]",
 	} {
-		if got := train(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).Summary.ParametersSHA256; got != want {
+		if got := trained(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).Summary.ParametersSHA256; got != want {
 			t.Errorf("%s: other bits than bsp", scheme)
 		}
 	}

@@ -36,7 +36,7 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload, "baseline="+c.baseline)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			train(t, cfg, c.servers+c.workers)
+			trained(t, cfg, c.servers+c.workers)
 			runtime.ReadMemStats(&after)
 			return int64(after.Mallocs - before.Mallocs)
 		}

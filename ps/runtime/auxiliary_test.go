@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"fluentps/ps/coordinate"
 	"fluentps/ps/durable"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
@@ -36,8 +37,8 @@ func (b blocking) Fill(x []float32, y []int32, rows []int32) {
 }
 
 func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
-	want := train(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
-	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {summaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", summaryName}} {
+	want := trained(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
+	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {coordinate.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", coordinate.SummaryName}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			dir, once, looks, signals := filepath.Join(t.TempDir(), "out"), &sync.Once{}, new(atomic.Int32), make(chan string, 1)
 			var warn lines
@@ -62,7 +63,7 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 			if says := names[len(names)-1]; !strings.Contains(warn.String(), "not all was written: ") || !strings.Contains(warn.String(), says) {
 				t.Errorf("%q does not say that %s is missing", warn.String(), says)
 			}
-			for _, name := range []string{"summary.txt", "histograms.csv", summaryName} {
+			for _, name := range []string{"summary.txt", "histograms.csv", coordinate.SummaryName} {
 				_, err := os.Stat(filepath.Join(dir, name))
 				blocked := strings.Contains(strings.Join(names, " "), name)
 				if blocked != errors.Is(err, fs.ErrNotExist) {
@@ -118,7 +119,7 @@ func TestAnOutputWithoutRoomChangesNoCode(t *testing.T) {
 		res, errs := partOf(t, c, 6, dir, resume, func(o *Options) {
 			ask(o)
 			if o.Warn = &warn; o.Transport.Rank() == 0 {
-				o.Out = noRoom{}
+				o.Lead.Out = noRoom{}
 			}
 		})
 		if s := agreedOn(t, code, res, errs).Summary; finishedIn(t, dir) != s.Finished || (s.Finished == metrics.FinishedOK) != (code == CodeOK) {
@@ -128,7 +129,7 @@ func TestAnOutputWithoutRoomChangesNoCode(t *testing.T) {
 			t.Errorf("code %d: warned %d times in %q", code, n, warn.String())
 		}
 	}
-	res, errs := world(t, load(t), 6, func(o *Options) { o.Out = noRoom{} })
+	res, errs := world(t, load(t), 6, func(o *Options) { o.Lead.Out = noRoom{} })
 	agreedOn(t, CodeOK, res, errs)
 }
 

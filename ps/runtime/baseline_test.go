@@ -18,7 +18,7 @@ import (
 // pslite is another protocol for the same sums in the same order: the bits are those of BSP, whatever has a key, and however
 // the keys are cut.
 func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
-	want := train(t, load(t), 6)
+	want := trained(t, load(t), 6)
 	var settings [][]string
 	for _, keys := range shard.KeyForms() {
 		for _, set := range [][]string{
@@ -43,7 +43,7 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 			if c.Cluster.Placement == "colocate" {
 				ranks = 4
 			}
-			got := train(t, c, ranks).Summary
+			got := trained(t, c, ranks).Summary
 			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.BaselineKeys != keys || got.Finished != "ok" {
 				t.Errorf("%s ended %q with %s, bsp with %s", got.Baseline, got.Finished, got.ParametersSHA256, want.Summary.ParametersSHA256)
 			}
@@ -61,7 +61,7 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 
 // A key is a tensor and a message, and with PS-Lite's own slicer all lie on server 0.
 func TestPSLiteHasAShardForEveryTensor(t *testing.T) {
-	s := train(t, load(t, "baseline=pslite", "model={name: mlp, layers: [12]}", "shards.max_bytes=64B", "train.stop.updates=3"), 6).Summary
+	s := trained(t, load(t, "baseline=pslite", "model={name: mlp, layers: [12]}", "shards.max_bytes=64B", "train.stop.updates=3"), 6).Summary
 	var got []string
 	for _, sh := range s.PerShard {
 		got = append(got, sh.Name)
@@ -86,8 +86,8 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 		{`faults=[{worker: 2, slow: {sleep: 2ms}}]`},
 	} {
 		t.Run(strings.Join(set, " "), func(t *testing.T) {
-			want := train(t, load(t, set...), 6)
-			got := train(t, load(t, append(set, "baseline=allreduce")...), 4)
+			want := trained(t, load(t, set...), 6)
+			got := trained(t, load(t, append(set, "baseline=allreduce")...), 4)
 			a, b := got.Summary, want.Summary
 			if a.Baseline != "allreduce" || a.Finished != "ok" || a.Servers != 0 || a.Workers != 4 || len(a.PerShard) != 0 || a.MaxLead != 0 {
 				t.Errorf("summary %+v", a)
@@ -118,8 +118,8 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 
 // One rank alone adds nothing up: its bits are those of one worker under BSP.
 func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
-	want := train(t, load(t, "cluster.servers=1"), 2).Summary
-	got := train(t, load(t, "baseline=allreduce"), 1).Summary
+	want := trained(t, load(t, "cluster.servers=1"), 2).Summary
+	got := trained(t, load(t, "baseline=allreduce"), 1).Summary
 	if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
 		t.Errorf("sha256 %s after %d samples, bsp %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 	}
@@ -127,13 +127,13 @@ func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
 
 func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 	t.Run("target", func(t *testing.T) {
-		s := train(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
+		s := trained(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
 		if s.Finished != "ok" || s.TargetReachedS == nil || s.Samples >= 2000*480 || s.Samples%24 != 0 {
 			t.Errorf("summary %+v", s)
 		}
 	})
 	t.Run("time", func(t *testing.T) {
-		s := train(t, load(t, "baseline=allreduce", "train.stop={time: 300ms}"), 3).Summary
+		s := trained(t, load(t, "baseline=allreduce", "train.stop={time: 300ms}"), 3).Summary
 		if s.Finished != "ok" || s.Samples == 0 {
 			t.Errorf("summary %+v", s)
 		}
@@ -225,7 +225,7 @@ func TestBaselinesLeaveARunFolder(t *testing.T) {
 		t.Run(baseline, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			_, errs := world(t, load(t, "baseline="+baseline, "metrics.interval=100ms", `faults=[{worker: 0, slow: {sleep: 10ms}}]`), 4, func(o *Options) {
-				o.Folder, o.Start = &metrics.FolderSpec{Out: dir}, time.Now()
+				o.Lead.Folder, o.Lead.Start = &metrics.FolderSpec{Out: dir}, time.Now()
 			})
 			for i, err := range errs {
 				if err != nil {

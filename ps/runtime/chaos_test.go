@@ -10,7 +10,7 @@ import (
 
 // BSP gives the same bits when messages are delayed and overtake each other, and mixed schemes still end.
 func TestDelayedAndReorderedMessagesChangeNothingThatIsPromised(t *testing.T) {
-	want := train(t, load(t), 6).Summary.ParametersSHA256
+	want := trained(t, load(t), 6).Summary.ParametersSHA256
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			shake := func(set ...string) Result {

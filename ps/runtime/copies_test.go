@@ -24,14 +24,14 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 	} {
 		for _, rule := range []string{"ssp, push: delta, cache: true, staleness: 3", "ssp, push: delta, cache: true, weight: 0.3, staleness: 2", "essp, staleness: 2", "essp, staleness: 0, weight: 0.3", "essp, staleness: 40"} {
 			t.Run(fmt.Sprintf("%d ranks, %s", world.ranks, rule), func(t *testing.T) {
-				got := train(t, load(t, append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
+				got := trained(t, load(t, append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
 				n := got.PerWorker[0].Iterations
 				weight := ""
 				if strings.Contains(rule, "weight") {
 					weight = ", weight: 0.3"
 				}
 				asp := fmt.Sprintf("sync=[{match: '*', scheme: asp, push: delta%s}]", weight)
-				want := train(t, load(t, append(world.set, fmt.Sprintf("train.stop={updates: %d}", n), asp)...), world.ranks).Summary
+				want := trained(t, load(t, append(world.set, fmt.Sprintf("train.stop={updates: %d}", n), asp)...), world.ranks).Summary
 				if got.ParametersSHA256 != want.ParametersSHA256 || want.PerWorker[0].Iterations != n {
 					t.Errorf("%d iterations give %.12s, asp gives %.12s in %d", n, got.ParametersSHA256, want.ParametersSHA256, want.PerWorker[0].Iterations)
 				}

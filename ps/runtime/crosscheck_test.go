@@ -136,7 +136,7 @@ func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
 	)
 	set := []string{"train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}
 	to := func(updates int) []string { return append(set, fmt.Sprintf("train.stop={updates: %d}", updates)) }
-	want := train(t, load(t, to(12)...), 6).Summary.ParametersSHA256
+	want := trained(t, load(t, to(12)...), 6).Summary.ParametersSHA256
 	origin := filepath.Join(t.TempDir(), "out")
 	mustPart(t, load(t, to(5)...), 6, origin, "")
 	mustPart(t, load(t, to(9)...), 6, origin, origin)

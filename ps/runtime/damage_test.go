@@ -14,7 +14,7 @@ import (
 // Whatever happened to the newest checkpoint: it is said and named, and the run goes on from the one before, to the bits of
 // one that was never interrupted.
 func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
-	want := train(t, load(t, "train.stop={updates: 12}"), 6).Summary.ParametersSHA256
+	want := trained(t, load(t, "train.stop={updates: 12}"), 6).Summary.ParametersSHA256
 	for _, c := range []struct {
 		name, file string
 		damage     func(path string, data []byte) error

@@ -31,8 +31,8 @@ func TestDeltasOfOneStepAreTheSynchronousUpdate(t *testing.T) {
 			if name != "mixed" {
 				deltas = append(base, `sync=[{match: "*", scheme: bsp, push: delta}]`)
 			}
-			want := train(t, load(t, append(base, `sync=[{match: "*", scheme: bsp}]`)...), 6).Parameters
-			got := train(t, load(t, deltas...), 6).Parameters
+			want := trained(t, load(t, append(base, `sync=[{match: "*", scheme: bsp}]`)...), 6).Parameters
+			got := trained(t, load(t, deltas...), 6).Parameters
 			if rel := relative(got, want); !(rel <= 1e-5) || len(got) != len(want) {
 				t.Errorf("relative difference %.3g over %d parameters, the limit is 1e-5", rel, len(want))
 			}

@@ -29,7 +29,7 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 		rank := o.Transport.Rank()
 		o.Host = fmt.Sprint("host", rank/3)
 		if rank == 0 {
-			o.Out = &out
+			o.Lead.Out = &out
 		}
 		host := o.Host
 		o.NewUnit = func(local int) (Unit, error) {
@@ -61,23 +61,6 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 	}
 	if text := out.String(); strings.Count(text, "2 ranks compute on 1 GPU: they take turns") != 2 || strings.Count(text, " on gpu ") != 4+2 || !strings.Contains(text, "\n  devices  2 ranks on gpu 0, 2 ranks on gpu 1\n") {
 		t.Errorf("output:\n%s", text)
-	}
-}
-
-func TestUnitWarnings(t *testing.T) {
-	hosts := []string{"a", "a", "a", "b"}
-	for _, c := range []struct {
-		units []unitReport
-		want  string
-	}{
-		{[]unitReport{{}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}}, ""},
-		{[]unitReport{{}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}}, ""},
-		{[]unitReport{{}, {Name: "gpu", ID: "1"}, {Name: "cpu", ID: ""}, {Name: "gpu", ID: "1"}}, "2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
-		{[]unitReport{{Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "1"}}, "host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS"},
-	} {
-		if got := strings.Join(unitWarnings(c.units, hosts), "\n"); got != c.want {
-			t.Errorf("%v: %q, want %q", c.units, got, c.want)
-		}
 	}
 }
 

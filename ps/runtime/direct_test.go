@@ -377,7 +377,7 @@ func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 		dir := t.TempDir()
 		_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: "+c.key+"}", "cluster.servers=1", "train.stop.updates=2"), 3, func(o *Options) {
 			if o.Transport.Rank() == 0 {
-				o.Folder = &metrics.FolderSpec{Out: filepath.Join(dir, "run")}
+				o.Lead.Folder = &metrics.FolderSpec{Out: filepath.Join(dir, "run")}
 			}
 			o.Transport = reaching{o.Transport, c.no}
 			if c.distance > 0 {

@@ -24,7 +24,7 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, load(t, "train.optimizer.lr=1e38", "train.stop={epochs: 50}"), 6, func(o *Options) {
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	for i := range res {
@@ -95,7 +95,7 @@ func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := partOf(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
 		if o.Warn = &warn; o.Transport.Rank() == 0 {
-			o.Out, o.Interrupt = out, out.stop
+			o.Lead.Out, o.Interrupt = out, out.stop
 		}
 	})
 	if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" || out.refused != 2 {
@@ -271,7 +271,7 @@ func TestASignalEndsEvaluationToo(t *testing.T) {
 
 // Weight decay spares exactly the parameters that no_decay names.
 func TestNoDecaySparesWhatItNames(t *testing.T) {
-	sha := func(set ...string) string { return train(t, load(t, set...), 6).Summary.ParametersSHA256 }
+	sha := func(set ...string) string { return trained(t, load(t, set...), 6).Summary.ParametersSHA256 }
 	decay := "train.optimizer.weight_decay=0.1"
 	none, all := sha(), sha(decay, "train.optimizer.no_decay=['*']")
 	weights, biases := sha(decay), sha(decay, "train.optimizer.no_decay=['*.weight']")
@@ -288,7 +288,7 @@ func TestNoDecaySparesWhatItNames(t *testing.T) {
 func TestSpansAddUpToTheTrainingTime(t *testing.T) {
 	var problems []string
 	for range 3 {
-		s := train(t, load(t, straggler, "train.stop={epochs: 24}"), 6).Summary
+		s := trained(t, load(t, straggler, "train.stop={epochs: 24}"), 6).Summary
 		problems = nil
 		for role, times := range s.PerRole {
 			total := 0.0
@@ -317,7 +317,7 @@ func TestTheLastRecordClosesTheBooks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: 960}", "evaluate.every_epochs=0"), 6, func(o *Options) {
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {

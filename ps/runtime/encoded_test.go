@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"fluentps/comm"
 	"fluentps/comm/inproc"
 	"fluentps/comm/wire"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
-	"fluentps/ps/shard"
 )
 
 // lossyPayloads are the codecs, one way and both ways.
@@ -63,7 +59,7 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 // parameters trains and gives the final ones.
 func parameters(t *testing.T, set ...string) []float32 {
 	t.Helper()
-	return train(t, load(t, set...), 6).Parameters
+	return trained(t, load(t, set...), 6).Parameters
 }
 
 func distance(a, b []float32) (most float64) {
@@ -87,7 +83,7 @@ func TestPayloadsLearn(t *testing.T) {
 	}
 	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2", "r2sp", "dynsgd", "consgd"} {
 		for _, payload := range []string{"{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.02, ratio: 0.1, pull: bfloat16}"} {
-			s := train(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6).Summary
+			s := trained(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6).Summary
 			if acc := float64(*s.TestAccuracy); acc < 0.8 {
 				t.Errorf("%s, %s: test accuracy %.3f, want 0.8 as without", payload, scheme, acc)
 			}
@@ -117,7 +113,7 @@ func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 func TestPayloadsTakeTheBytesThatTheyShould(t *testing.T) {
 	const updates, layer = 30, 5000
 	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1", "shards.slice=layer", "train.optimizer.lr=0.001"}
-	full := train(t, load(t, append(set, "cluster.shared_memory=off")...), 5).Summary
+	full := trained(t, load(t, append(set, "cluster.shared_memory=off")...), 5).Summary
 	pushes, replies := int64(4*updates), int64(4*(updates+1))
 	for payload, saved := range map[string]int64{
 		"{push: bfloat16}":                pushes * 2 * (layer + 100),
@@ -125,74 +121,11 @@ func TestPayloadsTakeTheBytesThatTheyShould(t *testing.T) {
 		"{push: float16, pull: bfloat16}": (pushes + replies) * 2 * (layer + 100),
 		"{push: topk, ratio: 0.01}":       pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize), // the large piece has become one of those in frames
 	} {
-		s := train(t, load(t, append(set, "payload="+payload)...), 5).Summary
+		s := trained(t, load(t, append(set, "payload="+payload)...), 5).Summary
 		if got := full.BytesSent - s.BytesSent; got != saved || s.BytesReceived != s.BytesSent || s.BytesShared != 0 {
 			t.Errorf("%s: %d bytes less than %d were sent, want %d; %d received of %d", payload, got, full.BytesSent, saved, s.BytesReceived, s.BytesSent)
 		}
 	}
-}
-
-// pair is the two ends of the way of a push, without a run around them.
-func pair(t testing.TB, elements int, set ...string) (*workerSide, *serverSide, *store) {
-	t.Helper()
-	cfg := load(t, append(set, "cluster.servers=1")...)
-	params := []shard.Param{{Name: "a", N: elements}}
-	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}, PushBytes: cfg.PushCodec().EncodedMax}
-	plan, err := shard.Cut(params, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := inproc.New(2, inproc.Options{})
-	r := &rank{t: tr[1], net: link.New(tr[1], link.Options{}), me: 1, cfg: cfg, plan: plan, roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
-	r.routes = layout.NewRoutes(cfg, plan, r.roles, nil, layout.Thresholds{})
-	w := &workerSide{r: r, into: make([]landing, 1)}
-	if w.enc, err = newEncoder(r); err != nil {
-		t.Fatal(err)
-	}
-	if w.grads, err = r.t.Alloc(elements * shard.ElemBytes); err != nil {
-		t.Fatal(err)
-	}
-	own, err := r.t.Alloc(elements * shard.ElemBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := &store{sh: &plan.Shards[0], slots: []slot{{own: own}}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
-	return w, &serverSide{r: r}, st
-}
-
-// All that a worker has computed has arrived at its server or is in its residual. The numbers are such that nothing is
-// rounded.
-func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(1, 60).Draw(rt, "elements")
-		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
-		w, s, st := pair(t, n, "payload="+payload)
-		computed, arrived := make([]float32, n), make([]float32, n)
-		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {
-			for i := range n {
-				w.grads.F32()[i] = float32(rapid.IntRange(-9, 9).Draw(rt, "gradient"))
-				computed[i] += w.grads.F32()[i]
-			}
-			for k := range w.r.plan.Pieces {
-				p := &w.r.plan.Pieces[k]
-				b, off, bytes := w.encoded(p)
-				if !s.decode(st, 0, p, b.Bytes()[off:off+bytes], false) {
-					rt.Fatal(w.r.net.Err())
-				}
-			}
-			for i, x := range st.slots[0].own.F32() {
-				arrived[i] += x
-			}
-		}
-		for i, x := range w.enc.residual.F32() {
-			if arrived[i]+x != computed[i] {
-				rt.Fatalf("element %d: %g arrived and %g is left of %g", i, arrived[i], x, computed[i])
-			}
-		}
-		if payload == "{push: topk, ratio: 1}" && !slices.Equal(arrived, computed) {
-			rt.Fatal("a topk of all left something out")
-		}
-	})
 }
 
 // damaging changes messages on the data channel before they leave.
@@ -239,23 +172,6 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// In a frame, too: a piece that is longer than its codec allows reaches no memory, and a shorter one no slot.
-func TestDamagedPiecesInFrames(t *testing.T) {
-	w, s, st := pair(t, 20, "payload={push: topk, ratio: 0.5}")
-	p := &w.r.plan.Pieces[0]
-	for n, want := range map[int]bool{0: true, int(p.PushBytes): true, int(p.PushBytes) + 1: false} {
-		if got := w.r.routes.AcceptsPush(p.ID, n); got != want {
-			t.Errorf("%d bytes of %d in a frame: %v", n, p.PushBytes, got)
-		}
-	}
-	if w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)-1) || !w.r.routes.AcceptsReply(p.ID, int(p.ReplyBytes)) {
-		t.Error("a reply that travels as it is has all its bytes, and no more")
-	}
-	if s.decode(st, 0, p, []byte{1, 0}, false) || w.r.net.Err() == nil || !strings.Contains(w.r.net.Err().Error(), "push of shard */0 from worker 0 (rank 1)") {
-		t.Errorf("error %v", w.r.net.Err())
 	}
 }
 

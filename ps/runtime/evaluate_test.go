@@ -13,7 +13,7 @@ func TestEvaluationsAreTheSameWhoeverLooks(t *testing.T) {
 	set := []string{"data={set: generated, rows: 480, test_rows: 700, features: 37, classes: 5}", "model={name: mlp, layers: [19]}", updates(40)}
 	evaluations := func(ranks int, change ...string) []metrics.Evaluation {
 		t.Helper()
-		return train(t, load(t, append(change, set...)...), ranks).Summary.Evaluations
+		return trained(t, load(t, append(change, set...)...), ranks).Summary.Evaluations
 	}
 	want := evaluations(6)
 	for _, c := range []struct {

@@ -110,14 +110,14 @@ func TestFramesAreFilledAndSplit(t *testing.T) {
 	has(t, s.frames, "replypiece", 31)
 }
 
-// kept counts the memory of frames and of the ring, by its sizes.
-type kept struct {
+// keptBytes counts the memory of frames and of the ring, by its sizes.
+type keptBytes struct {
 	comm.Transport
 	mu    sync.Mutex
 	bytes int64
 }
 
-func (k *kept) Alloc(n int) (*comm.Buf, error) {
+func (k *keptBytes) Alloc(n int) (*comm.Buf, error) {
 	if n == layout.FrameSmall || n == comm.CtlMax {
 		k.mu.Lock()
 		k.bytes += int64(n)
@@ -130,10 +130,10 @@ func (k *kept) Alloc(n int) (*comm.Buf, error) {
 func TestFramesStayWithinTheirLimit(t *testing.T) {
 	const workers = 12
 	c := load(t, "model={name: synthetic, layers: [3000]}", "cluster={servers: 1, shared_memory: off}", "evaluate.every_epochs=0")
-	all := make([]*kept, workers+1)
+	all := make([]*keptBytes, workers+1)
 	var ts []comm.Transport
 	for i, tr := range inproc.New(len(all), inproc.Options{}) {
-		all[i] = &kept{Transport: tr}
+		all[i] = &keptBytes{Transport: tr}
 		ts = append(ts, all[i])
 	}
 	_, errs := over(t, ts, c, nil)

@@ -135,7 +135,7 @@ func TestHierarchyHalvesWhatCrossesTheNetwork(t *testing.T) {
 func TestHierarchyInTheRunFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := on(t, "aaaabb", load(t, "cluster.hierarchy=node", `faults=[{worker: 1, slow: {sleep: 2ms}}]`), func(o *Options) {
-		o.Folder = &metrics.FolderSpec{Out: dir}
+		o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 	res, errs := world(t, load(t, set...), ranks, func(o *Options) {
 		o.Warn = warn
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -61,15 +61,6 @@ func TestIterationsWithoutAFolder(t *testing.T) {
 				t.Errorf("worker %d: %d times of %d iterations", w, len(of), s.PerWorker[w].Iterations)
 			}
 		}
-	}
-}
-
-// Goroutines of one process have all measured the same time; processes, also of equal numbers on two hosts, add up.
-func TestCPUTimeOfProcesses(t *testing.T) {
-	r := &rank{hosts: []string{"a", "a", "b", "a"}, pids: []int{7, 7, 7, 8}}
-	reports := []report{{CPU: 4}, {CPU: 5}, {CPU: 20}, {CPU: 100}}
-	if got := r.cpuOf(reports); got != 125 {
-		t.Errorf("%d, want 5 + 20 + 100", got)
 	}
 }
 
@@ -161,7 +152,7 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 			return &spoilt, nil
 		}
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	for i := range res {

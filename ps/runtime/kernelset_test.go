@@ -12,71 +12,8 @@ import (
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
-	"fluentps/ps/checkpoint"
+	"fluentps/ps/coordinate"
 )
-
-func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
-	const a, b = "oneDNN 3.1.0 avx512, own avx512", "oneDNN 3.1.0 avx2, own avx2"
-	on := func(sets ...string) (units []unitReport) {
-		for _, s := range sets {
-			u := unitReport{KernelSet: s}
-			if strings.HasPrefix(s, "cuda") {
-				u.ID = "GPU-1"
-			}
-			units = append(units, u)
-		}
-		return units
-	}
-	weak := on(a, a, a, a)
-	for _, i := range []int{0, 1, 3} {
-		weak[i].Weak = "too slow"
-	}
-	for _, c := range []struct {
-		what  string
-		units []unitReport
-		want  string
-	}{
-		{"all the same", on(a, a, a), ""},
-		{"GPUs beside processors, which another warning tells of", on(a, "cuda, X, gemm own"), ""},
-		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); results depend on who computes them, in the last bits; " +
-			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks"},
-		{"below the hardware", weak, "ranks 0-1, 3: too slow"},
-		{"one of them", weak[2:], "rank 1: too slow"},
-	} {
-		if got := strings.Join(kernelWarnings(c.units), "\n"); got != c.want {
-			t.Errorf("%s:\n%q\nwant\n%q", c.what, got, c.want)
-		}
-	}
-}
-
-// Who has which set matters, too; and a checkpoint that tells nothing is not taken for one of the same.
-func TestSetsOfACheckpoint(t *testing.T) {
-	a, b := unitReport{KernelSet: "a"}, unitReport{KernelSet: "b"}
-	for _, c := range []struct {
-		units []unitReport
-		want  string
-	}{{[]unitReport{a, a}, "a"}, {[]unitReport{a, a, b}, "a (ranks 0-1), b (rank 2)"}, {[]unitReport{a, b, a}, "a (ranks 0, 2), b (rank 1)"}} {
-		if got := strings.Join(kernelSets(c.units), ", "); got != c.want {
-			t.Errorf("%v: %s, want %s", c.units, got, c.want)
-		}
-	}
-	if got := otherKernels(setsOf(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got, "the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
-		t.Errorf("a checkpoint without sets: %q", got)
-	}
-}
-
-func TestACheckpointOfOtherKernelsIsSaid(t *testing.T) {
-	for _, c := range []struct{ before, now, want string }{
-		{"a", "a", ""},
-		{"a", "b", "computed with a, this run computes with b: it goes on from the same parameters, but not to the same bits"},
-		{"a+b", "a", "computed with a and b, this run computes with a"},
-	} {
-		split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '+' }) }
-		if got := otherKernels(split(c.before), split(c.now)); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%q, then %q: %q, want %q", c.before, c.now, got, c.want)
-		}
-	}
-}
 
 // elsewhere computes as the processor does, and says that it is another set.
 type elsewhere struct{ kernels.Device }
@@ -92,7 +29,7 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 		_, errs := partOf(t, load(t, fmt.Sprintf("train.stop={updates: %d}", updates)), 3, dir, resume, func(o *Options) {
 			o.NewDevice = func() (kernels.Device, error) { return device, nil }
 			if o.Transport.Rank() == 0 {
-				o.Out = &out
+				o.Lead.Out = &out
 			}
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -102,7 +39,7 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 	}
 	part(2, "", cpu.New(1))
 	ours := cpu.Backend()
-	var info struct{ Ranks []rankInfo }
+	var info struct{ Ranks []coordinate.RankInfo }
 	if text, err := os.ReadFile(filepath.Join(dir, "run.json")); err != nil {
 		t.Fatal(err)
 	} else if err := json.Unmarshal(text, &info); err != nil {

@@ -29,7 +29,7 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 		{shard.KeysScalar, 1, func(n, _ int64) int64 { return 12 * n }, func(n, _ int64) int64 { return 8 * n }},
 	} {
 		cfg := load(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}", "train.stop={updates: 5}", "evaluate={every_epochs: 0}")
-		s := train(t, cfg, 6).Summary
+		s := trained(t, cfg, 6).Summary
 		n, k := int64(0), int64(4)
 		for _, sh := range s.PerShard {
 			n += sh.Bytes / shard.ElemBytes

@@ -24,7 +24,7 @@ func TestARunIsAsLongAsPlanSays(t *testing.T) {
 			commits := 0
 			var known configs.Facts
 			res, errs := world(t, c, workers+2, func(o *Options) {
-				o.Known = func(f configs.Facts) { known = f }
+				o.Lead.Known = func(f configs.Facts) { known = f }
 				o.Decided = func(_ scheme.Event, ds []scheme.Decision) {
 					mu.Lock()
 					defer mu.Unlock()

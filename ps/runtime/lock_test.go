@@ -10,6 +10,7 @@ import (
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/lock"
+	"fluentps/ps/resume"
 	"fluentps/ps/workload"
 )
 
@@ -47,7 +48,7 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	mustPart(t, load(t, "train.stop={updates: 3}"), 6, dir, "")
 	var second []error
 	res, errs := partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, meanwhile(func() {
-		_, second = partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, ResumeAuto, nil)
+		_, second = partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, resume.Auto, nil)
 	}))
 	if s := agreedOn(t, CodeOK, res, errs).Summary; s.Iterations != 9 {
 		t.Errorf("the first came to iteration %d, want 9", s.Iterations)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fluentps/ps/coordinate"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -16,7 +17,7 @@ import (
 // finishedIn is what the summary in a run folder says of how the run ended; "" if there is none.
 func finishedIn(t *testing.T, dir string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, summaryName))
+	data, err := os.ReadFile(filepath.Join(dir, coordinate.SummaryName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}

@@ -14,7 +14,6 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
-	"fluentps/ps/core"
 )
 
 // allNear lets the shortest shard go through shared memory.
@@ -33,7 +32,7 @@ func nearly(t *testing.T, hosts []int, set ...string) Result {
 // BSP is exact: the same bits through shared memory, through messages, and where some pairs have the one and some the other.
 func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [24, 16]}", "shards={slice: layer, max_bytes: 256B}"}
-	want := train(t, load(t, append(model, "cluster.shared_memory=off")...), 6).Summary
+	want := trained(t, load(t, append(model, "cluster.shared_memory=off")...), 6).Summary
 	if want.BytesShared != 0 {
 		t.Errorf("%d bytes were shared with cluster.shared_memory=off", want.BytesShared)
 	}
@@ -103,7 +102,7 @@ func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := train(t, with(updates(m.Iteration+5)), n).Summary.ParametersSHA256
+				want := trained(t, with(updates(m.Iteration+5)), n).Summary.ParametersSHA256
 				if got := mustPart(t, with(updates(m.Iteration+5)), n, "", d).Summary.ParametersSHA256; got != want {
 					t.Errorf("from iteration %d in %s: sha256 %s, want %s", m.Iteration, d, got, want)
 				}
@@ -160,37 +159,10 @@ func TestPushesThatWaitForACommitAreNotOverwritten(t *testing.T) {
 		if strings.Contains(sync, "essp") {
 			set[1], set[2] = "sync=[{match: '*', scheme: asp, push: delta}]", fmt.Sprintf("train.stop={updates: %d}", sumIterations(s))
 		}
-		want := train(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
+		want := trained(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
 		if s.ParametersSHA256 != want.ParametersSHA256 || s.Samples < 240 || s.Samples != want.Samples || s.BytesShared == 0 {
 			t.Errorf("%s: sha256 %s after %d samples, by messages %s after %d; %d bytes shared", sync, s.ParametersSHA256, s.Samples, want.ParametersSHA256, want.Samples, s.BytesShared)
 		}
-	}
-}
-
-// A push that is copied out of its worker's memory stays what it was; a fold that was put off had read the slot before.
-func TestACopiedPushStaysWhatItWas(t *testing.T) {
-	w, s, st := pair(t, 4, "payload={push: bfloat16}")
-	update, err := s.r.cfg.Update()
-	if err != nil {
-		t.Fatal(err)
-	}
-	st.math = s.r.cfg.NewStore(s.r.plan, 0, update)
-	st.borrows, s.stores = make([]bool, 1), []*store{st}
-	old := st.slots[0].own.F32()
-	copy(old, []float32{1, 2, 3, 4})
-	st.math.Fold(0, old, 0, 1) // of a push that was in the slot before
-	st.lent = append(st.lent, st.slots[0].own)
-	arena := w.grads.F32()
-	copy(arena, []float32{10, 20, 30, 40})
-	st.slots[0].push, st.slots[0].of = arena, 0
-	s.r.net.Begin()
-	s.ownPush(&core.Effect{Kind: core.Own})
-	clear(arena)
-	if got := st.slots[0]; !slices.Equal(got.push, []float32{10, 20, 30, 40}) || got.of >= 0 {
-		t.Errorf("the push is %v, of worker %d", got.push, got.of)
-	}
-	if got := st.math.Sums(0); !slices.Equal(got, []float32{1, 2, 3, 4}) {
-		t.Errorf("the fold before it has %v", got)
 	}
 }
 
@@ -214,7 +186,7 @@ func (p poor) Shared(int) (*comm.Window, error) {
 
 // Where there is no memory to share, ranks send messages, and one of them says so.
 func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
-	want := train(t, load(t, "cluster.shared_memory=off"), 6).Summary
+	want := trained(t, load(t, "cluster.shared_memory=off"), 6).Summary
 	var warned lines
 	var ts []comm.Transport
 	for _, tr := range inproc.New(6, inproc.Options{}) {

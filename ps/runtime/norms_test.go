@@ -3,33 +3,7 @@ package runtime
 import (
 	"fmt"
 	"testing"
-
-	"fluentps/comm"
-	"fluentps/comm/inproc"
-	"fluentps/ps/core"
-	"fluentps/ps/optim"
 )
-
-// The norms are of the mean over the samples, and of the version that is current.
-func TestNormsOfAPush(t *testing.T) {
-	transport := inproc.New(1, inproc.Options{})[0]
-	buf := func(x ...float32) *comm.Buf {
-		b, err := transport.Alloc(4 * len(x))
-		if err != nil {
-			t.Fatal(err)
-		}
-		copy(b.F32(), x)
-		return b
-	}
-	st := &store{math: &optim.Store{}, bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)}, slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), of: -1}}}
-	in := core.Input{Slot: 1}
-	if st.measure(&in, 1, 4); in.Norm2 != 5 || in.NormInf != 4 || in.NormW != 2.5 {
-		t.Errorf("sums 12 and -16 over 4 samples, parameters 2 and 1.5: norms %v, %v, %v; want 5, 4, 2.5", in.Norm2, in.NormInf, in.NormW)
-	}
-	if st.measure(&in, 1, 0); in.NormInf != 16 {
-		t.Errorf("a push of no samples: %v", in.NormInf)
-	}
-}
 
 // What a worker has in transit is bounded in a real run too: with a bound of 0 fast workers wait for others to read, with
 // a large one nobody does, and what is learnt is the same. Deltas have norms as gradients have. All workers sleep, for

@@ -1,14 +1,12 @@
-// Package runtime drives the Worker and Server nodes of one rank over a Transport, a Device and the wall
-// clock: messages become inputs, effects become sends, receives, folds and kernels.
+// Package runtime is a rank of a run from its start to its end: it finds out where everybody is, opens the rooms in order, trains, ends
+// the run with all others, and closes the rooms in reverse.
 //
-// Every rank calls Run with the same configuration. A rank without a worker serves: its goroutine drives the
-// transport for good, and the state machines run inside the handlers. A worker's goroutine computes and drives
-// the transport while it waits, so no message costs a goroutine hand-off. A rank that is both computes
-// on a second goroutine, because its server must answer meanwhile.
+// Every rank calls Run with the same configuration. A rank without a worker serves: its goroutine drives the transport for good, and
+// the state machines run inside the handlers. A worker's goroutine computes and drives the transport while it waits, so no message
+// costs a goroutine hand-off. A rank that is both computes on a second goroutine, because its server must answer meanwhile.
 package runtime
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -16,10 +14,12 @@ import (
 	"fluentps/comm"
 	"fluentps/configs"
 	"fluentps/kernels"
+	"fluentps/ps/coordinate"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
+	"fluentps/ps/station"
 	"fluentps/ps/workload"
 )
 
@@ -39,22 +39,10 @@ type Options struct {
 	NewUnit   func(local int) (Unit, error) // of a rank that computes, before which so many of its host do; nil: NewDevice
 	Bind      func(on bool) int             // keeps this thread on one core, whose number it returns, or -1 if not; may be nil
 
-	// What only rank 0 uses.
-	Start    time.Time // when the program started, for wall_s
-	Out      io.Writer // input echo, progress, breakdown
-	Terminal bool      // Out is one
-	Width    int       // of that terminal, in columns
-	Folder   *metrics.FolderSpec
-	Job      string              // number in the batch system; "": none
-	Restarts int                 // how often the batch system has started the job again
-	Files    map[string][]byte   // written into the run folder at the start, by name
-	RunInfo  map[string]any      // what run.json says beside the rank map
-	Require  bool                // exit code 5 if the target is not reached
-	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
-	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
+	Lead LeadOptions
 
 	// Resume and AllowChanged are equal on all ranks. Resume is a run folder whose newest checkpoint that is whole the run
-	// goes on from, ResumeAuto, or empty; AllowChanged are keys of the configuration that may have other values than there.
+	// goes on from, resume.Auto, or empty; AllowChanged are keys of the configuration that may have other values than there.
 	Resume       string
 	AllowChanged []string
 	Memory       string // the memory file system of this host, for replicas of checkpoints; "": /dev/shm
@@ -69,28 +57,40 @@ type Options struct {
 	at   layout.Thresholds // of tests: the sizes by which ways are chosen
 }
 
-// Result is what a run came to. All but Code are rank 0's only.
-type Result struct {
-	Code       int
-	Summary    *metrics.Summary
-	Dir        string                // run folder, empty if none was asked for
-	Parameters []float32             // final, in model order
-	Iterations [][]metrics.Iteration // of each worker, the first recordsMax; only if Options asked for them
+// SignalState is the signal at which a rank prints where it stands, and goes on.
+const SignalState = "SIGUSR2"
+
+// SignalAgain behind the name of a signal makes it the second one: the run leaves no checkpoint any more.
+const SignalAgain = " again"
+
+// LeadOptions are what only rank 0 uses.
+type LeadOptions struct {
+	Start    time.Time // when the program started, for wall_s
+	Out      io.Writer // input echo, progress, breakdown
+	Terminal bool      // Out is one
+	Width    int       // of that terminal, in columns
+	Folder   *metrics.FolderSpec
+	Job      string              // number in the batch system; "": none
+	Restarts int                 // how often the batch system has started the job again
+	Files    map[string][]byte   // written into the run folder at the start, by name
+	RunInfo  map[string]any      // what run.json says beside the rank map
+	Require  bool                // exit code 5 if the target is not reached
+	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
+	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
 }
+
+// Result is what a run came to.
+type Result = coordinate.Result
 
 // Exit codes that all ranks agree on.
 const (
-	CodeOK     = 0
-	CodeFailed = 1
-	CodeUsage  = 2
-	CodeStall  = 4
-	CodeTarget = 5
-	CodeAgain  = 75 // stopped early with a checkpoint: try again, as EX_TEMPFAIL of sysexits.h
+	CodeOK     = station.CodeOK
+	CodeFailed = station.CodeFailed
+	CodeUsage  = station.CodeUsage
+	CodeStall  = station.CodeStall
+	CodeTarget = station.CodeTarget
+	CodeAgain  = station.CodeAgain // stopped early with a checkpoint
 )
 
 // ExitError is an error that every rank returns alike, with the code to leave with.
 type ExitError = link.ExitError
-
-func usage(format string, args ...any) error {
-	return &ExitError{Code: CodeUsage, Text: fmt.Sprintf(format, args...)}
-}

@@ -7,10 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"fluentps/ps/checkpoint"
-	"fluentps/ps/durable"
-	"fluentps/ps/shard"
 )
 
 // otherRanks goes on in a copy of a run folder with other numbers of ranks or other shards.
@@ -37,7 +33,7 @@ func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 		with := func(set ...string) []string { return append(slices.Clone(same), set...) }
 		dir := filepath.Join(t.TempDir(), "out")
 		first := mustPart(t, load(t, with("train.stop={updates: 20}")...), 6, dir, "").Summary
-		whole := train(t, load(t, with("train.stop={updates: 40}")...), 6).Summary
+		whole := trained(t, load(t, with("train.stop={updates: 40}")...), 6).Summary
 		var two string
 		for _, c := range []struct {
 			servers, workers int
@@ -90,38 +86,6 @@ func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 			if on.Samples < 12*480 || on.Samples > 13*480 || on.Resumed.Samples != first.Samples || on.Finished != "ok" {
 				t.Errorf("%s with %+v: finished %q after %d samples, resumed %+v", scheme, n, on.Finished, on.Samples, on.Resumed)
 			}
-		}
-	}
-}
-
-// What the residuals of all workers have left out is in those of the workers that go on, whatever their number.
-func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
-	dir := t.TempDir()
-	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}}
-	cfg, plan := load(t), &shard.Plan{Arena: 2}
-	for j := range m.Workers {
-		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j), workerState{Next: int64(j), Residual: true, Steps: int64(10 + j)},
-			[]float32{float32(int(1) << j), 0}, []float32{float32(j), 9})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Files = append(m.Files, e)
-	}
-	for now := 1; now <= 8; now++ {
-		r := &rank{cfg: cfg, plan: plan, roles: shard.Roles{Workers: make([]int, now)}}
-		var sum float32
-		for w := range now {
-			q := &origin{dir: dir, manifest: m}
-			if err := r.readWorker(q, w); err != nil {
-				t.Fatal(err)
-			}
-			if len(q.workerVectors) != 2 || q.workerVectors[1][0] != float32(w%5) || q.worker.Steps != int64(10+w%5) {
-				t.Fatalf("worker %d of %d: %v, %+v", w, now, q.workerVectors, q.worker)
-			}
-			sum += q.workerVectors[0][0]
-		}
-		if sum != 31 {
-			t.Errorf("%d workers have residuals of %v, want 31", now, sum)
 		}
 	}
 }

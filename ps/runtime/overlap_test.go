@@ -125,20 +125,3 @@ func TestMessagesMoveWhileAWorkerComputes(t *testing.T) {
 		t.Errorf("%d kernels waited", waited)
 	}
 }
-
-// Computing that is over in no time wakes nobody.
-func TestShortComputingIsNotTickedFor(t *testing.T) {
-	for usual, ticks := range map[time.Duration]bool{0: true, tickFrom - 1: false, tickFrom: true, time.Second: true} {
-		r := &rank{}
-		r.mu.Lock() // who ticks finds that messages move anyway: there is no transport
-		h := newHere(&workerSide{r: r, usual: usual})
-		h.letTick()
-		if got := h.computing.Load(); got != ticks {
-			t.Errorf("computing that usually takes %v: ticked for: %v", usual, got)
-		}
-		h.endTicks()
-		if h.computing.Load() || h.timer.Stop() {
-			t.Errorf("computing that usually takes %v: ticks after it is over", usual)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
+	"fluentps/ps/serve"
 )
 
 // schemesThatPause are rules under which workers are at different iterations, or hold what a shard does not.
@@ -42,7 +43,7 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 		if err != nil {
 			continue // it has no shards
 		}
-		var state serverState
+		var state serve.State
 		if _, err := checkpoint.ReadFile(dir, e, &state); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func TestPausesOfOtherRuns(t *testing.T) {
 				res, errs := over(t, hosted(hosts), c, func(o *Options) {
 					o.Resume, o.Host = resume, hosts[o.Transport.Rank():][:1]
 					if o.Transport.Rank() == 0 {
-						o.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
+						o.Lead.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
 					}
 				})
 				if err := errors.Join(errs...); err != nil {
@@ -176,7 +177,7 @@ func TestAPauseChangesNoBit(t *testing.T) {
 			}
 			end := holdsEachPushOnce(t, dirs[0], false)
 			stop := fmt.Sprintf("{updates: %d}", end.Iteration+30)
-			want := train(t, to("bsp", stop), 6).Summary
+			want := trained(t, to("bsp", stop), 6).Summary
 			if got := mustPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
 				t.Errorf("behind %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}

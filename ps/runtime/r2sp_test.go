@@ -10,7 +10,7 @@ import (
 func TestR2SPOfOneWorkerIsSequentialToTheBit(t *testing.T) {
 	base := []string{"train.stop.updates=40", "train.optimizer={name: momentum, lr: 0.05, momentum: 0.9}", "model={name: mlp, layers: [16]}"}
 	hash := func(ranks int, sync string) string {
-		return train(t, load(t, append(base, fmt.Sprintf("cluster.servers=%d", ranks-1), "sync="+sync)...), ranks).Summary.ParametersSHA256
+		return trained(t, load(t, append(base, fmt.Sprintf("cluster.servers=%d", ranks-1), "sync="+sync)...), ranks).Summary.ParametersSHA256
 	}
 	want := hash(2, "[{match: '*', scheme: bsp}]")
 	for _, sync := range []string{"[{match: '*', scheme: r2sp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: r2sp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: r2sp, skip_after: 0}]"} {
@@ -26,7 +26,7 @@ func TestR2SPOfOneWorkerIsSequentialToTheBit(t *testing.T) {
 // work at once too; and with sleeping workers the slots and alarms do not hang anybody.
 func TestR2SPStalenessIsOneRound(t *testing.T) {
 	for _, set := range [][]string{{"cluster.placement=spread"}, {"cluster.placement=colocate"}, {"faults=[{worker: '*', slow: {sleep: 2ms}}]"}} {
-		s := train(t, load(t, append(set, "sync=[{match: '*', scheme: r2sp, skip_after: 0, profile: 3}]", "train.stop={samples: 2400}", "cluster.servers=2")...), 6).Summary
+		s := trained(t, load(t, append(set, "sync=[{match: '*', scheme: r2sp, skip_after: 0, profile: 3}]", "train.stop={samples: 2400}", "cluster.servers=2")...), 6).Summary
 		for _, sh := range s.PerShard {
 			if most := s.Workers - 1; int(sh.StalenessP50) != most || int(sh.StalenessMax) != most {
 				t.Errorf("%v: shard %d is %d versions stale in the middle and %d at most, want %d", set, sh.Shard, sh.StalenessP50, sh.StalenessMax, most)

@@ -23,6 +23,8 @@ import (
 	"fluentps/ps/durable"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
+	"fluentps/ps/replica"
+	"fluentps/ps/resume"
 )
 
 // memories are the memory file systems of hosts, by their letters.
@@ -117,7 +119,7 @@ func partOn(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, 
 			o.Warn = warn
 		}
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 }
@@ -172,9 +174,9 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 			ts := hosted(again)
 			res, errs := over(t, ts, to(stop), func(o *Options) {
 				o.Host = again[o.Transport.Rank():][:1]
-				o.Memory, o.Resume, o.AllowChanged = m.of(o.Host), ResumeAuto, q.allow
+				o.Memory, o.Resume, o.AllowChanged = m.of(o.Host), resume.Auto, q.allow
 				if o.Transport.Rank() == 0 {
-					o.Folder = &metrics.FolderSpec{Out: dir}
+					o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 				}
 			})
 			if err := errors.Join(errs...); err != nil {
@@ -184,7 +186,7 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 			if got.Resumed == nil || got.Resumed.Iteration < last.Iteration || !strings.HasPrefix(got.Resumed.Checkpoint, m.root) {
 				t.Fatalf("resumed %+v, the last checkpoint is of iteration %d", got.Resumed, last.Iteration)
 			}
-			if want := train(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 && (got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
+			if want := trained(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 && (got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
 				t.Errorf("sha256 %s after %d samples, want %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}
 			for _, host := range "abcd" {
@@ -225,9 +227,9 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 		var said lines
 		_, errs := over(t, ts, to("{time: 1h}"), func(o *Options) {
 			o.Host = hosts[o.Transport.Rank():][:1]
-			o.Memory, o.Resume, o.Warn = m.of(o.Host), ResumeAuto, &said
+			o.Memory, o.Resume, o.Warn = m.of(o.Host), resume.Auto, &said
 			if o.Transport.Rank() == 0 {
-				o.Folder, o.Out = &metrics.FolderSpec{Out: dir}, &said
+				o.Lead.Folder, o.Lead.Out = &metrics.FolderSpec{Out: dir}, &said
 			}
 		})
 		<-ended
@@ -262,11 +264,11 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 		}
 	}
 	stop := fmt.Sprintf("{updates: %d}", last+30)
-	res, errs := partOn(t, hosted(hosts), hosts, to(stop), dir, ResumeAuto, m, nil)
+	res, errs := partOn(t, hosted(hosts), hosts, to(stop), dir, resume.Auto, m, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if want := train(t, to(stop), len(hosts)).Summary; res[0].Summary.ParametersSHA256 != want.ParametersSHA256 {
+	if want := trained(t, to(stop), len(hosts)).Summary; res[0].Summary.ParametersSHA256 != want.ParametersSHA256 {
 		t.Errorf("sha256 %s, want %s", res[0].Summary.ParametersSHA256, want.ParametersSHA256)
 	}
 	for _, host := range "abc" {
@@ -290,7 +292,7 @@ func replicasOf(t *testing.T, hosts string, m memories) (to func(string) *config
 func resumedAt(t *testing.T, hosts string, c *configs.Config, dir string, m memories) (from, said string) {
 	t.Helper()
 	var warn lines
-	res, errs := partOn(t, hosted(hosts), hosts, c, dir, ResumeAuto, m, &warn)
+	res, errs := partOn(t, hosted(hosts), hosts, c, dir, resume.Auto, m, &warn)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +353,7 @@ func TestReplicasThatAreNotTaken(t *testing.T) {
 		}, "the replicas in memory cannot be used: .*server-0000.bin: its bytes are not those that were written"},
 		"incomplete": {func(m memories, _ string) error { return each(m, "worker-0001.bin", os.Remove) }, ""},
 		"another start": {func(_ memories, dir string) error {
-			return os.WriteFile(filepath.Join(dir, startsFile), []byte("0123456789abcdef\n"), 0o600)
+			return os.WriteFile(filepath.Join(dir, replica.StartsFile), []byte("0123456789abcdef\n"), 0o600)
 		}, ""},
 		"older": {func(_ memories, dir string) error {
 			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
@@ -412,17 +414,6 @@ func TestReplicasAreNotTakenForACheckpointThatWasNamed(t *testing.T) {
 	}
 }
 
-// A message that names the newest checkpoint names one that stays.
-func TestTheNewestCheckpointIsNoReplica(t *testing.T) {
-	for _, dirs := range [][]string{nil, {"out/checkpoints/000000000007"}} {
-		l := &lead{r: &rank{adopted: "start", candidates: dirs}}
-		l.resume(&origin{dir: "/dev/shm/fluentps-0-start/3", manifest: &checkpoint.Manifest{}})
-		if want := strings.Join(dirs, ""); l.newest != want {
-			t.Errorf("the newest is %q, want %q", l.newest, want)
-		}
-	}
-}
-
 // A version that a host has no room for is given up, on all hosts; the run goes on, and the next one is whole.
 func TestAHostWithoutRoomCostsAReplicaAndNoMore(t *testing.T) {
 	const hosts = "aabb"
@@ -466,7 +457,7 @@ func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
 		o.Memory, o.Warn = filepath.Join(m.root, "none"), &said
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = ends
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeAgain || !strings.Contains(said.String(), "no replicas of checkpoints: ") {

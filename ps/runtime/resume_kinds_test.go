@@ -8,6 +8,7 @@ import (
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
+	"fluentps/ps/resume"
 )
 
 // The ranks of a host that compute as one worker go on together, with the residual and the optimizer of their worker.
@@ -24,7 +25,7 @@ func TestTeamsGoOn(t *testing.T) {
 		res, errs := over(t, hosted(hosts), c, func(o *Options) {
 			o.Resume, o.Host = resume, hosts[o.Transport.Rank():][:1]
 			if o.Transport.Rank() == 0 && dir != "" {
-				o.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
+				o.Lead.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
 			}
 		})
 		close(ended)
@@ -48,7 +49,7 @@ func TestTeamsGoOn(t *testing.T) {
 		t.Errorf("after 15 iterations, with checkpoints every 20 and one at the end: %v, %v", dirs, err)
 	}
 	whole := filepath.Join(t.TempDir(), "whole")
-	want := part(whole, ResumeAuto, stop)
+	want := part(whole, resume.Auto, stop)
 	if got.ParametersSHA256 != want.ParametersSHA256 || got.Resumed == nil || want.Resumed != nil {
 		t.Errorf("sha256 %s, want %s; resumed %+v and %+v", got.ParametersSHA256, want.ParametersSHA256, got.Resumed, want.Resumed)
 	}
@@ -73,7 +74,7 @@ func TestEvaluationsGoOn(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		mustPart(t, load(t, append(set, updates(30))...), 6, dir, "")
 		got := mustPart(t, load(t, append(set, updates(75))...), 6, dir, dir).Summary.Evaluations
-		want := train(t, load(t, append(set, updates(75))...), 6).Summary.Evaluations
+		want := trained(t, load(t, append(set, updates(75))...), 6).Summary.Evaluations
 		if len(got) != len(want) || len(got) != 5 {
 			t.Fatalf("%s: %d evaluations, and %d without interruption", where, len(got), len(want))
 		}

@@ -12,6 +12,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
+	"fluentps/ps/resume"
 )
 
 // partOf runs a part of a run of n ranks in a folder: the first, or where resume is not empty one that goes on.
@@ -20,7 +21,7 @@ func partOf(t testing.TB, c *configs.Config, n int, dir, resume string, change f
 	return world(t, c, n, func(o *Options) {
 		o.Resume = resume
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 		if change != nil {
 			change(o)
@@ -72,7 +73,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 			to := func(updates int) *configs.Config {
 				return load(t, append([]string{fmt.Sprintf("train.stop={updates: %d}", updates)}, set...)...)
 			}
-			want := train(t, to(24), n).Summary
+			want := trained(t, to(24), n).Summary
 			dir := filepath.Join(t.TempDir(), "out")
 			if s := mustPart(t, to(7), n, dir, "").Summary; s.Iterations != 7 || s.Resumed != nil {
 				t.Fatalf("%d iterations, resumed %+v", s.Iterations, s.Resumed)
@@ -136,7 +137,7 @@ func TestEverySchemeGoesOn(t *testing.T) {
 func TestABudgetThatIsUsedUpEndsAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	first := mustPart(t, load(t), 6, dir, "").Summary
-	again := mustPart(t, load(t), 6, dir, ResumeAuto).Summary
+	again := mustPart(t, load(t), 6, dir, resume.Auto).Summary
 	if again.Samples != first.Samples || again.ParametersSHA256 != first.ParametersSHA256 || len(again.Evaluations) != len(first.Evaluations) {
 		t.Errorf("%d samples became %d, %d evaluations %d", first.Samples, again.Samples, len(first.Evaluations), len(again.Evaluations))
 	}
@@ -166,7 +167,7 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	if err := os.Truncate(filepath.Join(newest, checkpoint.ServerFile(1)), 40); err != nil {
 		t.Fatal(err)
 	}
-	want := train(t, load(t, "train.stop={updates: 12}"), 6).Summary
+	want := trained(t, load(t, "train.stop={updates: 12}"), 6).Summary
 	var warn lines
 	res, errs := partOf(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
 	if err := errors.Join(errs...); err != nil {
@@ -246,7 +247,7 @@ func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 		res, errs := world(t, c, 6, func(o *Options) {
 			o.Resume = resume
 			if o.Transport.Rank() == 0 {
-				o.Folder = &metrics.FolderSpec{Root: root, Name: "auto", JobID: "1"}
+				o.Lead.Folder = &metrics.FolderSpec{Root: root, Name: "auto", JobID: "1"}
 			}
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -254,12 +255,12 @@ func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 		}
 		return res[0]
 	}
-	first := run(ResumeAuto)
+	first := run(resume.Auto)
 	if first.Summary.Resumed != nil {
 		t.Fatalf("resumed %+v", first.Summary.Resumed)
 	}
 	c = load(t, "train.stop={updates: 8}")
-	if next := run(ResumeAuto); next.Dir != first.Dir || next.Summary.Resumed == nil || next.Summary.Iterations != 8 {
+	if next := run(resume.Auto); next.Dir != first.Dir || next.Summary.Resumed == nil || next.Summary.Iterations != 8 {
 		t.Errorf("%s after %s, resumed %+v", next.Dir, first.Dir, next.Summary.Resumed)
 	}
 	if fresh := run(""); fresh.Dir == first.Dir || fresh.Summary.Resumed != nil {
@@ -271,7 +272,7 @@ func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.Folder)); err == nil {
 		t.Error("keep: 0 left checkpoints")
 	}
-	if s := mustPart(t, c, 6, dir, ResumeAuto).Summary; s.Resumed != nil || s.Iterations != 8 {
+	if s := mustPart(t, c, 6, dir, resume.Auto).Summary; s.Resumed != nil || s.Iterations != 8 {
 		t.Errorf("%d iterations, resumed %+v", s.Iterations, s.Resumed)
 	}
 }
@@ -326,7 +327,7 @@ func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 				t.Fatalf("%+v, %v", m, err)
 			}
 			stop := fmt.Sprintf("{updates: %d}", m.Iteration+30)
-			want, got := train(t, to(stop), n).Summary, mustPart(t, to(stop), n, dir, dir).Summary
+			want, got := trained(t, to(stop), n).Summary, mustPart(t, to(stop), n, dir, dir).Summary
 			if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != want.Iterations || got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
 				t.Errorf("from %+v: sha256 %s after %d iterations and %d samples, loss %v; want %s, %d, %d and %v",
 					got.Resumed, got.ParametersSHA256, got.Iterations, got.Samples, *got.TrainLoss, want.ParametersSHA256, want.Iterations, want.Samples, *want.TrainLoss)

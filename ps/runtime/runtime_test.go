@@ -27,7 +27,7 @@ func load(t testing.TB, set ...string) *configs.Config {
 
 func options(c *configs.Config, tr comm.Transport) Options {
 	return Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: 100 + tr.Rank(), Transport: tr, Load: cached,
-		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Out: io.Discard, Warn: io.Discard}
+		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: LeadOptions{Out: io.Discard}, Warn: io.Discard}
 }
 
 // world runs ranks as goroutines; change edits each rank's options.
@@ -64,8 +64,8 @@ func over(t testing.TB, ts []comm.Transport, c *configs.Config, change func(*Opt
 	return res, errs
 }
 
-// train is world that must end well; it gives rank 0's result.
-func train(t testing.TB, c *configs.Config, n int) Result {
+// trained is world that must end well; it gives rank 0's result.
+func trained(t testing.TB, c *configs.Config, n int) Result {
 	t.Helper()
 	res, errs := world(t, c, n, nil)
 	for i, err := range errs {
@@ -77,7 +77,7 @@ func train(t testing.TB, c *configs.Config, n int) Result {
 }
 
 func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
-	s := train(t, load(t), 6).Summary
+	s := trained(t, load(t), 6).Summary
 	if s.Finished != "ok" || s.Mode != "local" || s.Servers != 2 || s.Workers != 4 || s.Iterations != 30 || s.Samples != 960 {
 		t.Errorf("summary %+v", s)
 	}
@@ -102,7 +102,7 @@ func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
 
 // BSP is exact: the same bits for 1, 2 and 3 servers, every slicing, piece size, placement and fold of ranks.
 func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
-	want := train(t, load(t, "cluster.servers=1"), 5).Summary.ParametersSHA256
+	want := trained(t, load(t, "cluster.servers=1"), 5).Summary.ParametersSHA256
 	for _, c := range []struct {
 		ranks int
 		set   []string
@@ -119,7 +119,7 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		{6, []string{"cluster.placement=pack", "evaluate.where=online"}},
 	} {
 		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
-			if got := train(t, load(t, c.set...), c.ranks).Summary.ParametersSHA256; got != want {
+			if got := trained(t, load(t, c.set...), c.ranks).Summary.ParametersSHA256; got != want {
 				t.Errorf("sha256 %s, want %s", got, want)
 			}
 		})
@@ -129,18 +129,18 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := res[0].Summary.ParametersSHA256, train(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
+		if got, want := res[0].Summary.ParametersSHA256, trained(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
 			t.Errorf("pieces of up to %d bytes in frames: sha256 %s, want %s", longest, got, want)
 		}
 	}
 	layers := []string{"model={name: mlp, layers: [24, 16, 8]}", "shards.slice=layer", "shards.max_bytes=256B"} // forward may start early
-	want4 := train(t, load(t, append(layers, "cluster.servers=1")...), 5).Summary.ParametersSHA256
+	want4 := trained(t, load(t, append(layers, "cluster.servers=1")...), 5).Summary.ParametersSHA256
 	for ranks, cluster := range map[int]string{6: "cluster={servers: 2}", 4: "cluster={servers: 2, placement: colocate}"} {
-		if got := train(t, load(t, append(layers, cluster)...), ranks).Summary.ParametersSHA256; got != want4 {
+		if got := trained(t, load(t, append(layers, cluster)...), ranks).Summary.ParametersSHA256; got != want4 {
 			t.Errorf("4 layers, %s: sha256 %s, want %s", cluster, got, want4)
 		}
 	}
-	if other := train(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
+	if other := trained(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
 		t.Error("another seed gave the same parameters")
 	}
 }

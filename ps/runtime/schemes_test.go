@@ -88,7 +88,7 @@ func TestDropGoesOnWithoutTheStraggler(t *testing.T) {
 // Beside a scheme that waits for all, drop has nothing to drop for long, and nobody hangs.
 func TestDropBesideBSP(t *testing.T) {
 	sync := "sync=[{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: bsp}]"
-	s := train(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
+	s := trained(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
 	if s.Finished != "ok" || s.MaxLead != 0 {
 		t.Errorf("finished %q at a lead of %d", s.Finished, s.MaxLead)
 	}
@@ -106,7 +106,7 @@ func sumIterations(s *metrics.Summary) int64 {
 func TestEverySchemeLearnsTheSame(t *testing.T) {
 	// A rank that has no core for a while must neither take its rows out of the training nor, late, decide how it ends.
 	long := []string{"train.stop={epochs: 80}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [600], factor: 0.1}"}
-	bsp := float64(*train(t, load(t, long...), 6).Summary.TestAccuracy)
+	bsp := float64(*trained(t, load(t, long...), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
 		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
@@ -119,7 +119,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 		if !underRaceToo(sync, "[{match: '*', scheme: asp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]") {
 			continue
 		}
-		if acc := float64(*train(t, load(t, append(long, "sync="+sync)...), 6).Summary.TestAccuracy); acc < bsp-0.05 {
+		if acc := float64(*trained(t, load(t, append(long, "sync="+sync)...), 6).Summary.TestAccuracy); acc < bsp-0.05 {
 			t.Errorf("%s: test accuracy %.3f, bsp %.3f", sync, acc, bsp)
 		}
 	}
@@ -127,7 +127,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 
 func TestOnlineTargetStopsTheRun(t *testing.T) {
 	c := load(t, "train.stop={epochs: 20000, target: 0.6}", "evaluate={every_epochs: 0.5, where: online}")
-	s := train(t, c, 6).Summary
+	s := trained(t, c, 6).Summary
 	if s.TargetReachedS == nil || s.Samples >= 20000*480 {
 		t.Fatalf("target_reached_s %v after %d samples", s.TargetReachedS, s.Samples)
 	}
@@ -143,7 +143,7 @@ func TestOnlineTargetStopsTheRun(t *testing.T) {
 
 func TestRequireATargetThatIsNotReached(t *testing.T) {
 	c := load(t, "train.stop={epochs: 1, target: 1}", "evaluate={every_epochs: 1, where: online}")
-	res, errs := world(t, c, 6, func(o *Options) { o.Require = true })
+	res, errs := world(t, c, 6, func(o *Options) { o.Lead.Require = true })
 	for i := range res {
 		if errs[i] != nil || res[i].Code != CodeTarget {
 			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, errs[i])
@@ -155,7 +155,7 @@ func TestRequireATargetThatIsNotReached(t *testing.T) {
 }
 
 func TestTimeEndsTheRun(t *testing.T) {
-	s := train(t, load(t, "train.stop={time: 300ms}", "evaluate.every_epochs=0", straggler), 6).Summary
+	s := trained(t, load(t, "train.stop={time: 300ms}", "evaluate.every_epochs=0", straggler), 6).Summary
 	if s.TrainS < 0.3 || s.Finished != "ok" || s.Samples == 0 {
 		t.Errorf("finished %q after %v s and %d samples", s.Finished, s.TrainS, s.Samples)
 	}
@@ -177,7 +177,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 		}
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = signals
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	for i := range res {
@@ -244,7 +244,7 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil, "faults: worker 4, but the workers are 0 to 3"},
 		{"batch smaller than the workers", 6, []string{"train.batch_per_worker=null", "train.batch_global=3"}, nil, "train.batch_global is 3, but there are 4 workers"},
 		{"fewer rows than workers", 6, []string{"data.rows=3"}, nil, "the training set has 3 rows for 4 workers"},
-		{"the run folder exists", 6, nil, func(o *Options) { o.Folder = &metrics.FolderSpec{Out: "."} }, "not empty"},
+		{"the run folder exists", 6, nil, func(o *Options) { o.Lead.Folder = &metrics.FolderSpec{Out: "."} }, "not empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res, errs := world(t, load(t, c.set...), c.ranks, c.change)
@@ -263,7 +263,7 @@ func TestEvaluationsCarryTheIterationOfTheirSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	_, errs := world(t, load(t), 6, func(o *Options) {
 		if o.Transport.Rank() == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {

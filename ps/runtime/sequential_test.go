@@ -127,7 +127,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d servers", c.name, servers), func(t *testing.T) {
 				set := append([]string{fmt.Sprintf("train.stop.updates=%d", c.steps), fmt.Sprintf("cluster.servers=%d", servers)}, c.set...)
 				cfg := load(t, set...)
-				got := train(t, cfg, 4+servers).Parameters
+				got := trained(t, cfg, 4+servers).Parameters
 				want := sequential(t, cfg, 4, c.steps)
 				var diff, norm float64
 				for e := range want {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"fluentps/ps/metrics"
 )
@@ -44,7 +43,7 @@ func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 				"faults=[{worker: 3, slow: {sleep: 5ms}}, {worker: '*', slow: {sleep: 1ms}}]", "train.stop={updates: 80}", "evaluate.every_epochs=0", "metrics.interval="+c.interval)
 			res, errs := world(t, cfg, 6, func(o *Options) {
 				if o.Transport.Rank() == 0 {
-					o.Folder = &metrics.FolderSpec{Out: dir}
+					o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 				}
 			})
 			if err := errors.Join(errs...); err != nil {
@@ -77,13 +76,5 @@ func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 				t.Errorf("the records have %v and %v delayed pulls; the summary %v and %d, of %d records", got, last, want, delayed, train)
 			}
 		})
-	}
-}
-
-func TestServersTellAFewTimesBetweenTwoRecords(t *testing.T) {
-	for interval, want := range map[time.Duration]time.Duration{0: beatEvery, 100 * time.Millisecond: beatEvery, 2 * time.Second: 500 * time.Millisecond, time.Hour: tellMax} {
-		if got := tellEvery(interval); got != want {
-			t.Errorf("records every %v: told every %v, want %v", interval, got, want)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"fluentps/ps/coordinate"
 	"fluentps/ps/workload"
 )
 
@@ -47,7 +48,7 @@ func stoppedWhileEvaluating(warn *lines) func(*Options) {
 // A run that is stopped again and again before it came any further is not tried for ever; what it has stays good, and
 // progress makes it begin to count anew.
 func TestStandstillsEnd(t *testing.T) {
-	want := train(t, load(t, "train.stop={updates: 9}"), 6).Summary.ParametersSHA256
+	want := trained(t, load(t, "train.stop={updates: 9}"), 6).Summary.ParametersSHA256
 	dir := filepath.Join(t.TempDir(), "out")
 	mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
 	stopped := func(updates string, code int) string {
@@ -57,7 +58,7 @@ func TestStandstillsEnd(t *testing.T) {
 		agreedOn(t, code, res, errs)
 		return warn.String()
 	}
-	for range standstillMax - 1 {
+	for range coordinate.StandstillMax - 1 {
 		if said := stopped("5", CodeAgain); strings.Contains(said, "no further") {
 			t.Errorf("said %q", said)
 		}

@@ -133,7 +133,7 @@ func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 			if c.Baseline == configs.BaselineAllreduce {
 				ranks = 4
 			}
-			trained, got := parts(t, c, train(t, c, ranks).Parameters)
+			trained, got := parts(t, c, trained(t, c, ranks).Parameters)
 			if d := away(got, want); !(d <= 1e-5) {
 				t.Errorf("statistics are off by %.2g, relative in the norm", d)
 			}
@@ -152,7 +152,7 @@ func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 	once := "train.stop={updates: 1}"
 	c := residual(t, once)
-	plainTrained, want := parts(t, c, train(t, c, 6).Parameters)
+	plainTrained, want := parts(t, c, trained(t, c, 6).Parameters)
 	for name, set := range map[string][]string{
 		"decay":     {"train.optimizer={name: momentum, lr: 0.1, weight_decay: 0.1, no_decay: []}"},
 		"adam":      {"train.optimizer={name: adam, lr: 0.1}"},
@@ -168,7 +168,7 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			c := residual(t, append(set, once)...)
-			trained, got := parts(t, c, train(t, c, 6).Parameters)
+			trained, got := parts(t, c, trained(t, c, 6).Parameters)
 			if !slices.Equal(got, want) {
 				t.Errorf("statistics differ: they are off by %.2g, relative in the norm", away(got, want))
 			}
@@ -188,7 +188,7 @@ func TestStatisticsUnderOtherSchemes(t *testing.T) {
 		}
 		t.Run(rule, func(t *testing.T) {
 			c := residual(t, "train.optimizer={name: sgd, lr: 0.05}", fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
-			all := train(t, c, 6).Parameters
+			all := trained(t, c, 6).Parameters
 			low, high := math.Inf(1), 0.0
 			for _, p := range paramsOfModel(t, c) {
 				for _, v := range all[:p.N()] {

@@ -53,7 +53,7 @@ func agreedOn(t *testing.T, code int, res []Result, errs []error) Result {
 // Whoever is asked to stop, by whatever signal and whenever: all ranks leave with the code that says to try again, and the
 // run goes on to the bits of one that was never stopped.
 func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
-	want := train(t, load(t, "train.stop={updates: 400}"), 6).Summary.ParametersSHA256
+	want := trained(t, load(t, "train.stop={updates: 400}"), 6).Summary.ParametersSHA256
 	for _, c := range []struct {
 		name string
 		to   int
@@ -97,7 +97,7 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 			ask(o)
 			o.Warn = &warn
 			if c.folder && o.Transport.Rank() == 0 {
-				o.Folder = &metrics.FolderSpec{Out: filepath.Join(t.TempDir(), "out")}
+				o.Lead.Folder = &metrics.FolderSpec{Out: filepath.Join(t.TempDir(), "out")}
 			}
 		})
 		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by a signal to rank 2, host here" {
@@ -109,32 +109,13 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 	}
 }
 
-// What a run went on from is still there when it was stopped before it came further. A checkpoint that failed is none.
-func TestWhatIsLeftOfAStoppedRun(t *testing.T) {
-	c := load(t)
-	from := &origin{state: leadState{Version: 10}}
-	for _, l := range []struct {
-		lead
-		want string
-	}{
-		{lead{saved: "checkpoints/000000000001", version: 11}, ""},
-		{lead{r: &rank{cfg: c, dir: "out", from: from}, version: 10}, ""},
-		{lead{r: &rank{cfg: c, dir: "out", from: from}, version: 11}, "it could not be written"},
-		{lead{r: &rank{cfg: c, dir: "out"}, version: 10, diverged: true}, "the parameters have diverged"},
-	} {
-		if got := l.nothingLeft(); got != l.want {
-			t.Errorf("version %d: %q, want %q", l.version, got, l.want)
-		}
-	}
-}
-
 // --max-time counts from the start of the program, and stops all ranks in the same way wherever the run is by then.
 func TestMaxTimeStopsWithACheckpoint(t *testing.T) {
 	for _, limit := range []time.Duration{1, 300 * time.Millisecond} {
 		dir := filepath.Join(t.TempDir(), "out")
 		res, errs := partOf(t, load(t, "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
 			if o.Transport.Rank() == 0 {
-				o.Start, o.MaxTime = time.Now(), limit
+				o.Lead.Start, o.Lead.MaxTime = time.Now(), limit
 			}
 		})
 		s := agreedOn(t, CodeAgain, res, errs).Summary
@@ -150,7 +131,7 @@ func TestMaxTimeStopsWithACheckpoint(t *testing.T) {
 
 // A run that is done before its time does not hear of it.
 func TestMaxTimeThatIsNotUsedUpChangesNothing(t *testing.T) {
-	res, errs := world(t, load(t), 6, func(o *Options) { o.Start, o.MaxTime = time.Now(), time.Hour })
+	res, errs := world(t, load(t), 6, func(o *Options) { o.Lead.Start, o.Lead.MaxTime = time.Now(), time.Hour })
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeOK || res[0].Summary.Finished != metrics.FinishedOK {
 		t.Errorf("code %d, finished %q, %v", res[0].Code, res[0].Summary.Finished, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/coordinate"
 	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
@@ -84,7 +85,7 @@ func (s *trainer) step() float64 {
 	return loss / float64(s.batch.N)
 }
 
-var trained = []struct {
+var trainedModels = []struct {
 	name, model, image string
 	batches            []int
 }{
@@ -98,18 +99,18 @@ var trained = []struct {
 // BenchmarkTrainStep is a step of training with no exchange. samples/cpu-s counts the seconds of the process alone, and not
 // those in which another has the core.
 func BenchmarkTrainStep(b *testing.B) {
-	for _, m := range trained {
+	for _, m := range trainedModels {
 		for _, n := range m.batches {
 			b.Run(fmt.Sprintf("model=%s/batch=%d", m.name, n), func(b *testing.B) {
 				s := newTrainer(b, load(b, "data={set: generated, image: "+m.image+"}", "model="+m.model, fmt.Sprintf("train.batch_per_worker=%d", n),
 					"train.optimizer={name: momentum, lr: 0.01, momentum: 0.9}"))
 				s.step()
 				b.ReportAllocs()
-				began := processCPU()
+				began := coordinate.ProcessCPU()
 				for b.Loop() {
 					s.step()
 				}
-				b.ReportMetric(float64(n)*float64(b.N)/(processCPU()-began).Seconds(), "samples/cpu-s")
+				b.ReportMetric(float64(n)*float64(b.N)/(coordinate.ProcessCPU()-began).Seconds(), "samples/cpu-s")
 				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 			})
 		}
@@ -133,7 +134,7 @@ func BenchmarkTrainStepThreads(b *testing.B) {
 
 // What the benchmark times is training: the loss of a batch seen again and again falls.
 func TestTrainStepLearns(t *testing.T) {
-	for _, m := range trained[:3] {
+	for _, m := range trainedModels[:3] {
 		if !underRaceToo(m.name, "mlp") {
 			continue
 		}

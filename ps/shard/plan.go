@@ -61,6 +61,9 @@ type Piece struct {
 // Bytes is the piece's size in memory.
 func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
 
+// InArena is the piece's place in an arena, in bytes.
+func (p *Piece) InArena() (off, n int) { return p.Lo * ElemBytes, (p.Hi - p.Lo) * ElemBytes }
+
 // Shard is a range of the arena with one rule, one kind and one server.
 type Shard struct {
 	ID     int32 // index in Plan.Shards

@@ -91,7 +91,7 @@ func measured(t *testing.T, o Options) *metrics.Summary {
 		wg.Go(func() {
 			res, err := runtime.Run(runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: 1 + i, Transport: tr,
 				Load:      func(workload.DataSpec) (*workload.Set, error) { return o.Gradients.Set, nil },
-				NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Out: io.Discard, Warn: io.Discard})
+				NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: runtime.LeadOptions{Out: io.Discard}, Warn: io.Discard})
 			if err != nil {
 				t.Errorf("rank %d: %v", i, err)
 				tr.Abort(1)

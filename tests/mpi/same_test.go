@@ -75,7 +75,7 @@ func child() {
 		o.Load = breakIn(job.BreakIn)
 	}
 	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
-		o.Folder = &metrics.FolderSpec{Out: job.Dir}
+		o.Lead.Folder = &metrics.FolderSpec{Out: job.Dir}
 		if o.Interrupt = interruptAtSignal(); job.Checkpoints > 0 {
 			o.Interrupt = interruptAfter(job.Dir, job.Checkpoints)
 		}
@@ -118,7 +118,7 @@ func parse(set []string) *configs.Config {
 
 func options(c *configs.Config, tr comm.Transport, mode string) runtime.Options {
 	return runtime.Options{Config: c, Hash: configs.Hash(c), Transport: tr, Mode: mode, Host: "here", PID: os.Getpid(),
-		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Out: io.Discard, Warn: os.Stderr}
+		NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: runtime.LeadOptions{Out: io.Discard}, Warn: os.Stderr}
 }
 
 func overMPI(t *testing.T, n int, set ...string) *metrics.Summary {

@@ -59,14 +59,14 @@ func train(set []string, n int, dir, resume string, allowed ...string) (sum, sai
 	res, errs := make([]runtime.Result, n), make([]error, n)
 	var all sync.WaitGroup
 	for i, tr := range ts {
-		o := runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: i, Transport: tr, Out: io.Discard, Resume: resume, AllowChanged: allowed,
+		o := runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: i, Transport: tr, Lead: runtime.LeadOptions{Out: io.Discard}, Resume: resume, AllowChanged: allowed,
 			NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Warn: writer(func(p []byte) (int, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				return warn.Write(p)
 			})}
 		if i == 0 {
-			o.Folder = &metrics.FolderSpec{Out: dir}
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 		all.Go(func() {
 			res[i], errs[i] = runtime.Run(o)

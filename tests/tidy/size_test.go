@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -76,6 +77,94 @@ var functionSizes = rule{
 		"a.go:4: f has 71 lines, at most 70",
 		"a.go:145: a function literal has 72 lines, at most 70",
 	},
+}
+
+// rooms are the packages that a rank of a run is made of (ps/ARCHITECTURE.md). Each stays one that a reader can hold in mind.
+var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate", "ps/layout", "ps/link", "ps/liveness", "ps/replica", "ps/resume", "ps/runtime",
+	"ps/serve", "ps/snapshot", "ps/station", "ps/train"}
+
+const (
+	roomFilesMax  = 20
+	roomFieldsMax = 25
+)
+
+// roomSizes counts the files of a room, and the fields of its structs, those of embedded structs of any of our packages with them.
+var roomSizes = rule{
+	name: "room-sizes",
+	check: func(tr *tree) (problems []string) {
+		files := map[string]int{}
+		structs := map[string]*ast.StructType{} // by folder and name
+		in := map[*ast.StructType]*file{}
+		for _, f := range tr.goFiles() {
+			files[f.dir]++
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.TypeSpec); ok {
+					if st, ok := spec.Type.(*ast.StructType); ok {
+						structs[f.dir+"."+spec.Name.Name], in[st] = st, f
+					}
+				}
+				return true
+			})
+		}
+		for _, room := range rooms {
+			if n := files[room]; n > roomFilesMax {
+				problems = append(problems, fmt.Sprintf("%s: %d files, at most %d: make it two rooms", room, n, roomFilesMax))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(structs)) {
+			st := structs[name]
+			if n := fieldsOf(st, structs, in); n > roomFieldsMax && slices.Contains(rooms, in[st].dir) {
+				problems = append(problems, fmt.Sprintf("%s:%d: struct %s has %d fields, at most %d: name what belongs together", in[st].name, tr.line(st.Pos()), path.Base(name), n, roomFieldsMax))
+			}
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"ps/link/a.go":   {Data: []byte("package link\nimport \"fluentps/ps/other\"\ntype A struct {\n\t*other.B\n\tc\n\tx, y int\n}\ntype c struct {\n\ta, b int\n}\n")},
+		"ps/other/b.go":  {Data: []byte("package other\ntype B struct {\n\t" + strings.Repeat("a, ", 21) + "b int\n}\ntype D struct {\n\t" + strings.Repeat("a, ", 40) + "b int\n}\n")},
+		"ps/serve/a.go":  {Data: []byte("package serve\n")},
+		"ps/serve/a0.go": {Data: []byte("package serve\n")}, "ps/serve/a1.go": {Data: []byte("package serve\n")}, "ps/serve/a2.go": {Data: []byte("package serve\n")},
+		"ps/serve/a3.go": {Data: []byte("package serve\n")}, "ps/serve/a4.go": {Data: []byte("package serve\n")}, "ps/serve/a5.go": {Data: []byte("package serve\n")},
+		"ps/serve/a6.go": {Data: []byte("package serve\n")}, "ps/serve/a7.go": {Data: []byte("package serve\n")}, "ps/serve/a8.go": {Data: []byte("package serve\n")},
+		"ps/serve/a9.go": {Data: []byte("package serve\n")}, "ps/serve/b0.go": {Data: []byte("package serve\n")}, "ps/serve/b1.go": {Data: []byte("package serve\n")},
+		"ps/serve/b2.go": {Data: []byte("package serve\n")}, "ps/serve/b3.go": {Data: []byte("package serve\n")}, "ps/serve/b4.go": {Data: []byte("package serve\n")},
+		"ps/serve/b5.go": {Data: []byte("package serve\n")}, "ps/serve/b6.go": {Data: []byte("package serve\n")}, "ps/serve/b7.go": {Data: []byte("package serve\n")},
+		"ps/serve/b8.go": {Data: []byte("package serve\n")}, "ps/serve/b9.go": {Data: []byte("package serve\n")}, "ps/serve/b_test.go": {Data: []byte("package serve\n")},
+		"ps/train/a.go": {Data: []byte("package train\ntype A struct {\n\t" + strings.Repeat("a, ", 24) + "b int\n}\n")},
+	},
+	want: []string{
+		"ps/serve: 21 files, at most 20: make it two rooms",
+		"ps/link/a.go:3: struct link.A has 26 fields, at most 25: name what belongs together",
+	},
+}
+
+// fieldsOf counts the fields of a struct.
+func fieldsOf(st *ast.StructType, structs map[string]*ast.StructType, in map[*ast.StructType]*file) (n int) {
+	for _, field := range st.Fields.List {
+		if len(field.Names) > 0 {
+			n += len(field.Names)
+			continue
+		}
+		of := field.Type
+		if p, ok := of.(*ast.StarExpr); ok {
+			of = p.X
+		}
+		name := ""
+		switch of := of.(type) {
+		case *ast.Ident:
+			name = in[st].dir + "." + of.Name
+		case *ast.SelectorExpr:
+			if importPath, selected, ok := selected(importNames(in[st]), of); ok {
+				name = strings.TrimPrefix(importPath, "fluentps/") + "." + selected
+			}
+		}
+		if inner := structs[name]; inner != nil && inner != st {
+			n += fieldsOf(inner, structs, in)
+		} else {
+			n++
+		}
+	}
+	return n
 }
 
 // exits: once MPI is up, a rank that simply exits takes the job down without a word. Commands and TestMain decide

@@ -50,7 +50,7 @@ type rule struct {
 var rules = []rule{
 	goParses, allowedImports, tableIsTrue, lawsAreHeld, cgoBehindTags, testingStaysInTests,
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
-	fileSizes, functionSizes, exits,
+	fileSizes, functionSizes, roomSizes, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
 	links, examplesMentioned, readmeSchemes, readmeSend, schemesComplete, envIsTrue,
 }

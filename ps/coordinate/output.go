@@ -1,0 +1,146 @@
+package coordinate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fluentps/configs"
+	"fluentps/ps/evaluate"
+	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
+)
+
+// RankInfo is one row of run.json's rank map.
+type RankInfo struct {
+	Rank int    `json:"rank"`
+	Role string `json:"role"`
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	// Device is what it computes on, left out of a rank that does not.
+	Device string `json:"device,omitempty"`
+	// KernelSet is what decides the bits of what it computes.
+	KernelSet string `json:"kernel_set,omitempty"`
+	// CUDAAware says whether MPI reaches the memory of its GPU: yes, or why not.
+	CUDAAware string `json:"cuda_aware_mpi,omitempty"`
+}
+
+func (r *Run) rankMap() []RankInfo {
+	all := make([]RankInfo, len(r.station.Hosts))
+	for i := range all {
+		all[i] = RankInfo{Rank: i, Role: r.station.Roles.Name(i), Host: r.station.Hosts[i], PID: r.PIDs[i], Device: r.Units[i].Name, KernelSet: r.Units[i].KernelSet, CUDAAware: r.Units[i].CUDAAware}
+	}
+	return all
+}
+
+// WriteStart writes what is known before training: a job that dies leaves it for whoever asks why.
+func (r *Run) WriteStart(f *metrics.RunFolder) error {
+	for _, name := range slices.Sorted(maps.Keys(r.o.Files)) {
+		if err := f.Write(name, r.o.Files[name]); err != nil {
+			return err
+		}
+	}
+	if err := f.Write("plan.txt", []byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set))); err != nil {
+		return err
+	}
+	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}
+	maps.Copy(info, r.o.RunInfo)
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return fmt.Errorf("run.json: %w", err)
+	}
+	return f.Write("run.json", append(text, '\n'))
+}
+
+// Open starts the output of rank 0: the echo of the input, and the metrics files.
+func (l *Lead) Open() error {
+	r := l.r
+	var b strings.Builder
+	const shown = 16
+	for i, q := range r.rankMap() {
+		if i == shown {
+			fmt.Fprintf(&b, "  ... and %d more, see run.json\n", len(r.station.Hosts)-shown)
+			break
+		}
+		fmt.Fprintf(&b, "  rank %-4d %-8s host %s pid %d", q.Rank, q.Role, q.Host, q.PID)
+		if r.Units[i].ID != "" {
+			fmt.Fprintf(&b, " on %s", q.Device)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", metrics.Count(len(r.station.Roles.Servers), "server"), metrics.Count(len(r.station.Roles.Workers), "worker"), metrics.Count(len(r.station.Plan.Shards), "shard"), metrics.Count(r.station.Plan.Arena, "parameter"))
+	if r.station.Config.Baseline != configs.BaselineNone {
+		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.station.Config.Baseline, r.station.Config.BaselineKeys))
+	}
+	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(), r.station.Set.Test.Rows())
+	if r.From != nil {
+		if other := otherKernels(setsOf(r.From.Manifest), kernelSets(r.Units)); other != "" {
+			fmt.Fprintf(&b, "WARNING: %s\n", other)
+		}
+	}
+	for _, w := range slices.Concat(layout.Warnings(r.station.Config, r.station.Plan, r.station.Roles), layout.ReplicaWarnings(r.station.Config, r.station.Hosts), unitWarnings(r.Units, r.station.Hosts)) {
+		fmt.Fprintf(&b, "WARNING: %s\n", w)
+	}
+	if r.Folder != nil {
+		fmt.Fprintf(&b, "Run folder: %s\n", r.Dir())
+		if r.From != nil {
+			b.WriteString(r.From.Text())
+		}
+		sinks, err := r.openSinks()
+		if err != nil {
+			return err
+		}
+		l.out.sinks = sinks
+	}
+	l.say(b.String() + "\n")
+	if r.station.Config.Evaluate.Where == "online" && r.station.Set.Test.Rows() > 0 {
+		e, err := evaluate.New(r.station, evaluate.Options{Device: r.o.Device, Halted: &r.Halted})
+		if err != nil {
+			return err
+		}
+		l.looks.online = &online{l: l, e: e}
+	}
+	return nil
+}
+
+// writeEnd prints the breakdown and writes the summaries, each whole or not at all.
+func (r *Run) writeEnd(s *metrics.Summary) error {
+	var text strings.Builder
+	if r.Lead.kept.saved != "" {
+		fmt.Fprintf(&text, "Checkpoint: %s\n", r.Lead.kept.saved)
+		if s.Finished != metrics.FinishedOK {
+			fmt.Fprintf(&text, "  to go on from it: the same command with --resume %s, without --out\n", r.Dir())
+		}
+	}
+	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
+		return err
+	}
+	r.Lead.say("\n" + text.String())
+	if r.Folder == nil {
+		return nil
+	}
+	f := r.Folder
+	lacks := errors.Join(f.Write("summary.txt", []byte(text.String())), f.Write("histograms.csv", s.HistogramsCSV()))
+	if lacks != nil && s.Finished == metrics.FinishedOK {
+		s.Finished = "failed: " + lacks.Error()
+	}
+	data, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	return errors.Join(lacks, f.Write(SummaryName, data))
+}
+
+// SummaryName is the file that is written last: it says whether a run has finished.
+const SummaryName = "summary.json"
+
+// Unfinish takes back what the part of the run before this one said at its end.
+func (r *Run) Unfinish() error {
+	if r.station.Me != 0 || r.From == nil && !r.Search.Again {
+		return nil
+	}
+	return r.Folder.Remove(SummaryName)
+}

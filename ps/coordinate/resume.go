@@ -1,0 +1,75 @@
+package coordinate
+
+import (
+	"fmt"
+
+	"fluentps/ps/metrics"
+	"fluentps/ps/resume"
+)
+
+// ResumeSides puts the sides of this rank where the checkpoint was made.
+func (r *Run) ResumeSides() error {
+	if r.Lead != nil {
+		r.Lead.resume(r.From)
+	}
+	q := r.From
+	if r.Server != nil {
+		r.Server.Resume(q.Start(), q.Server, q.ServerVectors)
+		q.ServerVectors = nil
+	}
+	if r.Worker != nil {
+		if err := r.Worker.Resume(q.Worker, q.WorkerVectors); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", q.Dir, err)
+		}
+		q.WorkerVectors = nil
+	}
+	return nil
+}
+
+// resume takes up what rank 0 counted.
+func (l *Lead) resume(q *resume.Origin) {
+	s := &q.State
+	l.counts.accepted, l.counts.samples, l.counts.version, l.counts.leadMax = s.Accepted, q.Manifest.Samples, s.Version, s.LeadMax
+	rows := l.counts.epoch.Rows
+	l.counts.epoch = s.Loss
+	l.counts.epoch.Rows = rows
+	l.looks.evals, l.looks.target = s.Evals, s.Target
+	if l.kept.newest = q.Dir; l.r.Search.Adopted != "" { // that is gone with the next one
+		l.kept.newest = ""
+		if dirs := l.r.Search.Candidates; len(dirs) > 0 {
+			l.kept.newest = dirs[0]
+		}
+	}
+	l.window.from = s.Trained
+	l.counts.before = l.counts.samples
+}
+
+// openSinks opens the metrics files: new ones, or those of the run that goes on.
+func (r *Run) openSinks() (metrics.Sink, error) {
+	switch {
+	case r.From != nil:
+		return r.Folder.ResumeSinks(r.station.Config.Metrics.Sinks, r.From.State.Sinks, len(r.station.Config.Sync))
+	case r.Search.Again:
+		return r.Folder.ResumeSinks(r.station.Config.Metrics.Sinks, nil, len(r.station.Config.Sync))
+	}
+	return r.Folder.OpenSinks(r.station.Config.Metrics.Sinks, len(r.station.Config.Sync))
+}
+
+// keptIterations are the rows of iterations.csv before the checkpoint. It says how many iterations before it have none.
+func (r *Run) keptIterations() (rows []byte, err error) {
+	if r.From == nil || r.Folder == nil {
+		return nil, nil
+	}
+	starts := r.From.Manifest.Starts
+	if m := r.From.Manifest; m.Computing == len(r.station.Computes) && m.Computing > m.Workers { // as many on each host
+		starts = make([]int64, len(r.station.Computes))
+		for i, rank := range r.station.Computes {
+			starts[i] = r.From.Starts[r.station.Roles.Leader(rank)]
+		}
+	}
+	rows, r.From.Unrecorded, err = r.Folder.KeptIterations(starts)
+	if n := r.From.Unrecorded; n > 0 {
+		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none, and a long one only its first", n, r.From.Manifest.Iteration))
+	}
+	return rows, err
+}

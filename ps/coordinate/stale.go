@@ -1,0 +1,52 @@
+package coordinate
+
+import (
+	"fluentps/comm/wire"
+	"fluentps/ps/metrics"
+)
+
+// Stale counts a push that rank 0's server has committed.
+func (l *Lead) Stale(rule int, versions int64) { l.window.stale[rule].Add(versions) }
+
+// staleHeard takes what another server tells.
+func (l *Lead) staleHeard(s wire.Staleness) {
+	l.heard++
+	l.delayed[s.Server] = s.Delayed
+	l.window.stale[s.Rule].AddN(s.Versions, s.Pushes)
+}
+
+// collect takes what the servers had not told when training ended.
+func (l *Lead) collect(reports []report) {
+	for rank, rep := range reports {
+		if rep.Server == nil || rank == l.station.Me {
+			continue
+		}
+		for rule := range rep.Server.Unheard.Rules {
+			l.window.stale[rule].Merge(&rep.Server.Unheard.Rules[rule])
+		}
+		sum := int64(0)
+		for _, sh := range rep.Server.Shards {
+			sum += sh.State.Stats.Held()
+		}
+		l.delayed[int32(l.station.Roles.Server(rank))] = sum
+	}
+}
+
+// setStale gives a record what is known of staleness and delays.
+func (l *Lead) setStale(rec *metrics.Record) {
+	var all metrics.Hist
+	for i := range l.window.stale {
+		h := &l.window.stale[i]
+		all.Merge(h)
+		rec.Rules = append(rec.Rules, metrics.StalenessOf(h))
+	}
+	rec.Set(metrics.StalenessP50, float64(all.Quantile(0.5)))
+	rec.Set(metrics.StalenessMax, float64(all.Max()))
+	if s := l.r.Server; s != nil {
+		delayed := s.Delayed()
+		for _, n := range l.delayed {
+			delayed += n
+		}
+		rec.Set(metrics.DelayedPulls, float64(delayed))
+	}
+}

@@ -1,0 +1,63 @@
+package resume
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"fluentps/configs"
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/foreign"
+	"fluentps/ps/layout"
+	"fluentps/ps/station"
+)
+
+// workersKey stands for the number of workers among the keys that may have changed, though no key has it.
+const workersKey = "workers"
+
+// fits refuses a checkpoint of another experiment, on all ranks alike.
+func (r *Search) fits(m *checkpoint.Manifest) error {
+	was, now := maps.Clone(m.Config), configs.Values(r.station.Config)
+	changed := configs.Changed(m.Config, r.station.Config)
+	if m.Workers != len(r.station.Roles.Workers) || m.Computing != len(r.station.Computes) {
+		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.station.Roles.Workers), len(r.station.Computes))
+		changed = append(changed, workersKey)
+	}
+	var b strings.Builder
+	model := false
+	changed = slices.DeleteFunc(changed, func(key string) bool {
+		model = model || strings.HasPrefix(key, "model.")
+		return slices.Contains(r.o.AllowChanged, key)
+	})
+	for _, key := range changed {
+		fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", foreign.Text(key), foreign.Text(cmp.Or(was[key], "not set")), cmp.Or(now[key], "not set"))
+	}
+	data := fmt.Sprintf("data of sha256 %s, and these are of %.12s", foreign.Text(fmt.Sprintf("%.12s", m.Data)), r.station.Set.SHA256())
+	switch other := m.Data != r.station.Set.SHA256(); {
+	case other && model:
+		return station.Usage("--resume: the folder is that of another run, of model %s (now %s) and %s; name this run's own folder, or begin it: leave --resume out, and choose a new folder with --out%s", foreign.Text(was["model.name"]), now["model.name"], data, b.String())
+	case other:
+		return station.Usage("--resume: the checkpoint is of other %s; use the files and values that the run began with%s", data, b.String())
+	case len(changed) > 0:
+		if slices.ContainsFunc(changed, func(key string) bool { return !keyForm.MatchString(key) }) {
+			return station.Usage("--resume: the checkpoint has keys that no configuration has, and so is of another program:%s", b.String())
+		}
+		return station.Usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+	case layout.Reduces(r.station.Config):
+		return station.Usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
+	}
+	return nil
+}
+
+// keyForm is what a key of a configuration looks like: it may stand in a command that is proposed.
+var keyForm = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]+$`)
+
+func workersText(workers, computing int) string {
+	if workers == computing {
+		return fmt.Sprint(workers)
+	}
+	return fmt.Sprintf("%d of %d ranks", workers, computing)
+}

@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"path/filepath"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/link"
+	"fluentps/ps/lock"
+	"fluentps/ps/metrics"
+	"fluentps/ps/resume"
+	"fluentps/ps/station"
+)
+
+// openFolder lets rank 0 make the run folder, and every rank its log in it.
+func (r *rank) openFolder() error {
+	var problem error
+	if r.station.Me == 0 && r.o.Lead.Folder != nil {
+		f, err := r.run.Search.TakeFolder()
+		if err != nil {
+			problem = err
+		} else {
+			r.run.Folder = f
+			for _, w := range f.Warnings {
+				r.station.Log.Warn(w)
+			}
+			problem = r.lockFolder()
+		}
+		if problem == nil {
+			problem = r.run.WriteStart(f) // of a run that goes on: its checkpoints have the values of then
+		}
+	}
+	made := struct{ Dir, Problem string }{Dir: r.run.Dir()}
+	if problem != nil {
+		made.Problem = problem.Error()
+	}
+	if err := link.Spread(r.station.Net, &made); err != nil {
+		return err
+	}
+	if made.Problem != "" {
+		return station.Usage("%s", made.Problem)
+	}
+	r.run.Search.Dir = made.Dir
+	role := r.station.Roles.Name(r.station.Me)
+	spec := metrics.LogSpec{Rank: r.station.Me, Role: role, Tag: role, Host: r.o.Host, Level: r.o.LogLevel, Stderr: r.o.Warn}
+	if made.Dir != "" {
+		if r.run.Folder == nil {
+			r.run.Folder = metrics.At(made.Dir)
+		}
+		file, err := r.run.Folder.OpenLog(r.station.Me)
+		if err != nil { // a host that does not share the file system trains all the same
+			r.station.Log.Warn("no log file on this rank", "error", err)
+		} else {
+			r.file, spec.File = file, file
+		}
+	}
+	r.station.Log = metrics.NewLogger(spec)
+	r.known()
+	r.station.Log.Info("start", "pid", r.o.PID, "servers", len(r.station.Roles.Servers), "workers", len(r.station.Roles.Workers), "shards", len(r.station.Plan.Shards))
+	return nil
+}
+
+// lockFolder keeps other runs out of the run folder. Rank 0 waits where another may be in it. What that one has written
+// meanwhile counts, unless one checkpoint was asked for.
+func (r *rank) lockFolder() error {
+	me := lock.Owner{Host: r.o.Host, Job: r.o.Lead.Job, Restarts: r.o.Lead.Restarts, Since: r.o.Lead.Start}
+	var err error
+	r.run.Lock, err = lock.Take(r.run.Folder.Folder, me, func(text string) { r.station.Log.Warn(text) }, func(err error) {
+		r.station.Transport.Post(func() { r.station.Net.Fail(err) })
+	})
+	if _, _, one := resume.OneCheckpoint(r.o.Resume); err != nil || r.o.Resume == "" || one {
+		return err
+	}
+	r.run.Search.Candidates, err = checkpoint.List(filepath.Join(r.run.Dir(), checkpoint.Folder))
+	return err
+}

@@ -1,0 +1,190 @@
+package runtime
+
+import (
+	"fluentps/ps/allreduce"
+	"fluentps/ps/coordinate"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+	"fluentps/ps/link"
+	"fluentps/ps/replica"
+	"fluentps/ps/serve"
+	"fluentps/ps/station"
+	"fluentps/ps/train"
+)
+
+// hello is what every rank says first.
+type hello struct {
+	Host    string
+	Node    int // the first rank that this one shares memory with
+	PID     int
+	Hash    string
+	Build   string
+	Problem string
+}
+
+// setup ends with every rank ready to train, or with the same error on all of them.
+func (r *rank) setup() error {
+	if err := r.greet(); err != nil {
+		return err
+	}
+	roles, err := layout.Roles(r.station.Config, r.station.Hosts)
+	if err != nil {
+		return station.Usage("%v", err) // the same on every rank: they know the same hosts
+	}
+	r.station.Roles, r.station.Computes = roles, roles.Computing()
+	r.known()
+	set, err := r.o.Load(layout.DataSpec(r.station.Config))
+	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
+		return err
+	}
+	r.station.Set = set
+	if err := r.station.SameData(); err != nil {
+		return err
+	}
+	if r.station.Me == 0 { // the others have the same files
+		for _, note := range set.Notes {
+			r.station.Log.Warn(note)
+		}
+	}
+	if err := r.station.Net.Agree(r.station.Cut(), CodeUsage); err != nil {
+		return err
+	}
+	if r.station.Me == 0 && r.o.Lead.Known != nil {
+		r.o.Lead.Known(layout.FactsOf(r.station.Plan, r.station.Roles, r.station.Set.Train.Rows()))
+	}
+	if err := r.openUnit(); err != nil {
+		return err
+	}
+	if err := r.openFolder(); err != nil {
+		return err
+	}
+	if err := r.station.OpenTeam(); err != nil {
+		return err
+	}
+	if err := r.station.Share(r.o.at); err != nil {
+		return err
+	}
+	if r.o.Resume != "" {
+		var err error
+		if r.run.From, err = r.run.Search.Restore(); err != nil {
+			return err
+		}
+	}
+	if err := r.station.Net.Agree(r.makeSides(), CodeFailed); err != nil {
+		return err
+	}
+	o := replica.Options{Memory: r.o.Memory, Host: r.o.Host, Folder: r.run.Folder, Adopted: r.run.Search.Adopted, Earlier: r.run.Search.Earlier}
+	if r.run.Replicas, err = replica.Open(r.station, o); err != nil {
+		return err
+	}
+	r.run.BeginSnapshots()
+	return nil
+}
+
+// greet tells everybody where everybody is, and refuses ranks that do not belong together.
+func (r *rank) greet() error {
+	mine := hello{Host: r.o.Host, Node: int(r.station.Transport.NodePeers()[0]), PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
+	if r.o.Problem != nil {
+		mine.Problem = r.o.Problem.Error()
+	}
+	all, err := link.Gather(r.station.Net, mine)
+	if err != nil {
+		return err
+	}
+	if err := link.Spread(r.station.Net, &all); err != nil {
+		return err
+	}
+	problems := make([]string, len(all))
+	r.station.NodeOf = make([]int, len(all))
+	failed := false
+	for i, h := range all {
+		r.station.NodeOf[i] = h.Node
+		r.station.Hosts = append(r.station.Hosts, h.Host)
+		r.run.PIDs = append(r.run.PIDs, h.PID)
+		problems[i] = h.Problem
+		failed = failed || h.Problem != ""
+	}
+	r.station.Net.Know(r.station.Hosts)
+	if failed {
+		return station.Usage("%s", r.station.Net.Verdict(problems))
+	}
+	for i, h := range all {
+		if h.Hash != all[0].Hash {
+			return station.Usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; do all hosts see the same file, and the same FLUENTPS_* variables?", r.station.Net.Place(i), h.Hash, all[0].Hash)
+		}
+		if h.Build != all[0].Build {
+			return station.Usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.station.Net.Place(i), h.Build, all[0].Build)
+		}
+	}
+	if layout.Teams(r.station.Config) {
+		return r.station.SameNodes()
+	}
+	return nil
+}
+
+// makeSides builds the nodes of this rank with their memory.
+func (r *rank) makeSides() error {
+	var err error
+	if r.station.Me == 0 {
+		r.run.Lead = coordinate.NewLead(r.run)
+		if err := r.run.Lead.Open(); err != nil {
+			return err
+		}
+	}
+	if r.station.Roles.Server(r.station.Me) >= 0 {
+		if r.run.Server, err = serve.New(r.station, r.serveOptions()); err != nil {
+			return err
+		}
+		r.run.Server.OpenAhead()
+	}
+	if r.station.Roles.Leader(r.station.Me) >= 0 {
+		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Reached: r.reached, Aside: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteBeside}
+		if r.run.Worker, err = train.New(r.station, o); err != nil {
+			return err
+		}
+	}
+	if r.run.From != nil {
+		if err := r.run.ResumeSides(); err != nil {
+			return err
+		}
+	}
+	if layout.Reduces(r.station.Config) {
+		var observer allreduce.Observer
+		if r.run.Lead != nil {
+			observer = r.run.Lead
+		}
+		if r.run.Reduce, err = allreduce.New(r.station, r.run.Worker, observer); err != nil {
+			return err
+		}
+	}
+	if r.station.Config.InRounds() && r.station.Me == 0 {
+		r.run.Scheduler = core.NewScheduler(len(r.station.Roles.Workers))
+	}
+	r.handle()
+	return nil
+}
+
+func (r *rank) serveOptions() serve.Options {
+	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteBeside}
+	if r.run.Lead != nil {
+		o.Observer = r.run.Lead
+	}
+	return o
+}
+
+// handle registers who hears what on this rank. No message of training comes before all ranks have.
+func (r *rank) handle() {
+	if r.run.Lead != nil {
+		r.run.Lead.Handle()
+	}
+	if r.run.Worker != nil {
+		r.run.Worker.Handle()
+	}
+	switch {
+	case r.run.Reduce != nil:
+		r.run.HandleSnapshots(r.run.Reduce)
+	case r.run.Server != nil:
+		r.run.Server.Handle()
+		r.run.HandleSnapshots(r.run.Server)
+	}
+}

@@ -1,0 +1,147 @@
+package serve
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/inproc"
+	"fluentps/configs/configstest"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+	"fluentps/ps/link"
+	"fluentps/ps/optim"
+	"fluentps/ps/shard"
+	"fluentps/ps/station"
+)
+
+// half is the server's end of the way of a push, without a run around it: one shard of so many elements, in pieces of 64 bytes.
+func half(t testing.TB, elements int, set ...string) (*Side, *store) {
+	t.Helper()
+	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)
+	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}}
+	if codec := cfg.PushCodec(); codec != nil {
+		o.PushBytes = codec.EncodedMax
+	}
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: elements}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := inproc.New(2, inproc.Options{})
+	r := &station.Station{Transport: tr[0], Net: link.New(tr[0], link.Options{}), Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	r.Routes = layout.NewRoutes(cfg, plan, r.Roles, nil, layout.Thresholds{})
+	own, err := tr[0].Alloc(elements * shard.ElemBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &store{sh: &plan.Shards[0], slots: []slot{{own: own}}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
+	return &Side{station: r}, st
+}
+
+// Each piece of a push, encoded or as it is, lies in its slot where its shard has it, and changes nothing beside it.
+func TestWhatArrivesLiesInItsPlace(t *testing.T) {
+	for _, payload := range []string{"payload={push: topk, ratio: 1}", "payload={}"} {
+		s, st := half(t, 50, payload)
+		slot := st.slots[0].own
+		want := make([]float32, 50)
+		for i := range s.station.Plan.Pieces {
+			p := &s.station.Plan.Pieces[len(s.station.Plan.Pieces)-1-i]
+			values := make([]float32, p.Hi-p.Lo)
+			for k := range values {
+				values[k] = float32(100 + p.Lo + k)
+				want[p.Lo+k] = values[k]
+			}
+			bytes := make([]byte, p.PushBytes)
+			if codec := s.station.Routes.PushCodec(p.ID); codec != nil {
+				bytes = bytes[:codec.Encode(bytes, values, nil)]
+			} else {
+				for k, v := range values {
+					binary.LittleEndian.PutUint32(bytes[4*k:], math.Float32bits(v))
+				}
+			}
+			if !s.decode(st, 0, p, bytes) {
+				t.Fatal(s.station.Net.Err())
+			}
+			if got := slot.F32(); !slices.Equal(got, want) {
+				t.Fatalf("%s: behind piece %d the slot holds %v, want %v", payload, p.ID, got, want)
+			}
+		}
+	}
+}
+
+// In a frame, too: a piece that is longer than its codec allows reaches no memory, and a shorter one no slot.
+func TestDamagedPiecesInFrames(t *testing.T) {
+	s, st := half(t, 20, "payload={push: topk, ratio: 0.5}")
+	p := &s.station.Plan.Pieces[0]
+	for n, want := range map[int]bool{0: true, int(p.PushBytes): true, int(p.PushBytes) + 1: false} {
+		if got := s.station.Routes.AcceptsPush(p.ID, n); got != want {
+			t.Errorf("%d bytes of %d in a frame: %v", n, p.PushBytes, got)
+		}
+	}
+	if s.station.Routes.AcceptsReply(p.ID, int(p.ReplyBytes)-1) || !s.station.Routes.AcceptsReply(p.ID, int(p.ReplyBytes)) {
+		t.Error("a reply that travels as it is has all its bytes, and no more")
+	}
+	if s.decode(st, 0, p, []byte{1, 0}) || s.station.Net.Err() == nil || !strings.Contains(s.station.Net.Err().Error(), "push of shard */0 from worker 0 (rank 1)") {
+		t.Errorf("error %v", s.station.Net.Err())
+	}
+}
+
+// A push that is copied out of its worker's memory stays what it was; a fold that was put off had read the slot before.
+func TestACopiedPushStaysWhatItWas(t *testing.T) {
+	s, st := half(t, 4, "payload={push: bfloat16}")
+	update, err := s.station.Config.Update()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.math = s.station.Config.NewStore(s.station.Plan, 0, update)
+	st.borrows, s.stores = make([]bool, 1), []*store{st}
+	old := st.slots[0].own.F32()
+	copy(old, []float32{1, 2, 3, 4})
+	st.math.Fold(0, old, 0, 1) // of a push that was in the slot before
+	st.lent = append(st.lent, st.slots[0].own)
+	arena := make([]float32, 4)
+	copy(arena, []float32{10, 20, 30, 40})
+	st.slots[0].push, st.slots[0].of = arena, 0
+	s.station.Net.Begin()
+	s.ownPush(&core.Effect{Kind: core.Own})
+	clear(arena)
+	if got := st.slots[0]; !slices.Equal(got.push, []float32{10, 20, 30, 40}) || got.of >= 0 {
+		t.Errorf("the push is %v, of worker %d", got.push, got.of)
+	}
+	if got := st.math.Sums(0); !slices.Equal(got, []float32{1, 2, 3, 4}) {
+		t.Errorf("the fold before it has %v", got)
+	}
+}
+
+// The norms are of the mean over the samples, and of the version that is current.
+func TestNormsOfAPush(t *testing.T) {
+	transport := inproc.New(1, inproc.Options{})[0]
+	buf := func(x ...float32) *comm.Buf {
+		b, err := transport.Alloc(4 * len(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(b.F32(), x)
+		return b
+	}
+	st := &store{math: &optim.Store{}, bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)}, slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), of: -1}}}
+	in := core.Input{Slot: 1}
+	if st.measure(&in, 1, 4); in.Norm2 != 5 || in.NormInf != 4 || in.NormW != 2.5 {
+		t.Errorf("sums 12 and -16 over 4 samples, parameters 2 and 1.5: norms %v, %v, %v; want 5, 4, 2.5", in.Norm2, in.NormInf, in.NormW)
+	}
+	if st.measure(&in, 1, 0); in.NormInf != 16 {
+		t.Errorf("a push of no samples: %v", in.NormInf)
+	}
+}
+
+func TestServersTellAFewTimesBetweenTwoRecords(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{0: station.BeatEvery, 100 * time.Millisecond: station.BeatEvery, 2 * time.Second: 500 * time.Millisecond, time.Hour: tellMax} {
+		if got := tellEvery(interval); got != want {
+			t.Errorf("records every %v: told every %v, want %v", interval, got, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"fmt"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/link"
+	"fluentps/ps/shard"
+)
+
+// snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.
+func (s *Side) snapshot(e *core.Effect) {
+	st := s.stores[e.Shard]
+	if int64(len(st.snaps)) >= s.station.SnapshotsMax {
+		if !s.full {
+			s.station.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", s.station.SnapshotsMax)
+		}
+		s.full = true
+		return
+	}
+	b, err := s.station.Transport.Alloc(int(st.sh.Bytes()))
+	if err != nil {
+		s.station.Net.Fail(fmt.Errorf("snapshot %d: %w", e.Iter, err))
+		return
+	}
+	copy(b.Bytes(), st.bufs[e.Src].Bytes())
+	st.snaps[e.Iter] = b
+	if e.Shard == 0 {
+		s.o.Observer.Snapshot(e.Iter, e.Samples)
+	}
+	s.kept[e.Iter]++
+	if s.kept[e.Iter] == len(s.node.Shards()) {
+		s.told++
+		h := wire.SnapshotKept(e.Iter)
+		s.station.Net.Send(0, &h)
+	}
+}
+
+// Forget drops the snapshots up to k.
+func (s *Side) Forget(k int64) {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		for i, b := range st.snaps {
+			if i <= k {
+				b.Free()
+				delete(st.snaps, i)
+			}
+		}
+	}
+}
+
+// SendSnapshot answers a rank that asks for this server's slices of snapshot k; -1 is the current version.
+func (s *Side) SendSnapshot(to int, k int64) {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		b := st.snaps[k]
+		if k < 0 {
+			b = st.bufs[s.node.Shard(id).Cur]
+		}
+		if b == nil {
+			s.station.Net.Fail(fmt.Errorf("serve: rank %d asks for snapshot %d of shard %s, which was not kept", to, k, st.sh.Name))
+			return
+		}
+		for _, p := range st.sh.Pieces {
+			off, n := p.InArena()
+			s.station.Net.Hold()
+			s.station.Transport.Isend(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
+				s.station.Net.Let()
+				s.station.Net.Fail(d.Err)
+			})
+		}
+	}
+}

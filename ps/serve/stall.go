@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+)
+
+// explain names, for each shard that holds pulls back, the workers at the smallest clock: they are waited for.
+func (s *Side) explain(silent time.Duration) string {
+	text := fmt.Sprintf("server %d has heard nothing for %s", s.node.Me(), silent.Round(time.Second))
+	for _, id := range s.node.Shards() {
+		slowest, clock := s.node.Slowest(id)
+		if len(slowest) == 0 {
+			continue
+		}
+		sh := &s.station.Plan.Shards[id]
+		text += fmt.Sprintf("; shard %d %s (%s) waits for", id, sh.Name, s.station.Config.Sync[sh.Rule].Schemes())
+		for i, w := range slowest {
+			if i == 4 {
+				text += fmt.Sprintf(" and %d more", len(slowest)-i)
+				break
+			}
+			text += fmt.Sprintf(" worker %d (%s)", w, s.station.Net.Place(s.station.Roles.Workers[w]))
+		}
+		text += fmt.Sprintf(": no push of iteration %d", clock)
+	}
+	return text
+}
+
+// Stalled says whom the server waits for, if it has heard nothing for the time warn and did not say so; "" if not. It hears nothing
+// of the time before awake, in training time.
+func (s *Side) Stalled(warn, awake time.Duration) string {
+	if s.done || s.warned || !s.node.Waiting() {
+		return ""
+	}
+	silent := s.station.Now() - max(s.last, awake)
+	if warn <= 0 || silent < warn {
+		return ""
+	}
+	s.warned = true
+	return s.explain(silent)
+}
+
+// WaitsFor says whom the server waits for, however short; "" if for nobody.
+func (s *Side) WaitsFor() string {
+	if s.done || !s.node.Waiting() {
+		return ""
+	}
+	return s.explain(s.station.Now() - s.last)
+}
+
+// Text says where the server stands.
+func (s *Side) Text() string { return s.node.String() }
+
+// Stopping says that the server ends training.
+func (s *Side) Stopping() bool { return s.node.Stopping() }
+
+// Spent says that the budget is used up.
+func (s *Side) Spent() bool { return s.node.Spent() }
+
+// Shards is how many the server owns.
+func (s *Side) Shards() int { return len(s.node.Shards()) }
+
+// Over says that the server has nothing to do any more.
+func (s *Side) Over() bool { return s.done }

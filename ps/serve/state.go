@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"fluentps/ps/build"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+)
+
+// State is what the file of a server holds beside its vectors: of each shard the parameters, then the vectors of the
+// optimizer.
+type State struct {
+	Shards []ShardState `json:"shards"`
+}
+
+// ShardState is what it holds of one of them.
+type ShardState struct {
+	ID    int32  `json:"id"`
+	Name  string `json:"name"`
+	Lo    int    `json:"lo"` // its place in the arena
+	Hi    int    `json:"hi"`
+	Steps int64  `json:"steps"` // commits of its optimizer
+	// Vectors is how many there are of it: the parameters, and those of the optimizer.
+	Vectors int        `json:"vectors"`
+	Node    core.Saved `json:"node"`
+}
+
+// Save gives what is saved of a server: vectors in the order of the state, which stay its own.
+func (s *Side) Save() (state State, vectors [][]float32) {
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		of, steps := st.math.State()
+		state.Shards = append(state.Shards, s.stateOf(st, steps))
+		vectors = append(append(vectors, st.bufs[s.node.Shard(id).Cur].F32()), of...)
+	}
+	return state, vectors
+}
+
+func (s *Side) stateOf(st *store, steps int64) ShardState {
+	return ShardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: layout.Vectors(s.station.Config, st.sh), Node: s.node.Saved(st.sh.ID)}
+}
+
+// Resume puts a server where a checkpoint was made, of which it has this file: the parameters of its stores, the optimizers, and the node.
+func (s *Side) Resume(start *build.Start, state State, vectors [][]float32) {
+	for _, of := range state.Shards {
+		st := s.stores[of.ID]
+		into, _ := st.math.State()
+		copy(st.bufs[0].F32(), vectors[0])
+		for i, v := range into {
+			copy(v, vectors[1+i])
+		}
+		st.math.Resume(of.Steps)
+		vectors = vectors[1+len(into):]
+	}
+	s.node.Resume(start.Clocks, start.Shards)
+}
+
+// Renew makes the node anew after a pause, where the one before stood.
+func (s *Side) Renew(start *build.Start) error {
+	old := s.node
+	if err := s.makeNode(start); err != nil {
+		return err
+	}
+	s.node.Resume(start.Clocks, start.Shards)
+	s.node.Succeed(old)
+	s.done = false
+	return nil
+}
+
+// Join takes the counters of a shard that another has a part of: the furthest of all parts. Its scheme remembers
+// nothing of any.
+func (s *ShardState) Join(from *ShardState) {
+	a, b := &s.Node, &from.Node
+	a.Version, a.Rated, a.Accepted = max(a.Version, b.Version), max(a.Rated, b.Rated), max(a.Accepted, b.Accepted)
+	a.Samples, a.Closed, a.Until = max(a.Samples, b.Samples), max(a.Closed, b.Closed), max(a.Until, b.Until)
+	s.Steps = max(s.Steps, from.Steps)
+}

@@ -1,0 +1,17 @@
+package station
+
+import "slices"
+
+// CopyInto copies vectors into memory that may be there from the last time.
+func CopyInto(memory [][]float32, vectors [][]float32) [][]float32 {
+	if memory == nil {
+		for _, v := range vectors {
+			memory = append(memory, slices.Clone(v))
+		}
+		return memory
+	}
+	for i, v := range vectors {
+		copy(memory[i], v)
+	}
+	return memory
+}

@@ -1,0 +1,13 @@
+package station
+
+import "sync"
+
+// Parallel calls piece(i) for each i below n, at the same time, and returns when all have returned.
+func Parallel(n int, piece func(i int)) {
+	var others sync.WaitGroup
+	for i := 1; i < n; i++ {
+		others.Go(func() { piece(i) })
+	}
+	piece(0)
+	others.Wait()
+}

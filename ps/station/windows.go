@@ -1,0 +1,77 @@
+package station
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"fluentps/comm"
+	"fluentps/ps/layout"
+	"fluentps/ps/shard"
+)
+
+// Ranks of one host share a window (ps/core/near.go has the protocol): a server's segment holds the versions of its shards, a
+// worker's segment, behind those, its gradient arena. What lies where follows from the plan.
+
+// Share decides the routes of pieces, and makes the window that they need. Where one rank has no room for its segment, all
+// send messages.
+func (s *Station) Share(at layout.Thresholds) error {
+	s.Routes = layout.NewRoutes(s.Config, s.Plan, s.Roles, s.NodeOf, at)
+	if !slices.Contains(s.Routes.SharedShards(), true) {
+		return nil
+	}
+	segments := s.Routes.Segments()
+	window, err := s.Transport.Shared(segments.Bytes(s.Me, func(rank int) bool { return s.NodeOf[rank] == s.NodeOf[s.Me] }))
+	if errors.Is(err, comm.ErrNoMemory) {
+		if s.Me == 0 {
+			s.Log.Warn("no shared memory: ranks of one host send messages to each other, which is slower; mend what the error says, or set cluster.shared_memory: off", "error", err)
+		}
+		s.Routes = s.Routes.ByMessages()
+		return nil
+	}
+	s.Shared = Shared{Window: window, Segments: segments}
+	return err
+}
+
+// Unshare gives the window up; all ranks do.
+func (s *Station) Unshare() error {
+	if s.Shared.Window == nil {
+		return nil
+	}
+	w := s.Shared.Window
+	s.Shared.Window = nil
+	return w.Free()
+}
+
+// SameNodes refuses a world in which the ranks that name the same host are not those that share memory, on all ranks
+// alike.
+func (s *Station) SameNodes() error {
+	first := map[string]int{}
+	for rank, host := range s.Hosts {
+		if _, seen := first[host]; !seen {
+			first[host] = rank
+		}
+		if a, b := first[host], s.NodeOf[rank]; a != b {
+			return Usage("cluster.hierarchy: node needs hosts whose ranks share memory, and host names do not tell which: %s has the name of rank %d's host, but shares memory with %s; "+
+				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host together, or set cluster.hierarchy: none", s.Net.Place(rank), a, s.Net.Place(b))
+		}
+	}
+	return nil
+}
+
+// OpenTeam makes what the ranks of a host share. All ranks of the world call it.
+func (s *Station) OpenTeam() error {
+	if !layout.Teams(s.Config) {
+		return nil
+	}
+	bytes := 0
+	if lead := s.Roles.Leader(s.Me); lead >= 0 && len(s.Roles.Team(lead)) > 1 {
+		bytes = s.Plan.Arena * shard.ElemBytes
+	}
+	w, err := s.Transport.Shared(bytes)
+	if errors.Is(err, comm.ErrNoMemory) { // which all ranks are told
+		return &ExitError{Code: CodeFailed, Text: fmt.Sprintf("cluster.hierarchy: %v", err)}
+	}
+	s.Team = w
+	return err
+}

@@ -1,0 +1,116 @@
+package train
+
+import (
+	"fmt"
+
+	"fluentps/comm"
+	"fluentps/ps/shard"
+	"fluentps/ps/station"
+)
+
+// Pieces that do not travel as they are (payload in the YAML). Each piece has a place of its own for the bytes that
+// travel, because it is on its way once at a time in each direction:
+//
+//	worker  gradients ─encode─► outbox ═════► inbox of that worker ─decode─► slot     server
+//	worker  parameters ◄─decode─ inbox ◄═════ outbox of the version ◄─encode─ version  server
+//
+// Small ones take the way through frames, and need no inbox. Where no piece is encoded, nothing comes here. Statistics
+// travel as they are beside encoded gradients: they are means of values, in which what a codec drops or rounds away would
+// not come back with the next push. They take the same way, with a codec that changes nothing.
+
+// encoder is a worker's memory for pieces that do not travel as they are.
+type encoder struct {
+	out, in shard.Places
+	outbox  *comm.Buf // nil: pushes travel as they are
+	inbox   *comm.Buf // nil: replies do
+	asks    shard.Places
+	keys    *comm.Buf // those that pulls send; nil: their messages have none
+	asked   comm.Handler
+	// residual is what pushes have left out so far, in the layout of the arena: state of the worker, like its optimizer.
+	// nil where the codec keeps none.
+	residual *comm.Buf
+}
+
+func newEncoder(r *station.Station) (e encoder, err error) {
+	if r.Routes.EncodesPushes() {
+		e.out = shard.PushPlaces(r.Plan.Pieces)
+		if e.outbox, err = r.Transport.Alloc(e.out.Total); err != nil {
+			return e, fmt.Errorf("encoded pushes: %w", err)
+		}
+	}
+	if r.Config.Payload.Residual() {
+		if e.residual, err = r.Transport.Alloc(r.Plan.Arena * shard.ElemBytes); err != nil {
+			return e, fmt.Errorf("residual of pushes: %w", err)
+		}
+		clear(e.residual.Bytes())
+	}
+	if r.Routes.EncodesReplies() {
+		e.in = shard.ReplyPlaces(r.Plan.Pieces)
+		if e.inbox, err = r.Transport.Alloc(e.in.Total); err != nil {
+			return e, fmt.Errorf("encoded replies: %w", err)
+		}
+	}
+	if r.Routes.Keyed() != nil {
+		err = e.makeKeys(r)
+	}
+	return e, err
+}
+
+func (e *encoder) close() {
+	for _, b := range []*comm.Buf{e.outbox, e.inbox, e.residual, e.keys} {
+		if b != nil {
+			b.Free()
+		}
+	}
+}
+
+// encoded is a piece of the gradients as it travels.
+func (w *Side) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
+	e := &w.enc
+	if e.outbox == nil {
+		off, n = p.InArena()
+		return w.arenas.direct.pushFrom(p.ID, w.arenas.grads), off, n
+	}
+	var residual []float32
+	if e.residual != nil && !w.station.Plan.Shards[p.Shard].Stat {
+		residual = e.residual.F32()[p.Lo:p.Hi]
+	}
+	off = e.out.Of(p.ID)
+	return e.outbox, off, w.station.Routes.PushCodec(p.ID).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.arenas.grads.F32()[p.Lo:p.Hi], residual)
+}
+
+// came is what came into the inbox of a piece.
+func (e *encoder) came(piece int32, n int) []byte {
+	off := e.in.Of(piece)
+	return e.inbox.Bytes()[off : off+n]
+}
+
+// inboxOf is where a piece of a version is received: n bytes of it, at most.
+func (w *Side) inboxOf(p *shard.Piece) (b *comm.Buf, off, n int) {
+	if w.enc.inbox == nil {
+		off, n = p.InArena()
+		if w.arenas.direct.lands(p.ID) {
+			return w.arenas.direct.params, off, n
+		}
+		to := w.arenas.into[p.Shard]
+		return to.buf, off - to.from, n
+	}
+	return w.enc.inbox, w.enc.in.Of(p.ID), int(p.ReplyBytes)
+}
+
+// decode puts a piece of a version where it belongs, and says whether it could.
+func (w *Side) decode(p *shard.Piece, values []byte) bool {
+	to := w.arenas.into[p.Shard]
+	off, n := p.InArena()
+	off -= to.from
+	codec := w.station.Routes.ReplyCodec(p.ID)
+	if codec == nil {
+		copy(to.buf.Bytes()[off:off+n], values)
+		return true
+	}
+	if err := codec.Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
+		w.station.Net.Fail(fmt.Errorf("train: reply of shard %s from %s: %w", w.station.Plan.Shards[p.Shard].Name, w.station.Net.Place(w.station.ServerRank(p.Shard)), err))
+		return false
+	}
+	return true
+}

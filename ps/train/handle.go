@@ -1,0 +1,30 @@
+package train
+
+import (
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+)
+
+// Handle registers what a worker with a node hears, or a member of a team.
+func (w *Side) Handle() {
+	net := w.station.Net
+	if m := w.member; m != nil {
+		for _, k := range []wire.Kind{wire.Task, wire.Readable} {
+			net.Handle(k, func(from int, r *wire.Record) { m.came(from, &r.Header) })
+		}
+		return
+	}
+	for _, k := range []wire.Kind{wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release} {
+		net.HandleHeader(k, func(h *wire.Header) { w.step(core.Input{Kind: core.Arrived, Msg: *h}) })
+	}
+	net.Handle(wire.ReplyPiece, func(from int, m *wire.Record) {
+		if w.station.Accepts(from, m, w.station.Routes.AcceptsReply(m.Piece, len(m.Data))) {
+			w.inlineCame(m.Piece, m.Data)
+		}
+	})
+	if l := w.lead; l != nil {
+		for _, k := range []wire.Kind{wire.Forwarded, wire.Summand} {
+			net.Handle(k, func(from int, r *wire.Record) { l.came(from, &r.Header) })
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package train
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/comm/wire"
+)
+
+// member is the exchange of a rank that computes for the leader of its node: it is given iterations, and says what it
+// has computed of them. Parameters and gradients are in memory that both share.
+type member struct {
+	w        *Side
+	leader   int // its rank
+	iter     int64
+	readable int         // so many of the first layers are
+	started  int64       // iterations
+	busy     bool        // one is computed
+	next     wire.Header // the task that came before this one's end was noted; its Kind is zero if none
+}
+
+func newMember(w *Side, leader int) *member {
+	return &member{w: w, leader: leader, iter: -1}
+}
+
+func (m *member) Readable(layer int) bool { return layer < m.readable }
+func (m *member) Writable(int) bool       { return true } // the task says that the last ones were added up
+func (m *member) Over() bool              { return m.readable == len(m.w.pieces) }
+func (m *member) Prepare(int, int64)      {}
+
+func (m *member) Forwarded(h wire.Header) {
+	h.Kind, h.Worker, h.Iter = wire.Forwarded, int32(m.w.me), m.iter
+	m.w.station.Net.Send(m.leader, &h)
+}
+
+func (m *member) LayerReady(layer int) {
+	m.w.station.Net.Send(m.leader, &wire.Header{Kind: wire.Summand, Worker: int32(m.w.me), Iter: m.iter, Part: int32(layer)})
+}
+
+func (m *member) TaskDone() {
+	m.busy = false
+	if h := m.next; h.Kind != 0 {
+		m.next = wire.Header{}
+		m.take(&h)
+	}
+}
+
+// came takes what the leader says.
+func (m *member) came(from int, h *wire.Header) {
+	if from != m.leader || h.Part < 0 || int(h.Part) > len(m.w.pieces) {
+		m.w.station.Net.Fail(fmt.Errorf("train: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part, m.w.station.Roles.Name(m.w.station.Me)))
+		return
+	}
+	m.w.idle.lastHead = m.w.station.Net.Clock()
+	switch {
+	case h.Kind == wire.Task && m.busy:
+		m.next = *h
+	case h.Kind == wire.Task:
+		m.take(h)
+	case m.next.Kind != 0:
+		m.next.Part = h.Part
+	default:
+		m.readable = int(h.Part)
+	}
+	m.w.site.stepped()
+}
+
+// take begins an iteration, or ends training.
+func (m *member) take(h *wire.Header) {
+	m.w.waited(m.w.station.Transport.Now())
+	if h.Flags&wire.Stop != 0 {
+		m.w.done = true
+		return
+	}
+	m.iter, m.readable, m.busy = h.Iter, int(h.Part), true
+	m.started++
+	m.w.site.start(h.Iter)
+}
+
+func (m *member) explain(waited time.Duration) string {
+	return fmt.Sprintf("member %s has waited %s behind iteration %d for its leader, %s", m.w.station.Roles.Name(m.w.station.Me), waited.Round(time.Second), m.iter, m.w.station.Net.Place(m.leader))
+}

@@ -1,0 +1,91 @@
+package train
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fluentps/comm/inproc"
+	"fluentps/configs/configstest"
+	"fluentps/ps/layout"
+	"fluentps/ps/link"
+	"fluentps/ps/shard"
+	"fluentps/ps/station"
+)
+
+// workerHalf is the worker's end of the way of a push, without a run around it: one shard of so many elements, in pieces of 64 bytes.
+func workerHalf(t testing.TB, elements int, set ...string) *Side {
+	t.Helper()
+	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)
+	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}, PushBytes: cfg.PushCodec().EncodedMax}
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: elements}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := inproc.New(2, inproc.Options{})
+	r := &station.Station{Transport: tr[1], Net: link.New(tr[1], link.Options{}), Me: 1, Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	r.Routes = layout.NewRoutes(cfg, plan, r.Roles, nil, layout.Thresholds{})
+	w := &Side{station: r, arenas: arenas{into: make([]landing, 1)}}
+	if w.enc, err = newEncoder(r); err != nil {
+		t.Fatal(err)
+	}
+	if w.arenas.grads, err = tr[1].Alloc(elements * shard.ElemBytes); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// All that a worker has computed has arrived at its server or is in its residual. The numbers are such that nothing is
+// rounded.
+func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(rt, "elements")
+		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
+		w := workerHalf(t, n, "payload="+payload)
+		computed, arrived := make([]float32, n), make([]float32, n)
+		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {
+			for i := range n {
+				w.arenas.grads.F32()[i] = float32(rapid.IntRange(-9, 9).Draw(rt, "gradient"))
+				computed[i] += w.arenas.grads.F32()[i]
+			}
+			for k := range w.station.Plan.Pieces {
+				p := &w.station.Plan.Pieces[k]
+				b, off, bytes := w.encoded(p)
+				came := make([]float32, p.Hi-p.Lo)
+				if err := w.station.Routes.PushCodec(p.ID).Decode(came, b.Bytes()[off:off+bytes]); err != nil {
+					rt.Fatal(err)
+				}
+				for i, x := range came {
+					arrived[p.Lo+i] += x
+				}
+			}
+		}
+		for i, x := range w.enc.residual.F32() {
+			if arrived[i]+x != computed[i] {
+				rt.Fatalf("element %d: %g arrived and %g is left of %g", i, arrived[i], x, computed[i])
+			}
+		}
+		if payload == "{push: topk, ratio: 1}" && !slices.Equal(arrived, computed) {
+			rt.Fatal("a topk of all left something out")
+		}
+	})
+}
+
+// Computing that is over in no time wakes nobody.
+func TestShortComputingIsNotTickedFor(t *testing.T) {
+	for usual, ticks := range map[time.Duration]bool{0: true, tickFrom - 1: false, tickFrom: true, time.Second: true} {
+		r := &station.Station{}
+		r.Mu.Lock() // who ticks finds that messages move anyway: there is no transport
+		h := newHere(&Side{station: r, books: books{usual: usual}})
+		h.letTick()
+		if got := h.computing.Load(); got != ticks {
+			t.Errorf("computing that usually takes %v: ticked for: %v", usual, got)
+		}
+		h.endTicks()
+		if h.computing.Load() || h.timer.Stop() {
+			t.Errorf("computing that usually takes %v: ticks after it is over", usual)
+		}
+	}
+}

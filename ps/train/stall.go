@@ -1,0 +1,94 @@
+package train
+
+import (
+	"fmt"
+	"time"
+
+	"fluentps/configs"
+	"fluentps/ps/core"
+)
+
+// waiting says whether the rank can compute nothing before others have done something.
+func (w *Side) waiting() bool {
+	switch {
+	case !w.idle.on:
+		return false
+	case w.node == nil:
+		return true
+	case w.lead != nil && w.lead.explain() != "":
+		return true
+	}
+	return w.node.State() == core.Waiting || w.node.State() == core.Pushing
+}
+
+// iter is the iteration being computed, or the last one.
+func (w *Side) iter() int64 {
+	if w.node == nil {
+		return w.member.iter
+	}
+	return w.node.Iter()
+}
+
+// explainWait says which shards the worker waits for, and which servers' grants.
+func (w *Side) explainWait(waited time.Duration) string {
+	r := w.station
+	if w.member != nil {
+		return w.member.explain(waited)
+	}
+	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
+	if w.lead != nil {
+		text += w.lead.explain()
+	}
+	for _, m := range w.node.Ungranted() {
+		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.Net.Place(r.Roles.Servers[m]))
+	}
+	if w.node.AtBarrier() {
+		text += "; the other workers at the barrier of rank 0"
+	}
+	missing := w.node.Missing()
+	for i, id := range missing {
+		if i == 4 {
+			text += fmt.Sprintf(" and %d more", len(missing)-i)
+			break
+		}
+		sh := &r.Plan.Shards[id]
+		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.Config.Sync[sh.Rule].Schemes(), sh.Server, r.Net.Place(r.ServerRank(id)))
+	}
+	return text
+}
+
+// Stalled says what the worker waits for, if that has taken too long and was not said of this iteration, and why it gives up, if it
+// has taken far too long; both "" if not. No wait is longer than since the time awake.
+func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, over string) {
+	if w.done || !w.waiting() {
+		return "", ""
+	}
+	waited := w.station.Transport.Now() - max(w.idle.from, w.station.Began, awake)
+	if limits.Warn > 0 && waited >= limits.Warn && w.idle.warned != w.iter() {
+		w.idle.warned = w.iter()
+		warning = w.explainWait(waited)
+	}
+	if limits.Abort > 0 && waited >= limits.Abort {
+		over = w.explainWait(waited)
+	}
+	return warning, over
+}
+
+// WaitsFor says what the worker waits for, however short; "" if it does not.
+func (w *Side) WaitsFor() string {
+	if w.done || !w.waiting() {
+		return ""
+	}
+	return w.explainWait(w.station.Transport.Now() - max(w.idle.from, w.station.Began))
+}
+
+// Text says where the worker stands.
+func (w *Side) Text() string {
+	switch {
+	case w.lead != nil:
+		return w.node.String() + "; " + w.lead.team.String()
+	case w.node != nil:
+		return w.node.String()
+	}
+	return fmt.Sprintf("member iter=%d readable=%d/%d busy=%t", w.member.iter, w.member.readable, len(w.pieces), w.member.busy)
+}
