@@ -170,7 +170,7 @@ func modelWorkers(o *Options, workers []worker) {
 	for i := range workers {
 		w := &workers[i]
 		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
-		w.multiple, w.pace = 1, metrics.NewPace(len(workers))
+		w.multiple, w.pace, w.cost = 1, metrics.NewPace(len(workers)), o.Cost
 		if len(c.Simulate.PerWorker) > 0 {
 			w.multiple = c.Simulate.PerWorker[i]
 		}
@@ -233,6 +233,9 @@ func computeText(o *Options, n *passes) string {
 	m := &o.Config.Simulate
 	noise := m.Noise.Kind
 	compute := fmt.Sprintf("%v per iteration", m.Compute)
+	if c := o.Cost; c != nil {
+		compute = fmt.Sprintf("%v per iteration and %v per sample", c.Fixed, c.PerSample)
+	}
 	if of := m.PerWorker; len(of) > 0 {
 		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
 	}

@@ -211,6 +211,9 @@ func (s *simulation) forwarded(me int32) {
 // and the injected slowness, which holds it up between forward and backward.
 func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 	base := float64(m.Compute) * w.multiple
+	if w.cost != nil {
+		base = float64(w.cost.of(w.batch)) * w.multiple
+	}
 	noisy, pushing := base, 0.0
 	switch n := &m.Noise; n.Kind {
 	case "normal":

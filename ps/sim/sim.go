@@ -28,6 +28,7 @@ type Options struct {
 	Config     *configs.Config // Simulate holds the models, Simulate.Workers the workers, Cluster.Servers the servers
 	Plan       *shard.Plan     // cut for shard.Serving of Config.Cluster.Servers
 	Rows       int             // training rows: what an epoch is
+	Cost       *Cost           // of computing, by the batch; nil: Simulate.Compute, whatever the batch
 	Losses     []Loss
 	Joins      []Join
 	Pauses     []Pause
@@ -43,6 +44,15 @@ type Options struct {
 	// be nil.
 	Computed func(worker int, iter int64, from, until time.Duration)
 }
+
+// Cost is the time of an iteration of b samples of a worker that nothing slows: Fixed + b·PerSample, before its multiple and noise.
+// C(b) = a + c·b.
+type Cost struct {
+	Fixed, PerSample time.Duration
+}
+
+// of is the time of b samples.
+func (c *Cost) of(b int64) time.Duration { return c.Fixed + time.Duration(b)*c.PerSample }
 
 // Loss is the death of a worker: it stops, what it has on its way vanishes, and the servers are told.
 type Loss struct {

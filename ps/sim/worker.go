@@ -19,6 +19,7 @@ type worker struct {
 	slow []configs.Slow
 
 	multiple float64    // of the base, for this worker
+	cost     *Cost      // of computing, by the batch; nil: the same whatever the batch
 	trace    []Recorded // iterations of a real run, in order; nil: drawn
 	replayed int        // the next of the trace
 

@@ -142,6 +142,59 @@ func TestSamplerProperties(t *testing.T) {
 	})
 }
 
+// A worker whose rows and batches change twice: every epoch of an assignment has each of its rows once, whatever was dealt before, in
+// an order that no other assignment has. Whoever goes on from a checkpoint in the middle of one deals the same.
+func TestAssignments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		var s *Sampler
+		from := int64(0)
+		for number := range int64(3) {
+			n, batch := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 60).Draw(t, "batch")
+			a := Assignment{Number: number, From: from, Rows: ascending(0, 3*n, 3), Batch: batch}
+			if number == 0 {
+				s = NewSampler(a.Rows, batch, seed, 3)
+			} else {
+				s.Assign(a)
+			}
+			var dealt []int32
+			iterations := int64(2*n/batch + rapid.IntRange(1, 3).Draw(t, "more"))
+			for iter := from; iter < from+iterations; iter++ {
+				rows := s.Batch(iter, nil)
+				again := NewSampler([]int32{7}, 1, seed, 3)
+				again.Assign(a)
+				if got := again.Batch(iter, nil); !slices.Equal(got, rows) || len(rows) != batch {
+					t.Fatalf("assignment %d, iteration %d: %v, and %v by a worker that begins there", number, iter, rows, got)
+				}
+				dealt = append(dealt, rows...)
+			}
+			for lo := 0; lo+n <= len(dealt); lo += n {
+				if epoch := slices.Sorted(slices.Values(dealt[lo : lo+n])); !slices.Equal(epoch, a.Rows) {
+					t.Fatalf("assignment %d: epoch %d covers %v", number, lo/n, epoch)
+				}
+			}
+			if got := s.Assigned(); got.Number != number || got.From != from || got.Batch != batch {
+				t.Fatalf("assigned %+v, want number %d from iteration %d in batches of %d", got, number, from, batch)
+			}
+			from += iterations
+		}
+	})
+	rows := ascending(0, 1000, 1)
+	s := NewSampler(rows, 1000, 1, 0)
+	first := s.Batch(0, nil)
+	s.Assign(Assignment{Number: 1, Rows: rows, Batch: 1000})
+	if same := slices.Equal(first, s.Batch(0, nil)); same {
+		t.Error("the second assignment deals the rows in the order of the first")
+	}
+	s.Assign(Assignment{Number: 2, From: 5, Rows: rows, Batch: 10})
+	defer func() {
+		if recover() == nil {
+			t.Error("an iteration before the assignment was dealt")
+		}
+	}()
+	s.Batch(4, nil)
+}
+
 func TestSamplerSeeds(t *testing.T) {
 	rows := ascending(0, 1000, 1)
 	first := NewSampler(rows, 1000, 1, 0).Batch(0, nil)
