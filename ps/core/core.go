@@ -97,6 +97,7 @@ const (
 	Done                           // this node is finished
 	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
 	Read                           // Worker: parameters of Shard = version Src in the memory of server To, which they share; done when the effect is obeyed
+	Merge                          // Server: the push in Dst += that in Slot, of Shard; Slot is free then (parts.go)
 	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed
 	Save                           // Server: keep version Iter of Shard with all that belongs to it, for a checkpoint; its parameters, Src, stay as they are until Written
 	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply

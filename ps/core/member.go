@@ -102,6 +102,7 @@ func (s *Server) leave(sh *ownShard, w int32, out []Effect) []Effect {
 		sh.ready[w] = -1
 	}
 	sh.forget(w)
+	sh.forgetParts(w)
 	if p := sh.landing[w]; p != nil { // it died half-way through a push
 		sh.landing[w] = nil
 		sh.freeSlot(p.slot)

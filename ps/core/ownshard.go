@@ -44,6 +44,7 @@ type ownShard struct {
 	records []*pushed       // by slot: the push in it, or the one that was there last
 	slotMax int32
 
+	parts [][]*assembly   // by owner, iterations that come in parts and are not whole, in order; nil where none does
 	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
 	feeds []feed          // what is published, per worker; nil where nothing is
 
@@ -260,10 +261,11 @@ func (sh *ownShard) check() error {
 			used[p.slot] = true
 		}
 	}
-	if len(used) != n || n != int(sh.slots) {
+	assembled, checked := sh.checkParts(used)
+	if n += assembled; len(used) != n || n != int(sh.slots) {
 		return fmt.Errorf("core: shard %d: %d names for %d slots of %d: one is used twice or lost", sh.id, n, len(used), sh.slots)
 	}
-	if err := errors.Join(sh.checkCopies(), sh.checkUnsent(), sh.checkNear()); err != nil {
+	if err := errors.Join(checked, sh.checkCopies(), sh.checkUnsent(), sh.checkNear()); err != nil {
 		return err
 	}
 	if low := slices.Min(sh.clock); low != sh.low {

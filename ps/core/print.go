@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Own", "Save", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Merge", "Own", "Save", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -64,6 +64,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
 	case Read:
 		return fmt.Sprintf("%v shard%d buf%d", e.Kind, e.Shard, e.Src)
+	case Merge:
+		return fmt.Sprintf("Merge shard%d slot%d += slot%d w%d iter=%d", e.Shard, e.Dst, e.Slot, e.To, e.Iter)
 	case Own:
 		return fmt.Sprintf("%v shard%d w%d slot%d", e.Kind, e.Shard, e.To, e.Slot)
 	case ReplyPiece:

@@ -71,7 +71,7 @@ func (s *Server) taken(sh *ownShard, w int32, out []Effect) []Effect {
 
 // unsubscribe ends what a worker that leaves has to do with copies, and tells it how many versions come in all.
 func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.copies == scheme.Pulled {
+	if sh.early == nil {
 		return out
 	}
 	sh.early[w] = nil
@@ -98,7 +98,7 @@ func (s *Server) notYet(m wire.Header) bool {
 
 // caughtUp goes on with what came too early, when a push has landed.
 func (s *Server) caughtUp(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.copies == scheme.Pulled {
+	if sh.early == nil {
 		return out
 	}
 	for len(sh.early[w]) > 0 && sh.landing[w] == nil {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fluentps/comm/wire"
@@ -23,6 +24,7 @@ type ServerConfig struct {
 	Acks          bool                           // every push that has landed is acknowledged: its worker works in rounds
 	Near          func(shard, worker int32) bool // they share memory, for that shard (near.go); nil: none do
 	Saves         bool                           // versions are saved or held while training goes on, one at a time: there is one more buffer
+	Parts         int                            // that an iteration comes in, at most; 0 and 1: it is one push of its worker (parts.go)
 	Together      bool                           // some shard of the run closes iterations as a whole: all workers pause at the same one
 }
 
@@ -70,6 +72,10 @@ func NewServer(c ServerConfig) *Server {
 	}
 	for _, id := range s.order {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
+		s.shards[id].makeParts(c.Parts, c.Workers)
+	}
+	if c.Parts > 1 && (c.Near != nil || slices.ContainsFunc(s.order, func(id int32) bool { return c.Schemes[id].Norms || c.Schemes[id].Shared })) {
+		panic(fmt.Sprintf("core: server %d: iterations in parts, and pushes in shared memory, with norms or with grants", c.Me))
 	}
 	s.makeAccords(c.Schemes)
 	s.makeUnsent()
@@ -96,7 +102,12 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		}
 		sh.landing[in.Worker] = nil
 		m := p.head
-		if out = s.landed(sh, p, in, out); s.acks {
+		if isPart(&m) {
+			out = s.partLanded(sh, p, in, out)
+		} else {
+			out = s.landed(sh, p, in, out)
+		}
+		if s.acks {
 			out = append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
 		}
 		return out
@@ -163,14 +174,17 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 // ignored: exactly once.
 func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	p := sh.landing[m.Worker]
-	if s.left[m.Worker] || m.Iter < sh.reached[m.Worker] || p != nil && p.head.Iter == m.Iter {
+	if isPart(&m) && sh.parts == nil {
+		panic(fmt.Sprintf("core: server %d: %s, and iterations are one push of their worker here", s.me, Describe(m)))
+	}
+	if s.left[m.Worker] || s.known(sh, &m) {
 		sh.stats.Duplicates++
 		if s.acks {
 			return out // the push itself is acknowledged, when it has landed
 		}
 		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
 	}
-	if p != nil && sh.copies != scheme.Pulled {
+	if p != nil && sh.early != nil {
 		sh.early[m.Worker] = append(sh.early[m.Worker], m)
 		return out
 	}
@@ -180,10 +194,20 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces, own: !sh.lent(m.Worker)})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
-	if m.Iter < sh.clock[m.Worker] || m.Iter >= sh.cut.at {
-		return out // of another scheme than the current one
+	if m.Iter < sh.clock[m.Owner] || m.Iter >= sh.cut.at || isPart(&m) {
+		return out // of another scheme than the current one, or a part: the scheme hears of what is whole
 	}
 	return s.decide(sh, event(scheme.Offered, m), out)
+}
+
+// known says whether a shard has a push, or it is on its way.
+func (s *Server) known(sh *ownShard, m *wire.Header) bool {
+	if isPart(m) {
+		p := sh.landing[m.Worker]
+		return sh.hasPart(m) || p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part
+	}
+	p := sh.landing[m.Worker]
+	return m.Iter < sh.reached[m.Worker] || p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner
 }
 
 func event(k scheme.EventKind, m wire.Header) scheme.Event {

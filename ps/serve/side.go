@@ -194,6 +194,8 @@ func (s *Side) obey(e *core.Effect) {
 		s.keepVersion(e)
 	case core.Snapshot:
 		s.snapshot(e)
+	case core.Merge:
+		s.merge(e)
 	case core.Own:
 		s.ownPush(e)
 	case core.Done:

@@ -90,6 +90,18 @@ func TestDamagedPiecesInFrames(t *testing.T) {
 	}
 }
 
+// A part that is merged into another is added to it, and stays what it was.
+func TestPartsAreAddedUp(t *testing.T) {
+	s, st := half(t, 4, "payload={}")
+	s.stores = []*store{st}
+	st.slots = []slot{{push: []float32{1, 2, 3, 4}, of: -1}, {push: []float32{10, 20, 30, 40}, of: -1}}
+	s.station.Net.Begin()
+	s.merge(&core.Effect{Kind: core.Merge, Slot: 0, Dst: 1})
+	if got := st.slots[1].push; !slices.Equal(got, []float32{11, 22, 33, 44}) || !slices.Equal(st.slots[0].push, []float32{1, 2, 3, 4}) {
+		t.Errorf("the sum is %v, the part %v", got, st.slots[0].push)
+	}
+}
+
 // A push that is copied out of its worker's memory stays what it was; a fold that was put off had read the slot before.
 func TestACopiedPushStaysWhatItWas(t *testing.T) {
 	s, st := half(t, 4, "payload={push: bfloat16}")

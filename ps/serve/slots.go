@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/ps/core"
+	"fluentps/ps/optim"
 )
 
 // memoryOf takes the memory of a shard's versions: all in shared memory, or the first.
@@ -51,6 +52,13 @@ func (s *Side) pieceThere(from int, piece int32) {
 	}
 	s.station.Net.Traffic.Shared += p.Bytes()
 	s.pieceLanded(st, piece, w)
+}
+
+// merge adds a part of a push to those that have landed.
+func (s *Side) merge(e *core.Effect) {
+	st := s.stores[e.Shard]
+	s.folding()
+	optim.AddDelta(st.slots[e.Dst].push, st.slots[e.Slot].push, 1)
 }
 
 // ownPush copies a push out of its worker's memory.
