@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,6 +79,22 @@ func FuzzFile(f *testing.F) {
 }
 
 // A field that is missing, or null where that is none of its values, is named by its path.
+// What a text has beside what is read of it takes no memory.
+func TestDecodeTakesNoMemoryForWhatItDoesNotRead(t *testing.T) {
+	const lists = 1 << 20
+	text := []byte(`{"a": 3, "x": [[]` + strings.Repeat(",[]", lists) + `]}`)
+	var into struct {
+		A int `json:"a"`
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := Decode(text, &into)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err != nil || into.A != 3 || took > 32*lists {
+		t.Errorf("%d bytes for a text of %d, %v, %+v", took, len(text), err, into)
+	}
+}
+
 func TestDecodeNamesWhatIsMissing(t *testing.T) {
 	type inner struct {
 		Version int64   `json:"version"`
