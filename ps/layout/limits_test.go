@@ -57,6 +57,24 @@ func TestMessagesWithKeysFit(t *testing.T) {
 	}
 }
 
+// A model of more pieces than there may be, or than there is memory for, is refused before they are listed.
+func TestPiecesAreCountedBeforeTheyAreListed(t *testing.T) {
+	for _, c := range []struct {
+		set    string
+		params int
+		want   string
+	}{
+		{"shards={max_bytes: 1MiB}", 1 << 43, "into 33554432 pieces or more; the limit is 16777216"},
+		{"shards={max_bytes: 4B}", 9_000_000, "into 9000000 pieces or more, whose list alone takes"},
+		{"shards={max_bytes: 4B}", 1000, ""},
+	} {
+		err := checkPieces(load(t, c.set, "cluster.memory_max=64MiB"), paramsOf(c.params))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %d parameters: %v, want %q", c.set, c.params, err, c.want)
+		}
+	}
+}
+
 // The limit that plan prints for a server is what its shards really may take: versions, slots, sums, optimizer.
 func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")

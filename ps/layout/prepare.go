@@ -6,6 +6,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -36,6 +37,9 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepare
 		return q, err
 	}
 	q.Params = workload.Params(q.Model)
+	if err := checkPieces(c, q.Params); err != nil {
+		return q, err
+	}
 	if q.Plan, err = Plan(c, q.Params, len(roles.Servers)); err != nil {
 		return q, err
 	}
@@ -44,6 +48,24 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepare
 	}
 	q.Snapshots, err = Limits(c, q.Plan, roles, ScratchOf(c, set.Samples(), computes))
 	return q, err
+}
+
+// checkPieces refuses a model of more pieces than a plan may have, or than there is memory for, before they are listed.
+func checkPieces(c *configs.Config, params []workload.Param) error {
+	elements := int64(0)
+	for _, p := range params {
+		elements += int64(p.N())
+	}
+	fewest := elements / max(1, c.Shards.MaxBytes/shard.ElemBytes)
+	if fewest > PiecesMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is %d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, fewest, PiecesMax)
+	}
+	const listed = 2 // by the plan and by its shard
+	if bytes := fewest * listed * shard.PieceSize; bytes > c.Cluster.MemoryMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more, whose list alone takes %s; cluster.memory_max is %s: raise shards.max_bytes",
+			c.Shards.MaxBytes, elements, fewest, metrics.Size(bytes), metrics.Size(c.Cluster.MemoryMax))
+	}
+	return nil
 }
 
 // Check finds what only the data and the ranks can tell: it is nil if this many workers, or ranks that compute for them,

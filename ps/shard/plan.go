@@ -58,7 +58,10 @@ type Piece struct {
 	Keys                  int   // that travel with its values, and with the pull of them; 0: its number says which it is
 }
 
-// Bytes is the piece's size in memory.
+// PieceSize is the memory that a Piece takes, in bytes.
+const PieceSize = 56
+
+// Bytes is what its values take.
 func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
 
 // InArena is the piece's place in an arena, in bytes.
