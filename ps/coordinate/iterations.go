@@ -36,8 +36,8 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, unwritten
 			text.Write(rows)
 		}
 	}
-	kept, err := r.keptIterations()
-	unwritten = errors.Join(unwritten, err)
+	kept, unread := r.keptIterations()
+	unwritten = errors.Join(unwritten, unread) // a file of a part before is no reason to lose the checkpoint of the end
 	if f != nil && unwritten == nil {
 		unwritten = f.Append(kept)
 	}

@@ -121,7 +121,7 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
 	if !found {
-		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations", IterationsName)
+		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so that no rows are added to it; remove the file, or go on with the program that wrote it", IterationsName)
 	}
 	kept = rows[:0]
 	for row := range bytes.Lines(rows) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -165,6 +166,34 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 	}
 	if !strings.Contains(warn.String(), "iterations.csv: remove ") {
 		t.Errorf("%q does not say what is wrong", warn.String())
+	}
+}
+
+// Rows of a part before that cannot be read cost a run that goes on neither the checkpoint of its end nor its summary, and
+// nobody writes over them.
+func TestRowsBeforeThatCannotBeRead(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "garbage": "\x00\x01garbage\n1,2\n", "another header": "worker,iteration\n0,0\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			path := filepath.Join(dir, metrics.IterationsName)
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			res, errs := partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, nil)
+			if s := agreedOn(t, CodeFailed, res, errs).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
+				t.Errorf("summary %+v", s)
+			}
+			if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: line 1 is not the header") || !strings.Contains(got, "remove the file") {
+				t.Errorf("finished %q", got)
+			}
+			if m, err := checkpoint.Open(filepath.Join(dir, checkpoint.Folder, "000000000002")); err != nil || m.Iteration != 9 {
+				t.Errorf("the checkpoint of the end: %+v, %v", m, err)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != text {
+				t.Errorf("the file is now %q, %v", got, err)
+			}
+		})
 	}
 }
 
