@@ -88,6 +88,9 @@ func (e *HeldError) Error() string {
 	if stop := e.Owner.stop(); stop != "" {
 		way += " (" + stop + ")"
 	}
+	if e.Owner.Token == "" { // nobody to ask whether it lives
+		way += "; if no run writes the folder, remove " + e.Dir + "/" + Name
+	}
 	return fmt.Sprintf("run folder: %s belongs to a run that goes on: %s; %s, or begin another run in another folder, with --out and without --resume",
 		e.Dir, &e.Owner, way)
 }
@@ -125,7 +128,7 @@ func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lo
 	dir := in.Path("")
 	l.mine.PID, l.mine.Machine, l.mine.Started, l.mine.Token = os.Getpid(), machine(), started(os.Getpid()), rand.Text()
 	var seen record
-	looks := 0
+	looks, haveSeen := 0, false // what names no owner has the token of no lock seen, too
 	for {
 		err := l.create()
 		if err == nil {
@@ -140,8 +143,8 @@ func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lo
 		case errors.Is(err, fs.ErrNotExist): // released meanwhile
 		case err != nil:
 			return nil, fmt.Errorf("run folder: cannot read its lock: %w; if no run writes the folder, remove %s", err, in.Path(Name))
-		case now.Token != seen.Token:
-			seen, looks = now, 0
+		case !haveSeen || now.Token != seen.Token:
+			seen, looks, haveSeen = now, 0, true
 		case now.count != seen.count:
 			return nil, &HeldError{Dir: dir, Owner: now.Owner}
 		}
@@ -149,11 +152,11 @@ func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lo
 			if err := l.discard(now.Token); err != nil {
 				return nil, fmt.Errorf("run folder: cannot take over the lock of %s: %w", &now.Owner, err)
 			}
-			seen, looks = record{}, 0
+			looks, haveSeen = 0, false
 			continue
 		}
 		if looks++; looks == sayAfter {
-			say(fmt.Sprintf("the run folder %s is locked by %s; looking for up to %s whether it lives", dir, &now.Owner, Silence))
+			say(fmt.Sprintf("the run folder %s is locked by %s (file %s); looking for up to %s whether it lives", dir, &now.Owner, Name, Silence))
 		}
 		time.Sleep(lookEvery)
 	}

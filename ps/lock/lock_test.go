@@ -136,7 +136,7 @@ func TestALockOfWhomNobodyHearsIsTakenOver(t *testing.T) {
 
 // Whoever was killed while it wrote the lock leaves half of one.
 func TestAHalfWrittenLockIsTakenOver(t *testing.T) {
-	for _, text := range []string{"", `{"host": "far`, "\x00\x00\n"} {
+	for _, text := range []string{"", `{"host": "far`, "\x00\x00\n", "garbage\n0000000000000007\n", "\n0\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o666); err != nil {
@@ -149,6 +149,31 @@ func TestAHalfWrittenLockIsTakenOver(t *testing.T) {
 			release(t, l)
 		})
 	}
+}
+
+// Whoever counts in a lock lives, though it does not say who it is.
+func TestANamelessLockThatCountsIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, Name)
+		beat := func(n int64) {
+			if err := os.WriteFile(path, append([]byte("garbage\n"), counted(n)...), 0o666); err != nil {
+				t.Error(err)
+			}
+		}
+		beat(7)
+		next := time.AfterFunc(Beat, func() { beat(8) })
+		defer next.Stop()
+		from := time.Now()
+		_, err := Take(durable.Below(dir), Owner{}, func(string) {}, nil)
+		var held *HeldError
+		if !errors.As(err, &held) || !strings.Contains(err.Error(), "if no run writes the folder, remove "+path) {
+			t.Errorf("%v, want a *HeldError that names %s", err, path)
+		}
+		if waited := time.Since(from); waited < Beat || waited > Beat+2*lookEvery {
+			t.Errorf("that took %s, want it with the next beat", waited)
+		}
+	})
 }
 
 func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
