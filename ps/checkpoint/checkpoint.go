@@ -135,6 +135,9 @@ func Open(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	m, err := parse(text)
+	if n, finished := numberOf(filepath.Base(dir)); err == nil && finished && m.Number != n { // replicas lie in other folders
+		err = fmt.Errorf("number is %d, and its folder is that of number %d: one of the two was changed", m.Number, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %s: %s: %w", dir, manifestName, err)
 	}
@@ -211,17 +214,38 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("it names a file %q of %d bytes", e.Name, e.Bytes)
 		}
 		seen[e.Name] = true
+		problems = append(problems, m.checkFile(e.Name))
 	}
 	return cmp.Or(problems...)
+}
+
+// checkFile says that a file is of a server or worker that there was none of.
+func (m *Manifest) checkFile(name string) error {
+	of, field, most := ServerFile, "servers", m.Servers
+	if strings.HasPrefix(name, "worker") {
+		of, field, most = WorkerFile, "workers", m.Workers
+	}
+	if i := fileIndex(name); i >= most {
+		return fmt.Errorf("%s is %d, and it names a file %q: the last of as many is %q", field, most, name, of(most-1))
+	}
+	return nil
 }
 
 // isFile says whether a name is that of a server's or worker's file.
 func isFile(name string) bool {
 	for _, of := range []func(int) string{ServerFile, WorkerFile} {
-		digits := strings.TrimSuffix(strings.TrimPrefix(name, strings.SplitAfter(of(0), "-")[0]), ".bin")
-		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < ranksMax && of(n) == name {
+		if n := fileIndex(name); n >= 0 && n < ranksMax && of(n) == name {
 			return true
 		}
 	}
 	return false
+}
+
+// fileIndex is the index in the name of a file, or -1.
+func fileIndex(name string) int {
+	_, digits, _ := strings.Cut(strings.TrimSuffix(name, ".bin"), "-")
+	if n, err := strconv.Atoi(digits); err == nil {
+		return n
+	}
+	return -1
 }

@@ -1,6 +1,9 @@
 package metrics
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // EpochLoss is the mean train loss over the last epoch that is complete, or over all samples before there is one.
 // Rows, the samples of an epoch, is set before the first Add.
@@ -56,6 +59,11 @@ func (l *EpochLoss) UnmarshalJSON(data []byte) error {
 	var s lossState
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
+	}
+	for i, n := range s.Samples {
+		if n < 0 {
+			return fmt.Errorf("loss.samples[%d] is %d, must be 0 or more: no run has written that", i, n)
+		}
 	}
 	l.epoch, l.last = lossMean{s.Sums[0], s.Samples[0]}, lossMean{s.Sums[1], s.Samples[1]}
 	return nil

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/build"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/core"
 	"fluentps/ps/optim"
 	"fluentps/ps/serve"
 	"fluentps/ps/train"
@@ -66,6 +69,7 @@ func (r *Search) checkLead(q *Origin) error {
 			errs = append(errs, equal(fmt.Sprintf("starts[%d]", w), start, "starts[0], with which it is in step,", m.Starts[0]))
 		}
 	}
+	errs = append(errs, checkServers(m), equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
 	return q.fieldOf("manifest.json", first(errs...))
 }
 
@@ -76,7 +80,26 @@ func (r *Search) clockMost() int64 {
 
 // otherSchemes says whether the run had other rules of synchronization before the checkpoint than it has now.
 func (r *Search) otherSchemes(m *checkpoint.Manifest) bool {
-	return slices.ContainsFunc(configs.Changed(m.Config, r.station.Config), func(key string) bool { return strings.HasPrefix(key, "sync") || strings.HasPrefix(key, "baseline") })
+	return r.others(m, "sync", "baseline")
+}
+
+// others says whether a key that begins so had another value before the checkpoint than it has now.
+func (r *Search) others(m *checkpoint.Manifest, begins ...string) bool {
+	return slices.ContainsFunc(configs.Changed(m.Config, r.station.Config), func(key string) bool {
+		return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(key, begin) })
+	})
+}
+
+// checkServers holds the number of servers to the configuration of then.
+func checkServers(m *checkpoint.Manifest) error {
+	n, err := strconv.ParseInt(m.Config["cluster.servers"], 10, 32)
+	switch {
+	case err != nil: // of a program that wrote it otherwise
+		return nil
+	case m.Config["cluster.placement"] == "mixed": // where those that compute serve, too
+		return checkpoint.Within("servers", int64(m.Servers), n, n+int64(max(m.Computing, m.Workers)))
+	}
+	return equal("servers", int64(m.Servers), "config.cluster.servers", n)
 }
 
 // checkServer holds what the file of a server says of its shards to its limits, to the manifest and to its own vectors.
@@ -103,6 +126,25 @@ func (r *Search) checkServer(q *Origin, file string, s *serve.State, vectors [][
 		return q.fieldOf(file, fmt.Errorf("there are %d vectors behind those of its %d shards", len(left), len(s.Shards)))
 	}
 	return nil
+}
+
+// checkMemory makes the schemes of a server with what the file has of them, where they are those of then.
+func (r *Search) checkMemory(q *Origin, file string, server int) error {
+	m := q.Manifest
+	if m.Workers != len(r.station.Roles.Workers) || m.Servers != len(r.station.Roles.Servers) || r.others(m, "sync", "baseline", "cluster", "shards") {
+		return nil
+	}
+	_, err := r.station.Build().Schemes(int32(server), q.Start())
+	if err == nil {
+		return nil
+	}
+	for i, sh := range q.Server.Shards { // which of them it is
+		alone := &build.Start{Clocks: q.Starts, Shards: map[int32]core.Saved{sh.ID: sh.Node}}
+		if _, bad := r.station.Build().Schemes(int32(server), alone); bad != nil {
+			return q.fieldOf(file, fmt.Errorf("shards[%d].node.memory: %w", i, bad))
+		}
+	}
+	return q.fieldOf(file, err)
 }
 
 func vectorName(k int) string {
@@ -156,6 +198,9 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err == nil && s.Residual && len(vectors) == 0 {
 		err = errors.New("it has no residual, though it says so")
 	}
+	if err == nil && !r.others(q.Manifest, "payload", "sync", "baseline", "train.optimizer") { // else it may keep other vectors
+		err = r.checkKept(s, len(vectors))
+	}
 	if err != nil {
 		return q.fieldOf(file, err)
 	}
@@ -172,6 +217,20 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	}
 	if k, at, bad := optim.Unfit(rule, vectors, false); bad {
 		return q.fieldOf(file, fmt.Errorf("element %d of %s is %v; training cannot go on from that", at, vectorName(k+1), vectors[k][at]))
+	}
+	return nil
+}
+
+// checkKept holds what a worker kept to what one of this configuration keeps.
+func (r *Search) checkKept(s *train.State, vectors int) error {
+	n, residual, err := train.Vectors(r.station.Config, r.station.Plan)
+	switch {
+	case err != nil:
+		return err
+	case s.Residual != residual:
+		return fmt.Errorf("residual is %v, and with payload.push %q it is %v: one of the two was changed", s.Residual, r.station.Config.Payload.Push, residual)
+	case vectors != n:
+		return fmt.Errorf("it has %d vectors, and a worker of its configuration keeps %d: one of the two was changed", vectors, n)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -70,7 +71,9 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		}
 	}
 	if n := len(r.station.Roles.Workers); n != m.Workers {
-		q.forWorkers(int64(n))
+		if err := q.forWorkers(int64(n)); err != nil {
+			return nil, err
+		}
 	}
 	return q, nil
 }
@@ -98,7 +101,7 @@ func (r *Search) readShards(q *Origin, server int) error {
 			return err
 		}
 		if r.sameShards(q, ids) {
-			return r.wholeShards(q)
+			return first(r.wholeShards(q), r.checkMemory(q, e.Name, server))
 		}
 	}
 	return r.cutShards(q, ids)
@@ -256,17 +259,25 @@ func (r *Search) readWorker(q *Origin, w int) error {
 }
 
 // forWorkers makes the run go on with n workers: what is counted in pushes becomes what as many iterations of n are.
-func (q *Origin) forWorkers(n int64) {
+func (q *Origin) forWorkers(n int64) error {
 	then := int64(q.Manifest.Workers)
 	q.Starts = slices.Repeat([]int64{slices.Max(q.Starts)}, int(n))
-	scale := func(pushes *int64) { *pushes = *pushes/then*n + *pushes%then*n/then }
-	scale(&q.State.Accepted)
-	for i := range q.Server.Shards {
-		node := &q.Server.Shards[i].Node
-		node.Memory = nil // it is of the workers of then
-		scale(&node.Rated)
-		scale(&node.Accepted)
+	var bad error
+	scale := func(at, field string, pushes *int64) {
+		if k := *pushes / then; k >= checkpoint.CountMax/n { // before it is multiplied: then it may be any number
+			bad = cmp.Or(bad, q.fieldOf(at, fmt.Errorf("%s is %d, of %d workers; of %d, as many iterations are more than %d pushes: no run goes on from that", field, *pushes, then, n, int64(checkpoint.CountMax))))
+			return
+		}
+		*pushes = *pushes/then*n + *pushes%then*n/then
 	}
+	scale("manifest.json", "state.accepted", &q.State.Accepted)
+	for i := range q.Server.Shards {
+		sh := &q.Server.Shards[i]
+		sh.Node.Memory = nil // it is of the workers of then
+		scale(fmt.Sprintf("shard %q", sh.Name), "node.rated", &sh.Node.Rated)
+		scale(fmt.Sprintf("shard %q", sh.Name), "node.accepted", &sh.Node.Accepted)
+	}
+	return bad
 }
 
 // noCheckpoint refuses a --resume that names no run with a checkpoint. What is typed most in its place is something in one.

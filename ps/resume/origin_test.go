@@ -14,7 +14,7 @@ import (
 // What the residuals of all workers have left out is in those of the workers that go on, whatever their number.
 func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	dir := t.TempDir()
-	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}}
+	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}, Config: map[string]string{"payload.push": "topk"}}
 	cfg, plan := configstest.Load(t), &shard.Plan{Arena: 2}
 	for j := range m.Workers {
 		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j), train.State{Next: int64(j), Residual: true, Steps: int64(10 + j)},

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/durable"
 )
@@ -82,6 +84,17 @@ func number(at int, by float64) func(string, []byte) (string, []byte) {
 	}
 }
 
+// twice says that a file has one vector more, of the same numbers.
+func twice(t testing.TB) func(string, []byte) (string, []byte) {
+	return func(text string, vectors []byte) (string, []byte) {
+		at := regexp.MustCompile(`"lengths":\[(\d+)\]`).FindStringSubmatchIndex(text)
+		if at == nil {
+			t.Fatalf("not one vector in %s", text)
+		}
+		return text[:at[3]] + "," + text[at[2]:], append(vectors, vectors...)
+	}
+}
+
 // A checkpoint whose checksums are valid, and whose fields no run wrote so: the field is named, and the run goes on from the
 // checkpoint before, to the bits of one that was never interrupted.
 func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
@@ -119,8 +132,16 @@ func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
 		in(worker, `"steps":(\d+)`, "-1", "steps is -1"),
 		in(worker, `"state":({.*})}`, "{}", "it has no next"),
 		crafted{worker, number(1, math.NaN()), "element 1 of its residual is NaN"},
+		in(worker, `"residual":(true)`, "false", `worker-0002.bin: residual is false, and with payload.push "topk" it is true`),
+		crafted{worker, twice(t), "worker-0002.bin: it has 2 vectors, and a worker of its configuration keeps 1"},
 		in(manifest, `"iteration": ?(\d+)`, "-1", "iteration is -1"),
 		in(manifest, `"samples": ?(\d+)`, tiny, "samples is "+tiny),
+		in(manifest, `"number": ?(\d+)`, "999", "number is 999, and its folder is that of number 2"),
+		in(manifest, `"iteration": ?(\d+)`, "5", "iteration is 5, and state.accepted for each of 4 workers is 9"),
+		in(manifest, `"servers": ?(\d+)`, "1048576", "servers is 1048576, and config.cluster.servers is 2"),
+		in(manifest, `"servers": ?(\d+)`, "1", `servers is 1, and it names a file "server-0001.bin": the last of as many is "server-0000.bin"`),
+		in(manifest, `"name": ?"(worker-0001.bin)"`, "worker-0004.bin", `workers is 4, and it names a file "worker-0004.bin"`),
+		in(manifest, `"loss": ?{[^}]*"samples": ?\[\s*(\d+)`, "-5", "loss.samples[0] is -5, must be 0 or more"),
 		in(manifest, `"servers": ?(\d+)`, "4611686018427387904", "servers is 4611686018427387904"),
 		in(manifest, `"starts": ?\[\s*(\d+)`, "10", "starts[1] is 9, and starts[0], with which it is in step, is 10"),
 		in(manifest, `"starts": ?\[\s*(\d+)`, "-9", "starts[0] is -9"),
@@ -247,5 +268,63 @@ func TestVersionsThatAreNoIterations(t *testing.T) {
 	agreedOn(t, CodeOK, res, errs)
 	if warn.String() != "" {
 		t.Error(warn.String())
+	}
+}
+
+// What a scheme remembers is tried before the checkpoint is taken: the shard is named, and the one before taken, if it may be.
+func TestAMemoryThatNoSchemeWroteIsNamed(t *testing.T) {
+	origin := filepath.Join(t.TempDir(), "out")
+	set := []string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}
+	to := func(updates int) *configs.Config {
+		return load(t, append(set, fmt.Sprintf("train.stop={updates: %d}", updates))...)
+	}
+	mustPart(t, to(40), 6, origin, "")
+	mustPart(t, to(80), 6, origin, origin)
+	for name, change := range map[string]func(memory []byte) []byte{
+		"of nothing":   func([]byte) []byte { return make([]byte, 3) },
+		"out of range": func(memory []byte) []byte { return append(memory[:len(memory)-1], 0x7f) },
+	} {
+		dir := filepath.Join(t.TempDir(), "out")
+		if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
+			t.Fatal(err)
+		}
+		newest := filepath.Join(dir, checkpoint.Folder, "000000000002")
+		craft(t, newest, "server-0000.bin", func(text string, vectors []byte) (string, []byte) {
+			at := regexp.MustCompile(`"memory":"([^"]*)"`).FindStringSubmatchIndex(text)
+			memory, err := base64.StdEncoding.DecodeString(text[at[2]:at[3]])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text[:at[2]] + base64.StdEncoding.EncodeToString(change(memory)) + text[at[3]:], vectors
+		})
+		const says = "server-0000.bin: shards[0].node.memory: "
+		_, errs := partOf(t, to(120), 6, dir, newest, nil)
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the checkpoint is not whole") {
+			t.Errorf("%s, of that checkpoint: %v", name, err)
+		}
+		var warn lines
+		res, errs := partOf(t, to(120), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+		if s := agreedOn(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" || !strings.Contains(warn.String(), says) {
+			t.Errorf("%s: resumed at %+v; %s", name, s.Resumed, warn.String())
+		}
+	}
+}
+
+// Another payload, or another scheme, that was asked for is no damage: what the checkpoint has for it is refused by its name.
+func TestWhatWasAskedForIsNoDamage(t *testing.T) {
+	for _, c := range []struct {
+		was, now []string
+		allowed  []string
+		says     string
+	}{
+		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio"}, "kept 1 vectors, and needs 0 now; go on with the payload and push of then"},
+		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"}, []string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
+	} {
+		dir := filepath.Join(t.TempDir(), "out")
+		mustPart(t, load(t, append(c.was, "train.stop={updates: 20}")...), 6, dir, "")
+		_, errs := partOf(t, load(t, append(c.now, "train.stop={updates: 40}")...), 6, dir, dir, func(o *Options) { o.AllowChanged = c.allowed })
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "whole") || strings.Contains(err.Error(), "bug") {
+			t.Errorf("%v: %v, want %q", c.allowed, err, c.says)
+		}
 	}
 }

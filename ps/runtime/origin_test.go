@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"fluentps/ps/checkpoint"
 )
 
 // otherRanks goes on in a copy of a run folder with other numbers of ranks or other shards.
@@ -87,5 +90,27 @@ func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 				t.Errorf("%s with %+v: finished %q after %d samples, resumed %+v", scheme, n, on.Finished, on.Samples, on.Resumed)
 			}
 		}
+	}
+}
+
+// Counts that other workers cannot have, because as many iterations of theirs are too many pushes, are named.
+func TestCountsThatOtherWorkersCannotHave(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustPart(t, load(t, "cluster.servers=1", updates(5)), 2, dir, "")
+	newest, most := filepath.Join(dir, checkpoint.Folder, "000000000001"), fmt.Sprint(int64(checkpoint.CountMax))
+	craft(t, newest, "server-0000.bin", field(t, `"rated":(\d+)`, most))
+	again := func() error {
+		_, errs := partOf(t, load(t, "cluster.servers=1", updates(20)), 10, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
+		return errors.Join(errs...)
+	}
+	if err := again(); err == nil || !strings.Contains(err.Error(), `node.rated is `+most+`, of 1 workers; of 9, as many iterations are more than `+most) {
+		t.Error(err)
+	}
+	craft(t, newest, "server-0000.bin", field(t, `"accepted":(\d+)`, most))
+	for _, key := range []string{"iteration", "accepted"} {
+		craft(t, newest, "manifest.json", field(t, `"`+key+`": ?(\d+)`, most))
+	}
+	if err := again(); err == nil || !strings.Contains(err.Error(), "manifest.json: state.accepted is "+most+", of 1 workers") {
+		t.Error(err)
 	}
 }

@@ -103,7 +103,10 @@ func New(r *station.Station, o Options) (*Side, error) {
 			return nil, err
 		}
 	}
-	return s, s.makeNode(o.Start)
+	if err := s.makeNode(o.Start); err != nil {
+		return nil, err // and no side without a node, which could not be closed
+	}
+	return s, nil
 }
 
 // makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.

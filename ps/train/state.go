@@ -2,8 +2,11 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
+	"fluentps/configs"
 	"fluentps/ps/build"
+	"fluentps/ps/shard"
 )
 
 // State is what the file of a worker holds beside its vectors: the residual of its pushes, if it has one, then the
@@ -12,6 +15,21 @@ type State struct {
 	Next     int64 `json:"next"`
 	Residual bool  `json:"residual"`
 	Steps    int64 `json:"steps"` // of its own optimizer
+}
+
+// Vectors is how many vectors the file of each worker holds, and whether the first of them is a residual.
+func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error) {
+	if residual = c.Payload.Residual(); residual {
+		n++
+	}
+	if slices.ContainsFunc(p.Pieces, func(q shard.Piece) bool { return len(c.DeltaRuns(p, &q)) > 0 }) {
+		update, err := c.Update()
+		if err != nil {
+			return 0, false, err
+		}
+		n += update.Rule.State()
+	}
+	return n, residual, nil
 }
 
 // Save gives what is saved of a worker: vectors in the order of the state, which stay its own.
