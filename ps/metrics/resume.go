@@ -117,7 +117,7 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		return nil, lacks, nil
 	}
 	if err != nil {
-		return nil, lacks, fmt.Errorf("%s: %w", IterationsName, err)
+		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it: the times before are lost then", IterationsName, err)
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
 	if !found {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -94,6 +95,16 @@ func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
 	rows, lacks, err := At(dir).KeptIterations([]int64{1, 6})
 	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
 		t.Errorf("%q, lacks %d, want 4: %v", rows, lacks, err)
+	}
+	path := filepath.Join(dir, IterationsName)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, lacks, err := At(dir).KeptIterations([]int64{1, 6}); err == nil || !strings.Contains(err.Error(), "or remove it") || lacks != 7 {
+		t.Errorf("of a FIFO: lacks %d, want 7: %v", lacks, err)
 	}
 }
 
