@@ -73,9 +73,14 @@ func FuzzLIBSVM(f *testing.F) {
 	})
 }
 
+// FuzzRatings: what is accepted is in the matrix, and in the fields of its line, of which none is empty.
 func FuzzRatings(f *testing.F) {
-	f.Add([]byte("3,1,4.5\n0\t2\t-1\t881250949\n3::0::2.5\n"))
-	f.Add([]byte("1,2,3,\"2005-04-02 23:53:47\"\r1 2 3"))
+	f.Add([]byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n"))
+	f.Add([]byte("1,2,3,\"2005-04-02 23:53:47\"\r1,2,3,2005-09-06T07:00:00Z"))
+	f.Add([]byte("1::1193::5::978300760\n"))
+	f.Add([]byte("196\t242\t3\t881250949\n186\t\t3\t891717742\n"))
+	f.Add([]byte(" 1  2 3 2005-09-06 7:00\n4 5 6\n"))
+	f.Add([]byte("0;0;4,5\n1;;3;978301968\n"))
 	f.Add([]byte("user,item,rating\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		src, in := sourceOf(t, b)
@@ -87,6 +92,11 @@ func FuzzRatings(f *testing.F) {
 			x, _ := rowsOf(table, int32(r))
 			if row, column := int(x[0]), int(x[1]); row >= matrix.Rows || column >= matrix.Columns || row < 0 || column < 0 || x[2] != x[2] {
 				t.Fatalf("rating %v of a matrix of %+v", x, matrix)
+			}
+		}
+		for _, empty := range []string{",,", ";;", "::::"} {
+			if !src.gz && bytes.Contains(b, []byte(empty)) {
+				t.Fatalf("%q was read, and has a field that is empty", b)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ import (
 var textSets = map[string][]string{
 	"csv":     {"1,2,0", "3,4,1", "5,6,0"},
 	"libsvm":  {"0 1:1", "1 2:1 3:4", "1 1:5"},
-	"ratings": {"1,2,3", "4 5 6 881250949", "7::8::9"},
+	"ratings": {"1,2,3", "4,5,6,881250949", "7,8,9"},
 }
 
 // LF, CR LF and CR end a line, also mixed, and also where the end lies across what is read at once.
@@ -64,8 +64,11 @@ func TestOtherLineEndsAreRefused(t *testing.T) {
 // What stands behind a rating is its time, or the line is refused: it may hold several ratings.
 func TestBehindARating(t *testing.T) {
 	for text, fine := range map[string]bool{
-		"1,2,3,978300760": true, "1,2,3,2005-09-06": true, `1,2,3,"2005-04-02 23:53:47"`: true, "1,2,3,2005/09/06 7:00": true, "1 2 3 2005-09-06T07:00:00Z": true,
+		"1,2,3,978300760": true, "1,2,3,978300760.5": true, "1,2,3,2005-09-06": true, `1,2,3,"2005-04-02 23:53:47"`: true, "1,2,3,2005/09/06 7:00": true,
+		"1,2,3,2005-09-06T07:00:00Z": true, "1,2,3,2005-09-06T07:00:00.123+02:00": true, "1,2,3,06.09.2005": true, "1,2,3,20050906T070000Z": true, `1,2,3,"2005-09-06","7:00"`: true,
 		"1,2,34,5,6": false, "1,2,3 4,5,6": false, "1,2,3,4,5,6": false, "1,2,3,Jumanji": false, "1,2,3,4 5": false, "1,2,3,1-2 3:4 5": false,
+		"1,2,3,-": false, "1,2,3,T": false, "1,2,3,": false, "1,2,3,+1": false, "1,2,3,:": false, "1,2,3,4.5": false, "1,2,3,1-2": false, "1,2,3,Z": false, `1,2,3,""`: false, "1,2,3,2005-09-06T": false,
+		"1,2,3,2005-09-06,": false, "1,2,3,,7:00": false, "1,2,3,..": false, "1,2,3,-- ::": false,
 	} {
 		_, err := Load(DataSpec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"a": "0,0,1\n" + text + "\n"}), "a")})
 		if fine && err != nil {

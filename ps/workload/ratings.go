@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Matrix is the size of a matrix, known entries of which are the samples. Both are at least 1, or both 0.
@@ -62,11 +61,14 @@ func readRatings(path string, in *reading) (t *rowsTable, matrix Matrix, err err
 // ratingLineMax is the longest line of a file of ratings, in bytes.
 const ratingLineMax = 1 << 20
 
-// parseRatings reads "row column value" lines, separated by commas, semicolons, double colons, tabs or spaces. Numbers of rows and
-// columns count from 0; a time behind them is passed over, and so are blank lines. The matrix is large enough for all.
+// parseRatings reads "row column value" lines. What separates them is told by the first line that is not blank, and holds for the
+// whole file. Numbers of rows and columns count from 0; a time behind them is passed over, and so are blank lines. The matrix is
+// large enough for all.
 func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 	lines := newLines(src, in, ratingLineMax, "want lines of row,column,value")
 	t, matrix := &rowsTable{cols: ratingCols}, Matrix{}
+	var cut *separator
+	var fields []string // of the line, in memory that is used again
 	for {
 		line, err := lines.next()
 		if err == io.EOF {
@@ -75,17 +77,17 @@ func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 		if err != nil {
 			return nil, Matrix{}, err
 		}
-		fields := strings.FieldsFunc(strings.ReplaceAll(string(line), "::", " "), func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
-		if len(fields) == 0 {
+		if blank(line) {
 			continue
 		}
+		text := string(line)
+		if cut == nil {
+			cut = separatorOf(text)
+		}
+		fields = cut.fields(text, fields[:0])
 		row, column, value, err := parseRating(fields)
 		if err != nil {
-			hint := ""
-			if lines.n == 1 {
-				hint = "; a header line must be taken out"
-			}
-			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, hint)
+			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cut.hint(lines.n, fields))
 		}
 		if err := put(in, src, &t.x, float32(row), float32(column), value); err != nil {
 			return nil, Matrix{}, err
@@ -103,6 +105,11 @@ func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 }
 
 func parseRating(fields []string) (row, column int, value float32, err error) {
+	for i, what := range []string{"row", "column", "value"} {
+		if i < len(fields) && fields[i] == "" {
+			return 0, 0, 0, fmt.Errorf("the %s, field %d, is empty; want row,column,value", what, i+1)
+		}
+	}
 	if len(fields) < ratingCols {
 		return 0, 0, 0, fmt.Errorf("%d values, want %d: row,column,value", len(fields), ratingCols)
 	}
@@ -115,24 +122,10 @@ func parseRating(fields []string) (row, column int, value float32, err error) {
 			return 0, 0, 0, fmt.Errorf("%s %d is out of range, must be 0 to %d", what, at[i], matrixMax-1)
 		}
 	}
-	if value, err = parseValue(fields[2], 0); err == nil && !isTime(fields[ratingCols:]) {
-		err = fmt.Errorf("%d values, and %s behind row,column,value is no time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
+	if !areTime(fields[ratingCols:]) {
+		return 0, 0, 0, fmt.Errorf("%d values, and %s behind row,column,value is no time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
 			len(fields), clip(strings.Join(fields[ratingCols:min(len(fields), ratingCols+2)], " ")))
 	}
+	value, err = parseValue(fields[2], 0)
 	return at[0], at[1], value, err
-}
-
-// isTime says whether what follows a rating is nothing, the seconds or the date of it, or its date and time of day. Other
-// values may be a rating whose line was joined to this one.
-func isTime(fields []string) bool {
-	for i, f := range fields {
-		f = strings.Trim(f, `"`)
-		if f == "" || strings.Trim(f, "0123456789-/:.+TZ") != "" {
-			return false
-		}
-		if len(fields) > 1 && !strings.ContainsAny(f, []string{"-/", ":"}[min(i, 1)]) {
-			return false
-		}
-	}
-	return len(fields) <= 2
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRatings(t *testing.T) {
-	dir := write(t, map[string]string{"u.base.gz": "\xef\xbb\xbf3,1,4.5\n\n0\t2\t-1\t881250949\n 3::0::2.5 \n", "u.test": "5 0 1\n1;7;2\n"})
+	dir := write(t, map[string]string{"u.base.gz": "\xef\xbb\xbf3,1,4.5\n\n0,2 ,-1,881250949\n 3, 0,2.5 \n", "u.test": "5 0 1\n1  7 2\n"})
 	spec := DataSpec{Set: "ratings", Path: filepath.Join(dir, "u.base"), Test: filepath.Join(dir, "u.test")}
 	set, err := Load(spec)
 	if err != nil {
@@ -37,6 +37,28 @@ func TestRatings(t *testing.T) {
 	}
 }
 
+// The files that there are of ratings, as they come.
+func TestRatingsAreSeparatedByOneThing(t *testing.T) {
+	for name, text := range map[string]string{
+		"MovieLens 100K": "1\t2\t3.5\t881250949\n4\t5\t6\t891717742\n",
+		"MovieLens 1M":   "1::2::3.5::978300760\n4::5::6::978302109\n",
+		"MovieLens 20M":  "1,2,3.5,\"2005-04-02 23:53:47\"\n4,5,6,\"2005-04-02 23:31:16\"\n",
+		"MovieLens 32M":  "1,2,3.5,944249077\n4,5,6,944250228\n",
+		"semicolons":     "1;2;3.5\n4;5;6;7\n",
+		"spaces":         "1 2 3.5\n4 5 6 2005-09-06 07:00\n",
+		"columns":        "  1    2 3.5\n  4    5 6  \n",
+		"comma, space":   "1, 2, 3.5\n4 ,5, 6 , 2005-09-06 07:00\n",
+		"date, time":     "1,2,3.5,2005-09-06,7:00\n4,5,6\n",
+	} {
+		set, err := Load(DataSpec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"u": text}), "u")})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		expect(t, set.Train, []int32{0, 1}, []float32{1, 2, 3.5, 4, 5, 6}, []int32{0, 0})
+	}
+}
+
 func TestBadRatings(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                             "u: no ratings",
@@ -48,7 +70,15 @@ func TestBadRatings(t *testing.T) {
 		"1,2,3\n1,2,x\n":               `u:2: value "x" is not a number`,
 		"+1 1:1 3:0.5\n":               `u:1: column "1:1" is not a whole number`,
 		"1,2,nan\n":                    `value "nan" is not finite`,
-		strings.Repeat("1", 2<<20):     "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
+		"0,0,4,978300760\n1,,3,978301968\n2,1,,978300275\n": "u:2: the column, field 2, is empty; want row,column,value",
+		"0,0,4\n2,1,,978300275\n":                           "u:2: the value, field 3, is empty",
+		"0\t0\t4\n\t1\t3\n":                                 "u:2: the row, field 1, is empty",
+		"1::::3::978301968\n":                               "u:1: the column, field 2, is empty",
+		"0;0;4,5\n":                                         `u:1: value "4,5" is not a number; a decimal comma must be made a point`,
+		"0;0;4\n1;1;4,5\n":                                  `u:2: value "4,5" is not a number; the first line separates fields with semicolons, and so must all others; a value has a decimal point`,
+		"1,2,3\n1::2::3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with commas, and so must all others",
+		"1\t2\t3\n1 2 3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
+		strings.Repeat("1", 2<<20):                          "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
 	} {
 		path := filepath.Join(write(t, map[string]string{"u": content}), "u")
 		if _, err := Load(DataSpec{Set: "ratings", Path: path}); err == nil || !strings.Contains(err.Error(), want) {

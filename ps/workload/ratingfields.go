@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// separator is what stands between the fields of a file of ratings: one in all of the file, and cut at each, so that a field that
+// is empty is one, and the next does not move into its place.
+type separator struct{ text, name string }
+
+// separators are in the order in which a line is searched for them: what is behind others may stand within their fields.
+var separators = []separator{{"::", "double colons"}, {"\t", "tabs"}, {";", "semicolons"}, {",", "commas"}, {" ", "spaces"}}
+
+// separatorOf is the separator of the file that begins with this line.
+func separatorOf(line string) *separator {
+	for i := range separators {
+		if strings.Contains(line, separators[i].text) {
+			return &separators[i]
+		}
+	}
+	return &separators[len(separators)-1]
+}
+
+// fields appends the fields of a line, without the spaces around them. Spaces that separate may be several.
+func (s *separator) fields(line string, to []string) []string {
+	for more := true; more; {
+		var field string
+		if s.text == " " {
+			line = strings.Trim(line, " ")
+		}
+		field, line, more = strings.Cut(line, s.text)
+		to = append(to, strings.Trim(field, " "))
+	}
+	return to
+}
+
+// hint says what a user may have overlooked in line n.
+func (s *separator) hint(n int, fields []string) string {
+	switch {
+	case n == 1 && len(fields) >= ratingCols && strings.Contains(fields[ratingCols-1], ",") && digits(strings.Replace(fields[ratingCols-1], ",", "", 1)):
+		return "; a decimal comma must be made a point"
+	case n == 1:
+		return "; a header line must be taken out"
+	case len(fields) < ratingCols || slices.ContainsFunc(fields[:ratingCols], func(f string) bool { return strings.ContainsAny(f, "\t;, ") || strings.Contains(f, "::") }):
+		return fmt.Sprintf("; the first line separates fields with %s, and so must all others; a value has a decimal point", s.name)
+	}
+	return ""
+}
+
+// areTime says whether what follows a rating is nothing, the time of it in one field, or its date and its time of day in two.
+// Other values may be a rating whose line was joined to this one.
+func areTime(fields []string) bool {
+	switch len(fields) {
+	case 0:
+		return true
+	case 1:
+		return isTime(bare(fields[0]))
+	case 2:
+		date, clock := fields[0], fields[1]
+		if strings.HasPrefix(date, `"`) && strings.HasSuffix(clock, `"`) && !strings.HasSuffix(date, `"`) { // one text, cut at its space
+			return isDate(date[1:]) && isClock(clock[:len(clock)-1])
+		}
+		return isDate(bare(date)) && isClock(bare(clock))
+	}
+	return false
+}
+
+// isTime says whether a text is a time: in seconds (or another unit) since some day, or a date, a time of day, or both with a
+// space or a T between them. What these name need not be, such as the 31st of February.
+func isTime(text string) bool {
+	if whole, part, is := strings.Cut(text, "."); digits(whole) && (!is || len(whole) >= 9 && digits(part)) { // 1.5 is rather a value
+		return true
+	}
+	if at := strings.IndexAny(text, "T "); at >= 0 {
+		return isDate(text[:at]) && isClock(strings.TrimLeft(text[at+1:], " "))
+	}
+	return isDate(text) || isClock(text)
+}
+
+// isDate takes a year of four digits before month and day, or behind them, and 20050906.
+func isDate(text string) bool {
+	if len(text) == 8 && digits(text) {
+		return true
+	}
+	for _, between := range []string{"-", "/", "."} {
+		a, rest, _ := strings.Cut(text, between)
+		b, c, found := strings.Cut(rest, between)
+		if found && digits(a) && digits(b) && digits(c) {
+			return len(b) <= 2 && (len(a) == 4 && len(c) <= 2 || len(a) <= 2 && (len(c) == 4 || len(c) == 2))
+		}
+	}
+	return false
+}
+
+// isClock takes hours and minutes, with seconds and their fraction or without, and a zone behind them: Z, +02 or +02:00.
+func isClock(text string) bool {
+	text, zulu := strings.CutSuffix(text, "Z")
+	if at := strings.IndexAny(text, "+-"); at >= 0 {
+		hours, minutes, colon := strings.Cut(text[at+1:], ":")
+		if zulu || !digits(hours) || len(hours) != 2 && (len(hours) != 4 || colon) || colon && (len(minutes) != 2 || !digits(minutes)) {
+			return false
+		}
+		text, zulu = text[:at], true
+	}
+	if zulu && (len(text) == 4 || len(text) == 6) && digits(text) { // 070000Z
+		return true
+	}
+	hours, rest, found := strings.Cut(text, ":")
+	minutes, seconds, more := strings.Cut(rest, ":")
+	if !found || len(hours) > 2 || len(minutes) != 2 || !digits(hours) || !digits(minutes) {
+		return false
+	}
+	whole, fraction, has := strings.Cut(seconds, ".")
+	return !more || len(whole) == 2 && digits(whole) && (!has || digits(fraction))
+}
+
+// digits says whether a text is digits, and some.
+func digits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// bare takes the quotes around a field away.
+func bare(field string) string {
+	if len(field) >= 2 && field[0] == '"' && field[len(field)-1] == '"' {
+		return field[1 : len(field)-1]
+	}
+	return field
+}
