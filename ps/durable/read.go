@@ -27,9 +27,10 @@ func readAll(f *os.File, most int64) ([]byte, error) {
 }
 
 // OpenStream is Open that takes also what the process was started with: /dev/stdin, and the /dev/fd/N that a shell writes
-// for <(command). These may be pipes, whose writers are there already.
+// for <(command). These may be pipes, whose writers are there already. Another way of writing the same is not taken, because
+// /dev/fd/../../tmp/fifo begins like them.
 func OpenStream(path string) (*os.File, error) {
-	if path != "/dev/stdin" && !strings.HasPrefix(path, "/dev/fd/") {
+	if path != "/dev/stdin" && !isDescriptor(path) {
 		return Open(path)
 	}
 	f, err := os.Open(path)
@@ -41,4 +42,10 @@ func OpenStream(path string) (*os.File, error) {
 		return nil, Regular(path, info.Mode())
 	}
 	return f, nil
+}
+
+// isDescriptor says whether a path is /dev/fd/N.
+func isDescriptor(path string) bool {
+	n, found := strings.CutPrefix(path, "/dev/fd/")
+	return found && n != "" && strings.Trim(n, "0123456789") == ""
 }

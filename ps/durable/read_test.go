@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestReadFileStopsAtItsLimit(t *testing.T) {
@@ -46,5 +47,35 @@ func TestOpenStreamTakesThePipesOfTheProcess(t *testing.T) {
 	}
 	if _, err := OpenStream(fifo); err == nil || !strings.Contains(err.Error(), "a FIFO") {
 		t.Errorf("of a FIFO with a name: %v", err)
+	}
+}
+
+// A path that only begins like one of the process is that of a file like any other: a FIFO is waited for by nobody, and no device
+// is read.
+func TestOpenStreamTakesNoDetours(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/dev/fd/../../.." + fifo, "/dev/fd//../../.." + fifo, "/dev/fd/0/../../../.." + fifo, "/dev/fd/../../../dev/zero", "/dev/fd/", "/dev/fd/0x", "/dev/fd/+0", "/dev/stdin/../zero"} {
+		done := make(chan error, 1)
+		go func() {
+			f, err := OpenStream(path)
+			if err == nil {
+				f.Close()
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s was opened", path)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s is waited for", path)
+			if w, err := os.OpenFile(fifo, os.O_WRONLY, 0); err == nil { // or the goroutine never ends
+				w.Close()
+			}
+		}
 	}
 }
