@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
 	"fluentps/ps/workload"
 )
@@ -89,7 +90,7 @@ func dataText(r workload.Report, configured bool) string {
 	}
 	b.WriteByte('\n')
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, f.Path)
+		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, foreign.Text(f.Path))
 	}
 	if configured {
 		fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
