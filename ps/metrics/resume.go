@@ -87,10 +87,9 @@ func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: resume sink: %w", err)
 	}
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, max(0, size)))
+	end, err := wholeLines(file, size)
 	if err == nil {
-		text = text[:bytes.LastIndexByte(text, '\n')+1]
-		err = file.Truncate(int64(len(text)))
+		err = file.Truncate(end)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: resume sink: %w", err), file.Close())
@@ -99,10 +98,52 @@ func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error)
 		return JSONL(file), nil
 	}
 	s := &csv{lines: lines{w: file}, names: ColumnNames(rules)}
-	if head, _, found := strings.Cut(string(text), "\n"); found {
-		s.names, s.headed = strings.Split(head, ","), true
+	if end == 0 {
+		return s, nil
 	}
+	if s.names, err = columnsOf(file, end); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: resume sink: %s: %w", sinkName(name), err), file.Close())
+	}
+	s.headed = true
 	return s, nil
+}
+
+// wholeLines says where the last line ends that does so in the first bytes of a file, so many or as many as there are. It takes the
+// memory of a block, however long the file is, or is said to be.
+func wholeLines(file *os.File, size int64) (end int64, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	block := make([]byte, 1<<16)
+	for end = max(0, min(size, info.Size())); end > 0; {
+		part := block[:min(end, int64(len(block)))]
+		from := end - int64(len(part))
+		if _, err := file.ReadAt(part, from); err != nil {
+			return 0, err
+		}
+		if at := bytes.LastIndexByte(part, '\n'); at >= 0 {
+			return from + int64(at) + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
+}
+
+// headMax is more bytes than the columns of a table have, however many rules there are.
+const headMax = 1 << 20
+
+// columnsOf are the names in the first line of a table of so many bytes.
+func columnsOf(file io.ReaderAt, size int64) ([]string, error) {
+	text := make([]byte, min(size, headMax))
+	if _, err := file.ReadAt(text, 0); err != nil {
+		return nil, err
+	}
+	at := bytes.IndexByte(text, '\n')
+	if at < 0 {
+		return nil, fmt.Errorf("line 1 has more than %d bytes, and is no header of ours; move the file out of the folder", headMax)
+	}
+	return strings.Split(string(text[:at]), ","), nil
 }
 
 // KeptIterations gives the rows of the iterations file of the run folder that come before the iteration which each of

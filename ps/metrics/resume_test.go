@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,45 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 	}
 	if s, err := At(t.TempDir()).ResumeSinks(names, sizes, 1); err != nil || s.Close() != nil {
 		t.Errorf("where there are no files: %v", err)
+	}
+}
+
+// A file that is larger than ours ever are, and a manifest that tells of still more, do not fill the memory.
+func TestHugeSinksAreCutOffInLittleMemory(t *testing.T) {
+	const huge, most = 1 << 30, 4 << 20
+	for name, head := range map[string]string{"jsonl": "{}\n", "csv": "a,b\n1,2\n"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "metrics."+name)
+		if err := errors.Join(os.WriteFile(path, []byte(head), 0o666), os.Truncate(path, huge)); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := At(dir).ResumeSinks([]string{name}, map[string]int64{name: 1 << 40}, 1)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("%s took %d bytes of memory, must take at most %d", name, took, most)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != head {
+			t.Errorf("%s was left with %.40q of %d bytes, %v; want %q", name, text, len(text), err, head)
+		}
+	}
+}
+
+// A table without a header of its own is no table of ours.
+func TestATableWithoutAHeaderIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "metrics.csv"), []byte(strings.Repeat("a", headMax)+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": headMax + 1}, 1); err == nil || !strings.Contains(err.Error(), "metrics.csv: line 1 has more than 1048576 bytes") {
+		t.Errorf("error %v", err)
 	}
 }
 
