@@ -1,29 +1,99 @@
 package scheme
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-// FuzzRecall: what a checkpoint says that a scheme remembers is refused, or remembered just so.
-func FuzzRecall(f *testing.F) {
-	names := []string{"pssp", "dssp", "dsps", "r2sp"}
-	made := func(t testing.TB, name string) Learning {
-		e, ok := Lookup(name)
-		if !ok {
-			t.Fatalf("there is no %s", name)
+// recallers are schemes that remember, with keys under which they do.
+var recallers = []struct {
+	name string
+	set  func(Params)
+}{
+	{"pssp", func(p Params) { p.(*PSSPParams).Mode, p.(*PSSPParams).Significance = PSSPDynamic, true }},
+	{"dssp", func(Params) {}},
+	{"dsps", func(Params) {}},
+	{"r2sp", func(p Params) { p.(*R2SPParams).Profile = 1 }}, // slots are dealt in the second round
+}
+
+// recaller is an instance for three workers that knows nothing yet.
+func recaller(t testing.TB, which uint8) Scheme {
+	t.Helper()
+	r := recallers[int(which)%len(recallers)]
+	e, ok := Lookup(r.name)
+	if !ok {
+		t.Fatalf("there is no %s", r.name)
+	}
+	p := e.Params()
+	r.set(p)
+	s, err := e.New(Env{Workers: 3, Shards: []int32{0}, Servers: 1}, Common{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rounds lets all workers compute some iterations in step, and fails unless every pull is answered.
+func rounds(t testing.TB, s Scheme) {
+	t.Helper()
+	_, turns := s.(*rotation)
+	answered := 0
+	tell := func(kind EventKind, w int32, iter int64, at time.Duration) {
+		for _, d := range s.Step(Event{Kind: kind, Worker: w, Owner: w, Parts: 1, Samples: 8, Iter: iter, Norm2: 1, NormInf: 1, NormW: 2, At: at}, nil) {
+			if d.Kind == Reply {
+				answered++
+			}
 		}
-		s, err := e.New(Env{Workers: 3, Shards: []int32{0}, Servers: 1}, Common{}, e.Params())
+	}
+	const n = 4
+	for i := range int64(n) {
+		for w := range int32(3) {
+			at := time.Duration(i)*100*time.Millisecond + time.Duration(w)*20*time.Millisecond
+			tell(Wanted, w, i, at)
+			if turns {
+				tell(Ready, w, i, at+10*time.Millisecond)
+			}
+			tell(Pushed, w, i, at+12*time.Millisecond)
+			if turns {
+				tell(Sent, w, i+1, at+13*time.Millisecond)
+			}
+		}
+	}
+	if answered != 3*n {
+		t.Fatalf("%d of %d pulls were answered: %v", answered, 3*n, s)
+	}
+}
+
+// FuzzRecall: what a checkpoint says that a scheme remembers is refused, or remembered just so, and the scheme goes on with it
+// and can be saved.
+func FuzzRecall(f *testing.F) {
+	for i := range recallers {
+		s := recaller(f, uint8(i))
+		f.Add(uint8(i), s.(Learning).Memory())
+		rounds(f, s)
+		f.Add(uint8(i), s.(Learning).Memory())
+	}
+	f.Fuzz(func(t *testing.T, which uint8, memory []byte) {
+		s := recaller(t, which)
+		before := string(s.(Learning).Memory())
+		err := s.(Learning).Recall(memory)
+		after := string(s.(Learning).Memory())
+		if err != nil {
+			if after != before {
+				t.Fatal("what was refused is remembered")
+			}
+			return
+		}
+		if after != string(memory) {
+			t.Fatalf("recalled %q, and remembers %q", memory, after)
+		}
+		rounds(t, s)
+		saved, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.(Learning)
-	}
-	for i, name := range names {
-		f.Add(uint8(i), made(f, name).Memory())
-	}
-	f.Fuzz(func(t *testing.T, which uint8, memory []byte) {
-		l := made(t, names[int(which)%len(names)])
-		before := l.Memory()
-		if l.Recall(memory) != nil && string(l.Memory()) != string(before) {
-			t.Fatal("what was refused is remembered")
+		if err := recaller(t, which).UnmarshalBinary(saved); err != nil {
+			t.Fatalf("after %q it goes on to a state that cannot be read: %v", memory, err)
 		}
 	})
 }
