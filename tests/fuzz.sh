@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes every reader for a while: each function Fuzz* of each package, one after the other. What it finds lies in testdata/fuzz
 # of the package, is tried by every `go test` from then on, and is to be committed with its mend.
+# An input that is only of interest is hardly made smaller: of a target that takes milliseconds nothing else would be done.
 #   tests/fuzz.sh [SECONDS]   of each (10)
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +15,7 @@ while read -r package; do
 	mapfile -t found < <(grep -hoE '^func Fuzz[A-Za-z0-9]+' "$package"/*_test.go | sed 's/^func //')
 	for target in "${found[@]}"; do
 		echo "-- $package $target"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" "./$package"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" -fuzzminimizetime 20x "./$package"
 		targets=$((targets + 1))
 	done
 done < <(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sed 's|^\./||' | sort -u)

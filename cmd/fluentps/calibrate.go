@@ -80,6 +80,10 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 		_ = diags.Write(&b) // a strings.Builder never fails
 		return r, errors.New("its configuration cannot be used:\n" + strings.TrimRight(b.String(), "\n"))
 	}
+	r.Options.Config = cfg
+	if err := r.Misfit(); err != nil {
+		return r, err
+	}
 	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers)
 	r.Options = sim.Options{Config: cfg, Plan: cut.plan, Rows: cut.rows}
 	return r, err

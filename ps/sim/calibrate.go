@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,14 +11,6 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 )
-
-// Recording is what a real run left behind.
-type Recording struct {
-	Options    Options // the run's own Config, of whose Simulate only PushNorm is kept, and Plan
-	Summary    *metrics.Summary
-	Iterations [][]metrics.Iteration // per worker
-	Path       string                // of the iterations
-}
 
 // Calibration is models that were fitted to a real run.
 type Calibration struct {
@@ -31,13 +23,13 @@ type Calibration struct {
 }
 
 const (
-	// iterationsMin is the fewest iterations of each worker that say anything.
-	iterationsMin = 5
 	// calibrateWork bounds the pushes of one simulated run of the fit, some 80 of which are made.
 	calibrateWork = 40_000
 	// latencyMax and secondsPerByteMax bound what is looked for.
 	latencyMax        = 10.0
 	secondsPerByteMax = 1e-3
+	// rateMax is the most bytes per second that the configuration takes.
+	rateMax = 1 << 50
 	// listMax is the longest list that the configuration takes.
 	listMax = 4096
 )
@@ -47,15 +39,18 @@ const (
 // bandwidth is what makes replies take as long to come in, and latency what makes the run take as long. Every rank
 // is taken for a host of its own, so that latency and bandwidth hold all that a step costs between two ranks.
 func Calibrate(r Recording) (*Calibration, error) {
-	if err := errors.Join(r.Refuse(), r.refuse()); err != nil {
+	if err := cmp.Or(r.Refuse(), r.Misfit()); err != nil {
+		return nil, err
+	}
+	c := &Calibration{}
+	c.Iterations, c.Measured = r.window()
+	if err := r.refuseFold(c.Iterations, c.Measured); err != nil {
 		return nil, err
 	}
 	traces := Traces(r.Iterations)
-	c := &Calibration{}
 	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
 	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(ownTimes(traces))
 	c.Models.Noise = configs.Noise{Kind: "trace", Path: r.Path}
-	c.Iterations, c.Measured = r.window()
 	r.Options.Traces = traces
 	f := &fit{r: &r, c: c}
 	if err := f.servers(); err != nil {
@@ -69,53 +64,6 @@ func Calibrate(r Recording) (*Calibration, error) {
 	end, err := f.run()
 	c.Simulated = end.end
 	return c, err
-}
-
-// Refuse says what is wrong with the Summary of a recording, whatever else there is.
-func (r *Recording) Refuse() error {
-	if r.Summary.Mode == "simulated" {
-		return errors.New("it is a simulated run; take one that was measured")
-	}
-	if r.Summary.Hierarchy != "" {
-		return fmt.Errorf("its workers are teams (cluster.hierarchy: %s), which are not modelled; take a run with hierarchy: none", r.Summary.Hierarchy)
-	}
-	if s := r.Summary; s.Workers < 1 || s.Servers < 1 || s.Iterations < 1 {
-		return fmt.Errorf("summary.json tells of %d iterations of %d workers and %d servers; name the folder of a run that has trained", s.Iterations, s.Workers, s.Servers)
-	}
-	return nil
-}
-
-// refuse says what is wrong with the iterations of a recording.
-func (r *Recording) refuse() error {
-	if n := len(r.Iterations); n != r.Summary.Workers {
-		return fmt.Errorf("%s has the iterations of %d workers, and the run had %d", r.Path, n, r.Summary.Workers)
-	}
-	for w, of := range r.Iterations {
-		if len(of) < iterationsMin {
-			return fmt.Errorf("%s has %d iterations of worker %d, too few to fit a model to; make a run of at least %d", r.Path, len(of), w, iterationsMin)
-		}
-	}
-	return nil
-}
-
-// window is how many iterations the fit is about, and when the last of them was computed. It ends with the first
-// worker that has no further records, because it stopped or because no more were kept.
-func (r *Recording) window() (n int, end time.Duration) {
-	cut := time.Duration(math.MaxInt64)
-	for _, of := range r.Iterations {
-		cut = min(cut, of[len(of)-1].End())
-	}
-	var ends []time.Duration
-	for _, of := range r.Iterations {
-		for i := range of {
-			if e := of[i].End(); e <= cut {
-				ends = append(ends, e)
-			}
-		}
-	}
-	slices.Sort(ends)
-	n = min(len(ends), max(iterationsMin*len(r.Iterations), calibrateWork/len(r.Options.Plan.Shards)))
-	return n, ends[n-1]
 }
 
 // fit simulates the recorded run with the models so far.
@@ -157,7 +105,7 @@ func (f *fit) run() (outcome, error) {
 
 // foldOf is the seconds that all servers spent on one push of one worker.
 func foldOf(s *metrics.Summary) float64 {
-	return float64(s.PerRole[metrics.RoleServer]["fold"].Avg) * float64(s.Servers) / float64(s.Iterations*int64(s.Workers))
+	return float64(s.PerRole[metrics.RoleServer]["fold"].Avg) * float64(s.Servers) / (float64(s.Iterations) * float64(s.Workers))
 }
 
 // servers fits one rate to folding and committing: a run tells their sum only.
@@ -171,7 +119,12 @@ func (f *fit) servers() error {
 	}
 	m.FoldRate, m.CommitRate = 0, 0
 	if took := foldOf(f.r.Summary); took > 0 && o.fold > 0 {
-		m.FoldRate = int64(max(1, digits(trial*o.fold/took, 3)))
+		rate := trial * o.fold / took
+		if rate > rateMax {
+			return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations: its servers would fold %.3g bytes per second, and %d is more than any can; the file is damaged: take another run, or make this one again",
+				float64(f.r.Summary.PerRole[metrics.RoleServer]["fold"].Avg), f.r.Summary.Iterations, rate, int64(rateMax))
+		}
+		m.FoldRate = int64(min(rateMax, max(1, digits(rate, 3))))
 		m.CommitRate = m.FoldRate
 	}
 	return nil
@@ -190,7 +143,7 @@ func (f *fit) network() error {
 	perByte, err := solve(1e-12, secondsPerByteMax, pulls[len(pulls)/2], 0.01, func(x float64) (float64, error) {
 		net.Bandwidth = 0
 		if x > 0 {
-			net.Bandwidth = int64(1 / x)
+			net.Bandwidth = int64(min(rateMax, 1/x))
 		}
 		o, err := f.run()
 		return o.pull, err
@@ -200,7 +153,7 @@ func (f *fit) network() error {
 	}
 	net.Bandwidth = 0
 	if perByte > 0 {
-		net.Bandwidth = int64(digits(1/perByte, 3))
+		net.Bandwidth = int64(min(rateMax, digits(1/perByte, 3)))
 	}
 	setLatency := func(x float64) { net.Latency = time.Duration(digits(x*1e9, 3)) }
 	latency, err := solve(1e-6, latencyMax, f.c.Measured.Seconds(), 0.001, func(x float64) (float64, error) {

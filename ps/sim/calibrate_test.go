@@ -13,7 +13,7 @@ import (
 )
 
 // record simulates a run and leaves of it what a real run leaves.
-func record(t *testing.T, c setting) Recording {
+func record(t testing.TB, c setting) Recording {
 	t.Helper()
 	o := c.options(t)
 	r := Recording{Options: o, Iterations: make([][]metrics.Iteration, c.workers), Path: "run/iterations.csv"}
