@@ -64,7 +64,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 
 // A file that is larger than ours ever are, and a manifest that tells of still more, do not fill the memory.
 func TestHugeSinksAreCutOffInLittleMemory(t *testing.T) {
-	const huge, most = 1 << 30, 4 << 20
+	const huge, most = 64 << 20, 4 << 20
 	for name, head := range map[string]string{"jsonl": "{}\n", "csv": "a,b\n1,2\n"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "metrics."+name)

@@ -101,7 +101,8 @@ func dataReaders() []*reader {
 		dataReader(workload.DataSpec{Set: "cifar10"}, cifar),
 		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("1,2,0\n3.5,-4e2,1\n \"5\",6,2\n7,8,1\n"), "b.gz": pack([]byte("1,2,0\r\n3,4,1\r\n"))}),
 		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("-1 1:2 3:4.5\n+1 2:1\n\n+1 7:-1e-3\n"), "b.gz": pack([]byte("+1 1:1\n-1 2:2\n"))}),
-		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("3,1,4.5\n0\t2\t-1\t881250949\n3::0::2.5\n1 2 3 2005-04-02 23:53:47\n"), "b.gz": pack([]byte("5 0 1\n1;7;2\n"))}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n1,2,3,2005-04-02 23:53:47\n"), "b.gz": pack([]byte("5 0 1\n1 7 2\n"))}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("0\t2\t-1\t881250949\n3\t1\t2\n"), "b.gz": pack([]byte("3::0::2.5::978300760\n1::1::2\n"))}),
 	}
 }
 
