@@ -8,8 +8,8 @@ import (
 	"fluentps/ps/core"
 )
 
-// keeper has versions of the parameters for who evaluates.
-type keeper interface {
+// Keeper has versions of the parameters for who evaluates.
+type Keeper interface {
 	SendSnapshot(to int, k int64)
 	Forget(k int64)
 }

@@ -207,7 +207,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 		s.Target = metrics.Some(goal)
 		if l.looks.target != nil {
 			s.TargetReachedS = metrics.Some(*l.looks.target)
-		} else if r.o.Require {
+		} else if r.o.Lead.Require {
 			s.Finished = fmt.Sprintf("target %g not reached", goal)
 			res.Code = station.CodeTarget
 		}
@@ -223,7 +223,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 		s.Finished = "failed: " + lacks.Error()
 	}
 	r.Over = true
-	s.WallS = metrics.Float(time.Since(r.o.Start).Seconds())
+	s.WallS = metrics.Float(time.Since(r.o.Lead.Start).Seconds())
 	lacks = errors.Join(lacks, r.writeEnd(s))
 	if lacks != nil && res.Code != station.CodeAgain { // which says that there is a checkpoint to go on from, whatever else is missing
 		res.Code = station.CodeFailed
@@ -237,7 +237,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	s := &metrics.Summary{
 		Name: r.station.Config.Name, Mode: r.o.Mode, Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
-		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
+		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
 		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),

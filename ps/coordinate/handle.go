@@ -1,10 +1,6 @@
 package coordinate
 
-import (
-	"fluentps/comm/wire"
-)
-
-// What rank 0 hears of others, and who keeps versions of who evaluates.
+import "fluentps/comm/wire"
 
 // Handle registers what rank 0 hears of others.
 func (l *Lead) Handle() {
@@ -19,7 +15,7 @@ func (l *Lead) Handle() {
 }
 
 // HandleSnapshots registers what a rank hears that keeps versions for evaluation.
-func (r *Run) HandleSnapshots(k keeper) {
+func (r *Run) HandleSnapshots(k Keeper) {
 	r.station.Net.Handle(wire.Snapshot, func(from int, m *wire.Record) { k.SendSnapshot(from, m.SnapshotIndex()) })
 	r.station.Net.HandleHeader(wire.Looked, func(h *wire.Header) { k.Forget(h.SnapshotIndex()) })
 }

@@ -119,7 +119,7 @@ func NewLead(r *Run) *Lead {
 			l.looks.owners++
 		}
 	}
-	l.out.progress = metrics.NewProgress(r.o.Out, r.o.Terminal, r.o.Width, r.station.Config.Metrics.Interval)
+	l.out.progress = metrics.NewProgress(r.o.Lead.Out, r.o.Lead.Terminal, r.o.Lead.Width, r.station.Config.Metrics.Interval)
 	return l
 }
 
@@ -161,7 +161,7 @@ func (l *Lead) Beat() {
 	}
 	now := l.station.Now()
 	due := !l.out.first || now-l.window.from >= l.station.Config.Metrics.Interval
-	if !due && (!l.r.o.Terminal || now < l.out.redraw) {
+	if !due && (!l.r.o.Lead.Terminal || now < l.out.redraw) {
 		return
 	}
 	l.out.redraw = now + station.BeatEvery
@@ -200,7 +200,7 @@ func (l *Lead) told(failing *bool, err error) {
 
 // say prints what also stands in the run folder.
 func (l *Lead) say(text string) {
-	_, err := io.WriteString(l.r.o.Out, text)
+	_, err := io.WriteString(l.r.o.Lead.Out, text)
 	l.told(&l.out.unprinted, err)
 }
 

@@ -38,8 +38,8 @@ func (r *Run) rankMap() []RankInfo {
 
 // WriteStart writes what is known before training: a job that dies leaves it for whoever asks why.
 func (r *Run) WriteStart(f *metrics.RunFolder) error {
-	for _, name := range slices.Sorted(maps.Keys(r.o.Files)) {
-		if err := f.Write(name, r.o.Files[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(r.o.Lead.Files)) {
+		if err := f.Write(name, r.o.Lead.Files[name]); err != nil {
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 		return err
 	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}
-	maps.Copy(info, r.o.RunInfo)
+	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
 		return fmt.Errorf("run.json: %w", err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/allreduce"
 	"fluentps/ps/core"
@@ -55,19 +56,27 @@ type Options struct {
 	Mode       string // mpi, local
 	Build      string // version and commit
 	Hash       string // of the configuration
-	Start      time.Time
-	MaxTime    time.Duration
-	Require    bool // exit code 5 if the target is not reached
-	Iterations bool // Result.Iterations is wanted
-
-	Out      io.Writer
-	Terminal bool
-	Width    int
-	Files    map[string][]byte
-	RunInfo  map[string]any
+	Iterations bool   // Result.Iterations is wanted
+	Lead       LeadOptions
 
 	Device func() (kernels.Device, error) // to evaluate on
 	Resume resume.Options
+}
+
+// LeadOptions are what only rank 0 uses.
+type LeadOptions struct {
+	Start    time.Time // when the program started, for wall_s
+	Out      io.Writer // input echo, progress, breakdown
+	Terminal bool      // Out is one
+	Width    int       // of that terminal, in columns
+	Folder   *metrics.FolderSpec
+	Job      string              // number in the batch system; "": none
+	Restarts int                 // how often the batch system has started the job again
+	Files    map[string][]byte   // written into the run folder at the start, by name
+	RunInfo  map[string]any      // what run.json says beside the rank map
+	Require  bool                // exit code 5 if the target is not reached
+	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
+	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
 }
 
 // New makes that of a rank. What is not known yet is set when it is.
@@ -83,9 +92,9 @@ func (r *Run) Dir() string {
 	return r.Folder.Dir
 }
 
-// Release gives back what setup took, with what a rank without a worker would have computed on and the file of the log; both may be nil. Memory that may still be in flight, or is being
-// written to disk, stays with the transport; after an error, where the rank is not idle, a process ends, or waits for its writers,
-// before it closes one whose windows it shares.
+// Release gives back what setup took, with what a rank without a worker would have computed on and the file of the log; both may
+// be nil. Memory that may still be in flight, or is being written to disk, stays with the transport; after an error, where the rank
+// is not idle, a process ends, or waits for its writers, before it closes one whose windows it shares.
 func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	net := r.station.Net
 	if idle && r.Server != nil {

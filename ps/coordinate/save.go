@@ -49,9 +49,9 @@ func (r *Run) writeFiles() written {
 	return all
 }
 
-// savesNot says that the run leaves no checkpoint at its end: it keeps none, nobody wants to wait for one, what it has is worth nothing, or it is that of
-// the checkpoint that it went on from.
-func (l *Lead) savesNot() bool {
+// skipFinalSave says that the run leaves no checkpoint at its end: it keeps none, nobody wants to wait for one, what it has is worth
+// nothing, or it is that of the checkpoint that it went on from.
+func (l *Lead) skipFinalSave() bool {
 	r := l.r
 	return r.Folder == nil || r.station.Config.Checkpoint.Keep == 0 || r.Reduce != nil || l.end.diverged || r.Hurried.Load() || r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == ""
 }
@@ -64,7 +64,7 @@ func (r *Run) saveLast() (unwritten, err error) {
 	}
 	var draft *checkpoint.Draft
 	begun := false
-	if r.station.Me == 0 && !r.Lead.savesNot() {
+	if r.station.Me == 0 && !r.Lead.skipFinalSave() {
 		if draft, unwritten = checkpoint.Begin(r.Folder.Folder); draft != nil {
 			begun = true
 		}

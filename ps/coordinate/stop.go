@@ -41,7 +41,7 @@ func (l *Lead) Hurry() {
 
 // TimeUp stops a run that has had its time. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
 func (l *Lead) TimeUp() {
-	if limit := l.r.o.MaxTime; limit > 0 && l.end.reason == "" && time.Since(l.r.o.Start) >= limit {
+	if limit := l.r.o.Lead.MaxTime; limit > 0 && l.end.reason == "" && time.Since(l.r.o.Lead.Start) >= limit {
 		l.CutShort("--max-time, after " + limit.String())
 	}
 }
@@ -84,7 +84,7 @@ func (l *Lead) standsStill() bool {
 		return false
 	}
 	r.station.Log.Warn(fmt.Sprintf("%s in a row went on from %s and came no further; getting ready took %s of this one's %s: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
-		metrics.Count(s.Standstills, "run"), r.From.Dir, r.SetupEnd.Sub(r.o.Start).Round(time.Millisecond), time.Since(r.o.Start).Round(time.Millisecond)))
+		metrics.Count(s.Standstills, "run"), r.From.Dir, r.SetupEnd.Sub(r.o.Lead.Start).Round(time.Millisecond), time.Since(r.o.Lead.Start).Round(time.Millisecond)))
 	return true
 }
 

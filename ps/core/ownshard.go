@@ -45,7 +45,7 @@ type ownShard struct {
 	slotMax int32
 
 	parts [][]*assembly   // by owner, iterations that come in parts and are not whole, in order; nil where none does
-	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration
+	early [][]wire.Header // headers of pushes that follow the one on its way, per worker, in order; nil where workers pull before every iteration and send no parts
 	feeds []feed          // what is published, per worker; nil where nothing is
 
 	refs    []int     // per parameter buffer: replies in flight, and 1 while it is written to disk

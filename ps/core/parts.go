@@ -17,7 +17,8 @@ import (
 //
 // Until then the owner's pull is held, as it is while a push is on its way. The owner pushes one part of each of its iterations itself,
 // in order: so an iteration of which nothing is there yet is not overtaken by a later one. What comes for an owner that has left, and
-// what is there of its iterations, is dropped. A part that comes twice is acknowledged and ignored.
+// what is there of its iterations, is dropped. A part that comes twice is acknowledged and ignored. Whoever leaves before a part that it
+// owes has landed leaves its owner waiting: who gave the part away must give it to another.
 
 // assembly is an iteration some of whose parts have landed.
 type assembly struct {

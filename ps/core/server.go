@@ -202,12 +202,13 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 
 // known says whether a shard has a push, or it is on its way.
 func (s *Server) known(sh *ownShard, m *wire.Header) bool {
-	if isPart(m) {
-		p := sh.landing[m.Worker]
-		return sh.hasPart(m) || p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part
+	if p := sh.landing[m.Worker]; p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part {
+		return true
 	}
-	p := sh.landing[m.Worker]
-	return m.Iter < sh.reached[m.Worker] || p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner
+	if isPart(m) {
+		return sh.hasPart(m)
+	}
+	return m.Iter < sh.reached[m.Worker]
 }
 
 func event(k scheme.EventKind, m wire.Header) scheme.Event {

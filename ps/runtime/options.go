@@ -9,7 +9,6 @@ package runtime
 import (
 	"io"
 	"log/slog"
-	"time"
 
 	"fluentps/comm"
 	"fluentps/configs"
@@ -18,7 +17,6 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
-	"fluentps/ps/metrics"
 	"fluentps/ps/station"
 	"fluentps/ps/workload"
 )
@@ -64,20 +62,7 @@ const SignalState = "SIGUSR2"
 const SignalAgain = " again"
 
 // LeadOptions are what only rank 0 uses.
-type LeadOptions struct {
-	Start    time.Time // when the program started, for wall_s
-	Out      io.Writer // input echo, progress, breakdown
-	Terminal bool      // Out is one
-	Width    int       // of that terminal, in columns
-	Folder   *metrics.FolderSpec
-	Job      string              // number in the batch system; "": none
-	Restarts int                 // how often the batch system has started the job again
-	Files    map[string][]byte   // written into the run folder at the start, by name
-	RunInfo  map[string]any      // what run.json says beside the rank map
-	Require  bool                // exit code 5 if the target is not reached
-	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
-	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
-}
+type LeadOptions = coordinate.LeadOptions
 
 // Result is what a run came to.
 type Result = coordinate.Result

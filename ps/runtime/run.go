@@ -28,8 +28,7 @@ func Run(o Options) (res Result, err error) {
 	}
 	r := &rank{o: o, station: &station.Station{Ended: make(chan struct{}), Transport: o.Transport, Config: o.Config, Me: o.Transport.Rank()}}
 	r.station.Guard = r.guarded
-	r.run = coordinate.New(r.station, coordinate.Options{Mode: o.Mode, Build: o.Build, Hash: o.Hash, Start: o.Lead.Start, MaxTime: o.Lead.MaxTime, Require: o.Lead.Require, Iterations: o.Iterations,
-		Out: o.Lead.Out, Terminal: o.Lead.Terminal, Width: o.Lead.Width, Files: o.Lead.Files, RunInfo: o.Lead.RunInfo, Device: r.newDevice,
+	r.run = coordinate.New(r.station, coordinate.Options{Mode: o.Mode, Build: o.Build, Hash: o.Hash, Iterations: o.Iterations, Lead: o.Lead, Device: r.newDevice,
 		Resume: resume.Options{Resume: o.Resume, AllowChanged: o.AllowChanged, Memory: o.Memory, Folder: o.Lead.Folder}})
 	r.station.Log = metrics.NewLogger(metrics.LogSpec{Rank: r.station.Me, Tag: fmt.Sprintf("rank %d", r.station.Me), Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)

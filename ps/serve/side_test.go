@@ -10,36 +10,23 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/inproc"
-	"fluentps/configs/configstest"
 	"fluentps/ps/core"
-	"fluentps/ps/layout"
-	"fluentps/ps/link"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
+	"fluentps/ps/station/stationtest"
 )
 
-// half is the server's end of the way of a push, without a run around it: one shard of so many elements, in pieces of 64 bytes.
+// half is the server's end of the way of a push, without a run around it.
 func half(t testing.TB, elements int, set ...string) (*Side, *store) {
 	t.Helper()
-	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)
-	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}}
-	if codec := cfg.PushCodec(); codec != nil {
-		o.PushBytes = codec.EncodedMax
-	}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", N: elements}}, o)
+	r := stationtest.New(t, 0, elements, set...)
+	own, err := r.Transport.Alloc(elements * shard.ElemBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := inproc.New(2, inproc.Options{})
-	r := &station.Station{Transport: tr[0], Net: link.New(tr[0], link.Options{}), Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
-	r.Routes = layout.NewRoutes(cfg, plan, r.Roles, nil, layout.Thresholds{})
-	own, err := tr[0].Alloc(elements * shard.ElemBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := &store{sh: &plan.Shards[0], slots: []slot{{own: own}}, in: make([]arrival, 1), coded: newDecoder(&plan.Shards[0], 1, 3)}
-	return &Side{station: r}, st
+	sh := &r.Plan.Shards[0]
+	return &Side{station: r}, &store{sh: sh, slots: []slot{{own: own}}, in: make([]arrival, 1), coded: newDecoder(sh, 1, 3)}
 }
 
 // Each piece of a push, encoded or as it is, lies in its slot where its shard has it, and changes nothing beside it.

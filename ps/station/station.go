@@ -21,7 +21,8 @@ import (
 const BeatEvery = 100 * time.Millisecond
 
 // Station is one rank of the world as its rooms see it: the link, and what setup has found out. It is complete before a side is
-// made, but for when training began and what is being saved. Its fields belong to the goroutine that drives the transport; while the rank trains that is who holds Mu (ps/train/site.go).
+// made, but for when training began and what is being saved. Its fields belong to the goroutine that drives the transport; while the
+// rank trains that is who holds Mu (ps/train/site.go).
 type Station struct {
 	Mu    sync.Mutex
 	Ended chan struct{} // closed when training is over or has failed

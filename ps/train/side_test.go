@@ -7,31 +7,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fluentps/comm/inproc"
-	"fluentps/configs/configstest"
-	"fluentps/ps/layout"
-	"fluentps/ps/link"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
+	"fluentps/ps/station/stationtest"
 )
 
-// workerHalf is the worker's end of the way of a push, without a run around it: one shard of so many elements, in pieces of 64 bytes.
-func workerHalf(t testing.TB, elements int, set ...string) *Side {
+// half is the worker's end of the way of a push, without a run around it.
+func half(t testing.TB, elements int, set ...string) *Side {
 	t.Helper()
-	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)
-	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}, PushBytes: cfg.PushCodec().EncodedMax}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", N: elements}}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := inproc.New(2, inproc.Options{})
-	r := &station.Station{Transport: tr[1], Net: link.New(tr[1], link.Options{}), Me: 1, Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
-	r.Routes = layout.NewRoutes(cfg, plan, r.Roles, nil, layout.Thresholds{})
+	r := stationtest.New(t, 1, elements, set...)
 	w := &Side{station: r, arenas: arenas{into: make([]landing, 1)}}
+	var err error
 	if w.enc, err = newEncoder(r); err != nil {
 		t.Fatal(err)
 	}
-	if w.arenas.grads, err = tr[1].Alloc(elements * shard.ElemBytes); err != nil {
+	if w.arenas.grads, err = r.Transport.Alloc(elements * shard.ElemBytes); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -43,7 +33,7 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(rt, "elements")
 		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
-		w := workerHalf(t, n, "payload="+payload)
+		w := half(t, n, "payload="+payload)
 		computed, arrived := make([]float32, n), make([]float32, n)
 		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {
 			for i := range n {

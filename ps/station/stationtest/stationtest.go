@@ -1,0 +1,32 @@
+// Package stationtest gives the tests of the two sides of a rank a station without a run around it.
+package stationtest
+
+import (
+	"testing"
+
+	"fluentps/comm/inproc"
+	"fluentps/configs/configstest"
+	"fluentps/ps/layout"
+	"fluentps/ps/link"
+	"fluentps/ps/shard"
+	"fluentps/ps/station"
+)
+
+// New is one of two ranks, 0 the server and 1 the worker, with one shard of so many elements in pieces of 64 bytes, under the test
+// configuration with some values set.
+func New(t testing.TB, me, elements int, set ...string) *station.Station {
+	t.Helper()
+	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)
+	o := shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}}
+	if codec := cfg.PushCodec(); codec != nil {
+		o.PushBytes = codec.EncodedMax
+	}
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: elements}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := inproc.New(2, inproc.Options{})[me]
+	st := &station.Station{Transport: tr, Net: link.New(tr, link.Options{}), Me: me, Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	st.Routes = layout.NewRoutes(cfg, plan, st.Roles, nil, layout.Thresholds{})
+	return st
+}
