@@ -336,10 +336,12 @@ func TestRankRestsWhileBusy(t *testing.T) {
 		t.Fatalf("the clock says %v, and rested at %v", now, tr.rested)
 	}
 	before := tr.rested
-	for from := tr.Now(); tr.Now()-from < 4*restEvery; {
+	const most = 10 * time.Second // a processor that others keep busy gives a rank few moments that are near each other
+	from := tr.Now()
+	for tr.rested-before < restEvery && tr.Now()-from < most {
 		tr.rest()
 	}
 	if tr.rested-before < restEvery {
-		t.Errorf("%v of polls, and rested at %v, then at %v", 4*restEvery, before, tr.rested)
+		t.Errorf("%v of polls, and rested at %v, then at %v", most, before, tr.rested)
 	}
 }
