@@ -147,9 +147,13 @@ func (c *cluster) submit(t *testing.T, name, file string, flags ...string) (job,
 // completed waits for a job and looks at how it ended.
 func (c *cluster) completed(t *testing.T, job, name string) (printed string) {
 	t.Helper()
-	ended := c.slurm(t, "ended", "--wait", strconv.Itoa(int(patience.Seconds())), job)
+	ended, waited := command(c.dir, c.script, "ended", "--wait", strconv.Itoa(int(patience.Seconds())), job)
 	said, err := os.ReadFile(filepath.Join(c.dir, name+".out"))
-	if err != nil || ended != "COMPLETED 0:0" {
+	if waited != nil { // what it and its ranks are at says where it hangs
+		left, _ := command(c.dir, "ps", "-eo", "pid,ppid,stat,etime,wchan:20,args")
+		t.Fatalf("job %s: %v: %s\n%s\nthe processes:\n%s", job, waited, ended, said, left)
+	}
+	if ended = strings.TrimSpace(ended); err != nil || ended != "COMPLETED 0:0" {
 		t.Fatalf("job %s ended %s, want COMPLETED 0:0; %v\n%s", job, ended, err, said)
 	}
 	return string(said)
