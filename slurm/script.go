@@ -229,14 +229,32 @@ func (s *Script) launch(w *writer) {
 		`if [ -n "$early" ]; then`,
 		"	sleep 1",
 		`	kill -USR1 "$launcher"`,
-		"fi",
+		"fi")
+	if s.mayStay() {
+		w.says("With several parts, srun was seen to stay for good though all ranks had left (22.05). Half a minute after the last line of the run it is ended.",
+			"(",
+			`	until finished || ! kill -0 "$launcher"; do sleep 5; done`,
+			"	sleep 30",
+			`	kill -KILL "$launcher"`,
+			") >/dev/null 2>&1 &",
+			"guard=$!")
+	}
+	w.says("Until the launcher has left, and not only a warning has come.",
 		"while :; do",
 		`	warned=""`,
 		`	wait "$launcher"`,
 		"	code=$?",
 		`	[ -n "$warned" ] || break`,
 		"done")
+	if s.mayStay() {
+		w.says("The code of one that was ended says nothing.",
+			`kill "$guard" 2>/dev/null`,
+			`if [ "$code" -eq 137 ] && finished; then code=0; fi`)
+	}
 }
+
+// mayStay says whether the launcher was seen to stay when its ranks had left.
+func (s *Script) mayStay() bool { return len(s.Parts) > 1 && s.Launcher != "mpirun" }
 
 // launcher is how the ranks are started, and why so.
 func (s *Script) launcher() (line []string, about string) {

@@ -98,7 +98,7 @@ func runTemplate(t *testing.T, s *Script, program string, env ...string) (out st
 	for name, text := range map[string]string{
 		"srun":     "#!/bin/bash\necho \"srun $*\"\n" + program,
 		"scontrol": "#!/bin/bash\necho \"scontrol $*\"\n",
-		"job":      s.Text(),
+		"job":      strings.NewReplacer("sleep 30", "sleep 0.2", "sleep 5", "sleep 0.1").Replace(s.Text()),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -113,6 +113,30 @@ func runTemplate(t *testing.T, s *Script, program string, env ...string) (out st
 
 func testScript() *Script {
 	return &Script{Job: "j", Program: "fluentps", Config: "a b.yaml", Out: "run", Time: time.Hour, Launcher: "pmix", Parts: []Part{{Nodes: 1, Ranks: 2}}}
+}
+
+// With several parts srun may stay when the run is over. The job ends all the same, with the code of the run; and nobody ends a launcher
+// of which no line was written.
+func TestALauncherThatStaysIsEnded(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash on this machine")
+	}
+	for _, c := range []struct {
+		name, program string
+		code          int
+		says          string
+	}{
+		{"stays", writesSummary + "exec sleep 1000 >/dev/null 2>&1\n", 0, "srun "},
+		{"takes its time", "sleep 1\n" + writesSummary, 0, "srun "},
+		{"fails late", "sleep 1; exit 7", 7, "srun "},
+		{"killed", "kill -KILL $$", 137, "srun "},
+	} {
+		s := testScript()
+		s.Parts = append(s.Parts, Part{Nodes: 1, Ranks: 2})
+		if out, code := runTemplate(t, s, c.program); code != c.code || !strings.Contains(out, c.says) {
+			t.Errorf("%s: code %d, want %d:\n%s", c.name, code, c.code, out)
+		}
+	}
 }
 
 const writesSummary = `mkdir -p run; echo '  "finished": "ok",' >run/summary.json` + "\n"
