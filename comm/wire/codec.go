@@ -8,7 +8,7 @@ import (
 )
 
 // Version of the layout below. A change of the layout or of a field's meaning raises it.
-const Version = 6
+const Version = 7
 
 // Size of an encoded header, in bytes.
 const Size = 88

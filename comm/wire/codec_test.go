@@ -48,10 +48,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"empty", nil, "0 bytes, a header has 88"},
 		{"short", edit(4, 0)[:87], "87 bytes, a header has 88"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 0), "the sender has 0, this binary 6; start all ranks from one build"},
-		{"newer and shorter", edit(2, 9)[:40], "the sender has 9, this binary 6"},
-		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 29"},
-		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(30)"},
+		{"older", edit(2, 0), "the sender has 0, this binary 7; start all ranks from one build"},
+		{"newer and shorter", edit(2, 9)[:40], "the sender has 9, this binary 7"},
+		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 30"},
+		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(31)"},
 		{"reserved", edit(6, 1), "reserved bytes of a push"},
 	} {
 		_, err := Decode(c.in)
@@ -93,7 +93,7 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined moved closed barrier release task readable forwarded summand saved stale pushpiece replypiece piecethere"
+	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined moved closed barrier release task readable forwarded summand saved stale peer pushpiece replypiece piecethere"
 	var names []string
 	for k := Push; k < Kinds; k++ {
 		names = append(names, k.String())

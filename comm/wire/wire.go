@@ -12,7 +12,7 @@ const (
 	Push       Kind = 1 + iota // worker to server: pieces of this shard follow, in frames or on Data
 	Pull                       // worker to server: wants the parameters to start Iter
 	Reply                      // server to worker: pieces of this shard follow, in frames or on Data
-	Ack                        // server to worker: a duplicate push was seen and ignored; in rounds, each push was taken
+	Ack                        // server to worker: a duplicate push was seen and ignored; in rounds, each push was taken; else, a part that counts for another
 	Left                       // worker to server: will neither push nor pull again
 	Snapshot                   // any rank to server: send me your slices of snapshot Iter on Data
 	Ready                      // server to rank 0: snapshot Iter of all my shards is kept
@@ -35,6 +35,7 @@ const (
 	Summand                    // member to leader: the gradient of layer Part of Iter is final, in the memory that both share
 	Saved                      // any rank to rank 0: a FileSaved
 	Stale                      // server to rank 0: a Staleness
+	Peer                       // worker to worker: what a policy of the work axis tells that of another
 	PushPiece                  // worker to server: a piece of a push whose header went before; not a header, but PieceSize and the values
 	ReplyPiece                 // server to worker: the same of a Reply or a Publish
 	PieceThere                 // worker to server: a piece of a push whose header went before is in memory that both see; PieceSize alone
@@ -106,6 +107,7 @@ var kinds = [Kinds]struct {
 	Summand:    {"summand", true},
 	Saved:      {"saved", false},
 	Stale:      {"stale", false},
+	Peer:       {"peer", true},
 	PushPiece:  {"pushpiece", true},
 	ReplyPiece: {"replypiece", true},
 	PieceThere: {"piecethere", true},

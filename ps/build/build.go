@@ -20,6 +20,15 @@ type Run struct {
 	Plan   *shard.Plan
 	Roles  shard.Roles
 	Rows   int // of the training set
+	Axes   Axes
+}
+
+// Axes are what no key of the configuration names: doors for policies of the work axis and of the local one. Its zero value is a run
+// without them.
+type Axes struct {
+	Work  func(worker int) core.Work         // what says which samples a worker computes; nil: its own, all of them
+	Parts int                                // that an iteration may come in, at most; below 2: one push of its worker
+	Due   func(shard int32, iter int64) bool // in which iterations a shard is exchanged; nil: in all
 }
 
 // Start is where nodes go on: from a checkpoint, or behind a pause. nil: they begin.
@@ -96,22 +105,22 @@ type Server struct {
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c := b.Config
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: c.Whole()})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: c.Whole(), Parts: b.Axes.Parts})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says of which shards it shares memory with the
 // server; nil: of none.
 func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Worker {
-	return b.told(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), shares)
+	return b.told(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, shares)
 }
 
 // Joining makes the node of a worker that comes back to another life, with no more than its clock.
 func (b *Run) Joining(me int, life, clock int64) *core.Worker {
-	return b.told(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), nil)
+	return b.told(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, nil)
 }
 
 // told tells a worker's node what it must know before it begins.
-func (b *Run) told(node *core.Worker, shares func(shard int32) bool) *core.Worker {
+func (b *Run) told(node *core.Worker, me int, shares func(shard int32) bool) *core.Worker {
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)
 	if shares != nil {
@@ -119,8 +128,14 @@ func (b *Run) told(node *core.Worker, shares func(shard int32) bool) *core.Worke
 	}
 	if b.Config.InRounds() {
 		node.InRounds()
-	} else if b.Config.Send.Overlap {
+	} else if b.Config.Send.Overlap && b.Axes.Work == nil {
 		node.StartEarly(b.maySkip)
+	}
+	if b.Axes.Work != nil {
+		node.SetWork(b.Axes.Work(me))
+	}
+	if b.Axes.Due != nil {
+		node.SetDue(b.Axes.Due, nil)
 	}
 	return node
 }

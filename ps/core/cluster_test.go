@@ -57,7 +57,9 @@ type cluster struct {
 	coming map[string][]string               // published pieces sent and not received, by line: content
 	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
 
-	near     *nearDriver  // nil: nobody shares memory
+	near     *nearDriver // nil: nobody shares memory
+	work     *workDriver // nil: everybody computes all of its own iterations
+	due      func(shard int32, iter int64) bool
 	early    *earlyDriver // nil: an iteration starts when the last exchange is over
 	drops    []bool       // by rule: a push may be dropped
 	slow     bool         // the disk is done when the workers are
@@ -79,7 +81,8 @@ type pending struct {
 	name string
 	in   Input
 	then func()
-	when func() bool // nil: at any time
+	when func() bool  // nil: at any time
+	fill func(*Input) // when it happens; nil: it is known before
 }
 
 type rule struct {
@@ -157,6 +160,12 @@ func (c *cluster) prepared(w *Worker) *Worker {
 	}
 	if c.near != nil {
 		w.ShareMemory(func(s int32) bool { return c.near.near(s, w.me) })
+	}
+	if c.work != nil {
+		w.SetWork(c.work.policy(w.me))
+	}
+	if c.due != nil {
+		w.SetDue(c.due, nil)
 	}
 	return w
 }
@@ -241,6 +250,9 @@ func (c *cluster) drain(limit int) error {
 		if p.then != nil {
 			p.then()
 		}
+		if p.fill != nil {
+			p.fill(&p.in)
+		}
 		if c.problem != nil {
 			return c.problem
 		}
@@ -305,6 +317,9 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 			return err
 		}
 	}
+	if c.work != nil && c.work.obey(c, w, name, e) {
+		return nil
+	}
 	to := fmt.Sprintf("s%d", e.To)
 	switch e.Kind {
 	case Send:
@@ -341,9 +356,9 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 			}
 		}
 		line := "compute " + name
-		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
+		c.add(pending{line: line, node: w, name: name, when: c.over(w), in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
 		for _, p := range slices.Backward(c.plan.Pieces) {
-			c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
+			c.add(pending{line: line, node: w, name: name, when: c.writable(w, p.Layer), in: Input{Kind: PieceReady, Piece: p.ID}})
 		}
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: TaskDone}})
 	case SendBarrier:
@@ -370,6 +385,9 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		c.add(pending{line: c.ctl("ctl " + name + to), node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}})
 	case Stage:
 		c.stage(s, e)
+		c.work.staged(s, e)
+	case Merge:
+		return c.work.merged(c, s, e)
 	case Unstage:
 		c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
 			return p.node == Node(s) && p.in.Kind == PieceLanded && p.in.Shard == e.Shard && p.in.Slot == e.Slot
@@ -382,13 +400,20 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if err := c.near.folded(c, s, e, slot); err != nil {
 			return err
 		}
+		if err := c.work.folded(s, e); err != nil {
+			return err
+		}
 		if slot.pieces != 0 || slot.iter != e.Msg.Iter {
 			return fmt.Errorf("folded iteration %d with %d pieces missing from what is of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
 		}
 		if e.Scale == 0 {
 			c.pend[e.Shard] = ""
 		}
-		c.pend[e.Shard] += fmt.Sprintf(" w%d.%d", slot.worker, slot.iter)
+		by := slot.worker
+		if c.work != nil {
+			by = e.Msg.Worker // several workers' parts are in it
+		}
+		c.pend[e.Shard] += fmt.Sprintf(" w%d.%d", by, slot.iter)
 	case Commit:
 		if c.flying[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
 			return fmt.Errorf("wrote into a version that is in flight or current")
@@ -460,12 +485,31 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	return nil
 }
 
+// over says of an iteration that may have been started early, without an earlyDriver, that it may end forward; writable that a layer's
+// gradients may be written. nil: they may.
+func (c *cluster) over(w *Worker) func() bool {
+	if c.due == nil {
+		return nil
+	}
+	return func() bool { return w.State() == Computing }
+}
+
+func (c *cluster) writable(w *Worker, layer int32) func() bool {
+	if c.due == nil {
+		return nil
+	}
+	return func() bool { return w.Writable(int(layer)) }
+}
+
 // gradientOf is the iteration whose gradient is in a piece of the gradient arena.
 func (c *cluster) gradientOf(w *Worker, piece int32) int64 {
 	if c.early != nil {
 		return c.early.mem[w].grads[piece].iter
 	}
-	return w.iter
+	if w.isHelping() {
+		return w.work.helps.Iter
+	}
+	return w.turn(c.plan.Pieces[piece].Shard)
 }
 
 // write is a piece of a reply that lands in the arena of a worker.

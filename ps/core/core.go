@@ -83,7 +83,7 @@ const (
 	Adopt                          // Worker: parameters of Shard = the version that landed beside them
 	Keep                           // Worker: keep a copy of the push of Shard that is in the gradient arena, in Slot
 	AddLocal                       // Worker: parameters of Shard += Scale*Weight * its own push: that kept in Slot, or that in the gradient arena where Slot is -1
-	Compute                        // Worker: compute iteration Iter; answer with Forwarded, PieceReady of every piece, TaskDone. After StartEarly ask Readable and Writable of each layer
+	Compute                        // Worker: compute iteration Iter, or the Task of it; answer with Forwarded, PieceReady of every piece, TaskDone. After StartEarly ask Readable and Writable of each layer
 	Stage                          // Server: receive the pieces of worker To's push Iter of Shard into Slot; answer with PieceLanded each
 	Unstage                        // Server: the rest of worker To's push of Shard will not come; forget the receives into Slot
 	Fold                           // Server: Into = Scale*Into + Weight*From, of Shard; where From is the push in Slot, Msg is its header
@@ -100,6 +100,8 @@ const (
 	Merge                          // Server: the push in Dst += that in Slot, of Shard; Slot is free then (parts.go)
 	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed
 	Save                           // Server: keep version Iter of Shard with all that belongs to it, for a checkpoint; its parameters, Src, stay as they are until Written
+	Cancel                         // Worker: of the Task that is being computed, begin nothing from sample Dst on
+	SendWorker                     // Worker: send Msg to worker To
 	ReplyPiece                     // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 )
 

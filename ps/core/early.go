@@ -81,6 +81,9 @@ func (w *Worker) awaitLayers() {
 	w.early.silent = 0
 	for s := range w.shards {
 		w.early.silent += w.says(int32(s))
+		if w.rests(int32(s)) {
+			w.readableCopy(int32(s))
+		}
 	}
 }
 
@@ -147,7 +150,7 @@ func (w *Worker) flown(id int32) {
 // mayStart says whether the next iteration may start, though this one's exchange may not be over.
 func (w *Worker) mayStart() bool {
 	switch {
-	case w.early.begun || w.stop || w.state != Pushing && w.state != Waiting:
+	case w.early.begun || w.stop || w.hasHelp() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
 		return false
 	case !w.early.on:
 		return w.state == Waiting && w.open == 0 && w.flying == 0
@@ -157,7 +160,7 @@ func (w *Worker) mayStart() bool {
 
 // isIn says whether a shard has said where to go on: by a reply, or because the worker's copy will do.
 func (w *Worker) isIn(s int32) bool {
-	return w.shards[s].replied || w.copies != nil && w.copies[s].settled
+	return w.shards[s].replied || w.rests(s) || w.copies != nil && w.copies[s].settled
 }
 
 // beingRead says whether kernels may read a shard's parameters, or may begin to at any time.

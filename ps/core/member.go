@@ -28,7 +28,7 @@ func NewJoining(me int32, plan *shard.Plan, policy send.Policy, life, clock int6
 // Clock is the number of iterations that the worker has pushed or passed over, one more if it has begun to push another.
 func (w *Worker) Clock() int64 {
 	begun := slices.ContainsFunc(w.shards, func(sh workerShard) bool { return sh.ready > 0 })
-	if w.state == Computing && !begun {
+	if w.state == Computing && !begun && !w.isHelping() {
 		return w.iter
 	}
 	return w.iter + 1

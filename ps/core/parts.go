@@ -78,6 +78,10 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 		sh.freeSlot(p.slot)
 		of := &a.p.head
 		of.Samples, of.Correct, of.Loss, of.Version = of.Samples+m.Samples, of.Correct+m.Correct, of.Loss+m.Loss, min(of.Version, m.Version)
+		of.Flags |= m.Flags
+		if by == owner { // what it says of itself
+			of.Clock, of.Blocked = m.Clock, m.Blocked
+		}
 		a.have = append(a.have, m.Part)
 	}
 	for len(sh.parts[owner]) > 0 && len(sh.parts[owner][0].have) == int(sh.parts[owner][0].p.head.Parts) {

@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Merge", "Own", "Save", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Remap", "Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -42,7 +42,7 @@ func (in Input) String() string {
 // String is the effect on one line, with only the fields that its kind uses.
 func (e Effect) String() string {
 	switch e.Kind {
-	case Send, SendServer, SendBarrier:
+	case Send, SendServer, SendBarrier, SendWorker:
 		return fmt.Sprintf("%v to=%d %s", e.Kind, e.To, Describe(e.Msg))
 	case SendPiece:
 		return fmt.Sprintf("%v to=%d p%d", e.Kind, e.To, e.Piece)
@@ -52,7 +52,10 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d slot%d", e.Kind, e.Shard, e.Slot)
 	case AddLocal:
 		return fmt.Sprintf("%v shard%d += %.4g*%.4g*slot%d", e.Kind, e.Shard, e.Scale, e.Weight, e.Slot)
-	case Compute:
+	case Compute, Cancel:
+		if t := e.Task(); t.Parts != 1 || t.From > 0 || t.To > 0 {
+			return fmt.Sprintf("%v iter=%d owner=%d part=%d/%d from=%d to=%d", e.Kind, e.Iter, t.Owner, t.Part, t.Parts, t.From, t.To)
+		}
 		return fmt.Sprintf("%v iter=%d", e.Kind, e.Iter)
 	case Stage, Unstage:
 		return fmt.Sprintf("%v shard%d w%d slot%d", e.Kind, e.Shard, e.To, e.Slot)
@@ -112,6 +115,8 @@ func Describe(m wire.Header) string {
 		fmt.Fprintf(&b, "PushReady w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Grant, wire.Revoke:
 		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d", map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
+	case wire.Peer:
+		fmt.Fprintf(&b, "Peer w%d owner=%d part=%d/%d iter=%d flags=%d", m.Worker, m.Owner, m.Part, m.Parts, m.Iter, m.Flags)
 	case wire.Left:
 		fmt.Fprintf(&b, "Left w%d", m.Worker)
 	case wire.Closed:

@@ -156,7 +156,7 @@ func (w *Worker) mark() {
 // TakeSave says, once, that a checkpoint needs what the worker keeps, as it is when it has begun the exchange of an
 // iteration, which it names, and has not handed anything over: the marked one was the last.
 func (w *Worker) TakeSave() (iter int64, due bool) {
-	if w.marks < 0 || w.iter <= w.marks || w.state != Computing || w.head.Kind != 0 {
+	if w.marks < 0 || w.iter <= w.marks || w.state != Computing || w.head.Kind != 0 || w.isHelping() {
 		return 0, false
 	}
 	w.marks = -1

@@ -47,7 +47,7 @@ func (w *Worker) inRound(in Input, out []Effect) []Effect {
 		return out
 	}
 	if r == nil {
-		return out
+		return w.taken(m, out)
 	}
 	w.must(m.Iter == w.iter && r.open > 0, in)
 	if r.open--; r.open > 0 {

@@ -74,12 +74,14 @@ func NewServer(c ServerConfig) *Server {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
 		s.shards[id].makeParts(c.Parts, c.Workers)
 	}
-	if c.Parts > 1 && (c.Near != nil || slices.ContainsFunc(s.order, func(id int32) bool { return c.Schemes[id].Norms || c.Schemes[id].Shared })) {
-		panic(fmt.Sprintf("core: server %d: iterations in parts, and pushes in shared memory, with norms or with grants", c.Me))
-	}
 	s.makeAccords(c.Schemes)
 	s.makeUnsent()
 	s.makeNear(c.Near)
+	if c.Parts > 1 && slices.ContainsFunc(s.order, func(id int32) bool {
+		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.Contains(s.shards[id].near, true)
+	}) {
+		panic(fmt.Sprintf("core: server %d: iterations in parts, and pushes in shared memory, with norms or with grants", c.Me))
+	}
 	return s
 }
 
@@ -107,8 +109,8 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		} else {
 			out = s.landed(sh, p, in, out)
 		}
-		if s.acks {
-			out = append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
+		if s.acks || m.Owner != m.Worker {
+			out = append(out, acknowledge(&m))
 		}
 		return out
 	case ReplySent:
@@ -179,10 +181,10 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	}
 	if s.left[m.Worker] || s.known(sh, &m) {
 		sh.stats.Duplicates++
-		if s.acks {
+		if s.acks || m.Owner != m.Worker && sh.isLanding(&m) {
 			return out // the push itself is acknowledged, when it has landed
 		}
-		return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Shard: sh.id, Iter: m.Iter, Part: m.Part}})
+		return append(out, acknowledge(&m))
 	}
 	if p != nil && sh.early != nil {
 		sh.early[m.Worker] = append(sh.early[m.Worker], m)
@@ -200,9 +202,20 @@ func (s *Server) offered(sh *ownShard, m wire.Header, out []Effect) []Effect {
 	return s.decide(sh, event(scheme.Offered, m), out)
 }
 
+// acknowledge says that a push needs not come again.
+func acknowledge(m *wire.Header) Effect {
+	return Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Owner: m.Owner, Shard: m.Shard, Iter: m.Iter, Part: m.Part}}
+}
+
+// isLanding says whether a push is on its way.
+func (sh *ownShard) isLanding(m *wire.Header) bool {
+	p := sh.landing[m.Worker]
+	return p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part
+}
+
 // known says whether a shard has a push, or it is on its way.
 func (s *Server) known(sh *ownShard, m *wire.Header) bool {
-	if p := sh.landing[m.Worker]; p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part {
+	if sh.isLanding(m) {
 		return true
 	}
 	if isPart(m) {

@@ -50,8 +50,10 @@ type Worker struct {
 	stiles []turnstile   // per server; nil if nothing waits for grants
 	kept   int           // pieces in them
 	early  early
-	round  *round // nil unless it works in rounds
-	near   []bool // per shard: its server shares memory with the worker; nil: none does
+	round  *round   // nil unless it works in rounds
+	near   []bool   // per shard: its server shares memory with the worker; nil: none does
+	work   *working // nil: the worker computes all of its own iterations, and nothing else
+	due    *dues    // nil: every shard is exchanged in every iteration
 
 	LeadMax    int64   // largest lead over a shard at the start of an iteration
 	Started    int64   // iterations started
@@ -86,7 +88,7 @@ func (sh *workerShard) lead(c int64) int64 {
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
 	w := &Worker{
 		me: me, plan: plan, policy: policy,
-		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, marks: -1,
+		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, marks: -1, open: len(plan.Shards),
 		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
 	w.makeLayers()
@@ -101,16 +103,18 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		return w.begin(out)
 	case Forwarded:
 		w.must(w.state == Computing && w.head.Kind == 0, in)
-		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: w.me, Parts: 1, Epoch: w.plan.Epoch, Iter: w.iter, Clock: w.known,
+		t := w.task()
+		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Epoch: w.plan.Epoch, Iter: t.Iter, Clock: w.known,
 			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
-		w.mark()
+		if !w.isHelping() {
+			w.mark()
+		}
 		return out
 	case PieceReady:
 		return w.pieceReady(in, out)
 	case TaskDone:
 		w.must(w.state == Computing && w.allReady(), in)
-		w.state = Pushing
-		return w.advance(out)
+		return w.taskDone(out)
 	case PieceSent:
 		w.must(w.early.pieces[in.Piece].flying, in)
 		w.flown(in.Piece)
@@ -136,10 +140,18 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	s := w.plan.Pieces[in.Piece].Shard
 	sh := &w.shards[s]
 	w.must(w.state == Computing && w.head.Kind != 0 && sh.ready < len(w.plan.Shards[s].Pieces) && !w.early.pieces[in.Piece].flying, in)
+	if w.rests(s) {
+		sh.ready, sh.gone = sh.ready+1, sh.gone+1
+		return out
+	}
 	if sh.ready == 0 {
 		m := w.head
 		m.Shard, m.Version = s, sh.version
+		if w.due != nil {
+			m.Iter, m.Clock = w.turn(s), w.knownOf(s)
+		}
 		out = append(out, Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
+		w.owe(s)
 	}
 	sh.ready++
 	if sh.scheduled {
@@ -166,8 +178,12 @@ func (w *Worker) goes(p int32, out []Effect) []Effect {
 	sh := &w.shards[s]
 	sh.gone++
 	w.fly(p)
-	out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s, Iter: w.iter})
-	if sh.gone == len(w.plan.Shards[s].Pieces) {
+	iter := w.turn(s)
+	if w.isHelping() {
+		iter = w.work.helps.Iter
+	}
+	out = append(out, Effect{Kind: SendPiece, To: w.plan.Shards[s].Server, Piece: p, Shard: s, Iter: iter})
+	if sh.gone == len(w.plan.Shards[s].Pieces) && !w.isHelping() {
 		out = w.renew(s, out)
 	}
 	return out
@@ -175,13 +191,17 @@ func (w *Worker) goes(p int32, out []Effect) []Effect {
 
 func (w *Worker) pull(s int32, out []Effect) []Effect {
 	w.shards[s].pulled = true
-	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Epoch: w.plan.Epoch, Iter: w.iter + 1}
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Epoch: w.plan.Epoch, Iter: w.turn(s) + 1}
 	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
 		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
 }
 
 func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
+	if m.Kind == wire.Peer {
+		w.must(w.work != nil, in)
+		return w.advance(w.tellWork(WorkEvent{Kind: Came, Msg: m}, out))
+	}
 	if m.Kind == wire.Moved {
 		return append(out, Effect{Kind: Remap, Iter: int64(m.Epoch)})
 	}
@@ -196,14 +216,14 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	}
 	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
 	sh := &w.shards[m.Shard]
-	w.must(sh.pulled && !sh.replied && m.Iter > w.iter, in)
+	w.must(sh.pulled && !sh.replied && m.Iter > w.turn(m.Shard), in)
 	if w.isNear(m.Shard) {
 		out = w.readReply(m, out)
 	}
 	sh.replied, sh.let = true, m.Iter
 	w.answered(m.Shard)
 	sh.version, sh.clock = m.Version, m.Clock
-	w.next = max(w.next, m.Iter)
+	w.answeredAt(&m)
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
 	if m.Flags&wire.Save != 0 {
@@ -231,14 +251,20 @@ func (w *Worker) closeShard(s int32, out []Effect) []Effect {
 func (w *Worker) advance(out []Effect) []Effect {
 	if w.state == Pushing && w.policy.Held() == 0 && w.kept == 0 {
 		w.state = Waiting
+		if w.work != nil {
+			w.work.helping = false
+		}
+	}
+	if w.mayHelp() {
+		return w.help(out)
 	}
 	if w.mayStart() {
 		w.early.begun, w.early.started = true, max(w.next, w.iter+1)
 		w.Started++
 		w.let = w.policy.Step(send.Event{Kind: send.Started, At: w.now}, w.let[:0])
-		out = append(out, Effect{Kind: Compute, Iter: w.early.started})
+		out = w.startOwn(w.early.started, out)
 	}
-	if w.state != Waiting || w.open > 0 || !w.early.begun && w.flying > 0 {
+	if w.state != Waiting || w.open > 0 || !w.early.begun && (w.flying > 0 || w.owes()) {
 		return out
 	}
 	if w.last >= 0 {
@@ -246,8 +272,11 @@ func (w *Worker) advance(out []Effect) []Effect {
 	}
 	if !w.early.begun { // there is no next one
 		w.state = Finished
+		if w.work != nil {
+			out = w.tellWork(WorkEvent{Kind: Leaves}, out)
+		}
 		for m := range w.plan.Servers {
-			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.iter + 1, Clock: w.life}})
+			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.pushedAt(int32(m)), Clock: w.life}})
 		}
 		return w.drained(out)
 	}
@@ -265,11 +294,14 @@ func (w *Worker) exchange() {
 	if w.first < 0 {
 		w.first = w.iter
 	}
-	for s := range w.shards {
-		w.LeadMax = max(w.LeadMax, w.shards[s].lead(w.iter))
-	}
 	w.head = wire.Header{}
 	w.open, w.last = len(w.shards), -1
+	if w.due != nil {
+		w.due.open(w)
+	}
+	for s := range w.shards {
+		w.LeadMax = max(w.LeadMax, w.shards[s].lead(w.turn(int32(s))))
+	}
 	for s := range w.shards {
 		w.shards[s] = workerShard{version: w.shards[s].version, clock: w.shards[s].clock, scheduled: w.shards[s].scheduled}
 	}
@@ -322,15 +354,17 @@ func (w *Worker) Check() error {
 			return fmt.Errorf("core: worker %d waits while shard %d has %d of %d pieces to push", w.me, s, n-sh.gone, n)
 		case sh.gone > sh.ready:
 			return fmt.Errorf("core: worker %d shard %d: %d pieces let go, only %d ready", w.me, s, sh.gone, sh.ready)
-		case w.state == Computing && sh.pulled && sh.gone < n:
+		case w.state == Computing && sh.pulled && sh.gone < n && !w.isHelping():
 			return fmt.Errorf("core: worker %d pulled shard %d before its push was let go", w.me, s)
 		}
 	}
 	if err := w.checkStiles(); err != nil {
 		return err
 	}
-	if err := w.checkCopies(); err != nil {
-		return err
+	for _, check := range []func() error{w.checkCopies, w.checkWork, w.checkDue} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if err := w.checkLayers(); err != nil {
 		return err

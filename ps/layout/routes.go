@@ -78,7 +78,7 @@ func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int,
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, at.Shared), copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
 	t.push, t.reply = inlined(p, copyOf, pushBytes, at.Inline), inlined(p, copyOf, replyBytes, at.Inline)
-	t.pushCodec, t.replyCodec = t.codecs(c.PushCodec()), t.codecs(c.PullCodec())
+	t.pushCodec, t.replyCodec = t.rows(t.codecs(c.PushCodec())), t.codecs(c.PullCodec())
 	for i := range p.Shards {
 		t.copies[i] = copyOf(p.Shards[i].Rule).Kind != scheme.Pulled
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fluentps/comm"
+	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -34,7 +35,7 @@ func DataSpec(c *configs.Config) workload.DataSpec {
 func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
 	flat := make([]shard.Param, len(params))
 	for i, p := range params {
-		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Stat: p.Stat}
+		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Row: p.Row, Stat: p.Stat}
 	}
 	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers}
 	o.Rules, o.On = c.Matches()
@@ -52,6 +53,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	}
 	if codec := c.PushCodec(); codec != nil {
 		o.PushBytes = codec.EncodedMax
+	}
+	if !c.InRounds() && !Reduces(c) {
+		o.RowBytes = func(width, cut, elements int) int { return payload.NewRows(width, cut).EncodedMax(elements) }
 	}
 	if codec := c.PullCodec(); codec != nil {
 		o.ReplyBytes = codec.EncodedMax

@@ -141,3 +141,22 @@ func (t *Routes) codecs(codec payload.Codec) []payload.Codec {
 	}
 	return all
 }
+
+// rows gives the pieces of parameters that have rows their codec, where pushes travel as they are but for that.
+func (t *Routes) rows(codecs []payload.Codec) []payload.Codec {
+	if codecs != nil {
+		return codecs
+	}
+	for i := range t.plan.Pieces {
+		p := &t.plan.Pieces[i]
+		width, cut := t.plan.Rows(p)
+		if width == 0 || t.plan.Shards[p.Shard].Stat {
+			continue
+		}
+		if codecs == nil {
+			codecs = slices.Repeat([]payload.Codec{configs.PlainCodec()}, len(t.plan.Pieces))
+		}
+		codecs[i] = payload.NewRows(width, cut)
+	}
+	return codecs
+}

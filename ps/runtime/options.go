@@ -53,6 +53,7 @@ type Options struct {
 
 	mute bool              // of tests: it beats once and no more
 	at   layout.Thresholds // of tests: the sizes by which ways are chosen
+	axes station.Axes      // doors, which tests use
 }
 
 // SignalState is the signal at which a rank prints where it stands, and goes on.

@@ -143,7 +143,7 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 			}
 			piece.PushBytes, piece.ReplyBytes = piece.Bytes(), piece.Bytes()
 			if !s.Stat {
-				piece.PushBytes, piece.ReplyBytes = wireBytes(p.options.PushBytes, &piece), wireBytes(p.options.ReplyBytes, &piece)
+				piece.PushBytes, piece.ReplyBytes = p.pushBytes(s, &piece), wireBytes(p.options.ReplyBytes, &piece)
 			}
 			p.addKeys(s, &piece)
 			s.Pieces = append(s.Pieces, piece)

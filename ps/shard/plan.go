@@ -20,6 +20,7 @@ type Param struct {
 	Name  string
 	Layer int
 	N     int  // elements, at least 1
+	Row   int  // elements of a row, of which a push has those that some sample touches; divides N. 0: a push has all
 	Stat  bool // a statistic (batch norm): averaged, not trained
 }
 
@@ -36,6 +37,8 @@ type Options struct {
 	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each. Statistics travel as
 	// they are: ElemBytes.
 	PushBytes, ReplyBytes func(elements int) int
+	// RowBytes is the same for a push of rows, where PushBytes is nil; nil: rows travel like anything else.
+	RowBytes func(width, cut, elements int) int
 }
 
 // Slices lists the values of Options.Slice.

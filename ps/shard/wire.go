@@ -17,6 +17,40 @@ func (p *Plan) Largest() (push, reply int64) {
 	return push, reply
 }
 
+// Rows says of what rows a piece is, and how many elements of the first are in the piece before; width 0: it has none, or parts of
+// parameters with different ones.
+func (p *Plan) Rows(q *Piece) (width, cut int) {
+	sh := &p.Shards[q.Shard]
+	return p.rows(sh, q)
+}
+
+func (p *Plan) rows(sh *Shard, q *Piece) (width, cut int) {
+	for k := range sh.Segs {
+		g := &sh.Segs[k]
+		if g.within(q.Lo, q.Hi) == 0 {
+			continue
+		}
+		row := p.Params[g.Param].Row
+		if width == 0 && g.At <= q.Lo && row > 0 {
+			width, cut = row, (g.Lo+q.Lo-g.At)%row
+		}
+		if row != width {
+			return 0, 0
+		}
+	}
+	return width, cut
+}
+
+// pushBytes are those of a piece of a push, at most.
+func (p *Plan) pushBytes(sh *Shard, q *Piece) int64 {
+	if p.options.PushBytes == nil && p.options.RowBytes != nil {
+		if width, cut := p.rows(sh, q); width > 0 {
+			return int64(p.options.RowBytes(width, cut, q.Hi-q.Lo))
+		}
+	}
+	return wireBytes(p.options.PushBytes, q)
+}
+
 func wireBytes(of func(elements int) int, p *Piece) int64 {
 	if of == nil {
 		return p.Bytes()

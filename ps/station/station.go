@@ -46,6 +46,7 @@ type Station struct {
 	Set          *workload.Set
 	Routes       *layout.Routes // of all pieces
 	SnapshotsMax int64          // snapshots of a shard kept at once
+	Axes         Axes           // doors: no run has any yet
 
 	Team   *comm.Window // of the ranks of a host, where they compute as one worker
 	Shared Shared
@@ -55,6 +56,9 @@ type Station struct {
 	Began  time.Duration // when training began, on the transport's clock; 0: not yet
 	Before time.Duration // training in the parts of the run before this one
 }
+
+// Axes are what nodes are made with and no key of the configuration names.
+type Axes = build.Axes
 
 // Cut cuts the shards.
 func (s *Station) Cut() error {
@@ -75,7 +79,7 @@ func (s *Station) Cut() error {
 
 // Build makes nodes and stores.
 func (s *Station) Build() *build.Run {
-	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Rows: s.Set.Train.Rows()}
+	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Rows: s.Set.Train.Rows(), Axes: s.Axes}
 }
 
 // ServerRank is the rank of the server that owns a shard.

@@ -26,15 +26,14 @@ func (w *Side) waited(now time.Duration) {
 
 // iteration is the one that is computed. Its functions are made once, so that an iteration takes no memory.
 type iteration struct {
-	w       *Side
-	layer   int  // whose parameters or gradients are waited for
-	over    bool // the exchange before is over: all layers are readable
-	sent    bool // and nothing of it is to be sent any more: all gradients are writable
-	waited  time.Duration
-	pushing time.Duration
-	head    wire.Header       // what Forwarded says
-	rec     metrics.Iteration // what is kept of it
-	end     time.Duration
+	w     *Side
+	layer int               // whose parameters or gradients are waited for
+	over  bool              // the exchange before is over: all layers are readable
+	sent  bool              // and nothing of it is to be sent any more: all gradients are writable
+	head  wire.Header       // what Forwarded says
+	rec   metrics.Iteration // what is kept of it
+	took  took
+	own   bool // it is the worker's own
 
 	forward, backward     func(layer int)
 	forwarded, done       func()
@@ -43,6 +42,15 @@ type iteration struct {
 	isWritable, isSent    func() bool
 	noteReadable, noteAll func()
 	noteWrite, noteSent   func()
+}
+
+// took is the time of an iteration, as who computes it sees it.
+type took struct {
+	start, end time.Duration
+	waited     time.Duration // for parameters
+	pushing    time.Duration // handing gradients over, and waiting until they may be written
+	forward    time.Duration // without waits
+	slept      time.Duration // to be slow
 }
 
 func newIteration(w *Side) *iteration {
@@ -77,27 +85,50 @@ func newIteration(w *Side) *iteration {
 	return it
 }
 
-// compute runs one iteration, at the worker's site.
-func (w *Side) compute(iter int64) {
+// compute runs one iteration, or what is the worker's of one, at the worker's site.
+func (w *Side) compute(task core.Task) {
 	defer w.station.Guard()
 	t := w.station.Transport
 	it := w.it
-	it.over, it.sent, it.waited, it.pushing = w.nothing, w.nothing, 0, 0
-	it.rec.Iter = iter
-	start := t.Now()
+	it.over, it.sent, it.took = w.nothing, w.nothing, took{start: t.Now()}
+	it.rec.Iter, it.own = task.Iter, task.Owner == int32(w.me)
+	if w.ranges != nil {
+		if !it.computeRanges(task) {
+			return
+		}
+	} else if !it.computeBatch(task.Iter) {
+		return
+	}
+	it.took.end = t.Now()
+	computing := it.took.end - it.took.start - it.took.waited - it.took.pushing
+	w.slow.over(task.Iter, it.took.forward, computing-it.took.slept, it.took.slept)
+	w.books.usual = smooth(w.books.usual, computing-it.took.slept)
+	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.took.end - it.took.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: it.took.slept, Push: it.took.pushing}
+	w.site.report(it.done, false)
+}
+
+// slowDown ends forward, and holds a worker up that is to be slow.
+func (it *iteration) slowDown() {
+	t := it.w.station.Transport
+	it.took.forward = t.Now() - it.took.start - it.took.waited
+	if d := it.w.slow.due(it.rec.Iter, it.took.forward); d > 0 {
+		from := t.Now()
+		it.w.site.pause(d)
+		it.took.slept = t.Now() - from
+	}
+}
+
+// computeBatch computes a whole iteration; false: the run has failed.
+func (it *iteration) computeBatch(iter int64) (ok bool) {
+	w := it.w
 	w.feed.rows = w.feed.sampler.Batch(iter, w.feed.rows)
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, iter)
 	loss, correct := w.model.Forward(w.feed.batch, it.forward)
 	if it.allRead(); !it.over {
-		return // the run has failed
+		return false
 	}
-	forward, slept := t.Now()-start-it.waited, time.Duration(0)
-	if d := w.slow.due(iter, forward); d > 0 {
-		from := t.Now()
-		w.site.pause(d)
-		slept = t.Now() - from
-	}
+	it.slowDown()
 	it.head = wire.Header{Samples: int64(w.feed.batch.N), Correct: int64(correct), Loss: loss}
 	w.site.report(it.forwarded, false)
 	it.writable(len(w.pieces) - 1)
@@ -105,12 +136,7 @@ func (w *Side) compute(iter int64) {
 		it.allWritable()
 	}
 	it.runBackward()
-	it.end = t.Now()
-	computing := it.end - start - it.waited - it.pushing
-	w.slow.over(iter, forward, computing-slept, slept)
-	w.books.usual = smooth(w.books.usual, computing-slept)
-	it.rec = metrics.Iteration{Iter: iter, Start: it.end - it.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: slept, Push: it.pushing}
-	w.site.report(it.done, false)
+	return true
 }
 
 // runBackward hands the layers over as they become ready, or after the last one where nothing is to overlap.
@@ -138,20 +164,22 @@ func (it *iteration) ready(layer int) {
 	w.with.Prepare(layer, it.rec.Iter)
 	from := w.station.Transport.Now()
 	w.site.report(it.handOver[layer], true)
-	it.pushing += w.station.Transport.Now() - from
+	it.took.pushing += w.station.Transport.Now() - from
 	it.writable(layer - 1)
 }
 
 // finish ends the iteration: it is the wait's turn.
 func (it *iteration) finish() {
 	w := it.w
-	w.books.samples += int64(w.feed.batch.N)
+	w.books.samples += it.head.Samples
 	w.books.spans.Add(metrics.Compute, it.rec.Compute)
 	w.books.spans.Add(metrics.Push, it.rec.Push)
-	w.books.records.Add(it.rec)
+	if it.own {
+		w.books.records.Add(it.rec)
+	}
 	w.books.pace.Add(it.rec.Compute)
 	w.idle.blocked, w.idle.pull = 0, 0
-	w.wait(it.end)
+	w.wait(it.took.end)
 	w.with.TaskDone()
 }
 
@@ -177,7 +205,7 @@ func (it *iteration) readable(layer int) {
 		return
 	}
 	it.layer = layer
-	it.waited += it.w.site.await(true, it.isReadable, it.noteReadable)
+	it.took.waited += it.w.site.await(true, it.isReadable, it.noteReadable)
 }
 
 // allRead waits for layers that the model may not have asked for, and says what is still to be sent.
@@ -185,7 +213,7 @@ func (it *iteration) allRead() {
 	if it.over && it.sent { // nothing is exchanged
 		return
 	}
-	it.waited += it.w.site.await(true, it.isOver, it.noteAll)
+	it.took.waited += it.w.site.await(true, it.isOver, it.noteAll)
 }
 
 // writable waits until the last gradients of a layer were sent.
@@ -194,14 +222,14 @@ func (it *iteration) writable(layer int) {
 		return
 	}
 	it.layer = layer
-	it.pushing += it.w.site.await(false, it.isWritable, it.noteWrite)
+	it.took.pushing += it.w.site.await(false, it.isWritable, it.noteWrite)
 }
 
 // allWritable waits for all layers: a device starts on one while the gradients of the layer above are waited for, and here
 // it writes them where they are sent from.
 func (it *iteration) allWritable() {
 	if !it.sent {
-		it.pushing += it.w.site.await(false, it.isSent, it.noteSent)
+		it.took.pushing += it.w.site.await(false, it.isSent, it.noteSent)
 	}
 }
 

@@ -43,8 +43,13 @@ func (w *Side) ExchangeBy(x Exchange) (params, grads *comm.Buf) {
 // Iterate computes an iteration on the goroutine that calls it.
 func (w *Side) Iterate(iter int64) {
 	w.node.Started++
-	w.site.start(iter)
+	w.site.start(w.whole(iter))
 	w.site.run()
+}
+
+// whole is all of an iteration of the worker's.
+func (w *Side) whole(iter int64) core.Task {
+	return core.Task{Owner: int32(w.me), Parts: 1, Iter: iter}
 }
 
 // Exchanged ends the wait of a worker for what was exchanged.

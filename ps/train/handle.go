@@ -17,6 +17,13 @@ func (w *Side) Handle() {
 	for _, k := range []wire.Kind{wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Moved, wire.Release} {
 		net.HandleHeader(k, func(h *wire.Header) { w.step(core.Input{Kind: core.Arrived, Msg: *h}) })
 	}
+	if w.ranges != nil {
+		net.Handle(wire.Peer, func(from int, m *wire.Record) {
+			if w.station.Accepts(from, m, m.Header.Worker == w.station.WorkerOf[from]) {
+				w.step(core.Input{Kind: core.Arrived, Msg: m.Header})
+			}
+		})
+	}
 	net.Handle(wire.ReplyPiece, func(from int, m *wire.Record) {
 		if w.station.Accepts(from, m, w.station.Routes.AcceptsReply(m.Piece, len(m.Data))) {
 			w.inlineCame(m.Piece, m.Data)

@@ -74,7 +74,7 @@ func (m *member) take(h *wire.Header) {
 	}
 	m.iter, m.readable, m.busy = h.Iter, int(h.Part), true
 	m.started++
-	m.w.site.start(h.Iter)
+	m.w.site.start(m.w.whole(h.Iter))
 }
 
 func (m *member) explain(waited time.Duration) string {

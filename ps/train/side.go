@@ -37,18 +37,24 @@ type Side struct {
 	enc     encoder       // of what does not travel as it is
 	out     []core.Effect // scratch
 	gone    []int32       // pieces that left in frames, for the node when the effects before are obeyed
-	landed  comm.Handler  // of the pieces that come on the data channel
-	left    comm.Handler  // of those that go there
+	data    handlers
 
 	site    site // where it computes
 	it      *iteration
 	with    Exchange
 	nothing bool     // is exchanged while an iteration is computed
+	ranges  *ranges  // nil: all of its own iterations are computed, and nothing else
 	lead    *leading // that is it, where the worker has members
 	member  *member  // the same of a member
 	done    bool
 	idle    idle
 	books   books
+}
+
+// handlers are those of pieces on the data channel, made once.
+type handlers struct {
+	landed comm.Handler // of those that come
+	left   comm.Handler // of those that go
 }
 
 // feed is where a worker's samples come from.
@@ -129,7 +135,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 			augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
 			batch:   workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)},
 		arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
-	w.landed, w.left = w.pieceCame, w.pieceLeft
+	w.data.landed, w.data.left = w.pieceCame, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.Plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
@@ -157,7 +163,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 		return nil, err
 	}
 	w.makeNode(o.Start)
-	return w, nil
+	return w, w.makeRanges()
 }
 
 // makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.
@@ -243,7 +249,12 @@ func (w *Side) obey(e *core.Effect) {
 		if w.lead != nil {
 			w.lead.begin(e.Iter)
 		}
-		w.site.start(e.Iter)
+		w.ranges.begin(e.Task())
+		w.site.start(e.Task())
+	case core.Cancel:
+		w.ranges.cancel(e.Dst)
+	case core.SendWorker:
+		r.Net.Send(r.Roles.Workers[e.To], &e.Msg)
 	case core.Remap:
 		r.Net.Fail(fmt.Errorf("train: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.Plan.Epoch, e.Iter))
 	case core.Done:
@@ -272,7 +283,7 @@ func (w *Side) sendPiece(e *core.Effect) {
 		w.gone = append(w.gone, e.Piece)
 		return
 	}
-	w.station.Net.SendBulk(to, link.TagPush|uint32(e.Piece), b, off, n, w.left)
+	w.station.Net.SendBulk(to, link.TagPush|uint32(e.Piece), b, off, n, w.data.left)
 }
 
 // pieceLeft takes it that a piece has left on the data channel.
@@ -290,7 +301,7 @@ func (w *Side) expect(e *core.Effect, into *comm.Buf, from int) {
 	for i := range sh.Pieces {
 		if p := &sh.Pieces[i]; r.Routes.Reply(p.ID, int32(w.me)) == layout.OnData {
 			b, off, n := w.inboxOf(p)
-			r.Transport.Irecv(server, comm.Data, link.TagReply|uint32(p.ID), b, off, n, w.landed)
+			r.Transport.Irecv(server, comm.Data, link.TagReply|uint32(p.ID), b, off, n, w.data.landed)
 		}
 	}
 }

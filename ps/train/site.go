@@ -3,14 +3,16 @@ package train
 import (
 	"sync/atomic"
 	"time"
+
+	"fluentps/ps/core"
 )
 
 // site is where a worker computes, as the driver of its node sees it. Whoever holds the rank's lock may step nodes and
 // use the transport: the goroutine that drives holds it as long as it does, and nobody needs it else while that computes.
 type site interface {
-	start(iter int64) // an iteration can be computed; called by the driver
-	stepped()         // the node was stepped; called by the driver
-	ready() bool      // it is the goroutine that drives which must run what was started
+	start(t core.Task) // it can be computed; called by the driver
+	stepped()          // the node was stepped; called by the driver
+	ready() bool       // it is the goroutine that drives which must run what was started
 	run()
 	// The others are called by who computes. report has f run by the driver, with tick that lets messages move too; await waits there until a condition holds or
 	// the run has failed, and then runs f; counts says that this is a wait for replies. It returns how long that took, 0 if
@@ -18,6 +20,7 @@ type site interface {
 	report(f func(), tick bool)
 	await(counts bool, until func() bool, f func()) time.Duration
 	pause(time.Duration)
+	poll() // lets messages come in that are there
 }
 
 // newSite is another goroutine where the rank has a server, which must answer meanwhile; else the one that drives.
@@ -37,28 +40,28 @@ const tickFrom = 200 * time.Microsecond
 // here computes on the goroutine that drives. While it does, a timer ticks in its place.
 type here struct {
 	w         *Side
-	todo      int64 // the iteration that waits to be computed, -1: none
+	todo      core.Task // what waits to be computed
+	waits     bool      // something does
 	timer     *time.Timer
 	computing atomic.Bool // and for so long that the timer runs
 }
 
 func newHere(w *Side) *here {
-	h := &here{w: w, todo: -1}
+	h := &here{w: w}
 	h.timer = time.AfterFunc(time.Hour, h.tick)
 	h.timer.Stop()
 	return h
 }
 
-func (h *here) start(iter int64) { h.todo = iter }
+func (h *here) start(t core.Task) { h.todo, h.waits = t, true }
 
-func (h *here) ready() bool { return h.todo >= 0 }
+func (h *here) ready() bool { return h.waits }
 
 func (h *here) stepped() {}
 
 // run leaves the lock to the timer while it computes.
 func (h *here) run() {
-	iter := h.todo
-	h.todo = -1
+	h.waits = false
 	r := h.w.station
 	h.letTick()
 	r.Mu.Unlock()
@@ -66,7 +69,7 @@ func (h *here) run() {
 		h.endTicks()
 		r.Mu.Lock()
 	}()
-	h.w.compute(iter)
+	h.w.compute(h.todo)
 }
 
 // ticks says whether an iteration takes long enough.
@@ -154,6 +157,15 @@ func (h *here) pause(d time.Duration) {
 	h.letTick()
 }
 
+func (h *here) poll() {
+	r := h.w.station
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.Net.Err() == nil {
+		r.Transport.Tick()
+	}
+}
+
 // aside computes on a goroutine of its own, while another drives.
 type aside struct {
 	w     *Side
@@ -161,11 +173,13 @@ type aside struct {
 	then  func()
 }
 
-func (a *aside) start(iter int64) { go a.w.compute(iter) }
+func (a *aside) start(t core.Task) { go a.w.compute(t) }
 
 func (a *aside) ready() bool { return false }
 
 func (a *aside) run() {}
+
+func (a *aside) poll() {}
 
 func (a *aside) stepped() {
 	if a.until != nil && a.until() {

@@ -52,8 +52,8 @@ func (b *Batch) Take(t Table, rows []int32) {
 	t.Fill(b.X, b.Y, rows)
 }
 
-// part is samples lo to hi-1.
-func (b *Batch) part(lo, hi int) Batch {
+// Part is samples lo to hi-1.
+func (b *Batch) Part(lo, hi int) Batch {
 	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form}
 	if b.form == sparseRows {
 		p.Entries = Entries{b.Entries.Start[lo : hi+1], b.Entries.Index, b.Entries.Value}

@@ -134,7 +134,7 @@ func (m *chain) Eval(x Batch) (loss float64, correct int) {
 	logits, _ := m.stages[len(m.stages)-1].ends()
 	for lo := 0; lo < x.N; lo += m.batchMax {
 		n := min(m.batchMax, x.N-lo)
-		m.propagate(x.part(lo, lo+n), false, nil)
+		m.propagate(x.Part(lo, lo+n), false, nil)
 		l, c := m.score(n, logits, kernels.Vec{})
 		loss, correct = loss+l, correct+c
 	}

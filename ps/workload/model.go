@@ -13,6 +13,7 @@ type Param struct {
 	Name  string  // unique in the model: "fc1.weight"
 	Shape []int   // row-major; a dense weight is outputs x inputs
 	Layer int     // index into Layers
+	Row   int     // elements of a row, where the gradient is zero but for the rows that some sample touches; divides N. 0: it has none such
 	Stat  bool    // a running statistic: averaged, never trained
 	Fan   int     // inputs of one output, which scale the initial values; 0: initially Start
 	Start float32 // what a batch norm begins with: scale and variance 1

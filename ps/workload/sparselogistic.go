@@ -57,7 +57,7 @@ func (m *sparseLogistic) Eval(x Batch) (loss float64, correct int) {
 	m.mustFit(x)
 	m.batch = Batch{}
 	for lo := 0; lo < x.N; lo += m.batchMax {
-		l, c := m.score(x.part(lo, min(lo+m.batchMax, x.N)))
+		l, c := m.score(x.Part(lo, min(lo+m.batchMax, x.N)))
 		loss, correct = loss+l, correct+c
 	}
 	return loss, correct

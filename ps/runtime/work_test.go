@@ -1,0 +1,153 @@
+package runtime
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/kernels"
+	"fluentps/ps/core"
+	"fluentps/ps/station"
+)
+
+// lender is a dumb Work: worker 0 has worker 1 compute the end of its batch in every iteration, at most two samples at a time.
+type lender struct {
+	me     int32
+	iter   int64 // the last that was started
+	given  []core.Task
+	helped *int
+}
+
+func (l *lender) Step(ev core.WorkEvent, out []core.Order) []core.Order {
+	switch ev.Kind {
+	case core.Starting:
+		l.iter = ev.Task.Iter
+		if l.me == 0 {
+			own := core.Task{Owner: 0, Iter: l.iter, Parts: 2, To: 5, Grain: 2}
+			out = append(out, core.Order{Kind: core.Assign, Task: own}, core.Order{Kind: core.Tell, To: 1, Msg: wire.Header{Iter: l.iter, Samples: 5}})
+		}
+	case core.Came:
+		l.given = append(l.given, core.Task{Owner: ev.Msg.Worker, Iter: ev.Msg.Iter, Part: 1, Parts: 2, From: int32(ev.Msg.Samples), Grain: 2})
+	case core.Computed:
+		if ev.Task.Owner != l.me {
+			*l.helped++
+		}
+	}
+	for len(l.given) > 0 && l.given[0].Iter <= l.iter && !(ev.Kind == core.Starting && l.me == l.given[0].Owner) { // with the parameters of that iteration
+		out = append(out, core.Order{Kind: core.Assign, Task: l.given[0]})
+		l.given = l.given[1:]
+	}
+	return out
+}
+
+// withoutMemory are runs whose ranks send messages to each other, as given work needs it.
+var withoutMemory = []string{"cluster.shared_memory=off", "data.augment={}"}
+
+// The parameters of a run in which a worker computes a part of another's batches are those of a run in which everybody computes its own,
+// but for the order in which gradients are added up: the part is of the same samples, on the same version.
+func TestWorkOfAnotherCounts(t *testing.T) {
+	for _, placement := range []string{"spread", "colocate"} {
+		for _, model := range []string{"softmax", "mlp, layers: [6]"} {
+			t.Run(placement+" "+model, func(t *testing.T) {
+				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}", "shards.slice=layer"}, withoutMemory[0])
+				ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
+				plain := trained(t, load(t, set...), ranks)
+				helped := 0
+				var mu sync.Mutex // of the counts alone: each rank's policy is its own
+				counts := make([]int, 4)
+				res, errs := world(t, load(t, set...), ranks, func(o *Options) {
+					o.axes = station.Axes{Parts: 2, Work: func(worker int) core.Work {
+						mu.Lock()
+						defer mu.Unlock()
+						return &lender{me: int32(worker), helped: &counts[worker]}
+					}}
+				})
+				for i, err := range errs {
+					if err != nil {
+						t.Fatalf("rank %d: %v", i, err)
+					}
+				}
+				for _, n := range counts {
+					helped += n
+				}
+				got := res[0]
+				if got.Summary.Samples != plain.Summary.Samples || got.Summary.Iterations != plain.Summary.Iterations || helped != 30 || counts[1] != 30 {
+					t.Errorf("%d samples in %d iterations, want %d in %d; worker 1 helped %d times", got.Summary.Samples, got.Summary.Iterations, plain.Summary.Samples, plain.Summary.Iterations, counts[1])
+				}
+				if d := distance(plain.Parameters, got.Parameters); d == 0 || d > 1e-5 {
+					t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", d)
+				}
+			})
+		}
+	}
+}
+
+// stopper is a dumb Work: when worker 1 has computed the first iteration, worker 0 begins no sample of its own any more.
+type stopper struct {
+	me   int32
+	iter atomic.Int64
+	told chan struct{} // closed when worker 0 was
+}
+
+func (s *stopper) Step(ev core.WorkEvent, out []core.Order) []core.Order {
+	switch {
+	case ev.Kind == core.Starting:
+		s.iter.Store(ev.Task.Iter)
+		t := ev.Task
+		t.Grain = 2
+		return append(out, core.Order{Kind: core.Assign, Task: t})
+	case ev.Kind == core.Computed && s.me == 1 && ev.Task.Iter == 0:
+		return append(out, core.Order{Kind: core.Tell, To: 0, Msg: wire.Header{}})
+	case ev.Kind == core.Came:
+		defer close(s.told)
+		return append(out, core.Order{Kind: core.CancelWork, Task: core.Task{Parts: 1}})
+	}
+	return out
+}
+
+// A Cancel that comes while the first samples are computed leaves out all others, and the push says so.
+func TestWorkIsCancelled(t *testing.T) {
+	for _, c := range []struct {
+		placement string
+		ranks     int
+	}{{"spread", 3}, {"colocate", 2}} {
+		t.Run(c.placement, func(t *testing.T) {
+			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", withoutMemory[0], "train.stop={updates: 6}", "evaluate.every_epochs=0")
+			began, told := make(chan struct{}), make(chan struct{})
+			res, errs := world(t, cfg, c.ranks, func(o *Options) {
+				worker0 := o.Transport.Rank() == c.ranks-2
+				policy := &stopper{told: told}
+				policy.iter.Store(-1)
+				o.axes = station.Axes{Work: func(worker int) core.Work { policy.me = int32(worker); return policy }}
+				device, once := o.NewDevice, sync.Once{}
+				o.NewDevice = func() (kernels.Device, error) {
+					d, err := device()
+					return watched{d, func(*kernels.Kernel) {
+						if policy.iter.Load() != 0 {
+							return
+						}
+						until := began // worker 1 computes when worker 0 has begun with its first two samples, and that one goes on when it is told
+						if worker0 {
+							once.Do(func() { close(began) })
+							until = told
+						}
+						select {
+						case <-until:
+						case <-time.After(soon):
+						}
+					}}, err
+				}
+			})
+			for i, err := range errs {
+				if err != nil {
+					t.Fatalf("rank %d: %v", i, err)
+				}
+			}
+			if got := res[0].Summary.Samples; got != 6*2*8-6 {
+				t.Errorf("%d samples, want all but 6 of 96", got)
+			}
+		})
+	}
+}
