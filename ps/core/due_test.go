@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 )
 
@@ -140,6 +141,70 @@ func TestAlwaysDueIsAsWithout(t *testing.T) {
 			t.Fatalf("with exchange clocks\n%s\nwithout\n%s", with, without)
 		}
 	})
+}
+
+// Each shard goes on where its own server says, and nowhere else: one that is sent past exchanges pushes the next one that it was let into,
+// while the others, and the worker, count on. When the worker leaves, a server hears what all of its shards have pushed.
+func TestAShardIsSentPastItsOwnExchanges(t *testing.T) {
+	plan := layered(t, 2)
+	w := NewWorker(0, plan, fifo(), 0)
+	w.SetDue(func(int32, int64) bool { return true }, []int64{0, 2})
+	out := w.Step(Input{Kind: Begin}, nil)
+	answer := func(into [2]int64, flags uint8) {
+		for s := range plan.Shards {
+			for _, p := range plan.Shards[s].Pieces {
+				out = w.Step(Input{Kind: PieceLanded, Piece: p.ID}, out)
+			}
+			m := wire.Header{Kind: wire.Reply, Shard: int32(s), Iter: into[s]}
+			if s == 0 {
+				m.Flags = flags
+			}
+			out = w.Step(Input{Kind: Arrived, Msg: m}, out)
+		}
+	}
+	iterate := func() {
+		out = w.Step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}}, out)
+		for _, p := range plan.Pieces {
+			out = w.Step(Input{Kind: PieceReady, Piece: p.ID}, out)
+		}
+		out = w.Step(Input{Kind: TaskDone}, out)
+		for _, p := range plan.Pieces {
+			out = w.Step(Input{Kind: PieceSent, Piece: p.ID}, out)
+		}
+	}
+	answer([2]int64{0, 2}, 0)
+	iterate()
+	answer([2]int64{5, 3}, 0)
+	iterate()
+	answer([2]int64{6, 4}, wire.Stop)
+	var got []string
+	for _, e := range out {
+		if e.Kind == Compute || e.Kind == Send && (e.Msg.Kind == wire.Push || e.Msg.Kind == wire.Pull) {
+			got = append(got, strings.Split(e.String(), " seen")[0])
+		} else if e.Kind == Send {
+			got = append(got, fmt.Sprintf("Left to=%d iter=%d", e.To, e.Msg.Iter))
+		}
+	}
+	home := func(s int) int32 { return plan.Shards[s].Server }
+	want := []string{
+		fmt.Sprintf("Send to=%d Pull w0 shard0 iter=0", home(0)), fmt.Sprintf("Send to=%d Pull w0 shard1 iter=2", home(1)), "Compute iter=0",
+		fmt.Sprintf("Send to=%d Push w0 shard0 iter=0", home(0)), fmt.Sprintf("Send to=%d Pull w0 shard0 iter=1", home(0)),
+		fmt.Sprintf("Send to=%d Push w0 shard1 iter=2", home(1)), fmt.Sprintf("Send to=%d Pull w0 shard1 iter=3", home(1)), "Compute iter=1",
+		fmt.Sprintf("Send to=%d Push w0 shard0 iter=5", home(0)), fmt.Sprintf("Send to=%d Pull w0 shard0 iter=6", home(0)),
+		fmt.Sprintf("Send to=%d Push w0 shard1 iter=3", home(1)), fmt.Sprintf("Send to=%d Pull w0 shard1 iter=4", home(1)),
+	}
+	left := map[int32]int64{home(0): 6}
+	if home(1) == home(0) {
+		left[home(0)] = 4
+	} else {
+		left[home(1)] = 4
+	}
+	for m := range int32(plan.Servers) {
+		want = append(want, fmt.Sprintf("Left to=%d iter=%d", m, left[m]))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("it does\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // Exchange clocks and given work are refused beside what they cannot be with.

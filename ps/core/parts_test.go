@@ -266,3 +266,25 @@ func TestPartsOfTwoIterations(t *testing.T) {
 		}
 	}
 }
+
+// A mark of any part is one of the whole, and what the owner says of itself is what the whole says, whichever part lands first.
+func TestWhatPartsSayOfTheWhole(t *testing.T) {
+	for _, order := range [][]int32{{0, 1}, {1, 0}} {
+		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2, Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2, false)}})
+		for _, part := range order { // part 0 is the owner's, part 1 of worker 1
+			m := wire.Header{Kind: wire.Push, Worker: part, Part: part, Parts: 2, Samples: 1, Clock: 7, Version: 5, Blocked: 9}
+			if part == 0 {
+				m.Flags, m.Clock, m.Version, m.Blocked = wire.Save, 3, 6, 4
+			}
+			s.Step(Input{Kind: Arrived, Msg: m}, nil)
+			s.Step(Input{Kind: PieceLanded, Worker: part, Slot: s.shards[0].landing[part].slot}, nil)
+		}
+		if h := s.shards[0].staged[0].head; h.Flags != wire.Save || h.Clock != 3 || h.Version != 5 || h.Blocked != 4 || h.Samples != 2 {
+			t.Errorf("landed %v: the whole is %+v", order, h)
+		}
+	}
+}

@@ -52,6 +52,9 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 	switch e.Kind {
 	case Compute:
 		t := e.Task()
+		if len(c.computed[w.me]) == 0 && t.Owner != w.me {
+			c.problem = fmt.Errorf("%s: %v, and it has read no parameters yet", name, e)
+		}
 		do := &doing{task: t, limit: t.To}
 		if t.To == 0 {
 			do.limit = d.batch
