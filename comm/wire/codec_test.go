@@ -19,7 +19,7 @@ var sample = Header{
 
 // The bytes themselves are the contract between builds: a change of them needs a new Version.
 func TestLayout(t *testing.T) {
-	want := "6670" + "06" + "01" + "01" + "000000" +
+	want := "6670" + "07" + "01" + "01" + "000000" +
 		"01000000" + "02000000" + "03000000" + "04000000" + "fbffffff" + "0b000000" +
 		"0600000000000000" + "0700000000000000" + "0800000000000000" + "0900000000000000" +
 		"000000000000f83f" + "ffffffffffffffff" + "0a00000000000000"
