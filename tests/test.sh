@@ -62,6 +62,11 @@ stage_lint() { # what a reader of the code should never have to notice
 	# shellcheck disable=SC2086 # one argument per package
 	tests/with-cuda.sh go tool staticcheck $others
 	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
+	tests/with-cuda.sh go tool deadcode -tags "$tags cuda" ./... >"$KEPT/dead"
+	if grep -vE '^([a-z/]*test|comm/faulty)/' "$KEPT/dead"; then
+		echo "no program needs these: remove them, or move them beside the tests that do" >&2
+		return 1
+	fi
 	find . -name '*.sh' -print0 | xargs -0 shellcheck
 	shellcheck .ci/run
 	shellcheck -s bash slurm/templates/*.sbatch

@@ -99,7 +99,7 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
 		return usagef("%s: start it with mpirun -n RANKS and a binary with MPI (make build), or with --local RANKS", verbOf(c))
 	}
 	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
-	if b.t, err = mpi.InitWith(mpi.Options{PoolMax: poolMax}); err != nil {
+	if b.t, err = mpi.Init(mpi.Options{PoolMax: poolMax}); err != nil {
 		return usagef("%v", err)
 	}
 	if n := b.t.Size(); n < ranksMin {

@@ -13,7 +13,7 @@ func (j *job) world(file string) error {
 	if hint := withoutPMI(os.Getenv); hint != "" && speaks(os.Getenv) {
 		printError(j.warn, hint)
 	}
-	t, err := mpi.InitWith(mpi.Options{PoolMax: poolMax})
+	t, err := mpi.Init(mpi.Options{PoolMax: poolMax})
 	if err != nil {
 		return usagef("%v", err)
 	}

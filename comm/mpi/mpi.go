@@ -73,13 +73,10 @@ func init() {
 	}
 }
 
-// Init starts MPI with the default Options.
-func Init() (comm.Transport, error) { return InitWith(Options{}) }
-
-// InitWith starts MPI and returns this process's rank. All processes of the launch must call it, once,
+// Init starts MPI and returns this process's rank. All processes of the launch must call it, once,
 // each from its main goroutine locked to the main thread. After an error the process should exit
 // with a code other than 0.
-func InitWith(o Options) (comm.Transport, error) {
+func Init(o Options) (comm.Transport, error) {
 	if started {
 		return nil, errors.New("mpi: Init was called before; MPI can be initialised once per process")
 	}

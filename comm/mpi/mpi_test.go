@@ -80,7 +80,7 @@ func TestMain(m *testing.M) {
 
 func start() {
 	var err error
-	if world, err = Init(); err != nil {
+	if world, err = Init(Options{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -187,11 +187,11 @@ func TestInitNeedsMainThread(t *testing.T) {
 		runtime.LockOSThread() // with the test's goroutine locked too, neither is surely off main
 		if syscall.Gettid() == syscall.Getpid() {
 			inner := make(chan struct{})
-			go func() { defer close(inner); _, err = Init() }()
+			go func() { defer close(inner); _, err = Init(Options{}) }()
 			<-inner
 			return
 		}
-		_, err = Init()
+		_, err = Init(Options{})
 	}()
 	<-done
 	if err == nil || !strings.Contains(err.Error(), "main thread") {
@@ -234,7 +234,7 @@ func TestRankWindowTooLarge(t *testing.T) {
 }
 
 func TestRankInitOnce(t *testing.T) {
-	if _, err := Init(); err == nil || !strings.Contains(err.Error(), "once per process") {
+	if _, err := Init(Options{}); err == nil || !strings.Contains(err.Error(), "once per process") {
 		t.Errorf("second Init: %v", err)
 	}
 }

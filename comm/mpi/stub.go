@@ -14,10 +14,7 @@ type Options struct {
 }
 
 // Init fails in a build without MPI.
-func Init() (comm.Transport, error) { return InitWith(Options{}) }
-
-// InitWith fails in a build without MPI.
-func InitWith(Options) (comm.Transport, error) {
+func Init(Options) (comm.Transport, error) {
 	return nil, fmt.Errorf("mpi: built without MPI: make build: %w", comm.ErrNotBuilt)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestStubNamesTheWayOut(t *testing.T) {
-	tr, err := Init()
+	tr, err := Init(Options{})
 	if tr != nil || !errors.Is(err, comm.ErrNotBuilt) || !strings.Contains(err.Error(), "make build") {
 		t.Fatalf("Init: %v, %v", tr, err)
 	}

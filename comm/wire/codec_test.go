@@ -50,8 +50,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"magic", edit(0, 'x'), "0x7078"},
 		{"older", edit(2, 0), "the sender has 0, this binary 7; start all ranks from one build"},
 		{"newer and shorter", edit(2, 9)[:40], "the sender has 9, this binary 7"},
-		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 30"},
-		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(31)"},
+		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 29"},
+		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(30)"},
 		{"reserved", edit(6, 1), "reserved bytes of a push"},
 	} {
 		_, err := Decode(c.in)
@@ -93,7 +93,7 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined moved closed barrier release task readable forwarded summand saved stale peer pushpiece replypiece piecethere"
+	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined closed barrier release task readable forwarded summand saved stale peer pushpiece replypiece piecethere"
 	var names []string
 	for k := Push; k < Kinds; k++ {
 		names = append(names, k.String())

@@ -54,11 +54,6 @@ func ReplicaVersion(dir string, version int64) string {
 
 func versionName(version int64) string { return strconv.FormatInt(version, 10) }
 
-// ReplicaManifest is the file of a version's manifest.
-func ReplicaManifest(dir string, version int64) string {
-	return filepath.Join(ReplicaVersion(dir, version), manifestName)
-}
-
 // MakeReplicaVersion makes the folder of a version, where there is none, in that of a start.
 func MakeReplicaVersion(in *durable.Folder, version int64) *durable.Folder {
 	return in.MakeIn(versionName(version), 0o700)

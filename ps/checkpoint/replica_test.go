@@ -54,7 +54,7 @@ func TestReplicasOfAStart(t *testing.T) {
 		if v == 2 {
 			text = text[:len(text)-1]
 		}
-		if err := os.WriteFile(ReplicaManifest(r.Dir(), v), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(ReplicaVersion(r.Dir(), v), manifestName), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

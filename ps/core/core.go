@@ -95,7 +95,6 @@ const (
 	Snapshot                       // Server: keep a copy of parameters Src of Shard as snapshot Iter
 	WakeAt                         // Server: give Alarm of Shard at At
 	Done                           // this node is finished
-	Remap                          // Worker: a server has the map of the shards of epoch Iter; start again at the iteration not yet pushed with a node on that map
 	Read                           // Worker: parameters of Shard = version Src in the memory of server To, which they share; done when the effect is obeyed
 	Merge                          // Server: the push in Dst += that in Slot, of Shard; Slot is free then (parts.go)
 	Own                            // Server: copy the push in Slot out of worker To's memory; done when the effect is obeyed

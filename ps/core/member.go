@@ -49,7 +49,7 @@ func (w *Worker) begin(out []Effect) []Effect {
 		out = append(out, Effect{Kind: Expect, Shard: int32(s), To: w.plan.Shards[s].Server})
 	}
 	for m := range w.plan.Servers {
-		out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Joined, Worker: w.me, Epoch: w.plan.Epoch, Iter: w.iter + 1, Clock: w.life}})
+		out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Joined, Worker: w.me, Iter: w.iter + 1, Clock: w.life}})
 	}
 	return out
 }

@@ -16,7 +16,6 @@ package core
 // Succeed takes over from the server that had the shards before a pause, after Resume: what it counted, in which buffers
 // its versions are, and which of them are held.
 func (s *Server) Succeed(old *Server) {
-	s.Stale = old.Stale
 	for _, id := range s.order {
 		sh, was := s.shards[id], old.shards[id]
 		sh.cur, sh.disk, sh.stats = was.cur, was.disk, old.Shard(id).Stats

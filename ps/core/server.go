@@ -59,8 +59,6 @@ type Server struct {
 	let      []int32     // scratch for it
 	acks     bool
 	together bool
-
-	Stale int64 // requests made by another map of the shards, refused
 }
 
 // NewServer makes server c.Me. Every shard of it needs a scheme.
@@ -140,13 +138,6 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 func (s *Server) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
 	s.must(m.Worker >= 0 && int(m.Worker) < s.workers, in)
-	switch m.Kind {
-	case wire.Push, wire.Pull, wire.Joined:
-		if m.Epoch != s.plan.Epoch { // of a shard that may be another's now
-			s.Stale++
-			return append(out, Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Moved, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Epoch: s.plan.Epoch}})
-		}
-	}
 	switch m.Kind {
 	case wire.Push:
 		sh := s.shards[m.Shard]

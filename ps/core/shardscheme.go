@@ -59,11 +59,6 @@ func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 	return slots, means, nil
 }
 
-// NewShardScheme builds the one scheme of a shard; see NewShardSchemes.
-func NewShardScheme(name string, c scheme.Common, p scheme.Params, env scheme.Env) (ShardScheme, error) {
-	return NewShardSchemes([]scheme.Phase{{Scheme: name, Common: c, Params: p}}, env)
-}
-
 // NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, so that every driver
 // of the nodes makes the same ones. It returns the one whose turn it is at env.Clocks; Slots are what any of them needs.
 // env.Memory, where it is not nil, is of that one.

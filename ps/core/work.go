@@ -174,7 +174,7 @@ func (w *Worker) tellWork(ev WorkEvent, out []Effect) []Effect {
 		case CancelWork:
 			out = w.cancel(o.Task, out)
 		case Tell:
-			o.Msg.Kind, o.Msg.Worker, o.Msg.Epoch = wire.Peer, w.me, w.plan.Epoch
+			o.Msg.Kind, o.Msg.Worker = wire.Peer, w.me
 			out = append(out, Effect{Kind: SendWorker, To: o.To, Msg: o.Msg})
 		}
 	}

@@ -104,7 +104,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 	case Forwarded:
 		w.must(w.state == Computing && w.head.Kind == 0, in)
 		t := w.task()
-		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Epoch: w.plan.Epoch, Iter: t.Iter, Clock: w.known,
+		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Clock: w.known,
 			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
 		if !w.isHelping() {
 			w.mark()
@@ -191,7 +191,7 @@ func (w *Worker) goes(p int32, out []Effect) []Effect {
 
 func (w *Worker) pull(s int32, out []Effect) []Effect {
 	w.shards[s].pulled = true
-	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Epoch: w.plan.Epoch, Iter: w.turn(s) + 1}
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.turn(s) + 1}
 	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
 		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
 }
@@ -201,9 +201,6 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if m.Kind == wire.Peer {
 		w.must(w.work != nil, in)
 		return w.advance(w.tellWork(WorkEvent{Kind: Came, Msg: m}, out))
-	}
-	if m.Kind == wire.Moved {
-		return append(out, Effect{Kind: Remap, Iter: int64(m.Epoch)})
 	}
 	if m.Kind == wire.Ack || m.Kind == wire.Release {
 		return w.inRound(in, out)

@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 )
 
-// Beside is where WriteFile writes before it renames. What a crash leaves there the next WriteFile of path replaces.
-func Beside(path string) string { return besideName(path) }
-
 // WriteFile is Folder.Write of a file by its path.
 func WriteFile(path string, data []byte) error {
 	f := Below(filepath.Dir(path))

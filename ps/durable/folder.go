@@ -178,8 +178,8 @@ func (f *Folder) Append(name string) (*os.File, error) {
 	return file, nil
 }
 
-// besideName is where Write writes before it renames. What a crash leaves there the next Write of that name replaces.
-func besideName(name string) string {
+// Beside is where Write writes before it renames. What a crash leaves there the next Write of that name replaces.
+func Beside(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 }
 
@@ -213,7 +213,7 @@ type Draft struct {
 
 // Draft begins the file that will get a name.
 func (f *Folder) Draft(name string) (*Draft, error) {
-	d := &Draft{in: f, name: name, beside: besideName(name)}
+	d := &Draft{in: f, name: name, beside: Beside(name)}
 	var err error
 	d.File, err = f.Renew(d.beside)
 	if err != nil {

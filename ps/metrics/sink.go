@@ -22,9 +22,6 @@ type Sink interface {
 
 var sinkNames = []string{"jsonl", "csv"}
 
-// SinkNames lists the sinks that metrics: sinks: may name.
-func SinkNames() []string { return append([]string(nil), sinkNames...) }
-
 // JSONL writes one JSON object per record. Absent values are left out; values that are not finite are null.
 func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
 

@@ -151,7 +151,7 @@ func TestCSVOfNoRecordsHasAHeader(t *testing.T) {
 
 func TestOpenSinks(t *testing.T) {
 	dir := t.TempDir()
-	s, err := At(dir).OpenSinks(SinkNames(), 1)
+	s, err := At(dir).OpenSinks(sinkNames, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

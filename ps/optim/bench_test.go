@@ -35,12 +35,12 @@ func benchVectors(b *testing.B, name string, run func(v [5][]float32)) {
 	}
 }
 
-func BenchmarkAxpy(b *testing.B) {
+func BenchmarkBlend(b *testing.B) {
 	for _, c := range []struct {
 		name          string
 		scale, weight float32
 	}{{"copy", 0, 1}, {"scaled", 0, 0.5}, {"add", 1, 1}, {"blend", 0.9, 0.1}} {
-		benchVectors(b, c.name, func(v [5][]float32) { Axpy(v[0], v[1], c.scale, c.weight) })
+		benchVectors(b, c.name, func(v [5][]float32) { blend(v[0], v[0], v[1], c.scale, c.weight) })
 	}
 	benchVectors(b, "add-go", func(v [5][]float32) { sumGo(v[0], v[0], v[1], 1) })
 }

@@ -149,7 +149,7 @@ func TestWeightedPushesEqualOneBSPStep(t *testing.T) {
 	for i := range workers {
 		sum := gaussian(rng, n)
 		r.Step(perPush, perPush, sum, nil, Args{LR: lr / workers, GradScale: 1.0 / samples})
-		Axpy(pending, sum, map[bool]float32{true: 0, false: 1}[i == 0], 1)
+		blend(pending, pending, sum, map[bool]float32{true: 0, false: 1}[i == 0], 1)
 	}
 	bsp := make([]float32, n)
 	r.Step(bsp, start, pending, nil, Args{LR: lr, GradScale: 1.0 / (workers * samples)})
@@ -246,7 +246,7 @@ func TestStepPanicsOnUnequalLengths(t *testing.T) {
 		"grad":  func() { sgd{}.Step(v, v, v[:3], nil, Args{}) },
 		"none":  func() { momentum{}.Step(v, v, v, nil, Args{}) },
 		"state": func() { nesterov{}.Step(v, v, v, [][]float32{v[:3]}, Args{}) },
-		"axpy":  func() { Axpy(v, v[:3], 1, 1) },
+		"blend": func() { blend(v, v, v[:3], 1, 1) },
 	} {
 		func() {
 			defer func() {

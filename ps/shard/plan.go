@@ -95,7 +95,6 @@ type Plan struct {
 	Shards  []Shard
 	Pieces  []Piece
 	Servers int
-	Epoch   int32 // counts the cuts: a map with another epoch has other shards
 
 	options Options
 }

@@ -183,7 +183,7 @@ func (r *allReduce) model() []string {
 		computeText(&r.o, &r.passes),
 		networkText(m),
 		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
-			len(r.buckets), size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),
+			len(r.buckets), metrics.Size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),
 		fmt.Sprintf("workers  take the same step each, %s", rate(m.CommitRate)),
 		faultsText(&r.o),
 	}

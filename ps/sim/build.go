@@ -210,7 +210,7 @@ func (s *simulation) model() []string {
 	}
 	if f := s.real; f != nil {
 		return append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
-			size(f.most), f.view.room, size(int64(s.plan.Arena)*shard.ElemBytes)))
+			metrics.Size(f.most), f.view.room, metrics.Size(int64(s.plan.Arena)*shard.ElemBytes)))
 	}
 	for i := range s.tallies {
 		if s.tallies[i].owed != nil {

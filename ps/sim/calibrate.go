@@ -249,8 +249,8 @@ func (c *Calibration) lines() []string {
 		"compute: " + ascii(m.Compute),
 		"per_worker: [" + strings.Join(of, ", ") + "]",
 		noiseLine(m.Noise),
-		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", bytesText(m.Network.Bandwidth), ascii(m.Network.Latency)),
-		fmt.Sprintf("server: {fold: %s, commit: %s}", bytesText(m.FoldRate), bytesText(m.CommitRate)),
+		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", decimalText(m.Network.Bandwidth), ascii(m.Network.Latency)),
+		fmt.Sprintf("server: {fold: %s, commit: %s}", decimalText(m.FoldRate), decimalText(m.CommitRate)),
 		fmt.Sprintf("push_norm: %g", m.PushNorm),
 	}
 }
@@ -268,8 +268,8 @@ func noiseLine(n configs.Noise) string {
 // ascii writes a time without the letter that not every editor has.
 func ascii(d time.Duration) string { return strings.ReplaceAll(d.String(), "µs", "us") }
 
-// bytesText writes a size in the largest decimal unit that divides it.
-func bytesText(n int64) string {
+// decimalText writes a size in the largest decimal unit that divides it.
+func decimalText(n int64) string {
 	for _, u := range []struct {
 		name string
 		size int64

@@ -311,7 +311,7 @@ func TestCalibratedModelsReadBack(t *testing.T) {
 
 func TestSizesAreWholeNumbersOfTheirUnit(t *testing.T) {
 	for n, want := range map[int64]string{0: "0B", 1: "1B", 1234: "1234B", 12_000: "12KB", 2_070_000_000: "2070MB", 5_000_000_000: "5GB"} {
-		if got := bytesText(n); got != want {
+		if got := decimalText(n); got != want {
 			t.Errorf("%d bytes: %s, want %s", n, got, want)
 		}
 	}

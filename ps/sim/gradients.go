@@ -5,6 +5,7 @@ import (
 
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -125,16 +126,9 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	}
 	if f.most > c.Cluster.MemoryMax || f.most < 0 {
 		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, and cluster.memory_max is %s: the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged pushes; simulate fewer workers, raise cluster.memory_max, or leave simulate.gradients out",
-			n, size(f.most), size(c.Cluster.MemoryMax), size(arena), each, size(f.most-arena-n*each*arena))
+			n, metrics.Size(f.most), metrics.Size(c.Cluster.MemoryMax), metrics.Size(arena), each, metrics.Size(f.most-arena-n*each*arena))
 	}
 	return min(snapshotsMax, 1+(c.Cluster.MemoryMax-f.most)/arena), nil
-}
-
-func size(bytes int64) string {
-	if bytes < 1<<20 {
-		return fmt.Sprintf("%.4g KiB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20))
 }
 
 func (f *floats) makeStore(sh *shard.Shard, update optim.Update) {

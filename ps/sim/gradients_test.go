@@ -400,7 +400,7 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 		}
 	}
 	o := realOptions(t, "cluster.memory_max=1MiB", "model={name: mlp, layers: [800]}")
-	if _, err := Run(o); err == nil || !strings.Contains(err.Error(), "real gradients of 4 workers may need") || !strings.Contains(err.Error(), "cluster.memory_max is 1 MiB") {
+	if _, err := Run(o); err == nil || !strings.Contains(err.Error(), "real gradients of 4 workers may need") || !strings.Contains(err.Error(), "cluster.memory_max is 1.00 MiB") {
 		t.Errorf("24 arenas of 78 KiB and more in 1 MiB: %v", err)
 	}
 	o.Gradients = nil

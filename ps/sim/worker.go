@@ -80,8 +80,6 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			}
 		case core.Compute:
 			s.compute(me, e.Iter)
-		case core.Remap:
-			s.check.fail("worker %d has the map of the shards of epoch %d, a server that of epoch %d", me, s.plan.Epoch, e.Iter)
 		case core.Done:
 			s.waited(w)
 			w.done = true

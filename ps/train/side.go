@@ -255,8 +255,6 @@ func (w *Side) obey(e *core.Effect) {
 		w.ranges.cancel(e.Dst)
 	case core.SendWorker:
 		r.Net.Send(r.Roles.Workers[e.To], &e.Msg)
-	case core.Remap:
-		r.Net.Fail(fmt.Errorf("train: worker %d has the map of the shards of epoch %d, a server that of epoch %d; start all ranks from one checkpoint", w.me, r.Plan.Epoch, e.Iter))
 	case core.Done:
 		w.waited(w.station.Transport.Now())
 		w.done = true

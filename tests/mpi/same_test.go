@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // child is one rank under mpirun. Rank 0 leaves its summary in the file that the parent names.
 func child() {
-	tr, err := mpi.Init()
+	tr, err := mpi.Init(mpi.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
