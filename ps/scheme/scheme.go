@@ -121,7 +121,7 @@ type Scheme interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Env is what a scheme knows of its run. Clocks and Start let a run resume, re-slice or change scheme half-way.
+// Env is what a scheme knows of its run. Clocks and Start let a run resume or change scheme half-way.
 type Env struct {
 	Workers         int     // of the run, fixed: the N of 1/N
 	Shards          []int32 // the shards this instance decides for
