@@ -369,7 +369,7 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 	kept := g.parked[:0]
 	for _, p := range g.parked {
-		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound() && !g.transit.holds(p.worker) {
+		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound(p.iter) && !g.transit.holds(p.worker) {
 			out = append(out, g.reply(p.worker, p.iter))
 			g.waits[p.worker] = false
 		} else {

@@ -8,8 +8,8 @@ import (
 // limit is the pull condition of a gate: how far ahead of v a worker may start an iteration. What tells dssp,
 // pssp and dsps from ssp is here; the gate does the rest.
 type limit interface {
-	// bound is what a delayed pull waits for: it may leave once c - v <= bound.
-	bound() int64
+	// bound is what a delayed pull for iteration c waits for: it may leave once c - v <= bound.
+	bound(c int64) int64
 	// admit says whether a pull is answered on arrival. It is asked once per pull, so it may draw or spend.
 	admit(g *gate, w int32, lead int64) bool
 	// pushed and replied tell when a worker computes, and what it pushed.
@@ -33,7 +33,7 @@ type limit interface {
 // fixed is the limit c - v <= s, with nothing to remember. Other limits embed it for what they do not need.
 type fixed struct{ s int64 }
 
-func (f fixed) bound() int64                            { return f.s }
+func (f fixed) bound(int64) int64                       { return f.s }
 func (f fixed) admit(_ *gate, _ int32, lead int64) bool { return lead <= f.s }
 func (f fixed) pushed(Event)                            {}
 func (f fixed) replied(int32, time.Duration)            {}

@@ -116,7 +116,7 @@ type paused struct {
 }
 
 // bound is what a paused pull waits for: s, or nothing but its key and the cap.
-func (l *paused) bound() int64 {
+func (l *paused) bound(int64) int64 {
 	switch {
 	case l.keys.Recheck:
 		return l.s

@@ -263,7 +263,7 @@ func (s *script) chart() string {
 			continue
 		}
 		bar := strings.Repeat("#", int(max(0, c-g.v)))
-		if bound := g.limit.bound(); bound != math.MaxInt64 {
+		if bound := g.limit.bound(c); bound != math.MaxInt64 {
 			s := int(bound)
 			bar += strings.Repeat(".", max(0, s-len(bar)))
 			bar = bar[:s] + "]" + bar[s:]
