@@ -82,9 +82,20 @@ func (h *hindsight) pushTimes(w int32, k int) (at []time.Duration) {
 // fraction is the value of a key that is not an integer.
 func (h *hindsight) fraction(key string) (x float64) {
 	if _, err := fmt.Sscan(h.keys[key], &x); err != nil {
-		panic(fmt.Sprintf("%s: %s: %v", h.name, key, err))
+		panic(fmt.Sprintf("%s: %v", key, err))
 	}
 	return x
+}
+
+// psspBound is what a paused pull waits for: s, or the cap alone.
+func (h *hindsight) psspBound(_, _ int) int64 {
+	if h.keys["recheck"] != "false" {
+		return h.number("staleness")
+	}
+	if most := h.number("hard_cap"); most > 0 {
+		return most
+	}
+	return boundless
 }
 
 // psspGates says whether a coin decides event a: at any k >= s, or k >= 0 without the cut-off.
@@ -233,7 +244,7 @@ func (h *hindsight) required() int {
 // dropLate says whether the push at event k comes to an iteration that is closed, or that N_t others have pushed.
 func (h *hindsight) dropLate(k int) bool {
 	i := h.history[k].Iter
-	return h.name == "drop" && (i < h.v[k] || len(h.pushesOf(i, k-1)) >= h.required())
+	return i < h.v[k] || len(h.pushesOf(i, k-1)) >= h.required()
 }
 
 // dropV moves v after event k past every iteration that N_t have pushed or that nobody in the run can push any more.

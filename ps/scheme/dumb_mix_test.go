@@ -7,20 +7,26 @@ import (
 
 // mixed is how the push of event k becomes a version where each push is one.
 func (h *hindsight) mixed(k int) []scheme.Decision {
-	ev := h.history[k]
-	switch {
-	case h.name == "dynsgd" && h.keys["versions"] == "multi":
-		return h.multi(k)
-	case h.name == "dynsgd": // 1/d: commits up to now, less those the worker had seen, and itself
-		d := h.env.Start + 1 - ev.Seen
-		for p := range k {
-			if h.counts(p) {
-				d++
-			}
-		}
-		return []scheme.Decision{fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(d), ev.Samples)}
+	if h.twin.mixed != nil {
+		return h.twin.mixed(h, k)
 	}
+	ev := h.history[k]
 	return []scheme.Decision{fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples)}
+}
+
+// dynamic is dynsgd's: at 1/d, of the commits up to now, less those that the worker had seen, and itself.
+func (h *hindsight) dynamic(k int) []scheme.Decision {
+	if h.keys["versions"] == "multi" {
+		return h.multi(k)
+	}
+	ev := h.history[k]
+	d := h.env.Start + 1 - ev.Seen
+	for p := range k {
+		if h.counts(p) {
+			d++
+		}
+	}
+	return []scheme.Decision{fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(d), ev.Samples)}
 }
 
 // multi plays the versions of dynsgd from the start: who computed for which, and how many pushes each has.
@@ -66,7 +72,7 @@ func (h *hindsight) multi(k int) (out []scheme.Decision) {
 				continue
 			}
 			w := h.history[a].Worker
-			if n, ok := at[w]; ok && n == newest && int64(len(slot)) < h.staleness+2 {
+			if n, ok := at[w]; ok && n == newest && int64(len(slot)) < h.twin.bound(h, a, e)+2 {
 				newest++
 				slot[newest] = lowestFree(slot)
 			}

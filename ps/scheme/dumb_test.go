@@ -14,13 +14,12 @@ import (
 // hindsight is the second implementation of every scheme on the gate: it knows the whole history and nothing else. It
 // keeps no queue and no stage; for each event it searches the history for what must happen there.
 type hindsight struct {
-	env       scheme.Env
-	name      string
-	keys      map[string]string
-	staleness int64  // that a delayed pull waits for
-	release   string // soft, lazy or block
-	commits   string // "rank", "close" or "push"
-	history   []scheme.Event
+	env     scheme.Env
+	twin    twin
+	keys    map[string]string
+	release string // soft, lazy or block
+	commits string // "rank", "close" or "push"
+	history []scheme.Event
 
 	// What holds after event k is at k+1; at 0 is the start.
 	clock [][]int64
@@ -32,47 +31,81 @@ type hindsight struct {
 	bound    []int64     // what dspsBound has found, or unknown
 }
 
+// twin is what hindsight knows of one scheme beside the keys that several have. nil: what the comment says.
+type twin struct {
+	bound     func(h *hindsight, a, k int) int64                                   // the largest lead with which the pull of event a is answered at event k; nil: nothing bounds it
+	admits    func(h *hindsight, a int) bool                                       // it is answered at once; nil: its lead is within the bound
+	rises     func(h *hindsight, k int) bool                                       // event k has all delayed pulls judged anew; nil: none does
+	late      func(h *hindsight, k int) bool                                       // the push of event k comes too late to count; nil: none does
+	moves     func(h *hindsight, v int64, k int, clock []int64, left []bool) int64 // v after event k, at least this; nil: no further
+	mixed     func(h *hindsight, k int) []scheme.Decision                          // how a push becomes a version, where each is one; nil: at 1/N
+	decides   func(h *hindsight, k int) []scheme.Decision                          // what is folded and committed at event k, in place of all that; nil: as the keys say
+	commits   string                                                               // in place of what the keys say
+	play      func(h *hindsight)                                                   // goes through the history first; may be nil
+	publishes func(h *hindsight, k int) []scheme.Decision                          // what workers get without asking at event k; nil: nothing
+}
+
+// twins are those of all schemes whose second implementation is this one. A scheme adds its own here, or in the file of its paper test.
+var twins = map[string]twin{
+	"bsp":           {bound: atMost(0)},
+	"asp":           {},
+	"ssp":           {bound: key("staleness")},
+	"bounded_delay": {bound: key("tau")},
+	"dssp":          {bound: key("s_l"), admits: (*hindsight).dsspAdmits},
+	"pssp":          {bound: (*hindsight).psspBound, admits: (*hindsight).psspAdmits},
+	"dsps": {bound: func(h *hindsight, _, k int) int64 { return h.dspsBound(k) },
+		rises: func(h *hindsight, k int) bool { return h.dspsBound(k) > h.dspsBound(k-1) }},
+	"drop":     {bound: atMost(0), late: (*hindsight).dropLate, moves: (*hindsight).dropV, commits: "close"},
+	"softsync": {bound: key("staleness"), decides: (*hindsight).several},
+	"consgd":   {bound: key("staleness")},
+	"dynsgd":   {bound: key("staleness"), mixed: (*hindsight).dynamic},
+	"vap":      {bound: key("staleness"), decides: (*hindsight).valued, play: (*hindsight).playVAP},
+	"essp":     {bound: key("staleness"), publishes: (*hindsight).publishes},
+}
+
+// atMost is a bound that never changes, key one that an integer key of the scheme says; below 0 there is none.
+func atMost(s int64) func(*hindsight, int, int) int64 {
+	return func(*hindsight, int, int) int64 { return s }
+}
+
+func key(name string) func(*hindsight, int, int) int64 {
+	return func(h *hindsight, _, _ int) int64 {
+		if s := h.number(name); s >= 0 {
+			return s
+		}
+		return boundless
+	}
+}
+
+const boundless = 1 << 40
+
 // unknown stands for what has not been searched for yet.
 const unknown = -2
 
 func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) *hindsight {
-	h := &hindsight{env: env, name: v.Entry.Name, keys: map[string]string{}, history: history, release: "soft", commits: "push"}
+	h := &hindsight{env: env, twin: twins[v.Entry.Name], keys: map[string]string{}, history: history, release: "soft", commits: "push"}
 	for _, d := range scheme.Docs(v.Params) {
 		h.keys[d.Key] = d.Default
 	}
 	if release, ok := h.keys["release"]; ok {
 		h.release = release
 	}
-	switch h.name {
-	case "softsync", "consgd", "dynsgd":
-		if h.staleness = h.number("staleness"); h.staleness < 0 {
-			h.staleness = 1 << 40
-		}
-	case "asp":
-		h.staleness = 1 << 40
-	case "ssp", "essp":
-		h.staleness = h.number("staleness")
-	case "bounded_delay":
-		h.staleness = h.number("tau")
-	case "dssp":
-		h.staleness = h.number("s_l")
-	case "pssp":
-		h.staleness = h.number("staleness")
-	case "vap":
-		if h.staleness = h.number("staleness"); h.staleness < 0 {
-			h.staleness = 1 << 40
-		}
+	if h.twin.bound == nil {
+		h.twin.bound = atMost(boundless)
 	}
-	if v.Common.Fold == scheme.FoldRank {
+	switch {
+	case v.Common.Fold == scheme.FoldRank:
 		h.commits = "rank"
-	} else if h.keys["strict"] == "true" || h.name == "drop" {
+	case h.twin.commits != "":
+		h.commits = h.twin.commits
+	case h.keys["strict"] == "true":
 		h.commits = "close"
 	}
 	h.answered = slices.Repeat([]int{unknown}, len(history))
 	h.bound = slices.Repeat([]int64{unknown}, len(history))
 	h.scan()
-	if h.name == "vap" {
-		h.playVAP()
+	if h.twin.play != nil {
+		h.twin.play(h)
 	}
 	return h
 }
@@ -80,7 +113,7 @@ func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) 
 // number is the value of an integer key.
 func (h *hindsight) number(key string) (n int64) {
 	if _, err := fmt.Sscan(h.keys[key], &n); err != nil {
-		panic(fmt.Sprintf("%s: %s: %v", h.name, key, err))
+		panic(fmt.Sprintf("%s: %v", key, err))
 	}
 	return n
 }
@@ -110,8 +143,8 @@ func (h *hindsight) scan() {
 		} else if !wasLeft {
 			v = max(v, slices.Max(clock))
 		}
-		if h.name == "drop" {
-			v = h.dropV(v, k, clock, left)
+		if h.twin.moves != nil {
+			v = h.twin.moves(h, v, k, clock, left)
 		}
 		h.keep(clock, left, v)
 	}
@@ -139,10 +172,8 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Reason: h.reason(k)})
 	}
 	switch {
-	case h.name == "softsync":
-		out = append(out, h.several(k)...)
-	case h.name == "vap":
-		out = append(out, h.valued(k)...)
+	case h.twin.decides != nil:
+		out = append(out, h.twin.decides(h, k)...)
 	case h.commits == "push" && ev.Kind == scheme.Pushed && h.counts(k):
 		out = append(out, h.mixed(k)...)
 	case h.commits == "rank":
@@ -160,13 +191,16 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 				Iter: max(h.history[a].Iter, h.clock[k+1][w], h.v[k+1]), Src: scheme.SlotParams})
 		}
 	}
-	return append(out, h.publishes(k)...)
+	if h.twin.publishes != nil {
+		out = append(out, h.twin.publishes(h, k)...)
+	}
+	return out
 }
 
 // counts tells whether the push at event k adds something.
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
-	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !h.dropLate(k)
+	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !(h.twin.late != nil && h.twin.late(h, k))
 }
 
 // reason is why the push at event k adds nothing.
@@ -267,18 +301,10 @@ func (h *hindsight) searchAnswer(a int) int {
 		return a
 	}
 	for k := a + 1; k < len(h.history) && !h.leftBetween(w, a, k); k++ {
-		bound := h.staleness
-		if h.name == "pssp" && h.keys["recheck"] == "false" {
-			if bound = h.number("hard_cap"); bound == 0 {
-				bound = 1 << 40
-			}
-		}
-		if h.name == "dsps" {
-			if bound = h.dspsBound(k); bound > h.dspsBound(k-1) && c-h.v[k+1] <= bound {
-				return k
-			}
-		}
+		bound := h.twin.bound(h, a, k)
 		switch v := h.v[k+1]; {
+		case h.twin.rises != nil && h.twin.rises(h, k) && c-v <= bound:
+			return k
 		case h.release == "soft" && v > h.v[a+1] && c-v <= bound:
 			return k
 		case h.release != "soft" && v >= c:
@@ -290,15 +316,10 @@ func (h *hindsight) searchAnswer(a int) int {
 
 // admitted is the pull condition at the pull of event a.
 func (h *hindsight) admitted(a int) bool {
-	switch h.name {
-	case "dssp":
-		return h.dsspAdmits(a)
-	case "pssp":
-		return h.psspAdmits(a)
-	case "dsps":
-		return h.lead(a) <= h.dspsBound(a)
+	if h.twin.admits != nil {
+		return h.twin.admits(h, a)
 	}
-	return h.lead(a) <= h.staleness
+	return h.lead(a) <= h.twin.bound(h, a, a)
 }
 
 // lead is c - v of the pull of event a.
@@ -356,6 +377,9 @@ func TestHindsight(t *testing.T) {
 		for _, v := range schemetest.Variants(e) {
 			if v.Grants() {
 				continue // its twin is in dumb_r2sp_test.go
+			}
+			if _, ok := twins[e.Name]; !ok {
+				t.Fatalf("%s has no twin: add it to twins, in the file of its paper test", e.Name)
 			}
 			t.Run(e.Name+" "+v.String(), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {

@@ -101,10 +101,10 @@ func (h *hindsight) mayGo(a, k int) bool {
 			return false
 		}
 	}
-	if h.lead(a) <= h.staleness {
+	if bound := h.twin.bound(h, a, k); h.lead(a) <= bound {
 		return true
 	}
-	return h.v[k+1] > h.v[a+1] && h.history[a].Iter-h.v[k+1] <= h.staleness
+	return h.v[k+1] > h.v[a+1] && h.history[a].Iter-h.v[k+1] <= h.twin.bound(h, a, k)
 }
 
 // valued is what goes in at event k, in order of arrival.
