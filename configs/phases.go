@@ -63,6 +63,12 @@ func (r *Rule) Schemes() string {
 	return text
 }
 
+// BoundKey is the key that bounds the lead under a rule; empty: none does, or its schemes change.
+func (r *Rule) BoundKey() string {
+	e, _ := scheme.Lookup(r.Schemes())
+	return e.Bound
+}
+
 // PhasesOf resolves the phases of a rule for a run: at which iterations they end.
 func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	perIteration := c.Train.BatchGlobal

@@ -303,7 +303,8 @@ func turnCounts(t core.Turns) metrics.TurnCounts {
 func (r *Run) sumShard(s *metrics.ShardSummary, rep serve.ShardReport) {
 	sh := &r.station.Plan.Shards[rep.State.ID]
 	st := rep.State.Stats
-	s.Shard, s.Name, s.Scheme, s.Server, s.Bytes = int(sh.ID), sh.Name, r.station.Config.Sync[sh.Rule].Schemes(), int(sh.Server), sh.Bytes()
+	s.Shard, s.Name, s.Server, s.Bytes = int(sh.ID), sh.Name, int(sh.Server), sh.Bytes()
+	s.Scheme, s.BoundKey = r.station.Config.Sync[sh.Rule].Schemes(), r.station.Config.Sync[sh.Rule].BoundKey()
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.SetHists(&rep.Stale, &rep.Lead)

@@ -25,10 +25,6 @@ const (
 // leadsToTry are bounds on the lead, larger ones being close to none.
 var leadsToTry = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}
 
-// boundKeys names the key that bounds the lead under a scheme; under bsp that is another scheme's.
-var boundKeys = map[string]string{"bsp": "scheme: ssp, staleness", "ssp": "staleness", "essp": "staleness", "pssp": "staleness",
-	"consgd": "staleness", "dynsgd": "staleness", "softsync": "staleness", "bounded_delay": "tau", "dssp": "s_u", "dsps": "s_max"}
-
 // pacing is what the computing times of a run tell of its waits.
 type pacing struct {
 	s      *Summary
@@ -36,6 +32,7 @@ type pacing struct {
 	first  [][]time.Duration
 	lead   int     // the bound in effect, by the strictest shard
 	scheme string  // of that shard
+	key    string  // that bounds it, in the configuration; "": none does
 	now    float64 // seconds of an iteration, computing and all else
 	rest   float64 // of these, all else
 }
@@ -70,7 +67,7 @@ func newPacing(s *Summary) *pacing {
 			strict = &s.PerShard[i]
 		}
 	}
-	if p.lead, p.scheme = int(min(strict.LeadMax, 1<<20)), strict.Scheme; boundKeys[p.scheme] == "" && p.scheme != "r2sp" {
+	if p.lead, p.scheme, p.key = int(min(strict.LeadMax, 1<<20)), strict.Scheme, strict.BoundKey; p.key == "" && p.scheme != "r2sp" {
 		return nil
 	}
 	computing := replayLead(p.first, p.lead).Seconds() / float64(n)
@@ -288,9 +285,9 @@ func (p *pacing) transient(blocked float64) *note {
 		return nil
 	}
 	text := fmt.Sprintf("which worker is slow changes (none was the slowest in more than %.0f %% of the iterations), and all were blocked for %.0f %% of the time: ", 100*p.slowest(), 100*blocked)
-	change := fmt.Sprintf("raise %s to %d", boundKeys[p.scheme], lead)
+	change := fmt.Sprintf("raise %s to %d", p.key, lead)
 	if p.scheme == "bsp" {
-		change = fmt.Sprintf("set %s: %d", boundKeys[p.scheme], lead)
+		change = fmt.Sprintf("set %s: %d", p.key, lead)
 	}
 	text += fmt.Sprintf("a bound on the lead evens that out; %s %s (by the times measured, about %.1f times as many samples/s)", change, p.where(int64(lead)), gain)
 	if required, g := p.bestRequired(); g >= gainMin {

@@ -134,6 +134,7 @@ type ShardSummary struct {
 	Shard        int              `json:"shard"`
 	Name         string           `json:"name"` // what a reader knows it by, such as fc1.weight
 	Scheme       string           `json:"scheme"`
+	BoundKey     string           `json:"-"` // that bounds the lead, for advice
 	Server       int              `json:"server"`
 	Bytes        int64            `json:"bytes"` // of its parameters
 	Pushes       int64            `json:"pushes"`

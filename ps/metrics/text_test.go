@@ -177,9 +177,9 @@ func quiet() *Summary {
 			RoleServer: OverRanks([]Spans{spans(wall, 0, 1000, 0, 1000, 40000, 58000)}),
 		},
 		PerShard: []ShardSummary{
-			{Shard: 0, Name: "*/0", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
-			{Shard: 1, Name: "*/1", Scheme: "bsp", Bytes: 1000, WaitedLast: 50, Server: 1},
-			{Shard: 2, Name: "*/2", Scheme: "bsp", Bytes: 1000, WaitedLast: 50},
+			{Shard: 0, Name: "*/0", Scheme: "bsp", BoundKey: "scheme: ssp, staleness", Bytes: 1000, WaitedLast: 50},
+			{Shard: 1, Name: "*/1", Scheme: "bsp", BoundKey: "scheme: ssp, staleness", Bytes: 1000, WaitedLast: 50, Server: 1},
+			{Shard: 2, Name: "*/2", Scheme: "bsp", BoundKey: "scheme: ssp, staleness", Bytes: 1000, WaitedLast: 50},
 		},
 	}
 	for w := range 3 {
@@ -322,9 +322,11 @@ func TestNotes(t *testing.T) {
 	golden(t, "notes.txt", all.String())
 }
 
+// setScheme gives all shards a scheme, and the key that the table of schemes names for it.
 func setScheme(s *Summary, name string) {
+	keys := map[string]string{"bsp": "scheme: ssp, staleness", "ssp": "staleness", "dssp": "s_u", "dsps": "s_max", "bounded_delay": "tau"}
 	for i := range s.PerShard {
-		s.PerShard[i].Scheme = name
+		s.PerShard[i].Scheme, s.PerShard[i].BoundKey = name, keys[name]
 	}
 }
 

@@ -30,6 +30,7 @@ var boundedDelay = Entry{
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Params:   func() Params { return &BoundedDelayParams{Tau: 8, Release: ReleaseSoft} },
+	Bound:    "tau",
 	LeadMax:  func(p Params) (int64, bool) { return p.(*BoundedDelayParams).Tau, true },
 	Whole:    func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	New:      newBoundedDelay,

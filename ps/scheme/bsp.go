@@ -23,9 +23,11 @@ var bsp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldRank,
 	Params:   func() Params { return &BSPParams{Strict: true, Release: ReleaseSoft} },
-	LeadMax:  func(Params) (int64, bool) { return 0, true },
-	Whole:    func(c Common, p Params) bool { return c.Fold == FoldRank || p.(*BSPParams).Strict },
-	New:      newBSP,
+	// Another scheme has it.
+	Bound:   "scheme: ssp, staleness",
+	LeadMax: func(Params) (int64, bool) { return 0, true },
+	Whole:   func(c Common, p Params) bool { return c.Fold == FoldRank || p.(*BSPParams).Strict },
+	New:     newBSP,
 }
 
 func newBSP(env Env, common Common, params Params) (Scheme, error) {

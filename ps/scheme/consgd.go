@@ -49,6 +49,7 @@ var consgd = Entry{
 	Push:     "delta",
 	Fold:     FoldArrival,
 	Params:   func() Params { return &ConSGDParams{Staleness: 3, Release: ReleaseSoft} },
+	Bound:    "staleness",
 	LeadMax: func(p Params) (int64, bool) {
 		s := p.(*ConSGDParams).Staleness
 		return max(s, 0), s >= 0

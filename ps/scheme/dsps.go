@@ -46,6 +46,7 @@ var dsps = Entry{
 	Params: func() Params {
 		return &DSPSParams{SMin: 1, SMax: 8, Window: 10, Smoothing: 0.2, Release: ReleaseSoft}
 	},
+	Bound:   "s_max",
 	LeadMax: func(p Params) (int64, bool) { return p.(*DSPSParams).SMax, true },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	New:     newDSPS,

@@ -53,6 +53,7 @@ var dssp = Entry{
 	Params: func() Params {
 		return &DSSPParams{SL: 3, SU: 15, Mode: DSSPBounded, Release: ReleaseSoft}
 	},
+	Bound: "s_u",
 	LeadMax: func(p Params) (int64, bool) {
 		d := p.(*DSSPParams)
 		if d.Mode == DSSPLiteral && d.SU > d.SL {

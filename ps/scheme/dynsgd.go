@@ -44,6 +44,7 @@ var dynsgd = Entry{
 	Fold:     FoldArrival,
 	Weight:   "1",
 	Params:   func() Params { return &DynSGDParams{Versions: "single", Staleness: 3, Release: ReleaseSoft} },
+	Bound:    "staleness",
 	LeadMax: func(p Params) (int64, bool) {
 		s := p.(*DynSGDParams).Staleness
 		return max(s, 0), s >= 0

@@ -37,6 +37,7 @@ var essp = Entry{
 	DeltaWhole: true,
 	Copies:     func(Params) Copies { return Published },
 	Params:     func() Params { return &ESSPParams{Staleness: 3} },
+	Bound:      "staleness",
 	LeadMax:    func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
 	Whole:      func(Common, Params) bool { return false },
 	New:        newESSP,

@@ -89,6 +89,7 @@ var pssp = Entry{
 		return &PSSPParams{Staleness: 3, Mode: PSSPConstant, Probability: 0.5, Alpha: 1, Centre: PSSPCentreS,
 			CutOff: true, Coin: PSSPCoinServer, PauseOnlyFastest: true, Recheck: true, Release: ReleaseSoft}
 	},
+	Bound:   "staleness",
 	LeadMax: func(p Params) (int64, bool) { return p.(*PSSPParams).HardCap, p.(*PSSPParams).HardCap > 0 },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	New:     newPSSP,

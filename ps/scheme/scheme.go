@@ -201,6 +201,7 @@ type Entry struct {
 	DeltaWhole bool                               // a push that is a delta and a version is added whole: the default of weight is 1 there
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
+	Bound      string                             // the key that bounds the lead, for advice; empty: none does
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
 	New        func(Env, Common, Params) (Scheme, error)
 }

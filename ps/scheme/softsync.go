@@ -42,6 +42,7 @@ var softsync = Entry{
 	Fold:     FoldArrival,
 	Weight:   "1/q",
 	Params:   func() Params { return &SoftsyncParams{Q: 2, Staleness: -1, Release: ReleaseSoft} },
+	Bound:    "staleness",
 	LeadMax: func(p Params) (int64, bool) {
 		s := p.(*SoftsyncParams).Staleness
 		return max(s, 0), s >= 0

@@ -39,6 +39,7 @@ var ssp = Entry{
 	DeltaWhole: true,
 	Params:     func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
 	Copies:     copiesOfSSP,
+	Bound:      "staleness",
 	LeadMax:    func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
 	Whole:      func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	New:        newSSP,

@@ -5,7 +5,7 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-wanted="bsp asp ssp bounded_delay dssp pssp dsps drop softsync consgd dynsgd r2sp essp vap"
+wanted=$(schemes)
 listed=$("$FLUENTPS" explain)
 missing=""
 figures=""

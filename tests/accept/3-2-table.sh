@@ -11,7 +11,7 @@ sed -n '/<!-- simulated: begin/,/<!-- simulated: end/p' ps/scheme/README.md >"$T
 cat "$TMP/table"
 grep -q 'means over the seeds' "$TMP/table" || fail "the table does not name its seeds"
 grep -q 'network  ' "$TMP/table" || fail "the table has no cost model"
-wanted="bsp asp ssp bounded_delay dssp pssp dsps drop softsync consgd dynsgd r2sp essp vap"
+wanted=$(schemes)
 missing=""
 for scheme in $wanted; do
 	grep -q -E "^\| \`${scheme}[,\`]" "$TMP/table" || missing+=" $scheme"

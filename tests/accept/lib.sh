@@ -90,3 +90,11 @@ clone() {
 	git clone --quiet "$ROOT" "$1"
 	[ -z "$(git status --porcelain)" ] || echo "note: the clone is of the last commit; this tree has changes beyond it"
 }
+
+# schemes lists those that the program has.
+schemes() {
+	local names
+	names=$("$FLUENTPS" info | sed -n 's/^schemes  *\(.*[^ ]\)  *(fluentps explain NAME)$/\1/p')
+	[ -n "$names" ] || fail "fluentps info names no schemes"
+	echo "$names"
+}
