@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,11 +62,22 @@ func randomServers(r *rand.Rand, servers int) string {
 	return fmt.Sprintf(", {servers: [%d], %s", r.IntN(servers), rule[1:])
 }
 
+// drawEntry draws a scheme. Each has a lot, and the largest wins: a new scheme changes the draws that it wins, and no other.
+func drawEntry(r *rand.Rand) scheme.Entry {
+	seed := r.Uint64()
+	lot := func(e scheme.Entry) uint64 {
+		h := fnv.New64a()
+		io.WriteString(h, e.Name)
+		return rand.New(rand.NewPCG(seed, h.Sum64())).Uint64()
+	}
+	return slices.MaxFunc(scheme.All, func(a, b scheme.Entry) int { return cmp.Compare(lot(a), lot(b)) })
+}
+
 // randomScheme draws a scheme with keys; one of several in turn is none that the configuration never takes for that.
 func randomScheme(r *rand.Rand, inTurn bool) string {
-	e := scheme.All[r.IntN(len(scheme.All))]
+	e := drawEntry(r)
 	for inTurn && (e.Scope == scheme.PerServer || e.CopiesOf(e.Params()) != scheme.Pulled) {
-		e = scheme.All[r.IntN(len(scheme.All))]
+		e = drawEntry(r)
 	}
 	rule := "scheme: " + e.Name
 	if r.IntN(2) == 0 {
