@@ -173,6 +173,8 @@ type Key struct {
 	Default  string   // as YAML; "" for none
 	Values   []string // the legal words, if they are limited
 	Required bool     // within its section or list item
+	Limit    string   // of its numbers: "must be at least 1"; "": none
+	With     string   // the key and the values with which it exists: "data.set: csv or libsvm"; "": always
 	Doc      string
 }
 
@@ -181,7 +183,11 @@ func Keys() []Key {
 	var out []Key
 	list := func(prefix string, leaves []*leaf) {
 		for _, l := range leaves {
-			out = append(out, Key{join(prefix, l.spec.path), typeName(l), l.def, l.values, l.required, l.doc})
+			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values, Required: l.required, Limit: limitText(l), Doc: l.doc}
+			if l.only != nil {
+				k.With = l.only.path + ": " + orList(l.only.values)
+			}
+			out = append(out, k)
 		}
 	}
 	list("", bind("", topKeys, &Config{}).leaves)
@@ -190,6 +196,23 @@ func Keys() []Key {
 	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	return out
+}
+
+// limitText words the limits of a key's numbers, in the key's unit.
+func limitText(l *leaf) string {
+	show := number
+	switch l.ptr.(type) {
+	case *time.Duration:
+		show = func(s float64) string { return number(s) + "s" }
+	case *byteSize:
+		show = func(b float64) string { return formatSize(int64(b)) }
+	case *int, *int64, *uint64, *[]int, *[]int64:
+		show = whole
+	}
+	if !l.span.set {
+		return ""
+	}
+	return l.span.want(show)
 }
 
 func typeName(l *leaf) string {

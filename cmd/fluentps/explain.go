@@ -17,11 +17,11 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes, send policies and payloads, or explain one: rule, keys, paper, a drawn run",
-		ArgsUsage: "[SCHEME]",
+		Usage:     "list the schemes, send policies and payloads, or explain one, or a key of the YAML",
+		ArgsUsage: "[NAME or KEY]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
-			for _, name := range explained() {
+			for _, name := range slices.Concat(explained(), keyPaths()) {
 				fmt.Fprintln(c.App.Writer, name)
 			}
 		},
@@ -32,11 +32,15 @@ func explainVerb(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return explainAll(c)
 	}
-	name, err := one(c, "SCHEME, or nothing")
+	name, err := one(c, "NAME or KEY, or nothing")
 	if err != nil {
 		return err
 	}
 	name = strings.ToLower(name)
+	if text := explainKey(name); text != "" {
+		_, err := fmt.Fprint(c.App.Writer, text)
+		return err
+	}
 	if p, ok := send.Lookup(name); ok {
 		return explainSend(c, p)
 	}
@@ -45,7 +49,10 @@ func explainVerb(c *cli.Context) error {
 	}
 	e, ok := scheme.Lookup(name)
 	if !ok {
-		return usagef("explain: %s", unknown("scheme, send policy or payload", name, explained()))
+		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
+			return usagef("explain: there is no scheme, send policy, payload or key %q; did you mean %s?", name, strings.Join(near, " or "))
+		}
+		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy or payload", name, explained()))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {

@@ -22,6 +22,20 @@ import (
 	"fluentps/slurm"
 )
 
+func versionCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "print the version",
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usagef("version takes no argument, got %q", c.Args().First())
+			}
+			cli.VersionPrinter(c)
+			return nil
+		},
+	}
+}
+
 func infoCommand() *cli.Command {
 	return &cli.Command{Name: "info", Usage: "show what is built into this binary, and the Slurm job it is in", Action: infoVerb}
 }

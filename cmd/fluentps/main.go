@@ -44,7 +44,7 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"  _fluentps() { COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[@]:0:COMP_CWORD}\" --generate-bash-completion)\" -- \"${COMP_WORDS[COMP_CWORD]}\")); }\n" +
 			"  complete -o default -F _fluentps fluentps",
 		Version:                   buildText(),
-		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand()},
+		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), versionCommand()},
 		Action:                    noVerb,
 		OnUsageError:              flagError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // report decides
