@@ -7,9 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completing is what the shell's completion function appends; it must stay last.
-const completing = "--generate-bash-completion"
-
 // reorder puts the flags behind a verb before its arguments, because the flag package stops at the first argument and
 // people write `run FILE --local 6`. After -- everything is an argument.
 func reorder(verbs []*cli.Command, args []string) []string {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,6 +22,10 @@ func init() { runtime.LockOSThread() }
 func main() {
 	out := &product{file: os.Stdout}
 	app := newApp(out, os.Stderr)
+	if words := completeSet(os.Args); words != nil {
+		fmt.Println(strings.Join(words, "\n"))
+		return
+	}
 	err := app.Run(reorder(app.Commands, os.Args))
 	if err == nil {
 		err = out.delivered()
@@ -40,11 +45,9 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"Before a job:   fluentps check FILE; fluentps plan FILE --ranks 6\n\n" +
 			"Exit codes: 0 done; 1 failed; 2 usage or config; 3 warnings (check --strict); 4 stalled;\n" +
 			"5 target not reached (run --require); 75 stopped early with a checkpoint. All ranks leave with the same one.\n\n" +
-			"Completion in bash:\n" +
-			"  _fluentps() { COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[@]:0:COMP_CWORD}\" --generate-bash-completion)\" -- \"${COMP_WORDS[COMP_CWORD]}\")); }\n" +
-			"  complete -o default -F _fluentps fluentps",
+			"Completion:     fluentps completion -h",
 		Version:                   buildText(),
-		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), versionCommand()},
+		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), completionCommand(), versionCommand()},
 		Action:                    noVerb,
 		OnUsageError:              flagError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // report decides
