@@ -22,11 +22,11 @@ bits() {
 }
 same=0 left=""
 for example in configs/examples/*.yaml; do
-	name=$(basename "$example" .yaml)
-	short=(--set "train.stop={updates: 30}" --set evaluate.every_epochs=0 --set checkpoint.every=0)
+	name=$(basename "$example" .yaml) test=""
+	short=(--set "train.stop={updates: 30}" --set evaluate.every_epochs=0 --set checkpoint.keep=0 --set "faults=[]")
 	case $name in
-	a9a*) data=libsvm/a9a.gz ;;
-	optdigits*) data=optdigits/optdigits.tra.gz ;;
+	a9a*) data=libsvm/a9a.gz test=libsvm/a9a.t.gz ;;
+	optdigits*) data=optdigits/optdigits.tra.gz test=optdigits/optdigits.tes.gz ;;
 	cifar10*)
 		data=cifar-10
 		short+=(--set "train.stop={updates: 6}")
@@ -39,6 +39,7 @@ for example in configs/examples/*.yaml; do
 			continue
 		fi
 		short+=(--set "data.path=$EXTRA_DATA/$data")
+		[ -z "$test" ] || short+=(--set "data.test=$EXTRA_DATA/$test")
 	fi
 	for world in "2 cluster.servers=1" "4 sync=[{match: '*', scheme: bsp}]"; do
 		args=("${short[@]}" --set "${world#* }")
