@@ -231,11 +231,12 @@ func (s *Script) launch(w *writer) {
 		`	kill -USR1 "$launcher"`,
 		"fi")
 	if s.mayStay() {
-		w.says("With several parts, srun was seen to stay for good though all ranks had left (22.05). Half a minute after the last line of the run it is ended.",
+		w.says("With several parts, srun was seen to stay for good though all ranks had left (22.05). The run writes its summary last; half a minute after that, srun is ended.",
+			`summed() { [ -n "$(find "$out/summary.json" -newermt "@$started" 2>/dev/null)" ]; }`,
 			"(",
-			`	until finished || ! kill -0 "$launcher"; do sleep 5; done`,
+			`	until summed || ! kill -0 "$launcher"; do sleep 5; done`,
 			"	sleep 30",
-			`	kill -KILL "$launcher"`,
+			`	! summed || kill -KILL "$launcher"`,
 			") >/dev/null 2>&1 &",
 			"guard=$!")
 	}
@@ -247,9 +248,13 @@ func (s *Script) launch(w *writer) {
 		`	[ -n "$warned" ] || break`,
 		"done")
 	if s.mayStay() {
-		w.says("The code of one that was ended says nothing.",
+		w.says("The code of one that was ended says nothing: the summary tells which it was.",
 			`kill "$guard" 2>/dev/null`,
-			`if [ "$code" -eq 137 ] && finished; then code=0; fi`)
+			`if [ "$code" -eq 137 ] && summed; then`,
+			"	if finished; then code=0; fi",
+			`	if grep -qs '"finished": "stopped by ' "$out/summary.json"; then code=75; fi`,
+			`	if grep -qs '"finished": "target .* not reached"' "$out/summary.json"; then code=5; fi`,
+			"fi")
 	}
 }
 

@@ -126,10 +126,13 @@ func TestALauncherThatStaysIsEnded(t *testing.T) {
 		code          int
 		says          string
 	}{
-		{"stays", writesSummary + "exec sleep 1000 >/dev/null 2>&1\n", 0, "srun "},
+		{"stays", "sleep 1.1\n" + writesSummary + "exec sleep 1000 >/dev/null 2>&1\n", 0, "srun "},
 		{"takes its time", "sleep 1\n" + writesSummary, 0, "srun "},
 		{"fails late", "sleep 1; exit 7", 7, "srun "},
 		{"killed", "kill -KILL $$", 137, "srun "},
+		{"stays when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
+		{"stays when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
+		{"goes on where a summary was before", "mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
 	} {
 		s := testScript()
 		s.Parts = append(s.Parts, Part{Nodes: 1, Ranks: 2})

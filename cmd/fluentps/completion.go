@@ -16,21 +16,21 @@ const completing = "--generate-bash-completion"
 // completions are the functions that have a shell ask the program. All words but the one that is being typed go to it.
 var completions = map[string]string{
 	"bash": `_fluentps() {
-	COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion)" -- "${COMP_WORDS[COMP_CWORD]}"))
+	COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
 	case ${COMPREPLY[0]-} in *=) compopt -o nospace 2>/dev/null ;; esac
 }
 complete -o default -F _fluentps fluentps
 `,
 	"zsh": `_fluentps() {
 	local -a found
-	found=("${(@f)$("${(@)words[1,CURRENT-1]}" --generate-bash-completion)}")
-	compadd -S '' -- "${(@M)found:#*=}"
-	compadd -- "${(@)found:#*=}"
+	found=("${(@f)$("${(@)words[1,CURRENT-1]}" --generate-bash-completion 2>/dev/null)}")
+	[[ -n ${found[1]-} ]] && compadd -S '' -- "${(@M)found:#*=}"
+	[[ -n ${found[1]-} ]] && compadd -- "${(@)found:#*=}"
 	_files
 }
 compdef _fluentps fluentps
 `,
-	"fish": `complete -c fluentps -a '(set -l words (commandline -opc); $words --generate-bash-completion)'
+	"fish": `complete -c fluentps -a '(set -l words (commandline -opc); $words --generate-bash-completion 2>/dev/null)'
 `,
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func init() { runtime.LockOSThread() }
 func main() {
 	out := &product{file: os.Stdout}
 	app := newApp(out, os.Stderr)
+	if last := len(os.Args) - 1; os.Args[last] == completing && slices.Contains(os.Args, "--") {
+		return // behind -- are words of other programs, and the library would run the verb
+	}
 	if words := completeSet(os.Args); words != nil {
 		fmt.Println(strings.Join(words, "\n"))
 		return

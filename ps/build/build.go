@@ -111,11 +111,17 @@ func (b *Run) Server(me int32, o Server) *core.Server {
 // Worker makes the node of a worker whose first iteration is next. shares says of which shards it shares memory with the
 // server; nil: of none.
 func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Worker {
+	if b.Axes.Due != nil && next > 0 {
+		panic("build: a worker goes on, and exchange clocks of shards are not restored yet")
+	}
 	return b.told(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, shares)
 }
 
 // Joining makes the node of a worker that comes back to another life, with no more than its clock.
 func (b *Run) Joining(me int, life, clock int64) *core.Worker {
+	if b.Axes.Due != nil {
+		panic("build: a worker comes back, and exchange clocks of shards are not restored yet")
+	}
 	return b.told(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, nil)
 }
 

@@ -87,7 +87,9 @@ type working struct {
 	queue   []Task  // what is to be computed besides
 	helping bool    // what is computed or pushed is helps, not own
 	helps   Task
-	owed    []owed // parts of others' iterations that were pushed and may not have landed
+	owed    []owed  // parts of others' iterations that were pushed and may not have landed
+	read    []int64 // per shard: the version that the iteration has read, on which all besides is computed
+	starts  bool    // the policy is being told of Starting
 }
 
 // owed is a part at one shard.
@@ -102,7 +104,7 @@ func (w *Worker) SetWork(p Work) {
 	if w.early.on || w.round != nil || w.copies != nil || w.stiles != nil || slices.Contains(w.near, true) {
 		panic(fmt.Sprintf("core: worker %d: its work is given by a policy, and it starts early, or its shards have copies, grants, rounds or shared memory", w.me))
 	}
-	w.work = &working{policy: p}
+	w.work = &working{policy: p, read: make([]int64, len(w.shards))}
 }
 
 // task is what is computed and pushed.
@@ -143,8 +145,9 @@ func (w *Worker) startOwn(iter int64, out []Effect) []Effect {
 	if w.work == nil {
 		return append(out, computeEffect(own))
 	}
-	w.work.own = own
+	w.work.own, w.work.starts = own, true
 	out = w.tellWork(WorkEvent{Kind: Starting, Task: own}, out)
+	w.work.starts = false
 	return append(out, computeEffect(w.work.own))
 }
 
@@ -205,6 +208,9 @@ func (w *Worker) cancel(t Task, out []Effect) []Effect {
 			k.queue = slices.Delete(k.queue, i, i+1)
 		}
 		return out
+	}
+	if k.starts && k.own.same(&t) {
+		panic(fmt.Sprintf("core: worker %d: its policy cancels what is starting; it is to assign less", w.me))
 	}
 	if now := w.computes(); now != nil && now.same(&t) {
 		e := computeEffect(*now)

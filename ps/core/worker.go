@@ -147,6 +147,9 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	if sh.ready == 0 {
 		m := w.head
 		m.Shard, m.Version = s, sh.version
+		if w.isHelping() {
+			m.Version = w.work.read[s]
+		}
 		if w.due != nil {
 			m.Iter, m.Clock = w.turn(s), w.knownOf(s)
 		}
@@ -292,6 +295,11 @@ func (w *Worker) exchange() {
 		w.first = w.iter
 	}
 	w.head = wire.Header{}
+	for s := range w.shards {
+		if w.work != nil {
+			w.work.read[s] = w.shards[s].version
+		}
+	}
 	w.open, w.last = len(w.shards), -1
 	if w.due != nil {
 		w.due.open(w)

@@ -144,7 +144,7 @@ func (t *Routes) codecs(codec payload.Codec) []payload.Codec {
 
 // rows gives the pieces of parameters that have rows their codec, where pushes travel as they are but for that.
 func (t *Routes) rows(codecs []payload.Codec) []payload.Codec {
-	if codecs != nil {
+	if codecs != nil || t.cfg.InRounds() || Reduces(t.cfg) { // where the plan has no room for them
 		return codecs
 	}
 	for i := range t.plan.Pieces {

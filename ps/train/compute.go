@@ -33,7 +33,7 @@ type iteration struct {
 	head  wire.Header       // what Forwarded says
 	rec   metrics.Iteration // what is kept of it
 	took  took
-	own   bool // it is the worker's own
+	own   bool // it is the worker's own, and none was computed of it before
 
 	forward, backward     func(layer int)
 	forwarded, done       func()
@@ -49,7 +49,7 @@ type took struct {
 	start, end time.Duration
 	waited     time.Duration // for parameters
 	pushing    time.Duration // handing gradients over, and waiting until they may be written
-	forward    time.Duration // without waits
+	forward    time.Duration // until the last forward was over, without waits
 	slept      time.Duration // to be slow
 }
 
@@ -91,7 +91,8 @@ func (w *Side) compute(task core.Task) {
 	t := w.station.Transport
 	it := w.it
 	it.over, it.sent, it.took = w.nothing, w.nothing, took{start: t.Now()}
-	it.rec.Iter, it.own = task.Iter, task.Owner == int32(w.me)
+	it.rec.Iter = task.Iter
+	it.own = task.Owner == int32(w.me) && (w.ranges == nil || w.ranges.iter != task.Iter)
 	if w.ranges != nil {
 		if !it.computeRanges(task) {
 			return
@@ -101,17 +102,25 @@ func (w *Side) compute(task core.Task) {
 	}
 	it.took.end = t.Now()
 	computing := it.took.end - it.took.start - it.took.waited - it.took.pushing
-	w.slow.over(task.Iter, it.took.forward, computing-it.took.slept, it.took.slept)
+	w.slow.over(it.slowAt(), it.took.forward, computing-it.took.slept, it.took.slept)
 	w.books.usual = smooth(w.books.usual, computing-it.took.slept)
 	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.took.end - it.took.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: it.took.slept, Push: it.took.pushing}
 	w.site.report(it.done, false)
+}
+
+// slowAt is the worker's own iteration, by which it is slow, also with what is another's.
+func (it *iteration) slowAt() int64 {
+	if g := it.w.ranges; g != nil && g.iter >= 0 {
+		return g.iter
+	}
+	return it.rec.Iter
 }
 
 // slowDown ends forward, and holds a worker up that is to be slow.
 func (it *iteration) slowDown() {
 	t := it.w.station.Transport
 	it.took.forward = t.Now() - it.took.start - it.took.waited
-	if d := it.w.slow.due(it.rec.Iter, it.took.forward); d > 0 {
+	if d := it.w.slow.due(it.slowAt(), it.took.forward); d > 0 {
 		from := t.Now()
 		it.w.site.pause(d)
 		it.took.slept = t.Now() - from
@@ -176,9 +185,9 @@ func (it *iteration) finish() {
 	w.books.spans.Add(metrics.Push, it.rec.Push)
 	if it.own {
 		w.books.records.Add(it.rec)
+		w.idle.blocked, w.idle.pull = 0, 0
 	}
 	w.books.pace.Add(it.rec.Compute)
-	w.idle.blocked, w.idle.pull = 0, 0
 	w.wait(it.took.end)
 	w.with.TaskDone()
 }

@@ -24,6 +24,10 @@ import (
 type ranges struct {
 	params *comm.Buf      // those that the iteration reads: a copy of the arena
 	iter   int64          // the worker's own that they were taken for, -1: none
+	at     int            // the sample that is begun next
+	n      int            // samples of the grain that was cut last
+	last   bool           // it is the last
+	cutOff bool           // whether one was cut: not where the run is over
 	limit  int32          // no sample from here on is begun; of the task that is computed
 	sums   *comm.Buf      // of the gradients so far, in the layout of the arena
 	batch  workload.Batch // an owner's, whole
@@ -101,7 +105,7 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		return false // the run has failed
 	}
 	it.allWritable()
-	if it.own && t.Iter != g.iter {
+	if it.own {
 		copy(g.params.Bytes(), w.arenas.params.Bytes())
 		g.iter = t.Iter
 	}
@@ -118,20 +122,20 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	if grain <= 0 || grain > g.most {
 		grain = g.most
 	}
-	at, end := int(t.From), g.batch.N
-	for last := false; !last; {
-		n := 0
+	g.at, g.last = int(t.From), false
+	for !g.last {
+		g.cutOff = false
 		w.site.poll()
-		w.site.await(false, func() bool { return true }, func() { // it is the driver that cancels
-			end = min(end, int(g.limit))
-			n = max(0, min(grain, end-at))
-			last = at+n >= end
+		w.site.await(false, func() bool { return true }, func() { // it is the driver that cancels, and that knows of failures
+			g.n = max(0, min(grain, min(g.batch.N, int(g.limit))-g.at))
+			g.last = g.at+g.n >= min(g.batch.N, int(g.limit))
+			g.cutOff = w.station.Net.Err() == nil
 		})
-		if w.station.Net.Err() != nil {
+		if !g.cutOff {
 			return false
 		}
-		w.computeSome(g.batch.Part(at, at+n), last)
-		at += n
+		w.computeSome(g.batch.Part(g.at, g.at+g.n), g.last)
+		g.at += g.n
 	}
 	return true
 }

@@ -51,7 +51,7 @@ local_world() {
 }
 shown() {
 	local code=$?
-	tail -n 40 "$TMP/log"
+	tail -n 40 "$TMP/log" >&2
 	fail "exit code $code of: $1"
 }
 

@@ -30,6 +30,9 @@ in_turn() {
 		END { for (r in row) for (k in round) if ((k, "old", r) in figure && (k, "new", r) in figure && (k, "again", r) in figure) {
 			was = sqrt(figure[k, "old", r] * figure[k, "again", r])
 			print r, was / figure[k, "new", r], figure[k, "old", r] / figure[k, "again", r], was, figure[k, "new", r] } }' "$TMP/lines" >"$TMP/ratios"
+	local rows
+	rows=$(cut -d ' ' -f 3 "$TMP/lines" | sort -u | wc -l)
+	[ "$(wc -l <"$TMP/ratios")" -eq $((rows * launches)) ] || { sort "$TMP/lines" | tail -n 40 >&2; fail "$rows rows in $launches rounds, and $(wc -l <"$TMP/ratios") ratios"; }
 	[ -s "$TMP/ratios" ] || { head -n 2 "$TMP/lines"; fail "no figures"; }
 }
 
