@@ -50,7 +50,7 @@ type Header struct {
 	Part    int32   // task, partition or codeword id; 0 where an iteration is one push. Closed: which 64 workers. Task, Readable: layers.  Summand: the layer. Reply, Publish where memory is shared: the number of the version's buffer.
 	Parts   int32   // how many parts are owed for (Owner, Iter); 1 where an iteration is one push. Closed: messages of this closing
 	Owner   int32   // whose iteration this push counts for
-	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one.
+	Epoch   int32   // Grant, Revoke: grants that the server revoked before this one
 	Iter    int64   // Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration wanted. Reply: the iteration to compute next. Publish: the worker's pushes of iterations before it are in this version. Left: it has pushed those before. Ended: versions published to it. Closed: the iteration closed. Joined: the worker's clock
 	Version int64   // Push: version the gradient was computed on. Reply, Publish: version sent. Closed: closings that the shard announced before
 	Clock   int64   // Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter. Left, Joined: the worker's life, from 0

@@ -19,6 +19,8 @@
 // Where a scheme schedules the server's link, the pieces wait for its grant first (grants.go). Then the worker's send
 // policy orders them, and the server's those of its replies (unsent.go).
 // A worker may keep its copy of a shard for several iterations, or have newer ones published to it (copies.go).
+// A policy may say which samples a worker computes, of its own iterations and of others' (work.go), and a shard may be exchanged in
+// some iterations alone (due.go).
 // Servers speak to each other only where shards agree on contributors (agree.go). Who leaves and comes back is in
 // member.go, the change of a shard's scheme in change.go.
 //

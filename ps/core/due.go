@@ -63,7 +63,7 @@ func (d *dues) open(w *Worker) {
 	}
 }
 
-// known is what the pushes of a shard report as the clock that the worker knows of.
+// knownOf is what the pushes of a shard report as the clock that the worker knows of.
 func (w *Worker) knownOf(s int32) int64 {
 	if w.due == nil {
 		return w.known

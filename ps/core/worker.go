@@ -295,8 +295,8 @@ func (w *Worker) exchange() {
 		w.first = w.iter
 	}
 	w.head = wire.Header{}
-	for s := range w.shards {
-		if w.work != nil {
+	if w.work != nil {
+		for s := range w.shards {
 			w.work.read[s] = w.shards[s].version
 		}
 	}

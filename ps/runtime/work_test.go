@@ -43,7 +43,7 @@ func (l *lender) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 }
 
 // withoutMemory are runs whose ranks send messages to each other, as given work needs it.
-var withoutMemory = []string{"cluster.shared_memory=off", "data.augment={}"}
+const withoutMemory = "cluster.shared_memory=off"
 
 // The parameters of a run in which a worker computes a part of another's batches are those of a run in which everybody computes its own,
 // but for the order in which gradients are added up: the part is of the same samples, on the same version.
@@ -51,7 +51,7 @@ func TestWorkOfAnotherCounts(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		for _, model := range []string{"softmax", "mlp, layers: [6]"} {
 			t.Run(placement+" "+model, func(t *testing.T) {
-				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}", "shards.slice=layer"}, withoutMemory[0])
+				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}", "shards.slice=layer"}, withoutMemory)
 				ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
 				plain := trained(t, load(t, set...), ranks)
 				helped := 0
@@ -114,7 +114,7 @@ func TestWorkIsCancelled(t *testing.T) {
 		ranks     int
 	}{{"spread", 3}, {"colocate", 2}} {
 		t.Run(c.placement, func(t *testing.T) {
-			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", withoutMemory[0], "train.stop={updates: 6}", "evaluate.every_epochs=0")
+			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", withoutMemory, "train.stop={updates: 6}", "evaluate.every_epochs=0")
 			began, told := make(chan struct{}), make(chan struct{})
 			res, errs := world(t, cfg, c.ranks, func(o *Options) {
 				worker0 := o.Transport.Rank() == c.ranks-2

@@ -126,15 +126,13 @@ func New(r *station.Station, o Options) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), len(r.Computes), index, c.Seed)
+	own, err := newFeed(r, index)
 	if err != nil {
 		return nil, err
 	}
+	own.batch = workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)
 	w := &Side{station: r, o: o, me: me, index: index, model: model, idle: idle{warned: -2},
-		feed: feed{sampler: workload.NewSampler(rows, batch, c.Seed, index), rows: make([]int32, 0, batch),
-			augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
-			batch:   workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)},
-		arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
+		feed: own, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
 	w.data.landed, w.data.left = w.pieceCame, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.Plan.Pieces {
@@ -164,6 +162,18 @@ func New(r *station.Station, o Options) (*Side, error) {
 	}
 	w.makeNode(o.Start)
 	return w, w.makeRanges()
+}
+
+// newFeed deals out the samples of one of those that compute. It has no batch yet.
+func newFeed(r *station.Station, index int) (feed, error) {
+	c, n := r.Config, len(r.Computes)
+	batch := layout.BatchOf(c, n, index)
+	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), n, index, c.Seed)
+	if err != nil {
+		return feed{}, err
+	}
+	return feed{sampler: workload.NewSampler(rows, batch, c.Seed, index), augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
+		rows: make([]int32, 0, batch)}, nil
 }
 
 // makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.

@@ -70,18 +70,13 @@ func (w *Side) feedOf(owner int) (*feed, error) {
 	if owner == w.index {
 		return &w.feed, nil
 	}
-	f, r := &w.ranges.owners[owner], w.station
+	f := &w.ranges.owners[owner]
 	if f.sampler != nil {
 		return f, nil
 	}
-	c := r.Config
-	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), len(r.Computes), owner, c.Seed)
-	if err != nil {
-		return nil, err
-	}
-	batch := layout.BatchOf(c, len(r.Computes), owner)
-	f.sampler, f.augment = workload.NewSampler(rows, batch, c.Seed, owner), workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, owner)
-	return f, nil
+	var err error
+	*f, err = newFeed(w.station, owner)
+	return f, err
 }
 
 // begin takes note of a task before it is computed, and of how much of it.
