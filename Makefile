@@ -37,7 +37,7 @@ endif
 # `make run CONFIG=... RANKS=... ARGS="--out DIR --set train.optimizer.lr=0.1"`
 CONFIG ?= configs/examples/fashion-mlp-mixed.yaml
 ARGS ?=
-# `make accept ONLY=bsp-hash` runs the scripts whose name contains it; `make soak SOAK_MINUTES=600`.
+# `make accept ONLY=bsp-has-the-same-bits` runs the scripts whose name contains it; `make soak SOAK_MINUTES=600`.
 ONLY ?=
 SOAK_MINUTES ?= 120
 FUZZ_SECONDS ?= 10

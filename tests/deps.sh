@@ -6,7 +6,7 @@
 #   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, and the tools that make
 #                               hosts of namespaces
 #   tests/deps.sh --slurm       everything for a build with Open MPI, and the Slurm and the hosts of tests/slurm
-#   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/5-3-torch.sh compares with
+#   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/speed/kernels-against-pytorch.sh compares with
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."

@@ -111,7 +111,7 @@ stage_kernelsets() { # the laws of equality under each other set of kernels that
 
 stage_kills() { # kill -9 of whole jobs, a tenth of what `make accept` tries
 	[ -x bin/fluentps ] || { echo "there is no bin/fluentps: make build" >&2 && return 1; }
-	KILLS=20 LIVES=1800 tests/accept/6-1-kill-resume.sh
+	KILLS=20 LIVES=1800 tests/accept/checkpoint/kill-9-resumes-bit-equal.sh
 }
 
 stage_slurm() { # jobs on a real Slurm of four nodes, which the tests start and end; fails where it cannot be installed

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the acceptance scripts, each of which shows one promise with its figure, and ends with a table.
-#   tests/accept/run.sh [ONLY]   all of them, or those whose name contains ONLY
+#   tests/accept/run.sh [ONLY]   all of them, or those whose name contains ONLY: "checkpoint/", "speed/push-pull", "lenet"
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -13,8 +13,9 @@ go build -o "$ACCEPT_TMP/inspect" ./tests/accept/inspect
 table=""
 failed=0
 count=0
-for script in "$here"/[0-9]*.sh; do
-	name=$(basename "$script" .sh)
+for script in "$here"/*/*.sh; do
+	name=${script#"$here/"}
+	name=${name%.sh}
 	case $name in
 	*"${1:-}"*) ;;
 	*) continue ;;
@@ -23,14 +24,14 @@ for script in "$here"/[0-9]*.sh; do
 	printf '\n== %s\n' "$name"
 	start=$(date +%s)
 	verdict=ok
-	bash "$script" </dev/null >"$ACCEPT_TMP/$name.out" 2>&1 || verdict=FAIL
-	cat "$ACCEPT_TMP/$name.out"
+	bash "$script" </dev/null >"$ACCEPT_TMP/out" 2>&1 || verdict=FAIL
+	cat "$ACCEPT_TMP/out"
 	[ "$verdict" = ok ] || failed=$((failed + 1))
-	figures=$(sed -n 's/^figure: //p' "$ACCEPT_TMP/$name.out")
-	table+=$(printf '%-18s %-4s %5d s  %s' "$name" "$verdict" $(($(date +%s) - start)) "${figures//$'\n'/$'\n'$(printf '%33s' '')}")$'\n'
+	figures=$(sed -n 's/^figure: //p' "$ACCEPT_TMP/out")
+	table+=$(printf '%-44s %-4s %5d s  %s' "$name" "$verdict" $(($(date +%s) - start)) "${figures//$'\n'/$'\n'$(printf '%59s' '')}")$'\n'
 done
 if [ "$count" -eq 0 ]; then
-	echo "accept: no script is named like \"${1:-}\"; there are: $(cd "$here" && echo [0-9]*.sh)" >&2
+	echo "accept: no script is named like \"${1:-}\"; there are: $(cd "$here" && echo */*.sh)" >&2
 	exit 2
 fi
 printf '\n%s\n%d of %d ok\n' "$table" $((count - failed)) "$count"

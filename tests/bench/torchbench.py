@@ -1,4 +1,4 @@
-"""Training throughput of PyTorch: on the CPU, one thread a process, for tests/accept/5-3-torch.sh; on a GPU for
+"""Training throughput of PyTorch: on the CPU, one thread a process, for tests/accept/speed/kernels-against-pytorch.sh; on a GPU for
 kernels/gpu-check.
 
 A step is zero_grad, forward, cross-entropy, backward and SGD with momentum 0.9, on float32 data that are in memory.
