@@ -47,7 +47,7 @@ VERSION = $(shell git describe --tags --always 2>/dev/null || echo unversioned)
 COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY = $(shell test -z "$$(git status --porcelain 2>/dev/null)" || echo true)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
-LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
+LDFLAGS = -X fluentps/verbs.version=$(VERSION) -X fluentps/verbs.commit=$(COMMIT) -X fluentps/verbs.dirty=$(DIRTY)
 
 # Open MPI refuses root without these; they are harmless for others.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -113,7 +113,7 @@ ptx-check: ## make it and compare with what is committed
 gpu-test-bins: ## build/gpu/: tests and program to carry to a machine with a GPU, where kernels/gpu-check runs them
 	@tests/deps.sh --go-only; mkdir -p build/gpu
 	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/cuda.test ./kernels/cuda
-	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./cmd/fluentps
+	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./verbs
 	@tests/with-cuda.sh go build -tags cuda -ldflags "$(LDFLAGS)" -o build/gpu/fluentps ./cmd/fluentps
 	@cp kernels/gpu-check tests/bench/torchbench.py build/gpu/
 	@echo "built build/gpu: copy it, and there run ./gpu-check"

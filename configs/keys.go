@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"sync"
+
 	"fluentps/comm"
 	"fluentps/comm/payload"
 	"fluentps/ps/optim"
@@ -140,16 +142,18 @@ var topKeys = []key[Config]{
 }
 
 // ruleKeys are the keys of every rule; those of its scheme come from the scheme's table. The default of fold
-// is the scheme's.
-var ruleKeys = []key[Rule]{
-	{spec{path: "match", required: true, text: checkGlob, doc: "glob on names such as fc1.weight; * crosses dots"}, func(r *Rule) any { return &r.Match }},
-	{spec{path: "servers", items: 1, span: from(0, 65534), doc: "indices of the servers whose shards it takes, from 0; a shard takes the first rule whose match and servers fit, wherever it lies; default: all servers"}, func(r *Rule) any { return &r.Servers }},
-	{spec{path: "scheme", required: true, values: scheme.Names(), doc: "when a pull is answered and how pushes become a version"}, func(r *Rule) any { return &r.Scheme }},
-	{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
-	{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N; ssp and essp add deltas whole: 1"}, func(r *Rule) any { return &r.Common.Weight }},
-	{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries: the gradient, or the delta of a step that the worker took with the optimizer of its own"}, func(r *Rule) any { return &r.Push }},
-	{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs; statistics are averaged under both"}, func(r *Rule) any { return &r.Update }},
-}
+// is the scheme's. They are made at their first use, when all schemes are in the table.
+var ruleKeys = sync.OnceValue(func() []key[Rule] {
+	return []key[Rule]{
+		{spec{path: "match", required: true, text: checkGlob, doc: "glob on names such as fc1.weight; * crosses dots"}, func(r *Rule) any { return &r.Match }},
+		{spec{path: "servers", items: 1, span: from(0, 65534), doc: "indices of the servers whose shards it takes, from 0; a shard takes the first rule whose match and servers fit, wherever it lies; default: all servers"}, func(r *Rule) any { return &r.Servers }},
+		{spec{path: "scheme", required: true, values: scheme.Names(), doc: "when a pull is answered and how pushes become a version"}, func(r *Rule) any { return &r.Scheme }},
+		{spec{path: "fold", values: folds, doc: "rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"}, func(r *Rule) any { return (*string)(&r.Common.Fold) }},
+		{spec{path: "weight", def: "0", span: atLeast(0), doc: "where each push is a version: its share in an iteration; 0: 1/N; ssp and essp add deltas whole: 1"}, func(r *Rule) any { return &r.Common.Weight }},
+		{spec{path: "push", def: "gradient", values: pushes, doc: "what a push carries: the gradient, or the delta of a step that the worker took with the optimizer of its own"}, func(r *Rule) any { return &r.Push }},
+		{spec{path: "update", def: "optimizer", values: updates, doc: "how a commit changes the parameters: optimizer takes gradients, add takes deltas; default: what push needs; statistics are averaged under both"}, func(r *Rule) any { return &r.Update }},
+	}
+})
 
 // faultKeys are the keys of every fault.
 var faultKeys = []key[Fault]{

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -89,17 +90,19 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 
 // ruleSpec is a key that a rule with one scheme and a list of schemes share.
 func ruleSpec(path string) spec {
-	i := slices.IndexFunc(ruleKeys, func(k key[Rule]) bool { return k.path == path })
-	return ruleKeys[i].spec
+	i := slices.IndexFunc(ruleKeys(), func(k key[Rule]) bool { return k.path == path })
+	return ruleKeys()[i].spec
 }
 
 // phaseKeys are the keys of every item of schemes; those of its scheme come from the scheme's table.
-var phaseKeys = []key[Phase]{
-	{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
-	{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
-	{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
-	{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
-}
+var phaseKeys = sync.OnceValue(func() []key[Phase] {
+	return []key[Phase]{
+		{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
+		{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
+		{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
+		{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
+	}
+})
 
 // bindPhased makes the table of a rule with a list of schemes.
 func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
@@ -159,7 +162,7 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 
 // unknownBesideSchemes reports a key of a rule that belongs into one of its schemes, or nowhere.
 func (w *walker) unknownBesideSchemes(t *table, section string, key *yaml.Node) {
-	if slices.Contains(bind("", phaseKeys, &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
+	if slices.Contains(bind("", phaseKeys(), &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
 		w.fatal(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "stands beside schemes")
 		return
 	}
@@ -193,7 +196,7 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 
 // phase reads one of them; delta says what the rule pushes.
 func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table {
-	t := bind(path, phaseKeys, ph)
+	t := bind(path, phaseKeys(), ph)
 	name := valueOf(n, "scheme")
 	e, known := bindScheme(t, &ph.Params, name)
 	if delta {

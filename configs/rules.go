@@ -50,7 +50,7 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	if child(n, "schemes") != nil {
 		return w.phasedRule(r, path, n)
 	}
-	t := bind(path, ruleKeys, r)
+	t := bind(path, ruleKeys(), r)
 	w.rows = append(w.rows, t)
 	entry, known := bindScheme(t, &r.Params, valueOf(n, "scheme"))
 	if known {

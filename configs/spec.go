@@ -191,9 +191,9 @@ func Keys() []Key {
 		}
 	}
 	list("", bind("", topKeys, &Config{}).leaves)
-	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
+	list("sync[]", bind("", ruleKeys(), &Rule{}).leaves)
 	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
-	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
+	list("sync[].schemes[]", bind("", phaseKeys(), &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	return out
 }

@@ -63,7 +63,7 @@ stage_lint() { # what a reader of the code should never have to notice
 	tests/with-cuda.sh go tool staticcheck $others
 	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
 	tests/with-cuda.sh go tool deadcode -tags "$tags cuda" ./... >"$KEPT/dead"
-	if grep -vE '^([a-z/]*test|comm/faulty)/' "$KEPT/dead"; then
+	if grep -vE '^([a-z/]*test|comm/faulty)/|^(fluentps|ps/scheme/own)\.go' "$KEPT/dead"; then
 		echo "no program needs these: remove them, or move them beside the tests that do" >&2
 		return 1
 	fi
@@ -101,7 +101,7 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	# plain Go, tests/mutations reads, and these tests of ps/sim compute no gradient.
 	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations)' <<<"$list")
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip '^(TestLawsOverManySeeds|TestDelayedPullsTable|TestTableOfSchemes)$' $list ./tests/cli ./tests/net | keep
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip '^(TestLawsOverManySeeds|TestDelayedPullsTable|TestTableOfSchemes)$' $list ./tests/cli ./tests/net ./tests/own | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
 }
 
@@ -127,7 +127,7 @@ stage_cuda() { # with CUDA, on an emulated driver: needs a C++ compiler, and not
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-cuda.XXXXXX")
 	# shellcheck disable=SC2064 # dir is wanted as it is now
 	trap "rm -rf '$dir'" EXIT
-	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -json -vet=off -tags "$tags cuda" ./kernels/cuda/... ./cmd/fluentps | keep
+	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -json -vet=off -tags "$tags cuda" ./kernels/cuda/... ./verbs | keep
 	tests/with-cuda.sh go build -tags "$tags cuda" -o "$dir/fluentps" ./cmd/fluentps
 	if readelf -d "$dir/fluentps" | grep -E 'NEEDED.*(cuda|cublas|nvidia)'; then
 		echo "the binary needs a library of NVIDIA to start" >&2
@@ -140,7 +140,7 @@ stage_mpich() { # what needs ranks once more, built for MPICH
 	# Under another MPI these schemes send the same messages as those that are left: bsp, drop, r2sp, essp, ssp and vap, and
 	# the commands are the same but for the scripts that start ranks.
 	local list same='asp|bounded_delay|dssp|pssp|dsps|softsync|consgd|dynsgd'
-	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/cmd/')
+	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/verbs$')
 	# shellcheck disable=SC2086 # one argument per package
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=9m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli | keep

@@ -112,7 +112,7 @@ func TestScripts(t *testing.T) {
 // dependOnSources lists the folders of the sources: `go test` caches a result until something that the test looked
 // at has changed, and does not know that the binary was built from them.
 func dependOnSources(t *testing.T, root string) {
-	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps"} {
+	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps", "verbs"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 const slash = "/"
 
 var topNames = []string{
-	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "comm", "configs", "go.mod", "go.sum", "kernels",
-	"ps", "slurm", "tests",
+	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "comm", "configs", "fluentps.go", "go.mod", "go.sum",
+	"kernels", "ps", "slurm", "tests", "verbs",
 }
 
 var topLevel = rule{
@@ -32,7 +32,7 @@ var topLevel = rule{
 	},
 	bad: fstest.MapFS{"docs/a.md": {}, "docs/b.md": {}, "ps/a.go": {Data: []byte("package ps\n")}, "bin/fluentps": {}, "x.test": {}},
 	want: []string{
-		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs go.mod go.sum kernels ps slurm tests",
+		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go go.mod go.sum kernels ps slurm tests verbs",
 	},
 }
 

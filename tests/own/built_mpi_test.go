@@ -1,0 +1,8 @@
+//go:build mpi
+
+package own
+
+import "fluentps/comm/mpi/mpitest"
+
+// builtTags are the tags that these tests, and so the binary under test, are built with.
+const builtTags = mpitest.Tags

@@ -1,0 +1,122 @@
+// Package verbs is the command line, one file per verb.
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm/mpi"
+)
+
+// MPI starts and ends on the main thread, so the goroutine of main stays there.
+func init() { runtime.LockOSThread() }
+
+// Main runs the verb that os.Args names and ends the process. What is wrong with the program itself comes in wrong.
+func Main(wrong ...error) {
+	if err := errors.Join(wrong...); err != nil {
+		os.Exit(report(os.Stderr, usagef("%v", err)))
+	}
+	out := &product{file: os.Stdout}
+	app := newApp(out, os.Stderr)
+	if last := len(os.Args) - 1; os.Args[last] == completing && slices.Contains(os.Args, "--") {
+		return // behind -- are words of other programs, and the library would run the verb
+	}
+	if words := completeSet(os.Args); words != nil {
+		fmt.Println(strings.Join(words, "\n"))
+		return
+	}
+	err := app.Run(reorder(app.Commands, os.Args))
+	if err == nil {
+		err = out.delivered()
+	}
+	os.Exit(outward(report(os.Stderr, err), os.Args))
+}
+
+// newApp is the command line. Verbs write to out what was asked for and to errOut what went wrong.
+func newApp(out, errOut io.Writer) *cli.App {
+	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "fluentps", buildText()) }
+	app := &cli.App{
+		Name:      "fluentps",
+		Usage:     "a parameter server whose shards each choose how workers synchronize",
+		UsageText: "fluentps VERB [ARGUMENTS] [FLAGS]      fluentps VERB -h tells more",
+		Description: "A first run:    fluentps run --local 6 configs/examples/first.yaml\n" +
+			"Under MPI:      mpirun -n 6 fluentps run configs/examples/fashion-mlp-mixed.yaml\n" +
+			"Before a job:   fluentps check FILE; fluentps plan FILE --ranks 6\n\n" +
+			"Exit codes: 0 done; 1 failed; 2 usage or config; 3 warnings (check --strict); 4 stalled;\n" +
+			"5 target not reached (run --require); 75 stopped early with a checkpoint. All ranks leave with the same one.\n\n" +
+			"Completion:     fluentps completion -h",
+		Version:                   buildText(),
+		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), completionCommand(), versionCommand()},
+		Action:                    noVerb,
+		OnUsageError:              flagError,
+		ExitErrHandler:            func(*cli.Context, error) {}, // report decides
+		Suggest:                   true,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true, // --set layers=[256,128] is one setting
+		Writer:                    out,
+		ErrWriter:                 errOut,
+	}
+	for _, c := range app.Commands {
+		c.OnUsageError = flagError
+		c.HideHelpCommand = true // or a file named "help" could not be an argument
+		c.CustomHelpTemplate = cli.CommandHelpTemplate
+		for _, sub := range c.Subcommands {
+			sub.OnUsageError, sub.HideHelpCommand, sub.CustomHelpTemplate = flagError, true, cli.CommandHelpTemplate
+		}
+	}
+	return app
+}
+
+// exitError ends the process with its code, after the text if there is one.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// usagef is a mistake of whoever typed or wrote something.
+func usagef(format string, args ...any) error {
+	return &exitError{codeUsage, fmt.Sprintf(format, args...)}
+}
+
+// lastWords is how long a rank that has nothing to say waits before it leaves: launchers end the job at the first
+// process that fails, and rank 0 may still be about to say why.
+const lastWords = 2 * time.Second
+
+// report prints an error, once per launch, and returns the exit code.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	code := codeFailed
+	var exit *exitError
+	var help cli.ExitCoder // of `help VERB` with a verb that does not exist
+	if errors.As(err, &exit) {
+		code = exit.code
+	} else if errors.As(err, &help) {
+		code = codeUsage
+	}
+	switch {
+	case err.Error() == "":
+	case speaks(os.Getenv):
+		printError(w, err.Error())
+	default:
+		time.Sleep(lastWords)
+	}
+	return code
+}
+
+// speaks says whether this process reports what goes wrong before the ranks know each other: the first one of its
+// launch.
+func speaks(getenv func(string) string) bool {
+	return !mpi.UnderLauncher(getenv) || launcherRank(getenv) <= 0
+}

@@ -1,0 +1,73 @@
+package verbs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// reorder puts the flags behind a verb before its arguments, because the flag package stops at the first argument and
+// people write `run FILE --local 6`. After -- everything is an argument.
+func reorder(verbs []*cli.Command, args []string) []string {
+	if args[len(args)-1] == completing { // the library cannot complete behind both forms of a flag
+		return slices.DeleteFunc(slices.Clone(args), func(word string) bool { return isHelp(word) || isVersion(word) })
+	}
+	if len(args) < 3 {
+		return args
+	}
+	at := slices.IndexFunc(verbs, func(v *cli.Command) bool { return v.HasName(args[1]) })
+	if at < 0 {
+		return args
+	}
+	verb, head := verbs[at], 2
+	if len(verb.Subcommands) > 0 {
+		if at = slices.IndexFunc(verb.Subcommands, func(v *cli.Command) bool { return v.HasName(args[2]) }); at < 0 {
+			return args
+		}
+		verb, head = verb.Subcommands[at], 3
+	}
+	rest := args[head:]
+	var flags, files []string
+	for len(rest) > 0 {
+		word := rest[0]
+		rest = rest[1:]
+		switch {
+		case word == "--":
+			files, rest = append(files, rest...), nil
+		case len(word) < 2 || word[0] != '-':
+			files = append(files, word)
+		case isHelp(word):
+			return slices.Concat(args[:head], []string{"-h"}) // or the help would be of a verb named like the first file
+		default:
+			flags = append(flags, word)
+			if strings.Contains(word, "=") || !takesValue(verb, strings.TrimLeft(word, "-")) {
+				continue
+			}
+			if len(rest) == 0 { // nothing may follow, or it would be taken for the value
+				return slices.Concat(args[:head], flags)
+			}
+			flags = append(flags, rest[0])
+			rest = rest[1:]
+		}
+	}
+	if len(files) > 0 {
+		files = append([]string{"--"}, files...)
+	}
+	return slices.Concat(args[:head], flags, files)
+}
+
+func isHelp(word string) bool { return word == "-h" || word == "-help" || word == "--help" }
+
+func isVersion(word string) bool { return word == "-v" || word == "-version" || word == "--version" }
+
+// takesValue says whether the word behind a flag belongs to it.
+func takesValue(verb *cli.Command, name string) bool {
+	for _, f := range verb.Flags {
+		if slices.Contains(f.Names(), name) {
+			_, isSwitch := f.(*cli.BoolFlag)
+			return !isSwitch
+		}
+	}
+	return false
+}

@@ -1,0 +1,309 @@
+package verbs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm"
+)
+
+func benchCommCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "comm",
+		Usage: "latency, bandwidth and message rate between two ranks",
+		Description: "Rank 0 and the last rank exchange messages through the transport that training uses; others wait.\n" +
+			"latency: half a round trip; stream: one way, 16 messages at once up to 64 KiB, 8 up to 1 MiB, 4 above;\n" +
+			"both: both ways at once, summed; rate: messages per second of the stream. GB = 1e9 bytes.",
+		Flags: []cli.Flag{
+			localFlag(),
+			sizesFlag("8B,64B,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"),
+			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "each figure is measured for `TIME`, as in 1s"},
+			benchFormatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			sizes, err := sizesOf(c, "sizes", 1, comm.MessageMax)
+			if err != nil {
+				return err
+			}
+			return benchWorld(c, 2, func(b *bench) error { return benchComm(b, sizes) })
+		},
+	}
+}
+
+// commRow is one size of bench comm.
+type commRow struct {
+	What         string  `json:"what"` // comm
+	Who          string  `json:"who"`  // fluentps
+	Mode         string  `json:"mode"`
+	Bytes        int64   `json:"bytes"`
+	LatencyUS    float64 `json:"latency_us"`
+	GBPerS       float64 `json:"gb_per_s"`
+	BothGBPerS   float64 `json:"both_gb_per_s"`
+	MessagesPerS float64 `json:"messages_per_s"`
+	hostState
+}
+
+func benchComm(b *bench, sizes []int64) error {
+	if b.lead() && !b.json {
+		fmt.Fprintf(b.c.App.Writer, "%10s %12s %12s %12s %14s\n", "size", "latency us", "stream GB/s", "both GB/s", "messages/s")
+	}
+	for _, n := range sizes {
+		row := commRow{What: "comm", Who: "fluentps", Mode: b.mode, Bytes: n}
+		if err := b.commSize(&row); err != nil {
+			return err
+		}
+		row.hostState = readHost()
+		if !b.lead() {
+			continue
+		}
+		if b.json {
+			text, err := json.Marshal(row)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(b.c.App.Writer, "%s\n", text)
+			continue
+		}
+		fmt.Fprintf(b.c.App.Writer, "%10s %12.2f %12.3f %12.3f %14.0f\n", sizeText(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
+	}
+	if b.lead() && !b.json {
+		printHost(b.c.App.Writer)
+	}
+	return b.t.Barrier()
+}
+
+// commSize measures one size between the first and the last rank, in step with the others.
+func (b *bench) commSize(row *commRow) error {
+	n := int(row.Bytes)
+	p := &pair{b: b, n: n}
+	if me := b.t.Rank(); me == 0 {
+		p.peer = comm.Peer(b.t.Size() - 1)
+	} else if me != b.t.Size()-1 {
+		p.idle = true
+	}
+	if err := p.open(); err != nil {
+		return err
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	round, err := p.each(p.pingpong)
+	if err != nil {
+		return err
+	}
+	one, err := p.each(func(times int) error { return p.stream(times, b.lead(), !b.lead()) })
+	if err != nil {
+		return err
+	}
+	both, err := p.each(func(times int) error { return p.stream(times, true, true) })
+	if err != nil {
+		return err
+	}
+	p.out.Free()
+	p.in.Free()
+	row.LatencyUS = 1e6 * round / 2
+	row.GBPerS = 1e-9 * float64(n) / one
+	row.BothGBPerS = 2e-9 * float64(n) / both
+	row.MessagesPerS = 1 / one
+	return nil
+}
+
+// pair is one end of two ranks that exchange messages of n bytes.
+type pair struct {
+	b       *bench
+	n       int
+	peer    comm.Peer
+	idle    bool // this rank only keeps step
+	out, in *comm.Buf
+	busy    int // operations that are not complete
+	failed  error
+}
+
+const (
+	tagBench = 1 + iota
+	tagBenchEnd
+)
+
+func (p *pair) open() (err error) {
+	if p.out, err = p.b.t.Alloc(p.n); err != nil {
+		return err
+	}
+	p.in, err = p.b.t.Alloc(p.n)
+	return err
+}
+
+func (p *pair) done(d comm.Done) {
+	p.busy--
+	p.failed = errors.Join(p.failed, d.Err)
+}
+
+func (p *pair) send() {
+	p.busy++
+	p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, p.done)
+}
+
+// receive posts a receive and calls then when the message is here.
+func (p *pair) receive(then comm.Handler) {
+	p.busy++
+	p.b.t.Irecv(p.peer, comm.Data, tagBench, p.in, 0, p.n, then)
+}
+
+func (p *pair) drive() error {
+	if err := p.b.t.Drive(func() bool { return p.busy == 0 || p.failed != nil }); err != nil {
+		return err
+	}
+	return p.failed
+}
+
+// pingpong makes round trips; the receive of a message is posted before the one that it answers leaves.
+func (p *pair) pingpong(times int) error {
+	left := times
+	var next comm.Handler
+	next = func(d comm.Done) {
+		p.done(d)
+		if left--; left > 0 {
+			p.receive(next)
+		}
+		if left > 0 || !p.b.lead() {
+			p.send()
+		}
+	}
+	p.receive(next)
+	if p.b.lead() {
+		p.send()
+	}
+	return p.drive()
+}
+
+func window(n int) int {
+	switch {
+	case n <= 64<<10:
+		return 16
+	case n <= 1<<20:
+		return 8
+	}
+	return 4
+}
+
+// stream keeps a window of sends, of receives, or of both open. One way, a short message back ends it.
+func (p *pair) stream(times int, sends, receives bool) error {
+	toSend, toReceive := 0, 0
+	var sent, received comm.Handler
+	sent = func(d comm.Done) {
+		p.done(d)
+		if toSend > 0 {
+			toSend--
+			p.busy++
+			p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
+		}
+	}
+	received = func(d comm.Done) {
+		p.done(d)
+		if toReceive > 0 {
+			toReceive--
+			p.receive(received)
+			return
+		}
+		if p.busy == 0 && !sends {
+			p.busy++
+			p.b.t.Isend(p.peer, comm.Data, tagBenchEnd, p.out, 0, 1, p.done)
+		}
+	}
+	first := min(window(p.n), times)
+	if receives {
+		toReceive = times - first
+		for range first {
+			p.receive(received)
+		}
+	} else {
+		p.busy++
+		p.b.t.Irecv(p.peer, comm.Data, tagBenchEnd, p.in, 0, 1, p.done)
+	}
+	if sends {
+		toSend = times - first
+		for range first {
+			p.busy++
+			p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
+		}
+	}
+	return p.drive()
+}
+
+// check exchanges values before anything is timed.
+func (p *pair) check() error {
+	if p.idle {
+		return p.b.t.Barrier()
+	}
+	pattern := func(rank int) []byte {
+		want := make([]byte, p.n)
+		for i := range want {
+			want[i] = byte(i*7 + rank)
+		}
+		return want
+	}
+	me := p.b.t.Rank()
+	copy(p.out.Bytes(), pattern(me))
+	if err := p.pingpong(1); err != nil {
+		return err
+	}
+	if !bytes.Equal(p.in.Bytes(), pattern(int(p.peer))) {
+		return fmt.Errorf("bench comm: the %d bytes from rank %d are not those that it sent", p.n, p.peer)
+	}
+	return p.b.t.Barrier()
+}
+
+// each is how long one of many takes, on rank 0: the median of 5 passes if they are many. Shorter passes before say how
+// many make the time asked for, each longer than the last, so that one hiccup decides neither.
+func (p *pair) each(f func(times int) error) (seconds float64, err error) {
+	const least, many, most, growth, passes = 5, 500, 10_000_000, 8, 5
+	total := p.b.c.Duration("time")
+	times := least
+	for {
+		took, err := p.pass(f, times)
+		if err != nil {
+			return 0, err
+		}
+		next := growth * times
+		if took > total/growth || next > most {
+			next = -timesFor(total, took/time.Duration(times), least, most) // negative: no more of these
+		}
+		if next, err = p.b.tell(next); err != nil {
+			return 0, err
+		}
+		if times = next; times < 0 {
+			break
+		}
+	}
+	times = -times
+	left := 1
+	if times >= many {
+		left, times = passes, times/passes
+	}
+	var took rounds
+	for range left {
+		d, err := p.pass(f, times)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, d)
+	}
+	return max(1, float64(took.quantile(0.5))) / float64(times) / 1e9, nil
+}
+
+// pass starts on all ranks together.
+func (p *pair) pass(f func(times int) error, times int) (time.Duration, error) {
+	if err := p.b.t.Barrier(); err != nil {
+		return 0, err
+	}
+	from := p.b.t.Now()
+	if p.idle {
+		return 0, nil
+	}
+	err := f(times)
+	return p.b.t.Now() - from, err
+}

@@ -1,0 +1,76 @@
+package verbs
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"fluentps/comm/mpi"
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/ps/metrics"
+	ps "fluentps/ps/runtime"
+	"fluentps/ps/workload"
+)
+
+// options are those of a run inside a benchmark: nothing is printed or written.
+func (b *bench) options(cfg *configs.Config) ps.Options {
+	threads := cfg.Device.Threads
+	return ps.Options{
+		Config: cfg, Hash: configs.Hash(cfg), Transport: b.t, Mode: b.mode, Host: b.host, PID: os.Getpid(), Build: buildText(),
+		NewDevice: func() (kernels.Device, error) { return newCPU(threads) },
+		Bind:      func(on bool) int { return mpi.Bind(b.t, on) },
+		Warn:      b.c.App.ErrWriter,
+		Lead:      ps.LeadOptions{Start: time.Now(), Out: io.Discard},
+	}
+}
+
+// weighsAlike are the schemes under which N pushes weigh as one step of bsp, whatever their order.
+var weighsAlike = []string{"bsp", "asp", "ssp", "bounded_delay", "dssp", "pssp", "dsps", "vap"}
+
+// check compares the parameters with their initial values, less the known gradient for every push that counted. Under
+// schemes that weigh a push by what came before it, all must have moved by the same multiple of it, but for one step: the
+// servers may see the end in another order.
+func (k *pushpullCase) check(res ps.Result) error {
+	cfg, err := k.config(1, 1)
+	if err != nil {
+		return err
+	}
+	s := res.Summary
+	pushes := float64(accepted(&s.PerShard[0])) / float64(s.Workers)
+	for i := range s.PerShard {
+		if n := float64(accepted(&s.PerShard[i])) / float64(s.Workers); n != pushes {
+			return fmt.Errorf("bench pushpull: shard %s took %g rounds, shard %s %g", s.PerShard[0].Name, pushes, s.PerShard[i].Name, n)
+		}
+	}
+	at, tolerance := 0, 0.25/float64(s.Workers)
+	if !slices.Contains(weighsAlike, k.scheme) {
+		pushes, tolerance = math.NaN(), 1.25
+	}
+	for l, n := range k.layers {
+		initial := make([]float32, n)
+		workload.Fill(initial, cfg.Seed, workload.Param{Name: fmt.Sprintf("layer%d.weight", l+1), Fan: int(n)}, 0)
+		for i, w0 := range initial {
+			w := res.Parameters[at]
+			at++
+			steps := float64(w0-w) / float64(workload.SyntheticGradient(i))
+			if math.IsNaN(pushes) {
+				pushes = steps
+			}
+			if !(math.Abs(steps-pushes) < tolerance) || !(steps > 0) {
+				return fmt.Errorf("bench pushpull: %s, %s under %s: parameter %d of layer %d is %v and was %v: that is %.3f steps, must be %.3f; the figures would be of a wrong program",
+					sizeText(k.bytes), sizeText(4*n)+" a layer", k.scheme, i, l+1, w, w0, steps, pushes)
+			}
+		}
+	}
+	if at != len(res.Parameters) {
+		return fmt.Errorf("bench pushpull: %d parameters came back, must be %d", len(res.Parameters), at)
+	}
+	return nil
+}
+
+// accepted is how many pushes of a shard counted.
+func accepted(s *metrics.ShardSummary) int64 { return s.Pushes - s.Dropped }

@@ -1,0 +1,93 @@
+package verbs
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+)
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "show all problems of configurations, without running anything",
+		ArgsUsage: "CONFIG...",
+		Description: "Each problem is one line, file:line:column: key: what; hint, with the source line and a caret below it.\n" +
+			"Exit code 2 with errors; 3 with --strict and warnings; else 0. Data files are not read: what depends on their rows, or on\n" +
+			"the number of ranks without --ranks, plan and run warn of.\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "resolved", Usage: "print every value as YAML, with its origin as a comment"},
+			&cli.BoolFlag{Name: "strict", Usage: "leave with code 3 on warnings"},
+			&cli.IntFlag{Name: "ranks", Usage: "say what can never act, or does not fit, with `N` ranks, servers and workers together"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORM` of the report: text or json"},
+			setFlag(),
+		},
+		Action: checkVerb,
+	}
+}
+
+func checkVerb(c *cli.Context) error {
+	files := c.Args().Slice()
+	if len(files) == 0 {
+		return usagef("check takes one CONFIG or more, got none; see fluentps check -h")
+	}
+	form := c.String("format")
+	if forms := []string{"text", "json"}; !slices.Contains(forms, form) {
+		return usagef("check: --format: %s", unknown("form", form, forms))
+	}
+	if c.Bool("resolved") && form == "json" {
+		return usagef("check: --resolved prints YAML; leave out --format json")
+	}
+	if n := c.Int("ranks"); c.IsSet("ranks") && (n < 1 || n > ranksMax) {
+		return usagef("check: --ranks is %d, must be 1 to %d", n, ranksMax)
+	}
+	var all configs.Diagnostics
+	for i, file := range files {
+		in := readInput(c, file)
+		if in.diags = checkRanks(c, in); in.diags.Failed() {
+			in.cfg = nil
+		}
+		all = append(all, in.diags...)
+		if form == "json" {
+			continue
+		}
+		if err := checkText(c, in, i > 0); err != nil {
+			return err
+		}
+	}
+	if form == "json" {
+		if _, err := c.App.Writer.Write(all.JSON()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case all.Failed():
+		return &exitError{code: codeUsage}
+	case c.Bool("strict") && len(all.Warnings()) > 0:
+		return &exitError{code: codeWarnings}
+	}
+	return nil
+}
+
+// checkText prints the problems of one file, or its values if that was asked for: then the problems go elsewhere.
+func checkText(c *cli.Context, in *input, further bool) error {
+	w := c.App.Writer
+	if !c.Bool("resolved") {
+		if err := in.diags.Write(w); err != nil || len(in.diags) > len(in.diags.Notes()) {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%s: ok\n", in.file)
+		return err
+	}
+	if err := in.diags.Write(c.App.ErrWriter); err != nil || in.cfg == nil {
+		return err
+	}
+	if further {
+		if _, err := fmt.Fprintln(w, "---"); err != nil {
+			return err
+		}
+	}
+	return in.cfg.Resolved(w, in.origins)
+}

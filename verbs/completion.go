@@ -1,0 +1,98 @@
+package verbs
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+)
+
+// completing is what the shells' completion functions append; it must stay last.
+const completing = "--generate-bash-completion"
+
+// completions are the functions that have a shell ask the program. All words but the one that is being typed go to it.
+var completions = map[string]string{
+	"bash": `_fluentps() {
+	COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+	case ${COMPREPLY[0]-} in *=) compopt -o nospace 2>/dev/null ;; esac
+}
+complete -o default -F _fluentps fluentps
+`,
+	"zsh": `_fluentps() {
+	local -a found
+	found=("${(@f)$("${(@)words[1,CURRENT-1]}" --generate-bash-completion 2>/dev/null)}")
+	[[ -n ${found[1]-} ]] && compadd -S '' -- "${(@M)found:#*=}"
+	[[ -n ${found[1]-} ]] && compadd -- "${(@)found:#*=}"
+	_files
+}
+compdef _fluentps fluentps
+`,
+	"fish": `complete -c fluentps -a '(set -l words (commandline -opc); $words --generate-bash-completion 2>/dev/null)'
+`,
+}
+
+// completionPlaces say where a shell wants its function.
+var completionPlaces = map[string]string{
+	"bash": `eval "$(fluentps completion bash)" in ~/.bashrc`,
+	"zsh":  `eval "$(fluentps completion zsh)" in ~/.zshrc, behind compinit`,
+	"fish": `fluentps completion fish >~/.config/fish/completions/fluentps.fish`,
+}
+
+func shells() []string { return []string{"bash", "zsh", "fish"} }
+
+func completionCommand() *cli.Command {
+	places := ""
+	for _, name := range shells() {
+		places += fmt.Sprintf("%-5s %s\n", name, completionPlaces[name])
+	}
+	return &cli.Command{
+		Name:        "completion",
+		Usage:       "print the completion function of a shell: bash, zsh or fish",
+		ArgsUsage:   "SHELL",
+		Description: strings.TrimSpace(places),
+		Action: func(c *cli.Context) error {
+			name, err := one(c, "SHELL")
+			if err != nil {
+				return err
+			}
+			text, ok := completions[name]
+			if !ok {
+				return usagef("completion: %s", unknown("shell", name, shells()))
+			}
+			_, err = io.WriteString(c.App.Writer, text)
+			return err
+		},
+		BashComplete: func(c *cli.Context) { fmt.Fprintln(c.App.Writer, strings.Join(shells(), "\n")) },
+	}
+}
+
+// completeSet lists what may stand behind --set: the keys, each with = and, where it has a few values, with these. To bash = ends a word:
+// behind one it wants the values alone.
+func completeSet(args []string) (words []string) {
+	n := len(args)
+	if n < 3 || args[n-1] != completing {
+		return nil
+	}
+	isSet := func(at int) bool { return at > 0 && (args[at] == "--set" || args[at] == "-set") }
+	if args[n-2] == "=" && isSet(n-4) {
+		for _, k := range configs.Keys() {
+			if plainPath(k.Path) == plainPath(args[n-3]) {
+				words = append(words, k.Values...)
+			}
+		}
+		return words
+	}
+	if !isSet(n - 2) {
+		return nil
+	}
+	for _, k := range configs.Keys() {
+		words = append(words, strings.ReplaceAll(k.Path, "[]", "[0]")+"=")
+		for _, v := range k.Values {
+			words = append(words, strings.ReplaceAll(k.Path, "[]", "[0]")+"="+v)
+		}
+	}
+	return words
+}

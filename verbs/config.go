@@ -1,0 +1,84 @@
+package verbs
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+	"fluentps/ps/durable"
+)
+
+// setFlag is --set of every verb that reads a configuration.
+func setFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "set", Usage: "change a value: `KEY=VALUE`, as in --set train.optimizer.lr=0.1 or --set 'sync[0].scheme=asp'; may be repeated"}
+}
+
+const precedence = "Values: default < file < FLUENTPS_* environment (FLUENTPS_TRAIN__STOP__EPOCHS=3) < --set."
+
+// input is a configuration as read.
+type input struct {
+	file    string
+	src     []byte
+	cfg     *configs.Config // nil if diags.Failed()
+	origins *configs.Origins
+	diags   configs.Diagnostics
+}
+
+// readLimit is more than any configuration may have: a data set given by mistake does not fill the memory.
+const readLimit = 8 << 20
+
+// readInput loads a configuration, with more settings behind those of --set.
+func readInput(c *cli.Context, file string, more ...string) *input {
+	return readInputOver(c, file, nil, more...)
+}
+
+// readInputOver is readInput with settings that those of --set overrule. The file is read once, so it may be a pipe.
+func readInputOver(c *cli.Context, file string, under []string, more ...string) *input {
+	o := configs.Options{Set: slices.Concat(under, c.StringSlice("set"), more), Env: os.Environ()}
+	in := &input{file: file}
+	var err error
+	if in.src, err = readFile(file); err != nil {
+		in.cfg, in.origins, in.diags = configs.Load(file, o) // fails alike, and words it
+		return in
+	}
+	in.cfg, in.origins, in.diags = configs.Parse(file, in.src, o)
+	return in
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := durable.OpenStream(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, readLimit))
+}
+
+// problem is nil for a configuration that may be used, else all its problems with their source lines.
+func (in *input) problem() error {
+	if !in.diags.Failed() {
+		return nil
+	}
+	var b strings.Builder
+	_ = in.diags.Write(&b) // a strings.Builder never fails
+	return &exitError{codeUsage, strings.TrimRight(b.String(), "\n")}
+}
+
+// one demands exactly one argument.
+func one(c *cli.Context, what string) (string, error) {
+	if n := c.NArg(); n != 1 {
+		return "", usagef("%s takes one %s, got %d%s; see fluentps %s -h", c.Command.Name, what, n, listed(c.Args().Slice()), c.Command.Name)
+	}
+	return c.Args().First(), nil
+}
+
+func listed(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(words, " ")
+}

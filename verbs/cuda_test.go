@@ -1,0 +1,168 @@
+//go:build cuda
+
+package verbs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fluentps/kernels/cuda"
+	"fluentps/ps/metrics"
+)
+
+const cudaConfig = `
+name: two-workers
+seed: 7
+cluster: {servers: 1}
+data: {set: generated, rows: 256, test_rows: 64, features: 20}
+model: {name: mlp, layers: [32, 16]}
+train:
+  batch_per_worker: 16
+  optimizer: {name: momentum, lr: 0.05}
+  stop: {samples: 640}
+`
+
+// trainedRun is how a run of a server and two workers ended.
+type trainedRun struct {
+	code     int
+	out, err string
+	summary  metrics.Summary
+	runJSON  string
+}
+
+func trainLocally(t *testing.T, set ...string) trainedRun {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(cudaConfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"fluentps", "run", "--local", "3", "--out", filepath.Join(dir, "out")}
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
+	var out, errOut bytes.Buffer
+	run := trainedRun{code: report(&errOut, newApp(&out, &errOut).Run(append(args, file)))}
+	run.out, run.err = out.String(), errOut.String()
+	if data, err := os.ReadFile(filepath.Join(dir, "out", "summary.json")); err == nil {
+		if err := json.Unmarshal(data, &run.summary); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "out", "run.json")); err == nil {
+		run.runJSON = string(data)
+	}
+	return run
+}
+
+// emulatedOnly is for what a GPU cannot be asked to do.
+func emulatedOnly(t *testing.T) {
+	if os.Getenv("FLUENTPS_TEST_CUDA") == "emulated" {
+		return
+	}
+	t.Skip("needs the emulated driver")
+}
+
+func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(b) }
+
+func TestTwoWorkersTrainOnGPUsAsOnTheCPU(t *testing.T) {
+	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
+		t.Skip(err)
+	}
+	for _, sync := range []string{"bsp", "ssp"} {
+		scheme := `sync=[{match: "*", scheme: ` + sync + `}]`
+		host, gpu := trainLocally(t, scheme, "device.kind=cpu"), trainLocally(t, scheme, "device.kind=cuda")
+		if gpu.code != 0 || host.code != 0 {
+			t.Fatalf("codes %d on GPUs and %d on the CPU:\n%s", gpu.code, host.code, gpu.err)
+		}
+		want, got := float64(*host.summary.Evaluations[0].TestLoss), float64(*gpu.summary.Evaluations[0].TestLoss)
+		if sync == "bsp" && !near(got, want, 1e-4) {
+			t.Errorf("test loss %g on GPUs, %g on the CPU", got, want)
+		}
+		if len(gpu.summary.PerWorker) != 2 || !strings.HasPrefix(gpu.summary.PerWorker[1].Device, "cuda (") || !strings.HasPrefix(host.summary.PerWorker[1].Device, "cpu (") {
+			t.Errorf("devices of the workers: %+v", gpu.summary.PerWorker)
+		}
+		if n := strings.Count(gpu.runJSON, `"device": "cuda (`); n != 2 {
+			t.Errorf("run.json names %d GPUs, want 2, and none of the server:\n%s", n, gpu.runJSON)
+		}
+	}
+}
+
+func TestWorkersOfAHostTakeOneGPUAfterTheOther(t *testing.T) {
+	emulatedOnly(t)
+	t.Setenv("CUEMU_DEVICES", "2")
+	for _, c := range []struct {
+		set     []string
+		devices []string
+		warning bool
+	}{
+		{[]string{"device.kind=cuda"}, []string{"GPU 0", "GPU 1"}, false},
+		{[]string{"device.kind=auto"}, []string{"GPU 0", "GPU 1"}, false},
+		{[]string{"device.kind=cuda", "device.index=1"}, []string{"GPU 1", "GPU 1"}, true},
+		{[]string{"device.kind=cuda", "cluster.placement=colocate"}, []string{"GPU 0", "GPU 1", "GPU 0"}, true},
+		{[]string{"device.kind=cuda", "cluster.hierarchy=node"}, []string{"GPU 0", "GPU 1"}, false},
+	} {
+		run := trainLocally(t, c.set...)
+		var devices []string
+		for _, w := range run.summary.PerWorker {
+			devices = append(devices, w.Device)
+			for _, m := range w.Members {
+				devices = append(devices, m.Device)
+			}
+		}
+		if run.code != 0 || !slices.EqualFunc(devices, c.devices, strings.Contains) {
+			t.Errorf("%v: code %d, devices %q, want %q:\n%s", c.set, run.code, devices, c.devices, run.err)
+		}
+		if strings.Contains(run.out, "they take turns") != c.warning {
+			t.Errorf("%v: warned of a shared GPU: %t, want %t:\n%s", c.set, !c.warning, c.warning, run.out)
+		}
+	}
+}
+
+func TestAGPUThatIsNotThere(t *testing.T) {
+	emulatedOnly(t)
+	run := trainLocally(t, "device.kind=cuda", "device.index=3")
+	if run.code != codeUsage || !strings.Contains(run.err, "GPU 3 wanted, 1 visible on ") || run.runJSON != "" {
+		t.Errorf("code %d, run.json of %d bytes:\n%s", run.code, len(run.runJSON), run.err)
+	}
+}
+
+// A GPU that fails ends the run with code 1 and says what it was; that is no bug of ours. What is on the GPU is left for
+// the end of the process, so each case is one.
+func TestAGPUThatFails(t *testing.T) {
+	emulatedOnly(t)
+	if os.Getenv("CUEMU_FAIL") != "" {
+		run := trainLocally(t, "device.kind=cuda")
+		fmt.Printf("%s\ncode %d\n", run.err, run.code)
+		return
+	}
+	for _, c := range []struct{ fail, want string }{
+		{"cuDevicePrimaryCtxRetain:1:2", "make a context: CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"cuMemAlloc:5", "allocate "},
+		{"cuMemAlloc:5", " are free): CUDA_ERROR_OUT_OF_MEMORY (2)"},
+		{"kernel:40", "CUDA_ERROR_LAUNCH_FAILED (719)"},
+		{"cuMemcpyDtoHAsync:20:700", "CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+	} {
+		self := exec.Command(os.Args[0], "-test.run=^TestAGPUThatFails$")
+		self.Env = append(os.Environ(), "CUEMU_FAIL="+c.fail)
+		out, err := self.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v", c.fail, err)
+		}
+		text := string(out)
+		if !strings.Contains(text, "code 1\n") || !strings.Contains(text, "GPU 0 (Emulated GPU 0) on ") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: want code 1, and %q in:\n%s", c.fail, c.want, text)
+		}
+		if strings.Contains(text, "bug in fluentps") {
+			t.Errorf("%s is called a bug:\n%s", c.fail, text)
+		}
+	}
+}

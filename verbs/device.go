@@ -1,0 +1,71 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+
+	"fluentps/configs"
+	"fluentps/kernels"
+	"fluentps/kernels/cpu"
+	"fluentps/kernels/cuda"
+	ps "fluentps/ps/runtime"
+)
+
+// newUnit is what a rank computes on, before which so many ranks of its host do.
+func newUnit(c configs.Device, local int) (ps.Unit, error) {
+	if c.Kind == "cpu" {
+		device, err := newCPU(c.Threads)
+		return ps.Unit{Device: device}, err
+	}
+	index, options := c.Index, cuda.Options{Gemm: c.Gemm, Math: c.Math}
+	if c.Kind != "cuda" { // which the other keys belong to
+		index, options = -1, cuda.Options{Gemm: cuda.Auto}
+	}
+	gpus, err := cuda.GPUs()
+	if err != nil {
+		if c.Kind == "auto" {
+			device, missing := newCPU(c.Threads)
+			return ps.Unit{Device: device, Note: err.Error()}, missing
+		}
+		return ps.Unit{}, noGPU(err)
+	}
+	gpu, err := cuda.Pick(gpus, index, local)
+	if err != nil {
+		return ps.Unit{}, fmt.Errorf("device.index: %w; they count from 0", err)
+	}
+	device, err := cuda.New(gpu, options)
+	if lacks := (*cuda.Unusable)(nil); errors.As(err, &lacks) {
+		return ps.Unit{}, noGPU(err)
+	}
+	return ps.Unit{Device: device, ID: gpu.UUID}, err
+}
+
+// newCPU is the processor of this host, with the kernels that it can run.
+func newCPU(threads int) (kernels.Device, error) {
+	if err := cpu.Open(); err != nil {
+		return nil, err
+	}
+	return cpu.New(threads), nil
+}
+
+// noGPU says what a rank lacks that was to compute on a GPU, and what it can do without.
+func noGPU(err error) error {
+	return fmt.Errorf("device: cuda, but %w; to compute on the CPU there: device.kind: auto, or cpu", err)
+}
+
+// devices names what device.kind can bring about in this build.
+func devices() string {
+	if cuda.Built {
+		return "cpu cuda"
+	}
+	return "cpu   (no GPU: built without CUDA, make build CUDA=1)"
+}
+
+// openDevice opens what computes in this process, by the values of device.kind.
+func openDevice(kind string, threads int) (kernels.Device, error) {
+	if kind != "cpu" && kind != "cuda" && kind != "auto" {
+		return nil, fmt.Errorf("there is no device %q; there are: cpu, cuda, and auto, a GPU where this binary and this host have one", kind)
+	}
+	u, err := newUnit(configs.Device{Kind: kind, Index: -1, Threads: threads}, 0)
+	return u.Device, err
+}

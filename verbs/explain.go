@@ -1,0 +1,147 @@
+package verbs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm/payload"
+	"fluentps/configs"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/sim"
+)
+
+func explainCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "list the schemes, send policies and payloads, or explain one, or a key of the YAML",
+		ArgsUsage: "[NAME or KEY]",
+		Action:    explainVerb,
+		BashComplete: func(c *cli.Context) {
+			for _, name := range slices.Concat(explained(), keyPaths()) {
+				fmt.Fprintln(c.App.Writer, name)
+			}
+		},
+	}
+}
+
+func explainVerb(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return explainAll(c)
+	}
+	name, err := one(c, "NAME or KEY, or nothing")
+	if err != nil {
+		return err
+	}
+	name = strings.ToLower(name)
+	if text := explainKey(name); text != "" {
+		_, err := fmt.Fprint(c.App.Writer, text)
+		return err
+	}
+	if p, ok := send.Lookup(name); ok {
+		return explainSend(c, p)
+	}
+	if p, ok := payload.Lookup(name); ok {
+		return explainPayload(c, p)
+	}
+	e, ok := scheme.Lookup(name)
+	if !ok {
+		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
+			return usagef("explain: there is no scheme, send policy, payload or key %q; did you mean %s?", name, strings.Join(near, " or "))
+		}
+		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy or payload", name, explained()))
+	}
+	text, err := scheme.Explain(name)
+	if err != nil {
+		return err
+	}
+	drawing, err := sim.Timeline(e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s", text, drawing)
+	return err
+}
+
+func explained() []string { return slices.Concat(scheme.Names(), send.Names(), payload.Names()) }
+
+// explainPayload writes a codec with its keys.
+func explainPayload(c *cli.Context, p payload.Entry) error {
+	var b strings.Builder
+	if p.Residual {
+		fmt.Fprintf(&b, "%s   (payload: {push: %s})\n\n", p.Name, p.Name)
+	} else {
+		fmt.Fprintf(&b, "%s   (payload: {push: %s, pull: %s})\n\n", p.Name, p.Name, p.Name)
+	}
+	wrapped(&b, "  rule   ", p.Rule)
+	wrapped(&b, "  paper  ", fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
+	if p.Lossy {
+		wrapped(&b, "         ", "Lossy: what arrives is not exactly what was sent, and the summary says so.")
+	}
+	if p.Residual {
+		wrapped(&b, "         ", "Each piece of a push is encoded for itself, so that what is sent depends on shards and shards.max_bytes.")
+		b.WriteString("\nKeys of payload:\n\n")
+	}
+	for _, k := range configs.Keys() {
+		if name, ok := strings.CutPrefix(k.Path, "payload."); ok && p.Residual && (name == "ratio" || name == p.Name) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}
+
+// explainSend writes a send policy with its keys.
+func explainSend(c *cli.Context, p send.Entry) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s   (send: {order: %s})\n\n", p.Name, p.Name)
+	wrapped(&b, "  rule   ", p.Rule)
+	wrapped(&b, "  paper  ", p.Paper)
+	if p.Reply != nil {
+		wrapped(&b, "         ", "The replies of a server leave in the same order, each worker's apart.")
+	}
+	if len(p.Keys) > 0 {
+		b.WriteString("\nKeys of send:\n\n")
+	}
+	for _, k := range configs.Keys() {
+		name, ok := strings.CutPrefix(k.Path, "send.")
+		if section, _, _ := strings.Cut(name, "."); ok && slices.Contains(p.Keys, section) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}
+
+func explainAll(c *cli.Context) error {
+	var b strings.Builder
+	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter is how we know the paper: explain NAME)\n\n")
+	width := 0
+	for _, name := range explained() {
+		width = max(width, len(name))
+	}
+	indent := strings.Repeat(" ", width+3)
+	for _, e := range scheme.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, e.Name), e.Rule)
+		wrapped(&b, indent, fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
+	}
+	b.WriteString("\nA rule may have several schemes in turn. Each change waits until all workers have come to it:\n\n" +
+		"  - {match: \"*\", schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]}   or until: {epochs: 2}\n")
+	b.WriteString("\nSend policies, under send: order:\n\n")
+	for _, p := range send.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, p.Paper)
+	}
+	b.WriteString("\nR2SP's slots are no order of their own: under scheme: r2sp a server grants them, and the order is that of what was granted.\n")
+	b.WriteString("\nPayloads, under payload: push and (where no element is left out) pull:\n\n")
+	for _, p := range payload.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
+	}
+	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}

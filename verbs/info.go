@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/comm/mpi"
+	"fluentps/comm/payload"
+	"fluentps/kernels/cpu"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
+	"fluentps/slurm"
+)
+
+func versionCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "print the version",
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usagef("version takes no argument, got %q", c.Args().First())
+			}
+			cli.VersionPrinter(c)
+			return nil
+		},
+	}
+}
+
+func infoCommand() *cli.Command {
+	return &cli.Command{Name: "info", Usage: "show what is built into this binary, and the Slurm job it is in", Action: infoVerb}
+}
+
+func infoVerb(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("info takes no arguments, got%s", listed(c.Args().Slice()))
+	}
+	b := readBuild()
+	transports := []string{"inproc"}
+	if withMPI() {
+		transports = append(transports, "mpi")
+	}
+	rows := [][2]string{
+		{"version", b.version},
+		{"commit", cmp.Or(b.commit, "unknown") + map[bool]string{true: ", with uncommitted changes"}[b.dirty]},
+		{"Go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
+		{"build tags", cmp.Or(b.tags, "none")},
+		{"MPI", cmp.Or(mpi.Library(), "not built in: make build")},
+		{"CUDA-aware", mpi.CUDA()},
+		{"processor", cpu.Processor().String()},
+		{"kernels", cpu.Backend()},
+		{"devices", devices()},
+		{"transports", words(transports)},
+		{"", ""},
+		{"schemes", words(scheme.Names()) + "   (fluentps explain NAME)"},
+		{"send", words(send.Names())},
+		{"payloads", words(payload.Names())},
+		{"placements", words(shard.Placements())},
+		{"slices", words(shard.Slices())},
+		{"", ""},
+		{"models", words(workload.ModelNames())},
+		{"data sets", words(workload.SetNames())},
+		{"partitions", words(workload.PartitionNames())},
+		{"optimizers", words(optim.Names())},
+		{"schedules", words(optim.ScheduleNames())},
+	}
+	if job := jobText(); job != "" {
+		rows = append(rows, [2]string{"", ""}, [2]string{"Slurm", job})
+	}
+	var text strings.Builder
+	for _, r := range rows {
+		text.WriteString(strings.TrimRight(fmt.Sprintf("%-11s %s", r[0], r[1]), " ") + "\n")
+	}
+	_, err := fmt.Fprint(c.App.Writer, text.String())
+	return err
+}
+
+// squeueTime bounds how long info waits for Slurm's controller, which may be busy or away.
+const squeueTime = 5 * time.Second
+
+// jobText is the job of Slurm that this process sees, "" outside of one. What is not known is left out.
+func jobText() string {
+	job, err := slurm.FromEnv(os.Getenv)
+	if job == nil && err != nil {
+		return err.Error()
+	}
+	if job == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), squeueTime)
+	defer cancel()
+	now := time.Now()
+	if left, limited, unknown := job.Remaining(ctx, now, slurm.Ask); unknown == nil && limited {
+		job.End = now.Add(left)
+	}
+	text := job.Text(now)
+	if err != nil {
+		text += "\n" + err.Error()
+	}
+	return text
+}
+
+func words(names []string) string { return strings.Join(names, " ") }

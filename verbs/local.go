@@ -1,0 +1,54 @@
+package verbs
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"fluentps/comm/inproc"
+	"fluentps/ps/layout"
+	ps "fluentps/ps/runtime"
+	"fluentps/ps/workload"
+)
+
+// local runs n ranks as goroutines over one copy of the data.
+func (j *job) local(n int) error {
+	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(layout.DataSpec(j.cfg)) })
+	stop := interrupts(j.signals, n, func(name string) {
+		printError(j.warn, "third signal, "+name+": leaving at once")
+		os.Exit(codeFailed)
+	})
+	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
+	ranks := inproc.New(n, inproc.Options{PoolMax: poolMax})
+	all := make([]ps.Options, n)
+	for i, t := range ranks {
+		o, err := j.options(t, "local", text)
+		if err != nil {
+			return err
+		}
+		o.Load = func(workload.DataSpec) (*workload.Set, error) { return loadOnce() }
+		o.Interrupt = stop[i]
+		if i == 0 {
+			j.warnings()
+		}
+		all[i] = o
+	}
+	ends := make([]outcome, n)
+	var done sync.WaitGroup
+	for i, t := range ranks {
+		done.Go(func() { ends[i] = j.drive(t, all[i]) })
+	}
+	done.Wait()
+	return &exitError{code: verdict(ends)}
+}
+
+// verdict is the exit code of the process: the one that the ranks agree on, or why the world was ended.
+func verdict(ends []outcome) int {
+	code := ends[0].code
+	for _, e := range ends {
+		if e.ended && e.code > code {
+			code = e.code
+		}
+	}
+	return code
+}

@@ -1,0 +1,319 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/configs"
+	"fluentps/kernels/cpu"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+	"fluentps/ps/sim"
+	"fluentps/ps/workload"
+)
+
+func simulateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "simulate",
+		Usage:     "run the same decisions in virtual time, on a modelled cluster",
+		ArgsUsage: "CONFIG",
+		Description: "Computing, network and servers are models (simulate: in the YAML), the workers and servers are the real\n" +
+			"ones. Nothing is trained, unless --gradients is given: then every worker computes its real gradients, and\n" +
+			"accuracy is told against virtual time, up to train.stop.target. The same seed gives the same run. Every line\n" +
+			"says \"simulated\".\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "workers", Usage: "`N` workers; short for --set simulate.workers=N"},
+			&cli.IntFlag{Name: "servers", Usage: "`M` servers; short for --set cluster.servers=M"},
+			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
+			&cli.BoolFlag{Name: "gradients", Usage: "real gradients in virtual time; short for --set simulate.gradients=true"},
+			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
+			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died comes back: `WORKER@TIME`, as in 3@2s; may be repeated"},
+			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
+			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print it, and simulate with it; --set overrules it"},
+			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
+			setFlag(),
+			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
+		},
+		Action: simulateVerb,
+	}
+}
+
+func simulateVerb(c *cli.Context) error {
+	file, err := one(c, "CONFIG")
+	if err != nil {
+		return err
+	}
+	if err := freeOut(c); err != nil {
+		return err
+	}
+	var o sim.Options
+	if err = simulateFaults(c, &o); err != nil {
+		return err
+	}
+	cal, err := calibrate(c)
+	if err != nil {
+		return err
+	}
+	var fitted []string
+	if cal != nil {
+		fitted = []string{cal.Setting()}
+	}
+	in := readInputOver(c, file, fitted, shorthands(c)...)
+	if err := in.problem(); err != nil {
+		return err
+	}
+	if err := in.diags.Write(c.App.ErrWriter); err != nil { // warnings
+		return err
+	}
+	cut, err := modelled(c, in)
+	if err != nil {
+		return err
+	}
+	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
+	iterations, err := traces(in.cfg)
+	if err != nil {
+		return usagef("simulate: %v", err)
+	}
+	o.Traces = sim.Traces(iterations)
+	if in.cfg.Simulate.Gradients {
+		if o.Gradients, err = realGradients(cut.set, in.cfg.Device.Threads, c.App.ErrWriter); err != nil {
+			return err
+		}
+	}
+	tune()
+	start := time.Now()
+	res, err := sim.Run(o)
+	var failed *sim.Failure
+	switch took := time.Since(start).Seconds(); {
+	case errors.As(err, &failed):
+		return err
+	case err != nil:
+		return usagef("simulate: %v", err)
+	case o.Gradients != nil: // the gradients took the time, not the steps
+		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps with real gradients in %.2f s of real time\n", res.Steps, took)
+	default:
+		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
+	}
+	if err := simulateOutput(c, in, cal, res); err != nil {
+		return err
+	}
+	if res.Summary.Finished != metrics.FinishedOK {
+		return &exitError{code: codeFailed} // the summary says why
+	}
+	return nil
+}
+
+// modelled cuts the shards of a run that can be simulated, and warns of what can never act in it.
+func modelled(c *cli.Context, in *input) (cut, error) {
+	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
+		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
+	}
+	n := in.cfg.Simulate.Workers
+	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement))
+	if err != nil {
+		return q, usagef("simulate: %v", err)
+	}
+	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1})
+}
+
+// realGradients are those of a data set, computed in this process.
+func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradients, error) {
+	device, err := newCPU(threads)
+	if err != nil {
+		return nil, usagef("simulate: %v", err)
+	}
+	if weak := cpu.Weak(); weak != "" {
+		fmt.Fprintf(warn, "WARNING: %s\n", weak)
+	}
+	return &sim.Gradients{Set: set, Device: device}, nil
+}
+
+// freeOut refuses an --out that holds something already: a long simulation is not to find that at its end.
+func freeOut(c *cli.Context) error {
+	if !c.IsSet("out") {
+		return nil
+	}
+	out := c.String("out")
+	if out == "" {
+		return usagef("simulate: --out is empty; name a folder")
+	}
+	entries, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return usagef("simulate: --out: %v; choose another folder", err)
+	case len(entries) > 0:
+		return usagef("simulate: --out %s is not empty (it holds %s); nothing is overwritten: choose a new folder", out, entries[0].Name())
+	}
+	return nil
+}
+
+// simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.
+func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result) error {
+	models := ""
+	if cal != nil {
+		models = cal.Text() + "\n"
+	}
+	var text strings.Builder
+	if err := sim.WriteText(&text, res); err != nil {
+		return err
+	}
+	if c.IsSet("out") {
+		folder, err := metrics.CreateRunFolder(metrics.FolderSpec{Out: c.String("out")})
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		for _, w := range folder.Warnings {
+			printError(c.App.ErrWriter, "WARNING: "+w)
+		}
+		var resolved strings.Builder
+		if err := in.cfg.Resolved(&resolved, in.origins); err != nil {
+			return err
+		}
+		summary, err := res.Summary.JSON()
+		if err != nil {
+			return err
+		}
+		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
+		if cal != nil {
+			files = append(files, file{"calibrated.yaml", []byte(models)})
+		}
+		for _, sink := range in.cfg.Metrics.Sinks {
+			if in.cfg.Simulate.Gradients {
+				f, err := simulatedRecords(sink, res.Records)
+				if err != nil {
+					return err
+				}
+				files = append(files, f)
+			}
+		}
+		for _, f := range files {
+			if err := folder.Write(f.name, f.data); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, models, text.String())
+	return err
+}
+
+// file is one of the files in --out.
+type file struct {
+	name string
+	data []byte
+}
+
+// simulatedRecords is the file of one sink. Its name says what a run's metrics file is not: that the times in it are
+// virtual.
+func simulatedRecords(sink string, records []metrics.Record) (file, error) {
+	var b bytes.Buffer
+	s := metrics.JSONL(&b)
+	if sink == "csv" {
+		s = metrics.CSV(&b, 0)
+	}
+	for _, r := range records {
+		if err := s.Record(r); err != nil {
+			return file{}, err
+		}
+	}
+	if err := s.Close(); err != nil { // writes the header where there is no record
+		return file{}, err
+	}
+	return file{"simulated." + sink, b.Bytes()}, nil
+}
+
+// shorthands are the settings that have flags of their own; they win over --set.
+func shorthands(c *cli.Context) []string {
+	var set []string
+	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}} {
+		if c.IsSet(f.flag) {
+			set = append(set, fmt.Sprintf("%s=%v", f.key, c.Value(f.flag)))
+		}
+	}
+	return set
+}
+
+// workerAt reads the WORKER@TIME of a flag.
+func workerAt(flag, text string) (worker int, at time.Duration, err error) {
+	left, right, ok := strings.Cut(text, "@")
+	worker, err = strconv.Atoi(left)
+	at, err2 := time.ParseDuration(right)
+	if !ok || err != nil || err2 != nil {
+		return 0, 0, usagef("simulate: --%s is %q; write WORKER@TIME, as in 3@1.5s", flag, text)
+	}
+	return worker, at, nil
+}
+
+// simulateFaults reads --lose, --join and --pause.
+func simulateFaults(c *cli.Context, o *sim.Options) error {
+	for _, text := range c.StringSlice("lose") {
+		w, at, err := workerAt("lose", text)
+		if err != nil {
+			return err
+		}
+		o.Losses = append(o.Losses, sim.Loss{Worker: w, At: at})
+	}
+	for _, text := range c.StringSlice("join") {
+		w, at, err := workerAt("join", text)
+		if err != nil {
+			return err
+		}
+		o.Joins = append(o.Joins, sim.Join{Worker: w, At: at})
+	}
+	for _, text := range c.StringSlice("pause") {
+		worker, rest, ok := strings.Cut(text, "@")
+		when, length, ok2 := strings.Cut(rest, "+")
+		w, err := strconv.Atoi(worker)
+		at, err2 := time.ParseDuration(when)
+		d, err3 := time.ParseDuration(length)
+		if !ok || !ok2 || err != nil || err2 != nil || err3 != nil {
+			return usagef("simulate: --pause is %q; write WORKER@TIME+FOR, as in 0@200ms+1s", text)
+		}
+		o.Pauses = append(o.Pauses, sim.Pause{Worker: w, At: at, For: d})
+	}
+	return nil
+}
+
+// replay is the command that repeats this run.
+func replay(c *cli.Context, file string) string {
+	words := []string{"fluentps", "simulate", quoted(file)}
+	for _, name := range []string{"seed", "workers", "servers"} {
+		if c.IsSet(name) {
+			words = append(words, fmt.Sprintf("--%s %v", name, c.Value(name)))
+		}
+	}
+	if c.IsSet("calibrate") {
+		words = append(words, "--calibrate", quoted(c.String("calibrate")))
+	}
+	if c.Bool("fitted") {
+		words = append(words, "--fitted")
+	}
+	if c.Bool("gradients") {
+		words = append(words, "--gradients")
+	}
+	for _, name := range []string{"set", "lose", "join", "pause"} {
+		for _, v := range c.StringSlice(name) {
+			words = append(words, "--"+name, quoted(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted makes one word of a text for a shell.
+func quoted(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=@+:,") == "" && text != "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

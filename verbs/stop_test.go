@@ -1,0 +1,130 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAutoTimeEndsBeforeTheJob(t *testing.T) {
+	for _, c := range []struct{ passed, left, want time.Duration }{
+		{0, 4 * time.Hour, 4*time.Hour - 2*time.Minute},
+		{90 * time.Second, 4 * time.Hour, 4*time.Hour - 30*time.Second},
+		{0, 10 * time.Minute, 8 * time.Minute},
+		{time.Second, 100 * time.Second, 81 * time.Second},
+		{5 * time.Second, 0, 5 * time.Second},
+		{5 * time.Second, -time.Hour, 5 * time.Second},
+		{time.Millisecond, -time.Hour, time.Second}, // never 0, which is no limit
+	} {
+		if got := autoTime(c.passed, c.left); got != c.want {
+			t.Errorf("after %v with %v left: %v, want %v", c.passed, c.left, got, c.want)
+		}
+	}
+}
+
+// A signal counts as the next stage if it comes a second after the last one; what is said twice at once counts once.
+func TestSignalsComeInThreeStages(t *testing.T) {
+	var s stages
+	start := time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{
+		{0, 1}, {0, 0}, {999 * time.Millisecond, 0}, {time.Second, 2}, {1500 * time.Millisecond, 0}, {time.Hour, 3}, {2 * time.Hour, 4},
+	} {
+		if got := s.next(start.Add(c.after)); got != c.want {
+			t.Errorf("after %v: stage %d, want %d", c.after, got, c.want)
+		}
+	}
+}
+
+// A warning that comes while the program starts neither ends it nor is lost.
+func TestASignalBeforeTheRunIsReadyIsKept(t *testing.T) {
+	signals := early()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	for len(signals) == 0 { // it comes by a goroutine of the Go runtime; the deadline is that of go test
+		time.Sleep(time.Millisecond)
+	}
+	defer signal.Reset()
+	if got := <-interrupts(signals, 1, nil)[0]; got != "SIGUSR1" {
+		t.Errorf("the run hears of %q, want SIGUSR1", got)
+	}
+}
+
+// The end of a terminal, and of whoever reads the output, are wishes to stop that no second one makes more urgent.
+func TestWishesThatMayComeTwice(t *testing.T) {
+	defer signal.Reset()
+	signals := make(chan os.Signal, 8)
+	for range 2 {
+		signals <- syscall.SIGHUP
+		signals <- unread
+	}
+	heard := interrupts(signals, 1, func(name string) { t.Errorf("%s ends the run at once", name) })[0]
+	for _, want := range []string{"SIGHUP", unread.String(), "SIGHUP", unread.String()} {
+		if got := <-heard; got != want {
+			t.Errorf("the run hears of %q, want %q", got, want)
+		}
+	}
+}
+
+// Who started the program so that it survives the end of its terminal has it survive.
+func TestAnIgnoredHangupStaysIgnored(t *testing.T) {
+	defer signal.Reset()
+	if ignored := signal.Ignored(syscall.SIGHUP); slices.Contains(wishes(), os.Signal(syscall.SIGHUP)) == ignored { // as under nohup
+		t.Errorf("SIGHUP is ignored: %v, and heard all the same, or neither", ignored)
+	}
+	signal.Ignore(syscall.SIGHUP)
+	if slices.Contains(wishes(), os.Signal(syscall.SIGHUP)) {
+		t.Error("SIGHUP is heard where it was to be ignored")
+	}
+}
+
+// The first write that nobody reads is a wish to stop, and no later one is anything; what else goes wrong is told as ever.
+func TestOutletOfAClosedPipe(t *testing.T) {
+	defer signal.Reset()
+	keepPipes()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	signals := make(chan os.Signal, 8)
+	o := newOutlet(writer, signals)
+	if n, err := o.Write([]byte("read")); n != 4 || err != nil || len(signals) > 0 {
+		t.Fatalf("wrote %d bytes, %v, %d signals", n, err, len(signals))
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if n, err := o.Write([]byte("lost")); n != 4 || err != nil {
+			t.Errorf("wrote %d bytes, %v", n, err)
+		}
+	}
+	if len(signals) != 1 || <-signals != os.Signal(unread) {
+		t.Errorf("%d signals more", len(signals))
+	}
+	full := newOutlet(failing{syscall.ENOSPC}, signals)
+	if _, err := full.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) || len(signals) > 0 {
+		t.Errorf("%v, %d signals", err, len(signals))
+	}
+	disk := newOutlet(failing{syscall.EIO}, signals) // which is no terminal
+	if _, err := disk.Write([]byte("x")); !errors.Is(err, syscall.EIO) || len(signals) > 0 {
+		t.Errorf("%v, %d signals", err, len(signals))
+	}
+	var text bytes.Buffer
+	if _, err := newOutlet(&text, signals).Write([]byte("x")); err != nil || text.String() != "x" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

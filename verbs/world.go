@@ -1,0 +1,37 @@
+package verbs
+
+import (
+	"errors"
+	"os"
+
+	"fluentps/comm/mpi"
+)
+
+// world runs this process's rank under MPI. Once MPI is initialised the process leaves only after Close, or by Abort:
+// launchers take anything else for a crash, or worse, for success.
+func (j *job) world(file string) error {
+	if hint := withoutPMI(os.Getenv); hint != "" && speaks(os.Getenv) {
+		printError(j.warn, hint)
+	}
+	t, err := mpi.Init(mpi.Options{PoolMax: poolMax})
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			j.abort(t, crash(p))
+		}
+	}()
+	j.input = readInput(j.c, file)
+	o, err := j.options(t, "mpi", mpi.Library())
+	if err != nil { // the others must not wait for it
+		j.abort(t, err)
+	}
+	if t.Rank() == 0 {
+		j.warnings()
+	}
+	o.Interrupt = interrupts(j.signals, 1, func(name string) {
+		j.abort(t, errors.New("third signal, "+name+": leaving at once"))
+	})[0]
+	return &exitError{code: j.drive(t, o).code}
+}
