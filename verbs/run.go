@@ -62,7 +62,7 @@ func runVerb(c *cli.Context) error {
 	start := time.Now()
 	switch {
 	case c.IsSet("restarts"):
-		return supervise(c, start)
+		return runSupervised(c, start)
 	case c.IsSet("hosts"):
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
 	}

@@ -10,28 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	ps "fluentps/ps/runtime"
+	"fluentps/ps/supervise"
 	"fluentps/slurm"
 )
-
-// stages counts the signals that ask to stop. The first one has a checkpoint written, the second has the run stop without, the third
-// ends it at once.
-type stages struct {
-	n  int
-	at time.Time
-}
-
-// apart is how much later than the last stage a signal must come to count as the next: of one key press a rank may hear by
-// the terminal and by its launcher.
-const apart = time.Second
-
-// next is the stage that a signal stands for, 0 if it is the last one once more.
-func (s *stages) next(now time.Time) int {
-	if s.n > 0 && now.Sub(s.at) < apart {
-		return 0
-	}
-	s.n, s.at = s.n+1, now
-	return s.n
-}
 
 // wishes are the signals that ask a run for something: to stop, or to tell where it stands. Whoever started the program so that
 // it survives the end of its terminal, with nohup, has SIGHUP ignored, and so it stays.
@@ -61,7 +42,7 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 		readers[i] = names[i]
 	}
 	go func() {
-		var asked stages
+		var asked supervise.Stages
 		for s := range signals {
 			name, to := "SIGTERM", names[:1]
 			switch s {
@@ -77,7 +58,7 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 				name = "SIGINT"
 				fallthrough
 			default:
-				switch asked.next(time.Now()) {
+				switch asked.Next(time.Now()) {
 				case 0:
 					continue
 				case 1:

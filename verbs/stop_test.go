@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fluentps/ps/supervise"
 )
 
 func TestAutoTimeEndsBeforeTheJob(t *testing.T) {
@@ -29,7 +31,7 @@ func TestAutoTimeEndsBeforeTheJob(t *testing.T) {
 
 // A signal counts as the next stage if it comes a second after the last one; what is said twice at once counts once.
 func TestSignalsComeInThreeStages(t *testing.T) {
-	var s stages
+	var s supervise.Stages
 	start := time.Now()
 	for _, c := range []struct {
 		after time.Duration
@@ -37,7 +39,7 @@ func TestSignalsComeInThreeStages(t *testing.T) {
 	}{
 		{0, 1}, {0, 0}, {999 * time.Millisecond, 0}, {time.Second, 2}, {1500 * time.Millisecond, 0}, {time.Hour, 3}, {2 * time.Hour, 4},
 	} {
-		if got := s.next(start.Add(c.after)); got != c.want {
+		if got := s.Next(start.Add(c.after)); got != c.want {
 			t.Errorf("after %v: stage %d, want %d", c.after, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package verbs
+package supervise
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/configs"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/durable"
 )
@@ -27,9 +26,9 @@ func TestHandOn(t *testing.T) {
 		{syscall.SIGHUP, syscall.SIGUSR1, 0},
 		{syscall.SIGHUP, syscall.SIGUSR1, 0}, // said by the system and by the shell
 		{syscall.SIGTERM, syscall.SIGUSR1, 0},
-		{syscall.SIGTERM, nil, apart / 2},
-		{syscall.SIGINT, syscall.SIGINT, 2 * apart},
-		{syscall.SIGTERM, syscall.SIGTERM, 4 * apart},
+		{syscall.SIGTERM, nil, Apart / 2},
+		{syscall.SIGINT, syscall.SIGINT, 2 * Apart},
+		{syscall.SIGTERM, syscall.SIGTERM, 4 * Apart},
 	} {
 		if got, on := s.handOn(c.sig, at.Add(c.after)); got != c.want || on != (c.want != nil) {
 			t.Errorf("%d: %v after %v goes on as %v, %v; want %v", i, c.sig, c.after, got, on, c.want)
@@ -39,13 +38,13 @@ func TestHandOn(t *testing.T) {
 
 // Between two starts a signal that asks for the state ends nothing, and one behind it does.
 func TestSignalsBetweenTwoStarts(t *testing.T) {
-	s := supervisor{signals: make(chan os.Signal, 8)}
-	s.signals <- syscall.SIGUSR2
+	s := supervisor{Options: Options{Signals: make(chan os.Signal, 8)}}
+	s.Signals <- syscall.SIGUSR2
 	if s.ended() {
 		t.Error("SIGUSR2 ended the run")
 	}
-	s.signals <- syscall.SIGUSR2
-	s.signals <- syscall.SIGTERM
+	s.Signals <- syscall.SIGUSR2
+	s.Signals <- syscall.SIGTERM
 	if !s.ended() {
 		t.Error("SIGTERM did not end the run")
 	}
@@ -62,7 +61,7 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 		return path
 	}
 	named, known := folder("000000000003"), folder("000000000005")
-	s := supervisor{dir: dir, named: named, known: known}
+	s := supervisor{Options: Options{Dir: dir, Named: named}, known: known}
 	if got := s.resume(); got != named {
 		t.Errorf("goes on from %s, want %s", got, named)
 	}
@@ -87,7 +86,7 @@ func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
 	if _, err := d.Finish(&checkpoint.Manifest{Written: now, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7}, Files: []checkpoint.Entry{file}}); err != nil {
 		t.Fatal(err)
 	}
-	s := supervisor{dir: dir, in: &input{cfg: &configs.Config{}}}
+	s := supervisor{Options: Options{Dir: dir}}
 	if got := s.from(now.Add(2 * time.Second)); !strings.HasSuffix(got, "iteration 7; at most 2s of training are lost") {
 		t.Error(got)
 	}
