@@ -1,16 +1,12 @@
 package verbs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,6 +14,7 @@ import (
 	"fluentps/comm/inproc"
 	"fluentps/comm/mpi"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/bench"
 	ps "fluentps/ps/runtime"
 )
 
@@ -56,21 +53,15 @@ func benchFormatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "format", Value: "text", Usage: "`FORM` of the output: text, or json, one line per case"}
 }
 
-// bench is one rank of a benchmark.
-type bench struct {
-	c    *cli.Context
-	t    comm.Transport
-	mode string // mpi, local
-	host string
-	json bool
+// ranked is one rank of a benchmark.
+type ranked struct {
+	bench.Rank
+	c *cli.Context
 }
-
-// lead says whether this rank prints.
-func (b *bench) lead() bool { return b.t.Rank() == 0 }
 
 // benchWorld runs body on every rank of the world. The first rank that fails ends all; a mistake that all ranks
 // find alike is told once.
-func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
+func benchWorld(c *cli.Context, ranksMin int, body func(*bench.Rank) error) error {
 	format := c.String("format")
 	if format != "text" && format != "json" {
 		return usagef("%s: --format is %q, must be text or json", verbOf(c), format)
@@ -83,7 +74,7 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
 	if err != nil {
 		host = "localhost"
 	}
-	b := bench{c: c, host: host, json: format == "json", mode: "mpi"}
+	b := ranked{c: c, Rank: bench.Rank{Host: host, Mode: "mpi", Build: buildText(), JSON: format == "json", Out: c.App.Writer, Err: c.App.ErrWriter, NewDevice: newCPU}}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < ranksMin || n > localMax {
@@ -92,17 +83,17 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
 		if err := localUnderLauncher(n, os.Getenv); err != nil {
 			return err
 		}
-		b.mode = "local"
+		b.Mode = "local"
 		return benchLocal(b, n, body)
 	}
 	if !mpi.UnderLauncher(os.Getenv) || !withMPI() {
 		return usagef("%s: start it with mpirun -n RANKS and a binary with MPI (make build), or with --local RANKS", verbOf(c))
 	}
 	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
-	if b.t, err = mpi.Init(mpi.Options{PoolMax: poolMax}); err != nil {
+	if b.Transport, err = mpi.Init(mpi.Options{PoolMax: poolMax}); err != nil {
 		return usagef("%v", err)
 	}
-	if n := b.t.Size(); n < ranksMin {
+	if n := b.Transport.Size(); n < ranksMin {
 		err = usagef("%s: %d ranks, needs at least %d", verbOf(c), n, ranksMin)
 	} else {
 		err = b.rank(body)
@@ -111,12 +102,12 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench) error) error {
 }
 
 // benchLocal runs n ranks as goroutines.
-func benchLocal(b bench, n int, body func(*bench) error) error {
+func benchLocal(b ranked, n int, body func(*bench.Rank) error) error {
 	ends := make([]error, n)
 	var done sync.WaitGroup
 	for i, t := range inproc.New(n, inproc.Options{PoolMax: poolMax}) {
 		mine := b
-		mine.t = t
+		mine.Transport = t
 		done.Go(func() { ends[i] = mine.leave(mine.rank(body)) })
 	}
 	done.Wait()
@@ -129,41 +120,20 @@ func benchLocal(b bench, n int, body func(*bench) error) error {
 }
 
 // rank is body with a panic, which is a bug of ours, turned into an error.
-func (b *bench) rank(body func(*bench) error) (err error) {
+func (b *ranked) rank(body func(*bench.Rank) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = crash(p)
 		}
 	}()
-	if err := b.settle(); err != nil {
+	if err := b.Settle(); err != nil {
 		return err
 	}
-	return body(b)
-}
-
-// settleFor is how long ranks play before anything is measured.
-const settleFor = 200 * time.Millisecond
-
-// settle lets the system find a core for each rank: the first tenths of a second may have two on one.
-func (b *bench) settle() error {
-	from := b.t.Now()
-	for more := 1; more > 0; {
-		if err := b.t.Barrier(); err != nil {
-			return err
-		}
-		if b.t.Now()-from > settleFor {
-			more = 0
-		}
-		var err error
-		if more, err = b.tell(more); err != nil {
-			return err
-		}
-	}
-	return nil
+	return body(&b.Rank)
 }
 
 // leave closes the transport, or ends the world after an error that only this rank has.
-func (b *bench) leave(err error) error {
+func (b *ranked) leave(err error) error {
 	var agreed *ps.ExitError
 	var exit *exitError
 	var aborted *comm.AbortError
@@ -172,25 +142,25 @@ func (b *bench) leave(err error) error {
 		return &exitError{code: aborted.Code}
 	case errors.As(err, &agreed):
 		exit = &exitError{code: agreed.Code}
-		if b.lead() {
+		if b.Lead() {
 			exit.text = agreed.Text
 		}
 	case errors.As(err, &exit): // a mistake in what was typed, which all ranks read
-		if !b.lead() {
+		if !b.Lead() {
 			exit = &exitError{code: exit.code}
 		}
 	case err != nil:
-		printError(b.c.App.ErrWriter, fmt.Sprintf("rank %d: %v", b.t.Rank(), err))
-		b.t.Abort(codeFailed)
+		printError(b.c.App.ErrWriter, fmt.Sprintf("rank %d: %v", b.Transport.Rank(), err))
+		b.Transport.Abort(codeFailed)
 		return &exitError{code: codeFailed}
 	}
-	if err := b.t.Close(); errors.Is(err, comm.ErrStuck) { // all has been measured and said
+	if err := b.Transport.Close(); errors.Is(err, comm.ErrStuck) { // all has been measured and said
 		if exit == nil {
 			exit = &exitError{}
 		} else if exit.text != "" {
 			printError(b.c.App.ErrWriter, exit.text)
 		}
-		b.t.Abort(exit.code)
+		b.Transport.Abort(exit.code)
 	} else if err != nil && !errors.As(err, &aborted) {
 		return err
 	}
@@ -198,38 +168,6 @@ func (b *bench) leave(err error) error {
 		return exit
 	}
 	return nil
-}
-
-// tagTell is the tag of what rank 0 tells the others between two measurements.
-const tagTell = 1 << 20
-
-// tell gives every rank the number that rank 0 has.
-func (b *bench) tell(value int) (int, error) {
-	buf, err := b.t.Alloc(8)
-	if err != nil {
-		return 0, err
-	}
-	defer buf.Free()
-	open := 0
-	var failed error
-	done := func(d comm.Done) {
-		open--
-		failed = errors.Join(failed, d.Err)
-	}
-	if b.lead() {
-		binary.LittleEndian.PutUint64(buf.Bytes(), uint64(value))
-		for to := 1; to < b.t.Size(); to++ {
-			open++
-			b.t.Isend(comm.Peer(to), comm.Data, tagTell, buf, 0, 8, done)
-		}
-	} else {
-		open++
-		b.t.Irecv(0, comm.Data, tagTell, buf, 0, 8, done)
-	}
-	if err := b.t.Drive(func() bool { return open == 0 }); err != nil {
-		return 0, err
-	}
-	return int(binary.LittleEndian.Uint64(buf.Bytes())), failed
 }
 
 // sizesOf reads a list of sizes.
@@ -258,44 +196,4 @@ func sizeOf(text string) (int64, error) {
 		}
 	}
 	return 0, nil // the empty unit always fits
-}
-
-// sizeText writes a size in the largest unit that divides it.
-func sizeText(n int64) string {
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.size && n%u.size == 0 {
-			return fmt.Sprintf("%d %s", n/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
-}
-
-// hostState is what figures depend on beside the program.
-type hostState struct {
-	Cores int     `json:"cores"`
-	Load  float64 `json:"load"` // of the last minute, where the system tells
-}
-
-func readHost() hostState {
-	h := hostState{Cores: runtime.NumCPU()}
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		first, _, _ := strings.Cut(string(text), " ")
-		h.Load, _ = strconv.ParseFloat(first, 64) // 0 if the kernel writes something else
-	}
-	return h
-}
-
-// timesFor is how often a thing that takes each is repeated to fill a time, within limits.
-func timesFor(total, each time.Duration, least, most int) int {
-	n := float64(total) / float64(max(each, 1))
-	return int(min(max(n, float64(least)), float64(most)))
-}
-
-// printHost ends a text table.
-func printHost(w io.Writer) {
-	h := readHost()
-	fmt.Fprintf(w, "%d cores, load average %.2f\n", h.Cores, h.Load)
 }

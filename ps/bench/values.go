@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import (
 	"fmt"
@@ -17,13 +17,13 @@ import (
 )
 
 // options are those of a run inside a benchmark: nothing is printed or written.
-func (b *bench) options(cfg *configs.Config) ps.Options {
+func (r *Rank) options(cfg *configs.Config) ps.Options {
 	threads := cfg.Device.Threads
 	return ps.Options{
-		Config: cfg, Hash: configs.Hash(cfg), Transport: b.t, Mode: b.mode, Host: b.host, PID: os.Getpid(), Build: buildText(),
-		NewDevice: func() (kernels.Device, error) { return newCPU(threads) },
-		Bind:      func(on bool) int { return mpi.Bind(b.t, on) },
-		Warn:      b.c.App.ErrWriter,
+		Config: cfg, Hash: configs.Hash(cfg), Transport: r.Transport, Mode: r.Mode, Host: r.Host, PID: os.Getpid(), Build: r.Build,
+		NewDevice: func() (kernels.Device, error) { return r.NewDevice(threads) },
+		Bind:      func(on bool) int { return mpi.Bind(r.Transport, on) },
+		Warn:      r.Err,
 		Lead:      ps.LeadOptions{Start: time.Now(), Out: io.Discard},
 	}
 }
@@ -34,7 +34,7 @@ var weighsAlike = []string{"bsp", "asp", "ssp", "bounded_delay", "dssp", "pssp",
 // check compares the parameters with their initial values, less the known gradient for every push that counted. Under
 // schemes that weigh a push by what came before it, all must have moved by the same multiple of it, but for one step: the
 // servers may see the end in another order.
-func (k *pushpullCase) check(res ps.Result) error {
+func (k *Case) check(res ps.Result) error {
 	cfg, err := k.config(1, 1)
 	if err != nil {
 		return err

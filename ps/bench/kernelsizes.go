@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import "fluentps/kernels"
 

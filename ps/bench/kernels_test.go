@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import (
 	"bytes"
@@ -30,15 +30,16 @@ func (d spoiling) Launch(k *kernels.Kernel, a kernels.Args) error {
 }
 
 func TestAWrongKernelIsNamedAndNotTimed(t *testing.T) {
-	var out, warn bytes.Buffer
-	b := &kernelBench{out: &out, warn: &warn, dev: spoiling{cpu.New(1), kernels.Axpy}, total: time.Microsecond, json: true}
-	err := b.run([]*kernels.Kernel{kernels.Fill, kernels.Axpy, kernels.Scale})
-	var exit *exitError
-	if !errors.As(err, &exit) || exit.code != codeFailed || !strings.HasSuffix(exit.text, "not timed: axpy") {
-		t.Errorf("error %v, want exit code %d and axpy named", err, codeFailed)
+	var out bytes.Buffer
+	var warned string
+	b := &Kernels{Out: &out, Warn: func(text string) { warned += text }, Device: spoiling{cpu.New(1), kernels.Axpy}, Time: time.Microsecond, JSON: true}
+	err := b.Run([]*kernels.Kernel{kernels.Fill, kernels.Axpy, kernels.Scale})
+	var wrong *WrongError
+	if !errors.As(err, &wrong) || !slices.Equal(wrong.Kernels, []string{"axpy"}) {
+		t.Errorf("error %v, want one that names axpy", err)
 	}
-	if !strings.Contains(warn.String(), "axpy n=1 a=0: vector 1 element 0 of 1 is") {
-		t.Errorf("the case that fails is not told: %s", warn.String())
+	if !strings.Contains(warned, "axpy n=1 a=0: vector 1 element 0 of 1 is") {
+		t.Errorf("the case that fails is not told: %s", warned)
 	}
 	rows := map[string]int{}
 	for dec := json.NewDecoder(&out); ; {
@@ -103,7 +104,7 @@ func TestBenchValues(t *testing.T) {
 
 // Values that are not finite would be timed at another speed.
 func TestValuesStayFinite(t *testing.T) {
-	b := &kernelBench{dev: cpu.New(1)}
+	b := &Kernels{Device: cpu.New(1)}
 	bits := []*kernels.Kernel{ // words that are no numbers; and what three launches in Go would take too long for
 		kernels.ToFloat16, kernels.FromFloat16, kernels.ToBFloat16, kernels.FromBFloat16, kernels.TopK,
 		kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter,
@@ -117,7 +118,7 @@ func TestValuesStayFinite(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := b.dev.Launch(k, args); err != nil {
+			if err := b.Device.Launch(k, args); err != nil {
 				t.Fatalf("%s: %v", k.Name, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import (
 	"encoding/binary"
@@ -9,48 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"fluentps/comm"
 )
-
-func benchFloodCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "flood",
-		Usage: "many small messages to a rank that looks away: what it costs in memory, and whether all arrive",
-		Description: "All ranks but 0 send control messages to rank 0 as fast as the transport takes them. Rank 0 looks away\n" +
-			"for --pause after a tenth of them, or whenever it is stopped from outside (kill -STOP; it names its process).\n" +
-			"Numbers and order are checked. The growth of each process is held against a limit: its own buffers, the\n" +
-			"messages that the transport may keep unreceived, and 16 MiB for MPI itself. Over the limit the exit code is 1.",
-		Flags: []cli.Flag{
-			localFlag(),
-			&cli.IntFlag{Name: "messages", Value: 1_000_000, Usage: "`N` messages of each sender"},
-			sizesFlag("1KiB"),
-			&cli.DurationFlag{Name: "pause", Value: time.Second, Usage: "how long rank 0 looks away, `D`; 0: not at all"},
-			benchFormatFlag(),
-		},
-		Action: func(c *cli.Context) error {
-			sizes, err := sizesOf(c, "sizes", 9, comm.CtlMax)
-			if err != nil {
-				return err
-			}
-			if n := c.Int("messages"); n < 1 {
-				return usagef("bench flood: --messages is %d, must be at least 1", n)
-			}
-			if d := c.Duration("pause"); d < 0 {
-				return usagef("bench flood: --pause is %v, must not be negative", d)
-			}
-			return benchWorld(c, 2, func(b *bench) error {
-				for _, n := range sizes {
-					if err := benchFlood(b, int(n)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-}
 
 // floodRow is one size of bench flood.
 type floodRow struct {
@@ -76,32 +36,34 @@ const (
 
 // flood is one end.
 type flood struct {
-	b      *bench
+	r      *Rank
+	pause  time.Duration
 	n      int // bytes of a message
 	count  int // messages of each sender
 	buf    *comm.Buf
 	failed error
 }
 
-func benchFlood(b *bench, n int) error {
-	f := &flood{b: b, n: n, count: b.c.Int("messages")}
+// Flood has all ranks but 0 send so many messages of n bytes each to rank 0, which looks away for the pause after a tenth of them.
+func (r *Rank) Flood(n, messages int, pause time.Duration) error {
+	f := &flood{r: r, n: n, count: messages, pause: pause}
 	// Both ends' limit counts the larger ring or window, so that it is one number.
-	held := int64(max(floodWindow, floodRing)*n + (b.t.Size()-1)*comm.BacklogMax*comm.CtlMax)
-	row := floodRow{What: "flood", Mode: b.mode, Bytes: n, Senders: b.t.Size() - 1, Messages: f.count, Limit: held + mpiRoom}
+	held := int64(max(floodWindow, floodRing)*n + (r.Transport.Size()-1)*comm.BacklogMax*comm.CtlMax)
+	row := floodRow{What: "flood", Mode: r.Mode, Bytes: n, Senders: r.Transport.Size() - 1, Messages: f.count, Limit: held + mpiRoom}
 	var err error
-	if f.buf, err = b.t.Alloc(floodWindow * n); err != nil {
+	if f.buf, err = r.Transport.Alloc(floodWindow * n); err != nil {
 		return err
 	}
 	defer f.buf.Free()
-	if b.lead() {
-		fmt.Fprintf(b.c.App.ErrWriter, "rank 0 is process %d\n", os.Getpid())
+	if r.Lead() {
+		fmt.Fprintf(r.Err, "rank 0 is process %d\n", os.Getpid())
 	}
 	before, _ := resident()
-	if err := b.t.Barrier(); err != nil {
+	if err := r.Transport.Barrier(); err != nil {
 		return err
 	}
-	from := b.t.Now()
-	if b.lead() {
+	from := r.Transport.Now()
+	if r.Lead() {
 		row.Lost, err = f.receive()
 	} else {
 		err = f.send()
@@ -109,27 +71,27 @@ func benchFlood(b *bench, n int) error {
 	if err = errors.Join(err, f.failed); err != nil {
 		return err
 	}
-	row.Seconds = (b.t.Now() - from).Seconds()
+	row.Seconds = (r.Transport.Now() - from).Seconds()
 	_, peak := resident()
 	row.ReceiverGrowth = peak - before
-	if row.SenderGrowth, err = f.largest(peak - before); err != nil || !b.lead() {
+	if row.SenderGrowth, err = f.largest(peak - before); err != nil || !r.Lead() {
 		return err
 	}
 	row.hostState = readHost()
-	return row.print(b)
+	return row.print(r)
 }
 
-func (row *floodRow) print(b *bench) error {
-	if b.json {
+func (row *floodRow) print(r *Rank) error {
+	if r.JSON {
 		text, err := json.Marshal(row)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b.c.App.Writer, "%s\n", text)
+		fmt.Fprintf(r.Out, "%s\n", text)
 	} else {
-		fmt.Fprintf(b.c.App.Writer, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a sender by at most %.1f MiB, limit %.1f MiB\n",
+		fmt.Fprintf(r.Out, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a sender by at most %.1f MiB, limit %.1f MiB\n",
 			row.Messages, sizeText(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth), mib(row.SenderGrowth), mib(row.Limit))
-		printHost(b.c.App.Writer)
+		printHost(r.Out)
 	}
 	if grown := max(row.ReceiverGrowth, row.SenderGrowth); grown > row.Limit || row.Lost > 0 {
 		return fmt.Errorf("flood: %d messages lost, a process grew by %d bytes, limit %d", row.Lost, grown, row.Limit)
@@ -166,18 +128,18 @@ func (f *flood) send() error {
 		if next < f.count {
 			mark(f.at(place), next)
 			next++
-			f.b.t.Isend(0, comm.Ctl, 0, f.buf, place*f.n, f.n, completed[place])
+			f.r.Transport.Isend(0, comm.Ctl, 0, f.buf, place*f.n, f.n, completed[place])
 		}
 	}
 	for i := range floodWindow {
 		refill(i)
 	}
-	return f.b.t.Drive(func() bool { return done == f.count || f.failed != nil })
+	return f.r.Transport.Drive(func() bool { return done == f.count || f.failed != nil })
 }
 
 // receive takes all messages, and returns how many were not there in their turn.
 func (f *flood) receive() (lost int, err error) {
-	senders := f.b.t.Size() - 1
+	senders := f.r.Transport.Size() - 1
 	total, got, posted := f.count*senders, 0, 0
 	next := make([]int, senders+1)
 	var listen func(place int)
@@ -199,17 +161,17 @@ func (f *flood) receive() (lost int, err error) {
 	listen = func(place int) {
 		if posted < total {
 			posted++
-			f.b.t.Irecv(comm.AnyPeer, comm.Ctl, 0, f.buf, place*f.n, f.n, arrived[place])
+			f.r.Transport.Irecv(comm.AnyPeer, comm.Ctl, 0, f.buf, place*f.n, f.n, arrived[place])
 		}
 	}
 	for i := range floodRing {
 		listen(i)
 	}
-	if err := f.b.t.Drive(func() bool { return got >= total/10 || f.failed != nil }); err != nil {
+	if err := f.r.Transport.Drive(func() bool { return got >= total/10 || f.failed != nil }); err != nil {
 		return lost, err
 	}
-	time.Sleep(f.b.c.Duration("pause"))
-	return lost, f.b.t.Drive(func() bool { return got == total || f.failed != nil })
+	time.Sleep(f.pause)
+	return lost, f.r.Transport.Drive(func() bool { return got == total || f.failed != nil })
 }
 
 // largest brings the largest number of the senders to rank 0.
@@ -219,19 +181,19 @@ func (f *flood) largest(mine int64) (most int64, err error) {
 		open--
 		f.fail(d.Err)
 	}
-	if !f.b.lead() {
+	if !f.r.Lead() {
 		binary.LittleEndian.PutUint64(f.buf.Bytes(), uint64(mine))
-		f.b.t.Isend(0, comm.Data, tagFloodEnd, f.buf, 0, 8, done)
+		f.r.Transport.Isend(0, comm.Data, tagFloodEnd, f.buf, 0, 8, done)
 	} else {
-		open = f.b.t.Size() - 1
+		open = f.r.Transport.Size() - 1
 		for from := 1; from <= open; from++ {
-			f.b.t.Irecv(comm.Peer(from), comm.Data, tagFloodEnd, f.buf, 8*from, 8, done)
+			f.r.Transport.Irecv(comm.Peer(from), comm.Data, tagFloodEnd, f.buf, 8*from, 8, done)
 		}
 	}
-	if err := f.b.t.Drive(func() bool { return open == 0 }); err != nil || !f.b.lead() {
+	if err := f.r.Transport.Drive(func() bool { return open == 0 }); err != nil || !f.r.Lead() {
 		return 0, errors.Join(err, f.failed)
 	}
-	for from := 1; from < f.b.t.Size(); from++ {
+	for from := 1; from < f.r.Transport.Size(); from++ {
 		most = max(most, int64(binary.LittleEndian.Uint64(f.buf.Bytes()[8*from:])))
 	}
 	return most, f.failed

@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import (
 	"bytes"
@@ -7,33 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"fluentps/comm"
 )
-
-func benchCommCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "comm",
-		Usage: "latency, bandwidth and message rate between two ranks",
-		Description: "Rank 0 and the last rank exchange messages through the transport that training uses; others wait.\n" +
-			"latency: half a round trip; stream: one way, 16 messages at once up to 64 KiB, 8 up to 1 MiB, 4 above;\n" +
-			"both: both ways at once, summed; rate: messages per second of the stream. GB = 1e9 bytes.",
-		Flags: []cli.Flag{
-			localFlag(),
-			sizesFlag("8B,64B,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"),
-			&cli.DurationFlag{Name: "time", Value: 200 * time.Millisecond, Usage: "each figure is measured for `TIME`, as in 1s"},
-			benchFormatFlag(),
-		},
-		Action: func(c *cli.Context) error {
-			sizes, err := sizesOf(c, "sizes", 1, comm.MessageMax)
-			if err != nil {
-				return err
-			}
-			return benchWorld(c, 2, func(b *bench) error { return benchComm(b, sizes) })
-		},
-	}
-}
 
 // commRow is one size of bench comm.
 type commRow struct {
@@ -48,42 +23,43 @@ type commRow struct {
 	hostState
 }
 
-func benchComm(b *bench, sizes []int64) error {
-	if b.lead() && !b.json {
-		fmt.Fprintf(b.c.App.Writer, "%10s %12s %12s %12s %14s\n", "size", "latency us", "stream GB/s", "both GB/s", "messages/s")
+// Comm measures messages of each size between the first and the last rank; each size is timed for total.
+func (r *Rank) Comm(sizes []int64, total time.Duration) error {
+	if r.Lead() && !r.JSON {
+		fmt.Fprintf(r.Out, "%10s %12s %12s %12s %14s\n", "size", "latency us", "stream GB/s", "both GB/s", "messages/s")
 	}
 	for _, n := range sizes {
-		row := commRow{What: "comm", Who: "fluentps", Mode: b.mode, Bytes: n}
-		if err := b.commSize(&row); err != nil {
+		row := commRow{What: "comm", Who: "fluentps", Mode: r.Mode, Bytes: n}
+		if err := r.commSize(&row, total); err != nil {
 			return err
 		}
 		row.hostState = readHost()
-		if !b.lead() {
+		if !r.Lead() {
 			continue
 		}
-		if b.json {
+		if r.JSON {
 			text, err := json.Marshal(row)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(b.c.App.Writer, "%s\n", text)
+			fmt.Fprintf(r.Out, "%s\n", text)
 			continue
 		}
-		fmt.Fprintf(b.c.App.Writer, "%10s %12.2f %12.3f %12.3f %14.0f\n", sizeText(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
+		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", sizeText(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
 	}
-	if b.lead() && !b.json {
-		printHost(b.c.App.Writer)
+	if r.Lead() && !r.JSON {
+		printHost(r.Out)
 	}
-	return b.t.Barrier()
+	return r.Transport.Barrier()
 }
 
 // commSize measures one size between the first and the last rank, in step with the others.
-func (b *bench) commSize(row *commRow) error {
+func (r *Rank) commSize(row *commRow, total time.Duration) error {
 	n := int(row.Bytes)
-	p := &pair{b: b, n: n}
-	if me := b.t.Rank(); me == 0 {
-		p.peer = comm.Peer(b.t.Size() - 1)
-	} else if me != b.t.Size()-1 {
+	p := &pair{r: r, n: n, total: total}
+	if me := r.Transport.Rank(); me == 0 {
+		p.peer = comm.Peer(r.Transport.Size() - 1)
+	} else if me != r.Transport.Size()-1 {
 		p.idle = true
 	}
 	if err := p.open(); err != nil {
@@ -96,7 +72,7 @@ func (b *bench) commSize(row *commRow) error {
 	if err != nil {
 		return err
 	}
-	one, err := p.each(func(times int) error { return p.stream(times, b.lead(), !b.lead()) })
+	one, err := p.each(func(times int) error { return p.stream(times, r.Lead(), !r.Lead()) })
 	if err != nil {
 		return err
 	}
@@ -115,7 +91,8 @@ func (b *bench) commSize(row *commRow) error {
 
 // pair is one end of two ranks that exchange messages of n bytes.
 type pair struct {
-	b       *bench
+	r       *Rank
+	total   time.Duration // of one size
 	n       int
 	peer    comm.Peer
 	idle    bool // this rank only keeps step
@@ -130,10 +107,10 @@ const (
 )
 
 func (p *pair) open() (err error) {
-	if p.out, err = p.b.t.Alloc(p.n); err != nil {
+	if p.out, err = p.r.Transport.Alloc(p.n); err != nil {
 		return err
 	}
-	p.in, err = p.b.t.Alloc(p.n)
+	p.in, err = p.r.Transport.Alloc(p.n)
 	return err
 }
 
@@ -144,17 +121,17 @@ func (p *pair) done(d comm.Done) {
 
 func (p *pair) send() {
 	p.busy++
-	p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, p.done)
+	p.r.Transport.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, p.done)
 }
 
 // receive posts a receive and calls then when the message is here.
 func (p *pair) receive(then comm.Handler) {
 	p.busy++
-	p.b.t.Irecv(p.peer, comm.Data, tagBench, p.in, 0, p.n, then)
+	p.r.Transport.Irecv(p.peer, comm.Data, tagBench, p.in, 0, p.n, then)
 }
 
 func (p *pair) drive() error {
-	if err := p.b.t.Drive(func() bool { return p.busy == 0 || p.failed != nil }); err != nil {
+	if err := p.r.Transport.Drive(func() bool { return p.busy == 0 || p.failed != nil }); err != nil {
 		return err
 	}
 	return p.failed
@@ -169,12 +146,12 @@ func (p *pair) pingpong(times int) error {
 		if left--; left > 0 {
 			p.receive(next)
 		}
-		if left > 0 || !p.b.lead() {
+		if left > 0 || !p.r.Lead() {
 			p.send()
 		}
 	}
 	p.receive(next)
-	if p.b.lead() {
+	if p.r.Lead() {
 		p.send()
 	}
 	return p.drive()
@@ -199,7 +176,7 @@ func (p *pair) stream(times int, sends, receives bool) error {
 		if toSend > 0 {
 			toSend--
 			p.busy++
-			p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
+			p.r.Transport.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
 		}
 	}
 	received = func(d comm.Done) {
@@ -211,7 +188,7 @@ func (p *pair) stream(times int, sends, receives bool) error {
 		}
 		if p.busy == 0 && !sends {
 			p.busy++
-			p.b.t.Isend(p.peer, comm.Data, tagBenchEnd, p.out, 0, 1, p.done)
+			p.r.Transport.Isend(p.peer, comm.Data, tagBenchEnd, p.out, 0, 1, p.done)
 		}
 	}
 	first := min(window(p.n), times)
@@ -222,13 +199,13 @@ func (p *pair) stream(times int, sends, receives bool) error {
 		}
 	} else {
 		p.busy++
-		p.b.t.Irecv(p.peer, comm.Data, tagBenchEnd, p.in, 0, 1, p.done)
+		p.r.Transport.Irecv(p.peer, comm.Data, tagBenchEnd, p.in, 0, 1, p.done)
 	}
 	if sends {
 		toSend = times - first
 		for range first {
 			p.busy++
-			p.b.t.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
+			p.r.Transport.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, sent)
 		}
 	}
 	return p.drive()
@@ -237,7 +214,7 @@ func (p *pair) stream(times int, sends, receives bool) error {
 // check exchanges values before anything is timed.
 func (p *pair) check() error {
 	if p.idle {
-		return p.b.t.Barrier()
+		return p.r.Transport.Barrier()
 	}
 	pattern := func(rank int) []byte {
 		want := make([]byte, p.n)
@@ -246,7 +223,7 @@ func (p *pair) check() error {
 		}
 		return want
 	}
-	me := p.b.t.Rank()
+	me := p.r.Transport.Rank()
 	copy(p.out.Bytes(), pattern(me))
 	if err := p.pingpong(1); err != nil {
 		return err
@@ -254,14 +231,14 @@ func (p *pair) check() error {
 	if !bytes.Equal(p.in.Bytes(), pattern(int(p.peer))) {
 		return fmt.Errorf("bench comm: the %d bytes from rank %d are not those that it sent", p.n, p.peer)
 	}
-	return p.b.t.Barrier()
+	return p.r.Transport.Barrier()
 }
 
 // each is how long one of many takes, on rank 0: the median of 5 passes if they are many. Shorter passes before say how
 // many make the time asked for, each longer than the last, so that one hiccup decides neither.
 func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 	const least, many, most, growth, passes = 5, 500, 10_000_000, 8, 5
-	total := p.b.c.Duration("time")
+	total := p.total
 	times := least
 	for {
 		took, err := p.pass(f, times)
@@ -272,7 +249,7 @@ func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 		if took > total/growth || next > most {
 			next = -timesFor(total, took/time.Duration(times), least, most) // negative: no more of these
 		}
-		if next, err = p.b.tell(next); err != nil {
+		if next, err = p.r.tell(next); err != nil {
 			return 0, err
 		}
 		if times = next; times < 0 {
@@ -297,13 +274,13 @@ func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 
 // pass starts on all ranks together.
 func (p *pair) pass(f func(times int) error, times int) (time.Duration, error) {
-	if err := p.b.t.Barrier(); err != nil {
+	if err := p.r.Transport.Barrier(); err != nil {
 		return 0, err
 	}
-	from := p.b.t.Now()
+	from := p.r.Transport.Now()
 	if p.idle {
 		return 0, nil
 	}
 	err := f(times)
-	return p.b.t.Now() - from, err
+	return p.r.Transport.Now() - from, err
 }

@@ -1,4 +1,4 @@
-package verbs
+package bench
 
 import (
 	"encoding/json"
@@ -7,104 +7,66 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 	ps "fluentps/ps/runtime"
 	"fluentps/ps/shard"
+	"fluentps/ps/station"
 )
-
-func benchPushpullCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "pushpull",
-		Usage: "what a round of push, update and pull costs",
-		Description: "Trains a model that computes nothing: every iteration pushes the whole size and pulls it, through all\n" +
-			"that a real run goes through. First a short run, whose parameters must be initial + rounds times a known\n" +
-			"step; then the one that is timed. Figures are of the slowest worker, in GB = 1e9 bytes pushed and pulled;\n" +
-			"CPU seconds are of all ranks, for a GB of all workers.",
-		Flags: []cli.Flag{
-			localFlag(),
-			&cli.IntFlag{Name: "servers", Value: 1, Usage: "`S` of the ranks serve, the rest work"},
-			sizesFlag("4KiB,64KiB,1MiB,16MiB,64MiB"),
-			&cli.StringFlag{Name: "scheme", Value: "bsp", Usage: "`LIST` of schemes, one after the other; their keys by --set, as in --set 'sync[0].staleness=3'"},
-			&cli.StringFlag{Name: "slice", Value: "layer", Usage: "shards.slice; layer: a shard per layer, several on a server; even: one on each server; `HOW`"},
-			&cli.StringFlag{Name: "shard-bytes", Value: "1MiB", Usage: "layers are as long as this, or as a server's share of the size if that is less; `SIZE`"},
-			&cli.StringFlag{Name: "shared-memory", Value: "auto", Usage: "`HOW` of cluster.shared_memory, auto or off; both: each case with and without"},
-			&cli.DurationFlag{Name: "time", Value: 500 * time.Millisecond, Usage: "how long each case is timed, `D`; at least 5 rounds"},
-			&cli.IntFlag{Name: "rounds", Usage: "time this many rounds instead, `N`"},
-			setFlag(),
-			benchFormatFlag(),
-		},
-		Action: benchPushpullVerb,
-	}
-}
 
 // What a run has beside the rounds that are timed.
 const (
 	warmRounds = 3 // the first rounds of every run touch memory for the first time
-	roundsMin  = 5
+	RoundsMin  = 5 // the fewest rounds that are timed
 )
 
 // checkRounds is the length of the run whose values are checked. It also says how long a round takes, for which short
 // ones need more.
-func (k *pushpullCase) checkRounds() int {
+func (k *Case) checkRounds() int {
 	if k.bytes < 4<<20 {
 		return 50
 	}
 	return warmRounds
 }
 
-// pushpullCase is one line of the table.
-type pushpullCase struct {
+// Table says which cases Pushpull measures: each scheme with each size and each kind of memory.
+type Table struct {
+	Schemes    []string
+	Sizes      []int64  // bytes of the parameters
+	ShardBytes int64    // a layer is at most as long
+	Memories   []string // of cluster.shared_memory
+	Servers    int
+	Slice      string   // shards.slice
+	Set        []string // settings as of --set; they have the last word
+}
+
+// Cases lists the cases. The error names a configuration that cannot be.
+func (t *Table) Cases() (cases []Case, err error) {
+	for _, scheme := range t.Schemes {
+		for _, n := range t.Sizes {
+			for _, memory := range t.Memories {
+				k := Case{scheme: scheme, bytes: n / 4 * 4, slice: t.Slice, layers: layersOf(n/4, t.ShardBytes/4, int64(t.Servers))}
+				k.set = append([]string{fmt.Sprintf("cluster.servers=%d", t.Servers), "cluster.shared_memory=" + memory}, t.Set...)
+				cfg, err := k.config(1, 1) // of a world of one worker: before any rank waits for another
+				if err != nil {
+					return nil, err
+				}
+				k.memory = cfg.Cluster.SharedMemory
+				cases = append(cases, k)
+			}
+		}
+	}
+	return cases, nil
+}
+
+// Case is one line of the table.
+type Case struct {
 	scheme string
 	bytes  int64
 	layers []int64 // parameters of each
 	slice  string
 	memory string // cluster.shared_memory
 	set    []string
-}
-
-func benchPushpullVerb(c *cli.Context) error {
-	sizes, err := sizesOf(c, "sizes", 4, 1<<30)
-	if err != nil {
-		return err
-	}
-	longest, err := sizesOf(c, "shard-bytes", 4, 1<<30)
-	if err != nil || len(longest) != 1 {
-		return usagef("bench pushpull: --shard-bytes is %q, must be one size from 4 B", c.String("shard-bytes"))
-	}
-	servers := c.Int("servers")
-	if servers < 1 {
-		return usagef("bench pushpull: --servers is %d, must be at least 1", servers)
-	}
-	if n := c.Int("rounds"); c.IsSet("rounds") && (n < roundsMin || n > roundsMost(1)) {
-		return usagef("bench pushpull: --rounds is %d, must be %d to %d", n, roundsMin, roundsMost(1))
-	}
-	memories := []string{c.String("shared-memory")}
-	switch memories[0] {
-	case configs.SharedAuto, configs.SharedOff:
-	case "both":
-		memories = []string{configs.SharedAuto, configs.SharedOff}
-	default:
-		return usagef("bench pushpull: --shared-memory is %q, must be auto, off or both", memories[0])
-	}
-	var cases []pushpullCase
-	for _, scheme := range strings.Split(c.String("scheme"), ",") {
-		for _, n := range sizes {
-			for _, memory := range memories {
-				k := pushpullCase{scheme: scheme, bytes: n / 4 * 4, slice: c.String("slice"), layers: layersOf(n/4, longest[0]/4, int64(servers))}
-				k.set = append([]string{fmt.Sprintf("cluster.servers=%d", servers), "cluster.shared_memory=" + memory}, c.StringSlice("set")...)
-				cfg, err := k.config(1, 1) // of a world of one worker: before any rank waits for another
-				if err != nil {
-					return err
-				}
-				k.memory = cfg.Cluster.SharedMemory // --set has the last word
-				cases = append(cases, k)
-			}
-		}
-	}
-	return benchWorld(c, servers+1, func(b *bench) error { return benchPushpull(b, cases) })
 }
 
 // layersOf cuts n parameters into layers of at most each, and at least one for each server, as even as can be.
@@ -121,7 +83,7 @@ func layersOf(n, each, servers int64) []int64 {
 }
 
 // config is a run of so many rounds, as a user would write it.
-func (k *pushpullCase) config(workers, rounds int) (*configs.Config, error) {
+func (k *Case) config(workers, rounds int) (*configs.Config, error) {
 	text := fmt.Sprintf(`name: bench
 cluster: {servers: 1, memory_max: 1024GiB}
 data: {set: generated, rows: %d, test_rows: 1, features: 1, classes: 2}
@@ -135,7 +97,7 @@ sync: [{match: "*", scheme: %s}]
 	if diags.Failed() {
 		var b strings.Builder
 		_ = diags.Write(&b) // a strings.Builder never fails
-		return nil, usagef("bench pushpull: the flags make no configuration:\n%s", strings.TrimRight(b.String(), "\n"))
+		return nil, station.Usage("bench pushpull: the flags make no configuration:\n%s", strings.TrimRight(b.String(), "\n"))
 	}
 	return cfg, nil
 }
@@ -166,20 +128,21 @@ type pushpullRow struct {
 	hostState
 }
 
-func benchPushpull(b *bench, cases []pushpullCase) error {
-	out := b.c.App.Writer
+// Pushpull measures the cases one after the other, each for the time total, or for so many rounds where fixed is not 0.
+func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
+	out := r.Out
 	for i := range cases {
-		if b.lead() && !b.json && (i == 0 || cases[i].scheme != cases[i-1].scheme) {
+		if r.Lead() && !r.JSON && (i == 0 || cases[i].scheme != cases[i-1].scheme) {
 			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s\n", cases[i].scheme, "size", "shard", "shared", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB")
 		}
-		row, err := b.pushpull(&cases[i])
+		row, err := r.pushpull(&cases[i], total, fixed)
 		if err != nil {
 			return err
 		}
-		if !b.lead() {
+		if !r.Lead() {
 			continue
 		}
-		if b.json {
+		if r.JSON {
 			text, err := json.Marshal(row)
 			if err != nil {
 				return err
@@ -198,17 +161,17 @@ func benchPushpull(b *bench, cases []pushpullCase) error {
 }
 
 // pushpull measures one case. All ranks make the same runs; the row is rank 0's.
-func (b *bench) pushpull(k *pushpullCase) (*pushpullRow, error) {
-	workers, err := b.workers(k)
+func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, error) {
+	workers, err := r.workers(k)
 	if err != nil {
 		return nil, err
 	}
-	first, err := b.train(k, workers, k.checkRounds())
+	first, err := r.train(k, workers, k.checkRounds())
 	if err != nil {
 		return nil, err
 	}
 	rounds := 0
-	if b.lead() {
+	if r.Lead() {
 		if err := k.check(first); err != nil {
 			return nil, err
 		}
@@ -216,65 +179,65 @@ func (b *bench) pushpull(k *pushpullCase) (*pushpullRow, error) {
 		if round == 0 { // a worker had none
 			round = time.Duration(1e9*first.Summary.TrainS) / time.Duration(k.checkRounds())
 		}
-		rounds = timesFor(b.c.Duration("time"), round, roundsMin, roundsMost(workers))
-		if n := b.c.Int("rounds"); n > 0 {
-			rounds = n
+		rounds = timesFor(total, round, RoundsMin, RoundsMost(workers))
+		if fixed > 0 {
+			rounds = fixed
 		}
 	}
-	if rounds, err = b.tell(rounds); err != nil {
+	if rounds, err = r.tell(rounds); err != nil {
 		return nil, err
 	}
 	// Where workers do not wait for each other, the run may be over when one has had few of the rounds: then once more.
 	for {
-		timed, err := b.train(k, workers, warmRounds+rounds)
+		timed, err := r.train(k, workers, warmRounds+rounds)
 		if err != nil {
 			return nil, err
 		}
 		var row *pushpullRow
-		if b.lead() {
-			row = k.row(b, timed)
-			if row.Rounds < roundsMin && rounds < roundsMost(workers) {
-				rounds, row = min(2*rounds, roundsMost(workers)), nil
+		if r.Lead() {
+			row = k.row(r, timed)
+			if row.Rounds < RoundsMin && rounds < RoundsMost(workers) {
+				rounds, row = min(2*rounds, RoundsMost(workers)), nil
 			} else {
 				rounds = 0
 			}
 		}
-		if rounds, err = b.tell(rounds); err != nil || rounds == 0 {
+		if rounds, err = r.tell(rounds); err != nil || rounds == 0 {
 			return row, err
 		}
 	}
 }
 
 // workers is how many of the ranks compute.
-func (b *bench) workers(k *pushpullCase) (int, error) {
+func (r *Rank) workers(k *Case) (int, error) {
 	cfg, err := k.config(1, 1)
 	if err != nil {
 		return 0, err
 	}
-	roles, err := shard.Assign(make([]string, b.t.Size()), cfg.Cluster.Servers, cfg.Cluster.Placement)
+	roles, err := shard.Assign(make([]string, r.Transport.Size()), cfg.Cluster.Servers, cfg.Cluster.Placement)
 	if err != nil {
-		return 0, usagef("bench pushpull: %v", err)
+		return 0, station.Usage("bench pushpull: %v", err)
 	}
 	return len(roles.Workers), nil
 }
 
-// roundsMost is how many rounds each worker's times are kept for, less the first ones.
-func roundsMost(workers int) int {
+// RoundsMost is how many rounds each worker's times are kept for, less the first ones.
+func RoundsMost(workers int) int {
 	return min(metrics.IterationsOfWorkerMax, metrics.IterationsMax/workers) - warmRounds
 }
 
 // train runs so many rounds.
-func (b *bench) train(k *pushpullCase, workers, rounds int) (ps.Result, error) {
+func (r *Rank) train(k *Case, workers, rounds int) (ps.Result, error) {
 	cfg, err := k.config(workers, rounds)
 	if err != nil {
 		return ps.Result{}, err
 	}
-	o := b.options(cfg)
+	o := r.options(cfg)
 	o.Iterations = true
 	res, err := ps.Run(o)
 	if err == nil && res.Code != 0 {
 		err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run did not end well"}
-		if b.lead() {
+		if r.Lead() {
 			err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run ended so: " + res.Summary.Finished}
 		}
 	}
@@ -282,9 +245,9 @@ func (b *bench) train(k *pushpullCase, workers, rounds int) (ps.Result, error) {
 }
 
 // row makes the figures of the timed run. Its memory has been used before, by the run whose values were checked.
-func (k *pushpullCase) row(b *bench, timed ps.Result) *pushpullRow {
+func (k *Case) row(rank *Rank, timed ps.Result) *pushpullRow {
 	s, w := timed.Summary, slowest(timed.Iterations, warmRounds)
-	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: b.mode, Servers: s.Servers, Workers: s.Workers, Scheme: k.scheme, Bytes: k.bytes,
+	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: rank.Mode, Servers: s.Servers, Workers: s.Workers, Scheme: k.scheme, Bytes: k.bytes,
 		Slice: k.slice, ShardBytes: 4 * slices.Max(k.layers), Memory: k.memory, BytesShared: s.BytesShared, Rounds: len(w), hostState: readHost()}
 	moved := 2 * float64(k.bytes)
 	micro := func(d time.Duration) float64 { return float64(d) / 1e3 }

@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"fluentps/comm"
+)
+
+// Settled is how long a rank may poll eagerly before its cost counts.
+const Settled = 10 * time.Millisecond
+
+// idleRow is the outcome of bench idle.
+type idleRow struct {
+	What     string  `json:"what"` // idle
+	Mode     string  `json:"mode"`
+	Messages int     `json:"messages"`
+	CPU      float64 `json:"cpu_percent"` // of one core
+	ReactP50 float64 `json:"react_p50_us"`
+	ReactP99 float64 `json:"react_p99_us"`
+	ReactMax float64 `json:"react_max_us"`
+	hostState
+}
+
+// Idle measures what rank 0 pays for waiting: first nothing comes for the silence, at least 10 * Settled, then the last rank sends messages.
+func (r *Rank) Idle(messages int, silence time.Duration) error {
+	buf, err := r.Transport.Alloc(8)
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	if err := r.Transport.Barrier(); err != nil {
+		return err
+	}
+	if r.Transport.Rank() == r.Transport.Size()-1 {
+		return errors.Join(r.disturb(buf, messages, silence), r.Transport.Barrier())
+	}
+	if !r.Lead() {
+		return r.Transport.Barrier()
+	}
+	row := idleRow{What: "idle", Mode: r.Mode, Messages: messages}
+	if err := r.await(&row, buf, silence); err != nil {
+		return err
+	}
+	row.hostState = readHost()
+	if r.JSON {
+		text, err := json.Marshal(row)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.Out, "%s\n", text)
+	} else {
+		fmt.Fprintf(r.Out, "waiting takes %.2f %% of a core; a message is handled after %.0f us (p50), %.0f us (p99), %.0f us at most, of %d\n",
+			row.CPU, row.ReactP50, row.ReactP99, row.ReactMax, row.Messages)
+		printHost(r.Out)
+	}
+	return r.Transport.Barrier()
+}
+
+// disturb is the rank that sends, with the time at which it does.
+func (r *Rank) disturb(buf *comm.Buf, messages int, silence time.Duration) error {
+	rng := rand.New(rand.NewPCG(1, 2)) // silences that no period of the other's polls fits
+	time.Sleep(silence + Settled)
+	for range messages {
+		time.Sleep(15*time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond))))
+		left := false
+		var failed error
+		binary.LittleEndian.PutUint64(buf.Bytes(), uint64(r.Transport.Now()))
+		r.Transport.Isend(0, comm.Ctl, tagBench, buf, 0, 8, func(d comm.Done) { left, failed = true, d.Err })
+		if err := errors.Join(r.Transport.Drive(func() bool { return left }), failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await is the rank that waits.
+func (r *Rank) await(row *idleRow, buf *comm.Buf, silence time.Duration) error {
+	measured := make(chan float64, 1)
+	go func() { // beside the rank, which only waits
+		time.Sleep(Settled)
+		from, used := time.Now(), usedCPU()
+		time.Sleep(silence - Settled)
+		measured <- 100 * (usedCPU() - used).Seconds() / time.Since(from).Seconds()
+	}()
+	var late []time.Duration
+	var failed error
+	for range row.Messages {
+		came := false
+		r.Transport.Irecv(comm.Peer(r.Transport.Size()-1), comm.Ctl, tagBench, buf, 0, 8, func(d comm.Done) {
+			came, failed = true, d.Err
+			late = append(late, r.Transport.Now()-time.Duration(binary.LittleEndian.Uint64(buf.Bytes())))
+		})
+		if err := errors.Join(r.Transport.Drive(func() bool { return came }), failed); err != nil {
+			return err
+		}
+	}
+	row.CPU = <-measured
+	slices.Sort(late)
+	us := func(d time.Duration) float64 { return 1e6 * d.Seconds() }
+	row.ReactP50, row.ReactP99, row.ReactMax = us(late[len(late)/2]), us(late[len(late)*99/100]), us(late[len(late)-1])
+	return nil
+}
+
+// usedCPU is the processor time of this process so far.
+func usedCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(fmt.Sprintf("fluentps: getrusage: %v", err)) // only a wrong argument fails
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,125 @@
+// Package bench measures what moving bytes costs: messages, pushes and pulls, waiting. Each benchmark runs on every rank of a world;
+// rank 0 prints. Values are checked before anything is timed.
+package bench
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"fluentps/comm"
+	"fluentps/kernels"
+)
+
+// Rank is one rank of a benchmark.
+type Rank struct {
+	Transport comm.Transport
+	Mode      string // mpi, local
+	Host      string
+	Build     string // of this program: all ranks run the same
+	JSON      bool   // one line of JSON for each case, else a table
+	Out, Err  io.Writer
+	NewDevice func(threads int) (kernels.Device, error)
+}
+
+// Lead says whether this rank prints.
+func (r *Rank) Lead() bool { return r.Transport.Rank() == 0 }
+
+// settleFor is how long ranks play before anything is measured.
+const settleFor = 200 * time.Millisecond
+
+// Settle lets the system find a core for each rank: the first tenths of a second may have two on one.
+func (r *Rank) Settle() error {
+	from := r.Transport.Now()
+	for more := 1; more > 0; {
+		if err := r.Transport.Barrier(); err != nil {
+			return err
+		}
+		if r.Transport.Now()-from > settleFor {
+			more = 0
+		}
+		var err error
+		if more, err = r.tell(more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tagTell is the tag of what rank 0 tells the others between two measurements.
+const tagTell = 1 << 20
+
+// tell gives every rank the number that rank 0 has.
+func (r *Rank) tell(value int) (int, error) {
+	buf, err := r.Transport.Alloc(8)
+	if err != nil {
+		return 0, err
+	}
+	defer buf.Free()
+	open := 0
+	var failed error
+	done := func(d comm.Done) {
+		open--
+		failed = errors.Join(failed, d.Err)
+	}
+	if r.Lead() {
+		binary.LittleEndian.PutUint64(buf.Bytes(), uint64(value))
+		for to := 1; to < r.Transport.Size(); to++ {
+			open++
+			r.Transport.Isend(comm.Peer(to), comm.Data, tagTell, buf, 0, 8, done)
+		}
+	} else {
+		open++
+		r.Transport.Irecv(0, comm.Data, tagTell, buf, 0, 8, done)
+	}
+	if err := r.Transport.Drive(func() bool { return open == 0 }); err != nil {
+		return 0, err
+	}
+	return int(binary.LittleEndian.Uint64(buf.Bytes())), failed
+}
+
+// sizeText writes a size in the largest unit that divides it.
+func sizeText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// hostState is what figures depend on beside the program.
+type hostState struct {
+	Cores int     `json:"cores"`
+	Load  float64 `json:"load"` // of the last minute, where the system tells
+}
+
+func readHost() hostState {
+	h := hostState{Cores: runtime.NumCPU()}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		first, _, _ := strings.Cut(string(text), " ")
+		h.Load, _ = strconv.ParseFloat(first, 64) // 0 if the kernel writes something else
+	}
+	return h
+}
+
+// timesFor is how often a thing that takes each is repeated to fill a time, within limits.
+func timesFor(total, each time.Duration, least, most int) int {
+	n := float64(total) / float64(max(each, 1))
+	return int(min(max(n, float64(least)), float64(most)))
+}
+
+// printHost ends a text table.
+func printHost(w io.Writer) {
+	h := readHost()
+	fmt.Fprintf(w, "%d cores, load average %.2f\n", h.Cores, h.Load)
+}
