@@ -54,7 +54,7 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"5 target not reached (run --require); 75 stopped early with a checkpoint. All ranks leave with the same one.\n\n" +
 			"Completion:     fluentps completion -h",
 		Version:                   buildText(),
-		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), completionCommand(), versionCommand()},
+		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), infoCommand(), dataCommand(), completionCommand(), manCommand(), versionCommand()},
 		Action:                    noVerb,
 		OnUsageError:              flagError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // report decides
