@@ -25,6 +25,7 @@ func planCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
 			&cli.StringFlag{Name: "hosts", Usage: "where the ranks lie: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
+			linkFlag(),
 			setFlag(),
 			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
 		}, append(jobFlags(), serverFlags()...)...),
@@ -65,7 +66,11 @@ func planVerb(c *cli.Context) error {
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set))
+	rates, err := linkRates(c, hosts)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set, rates))
 	return err
 }
 

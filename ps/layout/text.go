@@ -7,13 +7,14 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/network"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
 // Text is what the verb plan prints and plan.txt holds: roles by host, the shard table, memory and
-// traffic, and warnings.
-func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) string {
+// traffic, and warnings. With the rates of the network cards it has the least time of an iteration, too; nil: they are not known.
+func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set, rates *network.Rates) string {
 	rows := set.Train.Rows()
 	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
 	var b strings.Builder
@@ -32,6 +33,7 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 	planCheckpoints(&b, c, p, len(roles.Workers))
 	planRoutes(&b, t)
 	planTraffic(&b, t)
+	b.WriteString(network.Text(cardsOf(t, hosts), rates))
 	planShared(&b, t, hosts)
 	planTeams(&b, p, roles, hosts)
 	planSend(&b, c, p)
@@ -40,6 +42,14 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	return b.String()
+}
+
+// cardsOf is what crosses the network cards in an iteration.
+func cardsOf(t *Routes, hosts []string) []network.Card {
+	if Reduces(t.cfg) {
+		return network.AllReduce(int64(t.plan.Arena)*shard.ElemBytes, hosts)
+	}
+	return network.Cards(t.plan, t.roles, hosts)
 }
 
 func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
