@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the laws within a kernel set (ps/ARCHITECTURE.md), once under each distinct set that this processor runs.
+# The tests of the laws within a kernel set (ps/LAWS.md), once under each distinct set that this processor runs.
 #   tests/kernelsets.sh --others   but for the set that is taken by itself, under which stage tagged has run all tests
 #   tests/kernelsets.sh [SET...]   a SET is variables of the environment with commas between: FLUENTPS_KERNELS_ISA=avx2
 # Variables that choose kernels and that a set does not name are unset under it, whatever the environment has; what is taken by
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tags="mpi blas"
-page=ps/ARCHITECTURE.md
+page=ps/LAWS.md
 cores="Core2 Penryn Dunnington Atom Nano Nehalem Opteron Opteron_SSE3 Barcelona Bobcat Sandybridge Bulldozer Piledriver
 	Steamroller Excavator Haswell Zen SkylakeX Cooperlake SapphireRapids"
 choosing=(FLUENTPS_KERNELS_ISA FLUENTPS_KERNELS_LIBRARY OPENBLAS_CORETYPE ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA)

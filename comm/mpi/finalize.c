@@ -12,7 +12,7 @@
 
 // The tag also keeps apart what the build cache would not: it does not look at what pkg-config says.
 #if defined(FLUENTPS_MPICH) == defined(OPEN_MPI)
-#error "the tag mpich and the mpi.h that was found do not belong together: make build MPI=mpich, or see README.md"
+#error "the tag mpich and the mpi.h that was found do not belong together: make build MPI=mpich, or see comm/mpi/README.md"
 #endif
 
 static void *finalize(void *unused) {

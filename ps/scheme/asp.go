@@ -10,6 +10,7 @@ func (p *ASPParams) Check() error { return nil }
 
 var asp = Entry{
 	Name:     "asp",
+	Short:    "nobody waits; every push makes a version",
 	Rule:     "a pull is answered at once; one commit per push",
 	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row ASP, inferred from the released code; MXNet kvstore dist_async",
 	Evidence: "C",

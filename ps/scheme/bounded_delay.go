@@ -23,6 +23,7 @@ func (p *BoundedDelayParams) Check() error {
 // waits for the tasks before t - tau, which are finished iff v >= c - tau.
 var boundedDelay = Entry{
 	Name:     "bounded_delay",
+	Short:    "ssp in the terms of the Parameter Server paper: at most `tau` iterations ahead",
 	Rule:     "a pull for iteration t waits until every worker has pushed all iterations before t - tau (c - v <= tau); one commit per push",
 	Paper:    "Parameter Server (Li et al., OSDI 2014), bounded delay and Algorithm 3, delayed block proximal gradient; the same gate as ssp",
 	Evidence: "P",

@@ -16,6 +16,7 @@ func (p *BSPParams) Check() error { return p.Release.check() }
 
 var bsp = Entry{
 	Name:     "bsp",
+	Short:    "every worker waits for all others after each iteration; results repeat to the bit",
 	Rule:     "a pull waits until every worker has pushed the iteration (c - v <= 0); one commit per iteration",
 	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row BSP, inferred from the released code; strict as in MXNet kvstore dist_sync",
 	Evidence: "C",

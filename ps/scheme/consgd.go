@@ -41,6 +41,7 @@ func (r rule) limited(s int64) rule {
 
 var consgd = Entry{
 	Name:     "consgd",
+	Short:    "workers push local steps, and the server adds 1/N of each",
 	Rule:     "pulls as in ssp; a push is the delta of a local step at a constant rate, and is added with the constant weight 1/N; one commit per push",
 	Paper:    "ConSGD (Jiang, Cui, Zhang, Yu, SIGMOD 2017) as told by its abstract and two implementations of others; 1/N recalled",
 	Evidence: "R",

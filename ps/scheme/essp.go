@@ -25,6 +25,7 @@ const keptMax = 1_000_000
 
 var essp = Entry{
 	Name:     "essp",
+	Short:    "ssp whose servers publish each version to all workers, which do not ask",
 	Rule:     "the bound of ssp, but who has pulled once pulls no more: whenever v advances, the current version is published to every worker, which starts c on its copy, its own updates added, once that has clock >= c - s; one commit per push",
 	Paper:    "ESSP (AAAI 2015) as SSPPush in Petuum Bösen's code; whole shards for its dirty rows",
 	Evidence: "C",

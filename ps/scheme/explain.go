@@ -145,16 +145,5 @@ func wrap(b *strings.Builder, head, text string) {
 	b.WriteString(line + "\n")
 }
 
-// Row is the line of the README table for this scheme.
-func (e Entry) Row() string {
-	var params []string
-	for _, d := range Docs(e.Params()) {
-		params = append(params, fmt.Sprintf("`%s: %s`", d.Key, d.Default))
-	}
-	params = append(params, fmt.Sprintf("`fold: %s`", e.Fold))
-	if e.Push != "" {
-		params = append(params, fmt.Sprintf("`push: %s`", e.Push))
-	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |",
-		e.Name, e.Rule, strings.Join(params, " "), e.Paper, e.Evidence, e.Use)
-}
+// Row is the line of the README at the root for this scheme.
+func (e Entry) Row() string { return fmt.Sprintf("| `%s` | %s |", e.Name, e.Short) }

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"flag"
 	"os"
 	"slices"
 	"strings"
@@ -24,32 +25,39 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// TestReadmeTable holds the README to one row per entry, in the order of the table, and to the tags used.
-func TestReadmeTable(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+// TestReadmeRows holds the README at the root to one row per scheme, in the order of the table. With -rewrite it writes them.
+func TestReadmeRows(t *testing.T) {
+	const name, heading = "../../README.md", "\n| scheme | what it does |\n|---|---|\n"
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, _ := strings.Cut(string(text), "<!-- simulated: begin") // that table is the simulator's to check
-	var got []string
-	for _, line := range strings.Split(rules, "\n") {
-		if strings.HasPrefix(line, "| `") {
-			got = append(got, line)
-		}
+	before, rest, ok := strings.Cut(string(text), heading)
+	got, after, ok2 := strings.Cut(rest, "\n\n")
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table under%s", name, heading)
 	}
-	var want []string
+	var rows []string
 	for _, e := range All {
-		want = append(want, e.Row())
+		rows = append(rows, e.Row())
 	}
-	for k := range max(len(got), len(want)) {
-		switch {
-		case k >= len(got):
-			t.Errorf("README.md lacks the row\n%s", want[k])
-		case k >= len(want):
-			t.Errorf("README.md has a row too many\n%s", got[k])
-		case got[k] != want[k]:
-			t.Errorf("README.md row %d is\n%s\nthe table says\n%s", k, got[k], want[k])
-		}
+	want := strings.Join(rows, "\n")
+	if got == want {
+		return
+	}
+	if flag.Lookup("rewrite").Value.String() != "true" { // the flag of datadriven
+		t.Fatalf("the schemes in %s are\n%s\nthe table says\n%s\n(go test ./ps/scheme -run TestReadmeRows -rewrite)", name, got, want)
+	}
+	if err := os.WriteFile(name, []byte(before+heading+want+"\n\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEvidenceLegend holds the README of this package to the tags that are used.
+func TestEvidenceLegend(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for tag, meaning := range evidence {
 		if !strings.Contains(string(text), "| "+tag+" | "+meaning+" |") {
@@ -62,10 +70,13 @@ func TestReadmeTable(t *testing.T) {
 func TestEntries(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range All {
-		for what, text := range map[string]string{"name": e.Name, "rule": e.Rule, "paper": e.Paper, "use": e.Use} {
+		for what, text := range map[string]string{"name": e.Name, "short": e.Short, "rule": e.Rule, "paper": e.Paper, "use": e.Use} {
 			if text == "" || strings.ContainsAny(text, "|\n") {
 				t.Errorf("%s: %s %q is empty or would break a table row", e.Name, what, text)
 			}
+		}
+		if len(e.Short) > 90 {
+			t.Errorf("%s: the short line has %d characters, at most 90: %q", e.Name, len(e.Short), e.Short)
 		}
 		if seen[e.Name] {
 			t.Errorf("%s is in the table twice", e.Name)

@@ -182,6 +182,7 @@ type Phase struct {
 // Entry is one row of the table: all that config, explain, README and tests know of a scheme.
 type Entry struct {
 	Name       string
+	Short      string // what it does in at most 90 characters, for the table of the README at the root; key names stand in backticks
 	Rule       string // one line: when is a pull answered, how do pushes become a version
 	Paper      string // source and section
 	Evidence   string // tag of the source: P, C, A, R, M or X, as in the README of this package

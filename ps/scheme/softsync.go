@@ -34,6 +34,7 @@ func (p *SoftsyncParams) Check() error {
 
 var softsync = Entry{
 	Name:     "softsync",
+	Short:    "any `q` pushes make one version; nobody waits",
 	Rule:     "a pull is answered at once, or as in ssp where staleness is set; any q pushes are one commit of their mean, each weighed by lambda0 / tau where lambda0 is set",
 	Paper:    "soft synchronization as told in DL4J's guide to distributed training, part 1: W -= 1/q * the sum of lambda0/tau * any q updates",
 	Evidence: "P",

@@ -28,6 +28,7 @@ const stalenessMax = 1 << 40
 
 var ssp = Entry{
 	Name:     "ssp",
+	Short:    "a worker leads the slowest by at most `staleness` iterations",
 	Rule:     "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
 	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm; its authors push updates: examples/fashion-softmax-fluentps.yaml",
 	Evidence: "C",

@@ -33,6 +33,7 @@ func (p *VAPParams) Check() error {
 
 var vap = Entry{
 	Name:       "vap",
+	Short:      "bounds the size of the updates in transit, not the lead in iterations",
 	Rule:       "a push goes in at once where the largest elements of its worker's updates in transit, committed but not sent to every worker that computes, add up to at most v0/sqrt(t) with it, or none is; else it waits, and so does the pull behind it; one commit per push",
 	Paper:      "value-bounded asynchronous parallel (VAP), the ideal model of the ESSP paper (Dai et al., AAAI 2015), from its abstract and a summary: the condition is reconstructed; strict, release and the norm are ours; with staleness ClockVAP, from a header of an older Petuum",
 	Evidence:   "R",

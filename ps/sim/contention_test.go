@@ -10,7 +10,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// contention is a setting of what the network costs (ps/scheme/README.md, The rotation): n workers, a model of l equal layers that a
+// contention is a setting of what the network costs (ps/scheme/R2SP.md): n workers, a model of l equal layers that a
 // link carries once in x, computing c.
 type contention struct {
 	n, s, l int
@@ -56,7 +56,7 @@ simulate: {workers: %d, compute: %v, network: {bandwidth: %dB, latency: 0s}, ser
 	return roundTime(ends)
 }
 
-// Section 0.3 of the notes on stragglers extended to S servers and to overlap, as ps/scheme/README.md derives it [R].
+// Section 0.3 of the notes on stragglers extended to S servers and to overlap, as ps/scheme/R2SP.md derives it [R].
 // For bsp without overlap, and for r2sp on one server, the simulator agrees with it exactly. For bsp with overlap it is a
 // bound from below, to which up to 20 % are missing. With more servers r2sp finds periods that are a little long: the slots
 // keep pushes apart that were measured while they met.

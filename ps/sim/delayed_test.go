@@ -29,7 +29,7 @@ func psspOf(s int, c float64, keys string) string {
 	return fmt.Sprintf("pssp, staleness: %d, probability: %g, %s", s, c, keys)
 }
 
-// TestDelayedPullsTable holds the README of the schemes to what the simulator says of FluentPS's claim on delayed pulls: the
+// TestDelayedPullsTable holds testdata/delayed-pulls.md to what the simulator says of FluentPS's claim on delayed pulls: the
 // soft barrier of SSP over lazy release and PSSP, and the settings at which that is 131.
 func TestDelayedPullsTable(t *testing.T) {
 	if underRace {
@@ -40,7 +40,7 @@ func TestDelayedPullsTable(t *testing.T) {
 	b.WriteByte('\n')
 	headlineTable(t, &b)
 	t.Log("\n" + b.String())
-	generated(t, "<!-- delayed pulls: begin, written by go test ./ps/sim -update -->\n", "<!-- delayed pulls: end -->\n", b.String())
+	golden(t, "testdata/delayed-pulls.md", b.String(), func(string, string) bool { return false })
 }
 
 // ratiosTable: a lazily released worker pulls s*rho/(rho-1) times until it is at the bound again, and 1/c - 1 times more

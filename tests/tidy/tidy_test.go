@@ -52,7 +52,7 @@ var rules = []rule{
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
 	fileSizes, functionSizes, roomSizes, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
-	links, examplesMentioned, readmeSchemes, readmeSend, schemesComplete, envIsTrue,
+	links, pageSizes, pagesAreTrue, examplesMentioned, sendRows, schemesComplete, envIsTrue,
 }
 
 func TestRepository(t *testing.T) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What goes wrong on clusters, done to small runs of 2 servers and 2 workers: how long until the job ends or says so, with
 # which code and message, and how much training is lost. Nothing may hang longer than stall.peer and 10 s. The table is that
-# of README.md, Faults.
+# of ps/FAULTS.md.
 set -eu
 if [ -z "${FAULTS_MOUNTS:-}" ]; then # mounts of its own, which end with it
 	[ "$(id -u)" -eq 0 ] || { echo "FAIL: only root can make hosts and small disks; this is $(id -un)" >&2 && exit 1; }
@@ -31,8 +31,7 @@ metrics: {interval: 0.1s}
 END
 there=() # in front of what shall run on the host of rank 0: of a lock of another host it is not known at once who has died
 on_this_host=("${MPIRUN[@]}" -n 4)
-# So that Open MPI's launcher looks whether its hosts are there, and before it has anything to say to them: README.md,
-# Faults.
+# So that Open MPI's launcher looks whether its hosts are there, and before it has anything to say to them: ps/FAULTS.md.
 looking=(env OMPI_MCA_oob_tcp_keepalive_time=5 OMPI_MCA_oob_tcp_keepalive_intvl=2 OMPI_MCA_oob_tcp_keepalive_probes=3)
 on_four_hosts=(timeout -k 1 300 "$HOSTS" mpirun --map "h1,h2,h3,h4")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # FluentPS's claim on delayed pulls, simulated: soft barrier over lazy, 10 % noise, 16 workers, s in {1, 3, 5}, speed
 # ratios 1.5, 2, 3: each within 10 % of s*rho/(rho-1) + 1/2. Then lazy + PSSP beside it, and the settings at which 131 is
-# reached; ps/scheme/README.md has the same tables, and how plausible they are.
+# reached, as in ps/sim/testdata/delayed-pulls.md; ps/scheme/DELAYED_PULLS.md says how plausible they are.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -20,4 +20,4 @@ must "$pssp == 9" "settings of lazy + PSSP"
 reached=$(grep -c '| yes |' "$TMP/log")
 figure "simulated: lazy + PSSP beside it in $pssp settings; 131 (within 10 %) is reached in $reached of those tried"
 must "$reached >= 1" "settings that reach 131"
-sed -n '/^How plausible is FluentPS/,/^$/p' ps/scheme/README.md
+sed -n '/^How plausible is FluentPS/,/^$/p' ps/scheme/DELAYED_PULLS.md

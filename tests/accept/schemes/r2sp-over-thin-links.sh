@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # R2SP against BSP over links of 200 Mbit/s: 4 workers, 1 and 2 servers, each on a host of its own, with and without overlap.
-# Steps per second of a worker: the formula of ps/scheme/README.md (The rotation), simulated and measured. R2SP
+# Steps per second of a worker: the formula of ps/scheme/R2SP.md, simulated and measured. R2SP
 # makes at least 1.25 times the steps of BSP at a setting where the formula says so.
 set -eu
 # shellcheck source=tests/accept/lib.sh

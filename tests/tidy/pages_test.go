@@ -1,0 +1,113 @@
+package tidy
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"testing/fstest"
+)
+
+// onePage are the pages that a newcomer reads from the first line to the last.
+var onePage = []string{"README.md", architecture}
+
+const pageLinesMax = 150
+
+var pageSizes = rule{
+	name: "page-sizes",
+	check: func(tr *tree) (problems []string) {
+		for _, name := range onePage {
+			f := tr.find(name)
+			if f == nil {
+				problems = append(problems, name+": missing")
+			} else if n := bytes.Count(f.data, []byte("\n")); n > pageLinesMax {
+				problems = append(problems, fmt.Sprintf("%s: %d lines, at most %d: details go beside their code", name, n, pageLinesMax))
+			}
+		}
+		return problems
+	},
+	bad:  fstest.MapFS{"README.md": {Data: bytes.Repeat([]byte("\n"), 151)}},
+	want: []string{"README.md: 151 lines, at most 150: details go beside their code", architecture + ": missing"},
+}
+
+// placeholder stands for a name in a path, as in ps/scheme/testdata/NAME.
+var placeholder = regexp.MustCompile(`\b(NAME|FILE|DIR|SCHEME)\b`)
+
+// pagesAreTrue: what a page names in code exists: a file or a folder, a test, a target of make. The compiler reads none of it.
+var pagesAreTrue = rule{
+	name: "pages-are-true",
+	check: func(tr *tree) (problems []string) {
+		makefile := "\n"
+		if f := tr.find("Makefile"); f != nil {
+			makefile += string(f.data)
+		}
+		for _, f := range tr.files {
+			if path.Ext(f.name) != ".md" || f.inTestdata() {
+				continue
+			}
+			for _, c := range codeOf(f) {
+				complain := func(what string) {
+					problems = append(problems, fmt.Sprintf("%s:%d: there is no %s", f.name, c.line, what))
+				}
+				for _, m := range namedTest.FindAllStringSubmatch("`"+c.text+"`", -1) {
+					if !declaresTest(tr, m[1], m[2]) {
+						complain(m[2] + " in " + m[1])
+					}
+				}
+				for _, m := range ownPath.FindAllStringSubmatch(c.text, -1) {
+					if strings.Contains(m[1], ".Test") || placeholder.MatchString(m[1]) {
+						continue
+					}
+					if _, err := fs.Stat(tr.fsys, m[1]); err != nil {
+						complain(m[1])
+					}
+				}
+				for _, m := range makeTarget.FindAllStringSubmatch(c.text, -1) {
+					if !strings.Contains(makefile, "\n"+m[1]+":") {
+						complain("make " + m[1])
+					}
+				}
+			}
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"Makefile":          {Data: []byte("test: build\n")},
+		"ps/core/a_test.go": {Data: []byte("package core\nfunc TestA() {}\n")},
+		"ps/core/b.go":      {Data: []byte("package core\nfunc TestB() {}\n")},
+		"a.md": {Data: []byte("`ps/core.TestA` `ps/core.TestB` `ps/core/b.go` ps/core/c.go `ps/core/NAMES.txt` `ps/gone/NAME`\n" +
+			"`ps/core/c.go`, `make test`, `make toast`, make do\n```\nbin/x run configs/a.yaml ./ps/core/ /usr/ps/core/d\n```\nps/gone\n")},
+	},
+	want: []string{
+		"a.md:1: there is no TestB in ps/core",
+		"a.md:1: there is no ps/core/NAMES.txt",
+		"a.md:2: there is no ps/core/c.go",
+		"a.md:2: there is no make toast",
+		"a.md:4: there is no configs/a.yaml",
+	},
+}
+
+// code is one piece of code of a page: a line of a fenced block, or what stands between backticks.
+type code struct {
+	line int
+	text string
+}
+
+func codeOf(f *file) (codes []code) {
+	fenced := false
+	for k, line := range f.lines() {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced = !fenced
+		case fenced:
+			codes = append(codes, code{k + 1, line})
+		default:
+			for _, m := range inlineCode.FindAllString(line, -1) {
+				codes = append(codes, code{k + 1, strings.Trim(m, "`")})
+			}
+		}
+	}
+	return codes
+}
