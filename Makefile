@@ -106,6 +106,7 @@ golden: deps ## rewrite the golden files; read the diff before you commit it
 
 ptx: ## make the PTX of the kernels for GPUs anew; needs NVRTC 11.8 (kernels/cuda/ptx/make.sh)
 	@kernels/cuda/ptx/make.sh
+	@go test ./kernels -count=1 -run TestTheEmulatorHasEverySource -update
 
 ptx-check: ## make it and compare with what is committed
 	@kernels/cuda/ptx/make.sh --check

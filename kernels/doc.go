@@ -12,7 +12,5 @@
 // function) is the definition of correct: every device must agree with it within the kernel's
 // tolerance, which package kerneltest checks against float64.
 //
-// To add a kernel, add one folder with its twin, test and notes, one line in Table, its cases in
-// kerneltest, and the sizes that networks have of it in the verb bench kernels; the tests of both fail
-// until they are there.
+// Each kernel has a folder, with all that belongs to it, and a line in table.go; README.md says how to add one.
 package kernels

@@ -2,10 +2,11 @@ package kernels
 
 import (
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,6 +36,40 @@ func TestPTXIsMadeOfTheSource(t *testing.T) {
 		if want := fmt.Sprintf("sha256 %x", hash.Sum(nil)); !strings.HasSuffix(first, want) {
 			t.Errorf("%s is newer than its PTX: run make ptx", name)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the list of sources that the emulator compiles")
+
+// The emulator compiles each source in a namespace of its own, and lists its entries.
+func TestTheEmulatorHasEverySource(t *testing.T) {
+	names, err := fs.Glob(sources, "*/*.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("//go:build cuemu\n\n// Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.\n" +
+		"#include \"cuemu.h\"\n\n#include \"../gpu.cuh\"\n")
+	for _, name := range names {
+		ptx, err := os.ReadFile(strings.TrimSuffix(name, ".cu") + ".ptx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		space := strings.TrimSuffix(path.Base(name), ".cu") + "_cu"
+		fmt.Fprintf(&b, "\nnamespace %s {\n#include \"../%s\"\n", space, name)
+		for _, m := range entryOf.FindAllStringSubmatch(string(ptx), -1) {
+			fmt.Fprintf(&b, "CUEMU_ENTRY(%s)\n", m[1])
+		}
+		fmt.Fprintf(&b, "} // namespace %s\n", space)
+	}
+	const list = "cuemu/kernels.cpp"
+	if *update {
+		if err := os.WriteFile(list, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(list); err != nil || string(have) != b.String() {
+		t.Errorf("%s is not what the sources and their PTX make it, error %v: run make ptx", list, err)
 	}
 }
 
@@ -122,15 +157,5 @@ func TestSharedMemoryFits(t *testing.T) {
 				t.Errorf("%s: entry %s takes %d bytes of shared memory", k.Name, name, total)
 			}
 		}
-	}
-}
-
-func TestNoElementwiseKernelCountsPastAnInt(t *testing.T) {
-	s := elementStep("fill", math.MaxInt32)
-	if last := GPUElementsMax + s.Grid[0]*s.Block[0]; last > math.MaxInt32 {
-		t.Errorf("of a vector of %d elements a thread counts up to %d", GPUElementsMax, last)
-	}
-	if GPUElementsMax < math.MaxInt32-1<<20 {
-		t.Errorf("vectors have at most %d elements, want nearly 2^31", GPUElementsMax)
 	}
 }

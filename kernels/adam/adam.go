@@ -1,10 +1,10 @@
-// Package adam is the Go twin of the kernel adam: the update rule of this name in package optim, to the bit.
+// Package adam holds the kernel adam: the update rule of this name in package optim, to the bit.
 package adam
 
 import "math"
 
-// Scalars are the constants of a step. The gradient is K*grad + Decay*w: grad holds a sum over samples.
-type Scalars struct {
+// scalars are the constants of a step. The gradient is K*grad + Decay*w: grad holds a sum over samples.
+type scalars struct {
 	K, Decay float32
 	Rate     float32 // lr / (1 - beta1^t)
 	Root     float32 // 1 / sqrt(1 - beta2^t)
@@ -14,9 +14,9 @@ type Scalars struct {
 // differences are given, because they are rounded from more digits than a float32 has.
 const Constants = 5
 
-// Step brings m to beta1*m + (1-beta1)*g and v to beta2*v + (1-beta2)*g*g, and writes
+// update brings m to beta1*m + (1-beta1)*g and v to beta2*v + (1-beta2)*g*g, and writes
 // w - rate*m / (root*sqrt(v) + epsilon) to next, for n elements. next may be w.
-func Step(next, w, grad, m, v, constants []float32, n int, s Scalars) {
+func update(next, w, grad, m, v, constants []float32, n int, s scalars) {
 	next, grad, m, v = next[:n], grad[:n], m[:n], v[:n]
 	c := (*[Constants]float32)(constants)
 	b1, c1, b2, c2, epsilon := c[0], c[1], c[2], c[3], c[4]

@@ -12,7 +12,7 @@ import (
 func TestByHand(t *testing.T) {
 	// g = 0.5*4 + 0 = 2; m = 0.5*0 + 0.5*2 = 1; v = 0.75*0 + 0.25*4 = 1; w = 3 - 4*1/(2*1 + 6)
 	next, w, m, v := []float32{7, 7}, []float32{3, 9}, []float32{0, 9}, []float32{0, 9}
-	Step(next, w, []float32{4, 9}, m, v, []float32{0.5, 0.5, 0.75, 0.25, 6}, 1, Scalars{K: 0.5, Rate: 4, Root: 2})
+	update(next, w, []float32{4, 9}, m, v, []float32{0.5, 0.5, 0.75, 0.25, 6}, 1, scalars{K: 0.5, Rate: 4, Root: 2})
 	if !slices.Equal(next, []float32{2.5, 7}) || !slices.Equal(m, []float32{1, 9}) || !slices.Equal(v, []float32{1, 9}) {
 		t.Errorf("next %v m %v v %v, want 2.5 1 1 and the rest as it was", next, m, v)
 	}
@@ -39,7 +39,7 @@ func TestStepsAsTheServersDo(t *testing.T) {
 		args.Step = int64(step + 1)
 		rule.Step(want, w, grad, state, args)
 		t1 := float64(args.Step)
-		Step(got, w, grad, m, v, constants, n, Scalars{
+		update(got, w, grad, m, v, constants, n, scalars{
 			K: args.GradScale, Decay: args.Decay,
 			Rate: float32(float64(args.LR) / (1 - math.Pow(beta1, t1))), Root: float32(1 / math.Sqrt(1-math.Pow(beta2, t1))),
 		})

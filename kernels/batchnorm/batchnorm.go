@@ -1,4 +1,4 @@
-// Package batchnorm is the Go twin of the kernels batch_norm, batch_norm_eval, batch_norm_grad and batch_norm_running.
+// Package batchnorm holds the kernels batch_norm, batch_norm_eval, batch_norm_grad and batch_norm_running.
 //
 // Batch normalization is that of Ioffe and Szegedy (ICML 2015, Algorithms 1 and 2) for images in NCHW order: a channel's
 // statistics are over all images and positions of a batch.
@@ -6,22 +6,22 @@ package batchnorm
 
 import "math"
 
-// Shape is images x channels x positions. ReLU says whether the output is cut off at 0.
-type Shape struct {
+// shape is images x channels x positions. ReLU says whether the output is cut off at 0.
+type shape struct {
 	Images, Channels, Positions int
 	ReLU                        bool
 }
 
 // plane is where channel c of image i lies.
-func (s Shape) plane(x []float32, i, c int) []float32 {
+func (s shape) plane(x []float32, i, c int) []float32 {
 	at := (i*s.Channels + c) * s.Positions
 	return x[at : at+s.Positions : at+s.Positions]
 }
 
-// Forward sets y to scale*(x-mean)*inverse + shift + r, and with ReLU to at least 0. mean and inverse are of each channel
+// forward sets y to scale*(x-mean)*inverse + shift + r, and with ReLU to at least 0. mean and inverse are of each channel
 // of x: inverse is 1/sqrt(variance + epsilon), the variance divided by the number of values. saved (2 x channels) gets the
 // means and the inverses. r has y's shape or no elements. NaN stays NaN.
-func Forward(y, saved, x, scale, shift, r []float32, s Shape, epsilon float32) {
+func forward(y, saved, x, scale, shift, r []float32, s shape, epsilon float32) {
 	for c := range s.Channels {
 		mean, variance := s.moments(x, c)
 		m, inverse := float32(mean), float32(1/math.Sqrt(variance+float64(epsilon)))
@@ -30,8 +30,8 @@ func Forward(y, saved, x, scale, shift, r []float32, s Shape, epsilon float32) {
 	}
 }
 
-// Eval does what Forward does with these statistics in place of the batch's.
-func Eval(y, x, scale, shift, mean, variance, r []float32, s Shape, epsilon float32) {
+// eval does what forward does with these statistics in place of the batch's.
+func eval(y, x, scale, shift, mean, variance, r []float32, s shape, epsilon float32) {
 	for c := range s.Channels {
 		inverse := float32(1 / math.Sqrt(float64(variance[c])+float64(epsilon)))
 		s.normalize(y, x, r, c, mean[c], scale[c]*inverse, shift[c])
@@ -40,7 +40,7 @@ func Eval(y, x, scale, shift, mean, variance, r []float32, s Shape, epsilon floa
 
 // moments are of channel c. They are summed in float64: squares of deviations from a mean that is exact to the last bit
 // of a float32 do not cancel, and a channel of one value has a variance of exactly 0.
-func (s Shape) moments(x []float32, c int) (mean, variance float64) {
+func (s shape) moments(x []float32, c int) (mean, variance float64) {
 	count := float64(s.Images * s.Positions)
 	for i := range s.Images {
 		mean += sum(s.plane(x, i, c))
@@ -54,7 +54,7 @@ func (s Shape) moments(x []float32, c int) (mean, variance float64) {
 
 // normalize sets channel c of y to factor*(x-mean) + shift + r. The mean is subtracted first: next to a large mean,
 // factor*x and factor*mean would cancel.
-func (s Shape) normalize(y, x, r []float32, c int, mean, factor, shift float32) {
+func (s shape) normalize(y, x, r []float32, c int, mean, factor, shift float32) {
 	for i := range s.Images {
 		x, y := s.plane(x, i, c), s.plane(y, i, c)
 		if len(r) > 0 {
@@ -78,10 +78,10 @@ func (s Shape) normalize(y, x, r []float32, c int, mean, factor, shift float32) 
 	}
 }
 
-// Backward takes dy, the gradient of Forward's output y; with ReLU, dy becomes 0 wherever y is not above 0, and is then
+// backward takes dy, the gradient of forward's output y; with ReLU, dy becomes 0 wherever y is not above 0, and is then
 // the gradient of r too. dScale and dShift (channels) become the gradients of scale and shift, and dx that of x, through
 // the statistics as well. dx may be the memory of x or of dy.
-func Backward(dx, dScale, dShift, dy, y, x, scale, saved []float32, s Shape) {
+func backward(dx, dScale, dShift, dy, y, x, scale, saved []float32, s shape) {
 	count := float64(s.Images * s.Positions)
 	for c := range s.Channels {
 		mean, inverse := saved[c], saved[s.Channels+c]
@@ -106,10 +106,10 @@ func Backward(dx, dScale, dShift, dy, y, x, scale, saved []float32, s Shape) {
 	}
 }
 
-// Running sets nextMean and nextVariance (channels) to images times what the running statistics become after the batch
+// running sets nextMean and nextVariance (channels) to images times what the running statistics become after the batch
 // whose saved these are: (1-momentum)*running + momentum*batch, the batch's variance divided by one less than the number
 // of values, or by 1 where there is one value.
-func Running(nextMean, nextVariance, mean, variance, saved []float32, s Shape, momentum, epsilon float32) {
+func running(nextMean, nextVariance, mean, variance, saved []float32, s shape, momentum, epsilon float32) {
 	count := float64(s.Images * s.Positions)
 	m, images := float64(momentum), float64(s.Images)
 	for c := range s.Channels {

@@ -10,8 +10,8 @@ import (
 func TestByHand(t *testing.T) {
 	// 2 images of 2 channels of 1 position: channel 0 has 1 and 5 (mean 3, variance 4), channel 1 has 7 twice.
 	x, y, saved := []float32{1, 7, 5, 7, 99}, make([]float32, 5), make([]float32, 4)
-	s := Shape{Images: 2, Channels: 2, Positions: 1}
-	Forward(y, saved, x, []float32{3, 3}, []float32{10, 20}, nil, s, 1e-12)
+	s := shape{Images: 2, Channels: 2, Positions: 1}
+	forward(y, saved, x, []float32{3, 3}, []float32{10, 20}, nil, s, 1e-12)
 	if want := []float32{7, 20, 13, 20, 0}; !slices.Equal(y, want) {
 		t.Errorf("forward %v, want %v", y, want)
 	}
@@ -19,12 +19,12 @@ func TestByHand(t *testing.T) {
 		t.Errorf("saved %v, want %v", saved, want)
 	}
 	s.ReLU = true
-	Eval(y, x, []float32{3, 3}, []float32{1, 1}, []float32{3, 0}, []float32{4, 1}, []float32{1, 1, 1, -30}, s, 1e-12)
+	eval(y, x, []float32{3, 3}, []float32{1, 1}, []float32{3, 0}, []float32{4, 1}, []float32{1, 1, 1, -30}, s, 1e-12)
 	if want := []float32{0, 23, 5, 0, 0}; !slices.Equal(y, want) {
 		t.Errorf("with statistics, shortcut and ReLU %v, want %v", y, want)
 	}
 	mean, variance := make([]float32, 2), make([]float32, 2)
-	Running(mean, variance, []float32{1, 0}, []float32{2, 2}, []float32{3, 7, 0.5, 1e6}, s, 0.1, 1e-12)
+	running(mean, variance, []float32{1, 0}, []float32{2, 2}, []float32{3, 7, 0.5, 1e6}, s, 0.1, 1e-12)
 	if want := []float32{2 * (0.9 + 0.3), 2 * 0.7}; !slices.Equal(mean, want) {
 		t.Errorf("running mean %v, want %v", mean, want)
 	}
@@ -36,7 +36,7 @@ func TestByHand(t *testing.T) {
 func TestNaNPasses(t *testing.T) {
 	nan := float32(math.NaN())
 	y, saved := make([]float32, 2), make([]float32, 2)
-	Forward(y, saved, []float32{nan, 1}, []float32{1}, []float32{0}, nil, Shape{1, 1, 2, true}, 1e-5)
+	forward(y, saved, []float32{nan, 1}, []float32{1}, []float32{0}, nil, shape{1, 1, 2, true}, 1e-5)
 	if !math.IsNaN(float64(y[0])) || !math.IsNaN(float64(saved[0])) {
 		t.Errorf("output %v, saved %v of a NaN", y, saved)
 	}
@@ -49,7 +49,7 @@ func TestLargeMean(t *testing.T) {
 	for i := range x {
 		x[i] = 4096 + float32(i%2)/8
 	}
-	Forward(y, saved, x, []float32{1}, []float32{0}, nil, Shape{1, 1, n, false}, 1e-12)
+	forward(y, saved, x, []float32{1}, []float32{0}, nil, shape{1, 1, n, false}, 1e-12)
 	for i, v := range y {
 		if want := float32(i%2*2 - 1); math.Abs(float64(v-want)) > 1e-6 {
 			t.Fatalf("element %d is %g, want %g", i, v, want)
@@ -59,7 +59,7 @@ func TestLargeMean(t *testing.T) {
 
 // Backward against differences of a float64 batch norm, through mean and variance.
 func TestGradientAgainstFiniteDifferences(t *testing.T) {
-	s := Shape{Images: 3, Channels: 2, Positions: 5, ReLU: true}
+	s := shape{Images: 3, Channels: 2, Positions: 5, ReLU: true}
 	r := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) []float32 {
 		x := make([]float32, n)
@@ -96,8 +96,8 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	}
 	y, saved, dx, dy := make([]float32, 30), make([]float32, 4), make([]float32, 30), slices.Clone(weights)
 	dScale, dShift := make([]float32, 2), make([]float32, 2)
-	Forward(y, saved, x, scale, shift, res, s, 1e-3)
-	Backward(dx, dScale, dShift, dy, y, x, scale, saved, s)
+	forward(y, saved, x, scale, shift, res, s, 1e-3)
+	backward(dx, dScale, dShift, dy, y, x, scale, saved, s)
 	for i, got := range slices.Concat(dx, dy, dScale, dShift) {
 		const h = 1e-6
 		keep := p[i]

@@ -1,8 +1,8 @@
-// Package biasgrad is the Go twin of the kernel bias_grad.
+// Package biasgrad holds the kernel bias_grad.
 package biasgrad
 
-// Sum sets db (cols) to the column sums of dy (rows x cols), added in row order.
-func Sum(db, dy []float32, rows, cols int) {
+// sum sets db (cols) to the column sums of dy (rows x cols), added in row order.
+func sum(db, dy []float32, rows, cols int) {
 	db = db[:cols]
 	clear(db)
 	for i := range rows {

@@ -7,11 +7,11 @@ import (
 
 func TestByHand(t *testing.T) {
 	db := []float32{7, 7, 7}
-	Sum(db, []float32{1, 2, 3, 4, 5, 6, 9}, 2, 3)
+	sum(db, []float32{1, 2, 3, 4, 5, 6, 9}, 2, 3)
 	if want := []float32{5, 7, 9}; !slices.Equal(db, want) {
 		t.Errorf("%v, want %v", db, want)
 	}
-	Sum(db, nil, 0, 3)
+	sum(db, nil, 0, 3)
 	if want := []float32{0, 0, 0}; !slices.Equal(db, want) {
 		t.Errorf("of no rows: %v, want %v", db, want)
 	}

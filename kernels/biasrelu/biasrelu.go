@@ -1,9 +1,9 @@
-// Package biasrelu is the Go twin of the kernels bias_relu and relu_grad.
+// Package biasrelu holds the kernels bias_relu and relu_grad.
 package biasrelu
 
-// Forward sets x (rows x cols) to max(x + bias, 0); bias (cols) is added to every row.
+// forward sets x (rows x cols) to max(x + bias, 0); bias (cols) is added to every row.
 // NaN stays NaN, so that a diverging run shows.
-func Forward(x, bias []float32, rows, cols int) {
+func forward(x, bias []float32, rows, cols int) {
 	bias = bias[:cols]
 	for i := range rows {
 		row := x[i*cols : (i+1)*cols]
@@ -17,8 +17,8 @@ func Forward(x, bias []float32, rows, cols int) {
 	}
 }
 
-// Backward zeroes those of the first n elements of dx whose output y was cut off at 0.
-func Backward(dx, y []float32, n int) {
+// backward zeroes those of the first n elements of dx whose output y was cut off at 0.
+func backward(dx, y []float32, n int) {
 	dx = dx[:n]
 	for i, v := range y[:n] {
 		if v <= 0 {

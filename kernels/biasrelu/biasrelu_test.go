@@ -8,12 +8,12 @@ import (
 
 func TestByHand(t *testing.T) {
 	x := []float32{1, -2, 3, -1, 0.5, 9}
-	Forward(x, []float32{-1, 1}, 2, 2)
+	forward(x, []float32{-1, 1}, 2, 2)
 	if want := []float32{0, 0, 2, 0, 0.5, 9}; !slices.Equal(x, want) {
 		t.Errorf("forward: %v, want %v", x, want)
 	}
 	dx := []float32{5, 6, 7, 8, 9, 9}
-	Backward(dx, x, 4)
+	backward(dx, x, 4)
 	if want := []float32{0, 0, 7, 0, 9, 9}; !slices.Equal(dx, want) {
 		t.Errorf("backward: %v, want %v", dx, want)
 	}
@@ -21,7 +21,7 @@ func TestByHand(t *testing.T) {
 
 func TestNaNPasses(t *testing.T) {
 	x := []float32{float32(math.NaN())}
-	Forward(x, []float32{1}, 1, 1)
+	forward(x, []float32{1}, 1, 1)
 	if !math.IsNaN(float64(x[0])) {
 		t.Errorf("NaN became %g", x[0])
 	}

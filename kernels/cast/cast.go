@@ -1,4 +1,4 @@
-// Package cast is the Go twin of the kernels to_float16, from_float16, to_bfloat16 and from_bfloat16.
+// Package cast holds the kernels to_float16, from_float16, to_bfloat16 and from_bfloat16.
 //
 // Halves lie two in a float32 word, the first in its lower 16 bits: in the memory of a little endian
 // machine they follow one another, 2 bytes each, as the codecs of package payload send them. After an
@@ -7,23 +7,23 @@ package cast
 
 import "math"
 
-// ToFloat16 rounds the n elements of x to the nearest binary16 (IEEE 754-2008), of two the even one, and
-// writes Words(n) words to h. From 65520 on they become infinite. A NaN keeps its sign and the upper bits
+// packFloat16 rounds the n elements of x to the nearest binary16 (IEEE 754-2008), of two the even one, and
+// writes words(n) words to h. From 65520 on they become infinite. A NaN keeps its sign and the upper bits
 // of what it carries, and becomes quiet.
-func ToFloat16(h, x []float32, n int) { pack(h, x, n, toFloat16) }
+func packFloat16(h, x []float32, n int) { pack(h, x, n, toFloat16) }
 
-// FromFloat16 writes the values of n binary16 to x, exactly.
-func FromFloat16(x, h []float32, n int) { unpack(x, h, n, fromFloat16) }
+// unpackFloat16 writes the values of n binary16 to x, exactly.
+func unpackFloat16(x, h []float32, n int) { unpack(x, h, n, fromFloat16) }
 
-// ToBFloat16 rounds the n elements of x to the nearest number whose lower 16 bits are zero, of two the even
+// packBFloat16 rounds the n elements of x to the nearest number whose lower 16 bits are zero, of two the even
 // one, and writes the upper halves to h. A NaN keeps its upper bits, and becomes quiet.
-func ToBFloat16(h, x []float32, n int) { pack(h, x, n, toBFloat16) }
+func packBFloat16(h, x []float32, n int) { pack(h, x, n, toBFloat16) }
 
-// FromBFloat16 writes the values of n bfloat16 to x, exactly.
-func FromBFloat16(x, h []float32, n int) { unpack(x, h, n, fromBFloat16) }
+// unpackBFloat16 writes the values of n bfloat16 to x, exactly.
+func unpackBFloat16(x, h []float32, n int) { unpack(x, h, n, fromBFloat16) }
 
-// Words is how many float32 words n halves take.
-func Words(n int) int { return (n + 1) / 2 }
+// words is how many float32 words n halves take.
+func words(n int) int { return (n + 1) / 2 }
 
 func pack(h, x []float32, n int, round func(bits uint32) uint32) {
 	for i := range n / 2 {

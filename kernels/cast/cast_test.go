@@ -11,20 +11,20 @@ import (
 
 func TestByHand(t *testing.T) {
 	words := []float32{9, 9, 9}
-	ToFloat16(words, []float32{1, -2, 1. / 3}, 3)
+	packFloat16(words, []float32{1, -2, 1. / 3}, 3)
 	if a, b := math.Float32bits(words[0]), math.Float32bits(words[1]); a != 0xc000_3c00 || b != 0x3555 || words[2] != 9 {
 		t.Errorf("float16 %#x %#x %g, want 0xc0003c00 0x3555 and 9 as it was", a, b, words[2])
 	}
 	back := []float32{9, 9, 9, 9}
-	FromFloat16(back, words, 3)
+	unpackFloat16(back, words, 3)
 	if back[0] != 1 || back[1] != -2 || back[2] != 1365./4096 || back[3] != 9 {
 		t.Errorf("%v, want 1 -2 0.33325195 and 9 as it was", back)
 	}
-	ToBFloat16(words, []float32{1, -2, 1. / 3}, 3)
+	packBFloat16(words, []float32{1, -2, 1. / 3}, 3)
 	if a, b := math.Float32bits(words[0]), math.Float32bits(words[1]); a != 0xc000_3f80 || b != 0x3eab {
 		t.Errorf("bfloat16 %#x %#x, want 0xc0003f80 0x3eab", a, b)
 	}
-	FromBFloat16(back, words, 3)
+	unpackBFloat16(back, words, 3)
 	if back[0] != 1 || back[1] != -2 || back[2] != 171./512 || back[3] != 9 {
 		t.Errorf("%v, want 1 -2 0.33398438 and 9 as it was", back)
 	}
@@ -44,14 +44,14 @@ func TestWordsAreWhatTheCodecsSend(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		to, from func(dst, src []float32, n int)
-	}{{"float16", ToFloat16, FromFloat16}, {"bfloat16", ToBFloat16, FromBFloat16}} {
+	}{{"float16", packFloat16, unpackFloat16}, {"bfloat16", packBFloat16, unpackBFloat16}} {
 		codec, err := payload.New(c.name, payload.Params{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := make([]byte, codec.EncodedMax(n))
 		codec.Encode(want, x, nil)
-		words := make([]float32, Words(n))
+		words := make([]float32, words(n))
 		c.to(words, x, n)
 		got := make([]byte, 4*len(words))
 		for i, w := range words {

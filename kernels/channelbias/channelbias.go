@@ -1,9 +1,9 @@
-// Package channelbias is the Go twin of the kernels channel_bias_relu and channel_bias_grad.
+// Package channelbias holds the kernels channel_bias_relu and channel_bias_grad.
 package channelbias
 
-// Forward sets x (images x channels x positions) to max(x + bias, 0); bias (channels) is added to
+// forward sets x (images x channels x positions) to max(x + bias, 0); bias (channels) is added to
 // every position of its channel. NaN stays NaN, so that a diverging run shows.
-func Forward(x, bias []float32, images, channels, positions int) {
+func forward(x, bias []float32, images, channels, positions int) {
 	for i := range images * channels {
 		b := bias[i%channels]
 		plane := x[i*positions : (i+1)*positions]
@@ -17,9 +17,9 @@ func Forward(x, bias []float32, images, channels, positions int) {
 	}
 }
 
-// Sum sets db (channels) to the sums of dy (images x channels x positions) over images and
+// gradient sets db (channels) to the sums of dy (images x channels x positions) over images and
 // positions, each plane summed on its own and added in the order of the images.
-func Sum(db, dy []float32, images, channels, positions int) {
+func gradient(db, dy []float32, images, channels, positions int) {
 	db = db[:channels]
 	clear(db)
 	for i := range images {

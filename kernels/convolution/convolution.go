@@ -1,5 +1,5 @@
-// Package convolution is the Go twin of the kernels conv_forward, conv_backward_data and
-// conv_backward_filter: the plain definition, which devices compute in faster ways.
+// Package convolution holds the kernels conv_forward, conv_backward_data and conv_backward_filter. Their twins are the
+// plain definition, which devices compute in faster ways.
 package convolution
 
 import "fluentps/kernels/im2col"
@@ -25,8 +25,8 @@ func (s Shape) Outputs() int {
 	return s.Images * s.Filters * windows
 }
 
-// Forward sets y to the products of the filters w with all windows of x.
-func Forward(y, x, w []float32, s Shape) {
+// forward sets y to the products of the filters w with all windows of x.
+func forward(y, x, w []float32, s Shape) {
 	s.each(func(out int, walk func(visit func(at, weight int))) {
 		var sum float32
 		walk(func(at, weight int) { sum += x[at] * w[weight] })
@@ -34,8 +34,8 @@ func Forward(y, x, w []float32, s Shape) {
 	})
 }
 
-// BackwardData sets dx to beta*dx plus the gradient of x; with beta 0, dx is only written.
-func BackwardData(dx, dy, w []float32, beta float32, s Shape) {
+// backwardData sets dx to beta*dx plus the gradient of x; with beta 0, dx is only written.
+func backwardData(dx, dy, w []float32, beta float32, s Shape) {
 	if dx = dx[:s.Inputs()]; beta == 0 {
 		clear(dx)
 	} else {
@@ -49,8 +49,8 @@ func BackwardData(dx, dy, w []float32, beta float32, s Shape) {
 	})
 }
 
-// BackwardFilter sets dw to the gradient of the filters, summed over images and windows in their order.
-func BackwardFilter(dw, x, dy []float32, s Shape) {
+// backwardFilter sets dw to the gradient of the filters, summed over images and windows in their order.
+func backwardFilter(dw, x, dy []float32, s Shape) {
 	clear(dw[:s.Weights()])
 	s.each(func(out int, walk func(visit func(at, weight int))) {
 		g := dy[out]

@@ -13,22 +13,22 @@ func TestByHand(t *testing.T) {
 	x := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9}
 	w := []float32{1, 0, 0, 10, 0, 0, 1, 0}
 	y := make([]float32, s.Outputs())
-	Forward(y, x, w, s)
+	forward(y, x, w, s)
 	if want := []float32{51, 62, 84, 95, 4, 5, 7, 8}; !slices.Equal(y, want) {
 		t.Errorf("forward %v, want %v", y, want)
 	}
 	dy := []float32{1, 0, 0, 0, 0, 0, 0, 1}
 	dx := []float32{100, 0, 0, 0, 0, 0, 0, 0, 0}
-	BackwardData(dx, dy, w, 1, s)
+	backwardData(dx, dy, w, 1, s)
 	if want := []float32{101, 0, 0, 0, 10, 0, 0, 1, 0}; !slices.Equal(dx, want) {
 		t.Errorf("backward data %v, want %v", dx, want)
 	}
-	BackwardData(dx, dy, w, 0, s)
+	backwardData(dx, dy, w, 0, s)
 	if dx[0] != 1 {
 		t.Errorf("with beta 0 backward data read what was there: %v", dx)
 	}
 	dw := make([]float32, s.Weights())
-	BackwardFilter(dw, x, dy, s)
+	backwardFilter(dw, x, dy, s)
 	if want := []float32{1, 2, 4, 5, 5, 6, 8, 9}; !slices.Equal(dw, want) {
 		t.Errorf("backward filter %v, want %v", dw, want)
 	}

@@ -20,7 +20,7 @@ type matrices struct {
 }
 
 func (d *device) matrices(n kernels.Sizes) matrices {
-	s := kernels.Convolution(n)
+	s := convolution.Of(n)
 	m := matrices{Shape: s}
 	m.terms, m.windows = s.Columns()
 	if !m.direct() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"fluentps/kernels"
+	"fluentps/kernels/convolution"
 )
 
 // direct computes convolutions without a matrix of windows, where the processor can.
@@ -40,7 +41,7 @@ func bestOwn() Level {
 
 // convolve computes a convolution and says true, or says false and has done nothing.
 func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
-	s := kernels.Convolution(a.N)
+	s := convolution.Of(a.N)
 	rows, cols := s.Shape.Outputs()
 	if d.direct.set == nil || s.Kernel > C.CONV_MAX_KERNEL || min(s.Images, s.Channels, s.Filters, rows, cols) == 0 {
 		return false

@@ -15,10 +15,12 @@ import (
 	"testing"
 	"unsafe"
 
+	"pgregory.net/rapid"
+
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/kernels/kernel"
 	"fluentps/kernels/kerneltest"
-	"pgregory.net/rapid"
 )
 
 // onlyEmulated says that the driver is the emulated one, or must be: tests cannot pass by being skipped.
@@ -328,7 +330,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	v, err := d.Alloc(5)
 	must(t, err)
 	loaded := func(name, ptx string) error {
-		return d.load([]*kernels.Kernel{{Name: name, CUDA: &kernels.CUDA{PTX: ptx}}})
+		return d.load([]*kernels.Kernel{{Name: name, CUDA: &kernel.CUDA{PTX: ptx}}})
 	}
 	for _, c := range []struct {
 		what string
@@ -351,11 +353,11 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		t.Error("a negative size was allocated")
 	}
 	const want = "GPU 0 (%s) on %s: allocate 2146942976 elements: kernels count the elements of a vector in 32 bits, at most 2146942975; take smaller batches"
-	pages, err := syscall.Mmap(-1, 0, (kernels.GPUElementsMax+1)*elemBytes, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	pages, err := syscall.Mmap(-1, 0, (kernel.GPUElementsMax+1)*elemBytes, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	must(t, err)
 	t.Cleanup(func() { must(t, syscall.Munmap(pages)) })
-	_, alloc := d.Alloc(kernels.GPUElementsMax + 1)
-	_, wrap := d.Wrap(unsafe.Slice((*float32)(unsafe.Pointer(&pages[0])), kernels.GPUElementsMax+1))
+	_, alloc := d.Alloc(kernel.GPUElementsMax + 1)
+	_, wrap := d.Wrap(unsafe.Slice((*float32)(unsafe.Pointer(&pages[0])), kernel.GPUElementsMax+1))
 	for _, err := range []error{alloc, wrap} {
 		if broken := (*kernels.Failure)(nil); !errors.As(err, &broken) || !strings.HasPrefix(err.Error(), fmt.Sprintf(want, d.gpu.Name, host())) {
 			t.Errorf("a vector that is too long: error %v, want a Failure, %q", err, want)

@@ -28,11 +28,12 @@ import (
 	"gorgonia.org/cu"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 )
 
 // program is a kernel as it was loaded.
 type program struct {
-	*kernels.CUDA
+	*kernel.CUDA
 	module  cu.Module
 	entries map[string]cu.Function // those launched so far
 }

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/cu"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 )
 
 // stage is pinned memory through which other host memory is copied.
@@ -20,7 +21,7 @@ type stage struct {
 // stages is how many uploads may be under way. An iteration has two: samples and labels.
 const stages = 4
 
-var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernels.GPUElementsMax)
+var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernel.GPUElementsMax)
 
 func bytesOf(n int) int64 { return int64(n) * elemBytes }
 
@@ -37,7 +38,7 @@ func (d *device) alloc(n int) (cu.DevicePtr, error) {
 
 // countable refuses vectors whose elements kernels could not count.
 func (d *device) countable(n int) error {
-	if n > kernels.GPUElementsMax {
+	if n > kernel.GPUElementsMax {
 		return d.fail(errTooLong, "allocate %d elements", n)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 	"fluentps/kernels/kerneltest"
 )
 
@@ -43,8 +44,8 @@ func launch(t *testing.T, entry string, n int, grid, block [3]int) ([]float32, e
 	k := &kernels.Kernel{
 		Name: entry,
 		Need: func(kernels.Sizes) [8]int { return [8]int{} },
-		CUDA: &kernels.CUDA{Vecs: 1, Steps: func(kernels.Sizes) [4]kernels.Step {
-			return [4]kernels.Step{{Entry: entry, Grid: grid, Block: block}}
+		CUDA: &kernel.CUDA{Vecs: 1, Steps: func(kernels.Sizes) [4]kernel.Step {
+			return [4]kernel.Step{{Entry: entry, Grid: grid, Block: block}}
 		}},
 	}
 	err = dev.Launch(k, kernels.Args{V: kernels.Vecs{v}})

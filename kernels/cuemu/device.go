@@ -21,6 +21,7 @@ import (
 	"unsafe"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 )
 
 type device struct {
@@ -99,7 +100,7 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 }
 
 // pack lays the arguments out one by one: addresses, int and float take the low bytes of their 8.
-func pack(c *kernels.CUDA, a kernels.Args) (values [24]C.ulonglong) {
+func pack(c *kernel.CUDA, a kernels.Args) (values [24]C.ulonglong) {
 	for i, v := range a.V[:c.Vecs] {
 		values[i] = C.ulonglong(v.Dev)
 	}
@@ -112,7 +113,7 @@ func pack(c *kernels.CUDA, a kernels.Args) (values [24]C.ulonglong) {
 	return values
 }
 
-func run(step kernels.Step, values *[24]C.ulonglong) error {
+func run(step kernel.Step, values *[24]C.ulonglong) error {
 	name := C.CString(step.Entry)
 	defer C.free(unsafe.Pointer(name))
 	var grid, block [3]C.uint

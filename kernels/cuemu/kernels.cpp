@@ -1,6 +1,6 @@
 //go:build cuemu
 
-// The kernels, compiled for the emulator: each file in a namespace of its own, and its entries listed.
+// Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.
 #include "cuemu.h"
 
 #include "../gpu.cuh"
@@ -60,13 +60,13 @@ CUEMU_ENTRY(conv_forward_3_16)
 CUEMU_ENTRY(conv_forward_3_8)
 CUEMU_ENTRY(conv_forward_5_32)
 CUEMU_ENTRY(conv_forward_5_16)
-CUEMU_ENTRY(conv_forward_3)
-CUEMU_ENTRY(conv_forward)
 CUEMU_ENTRY(conv_backward_data_3_32)
 CUEMU_ENTRY(conv_backward_data_3_16)
 CUEMU_ENTRY(conv_backward_data_3_8)
 CUEMU_ENTRY(conv_backward_data_5_32)
 CUEMU_ENTRY(conv_backward_data_5_16)
+CUEMU_ENTRY(conv_forward_3)
+CUEMU_ENTRY(conv_forward)
 CUEMU_ENTRY(conv_backward_data_3)
 CUEMU_ENTRY(conv_backward_data)
 } // namespace conv_cu

@@ -1,4 +1,4 @@
-// Package gemm is the Go twin of the matrix product kernels gemm_nn, gemm_nt and gemm_tn.
+// Package gemm holds the matrix product kernels gemm_nn, gemm_nt and gemm_tn.
 package gemm
 
 // Op says which operand is stored transposed.

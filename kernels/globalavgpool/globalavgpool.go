@@ -1,8 +1,8 @@
-// Package globalavgpool is the Go twin of the kernels global_avg_pool and global_avg_pool_grad.
+// Package globalavgpool holds the kernels global_avg_pool and global_avg_pool_grad.
 package globalavgpool
 
-// Forward sets y (planes) to the mean of each plane of x (planes x positions).
-func Forward(y, x []float32, planes, positions int) {
+// forward sets y (planes) to the mean of each plane of x (planes x positions).
+func forward(y, x []float32, planes, positions int) {
 	for p := range planes {
 		var sum float64
 		for _, v := range x[p*positions : (p+1)*positions] {
@@ -12,8 +12,8 @@ func Forward(y, x []float32, planes, positions int) {
 	}
 }
 
-// Backward sets each plane of dx (planes x positions) to dy over the number of positions.
-func Backward(dx, dy []float32, planes, positions int) {
+// backward sets each plane of dx (planes x positions) to dy over the number of positions.
+func backward(dx, dy []float32, planes, positions int) {
 	share := 1 / float32(positions)
 	for p := range planes {
 		g := dy[p] * share

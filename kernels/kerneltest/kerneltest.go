@@ -1,13 +1,13 @@
-// Package kerneltest is the conformance suite of devices: every kernel of the Table against a
-// float64 reference, at sizes that do not fit tiles and blocks.
+// Package kerneltest is the conformance suite of devices: every kernel of the Table against the
+// cases of its folder, whose right answers are float64.
 package kerneltest
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 )
 
 // Epsilon is the distance from 1 to the next float32.
@@ -36,7 +36,10 @@ func RunKernel[Test T[Test]](t Test, dev kernels.Device, k *kernels.Kernel) {
 	for _, err := range errs {
 		t.Error(err)
 	}
-	t.Logf("%s: k is %.2f at most in %d cases, and may be %g", k.Name, worst, len(Cases(k)), k.Tol)
+	if len(errs) > 0 {
+		return
+	}
+	t.Logf("%s: k is %.2f at most in %d cases, and may be %g", k.Name, worst, len(k.Cases()), k.Tol)
 }
 
 // Check runs all cases of k on dev and returns what is wrong: values outside the tolerance, memory
@@ -48,33 +51,24 @@ func Check(dev kernels.Device, k *kernels.Kernel) []error {
 
 // Measure is Check, and says how large an error was at most, in the unit of Kernel.Tol.
 func Measure(dev kernels.Device, k *kernels.Kernel) (worst float64, errs []error) {
-	cases := Cases(k)
+	var cases []kernel.Case
+	if k.Cases != nil {
+		cases = k.Cases()
+	}
 	if len(cases) == 0 {
-		return 0, []error{fmt.Errorf("%s: no cases in kerneltest", k.Name)}
+		return 0, []error{fmt.Errorf("%s: no cases", k.Name)}
 	}
 	if k.Tol < 0 || k.Tol > 8 {
 		errs = append(errs, fmt.Errorf("%s: Tol is %g, must lie in 0..8", k.Name, k.Tol))
 	}
 	for _, c := range cases {
-		off, err := c.run(dev, k)
+		off, err := run(&c, dev, k)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s %s: %w", k.Name, c.name, err))
+			errs = append(errs, fmt.Errorf("%s %s: %w", k.Name, c.Name, err))
 		}
 		worst = max(worst, off)
 	}
 	return worst, errs
-}
-
-// Case is one launch with its right answer.
-type Case struct {
-	name    string
-	in      [8][]float32 // nil: argument left out
-	sizes   kernels.Sizes
-	scalars kernels.Scalars
-	want    [8][]float64 // nil: to the bit as it was, or as bits say
-	bits    [8][]uint32  // what the vector becomes where the very bits count
-	alias   [8]int       // 1+index of the vector that this one shares memory with; 0: its own
-	terms   int          // length of the longest reduction
 }
 
 // guard elements follow every vector; no kernel may touch them.
@@ -83,22 +77,22 @@ const guard = 5
 const guardValue = -12345
 
 // run returns the largest error in the unit of Kernel.Tol.
-func (c *Case) run(dev kernels.Device, k *kernels.Kernel) (worst float64, err error) {
-	first, err := c.launch(dev, k)
+func run(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) (worst float64, err error) {
+	first, err := launch(c, dev, k)
 	if err != nil {
 		return 0, err
 	}
-	second, err := c.launch(dev, k)
+	second, err := launch(c, dev, k)
 	if err != nil {
 		return 0, err
 	}
-	unit := Epsilon * math.Sqrt(float64(max(c.terms, 1)))
-	for v := range c.in {
+	unit := Epsilon * math.Sqrt(float64(max(c.Terms, 1)))
+	for v := range c.In {
 		for i, got := range first[v] {
 			if math.Float32bits(got) != math.Float32bits(second[v][i]) {
 				return worst, fmt.Errorf("vector %d element %d is %g, then %g in a second run", v, i, got, second[v][i])
 			}
-			off, err := c.compare(v, i, got, unit, k.Tol)
+			off, err := compare(c, v, i, got, unit, k.Tol)
 			if err != nil {
 				return worst, err
 			}
@@ -109,17 +103,17 @@ func (c *Case) run(dev kernels.Device, k *kernels.Kernel) (worst float64, err er
 }
 
 // compare returns how many units an element is off, where it may be off at all.
-func (c *Case) compare(v, i int, got float32, unit, limit float64) (off float64, err error) {
-	n := len(c.in[v])
-	if i < n && c.want[v] != nil {
-		return compareValue(v, i, n, float64(got), c.want[v][i], unit, limit)
+func compare(c *kernel.Case, v, i int, got float32, unit, limit float64) (off float64, err error) {
+	n := len(c.In[v])
+	if i < n && c.Want[v] != nil {
+		return compareValue(v, i, n, float64(got), c.Want[v][i], unit, limit)
 	}
 	want := math.Float32bits(guardValue)
 	switch {
-	case i < n && c.bits[v] != nil:
-		want = c.bits[v][i]
+	case i < n && c.Bits[v] != nil:
+		want = c.Bits[v][i]
 	case i < n:
-		want = math.Float32bits(c.in[v][i])
+		want = math.Float32bits(c.In[v][i])
 	}
 	if bits := math.Float32bits(got); bits != want {
 		return 0, fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits, math.Float32frombits(want), want)
@@ -138,27 +132,16 @@ func compareValue(v, i, n int, got, want, unit, limit float64) (off float64, err
 	return off, nil
 }
 
-// over makes argument v share the memory of argument into, whose first elements become what v's do.
-func (c *Case) over(v, into int) {
-	want := make([]float64, len(c.in[into]))
-	for i, x := range c.in[into] {
-		want[i] = float64(x)
-	}
-	copy(want, c.want[v])
-	c.in[v], c.alias[v] = c.in[into], 1+into
-	c.want[into], c.want[v] = want, nil
-}
-
 // launch uploads the inputs, runs the kernel once and downloads everything, guards included.
-func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([8][]float32, error) {
+func launch(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) ([8][]float32, error) {
 	var out [8][]float32
-	args := kernels.Args{N: c.sizes, F: c.scalars}
-	for v, in := range c.in {
+	args := kernels.Args{N: c.Sizes, F: c.Scalars}
+	for v, in := range c.In {
 		if in == nil {
 			continue
 		}
-		if c.alias[v] > 0 {
-			args.V[v] = args.V[c.alias[v]-1]
+		if c.Alias[v] > 0 {
+			args.V[v] = args.V[c.Alias[v]-1]
 			continue
 		}
 		vec, err := dev.Alloc(len(in) + guard)
@@ -177,8 +160,8 @@ func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([8][]float32, erro
 	if err := dev.Sync(); err != nil {
 		return out, err
 	}
-	for v, in := range c.in {
-		if in == nil || c.alias[v] > 0 {
+	for v, in := range c.In {
+		if in == nil || c.Alias[v] > 0 {
 			continue
 		}
 		out[v] = make([]float32, len(in)+guard)
@@ -187,23 +170,4 @@ func (c *Case) launch(dev kernels.Device, k *kernels.Kernel) ([8][]float32, erro
 		}
 	}
 	return out, nil
-}
-
-// random returns n values in [-1, 1), the same for the same seed.
-func random(n int, seed uint64) []float32 {
-	r := rand.New(rand.NewPCG(seed, uint64(n)))
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = 2*r.Float32() - 1
-	}
-	return x
-}
-
-// nans returns n NaN: what memory that a kernel only writes may hold before.
-func nans(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(math.NaN())
-	}
-	return x
 }

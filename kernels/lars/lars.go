@@ -1,4 +1,4 @@
-// Package lars is the Go twin of the kernels lars_rate and lars: momentum with a rate for each layer.
+// Package lars holds the kernels lars_rate and lars: momentum with a rate for each layer.
 package lars
 
 import (
@@ -10,9 +10,9 @@ import (
 // rateMax keeps the scale of a gradient that has vanished finite as a float32: 0 times that is 0.
 const rateMax = 1e30
 
-// Rate is the layer's own rate, trust*|w| / (|k*grad| + |decay*w|) of 2-norms over n elements; trust where all
+// ownRate is the layer's own rate, trust*|w| / (|k*grad| + |decay*w|) of 2-norms over n elements; trust where all
 // parameters are 0, which would stay so. Sums are taken in float64, so that they neither overflow nor lose small terms.
-func Rate(w, grad []float32, n int, k, decay, trust float32) float32 {
+func ownRate(w, grad []float32, n int, k, decay, trust float32) float32 {
 	var ww, gg float64
 	grad = grad[:n]
 	for i, x := range w[:n] {
@@ -27,9 +27,9 @@ func Rate(w, grad []float32, n int, k, decay, trust float32) float32 {
 	return float32(min(float64(trust)*norm/(math.Abs(float64(k))*math.Sqrt(gg)+math.Abs(float64(decay))*norm), rateMax))
 }
 
-// Step is momentum's with the gradient times rate.
-func Step(next, w, grad, m []float32, rate float32, n int, s sgd.Scalars) {
+// update is momentum's with the gradient times rate.
+func update(next, w, grad, m []float32, rate float32, n int, s sgd.Scalars) {
 	s.K *= rate
 	s.Decay *= rate
-	sgd.Momentum(next, w, grad, m, n, s)
+	sgd.MomentumStep(next, w, grad, m, n, s)
 }

@@ -21,15 +21,15 @@ func TestByHand(t *testing.T) {
 		{0.5, 0.5, 0.25, 0.1}, // 0.25*5 / (10 + 2.5)
 		{0.125, 0.5, 1e-3, 1e-3},
 	} {
-		if got := Rate(w, grad, 2, c.k, c.decay, c.trust); got != c.want {
+		if got := ownRate(w, grad, 2, c.k, c.decay, c.trust); got != c.want {
 			t.Errorf("k=%g decay=%g trust=%g: rate %g, want %g", c.k, c.decay, c.trust, got, c.want)
 		}
 	}
-	if got := Rate([]float32{0, 0}, grad, 2, 1, 1, 0.5); got != 0.5 {
+	if got := ownRate([]float32{0, 0}, grad, 2, 1, 1, 0.5); got != 0.5 {
 		t.Errorf("without parameters the rate is %g, want the trust 0.5", got)
 	}
 	next, m := []float32{7, 7, 7}, []float32{2, 2, 7}
-	Step(next, w, grad, m, 0.5, 2, sgd.Scalars{LR: 0.5, K: 0.5, Decay: 1, Momentum: 0.5}) // gradients 4.5 and 6
+	update(next, w, grad, m, 0.5, 2, sgd.Scalars{LR: 0.5, K: 0.5, Decay: 1, Momentum: 0.5}) // gradients 4.5 and 6
 	if want := []float32{0.25, 0.5, 7}; !slices.Equal(next, want) || !slices.Equal(m, []float32{5.5, 7, 7}) {
 		t.Errorf("%v, state %v, want %v and 5.5 7 7", next, m, want)
 	}
@@ -37,7 +37,7 @@ func TestByHand(t *testing.T) {
 
 func TestNaNPasses(t *testing.T) {
 	nan := float32(math.NaN())
-	if got := Rate([]float32{1}, []float32{nan}, 1, 1, 0, 1); got == got {
+	if got := ownRate([]float32{1}, []float32{nan}, 1, 1, 0, 1); got == got {
 		t.Errorf("a NaN gradient has the rate %g", got)
 	}
 }
@@ -62,8 +62,8 @@ func TestStepsAsTheServersDo(t *testing.T) {
 		}
 		store.Fold(0, grad, 0, 1)
 		store.Commit(want, w, float64(step), 1, k)
-		rate := Rate(w, grad, n, k, decay, trust)
-		Step(got, w, grad, m, rate, n, sgd.Scalars{LR: lr, K: k, Decay: decay, Momentum: mu})
+		rate := ownRate(w, grad, n, k, decay, trust)
+		update(got, w, grad, m, rate, n, sgd.Scalars{LR: lr, K: k, Decay: decay, Momentum: mu})
 		for i := range n {
 			if x, y := float64(got[i]), float64(want[i]); math.Abs(x-y) > 0x1p-22*max(1, math.Abs(y)) {
 				t.Fatalf("step %d: element %d is %g, want %g", step, i, x, y)

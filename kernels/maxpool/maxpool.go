@@ -1,10 +1,10 @@
-// Package maxpool is the Go twin of the kernels max_pool and max_pool_grad.
+// Package maxpool holds the kernels max_pool and max_pool_grad.
 package maxpool
 
-// Forward writes the largest value of each 2 x 2 block of the planes x (planes x height x width) to
+// forward writes the largest value of each 2 x 2 block of the planes x (planes x height x width) to
 // y (planes x height/2 x width/2), and which of the four it is, row-major, to which; of equal values
 // the first, and NaN above all. A last odd row or column is in no block.
-func Forward(y, which, x []float32, planes, height, width int) {
+func forward(y, which, x []float32, planes, height, width int) {
 	outH, outW := height/2, width/2
 	for p := range planes {
 		for i := range outH {
@@ -29,8 +29,8 @@ func Forward(y, which, x []float32, planes, height, width int) {
 	}
 }
 
-// Backward writes dx (planes x height x width): dy where Forward took the value from, else 0.
-func Backward(dx, dy, which []float32, planes, height, width int) {
+// backward writes dx (planes x height x width): dy where forward took the value from, else 0.
+func backward(dx, dy, which []float32, planes, height, width int) {
 	clear(dx[:planes*height*width])
 	outH, outW := height/2, width/2
 	for p := range planes {

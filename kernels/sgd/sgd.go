@@ -1,20 +1,20 @@
-// Package sgd is the Go twin of the kernels sgd, momentum and nesterov: the update rules of these names
+// Package sgd holds the kernels sgd, momentum and nesterov: the update rules of these names
 // in package optim, to the bit.
 package sgd
 
 // Scalars are the constants of a step. The gradient is K*grad + Decay*w: grad holds a sum over samples.
 type Scalars struct{ LR, K, Decay, Momentum float32 }
 
-// Step writes w - lr*g to next, for n elements. next may be w.
-func Step(next, w, grad []float32, n int, s Scalars) {
+// step writes w - lr*g to next, for n elements. next may be w.
+func step(next, w, grad []float32, n int, s Scalars) {
 	next, grad = next[:n], grad[:n]
 	for i, v := range w[:n] {
 		next[i] = v - float32(s.LR*s.gradient(v, grad[i]))
 	}
 }
 
-// Momentum brings m to mu*m + g and writes w - lr*m to next.
-func Momentum(next, w, grad, m []float32, n int, s Scalars) {
+// MomentumStep brings m to mu*m + g and writes w - lr*m to next.
+func MomentumStep(next, w, grad, m []float32, n int, s Scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {
 		state := float32(s.Momentum*m[i]) + s.gradient(v, grad[i])
@@ -22,8 +22,8 @@ func Momentum(next, w, grad, m []float32, n int, s Scalars) {
 	}
 }
 
-// Nesterov brings m to mu*m + g and writes w - lr*(g + mu*m) to next.
-func Nesterov(next, w, grad, m []float32, n int, s Scalars) {
+// nesterovStep brings m to mu*m + g and writes w - lr*(g + mu*m) to next.
+func nesterovStep(next, w, grad, m []float32, n int, s Scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {
 		g := s.gradient(v, grad[i])

@@ -13,16 +13,16 @@ func TestByHand(t *testing.T) {
 	s := Scalars{LR: 0.5, K: 0.25, Decay: 0.5, Momentum: 0.5}
 	w, grad := []float32{2, 4, 9}, []float32{4, -8, 9} // gradients 1+1 and -2+2
 	next, m := []float32{7, 7, 7}, []float32{2, -4, 7}
-	Step(next, w, grad, 2, s)
+	step(next, w, grad, 2, s)
 	if want := []float32{1, 4, 7}; !slices.Equal(next, want) {
 		t.Errorf("sgd: %v, want %v", next, want)
 	}
-	Momentum(next, w, grad, m, 2, s)
+	MomentumStep(next, w, grad, m, 2, s)
 	if want := []float32{0.5, 5, 7}; !slices.Equal(next, want) || !slices.Equal(m, []float32{3, -2, 7}) {
 		t.Errorf("momentum: %v, state %v, want %v and 3 -2 7", next, m, want)
 	}
 	m[0], m[1] = 2, -4
-	Nesterov(w, w, grad, m, 2, s) // in place; g + mu*m' is 3.5 and -1
+	nesterovStep(w, w, grad, m, 2, s) // in place; g + mu*m' is 3.5 and -1
 	if want := []float32{0.25, 4.5, 9}; !slices.Equal(w, want) || !slices.Equal(m, []float32{3, -2, 7}) {
 		t.Errorf("nesterov: %v, state %v, want %v and 3 -2 7", w, m, want)
 	}
@@ -36,9 +36,9 @@ func TestStepsAsTheServersDo(t *testing.T) {
 		name string
 		twin func(next, w, grad, m []float32)
 	}{
-		{"sgd", func(next, w, grad, _ []float32) { Step(next, w, grad, n, s) }},
-		{"momentum", func(next, w, grad, m []float32) { Momentum(next, w, grad, m, n, s) }},
-		{"nesterov", func(next, w, grad, m []float32) { Nesterov(next, w, grad, m, n, s) }},
+		{"sgd", func(next, w, grad, _ []float32) { step(next, w, grad, n, s) }},
+		{"momentum", func(next, w, grad, m []float32) { MomentumStep(next, w, grad, m, n, s) }},
+		{"nesterov", func(next, w, grad, m []float32) { nesterovStep(next, w, grad, m, n, s) }},
 	} {
 		rule, err := optim.New(optim.Spec{Name: c.name, LR: float64(s.LR), Momentum: float64(s.Momentum)})
 		if err != nil {

@@ -1,19 +1,19 @@
-// Package shortcutpad is the Go twin of the kernels shortcut_pad and shortcut_pad_grad.
+// Package shortcutpad holds the kernels shortcut_pad and shortcut_pad_grad.
 package shortcutpad
 
-// Shape is of the input: images of Channels planes of Height x Width. The output has Out channels, at least as many, of
+// shape is of the input: images of Channels planes of Height x Width. The output has Out channels, at least as many, of
 // (Height+1)/2 x (Width+1)/2.
-type Shape struct {
+type shape struct {
 	Images, Channels, Height, Width, Out int
 }
 
 // Inputs and Outputs are the numbers of values on both sides.
-func (s Shape) Inputs() int { return s.Images * s.Channels * s.Height * s.Width }
+func (s shape) Inputs() int { return s.Images * s.Channels * s.Height * s.Width }
 
-func (s Shape) Outputs() int { return s.Images * s.Out * ((s.Height + 1) / 2) * ((s.Width + 1) / 2) }
+func (s shape) Outputs() int { return s.Images * s.Out * ((s.Height + 1) / 2) * ((s.Width + 1) / 2) }
 
-// Forward sets y to every second row and column of x, from the first on; the channels that x does not have become 0.
-func Forward(y, x []float32, s Shape) {
+// forward sets y to every second row and column of x, from the first on; the channels that x does not have become 0.
+func forward(y, x []float32, s shape) {
 	s.rows(func(to, from int, width int) {
 		if from < 0 {
 			clear(y[to : to+width])
@@ -25,8 +25,8 @@ func Forward(y, x []float32, s Shape) {
 	})
 }
 
-// Backward adds dy to dx where Forward took its values from.
-func Backward(dx, dy []float32, s Shape) {
+// backward adds dy to dx where forward took its values from.
+func backward(dx, dy []float32, s shape) {
 	s.rows(func(to, from int, width int) {
 		if from < 0 {
 			return
@@ -39,7 +39,7 @@ func Backward(dx, dy []float32, s Shape) {
 
 // rows calls do with the place of each row of the output, that of its row of the input, or -1 where there is none, and
 // the width of the row.
-func (s Shape) rows(do func(to, from, width int)) {
+func (s shape) rows(do func(to, from, width int)) {
 	height, width := (s.Height+1)/2, (s.Width+1)/2
 	for p := range s.Images * s.Out {
 		image, channel := p/s.Out, p%s.Out

@@ -1,12 +1,12 @@
-// Package sigmoidxent is the Go twin of the kernel sigmoid_xent.
+// Package sigmoidxent holds the kernel sigmoid_xent.
 package sigmoidxent
 
 import "math"
 
-// Rows takes one logit a row and labels 0 or 1. It writes each row's cross-entropy in nats to loss,
+// losses takes one logit a row and labels 0 or 1. It writes each row's cross-entropy in nats to loss,
 // 1 or 0 to hit (a logit above 0 stands for label 1), and the gradient of the sum of losses,
 // sigmoid(z) - label, to g unless g is empty. g may be z.
-func Rows(z, labels, g, loss, hit []float32, rows int) {
+func losses(z, labels, g, loss, hit []float32, rows int) {
 	for i := range rows {
 		v, y := float64(z[i]), float64(labels[i])
 		e := math.Exp(-math.Abs(v)) // at most 1, whatever the logit

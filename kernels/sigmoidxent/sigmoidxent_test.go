@@ -10,7 +10,7 @@ func TestByHand(t *testing.T) {
 	ln3 := float32(math.Log(3)) // probability 3/4
 	z := []float32{ln3, ln3, -ln3, 0, 200, -200}
 	g, loss, hit := make([]float32, 6), make([]float32, 6), make([]float32, 6)
-	Rows(z, []float32{1, 0, 1, 0, 0, 0}, g, loss, hit, 6)
+	losses(z, []float32{1, 0, 1, 0, 0, 0}, g, loss, hit, 6)
 	for i, want := range []float64{-0.25, 0.75, -0.75, 0.5, 1, 0} {
 		if math.Abs(float64(g[i])-want) > 1e-6 {
 			t.Errorf("gradient %d is %g, want %g", i, g[i], want)

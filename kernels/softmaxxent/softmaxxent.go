@@ -1,12 +1,12 @@
-// Package softmaxxent is the Go twin of the kernel softmax_xent.
+// Package softmaxxent holds the kernel softmax_xent.
 package softmaxxent
 
 import "math"
 
-// Rows takes logits z (rows x cols) and labels (class numbers). It writes each row's cross-entropy
+// losses takes logits z (rows x cols) and labels (class numbers). It writes each row's cross-entropy
 // in nats to loss, 1 or 0 to hit (is the first of the largest logits the label?), and the gradient
 // of the sum of losses, softmax(z) - onehot(label), to g unless g is empty. g may be z.
-func Rows(z, labels, g, loss, hit []float32, rows, cols int) {
+func losses(z, labels, g, loss, hit []float32, rows, cols int) {
 	for i := range rows {
 		row := z[i*cols : (i+1)*cols]
 		label := int(labels[i])

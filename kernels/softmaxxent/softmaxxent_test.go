@@ -9,7 +9,7 @@ func TestByHand(t *testing.T) {
 	ln := func(x float64) float32 { return float32(math.Log(x)) }
 	z := []float32{ln(1), ln(2), ln(5), 3, 3, 3} // probabilities 1/8 2/8 5/8, and three thirds
 	loss, hit := make([]float32, 2), make([]float32, 2)
-	Rows(z, []float32{2, 1}, z, loss, hit, 2, 3)
+	losses(z, []float32{2, 1}, z, loss, hit, 2, 3)
 	for i, want := range []float64{1. / 8, 2. / 8, -3. / 8, 1. / 3, -2. / 3, 1. / 3} {
 		if math.Abs(float64(z[i])-want) > 1e-6 {
 			t.Errorf("gradient %d is %g, want %g", i, z[i], want)

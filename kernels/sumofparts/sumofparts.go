@@ -1,12 +1,12 @@
-// Package sumofparts is the Go twin of the kernel sum_of_parts.
+// Package sumofparts holds the kernel sum_of_parts.
 package sumofparts
 
 // block is how many elements are added up at once: the sum so far stays in the first-level cache.
 const block = 4096
 
-// Sum sets y (n elements) to the sum of so many parts of arena, added in their order; part p begins at
+// sum sets y (n elements) to the sum of so many parts of arena, added in their order; part p begins at
 // element p*stride. y may be the first part. No parts have the sum 0.
-func Sum(y, arena []float32, n, parts, stride int) {
+func sum(y, arena []float32, n, parts, stride int) {
 	if parts == 0 {
 		clear(y[:n])
 		return

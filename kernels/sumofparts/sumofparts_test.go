@@ -12,15 +12,15 @@ import (
 func TestByHand(t *testing.T) {
 	arena := []float32{1, 2, 99, 10, 20, 99, 100, 200}
 	y := []float32{7, 7, 7}
-	Sum(y, arena, 2, 3, 3)
+	sum(y, arena, 2, 3, 3)
 	if want := []float32{111, 222, 7}; !slices.Equal(y, want) {
 		t.Errorf("%v, want %v", y, want)
 	}
-	Sum(arena, arena, 2, 2, 3) // onto the first part
+	sum(arena, arena, 2, 2, 3) // onto the first part
 	if want := []float32{11, 22, 99, 10, 20, 99, 100, 200}; !slices.Equal(arena, want) {
 		t.Errorf("in place: %v, want %v", arena, want)
 	}
-	Sum(y, nil, 2, 0, 3)
+	sum(y, nil, 2, 0, 3)
 	if want := []float32{0, 0, 7}; !slices.Equal(y, want) {
 		t.Errorf("no parts: %v, want %v", y, want)
 	}
@@ -38,7 +38,7 @@ func TestSumsAsTheServersDo(t *testing.T) {
 		cut[p] = arena[p*stride:][:n]
 	}
 	got, want := make([]float32, n), make([]float32, n)
-	Sum(got, arena, n, parts, stride)
+	sum(got, arena, n, parts, stride)
 	optim.Sum(want, cut...)
 	for i := range got {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {

@@ -1,19 +1,19 @@
-// Package topk is the Go twin of the kernel top_k.
+// Package topk holds the kernel top_k.
 package topk
 
 import "math"
 
-// Words is the length of what is sent at most: a count, and k pairs.
-func Words(k int) int { return 1 + 2*k }
+// words is the length of what is sent at most: a count, and k pairs.
+func words(k int) int { return 1 + 2*k }
 
-// Send chooses, among n elements, those of a magnitude above threshold, or if these are more than k, the k of
+// send chooses, among n elements, those of a magnitude above threshold, or if these are more than k, the k of
 // largest magnitude, of equal ones those of lower index; with a threshold below 0 always those k. A NaN is
 // larger than all. The elements are x, or where residual is not empty the sums of residual and x; the residual
 // then keeps what is not sent.
 //
 // sent becomes the count, then the pairs of index and value, indices increasing: integers as the bits of a
 // float32 word. Words behind the last pair stay as they are.
-func Send(sent, x, residual []float32, n, k int, threshold float32) {
+func send(sent, x, residual []float32, n, k int, threshold float32) {
 	v := x[:n]
 	if len(residual) > 0 {
 		residual = residual[:n]

@@ -26,9 +26,9 @@ func TestByHand(t *testing.T) {
 		{0, 0, nil},
 		{5, 3, nil},
 	} {
-		sent := slices.Repeat([]float32{7}, Words(c.k)+1)
+		sent := slices.Repeat([]float32{7}, words(c.k)+1)
 		residual := []float32{0, 0, 0, 0, 0, 99}
-		Send(sent, x, residual, 5, c.k, c.threshold)
+		send(sent, x, residual, 5, c.k, c.threshold)
 		if got := math.Float32bits(sent[0]); int(got) != len(c.indices) {
 			t.Fatalf("k=%d threshold=%g: %d are sent, want %v", c.k, c.threshold, got, c.indices)
 		}
@@ -42,7 +42,7 @@ func TestByHand(t *testing.T) {
 		if !slices.Equal(residual, rest) {
 			t.Errorf("k=%d threshold=%g: the residual is %v, want %v", c.k, c.threshold, residual, rest)
 		}
-		if after := sent[Words(len(c.indices)):]; !slices.Equal(after, slices.Repeat([]float32{7}, len(after))) {
+		if after := sent[words(len(c.indices)):]; !slices.Equal(after, slices.Repeat([]float32{7}, len(after))) {
 			t.Errorf("k=%d threshold=%g: behind the last pair stands %v", c.k, c.threshold, after)
 		}
 	}
@@ -72,10 +72,10 @@ func TestSendsWhatTheCodecsSend(t *testing.T) {
 			x := rapid.SliceOfN(value, n, n).Draw(t, "x")
 			want := make([]byte, codec.EncodedMax(n))
 			want = want[:codec.Encode(want, x, kept)]
-			sent := make([]float32, Words(k))
-			Send(sent, x, residual, n, k, threshold)
+			sent := make([]float32, words(k))
+			send(sent, x, residual, n, k, threshold)
 			got := make([]byte, 0, len(want))
-			for _, w := range sent[:Words(int(math.Float32bits(sent[0])))] {
+			for _, w := range sent[:words(int(math.Float32bits(sent[0])))] {
 				got = binary.LittleEndian.AppendUint32(got, math.Float32bits(w))
 			}
 			if !slices.Equal(got, want) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 	"fluentps/kernels/kerneltest"
 )
 
@@ -65,9 +66,9 @@ func (b *Kernels) Run(chosen []*kernels.Kernel) error {
 			b.Warn(fmt.Sprintf("%v (%d of its cases fail)", errs[0], len(errs)))
 			continue
 		}
-		for _, l := range launchesOf(k) {
+		for _, l := range k.Bench.Layers {
 			if err := b.measure(k, l); err != nil {
-				return fmt.Errorf("%s at %s: %w", k.Name, l.layer, err)
+				return fmt.Errorf("%s at %s: %w", k.Name, l.Name, err)
 			}
 		}
 	}
@@ -81,14 +82,14 @@ func (b *Kernels) Run(chosen []*kernels.Kernel) error {
 }
 
 // measure prints one row.
-func (b *Kernels) measure(k *kernels.Kernel, l kernelLaunch) error {
+func (b *Kernels) measure(k *kernels.Kernel, l kernel.Layer) error {
 	seconds, err := b.time(k, l, 0.5)
 	if err != nil {
 		return err
 	}
-	flops, bytes := k.Cost(l.sizes())
+	flops, bytes := k.Cost(l.Sizes())
 	row := kernelRow{
-		What: "kernels", Device: b.Device.Name(), Kernel: k.Name, Layer: l.layer, Sizes: l.n, MS: 1e3 * seconds,
+		What: "kernels", Device: b.Device.Name(), Kernel: k.Name, Layer: l.Name, Sizes: l.N, MS: 1e3 * seconds,
 		GBPerS: 1e-9 * bytes / seconds, GFLOPPerS: 1e-9 * flops / seconds,
 		PeakShare:  math.Max(flops/b.flops, bytes/b.bytes) / seconds,
 		PeakGFLOPS: 1e-9 * b.flops, PeakGBPerS: 1e-9 * b.bytes, hostState: readHost(),
@@ -101,9 +102,9 @@ func (b *Kernels) measure(k *kernels.Kernel, l kernelLaunch) error {
 		fmt.Fprintf(b.Out, "%s\n", text)
 		return nil
 	}
-	sizes := strings.ReplaceAll(strings.Trim(fmt.Sprint(l.n), "[]"), " ", "x")
+	sizes := strings.ReplaceAll(strings.Trim(fmt.Sprint(l.N), "[]"), " ", "x")
 	fmt.Fprintf(b.Out, "%-22s %-22s %-26s %10.4f %9.2f %9.2f %7.1f\n",
-		k.Name, l.layer, sizes, row.MS, row.GBPerS, row.GFLOPPerS, 100*row.PeakShare)
+		k.Name, l.Name, sizes, row.MS, row.GBPerS, row.GFLOPPerS, 100*row.PeakShare)
 	return nil
 }
 
@@ -111,12 +112,12 @@ func (b *Kernels) measure(k *kernels.Kernel, l kernelLaunch) error {
 func (b *Kernels) peaks() error {
 	const long = 0.05 // seconds
 	for n := 256; n <= 4096; n *= 2 {
-		l := kernelLaunch{n: []int{n, n, n}}
+		l := kernel.Layer{N: []int{n, n, n}}
 		seconds, err := b.time(kernels.GemmNN, l, 0)
 		if err != nil {
 			return err
 		}
-		flops, _ := kernels.GemmNN.Cost(l.sizes())
+		flops, _ := kernels.GemmNN.Cost(l.Sizes())
 		b.flops = max(b.flops, flops/seconds)
 		if seconds > long {
 			break
@@ -126,12 +127,12 @@ func (b *Kernels) peaks() error {
 		var slowest float64
 		b.bytes = 0 // shorter vectors lie in caches
 		for _, k := range []*kernels.Kernel{kernels.Axpy, kernels.Scale} {
-			l := kernelLaunch{n: []int{n}}
+			l := kernel.Layer{N: []int{n}}
 			seconds, err := b.time(k, l, 0)
 			if err != nil {
 				return err
 			}
-			_, bytes := k.Cost(l.sizes())
+			_, bytes := k.Cost(l.Sizes())
 			b.bytes = max(b.bytes, bytes/seconds)
 			slowest = max(slowest, seconds)
 		}
@@ -143,7 +144,7 @@ func (b *Kernels) peaks() error {
 }
 
 // time is how many seconds one of many launches takes: quantile q of up to 5 passes.
-func (b *Kernels) time(k *kernels.Kernel, l kernelLaunch, q float64) (float64, error) {
+func (b *Kernels) time(k *kernels.Kernel, l kernel.Layer, q float64) (float64, error) {
 	args, err := b.args(k, l)
 	if err != nil {
 		return 0, err
@@ -188,8 +189,8 @@ func (b *Kernels) time(k *kernels.Kernel, l kernelLaunch, q float64) (float64, e
 }
 
 // args fills the vectors of a launch with values that the kernel may get, the same at each call.
-func (b *Kernels) args(k *kernels.Kernel, l kernelLaunch) (kernels.Args, error) {
-	a := kernels.Args{N: l.sizes(), F: scalarsOf(k)}
+func (b *Kernels) args(k *kernels.Kernel, l kernel.Layer) (kernels.Args, error) {
+	a := kernels.Args{N: l.Sizes(), F: k.Bench.Scalars}
 	for v, n := range k.Need(a.N) {
 		if n == 0 {
 			continue
@@ -202,7 +203,7 @@ func (b *Kernels) args(k *kernels.Kernel, l kernelLaunch) (kernels.Args, error) 
 			b.room[v] = room
 		}
 		a.V[v] = b.room[v].Slice(0, n)
-		if err := b.Device.Upload(a.V[v], benchValues(n, uint64(v), isPositive(k, v))); err != nil {
+		if err := b.Device.Upload(a.V[v], benchValues(n, uint64(v), k.Bench.Positive[v])); err != nil {
 			return a, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/kernels/kernel"
 )
 
 // spoiling is a device that gets one kernel wrong.
@@ -59,31 +60,42 @@ func TestAWrongKernelIsNamedAndNotTimed(t *testing.T) {
 			t.Errorf("%+v: figures do not fit together", row)
 		}
 	}
-	if len(rows) != 2 || rows["fill"] != len(models) || rows["scale"] != len(models) {
-		t.Errorf("rows of %v, want %d of fill and of scale", rows, len(models))
+	if len(rows) != 2 || rows["fill"] != len(kernel.Models) || rows["scale"] != len(kernel.Models) {
+		t.Errorf("rows of %v, want %d of fill and of scale", rows, len(kernel.Models))
 	}
 }
 
-// A kernel that is added to the table gets sizes of its own, unless it has but one.
-func TestEveryKernelHasSizes(t *testing.T) {
-	for _, k := range kernels.Table {
-		for _, l := range launchesOf(k) {
-			need := k.Need(l.sizes())
-			vectors := 0
-			for v := range need {
-				if need[v] > 0 {
-					vectors = v + 1
-				}
+// A kernel brings all that the verb needs of it in its row; nothing else names it.
+func TestARowIsEnough(t *testing.T) {
+	right := 2.
+	twice := &kernels.Kernel{
+		Name: "twice", Tol: 1, Cost: kernel.ElementCost(1, 1, 2), Need: kernel.Vectors(1),
+		CPU: func(a kernels.Args) {
+			for i := range a.V[0].Host[:a.N[0]] {
+				a.V[0].Host[i] *= 2 * a.F[0]
 			}
-			for v, n := range need[:vectors] {
-				if n == 0 {
-					t.Errorf("%s at %s: sizes %v leave vector %d without elements", k.Name, l.layer, l.n, v)
-				}
-			}
-			if _, bytes := k.Cost(l.sizes()); vectors == 0 || !(bytes > 0) {
-				t.Errorf("%s at %s: sizes %v are no work", k.Name, l.layer, l.n)
-			}
+		},
+		Cases: func() []kernel.Case {
+			return []kernel.Case{{
+				Name: "one", Sizes: kernels.Sizes{1}, Scalars: kernels.Scalars{1}, In: [8][]float32{{3}}, Want: [8][]float64{{3 * right}},
+			}}
+		},
+		Bench: kernel.Bench{Layers: []kernel.Layer{{Name: "small", N: []int{7}}, {Name: "large", N: []int{99}}}, Scalars: kernels.Scalars{0.5}},
+	}
+	var out bytes.Buffer
+	var warned string
+	b := &Kernels{Out: &out, Warn: func(text string) { warned += text }, Device: cpu.New(1), Time: time.Microsecond}
+	if err := b.Run([]*kernels.Kernel{twice}); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"\ntwice                  small                  7 ", "\ntwice                  large                  99 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no row begins with %q:\n%s", want, out.String())
 		}
+	}
+	right = 3
+	if err := b.Run([]*kernels.Kernel{twice}); err == nil || !strings.Contains(warned, "twice one: vector 0 element 0 of 1 is 6, want 9") {
+		t.Errorf("error %v, said %q: its case must fail", err, warned)
 	}
 }
 
@@ -105,15 +117,14 @@ func TestBenchValues(t *testing.T) {
 // Values that are not finite would be timed at another speed.
 func TestValuesStayFinite(t *testing.T) {
 	b := &Kernels{Device: cpu.New(1)}
-	bits := []*kernels.Kernel{ // words that are no numbers; and what three launches in Go would take too long for
-		kernels.ToFloat16, kernels.FromFloat16, kernels.ToBFloat16, kernels.FromBFloat16, kernels.TopK,
-		kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter,
-	}
 	for _, k := range kernels.Table {
-		if slices.Contains(bits, k) {
+		// Words that are no numbers may be of any pattern.
+		if slices.ContainsFunc(k.Cases(), func(c kernel.Case) bool {
+			return slices.ContainsFunc(c.Bits[:], func(v []uint32) bool { return v != nil })
+		}) {
 			continue
 		}
-		args, err := b.args(k, launchesOf(k)[0])
+		args, err := b.args(k, k.Bench.Layers[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,13 +78,22 @@ func thirdParty(importPath string) bool {
 	return strings.Contains(first, ".")
 }
 
+// rowOf is the name of the row that a package has in the table: its own, or one such as `kernels/*`, which is that of all
+// packages in the folder that have none.
+func rowOf(rows map[string]row, name string) string {
+	if _, own := rows[name]; own {
+		return name
+	}
+	return path.Join(path.Dir(name), "*")
+}
+
 var allowedImports = rule{
 	name: "allowed-imports",
 	check: func(tr *tree) (problems []string) {
 		rows, problems := importTable(tr)
 		unlisted := map[string]bool{}
 		for _, f := range tr.goFiles() {
-			r, listed := rows[f.dir]
+			r, listed := rows[rowOf(rows, f.dir)]
 			if !listed {
 				if !unlisted[f.dir] {
 					problems = append(problems, fmt.Sprintf("%s: not in the table of %s", f.dir, allowed))
@@ -95,7 +104,7 @@ var allowedImports = rule{
 			imports(tr, f, func(line int, importPath string) {
 				name, ours := strings.CutPrefix(importPath, module+"/")
 				switch {
-				case ours && (slices.Contains(r.ours, name) || slices.Contains(r.ours, "*")):
+				case ours && slices.ContainsFunc(r.ours, func(p string) bool { return p == name || p == rowOf(rows, name) || p == "*" }):
 				case !ours && !thirdParty(importPath) && importPath != "C":
 				case !ours && slices.ContainsFunc(r.others, func(m string) bool {
 					return importPath == m || strings.HasPrefix(importPath, m+"/")
@@ -108,12 +117,17 @@ var allowedImports = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		allowed:       {Data: []byte("# Allowed imports\n| package | ours | others |\n|---|---|---|\n| `a` | `b` | `x.org/y` |\n| `b` | | |\n| `b` | | |\n| `d` |\n")},
+		allowed: {Data: []byte("# Allowed imports\n| package | ours | others |\n|---|---|---|\n| `a` | `b` | `x.org/y` |\n| `b` | | |\n| `b` | | |\n| `d` |\n" +
+			"| `e` | `e/*` | |\n| `e/*` | `e/*` `e/own` | |\n| `e/own` | | |\n| `e/other` | | |\n")},
 		"a/a.go":      {Data: []byte("package a\nimport \"fluentps/b\"\nimport \"os\"\nimport \"x.org/y/z\"\nimport \"x.org/yz\"\nimport \"C\"\n")},
 		"b/b.go":      {Data: []byte("package b\nimport \"fluentps/a\"\n")},
 		"b/b_test.go": {Data: []byte("package b\nimport \"fluentps/c\"\n")},
 		"c/c.go":      {Data: []byte("package c\n")},
 		"c/d.go":      {Data: []byte("package c\n")},
+		"e/e.go":      {Data: []byte("package e\nimport \"fluentps/e/x\"\nimport \"fluentps/e/own\"\n")},
+		"e/x/x.go":    {Data: []byte("package x\nimport \"fluentps/e/y\"\nimport \"fluentps/e/own\"\nimport \"fluentps/e/other\"\nimport \"fluentps/e\"\n")},
+		"e/own/o.go":  {Data: []byte("package own\nimport \"fluentps/e/x\"\n")},
+		"e/x/z/z.go":  {Data: []byte("package z\n")},
 	},
 	want: []string{
 		"tests/tidy/imports.md:6: a second row for b",
@@ -122,6 +136,11 @@ var allowedImports = rule{
 		"a/a.go:6: a may not import C (tests/tidy/imports.md:4)",
 		"b/b.go:2: b may not import fluentps/a (tests/tidy/imports.md:6)",
 		"c: not in the table of tests/tidy/imports.md",
+		"e/e.go:3: e may not import fluentps/e/own (tests/tidy/imports.md:8)",
+		"e/own/o.go:2: e/own may not import fluentps/e/x (tests/tidy/imports.md:10)",
+		"e/x/x.go:4: e/x may not import fluentps/e/other (tests/tidy/imports.md:9)",
+		"e/x/x.go:5: e/x may not import fluentps/e (tests/tidy/imports.md:9)",
+		"e/x/z: not in the table of tests/tidy/imports.md",
 	},
 }
 
@@ -132,7 +151,7 @@ var tableIsTrue = rule{
 		rows, problems := importTable(tr)
 		packages := map[string]bool{"*": true}
 		for _, f := range tr.goFiles() {
-			packages[f.dir] = true
+			packages[f.dir], packages[rowOf(rows, f.dir)] = true, true
 		}
 		names := make([]string, 0, len(rows))
 		for name := range rows {
@@ -149,13 +168,16 @@ var tableIsTrue = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		allowed:  {Data: []byte("# Allowed imports\n| `a` | `b` `c` | |\n| `d` | | |\n")},
-		"a/a.go": {Data: []byte("package a\n")},
-		"b/b.go": {Data: []byte("package b\n")},
+		allowed:    {Data: []byte("# Allowed imports\n| `a` | `b` `c` | |\n| `d` | | |\n| `e/*` | `f/*` | |\n| `f/*` | | |\n")},
+		"a/a.go":   {Data: []byte("package a\n")},
+		"b/b.go":   {Data: []byte("package b\n")},
+		"e/x/x.go": {Data: []byte("package x\n")},
 	},
 	want: []string{
 		"tests/tidy/imports.md:2: there is no package c",
 		"tests/tidy/imports.md:3: there is no package d",
+		"tests/tidy/imports.md:4: there is no package f/*",
+		"tests/tidy/imports.md:5: there is no package f/*",
 	},
 }
 

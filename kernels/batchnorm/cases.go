@@ -1,0 +1,191 @@
+package batchnorm
+
+import (
+	"fmt"
+	"math"
+
+	"fluentps/kernels/kernel"
+)
+
+const normEpsilon = 1e-5
+
+// norm is a batch norm in float64. Its values are as a network has them: a mean away from 0, a deviation near 1; one channel
+// in three has but one value everywhere.
+type norm struct {
+	images, channels, positions int
+	relu, residual              bool
+	x, r, scale, shift          []float32
+	mean, inverse               []float64 // of the batch
+	y                           []float64
+}
+
+// channel is that of element i.
+func (m *norm) channel(i int) int { return i / m.positions % m.channels }
+
+func (m *norm) count() float64 { return float64(m.images * m.positions) }
+
+func newNorm(n [3]int, relu, residual bool) *norm {
+	m := &norm{images: n[0], channels: n[1], positions: n[2], relu: relu, residual: residual}
+	size := n[0] * n[1] * n[2]
+	m.x, m.scale, m.shift = kernel.Random(size, 18), kernel.Random(m.channels, 19), kernel.Random(m.channels, 20)
+	if residual {
+		m.r = kernel.Random(size, 21)
+	}
+	for i := range m.x {
+		c := m.channel(i)
+		m.x[i] = 2*m.x[i] + float32(c%4)
+		if c%3 == 1 {
+			m.x[i] = 0.3 * float32(c)
+			m.scale[c] = 0.002 // or its derivative, 1/sqrt(epsilon), would magnify the error of every sum
+		}
+	}
+	m.mean, m.inverse = m.moments(m.x)
+	m.y = m.output(m.mean, m.inverse)
+	return m
+}
+
+func (m *norm) moments(x []float32) (mean, inverse []float64) {
+	mean, inverse = make([]float64, m.channels), make([]float64, m.channels)
+	for i, v := range x {
+		mean[m.channel(i)] += float64(v) / m.count()
+	}
+	for i, v := range x {
+		d := float64(v) - mean[m.channel(i)]
+		inverse[m.channel(i)] += d * d / m.count()
+	}
+	for c, v := range inverse {
+		inverse[c] = 1 / math.Sqrt(v+normEpsilon)
+	}
+	return mean, inverse
+}
+
+func (m *norm) output(mean, inverse []float64) []float64 {
+	y := make([]float64, len(m.x))
+	for i, v := range m.x {
+		c := m.channel(i)
+		y[i] = float64(m.scale[c])*(float64(v)-mean[c])*inverse[c] + float64(m.shift[c])
+		if m.residual {
+			y[i] += float64(m.r[i])
+		}
+		if m.relu {
+			y[i] = max(0, y[i])
+		}
+	}
+	return y
+}
+
+func forwardCases() []kernel.Case {
+	return images("residual", func(n [3]int, relu, residual bool) kernel.Case { return normCase(newNorm(n, relu, residual)) })
+}
+
+func evalCases() []kernel.Case {
+	return images("residual", func(n [3]int, relu, residual bool) kernel.Case { return evalCase(newNorm(n, relu, residual)) })
+}
+
+func backwardCases() []kernel.Case {
+	return images("in place", func(n [3]int, relu, inPlace bool) kernel.Case { return gradCase(newNorm(n, relu, false), inPlace) })
+}
+
+// images have one position, one image, both, and channels without deviation; with relu and other, and without.
+func images(other string, of func(n [3]int, relu, other bool) kernel.Case) (cases []kernel.Case) {
+	for _, n := range [][3]int{{1, 1, 1}, {1, 3, 1}, {1, 2, 13}, {7, 3, 1}, {2, 5, 4}, {3, 7, 11}, {4, 16, 64}, {13, 3, 257}, {2, 2, 1031}} {
+		for _, relu := range []bool{false, true} {
+			for _, with := range []bool{false, true} {
+				c := of(n, relu, with)
+				c.Name = fmt.Sprintf("images=%d channels=%d positions=%d relu=%t %s=%t", n[0], n[1], n[2], relu, other, with)
+				c.Sizes, c.Scalars = kernel.Sizes{n[0], n[1], n[2]}, kernel.Scalars{normEpsilon}
+				if relu {
+					c.Sizes[3] = 1
+				}
+				cases = append(cases, c)
+			}
+		}
+	}
+	return cases
+}
+
+func normCase(m *norm) kernel.Case {
+	c := kernel.Case{Terms: m.images * m.positions}
+	c.In[0], c.In[1], c.In[2], c.In[3], c.In[4], c.In[5] = m.x, m.scale, m.shift, kernel.NaNs(len(m.x)), kernel.NaNs(2*m.channels), m.r
+	c.Want[3], c.Want[4] = m.y, append(append([]float64{}, m.mean...), m.inverse...)
+	return c
+}
+
+func evalCase(m *norm) kernel.Case {
+	c := kernel.Case{Terms: 1}
+	mean, variance := kernel.Random(m.channels, 22), kernel.Random(m.channels, 23)
+	inverse := make([]float64, m.channels)
+	for k := range variance {
+		variance[k] = 1 + variance[k]/2
+		inverse[k] = 1 / math.Sqrt(float64(variance[k])+normEpsilon)
+	}
+	c.In[0], c.In[1], c.In[2], c.In[3], c.In[4], c.In[5], c.In[6] = m.x, m.scale, m.shift, mean, variance, kernel.NaNs(len(m.x)), m.r
+	c.Want[5] = m.output(kernel.Float64s(mean), inverse)
+	return c
+}
+
+// gradCase has the gradient of X in memory of its own, or in that of X.
+func gradCase(m *norm, inPlace bool) kernel.Case {
+	size := len(m.x)
+	c := kernel.Case{Terms: m.images * m.positions}
+	dy, y := kernel.Random(size, 24), narrow(m.y)
+	saved := narrow(append(append([]float64{}, m.mean...), m.inverse...))
+	masked, dx := make([]float64, size), make([]float64, size)
+	dScale, dShift := make([]float64, m.channels), make([]float64, m.channels)
+	normal := func(i int) float64 {
+		return (float64(m.x[i]) - float64(saved[m.channel(i)])) * float64(saved[m.channels+m.channel(i)])
+	}
+	for i, g := range dy {
+		if !m.relu || y[i] > 0 {
+			masked[i] = float64(g)
+		}
+		dShift[m.channel(i)] += masked[i]
+		dScale[m.channel(i)] += masked[i] * normal(i)
+	}
+	for i, g := range masked {
+		k := m.channel(i)
+		dx[i] = float64(m.scale[k]) * float64(saved[m.channels+k]) * (g - dShift[k]/m.count() - normal(i)*dScale[k]/m.count())
+	}
+	c.In[0], c.In[1], c.In[2], c.In[3], c.In[4] = dy, y, m.x, m.scale, saved
+	c.In[5], c.In[6], c.In[7] = kernel.NaNs(m.channels), kernel.NaNs(m.channels), kernel.NaNs(size)
+	c.Want[0], c.Want[5], c.Want[6], c.Want[7] = masked, dScale, dShift, dx
+	if inPlace {
+		c.In[7], c.Alias[7] = m.x, 1+2
+		c.Want[2], c.Want[7] = dx, nil
+	}
+	return c
+}
+
+// runningCases have a batch of one value, whose variance is 0, not 0/0.
+func runningCases() (cases []kernel.Case) {
+	const momentum = 0.1
+	for _, n := range [][3]int{{1, 1, 1}, {1, 5, 2}, {7, 3, 1}, {32, 16, 64}, {128, 67, 1024}} {
+		images, channels, count := n[0], n[1], float64(n[0]*n[2])
+		c := kernel.Case{Name: fmt.Sprintf("images=%d channels=%d positions=%d", n[0], n[1], n[2]), Terms: 1}
+		c.Sizes, c.Scalars = kernel.Sizes{n[0], n[1], n[2]}, kernel.Scalars{momentum, normEpsilon}
+		mean, variance, saved := kernel.Random(channels, 25), kernel.Random(channels, 26), kernel.Random(2*channels, 27)
+		nextMean, nextVariance := make([]float64, channels), make([]float64, channels)
+		for k := range channels {
+			variance[k] = 1 + variance[k]/2
+			batch := 1 + float64(saved[channels+k])/2
+			if count == 1 {
+				batch = 0
+			}
+			saved[channels+k] = float32(1 / math.Sqrt(batch+normEpsilon))
+			nextMean[k] = float64(images) * ((1-momentum)*float64(mean[k]) + momentum*float64(saved[k]))
+			nextVariance[k] = float64(images) * ((1-momentum)*float64(variance[k]) + momentum*batch*count/max(1, count-1))
+		}
+		c.In[0], c.In[1], c.In[2], c.In[3], c.In[4] = saved, mean, variance, kernel.NaNs(channels), kernel.NaNs(channels)
+		c.Want[3], c.Want[4] = nextMean, nextVariance
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func narrow(x []float64) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+	return y
+}

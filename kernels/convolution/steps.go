@@ -1,0 +1,104 @@
+package convolution
+
+import "fluentps/kernels/kernel"
+
+// launches are the ways to compute conv_forward or conv_backward_data.
+type launches struct {
+	direct3, direct5   []directEntry // at stride 1
+	product3, product0 string        // windows of 3 x 3, any windows
+}
+
+// directEntry computes tiles of width x 8 positions, of 8 planes in each of so many groups.
+type directEntry struct {
+	name          string
+	width, groups int
+}
+
+var (
+	forwardEntries = launches{
+		direct3:  []directEntry{{"conv_forward_3_32", 32, 2}, {"conv_forward_3_16", 16, 4}, {"conv_forward_3_8", 8, 8}},
+		direct5:  []directEntry{{"conv_forward_5_32", 32, 2}, {"conv_forward_5_16", 16, 2}},
+		product3: "conv_forward_3", product0: "conv_forward",
+	}
+	backwardEntries = launches{
+		direct3: []directEntry{
+			{"conv_backward_data_3_32", 32, 2}, {"conv_backward_data_3_16", 16, 4}, {"conv_backward_data_3_8", 8, 8},
+		},
+		direct5:  []directEntry{{"conv_backward_data_5_32", 32, 2}, {"conv_backward_data_5_16", 16, 2}},
+		product3: "conv_backward_data_3", product0: "conv_backward_data",
+	}
+)
+
+// steps is the launch whose result has so many planes of height x width for each image.
+func (e *launches) steps(n kernel.Sizes, planes, height, width int) (steps [4]kernel.Step) {
+	images, side, stride := n[0], n[5], n[6]
+	if images*planes*height*width == 0 {
+		return steps
+	}
+	inputs, weights, outputs := lengths(n)
+	empty := inputs*weights*outputs == 0 // then there is nothing to read, which the direct way does not check
+	switch {
+	case stride == 1 && side == 3 && !empty:
+		steps[0] = directStep(e.direct3, images, planes, height, width)
+	case stride == 1 && side == 5 && !empty:
+		steps[0] = directStep(e.direct5, images, planes, height, width)
+	default:
+		steps[0] = kernel.Step{Entry: e.product0, Grid: [3]int{kernel.Blocks(images*height*width, 64), kernel.Blocks(planes, 32), 1}, Block: [3]int{128, 1, 1}}
+		if side == 3 {
+			steps[0].Entry = e.product3
+		}
+	}
+	return steps
+}
+
+// directStep takes the entry that computes the least in vain.
+func directStep(entries []directEntry, images, planes, height, width int) kernel.Step {
+	best, least := entries[0], 0
+	for _, e := range entries {
+		cost := kernel.Blocks(width, e.width) * e.width * kernel.Blocks(planes, 8*e.groups) * e.groups
+		if least == 0 || cost < least {
+			best, least = e, cost
+		}
+	}
+	tiles := images * kernel.Blocks(width, best.width) * kernel.Blocks(height, 8)
+	return kernel.Step{Entry: best.name, Grid: [3]int{tiles, kernel.Blocks(planes, 8*best.groups), 1}, Block: [3]int{best.width * 2 * best.groups, 1, 1}}
+}
+
+// filterSteps are the launches of conv_backward_filter, and the scratch between them.
+func filterSteps(n kernel.Sizes) (steps [4]kernel.Step, scratch int) {
+	images, channels, filters, side, stride := n[0], n[1], n[4], n[5], n[6]
+	weights := channels * side * side
+	if filters*weights == 0 {
+		return steps, 0
+	}
+	rows, cols := Of(n).Shape.Outputs()
+	terms := images * rows * cols
+	if n[0]*n[2]*n[3]*terms > 0 && side == 3 && stride == 1 {
+		return directFilterSteps(n, rows, cols)
+	}
+	across, down := kernel.Blocks(weights, 64), kernel.Blocks(filters, 32)
+	layers := kernel.Shares(across*down, terms/64)
+	steps[0] = kernel.Step{Entry: "conv_backward_filter", Grid: [3]int{across, down, layers}, Block: [3]int{128, 1, 1}}
+	if layers > 1 {
+		steps[1] = kernel.SumStep("conv_backward_filter_sum", filters*weights)
+	}
+	return steps, kernel.ShareScratch(layers, filters*weights)
+}
+
+// directFilterSteps does so for windows of 3 x 3 at stride 1: squares of 16 filters and 16 channels, tiles of width x 8
+// positions.
+func directFilterSteps(n kernel.Sizes, rows, cols int) (steps [4]kernel.Step, scratch int) {
+	width, entry := 32, "conv_backward_filter_3_32"
+	if kernel.Blocks(cols, 16)*16 < kernel.Blocks(cols, width)*width {
+		width, entry = 16, "conv_backward_filter_3_16"
+	}
+	if kernel.Blocks(cols, 8)*8 < kernel.Blocks(cols, width)*width {
+		width, entry = 8, "conv_backward_filter_3_8"
+	}
+	down, across := kernel.Blocks(n[4], 16), kernel.Blocks(n[1], 16)
+	layers := kernel.Shares(down*across, n[0]*kernel.Blocks(rows, 8)*kernel.Blocks(cols, width))
+	results := down * across * 16 * 16 * 9
+	steps[0] = kernel.Step{Entry: entry, Grid: [3]int{layers, down, across}, Block: [3]int{256, 1, 1}}
+	steps[1] = kernel.SumStep("conv_backward_filter_3_sum", results)
+	return steps, 1 + layers*results
+}

@@ -1,0 +1,48 @@
+package kernel
+
+import "fmt"
+
+// Vec is device memory: a vector of float32. The zero Vec stands for an argument left out.
+type Vec struct {
+	Host []float32 // the elements, where the host can reach them
+	Dev  uint64    // address of the elements on a device that has memory of its own; 0: kernels use Host
+	N    int       // elements at Dev
+}
+
+// Len is the number of elements.
+func (v Vec) Len() int {
+	if v.Dev != 0 {
+		return v.N
+	}
+	return len(v.Host)
+}
+
+// Slice is elements lo to hi-1 of v, in the same memory.
+func (v Vec) Slice(lo, hi int) Vec {
+	var part Vec
+	if v.Host != nil {
+		part.Host = v.Host[lo:hi]
+	}
+	if v.Dev != 0 {
+		if lo < 0 || lo > hi || hi > v.N {
+			panic(fmt.Sprintf("kernels: slice %d:%d of a vector of %d elements", lo, hi, v.N))
+		}
+		part.Dev, part.N = v.Dev+4*uint64(lo), hi-lo
+	}
+	return part
+}
+
+// Vecs, Sizes and Scalars are the arguments of a launch, in the order that the kernel documents.
+// They are arrays so that a launch allocates nothing.
+type (
+	Vecs    [8]Vec
+	Sizes   [8]int
+	Scalars [4]float32
+)
+
+// Args is what a kernel is launched with.
+type Args struct {
+	V Vecs
+	N Sizes
+	F Scalars
+}
