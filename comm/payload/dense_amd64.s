@@ -2,7 +2,19 @@
 
 #include "textflag.h"
 
-// Sixteen elements a turn. DI is dst, SI src, CX the elements that are left.
+// Between float32 and the formats of 16 bits that travel, sixteen elements a turn: binary16 (half) and bfloat16 (brain). dense.go
+// has the twin of each in Go (encodeHalfF16C: encodeHalfGo), and a pass gives its bits.
+//
+// Why assembly: the compiler of Go makes no vector instructions of a loop, and the twin of half takes many operations for what
+// the processor does in one (F16C). Why no generator: four loops of ten lines are shorter than a program that writes them.
+//
+// What a pass does: it takes two registers of eight elements, converts them, and stores 16 values. The number of elements is a
+// multiple of 16 and not 0; dense_amd64.go gives what is left over to the twin.
+//
+// Registers: DI is dst, SI src; both move on with each turn. CX is the elements that are left. Y0 to Y7 are what is computed with.
+//
+// Tests: TestDensePassesEqualTheirTwins compares the bits for lengths to 70, vectors at any place, and numbers of every exponent,
+// with NaNs; TestEveryPatternDecodes decodes all patterns. With the tag purego all tests of the package run on the twins alone.
 
 // func encodeHalfF16C(dst []byte, src []float32)
 TEXT ·encodeHalfF16C(SB), NOSPLIT, $0-48
@@ -41,7 +53,8 @@ decodeHalf16:
 	RET
 
 // BRAIN leaves toBrain of the eight elements of x in r, as 32 bits each. Y13 is 1, Y14 0x7fff and Y15 0x40 in each
-// element. Comparison 3 is true of NaNs.
+// element. To x as an integer it adds 0x7fff, and one more where the upper half is odd, and takes the upper half: that rounds
+// to nearest, ties to even. A NaN, of which comparison 3 is true, gets its own upper half instead, made quiet by 0x40.
 #define BRAIN(x, r, nan, quiet) \
 	VPSRLD    $16, x, quiet; \
 	VPAND     quiet, Y13, r; \
@@ -78,6 +91,8 @@ encodeBrain16:
 	RET
 
 // func decodeBrainAVX2(dst []float32, src []byte)
+//
+// A bfloat16 is the upper half of its float32: widen to 32 bits, shift up.
 TEXT ·decodeBrainAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), CX

@@ -3,14 +3,41 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The passes of AVX2. Lengths are multiples of 8 and not 0. DI is dst, SI and DX are the first and the second operand,
-// R8 is a vector of state; each is indexed by CX, which counts elements up to R9. A macro does eight elements, those at
-// off bytes behind CX. A pass does eight a turn until what is left is a multiple of 32, and then 32 a turn. STORE is
-// VMOVUPS, or VMOVNTPS around the caches; an SFENCE follows then, because others could see later writes before these.
+// The passes over vectors that a server spends its time in, eight elements at a time. passes.go, adam.go and norms.go have the
+// twin of each in Go (sumAVX2: sumGo). A pass has the bits of its twin: it does the same roundings in the same order, so it
+// fuses no multiplication with an addition.
+//
+// Why assembly: the compiler of Go makes no vector instructions of a loop, so a twin does one element at a time.
+// BenchmarkBlend and BenchmarkStep show passes beside twins, which end in -go. Why no generator: a pass is a macro that says
+// what happens to eight elements, and a loop around it. A program that writes these lines would be longer than they are.
+//
+// What a pass does: all its vectors are of one length, a multiple of 8 and not 0; passes_amd64.go gives what is left over to the
+// twin. It does eight elements a turn until what is left is a multiple of 32, and then 32 a turn: four times the macro, each
+// in registers of its own, so that none waits for another. The loop of 32 begins at a multiple of 32 bytes of code.
+//
+// Registers:
+//   DI            dst
+//   SI, DX        the first and the second operand
+//   R8, R11       vectors of state: m, and the v of Adam
+//   CX            elements done: (SI)(CX*4) is the next one of the first operand
+//   R9            the length
+//   R10           how many of the length are done eight at a time
+//   Y0 to Y11     what is computed with; a macro is told which of them it may use
+//   Y12 to Y15    scalars, each eight times; a macro says which
+// adamAVX2 and normsAVX2 use theirs in another way, and say so.
+//
+// STORE is VMOVUPS, or VMOVNTPS, which writes around the caches: of a large version nothing would stay there until it is read.
+// VMOVNTPS wants addresses that are multiples of 32, so stream is ignored where dst begins elsewhere. An SFENCE follows, because
+// others could see later writes before these. VZEROUPPER at the end keeps code with old SSE instructions from waiting.
 //
 // The operands of a subtraction are in the order of this assembler: VSUBPS b, a, d is d = a - b.
+//
+// Tests: TestPassesEqualTheirTwins, TestAdamEqualsItsTwin and TestNormsEqualTheirTwin compare the bits for lengths to 200 (Adam:
+// 100), vectors at any place, infinities, NaNs and subnormal numbers, dst over an operand and not, and look for writes behind the
+// end. Any NaN counts as any other.
+// With the tag purego all tests of the package run on the twins alone.
 
-// SCALE is dst = weight*src. Y15 weight.
+// SCALE is dst = weight*src. Y15 weight. off counts bytes behind CX, here and below.
 #define SCALE(off, t) \
 	VMULPS  off(SI)(CX*4), Y15, t; \
 	VMOVUPS t, off(DI)(CX*4)
@@ -356,7 +383,8 @@ nesterovEnd:
 
 // func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars)
 //
-// One vector a turn: the square root and the division take longer than all else. Y7 to Y15 are the scalars.
+// Eight elements a turn, no more: the square root and the division take longer than all else. Y7 to Y15 are the scalars, in
+// the order of adamScalars; Y0 is the parameters, Y1 the gradient, Y3 the first moment, Y5 the second.
 TEXT ·adamAVX2(SB), NOSPLIT, $0-128
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
@@ -412,7 +440,9 @@ adam8:
 
 // func normsAVX2(push, params []float32, l *lanes)
 //
-// Y0 and Y1 are the lanes of push, Y2 and Y3 those of params, Y4 the magnitudes; Y5 clears the sign.
+// Adds the squares of both vectors to the lanes, as float64, and keeps the largest magnitude of push in each lane: bits
+// without the sign, which have the order of the numbers. Y0 and Y1 are the lanes of push, four each, Y2 and Y3 those of params,
+// Y4 the magnitudes; Y5 clears the sign. Element i counts in lane i mod 8, as in the twin.
 TEXT ·normsAVX2(SB), NOSPLIT, $0-56
 	MOVQ     push_base+0(FP), SI
 	MOVQ     push_len+8(FP), R9
