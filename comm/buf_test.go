@@ -35,7 +35,7 @@ func TestAllocIsZeroedAndAligned(t *testing.T) {
 	p := NewPool(0)
 	defer p.Close()
 	for _, n := range []int{0, 1, 63, 64, 65, 2048, 65536, 65537, 1 << 20, 3<<20 + 5} {
-		for range 2 { // the second comes from the free list
+		for range 2 { // the second one comes from the free list
 			b := mustAlloc(t, p, n)
 			if b.Len() != n || len(b.Bytes()) != n || len(b.F32()) != n/4 {
 				t.Fatalf("Alloc(%d): Len %d, %d bytes, %d values", n, b.Len(), len(b.Bytes()), len(b.F32()))
@@ -159,7 +159,7 @@ func TestWindowMisusePanics(t *testing.T) {
 	if w.Of(1) != nil || own.Len() != 8 {
 		t.Fatal("the window has other segments")
 	}
-	mustPanic(t, "goes with its window", own.Free)
+	mustPanic(t, "is freed with its window", own.Free)
 	Span(own, 0, 8)
 	mustPanic(t, "1 operations in flight on the segment of rank 0", func() { w.Free() })
 	own.Release()
@@ -253,7 +253,7 @@ func TestPoolRandom(t *testing.T) {
 	}
 }
 
-// Whole huge pages are what the system needs, and a slab is full of regions of its class.
+// A slab consists of whole huge pages, and regions of its class fill it.
 func TestSlabsLieInHugePages(t *testing.T) {
 	for _, n := range []int{100, hugeMin, 64 << 10, 100_000, 1 << 20, 1<<20 + 1, 3 << 19, hugeSize, 5<<20 + 1} {
 		p := NewPool(0)
@@ -280,7 +280,7 @@ func TestSlabsLieInHugePages(t *testing.T) {
 	}
 }
 
-// Near the limit a slab is as short as the rest of it.
+// Near the limit a slab takes no more than the rest of it.
 func TestSlabNearTheLimitIsShort(t *testing.T) {
 	p := NewPool(300 << 10)
 	defer p.Close()

@@ -2,7 +2,7 @@ package comm
 
 import "fmt"
 
-// CheckSend panics unless the arguments of an Isend are in range: every transport calls it first.
+// CheckSend panics unless the arguments of an Isend are in range. Every transport calls it first.
 func CheckSend(size int, to Peer, ch Chan, tag uint32, b *Buf, off, n int) {
 	if to < 0 || int(to) >= size {
 		panic(fmt.Sprintf("comm: Isend to rank %d of a world of %d", to, size))
@@ -36,7 +36,7 @@ func checkSpan(use string, ch Chan, tag uint32, b *Buf, off, n int) {
 	}
 }
 
-// Span is the n bytes at off that an operation moves, held until Release; nil for an empty message.
+// Span returns the n bytes at off that an operation moves, and holds b until Release; nil for an empty message.
 func Span(b *Buf, off, n int) []byte {
 	if b == nil {
 		return nil

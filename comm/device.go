@@ -11,10 +11,10 @@ type CUDAAware interface {
 	CUDAAware() error
 }
 
-// NewDevice is a Buf over n bytes of a GPU's memory, for transports that are CUDA-aware. The host knows the address alone:
-// nobody reads or writes what Bytes and F32 return. An Isend comes after the kernels that write the bytes are over, a
-// kernel that reads them is launched after the Irecv has completed: transports know nothing of streams. The memory is its
-// owner's, who frees it when no operation is in flight; Free is not for it.
+// NewDevice returns a Buf over n bytes of a GPU's memory, for transports that are CUDA-aware. The host knows only the
+// address: it must not read or write what Bytes and F32 return. Transports know nothing of streams: call Isend after
+// the kernels that write the bytes have ended, and launch a kernel that reads them after the Irecv has completed. The
+// owner of the memory frees it when no operation is in flight; Free panics.
 func NewDevice(address uint64, n int) *Buf {
 	if address == 0 || n < 0 {
 		panic(fmt.Sprintf("comm: %d bytes of a device at address %#x", n, address))

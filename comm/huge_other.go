@@ -2,5 +2,5 @@
 
 package comm
 
-// adviseHuge does nothing where the system is not asked for huge pages.
+// adviseHuge does nothing: this system takes no advice on huge pages.
 func adviseHuge([]byte) {}

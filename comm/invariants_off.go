@@ -2,7 +2,7 @@
 
 package comm
 
-// Invariants tells whether this build checks what costs too much for every day.
+// Invariants tells whether this build has the checks that cost too much for production.
 const Invariants = false
 
 func poison([]byte)      {}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Invariants tells whether this build checks what costs too much for every day.
+// Invariants tells whether this build has the checks that cost too much for production.
 const Invariants = true
 
-// poisoned is what freed memory looks like: NaN as float32 and as float64, no magic of a header.
+// poisoned is the content of freed memory: NaN as float32 and as float64, never the magic of a header.
 var poisoned = bytes.Repeat([]byte{0xFF}, 4096)
 
 func poison(mem []byte) {

@@ -12,18 +12,18 @@ const PoolMax int64 = 8 << 30
 
 const (
 	classMin = 64     // the smallest region, also the alignment of all
-	classes  = 4 * 64 // what indexOf may be
+	classes  = 4 * 64 // upper bound of indexOf
 )
 
-// Pool hands out Bufs and reuses their memory by size class. It maps at most its limit; a class
-// wastes at most a quarter. Buffers from 16 KiB on lie in huge pages where the system has them. All methods may be called
+// Pool hands out Bufs and reuses their memory by size class. It maps at most its limit; rounding up to a class wastes
+// at most a quarter. Buffers of 16 KiB and more lie in huge pages where the system has them. All methods may be called
 // from any goroutine.
 type Pool struct {
 	max int64
 
 	mu     sync.Mutex
-	mapped int64           // bytes from the system and of Reserve; at most max
-	inUse  int64           // bytes of regions handed out and of Reserve
+	mapped int64           // bytes mapped from the system or counted by Reserve; at most max
+	inUse  int64           // bytes of regions handed out or counted by Reserve
 	free   [classes][]*Buf // by index of the class
 	closed bool
 }
@@ -39,7 +39,7 @@ func NewPool(max int64) *Pool {
 	return &Pool{max: max}
 }
 
-// Alloc returns n zeroed bytes, 64-byte aligned. An error wraps ErrNoMemory, or ErrClosed.
+// Alloc returns n zeroed bytes, 64-byte aligned. The error wraps ErrNoMemory or ErrClosed.
 func (p *Pool) Alloc(n int) (*Buf, error) {
 	if n < 0 {
 		panic(fmt.Sprintf("comm: Alloc of %d bytes", n))
@@ -50,7 +50,7 @@ func (p *Pool) Alloc(n int) (*Buf, error) {
 		return nil, fmt.Errorf("comm: Alloc of %d bytes: %w", n, ErrClosed)
 	}
 	if int64(n) > p.max {
-		return nil, p.full(n)
+		return nil, p.fullError(n)
 	}
 	class := classOf(n)
 	list := &p.free[indexOf(class)]
@@ -74,8 +74,8 @@ func (p *Pool) Alloc(n int) (*Buf, error) {
 	return b, nil
 }
 
-// Reserve counts n bytes that come from elsewhere, such as a window's, against the limit. An error
-// wraps ErrNoMemory, or ErrClosed.
+// Reserve counts n bytes that were mapped elsewhere, such as a window's, against the limit. The error wraps ErrNoMemory
+// or ErrClosed.
 func (p *Pool) Reserve(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Pool) Reserve(n int) error {
 	}
 	p.trim(p.mapped + int64(n) - p.max)
 	if p.mapped+int64(n) > p.max {
-		return p.full(n)
+		return p.fullError(n)
 	}
 	p.mapped += int64(n)
 	p.inUse += int64(n)
@@ -99,15 +99,15 @@ func (p *Pool) Unreserve(n int) {
 	p.inUse -= int64(n)
 }
 
-// Usage is the memory mapped, the part of it handed out, and the limit, in bytes.
+// Usage returns the bytes mapped, the part of them in use, and the limit.
 func (p *Pool) Usage() (mapped, inUse, max int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mapped, p.inUse, p.max
 }
 
-// Close gives idle memory back to the system. Buffers not yet freed stay valid; their memory goes
-// back with their Free.
+// Close gives idle memory back to the system. Buffers not yet freed stay valid; each gives its memory back with its
+// Free.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *Pool) put(b *Buf) {
 	p.inUse -= int64(class)
 	poison(b.region)
 	b.slab.live--
-	if Invariants { // whoever still has the old one shall panic
+	if Invariants { // a stale reference to the old Buf panics
 		b = &Buf{region: b.region, slab: b.slab, pool: p}
 	}
 	b.used = true
@@ -135,13 +135,13 @@ func (p *Pool) put(b *Buf) {
 
 // grow puts at least one zeroed region of the class on its free list.
 func (p *Pool) grow(n, class int) error {
-	size := int64(slabOf(class))
+	size := int64(slabSizeOf(class))
 	p.trim(p.mapped + size - p.max)
 	if left := p.max - p.mapped; size > left {
 		size = left &^ int64(os.Getpagesize()-1) // near the limit a slab may be short
 	}
 	if size < int64(class) {
-		return p.full(n)
+		return p.fullError(n)
 	}
 	s, err := newSlab(int(size))
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *Pool) grow(n, class int) error {
 	return nil
 }
 
-// trim unmaps idle memory until at least want bytes went back or none is idle.
+// trim unmaps idle memory until it has given back at least want bytes or none is idle.
 func (p *Pool) trim(want int64) {
 	for i, list := range &p.free {
 		if want <= 0 {
@@ -164,15 +164,15 @@ func (p *Pool) trim(want int64) {
 		if len(list) == 0 {
 			continue
 		}
-		gone := make(map[*slab]bool)
+		unmapped := make(map[*slab]bool)
 		kept := list[:0]
 		for _, r := range list {
 			switch {
-			case gone[r.slab]:
+			case unmapped[r.slab]:
 			case want <= 0 || r.slab.live > 0:
 				kept = append(kept, r)
 			default:
-				gone[r.slab] = true
+				unmapped[r.slab] = true
 				p.mapped -= int64(len(r.slab.mem))
 				want -= int64(len(r.slab.mem))
 				r.slab.unmap()
@@ -183,12 +183,12 @@ func (p *Pool) trim(want int64) {
 	}
 }
 
-func (p *Pool) full(n int) error {
+func (p *Pool) fullError(n int) error {
 	return fmt.Errorf("comm: %d bytes asked, %d in use of at most %d: %w; raise the pool's limit or use smaller buffers",
 		n, p.inUse, p.max, ErrNoMemory)
 }
 
-// classOf rounds up to one of four steps per doubling, a multiple of classMin.
+// classOf rounds n up to one of four steps per doubling, a multiple of classMin.
 func classOf(n int) int {
 	if n <= classMin {
 		return classMin
@@ -197,7 +197,7 @@ func classOf(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// indexOf numbers the classes without gaps worth saving.
+// indexOf numbers the classes with few gaps.
 func indexOf(class int) int {
 	doubling := bits.Len(uint(class - 1))
 	return 4*doubling + (class-1)>>max(0, doubling-3)&3

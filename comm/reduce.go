@@ -2,13 +2,13 @@ package comm
 
 import "fmt"
 
-// Reducer is what a Transport offers beside point-to-point messages when its ranks can add up vectors together.
-// comm/mpi leaves that to MPI's own collective; comm/inproc adds in the order of ranks.
+// Reducer is what a Transport offers if its ranks can add up vectors together. comm/mpi uses MPI's own collective;
+// comm/inproc adds in the order of ranks.
 type Reducer interface {
 	// Iallreduce replaces the n bytes at off of b, float32 values, by their sums over all ranks: the same bits on every
-	// rank, in an order of additions that is the transport's affair. Every rank calls it as often, in the same order and
-	// with the same n. It keeps the rules of Isend: it does not block, and b is the transport's until the handler ran,
-	// whose Done names no peer (AnyPeer). A collective cannot be cancelled.
+	// rank, in an order of additions that the transport chooses. Every rank makes the same calls, in the same order and
+	// with the same n. The rules of Isend hold: Iallreduce does not block, and b belongs to the transport until the
+	// handler has run. The Done names no peer (AnyPeer). A collective cannot be cancelled.
 	Iallreduce(b *Buf, off, n int, h Handler) Op
 }
 

@@ -7,23 +7,24 @@ import (
 )
 
 const (
-	slabSize = 1 << 20 // of regions shorter than hugeMin
-	// hugeMin is the shortest region that lies in huge pages, in bytes: what is sent in place, and not in a copy that MPI
-	// makes. Between processes the kernel looks up each page that it copies; with huge ones a round of push and pull of
-	// 1 MiB was measured to take 0.6 of the time.
+	slabSize = 1 << 20 // of slabs for regions shorter than hugeMin
+	// hugeMin is the shortest region that lies in huge pages, in bytes: MPI sends such a region in place, and a shorter
+	// one from a copy. Between processes the kernel looks up each page that it copies; with huge pages a round of push
+	// and pull of 1 MiB was measured to take 0.6 of the time.
 	hugeMin  = 16 << 10
-	hugeSize = 2 << 20 // of a page, and its alignment; where huge pages have another size it does no harm
+	hugeSize = 2 << 20 // of a huge page, and its alignment; does no harm where huge pages have another size
 )
 
 // slab is one mapping cut into regions of one class.
 type slab struct {
-	mem  []byte // what is handed out
-	raw  []byte // what the system gave: address space for the alignment is in it, which takes no memory
+	mem  []byte // the regions
+	raw  []byte // the whole mapping: it includes address space for the alignment, which takes no memory
 	live int    // regions handed out; at 0 the slab may be unmapped
 }
 
-// slabOf is how much is mapped at once for regions of a class. Of what is cut from huge pages a quarter is wasted at most.
-func slabOf(class int) int {
+// slabSizeOf returns how many bytes to map at once for regions of a class. At most a quarter of a slab of huge pages is
+// wasted.
+func slabSizeOf(class int) int {
 	switch {
 	case class < hugeMin:
 		return slabSize

@@ -8,8 +8,7 @@ import (
 	"fluentps/comm"
 )
 
-// Abort runs the cases in which one rank ends the world, each in a world of its own: over MPI they
-// would end the test.
+// Abort runs the cases in which one rank ends the world, each in a world of its own. Over MPI they would end the test.
 func Abort(t *testing.T, mk func(t *testing.T, n int) []comm.Transport) {
 	for _, n := range []int{1, 2, 5} {
 		for _, where := range []string{"drive", "barrier", "handler"} {
@@ -23,13 +22,13 @@ func Abort(t *testing.T, mk func(t *testing.T, n int) []comm.Transport) {
 func abort(t testing.TB, tr comm.Transport, where string) {
 	r := begin(t, tr)
 	last := r.n - 1
-	// Something is in flight everywhere, with memory that is given up right after the abort.
+	// Every rank has operations in flight, and frees their memory right after the abort.
 	b, err := r.Alloc(1 << 20)
 	if err != nil {
 		t.Fatalf("Alloc: %v", err)
 	}
 	r.Isend(comm.Peer((r.me+1)%r.n), comm.Data, 1, b, 0, b.Len(), nil)
-	r.Irecv(comm.AnyPeer, comm.Data, 2, b, 0, b.Len(), func(d comm.Done) { t.Errorf("nobody sent: %+v", d) })
+	r.Irecv(comm.AnyPeer, comm.Data, 2, b, 0, b.Len(), func(d comm.Done) { t.Errorf("received a message that no rank sent: %+v", d) })
 	if r.me == last {
 		switch where {
 		case "handler":

@@ -6,12 +6,12 @@ import (
 	"fluentps/comm"
 )
 
-// Allocations is the case that a message costs no allocation once everything has its size. It counts what the whole
-// process allocates, so it is not part of All: other goroutines must be still.
+// Allocations is the case that a message costs no allocation in steady state. It counts allocations of the whole
+// process, so it is not part of All: other goroutines must be idle.
 func Allocations() Case { return Case{"no allocation per message", allocations} }
 
-// Two ranks throw a short and a long message to and fro, with receives posted from their own handlers, and a buffer
-// from the pool per short message; the others only wait.
+// Two ranks exchange a short and a long message, with receives posted from their own handlers, and a buffer from the
+// pool per short message. The other ranks wait.
 func allocations(t testing.TB, tr comm.Transport) {
 	const warm, runs, perRun, long = 300, 20, 50, 20_000
 	r := begin(t, tr)

@@ -12,7 +12,7 @@ import (
 	"fluentps/comm"
 )
 
-// All is every case that a Transport must pass.
+// All returns every case that a Transport must pass.
 func All() []Case {
 	return append(Order(), []Case{
 		{"truncation", truncation},
@@ -27,7 +27,7 @@ func All() []Case {
 		{"one clock", oneClock},
 		{"the clock again", clockAgain},
 		{"ranks of the host", hostRanks},
-		{"windows show what was written", windowVisible},
+		{"writes to windows are visible", windowVisible},
 		{"messages between windows", windowMessages},
 		{"several windows", windowsSeveral},
 		{"a window too large", windowTooLarge},
@@ -47,7 +47,7 @@ func truncation(t testing.TB, tr comm.Transport) {
 			if !errors.Is(d.Err, comm.ErrTruncated) || int(d.Peer) != from || d.N != 0 {
 				t.Errorf("%d bytes into %d completed with %+v", n, n/2, d)
 			}
-			// Only for short messages may we ask this: see the contract.
+			// The contract demands this of short messages only.
 			if n <= comm.CtlMax && in.Bytes()[n/2] != 0 {
 				t.Errorf("%d bytes into %d: the byte behind was written", n, n/2)
 			}
@@ -65,8 +65,8 @@ func truncation(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// A cancelled receive completes with ErrCancelled and takes no message; cancelling what is complete
-// or a send changes nothing.
+// A cancelled receive completes with ErrCancelled and takes no message; cancelling a send or a completed operation
+// changes nothing.
 func cancel(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
@@ -81,7 +81,7 @@ func cancel(t testing.TB, tr comm.Transport) {
 			}
 			r.Cancel(ops[victim])
 			r.drive(func() bool { return errs[victim] != nil })
-			if err := r.Barrier(); err != nil { // a message before it might have met the victim
+			if err := r.Barrier(); err != nil { // before the barrier a message might have met the victim
 				t.Fatalf("Barrier: %v", err)
 			}
 			r.open++
@@ -94,7 +94,7 @@ func cancel(t testing.TB, tr comm.Transport) {
 				t.Errorf("cancelled %d of two receives, they completed with %v", victim, errs)
 			}
 			if got := string(in.Bytes()[8*other : 8*other+8]); got != "message." {
-				t.Errorf("the receive that is left holds %q", got)
+				t.Errorf("the other receive holds %q", got)
 			}
 			clear(in.Bytes())
 		}
@@ -121,8 +121,8 @@ func empty(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Only the bytes asked for are sent, only these are written, and the sender's stay as they were;
-// two sends and a reply may share one buffer.
+// Only the bytes asked for are sent, only these are written, and the sender's buffer stays as it was; two sends and a
+// reply may share one buffer.
 func intact(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n
@@ -169,8 +169,7 @@ func large(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Ten thousand messages in the world, sent without waiting for the receiver, at most 64 of a rank
-// on their way.
+// Ten thousand messages in the world, sent without waiting for the receiver; each rank has at most 64 in flight.
 func manyShort(t testing.TB, tr comm.Transport) {
 	const window, size = 64, 64
 	r := begin(t, tr)
@@ -211,8 +210,8 @@ func manyShort(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Random traffic that all ranks derive from one seed: sizes, channels, order of posting, whether the
-// receive is posted before or after. Every message is checked byte for byte.
+// Random traffic that all ranks derive from one seed: sizes, channels, order of posting, receives posted before or
+// after the send. Every message is checked byte for byte.
 func allToAll(t testing.TB, tr comm.Transport) {
 	const rounds, perRound = 4, 60
 	sizes := []int{0, 1, 8, 80, 1000, 2048, 4096, comm.CtlMax, comm.CtlMax + 1, 20_000, 66_000, 300_000}
@@ -252,7 +251,7 @@ func allToAll(t testing.TB, tr comm.Transport) {
 				r.Tick()
 			}
 		}
-		r.drain() // the next round's tags are the same
+		r.drain() // the next round uses the same tags
 		if err := r.Barrier(); err != nil {
 			t.Fatalf("Barrier: %v", err)
 		}
@@ -283,8 +282,8 @@ func postWakes(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Nobody leaves the barrier before all have entered: what was sent before it is on its way, and the
-// counts of entries that ranks tell each other agree.
+// No rank leaves the barrier before all have entered: messages sent before it are in flight, and the counts of entries
+// that ranks exchange agree.
 func barrier(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	in, out := r.alloc(r.n), r.alloc(1)
@@ -327,7 +326,7 @@ func oneClock(t testing.TB, tr comm.Transport) {
 			r.recv(comm.Peer(peer), comm.Ctl, 90, in, 8*peer, 8, func(d comm.Done) {
 				sent := time.Duration(binary.LittleEndian.Uint64(in.Bytes()[8*peer:]))
 				if now := r.Now(); now < sent || sent < 0 {
-					t.Errorf("received at %v what rank %d sent at %v", now, peer, sent)
+					t.Errorf("received at %v a message that rank %d sent at %v", now, peer, sent)
 				}
 			})
 			r.send(peer, comm.Ctl, 90, out, 0, 8, nil)
@@ -337,7 +336,7 @@ func oneClock(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Measured again, beside a receive as a server posts it, the clock shows no drift on one host, and does not go back.
+// Measured again, beside a receive like a server's, the clock shows no drift on one host, and does not go back.
 func clockAgain(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	to, from := (r.me+1)%r.n, (r.me+r.n-1)%r.n

@@ -1,6 +1,6 @@
-// Package commtest is what every Transport must pass. Each case runs on all ranks, in the same
-// order everywhere, and leaves nothing in flight; so one suite serves ranks that are goroutines of
-// one process (Run) and ranks that are processes under mpirun (Rank).
+// Package commtest holds the cases that every Transport must pass. Each case runs on all ranks, in the same order
+// everywhere, and leaves nothing in flight. So one suite serves ranks that are goroutines of one process (Run) and
+// ranks that are processes under mpirun (Rank).
 package commtest
 
 import (
@@ -20,7 +20,7 @@ type Case struct {
 	Run  func(t testing.TB, tr comm.Transport)
 }
 
-// hang is when a case counts as hung; only a transport that lost something takes this long.
+// hang is the time after which a case counts as hung; only a transport that lost a message takes this long.
 const hang = 2 * time.Minute
 
 // Run makes one world of each size and runs the cases on its ranks, each in a goroutine.
@@ -31,7 +31,7 @@ func Run(t *testing.T, cases []Case, mk func(t *testing.T, n int) []comm.Transpo
 			for _, c := range cases {
 				if !t.Run(c.Name, func(t *testing.T) { onAll(t, world, c.Run) }) {
 					world[0].Abort(1)
-					break // the world is not in a known state any more
+					break // the state of the world is unknown from here on
 				}
 			}
 			failed := t.Failed()
@@ -62,8 +62,8 @@ func onAll(t *testing.T, world []comm.Transport, f func(testing.TB, comm.Transpo
 	wg.Wait()
 }
 
-// Rank runs the cases on this process's rank of a world of processes. A failure is written to
-// standard error and aborts the world, since the other ranks would wait for this one.
+// Rank runs the cases on this process's rank of a world of processes. A failure is written to standard error and aborts
+// the world, because the other ranks would wait for this one.
 func Rank(t *testing.T, tr comm.Transport, cases []Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -85,7 +85,7 @@ type rankTB struct {
 	testing.TB
 	tr   comm.Transport
 	die  func()
-	echo bool // an aborted process prints no test log, so say it at once
+	echo bool // print failures at once: an aborted process prints no test log
 }
 
 func (r *rankTB) Errorf(format string, args ...any) {
@@ -101,7 +101,7 @@ func (r *rankTB) Fatalf(format string, args ...any) {
 	r.TB.Helper()
 	r.Errorf(format, args...)
 	r.die()
-	runtime.Goexit() // not the test's own goroutine: FailNow is not for us
+	runtime.Goexit() // only the test's own goroutine may call FailNow
 }
 
 func (r *rankTB) Fatal(args ...any) { r.TB.Helper(); r.Fatalf("%s", fmt.Sprint(args...)) }

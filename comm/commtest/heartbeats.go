@@ -7,12 +7,12 @@ import (
 	"fluentps/comm"
 )
 
-// Beats are the cases of a Transport that is a comm.Heartbeats too.
+// Beats returns the cases of a Transport that implements comm.Heartbeats.
 func Beats() []Case {
 	return []Case{
-		{"heartbeats come from a rank that does not drive", beats},
-		{"a heartbeat that nobody hears stays alone", unheard},
-		{"heartbeats may be on their way at the end", leftBehind},
+		{"a rank that does not drive sends heartbeats", beats},
+		{"unheard heartbeats do not pile up", unheard},
+		{"heartbeats may be in flight at the end", leftBehind},
 	}
 }
 
@@ -24,7 +24,7 @@ func heartbeats(t testing.TB, tr comm.Transport) comm.Heartbeats {
 	return h
 }
 
-// beats goes to every rank and comes from every rank, each word once, while none of them drives.
+// beats sends words to every rank and hears each rank's words once, in order, while no rank drives.
 func beats(t testing.TB, tr comm.Transport) {
 	h, r := heartbeats(t, tr), begin(t, tr)
 	got := make([][]byte, r.n)
@@ -52,7 +52,7 @@ func beats(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// unheard words do not pile up: of one sender there is one.
+// unheard sends words that do not pile up: the receiver hears one of each sender.
 func unheard(t testing.TB, tr comm.Transport) {
 	h, r := heartbeats(t, tr), begin(t, tr)
 	if r.n > 1 && r.me == 0 {
@@ -80,7 +80,7 @@ func unheard(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// leftBehind is not heard before Close, which ends all the same.
+// leftBehind sends a word that is not heard before Close; Close ends all the same.
 func leftBehind(t testing.TB, tr comm.Transport) {
 	h, r := heartbeats(t, tr), begin(t, tr)
 	if r.n > 1 {

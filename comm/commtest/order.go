@@ -8,7 +8,7 @@ import (
 	"fluentps/comm"
 )
 
-// Order is the cases about which message meets which receive, and when handlers run.
+// Order returns the cases about which message meets which receive, and when handlers run.
 func Order() []Case {
 	return []Case{
 		{"order per source and tag", orderPerStream},
@@ -17,13 +17,13 @@ func Order() []Case {
 		{"unexpected before posted", unexpected},
 		{"order on a ring with cancelled receives", orderPastCancelled},
 		{"channels do not mix", channelsApart},
-		{"AnyPeer starves nobody", fairness},
+		{"AnyPeer starves no rank", fairness},
 		{"handlers do not run inside submit", handlersLater},
 		{"chained ping-pong", pingPong},
 	}
 }
 
-// Every rank sends numbered messages to every rank, itself too, on both channels and two tags.
+// Every rank sends numbered messages to every rank, itself included, on both channels and two tags.
 func orderPerStream(t testing.TB, tr comm.Transport) {
 	const count = 40
 	r := begin(t, tr)
@@ -49,8 +49,8 @@ func orderPerStream(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// The way a server listens: few receives from AnyPeer, posted again before the message is handled.
-// Each source's numbers must come in order.
+// A server listens like this: few receives from AnyPeer, posted again before the message is handled. The numbers of
+// each source must arrive in order.
 func orderOnRing(t testing.TB, tr comm.Transport) {
 	const count, ring = 300, 8
 	r := begin(t, tr)
@@ -84,8 +84,8 @@ func orderOnRing(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Receives cancelled in the middle of a ring, before and while messages come, take none of them: those that are
-// left see every message, in order. Receives posted behind cancelled ones take part.
+// Receives cancelled in the middle of a ring, before and while messages arrive, take none of them: the remaining
+// receives see every message, in order. Receives posted after cancelled ones take part.
 func orderPastCancelled(t testing.TB, tr comm.Transport) {
 	const ring, keep, extra = 24, 12, 6
 	r := begin(t, tr)
@@ -115,7 +115,7 @@ func orderPastCancelled(t testing.TB, tr comm.Transport) {
 		listen(ring + i)
 	}
 	r.drive(func() bool { return cancelled == ring-keep })
-	if err := r.Barrier(); err != nil { // a message before it might have met a receive to be cancelled
+	if err := r.Barrier(); err != nil { // before the barrier a message might have met a receive to be cancelled
 		t.Fatalf("Barrier: %v", err)
 	}
 	for i := range keep + extra {
@@ -129,7 +129,7 @@ func orderPastCancelled(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// A long message is on its way longer than the short one behind it, yet is handled first.
+// A long message takes longer than the short one sent after it, yet is handled first.
 func orderLongShort(t testing.TB, tr comm.Transport) {
 	const long = 1 << 20
 	r := begin(t, tr)
@@ -193,9 +193,9 @@ func channelsApart(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// All others flood rank 0, four messages each, the next as soon as one is answered, until rank 0 has the first four of
-// everyone: a source that starves lets the rest of the flood pass the bound. These four are sent before rank 0 listens, so
-// that none comes late because its sender had no core for a while.
+// All other ranks flood rank 0, four messages each, the next as soon as one is answered, until rank 0 has the first
+// four of every rank. If one source starves, the rest of the flood exceeds the bound. The first four are sent before
+// rank 0 listens, so that none is late because its sender had no core for a while.
 func fairness(t testing.TB, tr comm.Transport) {
 	const rounds, tooMany, window = 5, 60_000, 4
 	r := begin(t, tr)
@@ -216,7 +216,7 @@ func fairness(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// flood sends a message per slot, meets the others, and goes on as long as the answers say so.
+// flood sends a message per slot, meets the others, and repeats a message while its answer says so.
 func flood(r *rank, in, out *comm.Buf, window int) {
 	for i := range window {
 		var again func()
@@ -230,16 +230,16 @@ func flood(r *rank, in, out *comm.Buf, window int) {
 		}
 		again()
 	}
-	for range 1000 { // where messages are held back for a number of rounds
+	for range 1000 { // for transports that hold messages back for a number of rounds
 		r.Tick()
 	}
 	r.meet()
 }
 
-// answerFlood tells each flooder to go on (0) or to stop (1); then it cancels what it still expects.
+// answerFlood tells each flooder to continue (0) or to stop (1); then it cancels its remaining receives.
 func answerFlood(r *rank, tooMany, window int) {
 	in, out := r.alloc(2*window), r.alloc(2)
-	out.Bytes()[1] = 1
+	out.Bytes()[1] = 1 // short: sources seen fewer than window times
 	seen := make([]int, r.n)
 	total, short, stopped := 0, r.n-1, 0 // short: sources seen less than window times
 	posted := make([]comm.Op, 2*window)
@@ -275,7 +275,7 @@ func answerFlood(r *rank, tooMany, window int) {
 	}
 }
 
-// Whatever completes at once still completes only when the rank drives.
+// An operation that could complete at once still completes only when the rank drives.
 func handlersLater(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	out, in := r.alloc(8), r.alloc(8)
@@ -292,7 +292,7 @@ func handlersLater(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Handlers submit: a token goes round the ring many times without any rank's loop touching it.
+// Handlers submit: a token goes round the ring many times, passed on by handlers alone.
 func pingPong(t testing.TB, tr comm.Transport) {
 	const laps = 100
 	r := begin(t, tr)

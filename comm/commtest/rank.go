@@ -63,7 +63,7 @@ func (r *rank) alloc(n int) *comm.Buf {
 	return b
 }
 
-// send checks its completion and calls then, which may be nil.
+// send checks the completion of an Isend and calls then, which may be nil.
 func (r *rank) send(to int, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, then func()) {
 	r.open++
 	var op comm.Op
@@ -81,7 +81,7 @@ func (r *rank) send(to int, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, t
 	}
 }
 
-// recv checks what it can of a good completion and calls then.
+// recv checks the completion of an Irecv as far as it can and calls then.
 func (r *rank) recv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, then func(comm.Done)) comm.Op {
 	r.open++
 	var op comm.Op

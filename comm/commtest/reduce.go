@@ -7,7 +7,7 @@ import (
 	"fluentps/comm"
 )
 
-// Sums are the cases of a Transport that is a comm.Reducer too.
+// Sums returns the cases of a Transport that implements comm.Reducer.
 func Sums() []Case {
 	return []Case{
 		{"sums are exact and the same everywhere", sums},
@@ -32,8 +32,8 @@ func (r *rank) reduce(b *comm.Buf, lo, hi int) {
 	})
 }
 
-// Small integers add up exactly in any order, so the sums are known; of other values every rank must have the same bits.
-// What lies beside the range is left alone.
+// Small integers add up exactly in any order, so the sums are known. Of other values every rank must have the same
+// bits. Values outside the range stay as they are.
 func sums(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	for _, n := range []int{1, 3, 1000, 1 << 20} {
@@ -72,8 +72,8 @@ func sums(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Collectives in flight at once complete each with its own sum, whatever messages move between them, and no rank waits
-// in the call for one that comes late.
+// Several collectives in flight complete each with its own sum, whatever messages move between them, and no rank waits
+// inside the call for a late rank.
 func sumsBesideMessages(t testing.TB, tr comm.Transport) {
 	const count, n = 20, 5000
 	r := begin(t, tr)

@@ -8,7 +8,8 @@ import (
 	"fluentps/comm"
 )
 
-// What one rank wrote before it sent, the receiver reads in its segment; sizes differ, some are empty.
+// Bytes that a rank wrote before it sent are visible to the receiver in that rank's segment; sizes differ, some are
+// empty.
 func windowVisible(t testing.TB, tr comm.Transport) {
 	const rounds = 50
 	r := begin(t, tr)
@@ -46,7 +47,7 @@ func windowVisible(t testing.TB, tr comm.Transport) {
 		r.recv(comm.Peer(from), comm.Ctl, 90, nil, 0, 0, func(d comm.Done) {
 			r.must(d)
 			if b := w.Of(comm.Peer(from)); b != nil && !holds(b.Bytes(), uint64(1000*round+from)) {
-				t.Errorf("round %d: the segment of rank %d does not hold what was written before the message", round, from)
+				t.Errorf("round %d: the segment of rank %d lacks the bytes written before the message", round, from)
 			}
 		})
 		r.drain()
@@ -56,7 +57,7 @@ func windowVisible(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Segments are buffers: messages go from one into another, also from a segment of another rank.
+// Segments are buffers: messages go from one segment into another, also from a segment of another rank.
 func windowMessages(t testing.TB, tr comm.Transport) {
 	const n = 70_000
 	r := begin(t, tr)
@@ -74,7 +75,7 @@ func windowMessages(t testing.TB, tr comm.Transport) {
 	r.recv(comm.Peer(from), comm.Data, 91, own, n, n, r.must)
 	r.recv(comm.Peer(from), comm.Data, 91, own, 2*n, n, r.must)
 	r.drain()
-	second := r.alloc(8) // whose bytes the second message held
+	second := r.alloc(8) // the rank whose bytes the second message held
 	second.Bytes()[0] = byte(of)
 	r.send(to, comm.Ctl, 92, second, 0, 1, nil)
 	r.recv(comm.Peer(from), comm.Ctl, 92, second, 4, 1, r.must)
@@ -86,8 +87,7 @@ func windowMessages(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// Windows made one after another stand side by side and go in any order that all ranks agree on; one is
-// left to Close.
+// Several windows exist side by side, and ranks free them in any order that all agree on; Close frees the last one.
 func windowsSeveral(t testing.TB, tr comm.Transport) {
 	const count = 4
 	r := begin(t, tr)
@@ -119,7 +119,7 @@ func windowsSeveral(t testing.TB, tr comm.Transport) {
 	r.end()
 }
 
-// When one rank asks for more than there is, all get the same error, and the world goes on.
+// If one rank asks for more than there is, all ranks get the same error, and the world still works.
 func windowTooLarge(t testing.TB, tr comm.Transport) {
 	r := begin(t, tr)
 	n := 100

@@ -1,7 +1,7 @@
-// Package faulty wraps a Transport in bad luck: messages are held back, so that those of different
-// (destination, channel, tag) overtake each other, and a rank may fall silent or abort. What happens
-// to a rank's i-th send is a function of the seed, the rank and i; messages of one (destination,
-// channel, tag) never overtake each other, as the contract promises.
+// Package faulty wraps a Transport and injects faults: it holds messages back, so that those of different (destination,
+// channel, tag) overtake each other, and a rank may fall silent or abort. The fate of a rank's i-th send is a function
+// of the seed, the rank and i. Messages of one (destination, channel, tag) never overtake each other, as the contract
+// promises.
 package faulty
 
 import (
@@ -11,7 +11,7 @@ import (
 	"fluentps/comm"
 )
 
-// Options say what goes wrong; the zero value is a transport without faults.
+// Options say which faults to inject; the zero value injects none.
 type Options struct {
 	Seed     uint64
 	DelayMax int   // a send waits 0 to DelayMax batches of its rank's progress
@@ -22,7 +22,7 @@ type Options struct {
 type Drop struct {
 	Rank      int
 	AfterSend int // its first AfterSend sends go out
-	Code      int // at the next it aborts the world with this code; 0: its sends vanish, though they complete
+	Code      int // the next send aborts the world with this code; 0: further sends vanish, though they complete
 }
 
 // New wraps one rank. All ranks of a world should have the same Options.
@@ -48,9 +48,9 @@ type transport struct {
 	rng *rand.Rand
 
 	sends   int    // submitted
-	round   int    // batches since the start, while anything is held
+	round   int    // batches since the start, counted while a send is held
 	held    []send // in order of submission
-	turning bool   // turn is posted
+	turning bool   // turn is posted and has not run
 }
 
 // send is a submission held back.
@@ -63,14 +63,14 @@ type send struct {
 	dueRound int
 }
 
-// class is the messages that must keep their order.
+// class is a stream of messages that must keep their order.
 type class struct {
 	to  comm.Peer
 	ch  comm.Chan
 	tag uint32
 }
 
-// ownOps sets our operations apart from the inner transport's receives.
+// ownOps distinguishes the operations of this package from the inner transport's receives.
 const ownOps comm.Op = 1 << 63
 
 func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
@@ -83,19 +83,19 @@ func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, o
 	if d := t.o.Drop; d != nil && d.Rank == t.Rank() && d.Code != 0 && t.sends > d.AfterSend {
 		t.Abort(d.Code)
 	}
-	t.again()
+	t.postTurn()
 	return op
 }
 
-// again has turn called in the next batch; the Post also keeps Drive awake while anything is held.
-func (t *transport) again() {
+// postTurn has turn called in the next batch; the Post also keeps Drive awake while a send is held.
+func (t *transport) postTurn() {
 	if len(t.held) > 0 && !t.turning {
 		t.turning = true
 		t.Post(t.turn)
 	}
 }
 
-// turn lets go what is due and not behind a message of its class that is not.
+// turn releases the sends that are due and not behind a held send of their class.
 func (t *transport) turn() {
 	t.turning = false
 	t.round++
@@ -109,13 +109,13 @@ func (t *transport) turn() {
 			kept = append(kept, s)
 			continue
 		}
-		t.letGo(s)
+		t.forward(s)
 	}
 	t.held = append(kept, t.held...)
-	t.again()
+	t.postTurn()
 }
 
-func (t *transport) letGo(s send) {
+func (t *transport) forward(s send) {
 	done := func(d comm.Done) {
 		d.Op = s.op
 		if s.handler != nil {
@@ -133,7 +133,7 @@ func (t *transport) letGo(s send) {
 	t.Transport.Isend(s.class.to, s.class.ch, s.class.tag, s.buf, s.off, s.n, done)
 }
 
-// Cancel leaves sends alone, ours as well.
+// Cancel leaves sends alone, also those of this package.
 func (t *transport) Cancel(op comm.Op) {
 	if op&ownOps == 0 {
 		t.Transport.Cancel(op)

@@ -40,8 +40,8 @@ func TestAbort(t *testing.T) {
 	})
 }
 
-// arrivals sends each of 8 tags the numbers 0 to 9 in turn, to itself, and returns what arrived as
-// tag*10+number.
+// arrivals sends the numbers 0 to 9 on each of 8 tags to itself, and returns the messages as tag*10+number, in order of
+// arrival.
 func arrivals(t *testing.T, o Options) []int {
 	tr := New(inproc.New(1, inproc.Options{})[0], o)
 	b, err := tr.Alloc(100)
@@ -67,8 +67,8 @@ func arrivals(t *testing.T, o Options) []int {
 
 func TestSeedDecidesTheOrder(t *testing.T) {
 	first := arrivals(t, Options{Seed: 1, DelayMax: 20})
-	if again := arrivals(t, Options{Seed: 1, DelayMax: 20}); !slices.Equal(first, again) {
-		t.Errorf("the same seed gave\n%v then\n%v", first, again)
+	if postTurn := arrivals(t, Options{Seed: 1, DelayMax: 20}); !slices.Equal(first, postTurn) {
+		t.Errorf("the same seed gave\n%v then\n%v", first, postTurn)
 	}
 	if other := arrivals(t, Options{Seed: 2, DelayMax: 20}); slices.Equal(first, other) {
 		t.Errorf("two seeds gave the same order %v", first)

@@ -9,8 +9,8 @@ import (
 	"fluentps/comm"
 )
 
-// Against queues that are plain slices: pushes, removals from anywhere, and walks.
-func TestQueuesAreTheirDumbTwin(t *testing.T) {
+// Compares Queues with plain slices: pushes, removals from anywhere, and walks.
+func TestQueuesMatchPlainSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queues
 		twin := map[uint64][]uint32{}
@@ -54,18 +54,18 @@ func TestQueuesAreTheirDumbTwin(t *testing.T) {
 
 func TestSlotsForgetAndRename(t *testing.T) {
 	var s Slots[string]
-	a, b := s.Take("a"), s.Take("b")
+	a, b := s.Put("a"), s.Put("b")
 	first := s.Op(a)
 	if slot, ok := s.Find(first); !ok || slot != a || *s.At(a) != "a" || s.Len() != 2 || first == 0 || first == s.Op(b) {
 		t.Fatalf("slot %d of %d holds %q", slot, s.Len(), *s.At(a))
 	}
-	if got := s.Give(a); got != "a" || s.Len() != 1 {
-		t.Fatalf("Give returned %q, %d are left", got, s.Len())
+	if got := s.Take(a); got != "a" || s.Len() != 1 {
+		t.Fatalf("Take returned %q, %d are left", got, s.Len())
 	}
 	if _, ok := s.Find(first); ok {
 		t.Fatal("an operation that is over was found")
 	}
-	if again := s.Take("c"); again != a || s.Op(again) == first {
+	if again := s.Put("c"); again != a || s.Op(again) == first {
 		t.Fatalf("slot %d with name %d, want slot %d with another name than %d", again, s.Op(again), a, first)
 	}
 	if _, ok := s.Find(comm.Op(17)); ok {
@@ -83,15 +83,15 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	var q Queues
 	next := uint64(0)
 	turn := func() {
-		for range 50 { // keys that never come back, as tags of pieces may
-			slot := s.Take([6]uint64{})
+		for range 50 { // keys that never recur, as tags of pieces may
+			slot := s.Put([6]uint64{})
 			q.Push(next, slot)
 			next++
 		}
 		for key := next - 50; key < next; key++ {
 			slot := q.First(key)
 			q.Remove(slot)
-			s.Give(slot)
+			s.Take(slot)
 		}
 	}
 	if n := testing.AllocsPerRun(200, turn); n != 0 {

@@ -2,10 +2,10 @@ package inflight
 
 import "math/bits"
 
-// Queues keeps numbers in queues by key, a number in at most one of them. Numbers should be small:
-// memory goes by the largest. The zero value is empty.
+// Queues keeps numbers in queues by key. A number is in at most one queue. Numbers should be small: the memory grows
+// with the largest. The zero value is empty.
 type Queues struct {
-	chains []chain // by hash of the key, a power of two
+	chains []chain // by hash of the key; their number is a power of two
 	links  []link  // by number
 	count  int
 }
@@ -68,7 +68,7 @@ func (q *Queues) grow() {
 	}
 }
 
-// First is the oldest number of a queue, or None.
+// First returns the oldest number of a queue, or None.
 func (q *Queues) First(key uint64) uint32 {
 	if len(q.chains) == 0 {
 		return None
@@ -76,7 +76,7 @@ func (q *Queues) First(key uint64) uint32 {
 	return q.seek(key, q.chain(key).first)
 }
 
-// Last is the newest number of a queue, or None.
+// Last returns the newest number of a queue, or None.
 func (q *Queues) Last(key uint64) uint32 {
 	if len(q.chains) == 0 {
 		return None
@@ -84,7 +84,7 @@ func (q *Queues) Last(key uint64) uint32 {
 	return q.seekBack(key, q.chain(key).last)
 }
 
-// Prev is the number before n in its queue, or None.
+// Prev returns the number before n in its queue, or None.
 func (q *Queues) Prev(n uint32) uint32 { return q.seekBack(q.links[n].key, q.links[n].prev) }
 
 func (q *Queues) seekBack(key uint64, n uint32) uint32 {
@@ -94,7 +94,7 @@ func (q *Queues) seekBack(key uint64, n uint32) uint32 {
 	return n
 }
 
-// Next is the number behind n in its queue, or None.
+// Next returns the number after n in its queue, or None.
 func (q *Queues) Next(n uint32) uint32 { return q.seek(q.links[n].key, q.links[n].next) }
 
 func (q *Queues) seek(key uint64, n uint32) uint32 {

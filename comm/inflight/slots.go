@@ -1,23 +1,23 @@
-// Package inflight is the bookkeeping that transports share: operations in numbered slots, and queues
-// of numbers by key. Neither allocates in steady state.
+// Package inflight holds the bookkeeping that transports share: operations in numbered slots, and queues of numbers by
+// key. Neither allocates in steady state.
 package inflight
 
 import "fluentps/comm"
 
-// Slots holds values in numbered slots that are used again and again. The zero value is empty.
+// Slots holds values in numbered slots and reuses the slots. The zero value is empty.
 type Slots[T any] struct {
 	items []item[T]
 	idle  []uint32
 }
 
 type item[T any] struct {
-	uses  uint32 // of this slot so far: tells a stale Op from a live one
+	uses  uint32 // how often this slot was taken: distinguishes a stale Op from a live one
 	live  bool
 	value T
 }
 
-// Take puts a value into a slot.
-func (s *Slots[T]) Take(value T) (slot uint32) {
+// Put stores a value into a slot.
+func (s *Slots[T]) Put(value T) (slot uint32) {
 	if len(s.idle) == 0 {
 		s.items = append(s.items, item[T]{})
 		s.idle = append(s.idle, uint32(len(s.items)-1))
@@ -31,11 +31,11 @@ func (s *Slots[T]) Take(value T) (slot uint32) {
 	return slot
 }
 
-// At is the value of a live slot; the pointer holds until the next Take.
+// At returns the value of a live slot; the pointer is valid until the next Put.
 func (s *Slots[T]) At(slot uint32) *T { return &s.items[slot].value }
 
-// Give empties a slot and returns what it held.
-func (s *Slots[T]) Give(slot uint32) T {
+// Take empties a slot and returns what it held.
+func (s *Slots[T]) Take(slot uint32) T {
 	i := &s.items[slot]
 	value := i.value
 	var zero T
@@ -44,12 +44,12 @@ func (s *Slots[T]) Give(slot uint32) T {
 	return value
 }
 
-// Op names what a live slot holds now; the slot's next value has another name.
+// Op names the value that a live slot holds; the slot's next value has another name.
 func (s *Slots[T]) Op(slot uint32) comm.Op {
 	return comm.Op(s.items[slot].uses)<<32 | comm.Op(slot)
 }
 
-// Find is the slot of an operation that is still live.
+// Find returns the slot of an operation, and whether it is still live.
 func (s *Slots[T]) Find(op comm.Op) (slot uint32, ok bool) {
 	slot = uint32(op)
 	return slot, int(slot) < len(s.items) && s.items[slot].live && s.Op(slot) == op

@@ -13,7 +13,7 @@ func (e *endpoint) signal() {
 	}
 }
 
-// Post runs f in the next batch of whoever drives this rank. After Close it is forgotten.
+// Post adds f to the next batch of the goroutine that drives this rank. After Close, f never runs.
 func (e *endpoint) Post(f func()) {
 	e.mu.Lock()
 	e.posts = append(e.posts, f)
@@ -21,15 +21,15 @@ func (e *endpoint) Post(f func()) {
 	e.signal()
 }
 
-// enter guards against a handler that drives; leave is the way out.
-func (e *endpoint) enter(use string) {
+// beginDriving panics in a handler that drives; endDriving is its counterpart.
+func (e *endpoint) beginDriving(use string) {
 	if e.driving {
 		panic(fmt.Sprintf("inproc: %s on rank %d inside a handler", use, e.rank))
 	}
 	e.driving = true
 }
 
-func (e *endpoint) leave() { e.driving = false }
+func (e *endpoint) endDriving() { e.driving = false }
 
 func (e *endpoint) stopped() error {
 	if abort := e.world.aborted.Load(); abort != nil {
@@ -42,8 +42,8 @@ func (e *endpoint) stopped() error {
 }
 
 func (e *endpoint) Drive(until func() bool) error {
-	e.enter("Drive")
-	defer e.leave()
+	e.beginDriving("Drive")
+	defer e.endDriving()
 	for {
 		if err := e.stopped(); err != nil {
 			return err
@@ -58,8 +58,8 @@ func (e *endpoint) Drive(until func() bool) error {
 }
 
 func (e *endpoint) Tick() {
-	e.enter("Tick")
-	defer e.leave()
+	e.beginDriving("Tick")
+	defer e.endDriving()
 	if e.stopped() == nil {
 		e.progress()
 	}
@@ -69,16 +69,16 @@ func (e *endpoint) Barrier() error {
 	if err := e.stopped(); err != nil {
 		return err
 	}
-	number := e.world.enter()
+	number := e.world.enterBarrier()
 	return e.Drive(func() bool { return e.world.passed.Load() >= number })
 }
 
-// progress handles one batch: all that has arrived, and the completions that are ready now. It
-// tells whether there was anything.
+// progress handles one batch: all messages that have arrived, and the completions that are ready now. It returns
+// whether there were any.
 func (e *endpoint) progress() bool {
 	e.mu.Lock()
 	arrived, posts := e.arrived, e.posts
-	e.arrived, e.posts = e.emptied, e.posting
+	e.arrived, e.posts = e.spareArrived, e.sparePosts
 	e.ready = append(e.ready, e.settled...)
 	e.settled = e.settled[:0]
 	e.mu.Unlock()
@@ -87,12 +87,12 @@ func (e *endpoint) progress() bool {
 		e.match(m)
 	}
 	clear(arrived)
-	e.emptied = arrived[:0]
+	e.spareArrived = arrived[:0]
 	batch := e.ready
-	e.ready = e.batch[:0] // what handlers complete waits for the next batch, so that until is looked at
-	e.batch = batch
+	e.ready = e.spareReady[:0] // operations that handlers complete wait for the next batch, so that Drive checks its condition first
+	e.spareReady = batch
 	for _, d := range batch {
-		o := e.ops.Give(uint32(d.Op))
+		o := e.ops.Take(uint32(d.Op))
 		o.release()
 		if o.handler != nil {
 			o.handler(d)
@@ -102,7 +102,7 @@ func (e *endpoint) progress() bool {
 		f()
 	}
 	clear(posts)
-	e.posting = posts[:0]
+	e.sparePosts = posts[:0]
 	return len(arrived)+len(batch)+len(posts) > 0
 }
 
@@ -113,18 +113,18 @@ func (e *endpoint) Close() error {
 		return e.stopped()
 	}
 	if e.world.aborted.Load() == nil && e.ops.Len() > 0 {
-		return e.busy()
+		return e.busyError()
 	}
 	err := e.Barrier()
 	if err == nil {
-		err = e.unreceived()
+		err = e.unreceivedError()
 	}
 	e.closed = true
-	e.world.leave()
+	e.world.closeRank()
 	return err
 }
 
-func (e *endpoint) busy() (err error) {
+func (e *endpoint) busyError() (err error) {
 	e.ops.Each(func(slot uint32, o *operation) {
 		verb := "send to"
 		if o.recv {
@@ -136,11 +136,11 @@ func (e *endpoint) busy() (err error) {
 	return err
 }
 
-func (e *endpoint) unreceived() error {
+func (e *endpoint) unreceivedError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, m := range e.arrived {
-		e.unexpected.Push(m.stream.key(), e.early.Take(m))
+		e.unexpected.Push(m.stream.key(), e.early.Put(m))
 	}
 	e.arrived = nil
 	var first *message

@@ -8,37 +8,36 @@ import (
 	"fluentps/comm/inflight"
 )
 
-// endpoint is one rank. Below mu are the fields that other goroutines write; the rest belongs to
-// the goroutine that drives.
+// endpoint is one rank. Other goroutines write the fields below mu; the rest belongs to the goroutine that drives.
 type endpoint struct {
 	world *world
 	rank  int
 	peers []comm.Peer   // of this host
 	wake  chan struct{} // one token: something arrived since the last look
 
-	mu      sync.Mutex
-	arrived []message   // in order of arrival
-	settled []comm.Done // long sends of ours that the receiver has copied
-	posts   []func()
-	beats   []beat   // by sender; nil: none came yet
-	kept    int      // copies of short messages held for this rank; at most eagerMax
-	spare   [][]byte // their memory, for reuse; each of comm.CtlMax bytes
+	mu          sync.Mutex
+	arrived     []message   // in order of arrival
+	settled     []comm.Done // long sends of ours that the receiver has copied
+	posts       []func()
+	beats       []beat   // by sender; nil until the first beat arrives
+	copies      int      // copies of short messages held for this rank; at most eagerMax
+	spareCopies [][]byte // the memory of used copies, for reuse; each of comm.CtlMax bytes
 
-	ops        inflight.Slots[operation]
-	posted     inflight.Queues         // slots of receives, by stream
-	early      inflight.Slots[message] // that nobody has posted a receive for
-	unexpected inflight.Queues         // their slots, by stream
-	ready      []comm.Done             // complete, handler not yet run
-	batch      []comm.Done             // handlers running now; the other half of ready
-	emptied    []message               // the other half of arrived
-	posting    []func()                // the other half of posts
-	windows    []*comm.Buf             // our segments, of windows not yet freed
-	reduced    int64                   // collectives that this rank has come to
-	driving    bool
-	closed     bool
+	ops          inflight.Slots[operation]
+	posted       inflight.Queues         // slots of receives, by stream
+	early        inflight.Slots[message] // messages without a posted receive
+	unexpected   inflight.Queues         // slots of early, by stream
+	ready        []comm.Done             // complete, handler not yet run
+	spareReady   []comm.Done             // handlers running now; swapped with ready
+	spareArrived []message               // empty; swapped with arrived
+	sparePosts   []func()                // empty; swapped with posts
+	windows      []*comm.Buf             // this rank's segments, of windows not yet freed
+	reduced      int64                   // collectives that this rank has joined
+	driving      bool
+	closed       bool
 }
 
-// stream is what the matching goes by, besides the source.
+// stream is the part of the matching key besides the source.
 type stream struct {
 	ch  comm.Chan
 	tag uint32
@@ -51,9 +50,9 @@ type operation struct {
 	handler comm.Handler
 	buf     *comm.Buf // nil for an empty message
 	recv    bool
-	from    comm.Peer // of a receive, where it may be AnyPeer; of a send where it goes
+	from    comm.Peer // the source of a receive, possibly AnyPeer; the destination of a send
 	stream  stream
-	span    []byte // of a receive: where the message goes
+	span    []byte // of a receive: its destination
 }
 
 func (o *operation) release() {
@@ -68,29 +67,29 @@ type message struct {
 	id     comm.Op // the sender's operation
 	stream stream
 	data   []byte // the sender's buffer, or our copy
-	copied bool   // the send has completed already
+	copied bool   // data is our copy, and the send has completed
 }
 
 func (e *endpoint) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckSend(e.Size(), to, ch, tag, b, off, n)
 	s := stream{ch, tag}
-	id := e.ops.Op(e.ops.Take(operation{handler: h, buf: b, from: to, stream: s}))
+	id := e.ops.Op(e.ops.Put(operation{handler: h, buf: b, from: to, stream: s}))
 	if e.world.ranks[to].accept(message{from: e, id: id, stream: s, data: comm.Span(b, off, n)}) {
 		e.ready = append(e.ready, comm.Done{Op: id, Peer: to, Tag: tag, N: n})
 	}
 	return id
 }
 
-// accept puts a message into the inbox and tells whether it was copied. Past eagerMax a short
-// message is treated as a long one: its sender waits, the inbox does not grow.
+// accept puts a message into the inbox and returns whether it was copied. At eagerMax copies a short message is treated
+// like a long one: its sender waits, and the inbox takes no more memory.
 func (e *endpoint) accept(m message) bool {
 	e.mu.Lock()
-	if len(m.data) <= comm.CtlMax && e.kept < e.world.eagerMax {
-		e.kept++
+	if len(m.data) <= comm.CtlMax && e.copies < e.world.eagerMax {
+		e.copies++
 		m.copied = true
-		if last := len(e.spare) - 1; last >= 0 {
+		if last := len(e.spareCopies) - 1; last >= 0 {
 			var room []byte
-			room, e.spare = e.spare[last], e.spare[:last]
+			room, e.spareCopies = e.spareCopies[last], e.spareCopies[:last]
 			m.data = append(room[:0], m.data...)
 		} else {
 			m.data = append(make([]byte, 0, comm.CtlMax), m.data...)
@@ -105,12 +104,12 @@ func (e *endpoint) accept(m message) bool {
 func (e *endpoint) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckRecv(e.Size(), from, ch, tag, b, off, n)
 	s := stream{ch, tag}
-	slot := e.ops.Take(operation{handler: h, buf: b, recv: true, from: from, stream: s, span: comm.Span(b, off, n)})
+	slot := e.ops.Put(operation{handler: h, buf: b, recv: true, from: from, stream: s, span: comm.Span(b, off, n)})
 	id := e.ops.Op(slot)
 	for i := e.unexpected.First(s.key()); i != inflight.None; i = e.unexpected.Next(i) {
 		if from == comm.AnyPeer || int(from) == e.early.At(i).from.rank {
 			e.unexpected.Remove(i)
-			e.land(slot, e.early.Give(i))
+			e.deliver(slot, e.early.Take(i))
 			return id
 		}
 	}
@@ -142,15 +141,15 @@ func (e *endpoint) match(m message) {
 	for i := e.posted.First(key); i != inflight.None; i = e.posted.Next(i) {
 		if from := e.ops.At(i).from; from == comm.AnyPeer || int(from) == m.from.rank {
 			e.posted.Remove(i)
-			e.land(i, m)
+			e.deliver(i, m)
 			return
 		}
 	}
-	e.unexpected.Push(key, e.early.Take(m))
+	e.unexpected.Push(key, e.early.Put(m))
 }
 
-// land copies a message into its receive and completes both.
-func (e *endpoint) land(slot uint32, m message) {
+// deliver copies a message into its receive and completes both.
+func (e *endpoint) deliver(slot uint32, m message) {
 	o := e.ops.At(slot)
 	d := comm.Done{Op: e.ops.Op(slot), Peer: comm.Peer(m.from.rank), Tag: m.stream.tag, N: len(m.data)}
 	if len(m.data) > len(o.span) {
@@ -163,8 +162,8 @@ func (e *endpoint) land(slot uint32, m message) {
 	e.ready = append(e.ready, d)
 	if m.copied {
 		e.mu.Lock()
-		e.kept--
-		e.spare = append(e.spare, m.data)
+		e.copies--
+		e.spareCopies = append(e.spareCopies, m.data)
 		e.mu.Unlock()
 		return
 	}

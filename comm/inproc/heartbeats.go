@@ -2,7 +2,7 @@ package inproc
 
 import "fluentps/comm"
 
-// Beat leaves a word with a rank.
+// Beat leaves a word in the inbox of a rank.
 func (e *endpoint) Beat(to comm.Peer, word byte) bool {
 	other := e.world.ranks[to]
 	other.mu.Lock()
@@ -11,28 +11,28 @@ func (e *endpoint) Beat(to comm.Peer, word byte) bool {
 		other.beats = make([]beat, e.Size())
 	}
 	b := &other.beats[e.rank]
-	if b.there {
+	if b.pending {
 		return false
 	}
 	*b = beat{true, word}
 	return true
 }
 
-// Heard looks at what the others left here.
+// Heard takes the words that other ranks have left here.
 func (e *endpoint) Heard(f func(from comm.Peer, word byte)) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for from := range e.beats {
-		if b := &e.beats[from]; b.there {
-			b.there = false
+		if b := &e.beats[from]; b.pending {
+			b.pending = false
 			f(comm.Peer(from), b.word)
 		}
 	}
 	return true
 }
 
-// beat is a word that was not heard yet, if there is one.
+// beat is the word of one sender; pending until this rank has heard it.
 type beat struct {
-	there bool
-	word  byte
+	pending bool
+	word    byte
 }

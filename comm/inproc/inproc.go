@@ -1,10 +1,10 @@
 // Package inproc is a Transport whose ranks are goroutines of one process: for runs on one machine
 // without MPI, and for tests.
 //
-// A message goes into the receiver's inbox and is matched, copied and completed by the receiver's
-// own driving goroutine, so matching needs no lock. A short message is copied at once and its send
-// completes at once; a long one completes when the receiver has copied it straight from the
-// sender's buffer. A program that forgets a receive therefore hangs here as it does over MPI.
+// A message goes into the receiver's inbox. The receiver's own driving goroutine matches, copies and completes it, so
+// matching needs no lock. A short message is copied at once and its send completes at once; a long one completes when
+// the receiver has copied it straight from the sender's buffer. A program that forgets a receive therefore hangs here
+// as it does over MPI.
 //
 // A rank that panics takes the process down, as any goroutine does.
 package inproc
@@ -22,8 +22,8 @@ import (
 // Options of a world; the zero value is ready to use.
 type Options struct {
 	PoolMax  int64 // bytes of all ranks' buffers together; 0: comm.PoolMax
-	EagerMax int   // short messages that one receiver keeps copies of; 0: 1024, which is 8 MiB
-	Hosts    []int // of each rank, to try out what several hosts would do; nil: all on one
+	EagerMax int   // short messages that one receiver keeps copies of; 0: 1024, which take 8 MiB
+	Hosts    []int // host of each rank, to test what several hosts would do; nil: all on one
 }
 
 // New returns the n ranks of a world. Each must be driven by one goroutine at a time and closed.
@@ -64,8 +64,8 @@ type world struct {
 	mu      sync.Mutex
 	waiting int            // ranks inside the barrier
 	open    int            // ranks not closed
-	making  *window        // that some ranks have joined and some have not
-	sums    map[int64]*sum // collectives that some ranks have not come to, by number
+	making  *window        // the window that some ranks, but not all, have joined
+	sums    map[int64]*sum // collectives that some ranks have not joined yet, by number
 }
 
 func (w *world) wakeAll() {
@@ -74,8 +74,8 @@ func (w *world) wakeAll() {
 	}
 }
 
-// enter counts a rank into the barrier and returns the barrier's number.
-func (w *world) enter() int64 {
+// enterBarrier counts a rank into the barrier and returns the barrier's number.
+func (w *world) enterBarrier() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	number := w.passed.Load() + 1
@@ -87,9 +87,9 @@ func (w *world) enter() int64 {
 	return number
 }
 
-// leave counts a closed rank; after the last one nobody drives any more, so what an abort left in
-// flight is let go.
-func (w *world) leave() {
+// closeRank counts a closed rank. After the last one no rank drives any more, so it releases the operations that an abort
+// left in flight.
+func (w *world) closeRank() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open--; w.open > 0 {
@@ -109,7 +109,7 @@ func (e *endpoint) Size() int              { return len(e.world.ranks) }
 func (e *endpoint) NodePeers() []comm.Peer { return e.peers }
 func (e *endpoint) Now() time.Duration     { return time.Since(e.world.start) }
 
-// SyncClock finds no drift: there is one clock.
+// SyncClock finds no drift: all ranks have one clock.
 func (e *endpoint) SyncClock() (time.Duration, error) { return 0, e.Barrier() }
 
 func (e *endpoint) NodeRank() (rank, size int) {
@@ -119,7 +119,7 @@ func (e *endpoint) NodeRank() (rank, size int) {
 // Alloc takes from the one pool of the world.
 func (e *endpoint) Alloc(n int) (*comm.Buf, error) { return e.world.pool.Alloc(n) }
 
-// Abort ends Drive and Barrier of every rank; the first code counts.
+// Abort ends Drive and Barrier of every rank; the first Abort decides the code.
 func (e *endpoint) Abort(code int) {
 	e.world.aborted.CompareAndSwap(nil, &comm.AbortError{Rank: e.rank, Code: code})
 	e.world.wakeAll()

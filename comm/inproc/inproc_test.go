@@ -21,7 +21,7 @@ func TestHeartbeats(t *testing.T) { commtest.Run(t, commtest.Beats(), newWorld, 
 
 func TestSums(t *testing.T) { commtest.Run(t, commtest.Sums(), newWorld, 1, 2, 3, 5) }
 
-// With room for two copies only, almost every short message takes the long one's way.
+// With room for two copies only, almost every short message takes the path of long ones.
 func TestConformanceWithoutEager(t *testing.T) {
 	commtest.Run(t, commtest.All(), func(_ *testing.T, n int) []comm.Transport { return New(n, Options{EagerMax: 2}) }, 3)
 }
@@ -33,7 +33,7 @@ func TestConformanceOnTwoHosts(t *testing.T) {
 
 func TestAbort(t *testing.T) { commtest.Abort(t, newWorld) }
 
-// A receiver that does not look keeps eagerMax copies; the sends past that wait, and none is lost.
+// A receiver that does not look keeps eagerMax copies; further sends wait, and none is lost.
 func TestBacklogIsBounded(t *testing.T) {
 	const limit, count = 10, 35
 	ranks := New(2, Options{EagerMax: limit})

@@ -6,19 +6,19 @@ import (
 	"fluentps/comm"
 )
 
-// sum is one collective: the ranks' vectors, as they come.
+// sum is one collective: the ranks' vectors, in the order of ranks.
 type sum struct {
-	ops   []comm.Op
-	spans [][]float32
-	come  int
+	ops    []comm.Op
+	spans  [][]float32
+	joined int
 }
 
-// Iallreduce is comm.Reducer's: the rank that comes last adds in the order of ranks, so that the same vectors give the
-// same bits whoever is last.
+// Iallreduce implements comm.Reducer. The last rank to join adds in the order of ranks, so that the same vectors give
+// the same bits whichever rank is last.
 func (e *endpoint) Iallreduce(b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckReduce(b, off, n)
 	span := comm.Span(b, off, n)
-	op := e.ops.Op(e.ops.Take(operation{handler: h, buf: b, from: comm.AnyPeer}))
+	op := e.ops.Op(e.ops.Put(operation{handler: h, buf: b, from: comm.AnyPeer}))
 	w := e.world
 	w.mu.Lock()
 	e.reduced++
@@ -29,8 +29,8 @@ func (e *endpoint) Iallreduce(b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	}
 	s.ops[e.rank] = op
 	s.spans[e.rank] = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(span))), n/4)
-	s.come++
-	last := s.come == len(w.ranks)
+	s.joined++
+	last := s.joined == len(w.ranks)
 	if last {
 		delete(w.sums, e.reduced)
 	}
@@ -44,7 +44,7 @@ func (e *endpoint) Iallreduce(b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	return op
 }
 
-// add leaves the sum in every rank's memory.
+// add writes the sum to every rank's memory.
 func (s *sum) add() {
 	total := s.spans[0]
 	for _, v := range s.spans[1:] {

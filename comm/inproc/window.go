@@ -7,15 +7,15 @@ import (
 	"fluentps/comm"
 )
 
-// window is a window while its ranks come together; below world.mu.
+// window is a window that the ranks are creating; world.mu guards it.
 type window struct {
 	segments []*comm.Buf // memory from the pool, by rank
-	in       int         // ranks that have come
+	joined   int         // ranks that have joined
 	failed   int         // the lowest rank without memory; -1: none
-	err      error       // what it was told
+	err      error       // its error
 }
 
-// join brings a rank's segment, or its failure, to the window that is being made.
+// join adds a rank's segment, or its failure, to the window that is being made.
 func (w *world) join(rank int, b *comm.Buf, err error) *window {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,13 +27,13 @@ func (w *world) join(rank int, b *comm.Buf, err error) *window {
 	if err != nil && (made.failed < 0 || rank < made.failed) {
 		made.failed, made.err = rank, err
 	}
-	if made.in++; made.in == len(w.ranks) {
-		w.making = nil // the next call makes the next one
+	if made.joined++; made.joined == len(w.ranks) {
+		w.making = nil // the next call begins another one
 	}
 	return made
 }
 
-// Shared takes the segment from the pool: every rank sees the process's memory.
+// Shared takes the segment from the pool: every rank sees the memory of the process.
 func (e *endpoint) Shared(n int) (*comm.Window, error) {
 	if err := e.stopped(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (e *endpoint) Shared(n int) (*comm.Window, error) {
 	for _, peer := range e.peers {
 		segments[peer] = comm.NewSegment(made.segments[peer].Bytes())
 	}
-	// Past this barrier nobody reads made.segments, whose owners may free them.
+	// Past this barrier no rank reads made.segments, so their owners may free them.
 	if err := e.Barrier(); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (e *endpoint) Shared(n int) (*comm.Window, error) {
 	}), nil
 }
 
-// drop frees a segment of ours.
+// drop frees one of this rank's segments.
 func (e *endpoint) drop(own *comm.Buf) {
 	i := slices.Index(e.windows, own)
 	e.windows = slices.Delete(e.windows, i, i+1)

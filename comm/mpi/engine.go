@@ -59,7 +59,7 @@ func (o *operation) stream() uint64 {
 func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckSend(t.size, to, ch, tag, b, off, n)
 	mem := address(comm.Span(b, off, n))
-	slot := t.ops.Take(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
+	slot := t.ops.Put(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
 	op := t.ops.Op(slot)
 	if ch != comm.Ctl || t.admit(slot) {
 		t.launch(slot)
@@ -84,7 +84,7 @@ func address(span []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceDa
 func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckRecv(t.size, from, ch, tag, b, off, n)
 	span := comm.Span(b, off, n)
-	slot := t.ops.Take(operation{kind: receiving, handler: h, buf: b, peer: from, ch: ch, tag: tag, n: n})
+	slot := t.ops.Put(operation{kind: receiving, handler: h, buf: b, peer: from, ch: ch, tag: tag, n: n})
 	stream := t.ops.At(slot).stream()
 	before := t.streams.Last(stream)
 	for before != inflight.None && t.ops.At(before).settled { // complete for MPI, and C has forgotten it
@@ -288,7 +288,7 @@ func (t *transport) runReady() {
 
 // finish frees a slot and runs its handler.
 func (t *transport) finish(slot uint32) {
-	o := t.ops.Give(slot)
+	o := t.ops.Take(slot)
 	if o.buf != nil {
 		o.buf.Release()
 	}
@@ -308,7 +308,7 @@ func (t *transport) collective(start func(slot C.uint32_t) C.int) error {
 		return err
 	}
 	var result *comm.Done
-	slot := t.ops.Take(operation{kind: waiting, peer: comm.AnyPeer, handler: func(d comm.Done) { result = &d }})
+	slot := t.ops.Put(operation{kind: waiting, peer: comm.AnyPeer, handler: func(d comm.Done) { result = &d }})
 	t.submitted(slot, start(C.uint32_t(slot)))
 	if err := t.Drive(func() bool { return result != nil }); err != nil {
 		return err

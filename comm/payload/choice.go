@@ -2,18 +2,19 @@ package payload
 
 import "math"
 
-// choice finds the k elements of largest magnitude in three passes over the vector, without sorting it: each pass counts
-// by some bits of the magnitude, upper bits first, and the next one looks only at those that have the bits found so far.
-// The time depends on the length alone.
+// choice finds the k elements of largest magnitude in three passes over the vector, without sorting it. Each pass
+// counts elements by some bits of the magnitude, upper bits first; the next pass looks only at the elements that have
+// the bits found so far. The time depends only on the length.
 type choice struct {
-	counts [2][1 << choiceBits]uint32 // of even and odd elements: neighbours are often alike, and an addition would wait for the last
+	// counts of even and of odd elements: neighbours often fall into one bucket, and its increments would wait for each other.
+	counts [2][1 << choiceBits]uint32
 }
 
 // A magnitude has 31 bits: 11, 11 and 9.
 const choiceBits = 11
 
-// largest says which of v are the k of largest magnitude, 1 <= k <= len(v): those above at, and the first ties of those
-// that have it. A NaN is larger than all.
+// largest finds the k elements of v of largest magnitude, 1 <= k <= len(v): all elements of a magnitude above at, and
+// the first ties elements whose magnitude is at. A NaN is larger than every number.
 func (c *choice) largest(v []float32, k int) (at uint32, ties int) {
 	if k == 0 {
 		return math.MaxUint32, 0
@@ -33,7 +34,7 @@ func (c *choice) largest(v []float32, k int) (at uint32, ties int) {
 	return bits<<middle | more, k
 }
 
-// count counts the bits from lower to upper of those magnitudes whose bits from upper on are these.
+// count counts, by the bits from lower to upper, the magnitudes whose bits from upper on equal bits.
 func (c *choice) count(v []float32, bits uint32, upper, lower int) {
 	clear(c.counts[0][:])
 	clear(c.counts[1][:])
@@ -45,7 +46,7 @@ func (c *choice) count(v []float32, bits uint32, upper, lower int) {
 	}
 }
 
-// find says in which bucket the k-th largest is, and which of those in the bucket it is, from 1.
+// find returns the bucket of the k-th largest magnitude, and its rank within the bucket, from 1.
 func (c *choice) find(k int) (bucket uint32, within int) {
 	for b := len(c.counts[0]) - 1; ; b-- {
 		n := int(c.counts[0][b]) + int(c.counts[1][b])
@@ -66,5 +67,5 @@ func above(v []float32, at uint32) (n int) {
 	return n
 }
 
-// magnitude is |x| as bits, which as integers have the order of the numbers.
+// magnitude returns |x| as bits; as integers they have the order of the numbers.
 func magnitude(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }

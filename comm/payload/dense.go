@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// format is how a dense codec writes one element.
+// format describes how a dense codec writes one element.
 type format struct {
 	name   string
 	size   int // bytes
@@ -27,7 +27,7 @@ func (d dense) EncodedMax(n int) int { return n * d.size }
 
 func (d dense) Encode(dst []byte, src, residual []float32) int {
 	if residual != nil {
-		panic(fmt.Sprintf("payload: %s keeps no residual", d.name))
+		panic(fmt.Sprintf("payload: %s takes no residual", d.name))
 	}
 	n := len(src) * d.size
 	d.encode(dst[:n], src)
@@ -36,7 +36,8 @@ func (d dense) Encode(dst []byte, src, residual []float32) int {
 
 func (d dense) Decode(dst []float32, src []byte) error {
 	if len(src) != len(dst)*d.size {
-		return fmt.Errorf("payload %s: %d bytes came for %d elements of %d bytes; both sides must have the same payload and shards", d.name, len(src), len(dst), d.size)
+		return fmt.Errorf("payload %s: received %d bytes for %d elements of %d bytes; both sides must have the same payload and shards",
+			d.name, len(src), len(dst), d.size)
 	}
 	d.decode(dst, src)
 	return nil
@@ -54,7 +55,7 @@ func decodeFull(dst []float32, src []byte) {
 	}
 }
 
-// The loops below are what a machine without vector instructions of ours runs, and the twin that the others equal.
+// The loops below run on machines without our vector kernels, and are the reference that the kernels equal.
 
 func encodeHalfGo(dst []byte, src []float32) {
 	for i, x := range src {
@@ -80,19 +81,19 @@ func decodeBrainGo(dst []float32, src []byte) {
 	}
 }
 
-// toHalf rounds to the nearest binary16, of two the even one. A NaN keeps its sign and the upper bits of what it carries.
+// toHalf rounds to the nearest binary16, ties to even. A NaN keeps its sign and the upper bits of its payload.
 func toHalf(x float32) uint16 {
 	b := math.Float32bits(x)
 	sign, m := uint16(b>>16)&0x8000, b&0x7fffffff
 	switch {
 	case m > 0x7f800000:
 		return sign | 0x7e00 | uint16(m>>13)&0x3ff
-	case m >= 0x47800000: // 65536; what is rounded up to it comes out as infinite by itself
+	case m >= 0x47800000: // 65536; the next case rounds values just below up to infinity
 		return sign | 0x7c00
-	case m >= 0x38800000: // 2^-14, the smallest normal number; the bias of the exponent is 112 less
+	case m >= 0x38800000: // 2^-14, the smallest normal number; its exponent bias is smaller by 112
 		return sign | uint16((m-112<<23+0xfff+m>>13&1)>>13)
 	}
-	// Below, numbers are multiples of 2^-24. The sum has its last bit there, and so rounds as wanted.
+	// Smaller numbers are multiples of 2^-24. The last bit of the sum has that value, so the addition rounds as wanted.
 	return sign | uint16(math.Float32bits(math.Float32frombits(m)+0.5)-math.Float32bits(0.5))
 }
 
@@ -110,7 +111,7 @@ func fromHalf(h uint16) float32 {
 	return math.Float32frombits(sign | uint32(exponent+112)<<23 | m<<13)
 }
 
-// toBrain rounds to the nearest number with the lower 16 bits zero, of two the even one. A NaN stays one.
+// toBrain rounds to the nearest number with the lower 16 bits zero, ties to even. A NaN stays a NaN.
 func toBrain(x float32) uint16 {
 	b := math.Float32bits(x)
 	if b&0x7fffffff > 0x7f800000 {

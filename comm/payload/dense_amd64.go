@@ -4,13 +4,13 @@ package payload
 
 import "golang.org/x/sys/cpu"
 
-// What the processor has, and the operating system keeps the registers of. The tag purego turns both off.
+// Instructions that the processor has and whose registers the operating system saves. The tag purego leaves both out.
 var (
 	hasAVX2 = cpu.X86.HasAVX2
 	hasF16C = cpu.X86.HasAVX2 && cpu.X86.HasF16C
 )
 
-// The passes take numbers of elements that are multiples of 16, and not 0. What is left over is the twin's.
+// The kernels take a positive multiple of 16 elements. The Go loops do the rest.
 
 //go:noescape
 func encodeHalfF16C(dst []byte, src []float32)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// half16 and brain16 are the values of all 65,536 patterns, from the definition of the formats.
+// half16 and brain16 decode all 65,536 patterns by the definition of the formats.
 func half16(h uint16) float64 { return binary16(h, 5, 10) }
 
 func brain16(h uint16) float64 { return binary16(h, 8, 7) }
@@ -62,16 +62,16 @@ func TestEveryPatternDecodes(t *testing.T) {
 	}
 }
 
-// TestRoundsToNearestEven tries, around every number of a format and around the middle to the next, the float32 on both
-// sides of it.
+// TestRoundsToNearestEven tries every number of a format and the middle to the next one, with the float32 on both sides
+// of each.
 func TestRoundsToNearestEven(t *testing.T) {
 	for _, f := range formats16 {
 		for h := uint16(0); h < f.infty; h++ {
 			low, high := f.value(h), f.value(h+1)
-			if math.IsInf(high, 0) { // rounding goes on as if there were one more binade
+			if math.IsInf(high, 0) { // rounding behaves as if there were one more binade
 				high = 2*low - f.value(h-1)
 			}
-			middle := float32((low + high) / 2) // exact: these formats have few digits, but for a bfloat16 below the range of float32
+			middle := float32((low + high) / 2) // exact: these formats have few digits; not for bfloat16 below the range of float32
 			exact := float64(middle) == (low+high)/2
 			even := h + h&1
 			for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestRoundsToNearestEven(t *testing.T) {
 	}
 }
 
-// TestDensePassesEqualTheirTwins, over numbers of every exponent, odd ones and NaNs, lengths and places.
+// TestDensePassesEqualTheirTwins, over numbers of every exponent, odd ones, NaNs, many lengths and alignments.
 func TestDensePassesEqualTheirTwins(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 3000 {
@@ -113,7 +113,7 @@ func TestDensePassesEqualTheirTwins(t *testing.T) {
 			case 1:
 				src[i] = math.Float32frombits(rng.Uint32N(1<<16) << 15)
 			case 2:
-				src[i] = math.Float32frombits(0x38000000 + rng.Uint32N(0x10000000)) // where binary16 has its small and large ones
+				src[i] = math.Float32frombits(0x38000000 + rng.Uint32N(0x10000000)) // around the smallest and largest numbers of binary16
 			case 3:
 				src[i] = math.Float32frombits(0x33000000 + rng.Uint32N(0x6000000))
 			default:

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bytes of messages with keys: 12 a scalar, or 12 a tensor and 4 a value; a pull has the keys alone.
+// The bytes of messages with keys: 12 a scalar, or 12 a tensor and 4 a value; a pull has only the keys.
 func TestLayoutWithKeys(t *testing.T) {
 	for _, c := range []struct {
 		codec      *Keyed
@@ -51,8 +51,8 @@ func drawKeyed(t *rapid.T) (*Keyed, int) {
 	return KeyedRuns(keys, lengths), n
 }
 
-// All values come back to the bit, and whatever else comes in place of a key or a length is reported, in a push and in a
-// pull: another key, one that comes twice, or too few bytes.
+// Decoding restores all values to the bit, and refuses any change to a key or a length, in a push and in a pull:
+// another key, a repeated key, or too few bytes.
 func TestEveryKeyIsLookedUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		codec, n := drawKeyed(t)
@@ -73,22 +73,22 @@ func TestEveryKeyIsLookedUp(t *testing.T) {
 		if err := codec.DecodeKeys(keys); err != nil {
 			t.Fatal(err)
 		}
-		// Any change to what stands before the values.
+		// Any change to the bytes before the values.
 		at := rapid.IntRange(0, codec.head()-1).Draw(t, "at")
 		change := byte(rapid.IntRange(1, 255).Draw(t, "change"))
 		wire[at] ^= change
 		if err := codec.Decode(dst, wire); err == nil {
-			t.Fatalf("byte %d of %d was changed by %#x, and nobody saw it", at, codec.head(), change)
+			t.Fatalf("byte %d of %d was changed by %#x, and Decode accepted it", at, codec.head(), change)
 		}
 		if at < len(keys) {
 			keys[at] ^= change
 			if err := codec.DecodeKeys(keys); err == nil {
-				t.Fatalf("byte %d of the keys was changed by %#x, and nobody saw it", at, change)
+				t.Fatalf("byte %d of the keys was changed by %#x, and DecodeKeys accepted it", at, change)
 			}
 		}
 		wire[at] ^= change
 		if codec.Decode(dst, wire[:len(wire)-1]) == nil || codec.Decode(dst[:n-1], wire) == nil || codec.DecodeKeys(keys[:len(keys)-1]) == nil {
-			t.Fatal("what is too short was taken")
+			t.Fatal("an input that is too short was accepted")
 		}
 	})
 }
@@ -100,9 +100,9 @@ func TestWhatIsSaidOfAWrongKey(t *testing.T) {
 		second uint64
 		want   string
 	}{
-		{99, "key 99 came, and the 3 keys here are from 100 to 102"},
-		{103, "key 103 came, and the 3 keys here are from 100 to 102"},
-		{100, "key 100 came behind key 100: keys ascend"},
+		{99, "received key 99, but the 3 keys here are from 100 to 102"},
+		{103, "received key 103, but the 3 keys here are from 100 to 102"},
+		{100, "received key 100 after key 100: keys must ascend"},
 	} {
 		codec.Encode(wire, make([]float32, 3), nil)
 		binary.LittleEndian.PutUint64(wire[8:], c.second)
@@ -116,12 +116,13 @@ func TestWhatIsSaidOfAWrongKey(t *testing.T) {
 	wire = make([]byte, runs.EncodedMax(3))
 	runs.Encode(wire, make([]float32, 3), nil)
 	binary.LittleEndian.PutUint32(wire[16:], 1)
-	if err := runs.Decode(make([]float32, 3), wire); err == nil || !strings.Contains(err.Error(), "key 5 came with 1 values, and here it has 2") {
+	if err := runs.Decode(make([]float32, 3), wire); err == nil ||
+		!strings.Contains(err.Error(), "key 5 with 1 values, but here it has 2") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// FuzzKeyed: whatever comes with keys, it is reported, or is what was sent.
+// FuzzKeyed decodes any bytes. They are refused, or the vector decoded from them survives a round trip.
 func FuzzKeyed(f *testing.F) {
 	codecs := []*Keyed{KeyedScalars(7, 5), KeyedRuns([]uint64{3, 9, 1 << 63}, []int{2, 1, 2})}
 	for i, k := range codecs {
@@ -139,7 +140,7 @@ func FuzzKeyed(f *testing.F) {
 		b := make([]byte, k.EncodedMax(5))
 		k.Encode(b, dst, nil)
 		if again := make([]float32, 5); k.Decode(again, b) != nil {
-			t.Fatalf("%v does not come back", dst)
+			t.Fatalf("%v fails the round trip", dst)
 		}
 	})
 }

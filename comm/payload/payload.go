@@ -1,13 +1,13 @@
-// Package payload turns vectors of float32 into the bytes that travel, and back: as they are, in half as many bytes, or
-// only the largest of them. It is pure: it sees vectors and bytes, no message and no run.
+// Package payload turns vectors of float32 into the bytes of messages, and back: unchanged, in half as many bytes, or
+// only their largest elements. It is pure: it sees vectors and bytes, no message and no run.
 //
-// Dense codecs give every element its place, 2 or 4 bytes. Sparse ones give a count and so many pairs of index (uint32)
-// and value (float32), the indices increasing. All is little endian. The same input gives the same bytes on all machines;
-// only which NaN a NaN becomes is open.
+// Dense codecs write every element in turn, in 2 or 4 bytes. Sparse ones write a count and that many pairs of index
+// (uint32) and value (float32), the indices increasing. All numbers are little endian. The same input gives the same
+// bytes on all machines; only the payload of a NaN may differ.
 //
-// A sparse codec leaves most elements out. With a residual, these are not lost but late: the residual is added to the
-// vector before the choice, and keeps what was not sent. So what was decoded so far plus the residual is the sum of all
-// vectors, up to the rounding of that addition.
+// A sparse codec leaves most elements out. With a residual, these are not lost but late: the codec adds the residual to
+// the vector before it chooses, and keeps in the residual what it does not send. So the sum of all decoded vectors plus
+// the residual is the sum of all vectors, up to the rounding of that addition.
 package payload
 
 import (
@@ -16,20 +16,20 @@ import (
 	"strings"
 )
 
-// Codec encodes vectors of any length. It has scratch memory of its own: one goroutine at a time.
+// Codec encodes vectors of any length. It has scratch memory of its own: only one goroutine at a time may use it.
 type Codec interface {
-	// EncodedMax is the most bytes that n elements take, at most 2^32 of them.
+	// EncodedMax returns the most bytes that n elements take; n is at most 2^32.
 	EncodedMax(n int) int
-	// Encode writes src to dst, which has room for EncodedMax(len(src)) bytes, and returns how many it took. residual is
-	// nil or has the length of src; src stays as it is. A codec whose Entry says no Residual takes only nil. What does not
-	// fit panics.
+	// Encode writes src to dst, which has room for EncodedMax(len(src)) bytes, and returns the number of bytes written.
+	// residual is nil or has the length of src; src stays as it is. A codec whose Entry says no Residual accepts only
+	// nil. Encode panics on a wrong length.
 	Encode(dst []byte, src, residual []float32) int
-	// Decode makes all of dst from src, which is exactly what an Encode of len(dst) elements by such a codec took. It
-	// reports bytes that no Encode writes; dst then holds nothing of use.
+	// Decode fills dst from src, which must be exactly the output of an Encode of len(dst) elements by such a codec. It
+	// returns an error for bytes that no Encode writes; the content of dst is then undefined.
 	Decode(dst []float32, src []byte) error
 }
 
-// Entry is one row of the table: all that config, docs and summary know of a codec.
+// Entry is one row of the table: all that configuration, docs and summary know of a codec.
 type Entry struct {
 	Name     string
 	Rule     string // one line: what is sent
@@ -40,10 +40,10 @@ type Entry struct {
 	make     func(Params) Codec
 }
 
-// Params are the numbers of a codec. One that it does not use may be anything.
+// Params are the numbers of a codec. A codec ignores those that it does not use.
 type Params struct {
-	Ratio     float64 // topk: the share of elements that is sent; threshold: the most that is sent. In (0, 1]
-	Threshold float64 // threshold: magnitudes up to it are not sent. >= 0, of the vector as it is: a push is a sum over samples
+	Ratio     float64 // topk: the share of elements that is sent; threshold: the largest share that is sent. In (0, 1]
+	Threshold float64 // threshold: elements up to this magnitude are not sent. >= 0. A push is a sum over samples, not a mean
 }
 
 // All is the table of codecs, the default first.
@@ -62,7 +62,7 @@ var All = []Entry{
 		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},
 }
 
-// Lookup finds the entry of that name; ok is false if there is none.
+// Lookup finds the entry of a name; ok is false if there is none.
 func Lookup(name string) (e Entry, ok bool) {
 	for _, e := range All {
 		if e.Name == name {
@@ -81,7 +81,7 @@ func Names() []string {
 	return names
 }
 
-// New makes a codec, or says which name is not known or which number is out of its range.
+// New returns a codec. The error names an unknown codec, or a number out of its range with the range.
 func New(name string, p Params) (Codec, error) {
 	e, ok := Lookup(name)
 	switch {

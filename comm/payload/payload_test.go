@@ -54,7 +54,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotLossyComesBack: the table says which codecs lose something, and it is true.
+// TestWhatIsNotLossyComesBack holds the table to the truth about which codecs are lossy.
 func TestWhatIsNotLossyComesBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	src := make([]float32, 1000)
@@ -142,8 +142,8 @@ func TestSparseSendsWhatTheDefinitionSays(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost: over many vectors, what came plus the residual is the sum of all, exactly where additions are exact;
-// and with too many above the threshold, no element is left behind for ever.
+// TestNothingIsLost: over many vectors, the decoded values plus the residual are the sum of all vectors, exactly where
+// additions are exact; and with too many elements above the threshold, none waits for ever.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "n")
@@ -153,15 +153,15 @@ func TestNothingIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		residual, came, sum := make([]float32, n), make([]float32, n), make([]float32, n)
+		residual, received, sum := make([]float32, n), make([]float32, n), make([]float32, n)
 		one, wire := make([]float32, n), make([]byte, c.EncodedMax(n))
 		take := func(src []float32) {
 			k := c.Encode(wire, src, residual)
 			if err := c.Decode(one, wire[:k]); err != nil {
 				t.Fatal(err)
 			}
-			for i := range came {
-				came[i] += one[i]
+			for i := range received {
+				received[i] += one[i]
 				sum[i] += src[i]
 			}
 		}
@@ -169,17 +169,17 @@ func TestNothingIsLost(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "vectors") {
 			take(rapid.SliceOfN(integer, n, n).Draw(t, "vector"))
 			for i := range sum {
-				if came[i]+residual[i] != sum[i] {
-					t.Fatalf("element %d: %v came and %v is kept, of %v", i, came[i], residual[i], sum[i])
+				if received[i]+residual[i] != sum[i] {
+					t.Fatalf("element %d: %v received and %v in the residual, of %v", i, received[i], residual[i], sum[i])
 				}
 			}
 		}
-		for range n { // at least one a message
+		for range n { // every message sends at least one element
 			take(make([]float32, n))
 		}
 		for i, kept := range residual {
 			if name == "topk" && kept != 0 || kept > 3 || kept < -3 {
-				t.Fatalf("%v of element %d never came", kept, i)
+				t.Fatalf("%v of element %d was never sent", kept, i)
 			}
 		}
 	})
@@ -201,13 +201,13 @@ func TestSparseRefusesDamage(t *testing.T) {
 		src  []byte
 		want string
 	}{
-		{"no count", good[:3], "3 bytes came"},
-		{"too many", edit(0, 4), "4 of 6 elements came, and ratio 0.5 allows 3"},
+		{"no count", good[:3], "received 3 bytes"},
+		{"too many", edit(0, 4), "received 4 of 6 elements, but ratio 0.5 allows 3"},
 		{"far too many", edit(3, 0xff), "allows 3"},
-		{"more pairs than bytes", good[:len(good)-1], "23 bytes came for 3 pairs"},
-		{"fewer pairs than bytes", edit(0, 2), "24 bytes came for 2 pairs"},
-		{"index out of range", edit(4+16, 6), "index 6 came as pair 2; want 5 to 5"},
-		{"index twice", edit(4+8, 3), "index 3 came as pair 1; want 4 to 5"},
+		{"more pairs than bytes", good[:len(good)-1], "received 23 bytes for 3 pairs"},
+		{"fewer pairs than bytes", edit(0, 2), "received 24 bytes for 2 pairs"},
+		{"index out of range", edit(4+16, 6), "received index 6 as pair 2; want 5 to 5"},
+		{"index twice", edit(4+8, 3), "received index 3 as pair 1; want 4 to 5"},
 		{"index far out of range", edit(4+7+8-4, 0x80), "want 4 to 5"},
 	} {
 		if err := c.Decode(make([]float32, 6), d.src); err == nil || !strings.Contains(err.Error(), d.want) {
@@ -259,7 +259,7 @@ func TestEncodeAndDecodeAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever comes, Decode reports it or makes of it a vector that encodes to a message that decodes alike.
+// FuzzDecode decodes any bytes. Decode refuses them, or returns a vector that survives a round trip.
 func FuzzDecode(f *testing.F) {
 	c := mustNew(f, "topk", Params{Ratio: 0.5})
 	wire := make([]byte, c.EncodedMax(5))

@@ -6,17 +6,17 @@ import (
 	"math"
 )
 
-// rows sends the rows that hold anything but zeros: those of an embedding, or of factors, that some sample of the batch has. All that is
-// left out is zero, so nothing is lost, and there is no residual. Its bytes are a count, then each row's index (uint32), increasing, and
-// its elements.
+// rows sends the rows that are not all zeros: of an embedding, or of factors, the rows that some sample of the batch
+// uses. All other rows are zero, so nothing is lost, and there is no residual. The bytes are a count, then the index
+// (uint32, increasing) and the elements of each row sent.
 //
-// It is no entry of the table: a parameter has rows or has none, and nobody chooses it.
+// rows is no entry of the table: it follows from the parameter, and no user chooses it.
 type rows struct {
-	width int // elements of a row; the last of a vector may have fewer
-	cut   int // of the first row, elements that are in another vector: 0 <= cut < width
+	width int // elements of a row; the last row of a vector may have fewer
+	cut   int // elements of the first row that lie in another vector: 0 <= cut < width
 }
 
-// NewRows is the codec of vectors of rows of width elements, of the first of which cut elements are missing.
+// NewRows returns the codec of vectors of rows of width elements; the first row lacks its first cut elements.
 func NewRows(width, cut int) Codec {
 	if width < 1 || cut < 0 || cut >= width {
 		panic(fmt.Sprintf("payload: rows of %d elements, of the first of which %d are missing", width, cut))
@@ -30,14 +30,14 @@ func (r rows) count(n int) int { return (n + r.cut + r.width - 1) / r.width }
 
 func (r rows) EncodedMax(n int) int { return countBytes + rowBytes*r.count(n) + 4*n }
 
-// row is the elements of one in a vector.
+// row returns the elements of row i in a vector.
 func (r rows) row(v []float32, i int) []float32 {
 	return v[max(0, i*r.width-r.cut):min(len(v), (i+1)*r.width-r.cut)]
 }
 
 func (r rows) Encode(dst []byte, src, residual []float32) int {
 	if residual != nil {
-		panic("payload: rows leave nothing out, and keep no residual")
+		panic("payload: rows take no residual, because they leave nothing out")
 	}
 	if int64(r.count(len(src))) > indexMax {
 		panic(fmt.Sprintf("payload: %d rows; an index has 32 bits", r.count(len(src))))
@@ -60,7 +60,7 @@ func (r rows) Encode(dst []byte, src, residual []float32) int {
 	return at
 }
 
-// isZero says whether nothing is lost of a row that is not sent: -0 is not nothing, for the bits come back.
+// isZero returns whether a row can be left out without a loss: it has no -0 either, because decoding restores the bits.
 func isZero(row []float32) bool {
 	for _, x := range row {
 		if math.Float32bits(x) != 0 {
@@ -72,25 +72,26 @@ func isZero(row []float32) bool {
 
 func (r rows) Decode(dst []float32, src []byte) error {
 	if len(src) < countBytes {
-		return fmt.Errorf("payload: %d bytes came, and a count alone has %d", len(src), countBytes)
+		return fmt.Errorf("payload: received %d bytes, but a count alone has %d", len(src), countBytes)
 	}
 	sent, all := int64(binary.LittleEndian.Uint32(src)), r.count(len(dst))
 	if sent > int64(all) {
-		return fmt.Errorf("payload: %d rows came, and there are %d of %d elements; both sides must have the same shards", sent, all, r.width)
+		return fmt.Errorf("payload: received %d rows, but there are %d of %d elements; both sides must have the same shards",
+			sent, all, r.width)
 	}
 	clear(dst)
 	at, next := countBytes, 0
 	for k := range int(sent) {
 		if len(src)-at < rowBytes {
-			return fmt.Errorf("payload: the message ends at row %d of %d that came", k, sent)
+			return fmt.Errorf("payload: the message ends at row %d of %d", k, sent)
 		}
 		i := int64(binary.LittleEndian.Uint32(src[at:]))
 		if at += rowBytes; i < int64(next) || i >= int64(all) {
-			return fmt.Errorf("payload: index %d came as row %d; want %d to %d: the message is damaged", i, k, next, all-1)
+			return fmt.Errorf("payload: received index %d as row %d; want %d to %d: the message is damaged", i, k, next, all-1)
 		}
 		row := r.row(dst, int(i))
 		if len(src)-at < 4*len(row) {
-			return fmt.Errorf("payload: the message ends in row %d of %d that came", k, sent)
+			return fmt.Errorf("payload: the message ends in row %d of %d", k, sent)
 		}
 		for j := range row {
 			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(src[at:]))
@@ -99,7 +100,7 @@ func (r rows) Decode(dst []float32, src []byte) error {
 		next = int(i) + 1
 	}
 	if at != len(src) {
-		return fmt.Errorf("payload: %d bytes came for %d rows, want %d", len(src), sent, at)
+		return fmt.Errorf("payload: received %d bytes for %d rows, want %d", len(src), sent, at)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bytes of rows: a count, then an index and the elements of each that holds anything.
+// The bytes of rows: a count, then the index and the elements of each row that is not all zeros.
 func TestLayoutOfRows(t *testing.T) {
 	c := NewRows(2, 1)
 	src := []float32{1, 0, 0, 0, -2.5, float32(math.Copysign(0, -1))} // rows: 1 | 0 0 | 0 -2.5 | -0
@@ -21,7 +21,8 @@ func TestLayoutOfRows(t *testing.T) {
 	}
 }
 
-// Whatever bytes come: they are refused, or they are those that an Encode of what came out writes, where no row is all zeros.
+// Decode refuses damaged bytes, or they are the bytes that Encode writes of the decoded vector, where no row is all
+// zeros.
 func TestRowsRefuseDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 4).Draw(t, "width")

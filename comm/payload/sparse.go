@@ -20,7 +20,7 @@ const (
 	indexMax   = math.MaxUint32
 )
 
-// most is how many of n elements are sent at most: one or more, if there are any.
+// most returns the largest number of n elements that is sent: at least one, if n > 0.
 func (s *sparse) most(n int) int {
 	if int64(n) > indexMax {
 		panic(fmt.Sprintf("payload: a vector of %d elements; an index has 32 bits", n))
@@ -49,8 +49,8 @@ func (s *sparse) Encode(dst []byte, src, residual []float32) int {
 	return countBytes + pairBytes*encodePairs(dst[:countBytes+pairBytes*most], v, residual, at, ties)
 }
 
-// encodePairs writes the elements of v of a magnitude above at, and the first ties of those that have it. They leave the
-// residual, if there is one.
+// encodePairs writes the elements of v of a magnitude above at, and the first ties elements whose magnitude is at. It
+// clears their residual, if there is one.
 func encodePairs(dst []byte, v, residual []float32, at uint32, ties int) (count int) {
 	pairs := dst[countBytes:]
 	for i, x := range v {
@@ -76,22 +76,24 @@ func encodePairs(dst []byte, v, residual []float32, at uint32, ties int) (count 
 
 func (s *sparse) Decode(dst []float32, src []byte) error {
 	if len(src) < countBytes {
-		return fmt.Errorf("payload: %d bytes came, and a count alone has %d", len(src), countBytes)
+		return fmt.Errorf("payload: received %d bytes, but a count alone has %d", len(src), countBytes)
 	}
 	count, pairs := binary.LittleEndian.Uint32(src), src[countBytes:]
 	if most := s.most(len(dst)); int64(count) > int64(most) {
-		return fmt.Errorf("payload: %d of %d elements came, and ratio %v allows %d; both sides must have the same payload and shards", count, len(dst), s.ratio, most)
+		return fmt.Errorf("payload: received %d of %d elements, but ratio %v allows %d; both sides must have the same payload and shards",
+			count, len(dst), s.ratio, most)
 	}
 	if len(pairs) != int(count)*pairBytes {
-		return fmt.Errorf("payload: %d bytes came for %d pairs of %d bytes", len(pairs), count, pairBytes)
+		return fmt.Errorf("payload: received %d bytes for %d pairs of %d bytes", len(pairs), count, pairBytes)
 	}
 	clear(dst)
-	next := uint32(0) // the smallest index that may come
+	next := uint32(0) // the smallest index still allowed
 	for k := 0; k < len(pairs); k += pairBytes {
 		pair := binary.LittleEndian.Uint64(pairs[k:])
 		i := uint32(pair)
 		if i < next || int64(i) >= int64(len(dst)) {
-			return fmt.Errorf("payload: index %d came as pair %d; want %d to %d: the message is damaged", i, k/pairBytes, next, len(dst)-1)
+			return fmt.Errorf("payload: received index %d as pair %d; want %d to %d: the message is damaged",
+				i, k/pairBytes, next, len(dst)-1)
 		}
 		dst[i] = math.Float32frombits(uint32(pair >> 32))
 		next = i + 1

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unnamed makes a file that never had a name. Before Linux 3.11 memory had none such.
-func unnamed(dir string) (*os.File, error) {
+// createUnnamed makes a file that never had a name. Before Linux 3.11 tmpfs could not.
+func createUnnamed(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return removed(dir)
+		return createUnlinked(dir)
 	}
 	return os.NewFile(uintptr(fd), filepath.Join(dir, "fluentps-window")), nil
 }
 
-// Name gives a file of Create a name, at which nothing may be yet, and which the caller takes away again.
+// Name gives a file made by Create a name. Nothing may be at the path, and the caller removes the name again.
 func Name(f *os.File, path string) error {
 	at := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 	if err := unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
@@ -27,11 +27,12 @@ func Name(f *os.File, path string) error {
 	return nil
 }
 
-// stepBytes are taken at once. A signal interrupts the system and undoes the step that it is at, so that a long one might never
-// end.
+// stepBytes are allocated at once. A signal interrupts fallocate and undoes the step under way, so that a long step
+// might never end.
 const stepBytes = 64 << 20
 
-// allocate takes pages; the file's length stays. Where the file system cannot, the error is errors.ErrUnsupported.
+// allocate allocates pages and leaves the file's length as it is. If the file system cannot, the error is
+// errors.ErrUnsupported.
 func allocate(f *os.File, bytes int64) error {
 	for at := int64(0); at < bytes; {
 		switch err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, min(bytes-at, stepBytes)); {
@@ -52,5 +53,5 @@ func freeBytes(f *os.File) (int64, error) {
 	if fs.Blocks == 0 { // a tmpfs without a limit
 		return 1 << 62, nil
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), nil // whose type differs by processor
+	return int64(fs.Bavail) * int64(fs.Bsize), nil // the types of both differ by processor
 }

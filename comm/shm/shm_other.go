@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// Elsewhere nothing is taken in advance but by writing, and what is free is not asked.
+// On other systems only writing allocates pages, and the free space is not known.
 
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }
 
 func freeBytes(*os.File) (int64, error) { return 1 << 62, nil }
 
-func unnamed(dir string) (*os.File, error) { return removed(dir) }
+func createUnnamed(dir string) (*os.File, error) { return createUnlinked(dir) }
 
-// Name would give a file of Create a name.
+// Name is not supported here.
 func Name(*os.File, string) error { return errors.ErrUnsupported }

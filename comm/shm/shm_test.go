@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func taken(t *testing.T, f *os.File) (blocks int64, links uint64) {
+func allocatedBytes(t *testing.T, f *os.File) (blocks int64, links uint64) {
 	t.Helper()
 	info, err := f.Stat()
 	if err != nil {
@@ -23,7 +23,7 @@ func taken(t *testing.T, f *os.File) (blocks int64, links uint64) {
 	return stat.Blocks * 512, uint64(stat.Nlink)
 }
 
-// A file has its pages and no name, from the beginning, and reads as zeros.
+// From the beginning a file has its pages and no name, and reads as zeros.
 func TestAFileHasItsPages(t *testing.T) {
 	const n = 3<<20 + 17
 	dir := t.TempDir()
@@ -32,8 +32,8 @@ func TestAFileHasItsPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if has, links := taken(t, f); has < n || links != 0 {
-		t.Errorf("%d bytes are taken, want %d; %d names", has, n, links)
+	if has, links := allocatedBytes(t, f); has < n || links != 0 {
+		t.Errorf("%d bytes are allocated, want %d; %d names", has, n, links)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
@@ -43,7 +43,8 @@ func TestAFileHasItsPages(t *testing.T) {
 	}
 }
 
-// What has no room, with the spare bytes beside it, takes none, not even for a moment: the disk of this test is others', too.
+// A file without enough space, spare bytes included, allocates nothing, not even for a moment: others use the disk of
+// this test, too.
 func TestWithoutSpareRoomNothingIsTaken(t *testing.T) {
 	const n = 1 << 20
 	dir := t.TempDir()
@@ -57,14 +58,14 @@ func TestWithoutSpareRoomNothingIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if free == 1<<62 {
-		t.Skip("nobody knows what is free on this system")
+		t.Skip("the free space of this system is not known")
 	}
 	for _, want := range [][2]int64{{n, free + free/2}, {free + free/2, 0}} {
 		if err := Reserve(f, want[0], want[1]); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%d bytes and %d spare ones, of %d: %v", want[0], want[1], free, err)
 		}
-		if has, _ := taken(t, f); has > 0 {
-			t.Errorf("%d bytes are still taken", has)
+		if has, _ := allocatedBytes(t, f); has > 0 {
+			t.Errorf("%d bytes are still allocated", has)
 		}
 	}
 	if f, err := Create(dir, n, free+free/2); !errors.Is(err, syscall.ENOSPC) || f != nil {
@@ -75,7 +76,7 @@ func TestWithoutSpareRoomNothingIsTaken(t *testing.T) {
 	}
 }
 
-// Room that is reserved is not length: who looks sees how much was written.
+// Reserved space does not count as length: the length shows how much was written.
 func TestReservedRoomIsNoLength(t *testing.T) {
 	const n = 1 << 20
 	f, err := os.Create(filepath.Join(t.TempDir(), "a"))
@@ -86,14 +87,14 @@ func TestReservedRoomIsNoLength(t *testing.T) {
 	if err := Reserve(f, n, 0); err != nil {
 		t.Fatal(err)
 	}
-	has, _ := taken(t, f)
+	has, _ := allocatedBytes(t, f)
 	info, err := f.Stat()
 	if err != nil || info.Size() != 0 || has < n && has > 0 {
-		t.Errorf("length %d, %d bytes taken, %v; want 0 and %d", info.Size(), has, err, n)
+		t.Errorf("length %d, %d bytes allocated, %v; want 0 and %d", info.Size(), has, err, n)
 	}
 }
 
-// Where a file system takes nothing in advance, writing does.
+// Without allocation in advance, writing allocates.
 func TestFilling(t *testing.T) {
 	for _, n := range []int64{0, 1, 1 << 20, 1<<21 + 5} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "a"))

@@ -2,10 +2,10 @@ package wire
 
 import "time"
 
-// Some control messages say what has no field of its name in a header. Each of them has a type here, which alone knows where
-// in the header it lies. What Of reads is what Header wrote.
+// Some control messages carry values for which a header has no field of that name. Each of them has a type here; only
+// this type knows which fields of the header hold the values. Its method Header writes them, and a function Of reads them.
 
-// FileKind is which file of a checkpoint is meant.
+// FileKind is the kind of a checkpoint's file.
 type FileKind int32
 
 const (
@@ -15,30 +15,30 @@ const (
 	FileKinds
 )
 
-// FilePlace is where it is.
+// FilePlace is where a checkpoint's file lies.
 type FilePlace int32
 
 const (
 	InFolder   FilePlace = iota // the run folder
 	InMemory                    // the memory of the rank's own host
 	InNeighbor                  // the memory of the next host
-	OnHost                      // a manifest: the memory of a host
+	OnHost                      // of a manifest: the memory of a host
 )
 
-// FileSaved is the body of Saved: a file of a checkpoint is written, or is not.
+// FileSaved is the body of Saved: a file of a checkpoint was written, or could not be.
 type FileSaved struct {
-	Rank    int32 // who tells it
+	Rank    int32 // the rank that reports
 	Kind    FileKind
 	Index   int32 // of the server or worker whose file it is
 	Place   FilePlace
 	Version int64 // of the lead shard; in memory, the number of the replica
 	Bytes   int64
 	CRC32C  uint32
-	Took    time.Duration // to write it
+	Took    time.Duration // time to write the file
 	Failed  bool
 }
 
-// Header is the message.
+// Header returns the message.
 func (f *FileSaved) Header() Header {
 	h := Header{Kind: Saved, Worker: f.Rank, Part: int32(f.Kind), Shard: f.Index, Parts: int32(f.Place), Iter: f.Version,
 		Samples: f.Bytes, Version: int64(f.CRC32C), Blocked: int64(f.Took)}
@@ -54,19 +54,19 @@ func FileSavedOf(h *Header) FileSaved {
 		Bytes: h.Samples, CRC32C: uint32(h.Version), Took: time.Duration(h.Blocked), Failed: h.Flags&failed != 0}
 }
 
-// failed in Header.Flags of Saved: the file was not written.
+// failed in Header.Flags of Saved: the file could not be written.
 const failed = 8
 
 // Staleness is the body of Stale.
 type Staleness struct {
 	Server   int32
 	Rule     int32 // of sync
-	Versions int64 // that these pushes were stale
+	Versions int64 // sum of the staleness of these pushes
 	Pushes   int64
-	Delayed  int64 // pulls and pushes that were held back so far, at all shards of the server
+	Delayed  int64 // pulls and pushes held back so far, at all shards of the server
 }
 
-// Header is the message.
+// Header returns the message.
 func (s *Staleness) Header() Header {
 	return Header{Kind: Stale, Part: s.Server, Shard: s.Rule, Version: s.Versions, Samples: s.Pushes, Clock: s.Delayed}
 }
@@ -76,13 +76,13 @@ func StalenessOf(h *Header) Staleness {
 	return Staleness{Server: h.Part, Rule: h.Shard, Versions: h.Version, Pushes: h.Samples, Delayed: h.Clock}
 }
 
-// StopAsked is the body of Halt.
+// StopAsked is the body of Halt: a request to stop.
 type StopAsked struct {
-	Rank  int32 // that got the signal
-	Again bool  // and another one before: no checkpoint shall be waited for
+	Rank  int32 // the rank that received the signal
+	Again bool  // this is a second signal: skip the checkpoint
 }
 
-// Header is the message.
+// Header returns the message.
 func (s StopAsked) Header() Header {
 	h := Header{Kind: Halt, Worker: s.Rank}
 	if s.Again {
@@ -94,18 +94,18 @@ func (s StopAsked) Header() Header {
 // StopAskedOf reads the body of Halt.
 func StopAskedOf(h *Header) StopAsked { return StopAsked{Rank: h.Worker, Again: h.Part > 0} }
 
-// Snapshots of parameters are asked for by an index, which stands for samples; -1 is the current version.
+// A snapshot of parameters is requested by an index, which stands for a number of samples; -1 is the current version.
 
-// SnapshotAsked is the message by which a rank asks for a snapshot.
+// SnapshotAsked is the message with which a rank requests a snapshot.
 func SnapshotAsked(rank int32, index int64) Header {
 	return Header{Kind: Snapshot, Worker: rank, Iter: index}
 }
 
-// SnapshotKept is the message by which a server says that it has kept a snapshot of all its shards.
+// SnapshotKept is the message with which a server reports that it keeps a snapshot of all its shards.
 func SnapshotKept(index int64) Header { return Header{Kind: Ready, Iter: index} }
 
-// SnapshotLooked is the message by which rank 0 lets go a snapshot and those before it.
+// SnapshotLooked is the message with which rank 0 releases a snapshot and those before it.
 func SnapshotLooked(index int64) Header { return Header{Kind: Looked, Iter: index} }
 
-// SnapshotIndex is which snapshot one of these messages is about.
+// SnapshotIndex returns the snapshot that one of these messages is about.
 func (h *Header) SnapshotIndex() int64 { return h.Iter }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a body says comes back, over the wire.
+// A body survives the way over the wire.
 func TestBodiesRoundTrip(t *testing.T) {
 	over := func(t *rapid.T, h Header) *Header {
 		b := make([]byte, Size)
@@ -42,7 +42,7 @@ func TestBodiesRoundTrip(t *testing.T) {
 	})
 }
 
-// Every kind is counted as traffic of training, or is not, by its own row.
+// Each kind counts as traffic of training or does not, by its own row.
 func TestKindsOfTraining(t *testing.T) {
 	not := map[Kind]bool{Snapshot: true, Ready: true, Looked: true, Halt: true, Saved: true, Stale: true}
 	for k := Push; k < Kinds; k++ {

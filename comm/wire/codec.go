@@ -7,23 +7,22 @@ import (
 	"math"
 )
 
-// Version of the layout below. A change of the layout or of a field's meaning raises it.
+// Version of the layout below. Raise it with any change of the layout or of a field's meaning.
 const Version = 7
 
 // Size of an encoded header, in bytes.
 const Size = 88
 
-// magic is "fp" and guards against a message that is none of ours.
+// magic is "fp"; it identifies messages of this program.
 const magic = 'f' | 'p'<<8
 
-// ErrVersion is wrapped by Decode when the sender is of another build.
+// ErrVersion is wrapped by Decode if the sender is another build.
 var ErrVersion = errors.New("wire: versions differ")
 
 // Layout: magic 0, version 2, kind 3, flags 4, zero 5-7, six int32 at 8, seven 8-byte fields at
 // 32. All little endian.
 
-// Encode writes h into the first Size bytes of dst. A short dst or a kind that does not exist is the
-// caller's bug and panics.
+// Encode writes h into the first Size bytes of dst. A short dst or an unknown kind is the caller's bug and panics.
 func Encode(dst []byte, h *Header) {
 	if h.Kind == 0 || h.Kind >= PushPiece {
 		panic(fmt.Sprintf("wire: Encode of %v", h.Kind))
@@ -56,7 +55,7 @@ func Decode(src []byte) (Header, error) {
 	case Kind(src[3]) == 0 || Kind(src[3]) >= Kinds:
 		return Header{}, fmt.Errorf("wire: unknown %v, this binary knows 1 to %d", Kind(src[3]), Kinds-1)
 	case Kind(src[3]) >= PushPiece:
-		return Header{}, fmt.Errorf("wire: a %v where a header is due", Kind(src[3]))
+		return Header{}, fmt.Errorf("wire: a %v where a header must be", Kind(src[3]))
 	case src[5]|src[6]|src[7] != 0:
 		return Header{}, fmt.Errorf("wire: reserved bytes of a %v are not zero: the message is damaged", Kind(src[3]))
 	}

@@ -17,7 +17,7 @@ var sample = Header{
 	Iter: 6, Version: 7, Samples: 8, Correct: 9, Loss: 1.5, Blocked: -1, Clock: 10,
 }
 
-// The bytes themselves are the contract between builds: a change of them needs a new Version.
+// The bytes themselves are the contract between builds: a change needs a new Version.
 func TestLayout(t *testing.T) {
 	want := "6670" + "07" + "01" + "01" + "000000" +
 		"01000000" + "02000000" + "03000000" + "04000000" + "fbffffff" + "0b000000" +
@@ -64,7 +64,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// A field that the layout forgets would come back as zero.
+// A field missing from the layout would be decoded as zero.
 func TestTheSampleSetsEveryField(t *testing.T) {
 	v := reflect.ValueOf(sample)
 	for i := range v.NumField() {
@@ -130,7 +130,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever arrives, Decode does not panic, and what it accepts encodes to the same bytes.
+// Decode does not panic on any bytes, and bytes that it accepts encode to themselves.
 func FuzzDecode(f *testing.F) {
 	for k := Push; k < PushPiece; k++ {
 		b := make([]byte, Size)

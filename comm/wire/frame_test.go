@@ -68,7 +68,7 @@ func TestNextRefuses(t *testing.T) {
 		{"no bytes", edit(8, 0), "of 0 bytes with 4 bytes left"},
 		{"too few bytes", whole[:len(whole)-1], "of 4 bytes with 3 bytes left"},
 		{"far too many", edit(11, 0xFF), "bytes with 4 bytes left"},
-		{"bytes of what is there", edit(3, byte(PieceThere)), "of 4 bytes with 4 bytes left"},
+		{"bytes of a piece in shared memory", edit(3, byte(PieceThere)), "of 4 bytes with 4 bytes left"},
 		{"no such kind", edit(3, byte(Kinds)), "16 bytes, a header has 88"},
 	} {
 		_, _, err := Next(c.in)
@@ -80,12 +80,12 @@ func TestNextRefuses(t *testing.T) {
 		}
 	}
 	long := append(bytes.Clone(whole), make([]byte, Size)...)
-	if _, err := Decode(long); err == nil || !strings.Contains(err.Error(), "a pushpiece where a header is due") {
+	if _, err := Decode(long); err == nil || !strings.Contains(err.Error(), "a pushpiece where a header must be") {
 		t.Errorf("Decode of a piece: %v", err)
 	}
 }
 
-// A frame of any records comes back record by record.
+// Any frame decodes record by record.
 func TestFramesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var frame []byte
@@ -118,7 +118,7 @@ func TestFramesRoundTrip(t *testing.T) {
 	})
 }
 
-// again encodes a record that was read.
+// again encodes a decoded record.
 func again(r Record) []byte {
 	if r.Kind >= PushPiece {
 		return piece(r.Kind, r.Piece, r.Data)
@@ -126,7 +126,7 @@ func again(r Record) []byte {
 	return header(r.Header)
 }
 
-// Whatever arrives, Next does not panic or read past the frame, and what it accepts encodes to the same bytes.
+// Next does not panic on any bytes or read past the frame, and bytes that it accepts encode to themselves.
 func FuzzNext(f *testing.F) {
 	f.Add(header(sample))
 	f.Add(append(append(header(sample), piece(PushPiece, 7, []byte{1, 2, 3, 4})...), header(Header{Kind: Pull})...))

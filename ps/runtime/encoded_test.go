@@ -157,7 +157,7 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 		"more than the ratio": {"{push: topk, ratio: 0.1}", link.TagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "9999 of 84 elements"}},
 		"a short reply": {"{pull: float16}", link.TagReply, func(v []byte) int { return len(v) - 2 },
-			[]string{"reply of shard */0 from rank 0, host here", "166 bytes came for 84 elements of 2 bytes"}},
+			[]string{"reply of shard */0 from rank 0, host here", "received 166 bytes for 84 elements of 2 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ts := inproc.New(2, inproc.Options{})

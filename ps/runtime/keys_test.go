@@ -71,7 +71,7 @@ func TestAWrongKeyEndsTheRun(t *testing.T) {
 		{"scalar", 1, link.TagKeys, 9, "pull of shard */range0 from worker 0"},
 		{"scalar", 0, link.TagReply, 9, "reply of shard */range0 from"},
 		{"list", 1, link.TagPush, 0, "push of shard */range0 from worker 0"},
-		{"list", 1, link.TagPush, 6 * 8, "key 0 came with"}, // a length
+		{"list", 1, link.TagPush, 6 * 8, "received key 0 with"}, // a length
 		{"list", 1, link.TagKeys, 1, "pull of shard */range0 from worker 0"},
 		{"list", 0, link.TagReply, 8, "reply of shard */range0 from"},
 	} {
