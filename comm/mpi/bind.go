@@ -7,10 +7,10 @@ import "C"
 
 import "fluentps/comm"
 
-// Bind keeps this thread, which must be the one that drives t, on one core, and returns its number: where this host has more
-// ranks than cores, and the launcher has bound none of them. Ranks are dealt to the cores in turn, by node rank. Elsewhere,
-// and with on false, it returns -1; with on false the thread may run on all cores again. Threads that Go starts are not
-// bound, for the thread that drives is locked.
+// Bind keeps this thread, which must be the one that drives t, on one core, and returns the number of the core. It does
+// so only if this host has more ranks than cores and the launcher has bound none of them. Ranks are assigned to the
+// cores in turn, by node rank. Otherwise Bind returns -1. With on false it returns -1, too, and the thread may run on
+// all cores again. Threads that Go starts are not bound, because the driving thread is locked.
 func Bind(t comm.Transport, on bool) int {
 	own, ours := t.(*transport)
 	if !ours {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// allowed is the list of cores that a thread may run on, as the system writes it.
+// allowed returns the list of cores that a thread may run on, as the system writes it.
 func allowed(t *testing.T, thread string) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + thread + "/status")
@@ -21,7 +21,7 @@ func allowed(t *testing.T, thread string) string {
 	return strings.TrimSpace(list)
 }
 
-// Where ranks share cores this thread keeps to one, and no other thread does; else nothing changes.
+// If ranks share cores, this thread stays on one, and no other thread does; otherwise nothing changes.
 func TestRankKeepsToOneCore(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -37,7 +37,7 @@ func TestRankKeepsToOneCore(t *testing.T) {
 	others := make(chan string)
 	for range 8 {
 		go func() {
-			runtime.LockOSThread() // and let the thread go with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			others <- allowed(t, "thread-self")
 		}()
 	}
@@ -47,9 +47,9 @@ func TestRankKeepsToOneCore(t *testing.T) {
 		}
 	}
 	if got := Bind(world, false); got != -1 {
-		t.Errorf("let go, bound to %d", got)
+		t.Errorf("after unbinding, bound to %d", got)
 	}
 	if now := allowed(t, "thread-self"); now != before {
-		t.Errorf("let go, the thread may run on %s, not on %s", now, before)
+		t.Errorf("after unbinding, the thread may run on %s, not on %s", now, before)
 	}
 }

@@ -15,21 +15,21 @@ import (
 )
 
 // clock is the time since the start of the world, on rank 0's clock.
-type clock struct {
+type clock struct { // the world's clock at base
 	base  time.Time     // a reading of this process's monotonic clock
 	start time.Duration // what the world's clock said then
 
-	offset int64 // what to add to this host's clock, in ns, to read rank 0's; as it was at the start
+	offset int64 // ns to add to this host's clock to read rank 0's, as measured at the start
 }
 
 func (c *clock) now() time.Duration { return c.start + time.Since(c.base) }
 
-// clockRounds is the questions each rank asks rank 0; the fastest answer counts.
+// clockRounds is the number of questions that each rank asks rank 0; the fastest answer counts.
 const clockRounds = 16
 
-// agreeOnClock measures how far this host's monotonic clock is from rank 0's. Rank 0's reading lies
-// between question and answer, so half the round trip bounds the error; if it allows no offset at all,
-// both ranks are on one host and share the clock.
+// agreeOnClock measures the offset of this host's monotonic clock from rank 0's. Rank 0 reads its clock between
+// question and answer, so half the round trip bounds the error. If the offset is within this bound, both ranks are on
+// one host and share the clock.
 func (t *transport) agreeOnClock() error {
 	// Start of the world: rank 0's monotonic clock now.
 	start := []int64{int64(C.fp_clock())}
@@ -39,14 +39,14 @@ func (t *transport) agreeOnClock() error {
 		return err
 	}
 	t.clock.offset = offset
-	base, reading := tie()
+	base, reading := readClocks()
 	t.clock.base, t.clock.start = base, time.Duration(reading+offset-start[0])
 	return t.Barrier()
 }
 
-// tie reads Go's clock, which says no absolute time, and C's at one moment. Of several tries the one that took
-// least counts: this thread may lose its core between two readings.
-func tie() (base time.Time, reading int64) {
+// readClocks reads Go's clock, which gives no absolute time, and C's at one moment. The fastest of several tries
+// counts, because this thread may lose its core between two readings.
+func readClocks() (base time.Time, reading int64) {
 	best := time.Duration(-1)
 	for range clockRounds {
 		before := time.Now()
@@ -58,7 +58,7 @@ func tie() (base time.Time, reading int64) {
 	return base, reading
 }
 
-// SyncClock measures the offset again. Both measurements may be wrong by half a round trip.
+// SyncClock measures the offset again. Each of the two measurements may be wrong by half a round trip.
 func (t *transport) SyncClock() (time.Duration, error) {
 	offset, err := t.clockOffset()
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *transport) SyncClock() (time.Duration, error) {
 	return time.Duration(t.clock.offset - offset), t.Barrier()
 }
 
-// clockOffset returns what to add to this host's clock, in ns, to read rank 0's.
+// clockOffset returns the ns to add to this host's clock to read rank 0's.
 func (t *transport) clockOffset() (int64, error) {
 	const ask, answer = comm.TagMax - 1, comm.TagMax
 	buf, err := t.pool.Alloc(8)
@@ -76,7 +76,7 @@ func (t *transport) clockOffset() (int64, error) {
 	}
 	defer buf.Free()
 	var failed error
-	open := 0 // sends that are not complete
+	open := 0 // sends that have not completed
 	check := func(d comm.Done) {
 		if d.Err != nil && failed == nil {
 			failed = d.Err

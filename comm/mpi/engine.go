@@ -36,22 +36,22 @@ func (k kind) String() string {
 	return [...]string{"send to", "receive from", "collective with"}[k]
 }
 
-// operation is what a slot holds from submission until its handler runs.
+// operation is the content of a slot from submission until its handler runs.
 type operation struct {
 	kind    kind
-	settled bool // MPI is done with it
+	settled bool // MPI has completed it
 	marked  bool // a synchronous send: see flow
 	ch      comm.Chan
 	tag     uint32
 	peer    comm.Peer
 	n       int
-	mem     uintptr // of a send: its bytes, outside the Go heap
+	mem     uintptr // of a send: address of its bytes, outside the Go heap
 	handler comm.Handler
 	buf     *comm.Buf
 	done    comm.Done
 }
 
-// stream names the receives that MPI fills in posting order.
+// stream identifies the receives that MPI fills in posting order.
 func (o *operation) stream() uint64 {
 	return uint64(o.peer+1)<<32 | uint64(o.ch)<<28 | uint64(o.tag)
 }
@@ -67,18 +67,18 @@ func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, o
 	return op
 }
 
-// launch gives a send to MPI.
+// launch passes a send to MPI.
 func (t *transport) launch(slot uint32) {
 	o := t.ops.At(slot)
 	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked)))
-	if rc == C.FP_LEFT {
+	if rc == C.FP_SENT {
 		t.settle(slot, comm.Done{Op: t.ops.Op(slot), Peer: o.peer, Tag: o.tag, N: o.n}, false)
 		return
 	}
 	t.submitted(slot, rc)
 }
 
-// address is that of memory outside the Go heap.
+// address returns the address of memory outside the Go heap.
 func address(span []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(span))) }
 
 func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
@@ -87,7 +87,7 @@ func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf,
 	slot := t.ops.Put(operation{kind: receiving, handler: h, buf: b, peer: from, ch: ch, tag: tag, n: n})
 	stream := t.ops.At(slot).stream()
 	before := t.streams.Last(stream)
-	for before != inflight.None && t.ops.At(before).settled { // complete for MPI, and C has forgotten it
+	for before != inflight.None && t.ops.At(before).settled { // complete for MPI, and C has dropped it
 		before = t.streams.Prev(before)
 	}
 	t.streams.Push(stream, slot)
@@ -95,7 +95,7 @@ func (t *transport) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf,
 	return t.submitted(slot, rc)
 }
 
-// submitted turns a refusal by MPI into a completion of the next batch.
+// submitted turns an error code of MPI into a completion in the next batch.
 func (t *transport) submitted(slot uint32, rc C.int) comm.Op {
 	op := t.ops.Op(slot)
 	if rc != 0 {
@@ -122,20 +122,20 @@ func (t *transport) Cancel(op comm.Op) {
 	}
 }
 
-// settle records a completion. Receives of one stream become ready in posting order, although a
-// short message may be complete while the long one before it is still on its way.
+// settle records a completion. Receives of one stream become ready in posting order, although a short message may be
+// complete while the long one before it is still in flight.
 func (t *transport) settle(slot uint32, d comm.Done, refused bool) {
 	o := t.ops.At(slot)
 	o.settled, o.done = true, d
 	if o.kind != receiving {
 		t.ready = append(t.ready, slot)
 		if o.marked {
-			t.met = append(t.met, o.stream())
+			t.matched = append(t.matched, o.stream())
 		}
 		return
 	}
 	stream := o.stream()
-	if d.Err == comm.ErrCancelled || refused { // took no message: its turn is now
+	if d.Err == comm.ErrCancelled || refused { // it took no message, so it is ready out of order
 		t.streams.Remove(slot)
 		t.ready = append(t.ready, slot)
 	}
@@ -145,7 +145,7 @@ func (t *transport) settle(slot uint32, d comm.Done, refused bool) {
 	}
 }
 
-// doneOf translates a completion.
+// doneOf translates a completion from C.
 func (t *transport) doneOf(d *C.struct_fp_done) comm.Done {
 	slot := uint32(d.slot)
 	o := t.ops.At(slot)
@@ -171,19 +171,19 @@ func (t *transport) doneOf(d *C.struct_fp_done) comm.Done {
 	return done
 }
 
-// enter guards against a handler that drives; leave is the way out.
-func (t *transport) enter(use string) {
+// beginDriving panics in a handler that drives; endDriving is its counterpart.
+func (t *transport) beginDriving(use string) {
 	if t.driving {
 		panic(fmt.Sprintf("mpi: %s on rank %d inside a handler", use, t.rank))
 	}
 	t.driving = true
 }
 
-func (t *transport) leave() { t.driving = false }
+func (t *transport) endDriving() { t.driving = false }
 
 func (t *transport) Drive(until func() bool) error {
-	t.enter("Drive")
-	defer t.leave()
+	t.beginDriving("Drive")
+	defer t.endDriving()
 	// One thread for the whole wait keeps its cache and its timer slack.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -197,41 +197,42 @@ func (t *transport) Drive(until func() bool) error {
 		if err := t.progress(true); err != nil {
 			return err
 		}
-		t.rest()
+		t.maybeYield()
 	}
 }
 
 const (
-	restEvery  = 8 * time.Millisecond // Go's watcher lets a goroutine run for 10
-	restLookAt = 16                   // polls
+	yieldEvery     = 8 * time.Millisecond // less than the 10 ms that sysmon lets a goroutine run
+	yieldLookEvery = 16                   // polls between two looks at the clock
 )
 
-// rest reschedules this goroutine from time to time, while much comes in. Of one that never was, Go's watcher thread takes
-// the processor in each call into C that it sees, and for that looks every 20 us: on cores that all poll, each look costs a
-// turn. Rescheduling passes through another thread, so who mostly sleeps does without.
-func (t *transport) rest() {
-	if t.polls++; t.polls%restLookAt != 0 {
+// maybeYield reschedules this goroutine from time to time, while many events arrive. If a goroutine is never
+// rescheduled, Go's watcher thread (sysmon) takes the processor away in each call into C that it sees, and looks every
+// 20 us: on cores that all poll, each look costs a turn. Rescheduling passes through another thread, so a goroutine
+// that mostly sleeps does without.
+func (t *transport) maybeYield() {
+	if t.polls++; t.polls%yieldLookEvery != 0 {
 		return
 	}
 	now := t.Now()
-	busy := now-t.looked < restEvery
-	t.looked = now
-	if busy && now-t.rested >= restEvery {
-		t.rested = now
+	busy := now-t.lookedAt < yieldEvery
+	t.lookedAt = now
+	if busy && now-t.yieldedAt >= yieldEvery {
+		t.yieldedAt = now
 		runtime.Gosched()
 	}
 }
 
-// Tick drops the error of a failed poll: the next Drive meets it again.
+// Tick ignores the error of a failed poll: the next Drive reports it.
 func (t *transport) Tick() {
-	t.enter("Tick")
-	defer t.leave()
+	t.beginDriving("Tick")
+	defer t.endDriving()
 	if t.stopped() == nil {
 		_ = t.progress(false)
 	}
 }
 
-// Post runs f in the next batch of whoever drives this rank.
+// Post adds f to the next batch of the goroutine that drives this rank.
 func (t *transport) Post(f func()) {
 	t.mu.Lock()
 	t.posts = append(t.posts, f)
@@ -240,7 +241,7 @@ func (t *transport) Post(f func()) {
 	C.fp_wake()
 }
 
-// progress handles one batch; with wait there is something in it, or a Post came.
+// progress handles one batch. With wait it returns after a nonempty batch or a Post.
 func (t *transport) progress(wait bool) error {
 	if t.posted.Load() {
 		t.runPosts()
@@ -250,15 +251,15 @@ func (t *transport) progress(wait bool) error {
 	if polled.n < 0 {
 		return fmt.Errorf("mpi: rank %d: MPI_Testsome: %s", t.rank, errorText(polled.code))
 	}
-	// The array is C's, overwritten by the next poll: no handler runs before it is read.
+	// C owns the array and overwrites it at the next poll: no handler may run before it is read.
 	completions := unsafe.Slice(polled.done, int(polled.n))
 	for i := range completions {
 		t.settle(uint32(completions[i].slot), t.doneOf(&completions[i]), false)
 	}
-	t.resume()
+	t.releaseHeld()
 	t.runReady()
 	if len(t.ready) > 0 {
-		t.runReady() // what left at once: mostly that is memory to be reused, and not worth a poll
+		t.runReady() // sends that completed at once: mostly they free memory for reuse, which is not worth a poll
 	}
 	return nil
 }
@@ -266,21 +267,22 @@ func (t *transport) progress(wait bool) error {
 func (t *transport) runPosts() {
 	t.mu.Lock()
 	posts := t.posts
-	t.posts = t.posting
+	t.posts = t.sparePosts
 	t.posted.Store(false)
 	t.mu.Unlock()
 	for _, f := range posts {
 		f()
 	}
 	clear(posts)
-	t.posting = posts[:0]
+	t.sparePosts = posts[:0]
 }
 
-// runReady runs the handlers of what is ready. What they complete waits, so that until is looked at.
+// runReady runs the handlers of the ready slots. Operations that handlers complete wait for the next batch, so that
+// Drive checks its condition first.
 func (t *transport) runReady() {
 	batch := t.ready
-	t.ready = t.batch[:0]
-	t.batch = batch
+	t.ready = t.spareReady[:0]
+	t.spareReady = batch
 	for _, slot := range batch {
 		t.finish(slot)
 	}
@@ -297,12 +299,12 @@ func (t *transport) finish(slot uint32) {
 	}
 }
 
-// Barrier is MPI_Ibarrier and our own poll, so that messages move and the core is shared meanwhile.
+// Barrier is MPI_Ibarrier with our own polling, so that messages move and the core is shared meanwhile.
 func (t *transport) Barrier() error {
 	return t.collective(func(slot C.uint32_t) C.int { return C.fp_barrier(slot) })
 }
 
-// collective starts a nonblocking collective and drives until it is complete.
+// collective starts a nonblocking collective and drives until it has completed.
 func (t *transport) collective(start func(slot C.uint32_t) C.int) error {
 	if err := t.stopped(); err != nil {
 		return err

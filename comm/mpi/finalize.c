@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// The tag also keeps apart what the build cache would not: it does not look at what pkg-config says.
+// The tag also separates objects that the build cache would not: the cache ignores the output of pkg-config.
 #if defined(FLUENTPS_MPICH) == defined(OPEN_MPI)
 #error "the tag mpich and the mpi.h that was found do not belong together: make build MPI=mpich, or see comm/mpi/README.md"
 #endif
@@ -27,8 +27,8 @@ int fp_finalize(int limit_s) {
 	return !fp_join_within(thread, limit_s * 1000000000LL);
 }
 
-// What MPI_Abort says to the launcher, in the words of PMI 1. A process that only exits would make the launcher kill the
-// others and, some of the time, report that instead of the code. MPI_LOCALNRANKS: MPICH's launcher and no other.
+// The message that MPI_Abort sends to the launcher, in the protocol of PMI 1. If a process only exits, the launcher
+// kills the others and sometimes reports that kill instead of the code. Only MPICH's launcher sets MPI_LOCALNRANKS.
 void fp_leave(int code) {
 	const char *fd = getenv("PMI_FD");
 	char line[64];
@@ -36,5 +36,5 @@ void fp_leave(int code) {
 		return;
 	int n = snprintf(line, sizeof line, "cmd=abort exitcode=%d\n", code);
 	if (write(atoi(fd), line, n) == n)
-		sleep(2); // in which this process is killed
+		sleep(2); // the launcher kills this process meanwhile
 }

@@ -7,12 +7,12 @@ import "C"
 
 import gompi "github.com/sbromberger/gompi"
 
-// finalizeMax is how long, in seconds, MPICH may take to end once every rank has come to the last barrier.
+// finalizeMax is how long MPICH may take to end once every rank has reached the last barrier, in seconds.
 const finalizeMax = 3
 
-// finalize ends MPI, or tells that MPICH hangs in it. Up to 4.1, over UCX, it may: where a transport asks the peer to
-// acknowledge a flush, as TCP does, a rank that has all its acknowledgements goes to wait for the launcher, and answers
-// those that are slower no more (pmodels/mpich#6596). All that the ranks had to say has been said by then.
+// finalize ends MPI, and returns false if MPICH hangs in it. MPICH up to 4.1 over UCX may hang if a transport such as
+// TCP makes the peer acknowledge a flush: a rank that has all its acknowledgements waits for the launcher and no longer
+// answers slower ranks (pmodels/mpich#6596). By then no rank has anything left to send.
 func finalize() bool {
 	compiled, _ := versions()
 	if family(compiled) == mpich {
@@ -24,5 +24,5 @@ func finalize() bool {
 	return true
 }
 
-// leave ends this rank, and so the job, with the code when finalize was in vain; it need not return.
-func leave(code int) { C.fp_leave(C.int(code)) }
+// abortByLauncher ends this rank, and so the job, with the code after finalize has failed. It may return.
+func abortByLauncher(code int) { C.fp_leave(C.int(code)) }

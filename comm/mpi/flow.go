@@ -7,20 +7,20 @@ import (
 	"fluentps/comm/inflight"
 )
 
-// flow counts the control messages of one receiver and tag, so that no more than comm.BacklogMax are unmet there. MPI
-// tells nothing about an ordinary short send but that it took the bytes, and buffers as many as come. So every
-// markEvery-th is a synchronous one, which completes when it is met, and so are all before it by then.
+// flow counts the control messages of one receiver and tag, so that at most comm.BacklogMax are unmatched there. For an
+// ordinary short send MPI reports only that it took the bytes, and it buffers without a limit. So every markEvery-th
+// send is synchronous: it completes when it is matched, and by then all sends before it are matched, too.
 type flow struct {
-	unmarked int // since the last marked one; less than markEvery
-	marks    int // marked and not met; at most marksMax
+	unmarked int // sends since the last marked one; less than markEvery
+	marks    int // marked sends that are not matched yet; at most marksMax
 }
 
 const (
-	marksMax  = 2 // the next half goes out while the last one is on its way
+	marksMax  = 2 // the next half goes out while the last one is in flight
 	markEvery = comm.BacklogMax / marksMax
 )
 
-// admit tells whether a send may go out now; if not, it is held until resume.
+// admit returns whether a send may go out now; if not, it is held until releaseHeld.
 func (t *transport) admit(slot uint32) bool {
 	o := t.ops.At(slot)
 	stream := o.stream()
@@ -37,7 +37,7 @@ func (t *transport) admit(slot uint32) bool {
 	return true
 }
 
-// count marks a send that goes out, if it is its turn.
+// count counts a send that goes out, and marks every markEvery-th.
 func (f *flow) count(o *operation) {
 	if f.unmarked++; f.unmarked == markEvery {
 		f.unmarked = 0
@@ -46,10 +46,10 @@ func (f *flow) count(o *operation) {
 	}
 }
 
-// resume lets go what was held for marks that have been met.
-func (t *transport) resume() {
-	for i := 0; i < len(t.met); i++ { // a refused send adds to it
-		stream := t.met[i]
+// releaseHeld launches the sends that waited for marked sends that are now matched.
+func (t *transport) releaseHeld() {
+	for i := 0; i < len(t.matched); i++ { // a refused send adds to it
+		stream := t.matched[i]
 		f := t.flows[stream]
 		f.marks--
 		for slot := t.held.First(stream); slot != inflight.None && f.marks < marksMax; slot = t.held.First(stream) {
@@ -58,5 +58,5 @@ func (t *transport) resume() {
 			t.launch(slot)
 		}
 	}
-	t.met = t.met[:0]
+	t.matched = t.matched[:0]
 }

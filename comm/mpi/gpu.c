@@ -17,7 +17,7 @@ int fp_cuda_built(void) {
 #endif
 }
 
-// Open MPI's headers have the question also where they are of a build without CUDA: the library need not be.
+// Open MPI's headers declare the query even in a build without CUDA, and the library loaded may be another build.
 int fp_cuda_aware(void) {
 	int yes = -1;
 	pthread_mutex_lock(&fp_serial);

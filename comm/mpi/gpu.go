@@ -7,8 +7,8 @@ import "C"
 
 import "fmt"
 
-// CUDA is what can be told before MPI has started of whether the library is CUDA-aware: takes messages in memory of NVIDIA
-// GPUs. Who starts it asks CUDAAware.
+// CUDA returns what is known before MPI has started about whether the library is CUDA-aware: whether it sends from and
+// receives into memory of NVIDIA GPUs. After the start, ask CUDAAware.
 func CUDA() string {
 	const later = "; the library is asked when a run starts"
 	switch C.fp_cuda_built() {
@@ -21,7 +21,7 @@ func CUDA() string {
 	}
 }
 
-// CUDAAware is nil if the library says that it takes messages in memory of NVIDIA GPUs.
+// CUDAAware returns nil if the library reports that it sends from and receives into memory of NVIDIA GPUs.
 func (t *transport) CUDAAware() error {
 	switch C.fp_cuda_aware() {
 	case 1:

@@ -11,8 +11,8 @@ import (
 	"fluentps/comm/mpi/mpitest"
 )
 
-// tellCUDA is what a child says of its MPI.
-func tellCUDA() { fmt.Printf("CUDA-aware: %v\n", world.(comm.CUDAAware).CUDAAware()) }
+// printCUDA is a child that prints whether its MPI is CUDA-aware.
+func printCUDA() { fmt.Printf("CUDA-aware: %v\n", world.(comm.CUDAAware).CUDAAware()) }
 
 func TestCUDAAwareIsWhatTheLibrarySays(t *testing.T) {
 	for _, c := range []struct {

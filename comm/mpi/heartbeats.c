@@ -1,7 +1,7 @@
 //go:build mpi
 
-// Heartbeats: single bytes on a communicator of their own, sent and taken by whichever thread comes, while another one
-// may be computing, or reading a file, in place of driving.
+// Heartbeats: single bytes on a communicator of their own. Any thread sends and receives them, while another one may
+// compute, or read a file, instead of driving.
 
 #include "shim.h"
 #include "shared.h"
@@ -12,7 +12,7 @@
 
 static MPI_Comm beats;
 static int ranks;
-static MPI_Request *sends; // by rank: synchronous, so that at most one is at a rank that does not listen
+static MPI_Request *sends; // by rank: synchronous, so that at most one byte waits at a rank that does not listen
 static unsigned char *words;
 
 int fp_beats_begin(void) {
@@ -33,10 +33,10 @@ int fp_beats_begin(void) {
 
 int fp_beats_end(void) { return MPI_Comm_free(&beats); }
 
-// enter takes the lock unless somebody is inside MPI for long.
-static int enter(void) { return fp_lock_within(20 * 1000 * 1000); }
+// lock_briefly takes the lock unless another thread is inside MPI for long.
+static int lock_briefly(void) { return fp_lock_within(20 * 1000 * 1000); }
 
-static int met(int to) {
+static int send_done(int to) {
 	int complete = 1;
 	if (sends[to] != MPI_REQUEST_NULL && MPI_Test(&sends[to], &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS)
 		return 0;
@@ -44,9 +44,9 @@ static int met(int to) {
 }
 
 int fp_beat(int to, int word) {
-	if (!enter())
+	if (!lock_briefly())
 		return 0;
-	int sent = met(to);
+	int sent = send_done(to);
 	if (sent) {
 		words[to] = word;
 		sent = MPI_Issend(&words[to], 1, MPI_BYTE, to, 0, beats, &sends[to]) == MPI_SUCCESS;
@@ -55,15 +55,15 @@ int fp_beat(int to, int word) {
 	return sent;
 }
 
-// One look may only make the progress that the next one sees.
+// Probes twice: the first probe may only make the progress that lets the second one see a message.
 int fp_heard(int *word) {
-	int there = 0, from = FP_SILENT;
+	int arrived = 0, from = FP_SILENT;
 	MPI_Status status;
-	if (!enter())
+	if (!lock_briefly())
 		return FP_BUSY;
-	for (int look = 0; look < 2 && !there; look++)
-		MPI_Iprobe(MPI_ANY_SOURCE, 0, beats, &there, &status);
-	if (there) {
+	for (int look = 0; look < 2 && !arrived; look++)
+		MPI_Iprobe(MPI_ANY_SOURCE, 0, beats, &arrived, &status);
+	if (arrived) {
 		unsigned char byte = 0;
 		if (MPI_Recv(&byte, 1, MPI_BYTE, status.MPI_SOURCE, 0, beats, MPI_STATUS_IGNORE) == MPI_SUCCESS)
 			from = status.MPI_SOURCE;
@@ -77,7 +77,7 @@ int fp_unmet(void) {
 	int n = 0;
 	pthread_mutex_lock(&fp_serial);
 	for (int to = 0; to < ranks; to++)
-		n += !met(to);
+		n += !send_done(to);
 	pthread_mutex_unlock(&fp_serial);
 	return n;
 }

@@ -11,12 +11,12 @@ import (
 	"fluentps/comm"
 )
 
-// Beat is a synchronous send of one byte: it is complete when the other rank's Heard has taken it.
+// Beat is a synchronous send of one byte: it completes when the other rank's Heard has received it.
 func (t *transport) Beat(to comm.Peer, word byte) bool {
 	return !t.finished.Load() && C.fp_beat(C.int(to), C.int(word)) == 1
 }
 
-// Heard takes at most two bytes of each rank, so that it ends.
+// Heard receives at most two bytes per rank, so that it ends.
 func (t *transport) Heard(f func(from comm.Peer, word byte)) bool {
 	if t.finished.Load() {
 		return false
@@ -32,8 +32,8 @@ func (t *transport) Heard(f func(from comm.Peer, word byte)) bool {
 	return true
 }
 
-// hearOut takes what others still beat, in place of Heard, until it is told that all ranks know of no beat that is on its way.
-func (t *transport) hearOut(stop <-chan struct{}) {
+// drainHeartbeats receives heartbeats in place of Heard until stop is closed: when no rank has one in flight.
+func (t *transport) drainHeartbeats(stop <-chan struct{}) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -46,11 +46,10 @@ func (t *transport) hearOut(stop <-chan struct{}) {
 	}
 }
 
-// lastBarrier is passed when nobody has a message of heartbeats on its way any more: each rank comes to it when its own
-// were met.
+// lastBarrier passes when no rank has a heartbeat in flight any more: each rank enters it when its own were received.
 func (t *transport) lastBarrier() error {
 	stop, done := make(chan struct{}), make(chan struct{})
-	go func() { defer close(done); t.hearOut(stop) }()
+	go func() { defer close(done); t.drainHeartbeats(stop) }()
 	defer func() { close(stop); <-done }()
 	for C.fp_unmet() > 0 {
 		t.Tick()

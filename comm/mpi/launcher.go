@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// UnderLauncher tells from the environment whether mpirun, mpiexec or srun started this process as
-// a rank. A batch script or a login shell inside a job is not a rank.
+// UnderLauncher returns, from the environment, whether mpirun, mpiexec or srun started this process as a rank. A batch
+// script or a login shell inside a job is not a rank.
 func UnderLauncher(getenv func(string) string) bool {
 	if n, _ := LauncherSize(getenv); n > 0 {
 		return true
@@ -20,9 +20,9 @@ func UnderLauncher(getenv func(string) string) bool {
 	return false
 }
 
-// LauncherSize is the number of ranks that the launcher says it started, and the variable that says
-// so; 0 and "" when none does. SLURM_NTASKS counts only inside a step that srun started: mpirun
-// inside a job sets the others, and a batch script has SLURM_NTASKS without being a rank.
+// LauncherSize returns the number of ranks that the launcher says it started, and the variable that says so; 0 and ""
+// if none does. SLURM_NTASKS counts only inside a step that srun started: mpirun inside a job sets the others, and a
+// batch script has SLURM_NTASKS without being a rank.
 func LauncherSize(getenv func(string) string) (n int, from string) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"} {
 		if name == "SLURM_NTASKS" && !inStep(getenv) {
@@ -35,21 +35,21 @@ func LauncherSize(getenv func(string) string) (n int, from string) {
 	return 0, ""
 }
 
-// inStep tells whether srun started this process as a task. The batch script and an interactive
-// shell are steps too, with numbers from 0xfffffff0 up.
+// inStep returns whether srun started this process as a task. The batch script and an interactive shell are steps too,
+// with numbers from 0xfffffff0 up.
 func inStep(getenv func(string) string) bool {
 	step, err := strconv.ParseUint(getenv("SLURM_STEP_ID"), 10, 32)
 	return err == nil && step < 0xfffffff0
 }
 
-// The two families of MPI libraries: what is compiled for one cannot run on the other. Intel MPI, MVAPICH and Cray
+// The two families of MPI libraries. A binary compiled for one cannot run on the other. Intel MPI, MVAPICH and Cray
 // MPICH share MPICH's binary interface.
 const (
 	openMPI = "Open MPI"
 	mpich   = "MPICH"
 )
 
-// family tells by what a library says about itself.
+// family returns the family of a library, from the library's own description.
 func family(library string) string {
 	if strings.Contains(library, openMPI) {
 		return openMPI
@@ -57,9 +57,10 @@ func family(library string) string {
 	return mpich
 }
 
-// launcherFamily is whose own mpirun or mpiexec started this process, and the variable that says so; "" and "" when that
-// is open: srun serves both through its plugins, and of two launchers inside each other either may be meant. PMI_RANK
-// alone may also come from srun --mpi=pmi2; MPI_LOCALNRANKS is set by MPICH's launcher only.
+// launcherFamily returns the family of the mpirun or mpiexec that started this process, and the variable that says so.
+// It returns "" and "" if that is open: srun serves both families through its plugins, and with one launcher inside the
+// other either may be meant. PMI_RANK alone may also come from srun --mpi=pmi2; only MPICH's launcher sets
+// MPI_LOCALNRANKS.
 func launcherFamily(getenv func(string) string) (whose, from string) {
 	const ompi, hydra = "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"
 	byHydra := getenv(hydra) != "" && getenv("PMI_RANK") != ""
@@ -72,8 +73,8 @@ func launcherFamily(getenv func(string) string) (whose, from string) {
 	return "", ""
 }
 
-// checkLauncher fails when this process was started by the launcher of another MPI than it is compiled for. It is asked
-// before MPI is initialised: MPI itself would make each process a world of its own, or die of a lack of daemons.
+// checkLauncher fails if the launcher of another MPI than the compiled one started this process. It must run before MPI
+// is initialised: MPI itself would make each process a world of its own, or die for lack of daemons.
 func checkLauncher(compiled string, getenv func(string) string) error {
 	mine := family(compiled)
 	whose, from := launcherFamily(getenv)
@@ -88,22 +89,23 @@ func checkLauncher(compiled string, getenv func(string) string) error {
 		mine, compiled, whose, started, from, mine, launcher, whose, rebuild)
 }
 
-// CheckWorld compares the world that MPI sees with what the launcher started. They differ when nothing that the launcher
-// offers is known to the MPI of the binary: each process is then a world of its own.
+// CheckWorld compares the world that MPI sees with the ranks that the launcher started. They differ if the binary's MPI
+// understands no interface that the launcher offers: each process is then a world of its own.
 func CheckWorld(size int, library string, getenv func(string) string) error {
 	n, from := LauncherSize(getenv)
 	if n == 0 || n == size {
 		return nil
 	}
 	if size == 1 && from == "SLURM_NTASKS" {
-		return fmt.Errorf("mpi: srun started %d tasks (%s), but MPI sees a world of 1 in each: srun did not tell them of each other; start it with srun --mpi=%s (srun --mpi=list shows what there is); this binary is linked with %s",
+		return fmt.Errorf(
+			"mpi: srun started %d tasks (%s), but MPI sees a world of 1 in each: srun did not connect them; start it with srun --mpi=%s (srun --mpi=list shows what there is); this binary is linked with %s",
 			n, from, Plugin(library), library)
 	}
 	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it with the launcher of that MPI, or with srun --mpi=%s",
 		from, n, size, library, Plugin(library))
 }
 
-// Plugin is srun's option --mpi that suits a library: Open MPI is built with PMIx, MPICH with PMI.
+// Plugin returns the value of srun's option --mpi that suits a library: Open MPI is built with PMIx, MPICH with PMI.
 func Plugin(library string) string {
 	if family(library) == openMPI {
 		return "pmix"
@@ -111,8 +113,8 @@ func Plugin(library string) string {
 	return "pmi2"
 }
 
-// checkVendor fails when the MPI loaded at run time has another binary interface than the mpi.h that
-// this binary was compiled with.
+// checkVendor fails if the MPI loaded at run time has another binary interface than the mpi.h that this binary was
+// compiled with.
 func checkVendor(compiled, running string) error {
 	if family(compiled) == family(running) {
 		return nil

@@ -54,7 +54,7 @@ func TestCheckWorld(t *testing.T) {
 		{4, "OMPI_COMM_WORLD_SIZE=4", ""},
 		{1, "PMI_SIZE=4", "PMI_SIZE says 4 ranks, but MPI sees a world of 1: this binary is linked with Open MPI v4; start it with the launcher of that MPI, or with srun --mpi=pmix"},
 		{1, "SLURM_NTASKS=4", ""},
-		{1, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "srun started 4 tasks (SLURM_NTASKS), but MPI sees a world of 1 in each: srun did not tell them of each other; start it with srun --mpi=pmix (srun --mpi=list"},
+		{1, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "srun started 4 tasks (SLURM_NTASKS), but MPI sees a world of 1 in each: srun did not connect them; start it with srun --mpi=pmix (srun --mpi=list"},
 		{1, "SLURM_NTASKS=1 SLURM_STEP_ID=0", ""},
 		{2, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "SLURM_NTASKS says 4 ranks, but MPI sees a world of 2"},
 	} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Pages are taken of what Open MPI maps for each rank, and not of the many GiB that other libraries map and hardly use, nor where
-// little would be left for others.
+// The pages that Open MPI maps for each rank are allocated. Not so the many GiB that other libraries map and hardly
+// use, nor any if little would be left for others.
 func TestWhichMappingsAreTaken(t *testing.T) {
 	const maps = `00400000-00401000 rw-p 00000000 fe:00 12 /usr/bin/fluentps
 10000000-10401000 rw-s 00000000 00:1a 2 /dev/shm/vader_segment.h.0.1
@@ -23,7 +23,7 @@ func TestWhichMappingsAreTaken(t *testing.T) {
 		free int64
 		want []region
 	}{{1 << 40, all}, {2 * (0x401000 + 0x1001000), all}, {2*(0x401000+0x1001000) - 2, nil}, {0, nil}} {
-		if got := toTake(maps, 2, c.free); !slices.Equal(got, c.want) {
+		if got := toPopulate(maps, 2, c.free); !slices.Equal(got, c.want) {
 			t.Errorf("with %d bytes free: %x, want %x", c.free, got, c.want)
 		}
 	}

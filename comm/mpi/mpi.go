@@ -40,28 +40,28 @@ type transport struct {
 	nodePeers  []comm.Peer
 	pool       *comm.Pool
 	clock      clock
-	numbers    *comm.Buf // an offer of ours and one of each rank, for agree
+	offerBuf   *comm.Buf // for agree: an offer of this rank and one of each rank
 
-	ops      inflight.Slots[operation]
-	streams  inflight.Queues  // receives that MPI fills in posting order
-	ready    []uint32         // slots complete and in turn, handler not yet run
-	batch    []uint32         // handlers running now; the other half of ready
-	flows    map[uint64]*flow // of control messages, by stream
-	held     inflight.Queues  // sends that wait for room in their flow
-	met      []uint64         // flows whose marked sends were met since the last resume
-	windows  []*window        // not yet freed, in order of making
-	driving  bool
-	polls    int           // of Drive
-	looked   time.Duration // when rest last looked at the clock
-	rested   time.Duration // when it last let Go reschedule this goroutine
-	closed   bool
-	finished atomic.Bool // MPI is being finalized or was
-	stuck    atomic.Bool // in being finalized
+	ops        inflight.Slots[operation]
+	streams    inflight.Queues  // receives that MPI fills in posting order
+	ready      []uint32         // slots complete and in order, handler not yet run
+	spareReady []uint32         // handlers running now; swapped with ready
+	flows      map[uint64]*flow // of control messages, by stream
+	held       inflight.Queues  // sends that wait for admission by their flow
+	matched    []uint64         // flows whose marked sends were matched since the last releaseHeld
+	windows    []*window        // not yet freed, in order of creation
+	driving    bool
+	polls      int           // of Drive
+	lookedAt   time.Duration // when maybeYield last looked at the clock
+	yieldedAt  time.Duration // when maybeYield last let Go reschedule this goroutine
+	closed     bool
+	finished   atomic.Bool // MPI_Finalize has begun
+	stuck      atomic.Bool // MPI_Finalize hangs
 
-	mu      sync.Mutex
-	posted  atomic.Bool // there are posts
-	posts   []func()
-	posting []func() // the other half of posts; belongs to the driver
+	mu         sync.Mutex
+	posted     atomic.Bool // posts is not empty
+	posts      []func()
+	sparePosts []func() // empty; swapped with posts; belongs to the driver
 }
 
 var started bool // MPI can be initialised once per process
@@ -99,7 +99,7 @@ func Init(o Options) (comm.Transport, error) {
 		rank: gompi.WorldRank(), size: gompi.WorldSize(),
 		nodeRank: int(w.node_rank),
 		pool:     comm.NewPool(o.PoolMax),
-		clock:    clock{base: time.Now()}, // ours alone until all have agreed
+		clock:    clock{base: time.Now()}, // our own clock until all ranks have agreed
 		flows:    make(map[uint64]*flow),
 	}
 	for _, peer := range unsafe.Slice(w.node_peers, int(w.node_size)) {
@@ -115,17 +115,17 @@ func Init(o Options) (comm.Transport, error) {
 			firstLine(running), w.tag_max, comm.TagMax)
 	}
 	var err error
-	if t.numbers, err = t.pool.Alloc(offerBytes * (1 + t.size)); err != nil {
+	if t.offerBuf, err = t.pool.Alloc(offerBytes * (1 + t.size)); err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}
 	if err := t.agreeOnClock(); err != nil {
 		return nil, fmt.Errorf("mpi: measuring clock offsets: %w", err)
 	}
-	takeMapped(len(t.nodePeers)) // by now the ranks have reached each other
+	populateMapped(len(t.nodePeers)) // by now the ranks have reached each other
 	return t, nil
 }
 
-// Library is the first line of what the MPI library says about itself.
+// Library returns the first line of the MPI library's description of itself.
 func Library() string {
 	_, running := versions()
 	return firstLine(running)
@@ -162,22 +162,22 @@ func (t *transport) NodePeers() []comm.Peer         { return t.nodePeers }
 func (t *transport) Alloc(n int) (*comm.Buf, error) { return t.pool.Alloc(n) }
 func (t *transport) Now() time.Duration             { return t.clock.now() }
 
-// lastWords is the time that the launcher gets to pass on what this rank has written: MPICH's ends its proxies at an abort
-// without emptying their pipes, and the reason would be lost.
-const lastWords = 100 * time.Millisecond
+// outputGrace is the time that the launcher gets to pass on the output of this rank: at an abort MPICH's ends its
+// proxies without emptying their pipes, and the reason would be lost.
+const outputGrace = 100 * time.Millisecond
 
-// abortMax is how long MPI_Abort may take: where the launcher is cut off, it never returns.
+// abortMax is how long MPI_Abort may take: if the launcher is cut off, it never returns.
 const abortMax = 5 * time.Second
 
 // Abort ends all processes of the world with the code, or at least this one, and does not return.
 func (t *transport) Abort(code int) {
-	time.Sleep(lastWords)
+	time.Sleep(outputGrace)
 	time.AfterFunc(abortMax, func() { os.Exit(code) })
 	if !t.finished.Load() {
 		C.fp_abort(C.int(code))
 	}
 	if t.stuck.Load() {
-		leave(code)
+		abortByLauncher(code)
 	}
 	os.Exit(code)
 }
@@ -191,7 +191,7 @@ func (t *transport) Close() error {
 		return err
 	}
 	if t.ops.Len() > 0 {
-		return t.busy()
+		return t.busyError()
 	}
 	if err := t.lastBarrier(); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (t *transport) Close() error {
 	if rc := C.fp_close(); rc != 0 {
 		return fmt.Errorf("mpi: MPI_Comm_free: %s", errorText(rc))
 	}
-	t.numbers.Free()
+	t.offerBuf.Free()
 	t.pool.Close()
 	if !finalize() {
 		t.stuck.Store(true)
@@ -222,7 +222,7 @@ func (t *transport) stopped() error {
 	return nil
 }
 
-func (t *transport) busy() (err error) {
+func (t *transport) busyError() (err error) {
 	t.ops.Each(func(slot uint32, o *operation) {
 		err = fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
 			t.rank, t.ops.Len(), o.kind, o.peer, o.ch, o.tag)

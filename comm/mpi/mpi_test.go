@@ -21,8 +21,7 @@ import (
 	"fluentps/comm/mpi/mpitest"
 )
 
-// The tests start this binary again under mpirun. childVar tells such a process which end its world
-// comes to.
+// The tests start this binary again under mpirun. childVar tells such a process which test it is a child of.
 const childVar = "FLUENTPS_MPI_TEST"
 
 var world comm.Transport // this process's rank, in a child
@@ -54,23 +53,23 @@ func TestMain(m *testing.M) {
 		stop()
 	case "cuda":
 		start()
-		tellCUDA()
+		printCUDA()
 		stop()
 	case "short":
 		start()
-		sharesWhatThereIs()
+		shareScarceMemory()
 		stop()
 	case "windows":
 		start()
-		takesWindows()
+		cycleWindows()
 		stop()
 	case "apart":
 		start()
-		sharesFromApart()
+		shareAcrossNamespaces()
 		stop()
 	case "full":
 		start()
-		sendsThroughFullMemory()
+		sendWithFullMemory()
 		stop()
 	default:
 		start()
@@ -124,7 +123,7 @@ func endWorld(how string) {
 	world.Abort(99)
 }
 
-// launch starts n ranks of this binary and returns the exit code and what they wrote.
+// launch starts the ranks of a job from this binary and returns the exit code and their output.
 func launch(t *testing.T, j mpitest.Job, child string) (int, string) {
 	t.Helper()
 	j.Env, j.Program = append(j.Env, childVar+"="+child), []string{os.Args[0]}
@@ -148,7 +147,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Between hosts messages go by TCP, where eager limits and completion order are other ones.
+// Between hosts messages go by TCP, with other eager limits and another order of completion.
 func TestConformanceOverTCP(t *testing.T) {
 	rc, out := launch(t, mpitest.Job{Ranks: 3, OverTCP: true}, "conformance")
 	if passed := strings.Count(out, "PASS\n"); rc != 0 || passed < 3 {
@@ -170,8 +169,8 @@ func TestEndOfWorld(t *testing.T) {
 		{"close in flight", 13, "1 operations in flight, among them a receive from rank -1, channel 0, tag 3"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
-			t.Parallel() // they mostly wait for mpirun to notice
-			rc, out := launch(t, mpitest.Job{Ranks: 3}, c.how)
+			t.Parallel()                                       // they mostly wait for mpirun to notice
+			rc, out := launch(t, mpitest.Job{Ranks: 3}, c.how) // they mostly wait for mpirun to notice
 			if rc == 0 || c.code >= 0 && rc != c.code || !strings.Contains(out, c.want) {
 				t.Errorf("mpirun ended with %d, want %d (-1: any but 0) and %q in:\n%s", rc, c.code, c.want, out)
 			}
@@ -215,7 +214,7 @@ func TestRankMessagesDoNotAllocate(t *testing.T) {
 	commtest.Rank(t, world, []commtest.Case{commtest.Allocations()})
 }
 
-// A window that a pool has no room for fails on all ranks alike, and costs nothing.
+// A window that does not fit into a pool fails on all ranks alike, and costs nothing.
 func TestRankWindowTooLarge(t *testing.T) {
 	tr := world.(*transport)
 	_, before, _ := tr.pool.Usage()
@@ -239,7 +238,7 @@ func TestRankInitOnce(t *testing.T) {
 	}
 }
 
-// Ranks of one host read one clock: the offset measured must be none.
+// Ranks of one host read one clock: the measured offset must be 0.
 func TestRankClock(t *testing.T) {
 	tr := world.(*transport)
 	if me, n := tr.NodeRank(); me != tr.rank || n != tr.size {
@@ -251,8 +250,8 @@ func TestRankClock(t *testing.T) {
 	}
 }
 
-// Control messages to a rank that does not look stay with their sender, past the bound; afterwards all arrive, in
-// order.
+// Control messages to a rank that does not look stay with their sender once the bound is reached; in the end all
+// arrive, in order.
 func TestRankBacklogIsBounded(t *testing.T) {
 	const count, size, ring = 5000, 4096, 8
 	const growthMax = 8 << 20 // all messages together would take 20 MiB
@@ -295,7 +294,7 @@ func TestRankBacklogIsBounded(t *testing.T) {
 		listen = func(i int) {
 			world.Irecv(0, comm.Ctl, 77, b, size*(i%ring), size, func(d comm.Done) {
 				if got := binary.LittleEndian.Uint64(b.Bytes()[size*(i%ring):]); d.Err != nil || d.N != size || got != uint64(i) {
-					t.Errorf("message %d came as %d: %+v", i, got, d)
+					t.Errorf("message %d arrived as %d: %+v", i, got, d)
 				}
 				if done++; i+ring < count {
 					listen(i + ring)
@@ -329,19 +328,19 @@ func residentBytes(t *testing.T) int {
 	return resident * os.Getpagesize()
 }
 
-// Who is busy lets Go reschedule it again and again: also when it drove before all had agreed on a clock.
+// A busy rank lets Go reschedule it again and again, also after it drove before all ranks had agreed on a clock.
 func TestRankRestsWhileBusy(t *testing.T) {
 	tr := world.(*transport)
-	if now := tr.Now(); now < 0 || now > time.Hour || tr.rested > now {
-		t.Fatalf("the clock says %v, and rested at %v", now, tr.rested)
+	if now := tr.Now(); now < 0 || now > time.Hour || tr.yieldedAt > now {
+		t.Fatalf("the clock says %v, and the last yield was at %v", now, tr.yieldedAt)
 	}
-	before := tr.rested
-	const most = 10 * time.Second // a processor that others keep busy gives a rank few moments that are near each other
+	before := tr.yieldedAt
+	const most = 10 * time.Second // a rank on a busy processor gets few polls in quick succession
 	from := tr.Now()
-	for tr.rested-before < restEvery && tr.Now()-from < most {
-		tr.rest()
+	for tr.yieldedAt-before < yieldEvery && tr.Now()-from < most {
+		tr.maybeYield()
 	}
-	if tr.rested-before < restEvery {
-		t.Errorf("%v of polls, and rested at %v, then at %v", most, before, tr.rested)
+	if tr.yieldedAt-before < yieldEvery {
+		t.Errorf("%v of polls, and yields at %v, then at %v", most, before, tr.yieldedAt)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"fluentps/comm"
 )
 
-// Iallreduce is comm.Reducer's: MPI_Iallreduce and our own poll, as a blocking MPI_Allreduce would keep the core from
-// the rank that it waits for.
+// Iallreduce implements comm.Reducer by MPI_Iallreduce and our own polling: a blocking MPI_Allreduce would keep the
+// core from the rank that it waits for.
 func (t *transport) Iallreduce(b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	comm.CheckReduce(b, off, n)
 	span := comm.Span(b, off, n)

@@ -16,25 +16,25 @@
 pthread_mutex_t fp_serial = PTHREAD_MUTEX_INITIALIZER;
 MPI_Comm fp_node;
 
-static MPI_Comm comms[2]; // by channel; ours alone, with errors returned
+static MPI_Comm comms[2]; // by channel; communicators of this transport alone, which return errors
 static int node_size;
 
-// Requests that MPI_Testsome is asked about and, element by element, the slots they belong to. Of the receives of one
-// stream (source, channel, tag) that is only the first: MPI matches them in posting order.
+// The requests that MPI_Testsome tests and, element by element, their slots. Of the receives of one stream (source,
+// channel, tag) only the first is among them: MPI matches them in posting order.
 static MPI_Request *requests;
 static uint32_t *slots;
 static int count;
 
 // By slot: a receive's neighbours in its stream, and its request while it is not the first.
 struct place {
-	MPI_Request behind; // MPI_REQUEST_NULL when requests has it
+	MPI_Request queued; // MPI_REQUEST_NULL if the request is in requests
 	uint32_t before, after;
-	int sends; // no receive
+	int is_send; // the slot holds no receive
 };
 static struct place *places;
-static int room; // of places and of all arrays beside requests; slots are smaller
+static int room; // length of places and of all arrays parallel to requests; all slots are smaller
 
-// Where MPI_Testsome and we write.
+// Output of MPI_Testsome and of collect.
 static int *indices;
 static MPI_Status *statuses;
 struct fp_done *fp_completed;
@@ -45,11 +45,11 @@ int64_t fp_clock(void) {
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-// MPICH installs a SIGUSR1 handler without SA_ONSTACK, at which the Go runtime dies: put Go's back.
+// MPICH installs a SIGUSR1 handler without SA_ONSTACK, which would crash the Go runtime: restore Go's.
 static int init_thread(void) {
 	struct sigaction before;
 	int provided = MPI_THREAD_SINGLE;
-	// Control messages shall leave at once, and so what is copied faster than asked for: see doc.go.
+	// Send eagerly all control messages, and messages that two copies move faster than a handshake: see doc.go.
 	setenv("OMPI_MCA_btl_vader_eager_limit", "40960", 0);
 	sigaction(SIGUSR1, NULL, &before);
 	int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
@@ -117,7 +117,7 @@ static int grow(void **array, int n, size_t element) {
 	return more != NULL;
 }
 
-// reserve makes room for a slot. There are never more requests than slots.
+// reserve makes space for a slot. There are never more requests than slots.
 static int reserve(uint32_t slot) {
 	if (slot < (uint32_t)room)
 		return MPI_SUCCESS;
@@ -130,8 +130,8 @@ static int reserve(uint32_t slot) {
 	return reserve(slot);
 }
 
-// keep has a request that MPI took tested.
-static int keep(int rc, uint32_t slot) {
+// track adds a request that MPI has accepted to the requests to test.
+static int track(int rc, uint32_t slot) {
 	if (rc == MPI_SUCCESS) {
 		places[slot] = (struct place){MPI_REQUEST_NULL, FP_NONE, FP_NONE, 0};
 		slots[count++] = slot;
@@ -139,15 +139,16 @@ static int keep(int rc, uint32_t slot) {
 	return rc;
 }
 
-// sent is keep for a send. One on the control channel has mostly left already: then nobody need ask for it again.
-static int sent(int rc, uint32_t slot, int at_once) {
-	int left = 0;
+// track_send is track for a send. A send on the control channel has mostly completed already and then needs no further
+// test.
+static int track_send(int rc, uint32_t slot, int at_once) {
+	int complete = 0;
 	if (rc == MPI_SUCCESS && at_once)
-		rc = MPI_Test(&requests[count], &left, MPI_STATUS_IGNORE);
-	if (left)
-		return rc == MPI_SUCCESS ? FP_LEFT : rc;
-	rc = keep(rc, slot);
-	places[slot].sends = 1;
+		rc = MPI_Test(&requests[count], &complete, MPI_STATUS_IGNORE);
+	if (complete)
+		return rc == MPI_SUCCESS ? FP_SENT : rc;
+	rc = track(rc, slot);
+	places[slot].is_send = 1;
 	return rc;
 }
 
@@ -155,9 +156,9 @@ int fp_send(int ch, int to, int tag, uintptr_t p, int n, uint32_t slot, int sync
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS && sync)
-		rc = sent(MPI_Issend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, 0);
+		rc = track_send(MPI_Issend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, 0);
 	else if (rc == MPI_SUCCESS)
-		rc = sent(MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, ch == 0);
+		rc = track_send(MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, ch == 0);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -173,7 +174,7 @@ int fp_recv(int ch, int from, int tag, uintptr_t p, int n, uint32_t slot, uint32
 			places[before].after = slot;
 		} else {
 			requests[count] = r;
-			keep(rc, slot);
+			track(rc, slot);
 		}
 	}
 	pthread_mutex_unlock(&fp_serial);
@@ -184,7 +185,7 @@ int fp_barrier(uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
-		rc = keep(MPI_Ibarrier(comms[0], &requests[count]), slot);
+		rc = track(MPI_Ibarrier(comms[0], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -193,7 +194,7 @@ int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
-		rc = keep(MPI_Iallgather(mine, k, MPI_INT64_T, all, k, MPI_INT64_T, comms[0], &requests[count]), slot);
+		rc = track(MPI_Iallgather(mine, k, MPI_INT64_T, all, k, MPI_INT64_T, comms[0], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -202,20 +203,20 @@ int fp_allreduce(void *p, int n, uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
-		rc = keep(MPI_Iallreduce(MPI_IN_PLACE, p, n, MPI_FLOAT, MPI_SUM, comms[1], &requests[count]), slot);
+		rc = track(MPI_Iallreduce(MPI_IN_PLACE, p, n, MPI_FLOAT, MPI_SUM, comms[1], &requests[count]), slot);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
 
-// promote has a receive tested that was behind another.
+// promote has a receive tested that was queued behind another.
 static void promote(uint32_t slot) {
-	requests[count] = places[slot].behind;
+	requests[count] = places[slot].queued;
 	slots[count++] = slot;
-	places[slot].behind = MPI_REQUEST_NULL;
+	places[slot].queued = MPI_REQUEST_NULL;
 }
 
-// leave takes a request that is complete out of its stream; what was behind it may now be the first.
-static void leave(uint32_t slot) {
+// unlink_slot removes a completed request from its stream and promotes the next one, if that is now the first.
+static void unlink_slot(uint32_t slot) {
 	struct place *p = &places[slot];
 	if (p->before != FP_NONE)
 		places[p->before].after = p->after;
@@ -223,14 +224,14 @@ static void leave(uint32_t slot) {
 		return;
 	struct place *next = &places[p->after];
 	next->before = p->before;
-	if (next->before == FP_NONE && next->behind != MPI_REQUEST_NULL)
+	if (next->before == FP_NONE && next->queued != MPI_REQUEST_NULL)
 		promote(p->after);
 }
 
 int fp_cancel(uint32_t slot) {
 	int rc = MPI_ERR_REQUEST;
 	pthread_mutex_lock(&fp_serial);
-	if (places[slot].behind != MPI_REQUEST_NULL)
+	if (places[slot].queued != MPI_REQUEST_NULL)
 		promote(slot); // it completes before its turn
 	for (int i = 0; i < count; i++)
 		if (slots[i] == slot)
@@ -245,7 +246,7 @@ static int32_t class_of(int code) {
 	return class;
 }
 
-// describe fills d from a status; its MPI_ERROR means something only if one of the batch failed.
+// describe fills d from a status, whose MPI_ERROR is valid only if one of the batch failed.
 static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int failed) {
 	int bytes = 0, cancelled = 0;
 	memset(d, 0, sizeof *d);
@@ -254,8 +255,8 @@ static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int 
 	d->tag = s->MPI_TAG;
 	d->code = failed ? s->MPI_ERROR : MPI_SUCCESS;
 	d->truncated = d->code != MPI_SUCCESS && class_of(d->code) == MPI_ERR_TRUNCATE;
-	if (places[slot].sends)
-		return; // its status says nothing more
+	if (places[slot].is_send)
+		return; // a send's status says nothing more
 	MPI_Test_cancelled(s, &cancelled);
 	d->cancelled = cancelled;
 	if (!cancelled && d->code == MPI_SUCCESS) {
@@ -264,7 +265,7 @@ static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int 
 	}
 }
 
-// compact closes the gaps that complete requests left from index first on.
+// compact closes the gaps of completed requests from index first on.
 static void compact(int first) {
 	int kept = first;
 	for (int i = first; i < count; i++) {
@@ -279,13 +280,13 @@ static void compact(int first) {
 // collect describes completion number k, whose request is requests[at].
 static void collect(int k, int at, const MPI_Status *status, int failed) {
 	describe(&fp_completed[k], slots[at], status, failed);
-	if (requests[at] != MPI_REQUEST_NULL) // a failed one may be left to us
+	if (requests[at] != MPI_REQUEST_NULL) // MPI may leave a failed request to the caller
 		MPI_Request_free(&requests[at]);
 }
 
-// follow tests the receives that are the first of their streams only now, from index first on: a stream that had many
-// messages waiting is emptied at once. It returns the number of completions, n of which were there before.
-static int follow(int first, int n) {
+// test_promoted tests the receives from index first on, which have just become the first of their streams: so a stream
+// with many waiting messages is emptied at once. It returns the number of completions, including the n earlier ones.
+static int test_promoted(int first, int n) {
 	for (int at = first; at < count; at++) {
 		int complete = 0;
 		MPI_Status status;
@@ -294,7 +295,7 @@ static int follow(int first, int n) {
 			continue;
 		status.MPI_ERROR = rc;
 		collect(n, at, &status, 1);
-		leave(fp_completed[n++].slot); // may append to requests
+		unlink_slot(fp_completed[n++].slot); // may append to requests
 	}
 	compact(first);
 	return n;
@@ -319,12 +320,11 @@ int fp_test(int *code) {
 	compact(0);
 	int first = count;
 	for (int i = 0; i < n; i++)
-		leave(fp_completed[i].slot);
-	return count > first ? follow(first, n) : n;
+		unlink_slot(fp_completed[i].slot);
+	return count > first ? test_promoted(first, n) : n;
 }
 
-// Abort may come from any thread, also while another is stuck inside MPI: it asks for the lock, but
-// not for long.
+// Any thread may call fp_abort, even while another is stuck inside MPI. So it waits for the lock, but not for long.
 void fp_abort(int code) {
 	fp_lock_within(2000000000);
 	MPI_Abort(MPI_COMM_WORLD, code);
@@ -351,7 +351,7 @@ void fp_error(int code, char *text) {
 }
 
 void fp_library(char *compiled, char *running) {
-	char line[8192] = ""; // MPICH's limit, 32 times Open MPI's: the library need not be the header's
+	char line[8192] = ""; // MPICH's limit, 32 times Open MPI's: the library may be another one than the header's
 	int n = 0;
 	MPI_Get_library_version(line, &n);
 	snprintf(running, FP_TEXT, "%.*s", FP_TEXT - 1, line);

@@ -21,7 +21,7 @@ func Init(Options) (comm.Transport, error) {
 // Library is empty in a build without MPI.
 func Library() string { return "" }
 
-// CUDA says what a build without MPI has.
+// CUDA reports that this build has no MPI.
 func CUDA() string { return "no: MPI is not built in" }
 
 // Bind binds nothing in a build without MPI.

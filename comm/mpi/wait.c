@@ -1,6 +1,6 @@
 //go:build mpi
 
-// How a rank waits: it polls without a pause, then yields its core between polls, then sleeps.
+// How a rank waits: it spins (polls without a pause), then yields its core between polls, then sleeps.
 
 #define _GNU_SOURCE
 #include "shim.h"
@@ -17,7 +17,7 @@
 
 static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has seen it
 
-// The poller's patience, in ns: see doc.go.
+// How long the poller spins, yields and sleeps, in ns: see doc.go.
 enum {
 	SPIN_MIN = 1000, SPIN_MAX = 50000,
 	YIELD = 50000, YIELD_CROWDED = 500000,
@@ -25,10 +25,10 @@ enum {
 };
 static int64_t spin; // how long to poll without a pause; SPIN_MIN to SPIN_MAX, or 0 if crowded
 
-static int crowded; // this host has more ranks than cores that they may run on: who spins keeps another from its work
+static int crowded; // this host has more ranks than cores that they may run on: a spinning rank keeps the core from another
 
-// Where mpirun was told --oversubscribe, Open MPI gives the core away inside every progress call that finds nothing: also
-// while we spin, and between receiving a message and looking at it. We poll without that, and have it where MPI blocks.
+// After mpirun --oversubscribe, Open MPI yields the core inside every progress call that finds nothing: also while we
+// spin, and between receiving a message and looking at it. We turn that off while we poll, and on where MPI blocks.
 extern bool opal_progress_set_yield_when_idle(bool on) __attribute__((weak)); // not in MPICH
 static bool yields_inside;
 
@@ -41,15 +41,15 @@ void fp_blocking(int begins) {
 		yields_inside = opal_progress_set_yield_when_idle(false);
 }
 
-static cpu_set_t cores; // that any rank of this host may run on
-static bool bound;      // by the launcher: not all may run on all of them
+static cpu_set_t cores; // cores that any rank of this host may run on
+static bool bound; // the launcher has bound ranks: not all of them may run on all of these cores
 
-// fp_count_cores looks whether the ranks of this host fit the cores that any of them may run on.
+// fp_count_cores finds out whether the ranks of this host outnumber the cores that any of them may run on.
 int fp_count_cores(int ranks) {
 	cpu_set_t mine, all;
 	CPU_ZERO(&mine);
 	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
-		return MPI_SUCCESS; // more cores than the set has room for are enough
+		return MPI_SUCCESS; // there are more cores than fit into the set, hence enough
 	int rc = MPI_Allreduce(&mine, &cores, sizeof mine, MPI_BYTE, MPI_BOR, fp_node);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BAND, fp_node);
@@ -59,9 +59,9 @@ int fp_count_cores(int ranks) {
 	return rc;
 }
 
-// Ranks that share cores and wait by giving them away look busy to the system, all alike, and it may leave three on one core
-// and one on the other for long, or both servers on one. So they are dealt to the cores in turn. Where the launcher has
-// bound them that is left alone.
+// Ranks that share cores and wait by yielding all look equally busy to the system. It may leave three of them on one
+// core and one on the other for long, or both servers on one. So this function assigns them to the cores in turn. It
+// leaves ranks that the launcher has bound alone.
 int fp_bind(int on, int node_rank) {
 	if (!crowded || bound)
 		return -1;
@@ -77,10 +77,11 @@ int fp_bind(int on, int node_rank) {
 
 enum step { SPUN, YIELDED, SLEPT };
 
-// learn corrects spin by how a wait ended, gap ns after the end of the poll before, which may itself have copied much: on a
-// core of our own the answer comes while we spin; on one that we share with whoever is to answer, it comes when the other
-// has run, because we yielded or the system took the core away. One that ran for long was somebody else, who computes.
-static void learn(enum step last, int64_t gap) {
+// adapt_spin adjusts spin by how a wait ended, gap ns after the end of the previous poll, which may itself have copied
+// much. On a core of our own the answer arrives while we spin. On a core shared with the answering rank it arrives
+// after that rank has run, because we yielded or the system preempted us. If another process ran for long, it was one
+// that computes, and says nothing about the answer.
+static void adapt_spin(enum step last, int64_t gap) {
 	enum { OTHERS_RAN = 3000, TOO_LONG = 200000 };
 	if (crowded || last == SLEPT || gap > TOO_LONG)
 		return;
@@ -105,19 +106,20 @@ static void doze(int64_t idle) {
 
 struct fp_batch fp_poll(int wait) {
 	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = 0, before = 0, now = 0; // the end of the first poll, of the one before, and the start of this
+	int64_t since = 0, before = 0, now = 0; // end of the first poll, end of the previous poll, start of this poll
 	enum step last = SPUN;
 	for (;;) {
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
-		// Open MPI's MPI_Testsome looks first and makes progress then: what came while the core was away is seen now.
+		// Open MPI's MPI_Testsome first looks and then makes progress: a second call sees the messages that arrived
+		// while the core was away.
 		if ((crowded || last != SPUN || !wait) && batch.n == 0)
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;
 		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0)) {
 			if (before > 0)
-				learn(last, now - before);
+				adapt_spin(last, now - before);
 			return batch;
 		}
 		before = fp_clock();
@@ -132,7 +134,7 @@ struct fp_batch fp_poll(int wait) {
 			doze(before - since);
 			last = SLEPT;
 		}
-		now = crowded ? before : fp_clock(); // who is crowded learns nothing
+		now = crowded ? before : fp_clock(); // a crowded rank does not adapt
 	}
 }
 

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-// These go through libc: an MPI library that remembers which memory its network card knows watches munmap there.
+// These calls go through libc: an MPI library that caches the registrations of its network card intercepts munmap
+// there.
 
 int fp_map(int fd, int64_t n, int populate, void **at) {
 	*at = mmap(0, n, PROT_READ | PROT_WRITE, MAP_SHARED | (populate ? MAP_POPULATE : 0), fd, 0);

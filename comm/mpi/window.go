@@ -17,16 +17,17 @@ import (
 	"fluentps/comm/shm"
 )
 
-// Windows are ours and not MPI's. MPI maps a file of which it has no page yet: two jobs that find room for one of them at the
-// same time are both ended, by SIGBUS, when they write, and no call that it offers takes the pages before. Each rank makes the
-// file of its own segment, on its own memory node, and the others of its host open that through the owner's descriptor. Where the
-// system forbids that, as between containers that each have a namespace of users, the files get names until all have them open.
+// This package makes its own windows and uses none of MPI's. MPI maps a file before it has any page: SIGBUS ends two
+// jobs that find space for one of them at the same time, and no call of MPI allocates the pages before. Each rank
+// creates the file of its own segment, on its own memory node, and the other ranks of its host open that through the
+// owner's descriptor. If the system forbids that, as between containers with user namespaces of their own, the files
+// have names until all ranks have opened them.
 
-// window is one that this rank has a segment in.
+// window is a window in which this rank has a segment.
 type window struct {
 	t     *transport
-	bytes int             // of our segment, as counted against the pool
-	file  *os.File        // of our segment, until the others have it open
+	bytes int             // of this rank's segment, as counted against the pool
+	file  *os.File        // of this rank's segment, until the others have opened it
 	maps  map[int]mapping // by rank
 }
 
@@ -35,18 +36,18 @@ type mapping struct {
 	bytes int
 }
 
-// offer is what a rank tells all others when a window is made.
+// offer is the message of a rank to all others while a window is created.
 type offer struct {
-	Bytes    int64 // of its segment; ^bytes if it has failed to get them
-	Errno    int64 // why it has failed, if the system said so
-	PID, FD  int64 // where its segment is open
-	Dev, Ino int64 // which file that is: a number of a process may mean another one in a container
+	Bytes    int64 // of its segment; ^bytes if the rank failed to get them
+	Errno    int64 // the system's reason for the failure; 0: none known
+	PID, FD  int64 // process and descriptor that have the segment open
+	Dev, Ino int64 // identity of the file: in a container a process number may mean another process
 }
 
 const offerBytes = int(unsafe.Sizeof(offer{}))
 
-// Shared takes all memory of the window before any of it is mapped. All ranks agree after each step, so that all have the
-// window or all have the same error.
+// Shared allocates all memory of the window before it maps any. All ranks agree after each step, so that all get the
+// window or all get the same error.
 func (t *transport) Shared(n int) (*comm.Window, error) {
 	if n < 0 {
 		panic(fmt.Sprintf("mpi: Shared of %d bytes", n))
@@ -59,12 +60,12 @@ func (t *transport) Shared(n int) (*comm.Window, error) {
 		return nil, err
 	}
 	w := &window{t: t, bytes: n, maps: map[int]mapping{}}
-	own, failed := w.make()
+	own, failed := w.create()
 	offers, err := t.agree(own, "shared memory in "+shm.Dir, failed)
 	if err == nil {
-		err = w.reach(own, offers)
+		err = w.mapOthers(own, offers)
 	}
-	// Past this all segments are mapped where they are wanted, and their owners' descriptors of no use.
+	// From here on the segments are mapped, and their owners' descriptors are of no use.
 	if w.file != nil {
 		err = errors.Join(err, w.file.Close())
 	}
@@ -75,9 +76,9 @@ func (t *transport) Shared(n int) (*comm.Window, error) {
 	return comm.NewWindow(w.segments(offers), t.stopped, w.free), nil
 }
 
-// agree brings the offers of all ranks to all. If any rank has failed to get its memory, all return the same error.
+// agree exchanges the offers of all ranks. If any rank failed, all return the same error.
 func (t *transport) agree(own offer, of string, failed error) ([]offer, error) {
-	offers := unsafe.Slice((*offer)(unsafe.Pointer(&t.numbers.Bytes()[0])), 1+t.size)
+	offers := unsafe.Slice((*offer)(unsafe.Pointer(&t.offerBuf.Bytes()[0])), 1+t.size)
 	if offers[0] = own; failed != nil {
 		var errno syscall.Errno
 		errors.As(failed, &errno)
@@ -99,12 +100,13 @@ func (t *transport) agree(own offer, of string, failed error) ([]offer, error) {
 	if errno := syscall.Errno(all[bad].Errno); errno != 0 {
 		why = " (" + errno.Error() + ")"
 	}
-	return nil, fmt.Errorf("mpi: a window that the ranks of a host share: rank %d cannot have %d bytes of %s%s: %w; make it larger, or share less",
+	return nil, fmt.Errorf(
+		"mpi: a window that the ranks of a host share: rank %d cannot have %d bytes of %s%s: %w; enlarge it or share less",
 		bad, ^all[bad].Bytes, of, why, comm.ErrNoMemory)
 }
 
-// make takes the memory of our segment.
-func (w *window) make() (own offer, err error) {
+// create allocates the memory of this rank's segment.
+func (w *window) create() (own offer, err error) {
 	own.Bytes = int64(w.bytes)
 	if w.bytes == 0 {
 		return own, nil
@@ -122,10 +124,10 @@ func (w *window) make() (own offer, err error) {
 	return own, w.mapFile(w.t.rank, w.file, true)
 }
 
-// reach maps the segments of the other ranks of this host: of all, or on no rank.
-func (w *window) reach(own offer, offers []offer) error {
+// mapOthers maps the segments of the other ranks of this host: on all ranks, or on none.
+func (w *window) mapOthers(own offer, offers []offer) error {
 	const what = "shared memory of other ranks, whose files it cannot open"
-	_, err := w.t.agree(own, what, w.join(offers, (*offer).descriptor))
+	_, err := w.t.agree(own, what, w.mapMissing(offers, (*offer).descriptor))
 	if !errors.Is(err, comm.ErrNoMemory) {
 		return err
 	}
@@ -137,19 +139,19 @@ func (w *window) reach(own offer, offers []offer) error {
 		defer func() { _ = os.Remove(own.name()) }()
 	}
 	if _, err = w.t.agree(own, what, failed); err == nil {
-		_, err = w.t.agree(own, what, w.join(offers, (*offer).name))
+		_, err = w.t.agree(own, what, w.mapMissing(offers, (*offer).name))
 	}
 	return err
 }
 
-// descriptor is the way to a segment through its owner.
+// descriptor returns the path to a segment through its owner.
 func (o *offer) descriptor() string { return fmt.Sprintf("/proc/%d/fd/%d", o.PID, o.FD) }
 
-// name is where a segment stands while it has a name. No two files there have one number.
+// name returns the path of a segment while it has a name. No two files there have the same number.
 func (o *offer) name() string { return fmt.Sprintf("%s/fluentps-window-%d", shm.Dir, o.Ino) }
 
-// join maps those segments of the other ranks of this host that are not mapped yet.
-func (w *window) join(offers []offer, at func(*offer) string) error {
+// mapMissing maps those segments of the other ranks of this host that are not mapped yet.
+func (w *window) mapMissing(offers []offer, at func(*offer) string) error {
 	for _, peer := range w.t.nodePeers {
 		o := &offers[peer]
 		if _, mapped := w.maps[int(peer)]; mapped || int(peer) == w.t.rank || o.Bytes == 0 {
@@ -192,17 +194,17 @@ func (w *window) mapFile(rank int, f *os.File, populate bool) error {
 	return nil
 }
 
-// segments are those of this host's ranks, by rank of the world.
+// segments returns the segments of this host's ranks, by rank of the world.
 func (w *window) segments(offers []offer) []*comm.Buf {
 	segments := make([]*comm.Buf, w.t.size)
 	for _, peer := range w.t.nodePeers {
-		m := w.maps[int(peer)] // none where the segment is empty
+		m := w.maps[int(peer)] // zero if the segment is empty
 		segments[peer] = comm.NewSegment(unsafe.Slice((*byte)(m.at), m.bytes))
 	}
 	return segments
 }
 
-// free ends the window when all ranks have come.
+// free releases the window when all ranks have called.
 func (w *window) free() error {
 	if err := w.t.Barrier(); err != nil {
 		return err
@@ -210,14 +212,14 @@ func (w *window) free() error {
 	return w.release()
 }
 
-// release ends the window; all ranks are here.
+// release unmaps the window; all ranks have called.
 func (w *window) release() error {
 	i := slices.Index(w.t.windows, w)
 	w.t.windows = slices.Delete(w.t.windows, i, i+1)
 	return w.drop()
 }
 
-// drop gives back what this rank has of a window.
+// drop unmaps this rank's mappings of a window.
 func (w *window) drop() error {
 	w.t.pool.Unreserve(w.bytes)
 	var problems []error

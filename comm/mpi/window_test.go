@@ -19,20 +19,20 @@ import (
 	"fluentps/comm/shm"
 )
 
-// Where a host has little shared memory, ranks that each found room and together do not are all told so; nothing stays taken, and a
-// window that fits is whole whatever others write there.
+// If a host has little shared memory, and ranks find space each alone but not together, all of them get an error.
+// Nothing stays allocated, and a window that fits is whole whatever others write there.
 func TestWindowsWhereSharedMemoryIsShort(t *testing.T) {
 	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
 		return
 	}
 	rc, out := launch(t, mpitest.Job{Ranks: 3}, "short")
-	if told := strings.Count(out, "shared what there is\n"); rc != 0 || told != 3 {
-		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	if ready := strings.Count(out, "shared what there is\n"); rc != 0 || ready != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, ready, out)
 	}
 }
 
-// Two jobs that take and give back windows at one time, each of more than half of what there is, both live: a rank has all of its
-// segment's pages, or is told that there is no room.
+// Two jobs that create and free windows at the same time, each of more than half of the space, both live: a rank has
+// all of its segment's pages, or gets an error.
 func TestTwoJobsTakeWindowsAtOneTime(t *testing.T) {
 	if mpitest.OnSmallDisk(t, shm.Dir, 128<<10) == "" {
 		return
@@ -41,15 +41,15 @@ func TestTwoJobsTakeWindowsAtOneTime(t *testing.T) {
 		t.Run(job, func(t *testing.T) {
 			t.Parallel()
 			rc, out := launch(t, mpitest.Job{Ranks: 2}, "windows")
-			if told := strings.Count(out, "windows came and went\n"); rc != 0 || told != 2 {
-				t.Errorf("mpirun ended with %d, %d of 2 ranks are well:\n%s", rc, told, out)
+			if ready := strings.Count(out, "windows were made and freed\n"); rc != 0 || ready != 2 {
+				t.Errorf("mpirun ended with %d, %d of 2 ranks are well:\n%s", rc, ready, out)
 			}
 		})
 	}
 }
 
-// takesWindows is one of two ranks of a job that takes windows beside another such job.
-func takesWindows() {
+// cycleWindows is one of two ranks of a job that creates windows beside another such job.
+func cycleWindows() {
 	const wanted, triesMax, segment = 6, 1000, 36 << 20
 	for took, tries := 0, 0; took < wanted && tries < triesMax; tries++ {
 		w, err := world.Shared(segment)
@@ -61,7 +61,7 @@ func takesWindows() {
 				own[i] = byte(took)
 			}
 			err = w.Free()
-		case errors.Is(err, comm.ErrNoMemory): // the other job has it
+		case errors.Is(err, comm.ErrNoMemory): // the other job has the space
 			err = nil
 			time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond)
 		}
@@ -70,51 +70,52 @@ func takesWindows() {
 			world.Abort(1)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "windows came and went")
+	fmt.Fprintln(os.Stderr, "windows were made and freed")
 }
 
-// Who fills the host's shared memory while a job trains does not end it: what MPI has mapped for messages has its pages.
+// A process that fills the host's shared memory while a job trains does not end the job: the memory that MPI has mapped
+// for messages has its pages.
 func TestMessagesWhereSharedMemoryIsFull(t *testing.T) {
 	page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Madvise(page, populateWrite); errors.Is(err, syscall.EINVAL) {
-		t.Skip("this system takes no pages of what others have mapped: Linux before 5.14")
+		t.Skip("this system cannot allocate the pages of a mapping: Linux before 5.14")
 	}
 	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
 		return
 	}
 	rc, out := launch(t, mpitest.Job{Ranks: 3}, "full")
-	if told := strings.Count(out, "all messages came\n"); rc != 0 || told != 3 {
-		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	if ready := strings.Count(out, "all messages arrived\n"); rc != 0 || ready != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, ready, out)
 	}
 }
 
-// Ranks that each have a namespace of users, as in containers without root, may not open what another rank has open, and share
-// memory still; no name is left behind.
+// Ranks that each have a user namespace, as in containers without root, may not open each other's descriptors, and
+// still share memory; no name is left behind.
 func TestWindowsOfRanksThatMayNotLookAtEachOther(t *testing.T) {
 	apart := []string{"unshare", "--user", "--map-root-user"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespace of users on this machine: %v %s", err, out)
+		t.Skipf("no user namespace on this machine: %v %s", err, out)
 	}
 	if mpitest.OnSmallDisk(t, shm.Dir, 64<<10) == "" {
 		return
 	}
-	// UCX under MPICH has shared memory of its own between ranks, for which it may not open what others have open either, and has
-	// no other way then: its messages go by TCP here.
+	// UCX under MPICH has shared memory of its own between ranks, cannot open it here for the same reason, and has no
+	// other way then: its messages go by TCP here.
 	env := []string{childVar + "=apart", "UCX_TLS=tcp,self"}
 	rc, out := mpitest.Built.Run(t, mpitest.Job{Ranks: 3, Env: env, Program: append(apart, os.Args[0])})
-	if told := strings.Count(out, "shared from apart\n"); rc != 0 || told != 3 {
-		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, told, out)
+	if ready := strings.Count(out, "shared from apart\n"); rc != 0 || ready != 3 {
+		t.Errorf("mpirun ended with %d, %d of 3 ranks are well:\n%s", rc, ready, out)
 	}
 	if left, err := filepath.Glob(shm.Dir + "/fluentps-*"); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }
 
-// sharesFromApart is one of three ranks that each have a namespace of users. The segment of the last one is empty.
-func sharesFromApart() {
+// shareAcrossNamespaces is one of three ranks that each have a user namespace. The segment of the last one is empty.
+func shareAcrossNamespaces() {
 	n := 10000 * (world.Size() - 1 - world.Rank())
 	w, err := world.Shared(n)
 	if err == nil {
@@ -136,11 +137,11 @@ func sharesFromApart() {
 	fmt.Fprintln(os.Stderr, "shared from apart")
 }
 
-// fillShared takes all that is left of the host's shared memory, on rank 0, before any rank returns.
+// fillShared takes all free space of the host's shared memory, on rank 0, before any rank returns.
 func fillShared() (err error) {
 	if world.Rank() == 0 {
 		var f *os.File
-		if f, err = os.Create(filling); err == nil {
+		if f, err = os.Create(fillerPath); err == nil {
 			for err == nil {
 				_, err = f.Write(make([]byte, 4096))
 			}
@@ -152,10 +153,10 @@ func fillShared() (err error) {
 	return errors.Join(err, world.Barrier())
 }
 
-const filling = shm.Dir + "/others"
+const fillerPath = shm.Dir + "/others"
 
-// sendsThroughFullMemory is one of three ranks that send each other messages of many sizes at once.
-func sendsThroughFullMemory() {
+// sendWithFullMemory is one of three ranks that send each other messages of many sizes at once.
+func sendWithFullMemory() {
 	const each = 400
 	size := func(i int) int { return 1 << (i % 16) }
 	err := fillShared()
@@ -163,14 +164,14 @@ func sendsThroughFullMemory() {
 		var b *comm.Buf
 		b, err = world.Alloc(1 << 16)
 		left := 2 * each * (world.Size() - 1)
-		came := func(d comm.Done) {
+		completed := func(d comm.Done) {
 			left--
 			err = errors.Join(err, d.Err)
 		}
 		for peer := range world.Size() {
 			for i := 0; i < each && peer != world.Rank(); i++ {
-				world.Irecv(comm.Peer(peer), comm.Data, uint32(i), b, 0, size(i), came)
-				world.Isend(comm.Peer(peer), comm.Data, uint32(i), b, 1<<15, size(i), came)
+				world.Irecv(comm.Peer(peer), comm.Data, uint32(i), b, 0, size(i), completed)
+				world.Isend(comm.Peer(peer), comm.Data, uint32(i), b, 1<<15, size(i), completed)
 			}
 		}
 		err = errors.Join(err, world.Drive(func() bool { return left == 0 || err != nil }))
@@ -179,11 +180,11 @@ func sendsThroughFullMemory() {
 		fmt.Fprintln(os.Stderr, err)
 		world.Abort(1)
 	}
-	fmt.Fprintln(os.Stderr, "all messages came")
+	fmt.Fprintln(os.Stderr, "all messages arrived")
 }
 
-// sharesWhatThereIs is one of three ranks that have 64 MiB, less what MPI has taken.
-func sharesWhatThereIs() {
+// shareScarceMemory is one of three ranks that have 64 MiB, less the space that MPI has taken.
+func shareScarceMemory() {
 	tr := world.(*transport)
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -225,7 +226,7 @@ func sharesWhatThereIs() {
 	}
 	must(tr.Barrier())
 	if tr.rank == 0 {
-		must(os.Remove(filling))
+		must(os.Remove(fillerPath))
 	}
 	must(w.Free())
 	check(free() > before-shm.Spare, "%d bytes free after Free, %d before", free(), before)

@@ -2,8 +2,8 @@
 
 package mpitest
 
-// Built is the MPI that the tests are built for, and Other the one that they are not.
+// Built is the MPI that the tests are built for, Other the one that they are not built for.
 var Built, Other = OpenMPI, MPICH
 
-// Tags are what to build a program with, to run under Built.
+// Tags are the build tags of a program that runs under Built.
 const Tags = "mpi blas"

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// answers are what MPI libraries are asked whether they are CUDA-aware.
+// answers are the functions by which MPI libraries report whether they are CUDA-aware.
 const answers = `
 int MPIX_Query_cuda_support(void) { return ANSWER; }
 int MPIX_GPU_query_support(int kind, int *yes) { *yes = kind == 0 && ANSWER; return 0; }
 `
 
-// SayCUDA makes a library that answers in place of MPI whether that is CUDA-aware, and returns the variable of the
-// environment with which ranks load it first.
+// SayCUDA makes a library that answers in place of MPI whether it is CUDA-aware, and returns the environment variable
+// that makes ranks load it first.
 func SayCUDA(t testing.TB, yes bool) string {
 	t.Helper()
 	answer := 0
