@@ -26,11 +26,11 @@ func TestWriteFileReplaces(t *testing.T) {
 		}
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("%d files, want 1: nothing may be left beside", len(entries))
+		t.Errorf("%d files, want 1: no other file may be left", len(entries))
 	}
 }
 
-// A reader that holds the old file keeps it whole: the new one is another file.
+// A reader that has the old file open keeps all of it: the new one is another file.
 func TestWriteFileDoesNotOverwrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	write(t, path, "old")
@@ -46,7 +46,7 @@ func TestWriteFileDoesNotOverwrite(t *testing.T) {
 	}
 }
 
-// What a crash left beside, longer than what comes now, is no part of it.
+// The rest of a crash, longer than the new content, is no part of the new file.
 func TestWriteFileAfterACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(Beside(path), []byte("half of something long"), 0o666); err != nil {
@@ -64,11 +64,11 @@ func TestWriteFileErrorsLeaveNothing(t *testing.T) {
 		t.Errorf("no folder: %v, want fs.ErrNotExist", err)
 	}
 	path := filepath.Join(dir, "x")
-	if err := os.MkdirAll(filepath.Join(path, "y"), 0o777); err != nil { // in the way of the rename
+	if err := os.MkdirAll(filepath.Join(path, "y"), 0o777); err != nil { // a folder blocks the rename
 		t.Fatal(err)
 	}
 	if err := WriteFile(path, []byte("data")); err == nil || !strings.Contains(err.Error(), "write "+path) {
-		t.Errorf("folder in the way: %v", err)
+		t.Errorf("a folder of that name: %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("%d entries, want only the folder", len(entries))
@@ -79,7 +79,7 @@ func TestRemove(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	write(t, path, "short")
-	for range 2 { // what is not there is removed, too
+	for range 2 { // the second call finds nothing to remove
 		if err := Below(dir).Remove("x"); err != nil {
 			t.Fatal(err)
 		}

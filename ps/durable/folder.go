@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// Folder is a folder in which others may be able to write, as a colleague may in that of a project. It is opened once, and all
-// names are looked up from there: whoever renames a folder above it, or puts a link in its place, leads nobody away. No file
-// that is there already is opened for writing but one to append to, and no symbolic link below it is followed. So a process
-// changes no file but those that it made, whatever others have put into the folder.
+// Folder is a folder that others may be able to write, such as a project's folder. It is opened once, and all names are
+// looked up from there: a user who renames a folder above it, or puts a link in its place, redirects nothing. No
+// existing file is opened for writing, except to append to it, and no symbolic link below the folder is followed. So a
+// process changes only files that it has made, whatever others have put into the folder.
 type Folder struct {
 	path string
-	root *os.Root // nil: there is none, as err says
+	root *os.Root // nil if the folder could not be opened
 	err  error
 }
 
-// Below opens a folder, through symbolic links in its own path. Where that fails, all that is asked of it fails alike.
+// Below opens a folder, through symbolic links in its own path. If that fails, all methods return the error.
 func Below(path string) *Folder {
 	f := &Folder{path: filepath.Clean(path)}
-	info, err := os.Stat(f.path) // before it is opened, which would wait for a writer of a FIFO
+	info, err := os.Stat(f.path) // before OpenRoot, which would wait for a writer of a FIFO
 	if err == nil && !info.IsDir() {
 		err = &fs.PathError{Op: "open", Path: f.path, Err: syscall.ENOTDIR}
 	}
@@ -35,10 +35,10 @@ func Below(path string) *Folder {
 	return f
 }
 
-// In opens a folder below it.
+// In opens a subfolder.
 func (f *Folder) In(name string) *Folder {
 	in := &Folder{path: f.Path(name)}
-	if in.err = f.unlinked(name); in.err != nil {
+	if in.err = f.refuseSymlinks(name); in.err != nil {
 		return in
 	}
 	info, err := f.root.Lstat(name)
@@ -48,17 +48,17 @@ func (f *Folder) In(name string) *Folder {
 	if err == nil {
 		in.root, err = f.root.OpenRoot(name)
 	}
-	in.err = f.named(err)
+	in.err = f.withPaths(err)
 	return in
 }
 
-// Err says why the folder could not be opened.
+// Err returns the error with which the folder could not be opened.
 func (f *Folder) Err() error { return f.err }
 
-// Path is the path of a file in the folder, for messages and for who only reads it; of "" that of the folder.
+// Path returns the path of a file in the folder, for messages and for reading; with "" the path of the folder.
 func (f *Folder) Path(name string) string { return filepath.Join(f.path, name) }
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (f *Folder) Close() error {
 	if f.root == nil {
 		return nil
@@ -66,8 +66,9 @@ func (f *Folder) Close() error {
 	return f.root.Close()
 }
 
-// named puts paths into errors that name a file below the folder, and the names of calls that people know.
-func (f *Folder) named(err error) error {
+// withPaths puts the whole path into an error that names a file below the folder, and the common name of the system
+// call.
+func (f *Folder) withPaths(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -86,9 +87,9 @@ func callName(op string) string {
 	return strings.TrimSuffix(op, "at")
 }
 
-// unlinked refuses a name that is a symbolic link, or lies below one. Of those that lead out of the folder the system's calls
-// below take none either; those that stay in it are refused because nobody needs them.
-func (f *Folder) unlinked(name string) error {
+// refuseSymlinks returns an error if a name is a symbolic link, or lies below one. The system's calls on the root
+// already refuse links that lead out of the folder; links within it are refused because no run needs them.
+func (f *Folder) refuseSymlinks(name string) error {
 	if f.err != nil {
 		return f.err
 	}
@@ -96,9 +97,11 @@ func (f *Folder) unlinked(name string) error {
 	for n := range parts {
 		at := filepath.Join(parts[:n+1]...)
 		if info, err := f.root.Lstat(at); err != nil {
-			return nil // whoever asked finds out
+			return nil // the caller's own call fails, too
 		} else if info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%q is a symbolic link, and none is followed here: whoever may write the folder could lead it to any file; remove the link", f.Path(at))
+			return fmt.Errorf(
+				"%q is a symbolic link, and none is followed here: a user who may write the folder could point it at any file; remove the link",
+				f.Path(at))
 		}
 	}
 	return nil
@@ -106,13 +109,13 @@ func (f *Folder) unlinked(name string) error {
 
 // Open opens a regular file for reading.
 func (f *Folder) Open(name string) (*os.File, error) {
-	if err := f.unlinked(name); err != nil {
+	if err := f.refuseSymlinks(name); err != nil {
 		return nil, err
 	}
 	return f.regular(f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 }
 
-// ReadFile is ReadFile of a file in the folder.
+// ReadFile is the function ReadFile for a file in the folder.
 func (f *Folder) ReadFile(name string, most int64) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {
@@ -122,31 +125,31 @@ func (f *Folder) ReadFile(name string, most int64) ([]byte, error) {
 	return readAll(file, most)
 }
 
-// regular is regular of a file that was opened below the folder.
+// regular is the function regular for a file opened below the folder.
 func (f *Folder) regular(file *os.File, err error) (*os.File, error) {
 	if err != nil {
-		return nil, f.named(err)
+		return nil, f.withPaths(err)
 	}
 	return regular(file)
 }
 
-// Create makes a file, which must not be there.
+// Create makes a file. The error wraps fs.ErrExist if the name exists.
 func (f *Folder) Create(name string) (*os.File, error) { return f.create(name, 0) }
 
-// CreateLog makes a file, which must not be there, to be written at its end only.
+// CreateLog is Create for a file that is only appended to.
 func (f *Folder) CreateLog(name string) (*os.File, error) { return f.create(name, os.O_APPEND) }
 
 func (f *Folder) create(name string, more int) (*os.File, error) {
-	if err := f.unlinked(filepath.Dir(name)); err != nil {
+	if err := f.refuseSymlinks(filepath.Dir(name)); err != nil {
 		return nil, err
 	}
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|more, 0o666)
-	return file, f.named(err)
+	return file, f.withPaths(err)
 }
 
-// Renew makes a file anew: one of that name goes.
+// Renew makes a new file, and removes an old one of that name first.
 func (f *Folder) Renew(name string) (*os.File, error) {
-	if err := f.unlinked(filepath.Dir(name)); err != nil {
+	if err := f.refuseSymlinks(filepath.Dir(name)); err != nil {
 		return nil, err
 	}
 	if err := f.Remove(name); err != nil {
@@ -155,10 +158,10 @@ func (f *Folder) Renew(name string) (*os.File, error) {
 	return f.Create(name)
 }
 
-// Append opens a file for reading, and for writing at its end, and makes it where there is none. One with several names is
-// refused: another of them may be in a folder where it is worth more.
+// Append opens a file for reading and appending, and makes it if there is none. It refuses a file with several hard
+// links: another of its names may be in a folder of another user.
 func (f *Folder) Append(name string) (*os.File, error) {
-	if err := f.unlinked(name); err != nil {
+	if err := f.refuseSymlinks(name); err != nil {
 		return nil, err
 	}
 	file, err := f.regular(f.root.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666))
@@ -178,13 +181,14 @@ func (f *Folder) Append(name string) (*os.File, error) {
 	return file, nil
 }
 
-// Beside is where Write writes before it renames. What a crash leaves there the next Write of that name replaces.
+// Beside returns the name under which Write writes before it renames. The next Write of the same name replaces the rest
+// of a crash there.
 func Beside(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 }
 
-// Write puts data into a file, in place of what that held. There is one writer of a file at a time. After an error the old
-// file is there, or, where only the last sync failed, the new one.
+// Write replaces the content of a file. A file has one writer at a time. After an error the old file is there or, if
+// only the last sync failed, the new one.
 func (f *Folder) Write(name string, data []byte) error {
 	return f.Replace(name, func(file *os.File) error {
 		_, err := file.Write(data)
@@ -192,7 +196,7 @@ func (f *Folder) Write(name string, data []byte) error {
 	})
 }
 
-// Replace is Write of what fill writes.
+// Replace is Write with the content that fill writes.
 func (f *Folder) Replace(name string, fill func(*os.File) error) error {
 	d, err := f.Draft(name)
 	if err == nil {
@@ -204,14 +208,14 @@ func (f *Folder) Replace(name string, fill func(*os.File) error) error {
 	return nil
 }
 
-// Draft is a file that is written beside the one which it will replace.
+// Draft is a new file under another name, which will replace a file.
 type Draft struct {
 	*os.File
 	in           *Folder
 	name, beside string
 }
 
-// Draft begins the file that will get a name.
+// Draft begins a new file for a name.
 func (f *Folder) Draft(name string) (*Draft, error) {
 	d := &Draft{in: f, name: name, beside: Beside(name)}
 	var err error
@@ -222,7 +226,7 @@ func (f *Folder) Draft(name string) (*Draft, error) {
 	return d, nil
 }
 
-// End syncs the file and gives it its name, or removes it where something went wrong before or does now.
+// End syncs the file and renames it. It removes the file instead if err is not nil or if a step fails.
 func (d *Draft) End(err error) error {
 	if err == nil {
 		err = d.Sync()
@@ -237,18 +241,18 @@ func (d *Draft) End(err error) error {
 	return errors.Join(err, d.in.Remove(d.beside))
 }
 
-// Abandon gives the file up.
+// Abandon removes the file.
 func (d *Draft) Abandon() error { return errors.Join(d.Close(), d.in.Remove(d.beside)) }
 
-// Move renames a file or folder, for as long as the host runs.
+// Move renames a file or folder, without a sync: a crash of the host may undo it.
 func (f *Folder) Move(from, to string) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.named(f.root.Rename(from, to))
+	return f.withPaths(f.root.Rename(from, to))
 }
 
-// Rename gives a file or folder, whose data must be synced, its name. Both names are in one folder.
+// Rename renames a file or folder, whose data must be synced, and syncs the name. Both names are in one folder.
 func (f *Folder) Rename(from, to string) error {
 	if err := f.Move(from, to); err != nil {
 		return err
@@ -256,15 +260,15 @@ func (f *Folder) Rename(from, to string) error {
 	return f.syncNames(filepath.Dir(to))
 }
 
-// Link gives a file another name, which nothing may have.
+// Link gives a file another name, which must not exist.
 func (f *Folder) Link(from, to string) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.named(f.root.Link(from, to))
+	return f.withPaths(f.root.Link(from, to))
 }
 
-// Remove takes a file or an empty folder away, if it is there.
+// Remove removes a file or an empty folder, if it exists.
 func (f *Folder) Remove(name string) error {
 	if f.err != nil {
 		return f.err
@@ -273,28 +277,28 @@ func (f *Folder) Remove(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return f.named(err)
+		return f.withPaths(err)
 	}
 	return f.syncNames(filepath.Dir(name))
 }
 
-// RemoveAll takes a folder and all that is in it away, if it is there.
+// RemoveAll removes a folder and all of its content, if it exists.
 func (f *Folder) RemoveAll(name string) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.named(f.root.RemoveAll(name))
+	return f.withPaths(f.root.RemoveAll(name))
 }
 
-// Make makes a folder, which must not be there.
+// Make makes a folder, which must not exist.
 func (f *Folder) Make(name string, mode fs.FileMode) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.named(f.root.Mkdir(name, mode))
+	return f.withPaths(f.root.Mkdir(name, mode))
 }
 
-// MakeIn makes a folder where there is none, and opens it.
+// MakeIn makes a folder, if there is none, and opens it.
 func (f *Folder) MakeIn(name string, mode fs.FileMode) *Folder {
 	if err := f.Make(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return &Folder{path: f.Path(name), err: err}
@@ -302,31 +306,31 @@ func (f *Folder) MakeIn(name string, mode fs.FileMode) *Folder {
 	return f.In(name)
 }
 
-// Symlink makes a symbolic link in the folder, for people.
+// Symlink makes a symbolic link in the folder, for users.
 func (f *Folder) Symlink(to, name string) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.named(f.root.Symlink(to, name))
+	return f.withPaths(f.root.Symlink(to, name))
 }
 
-// Lstat tells of a name, and follows no link.
+// Lstat describes a name, and follows no link.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
 	info, err := f.root.Lstat(name)
-	return info, f.named(err)
+	return info, f.withPaths(err)
 }
 
-// List gives what is in the folder, by name.
+// List returns the entries of the folder, by name.
 func (f *Folder) List() ([]fs.DirEntry, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
 	dir, err := f.root.Open(".")
 	if err != nil {
-		return nil, f.named(err)
+		return nil, f.withPaths(err)
 	}
 	defer dir.Close()
 	all, err := dir.ReadDir(-1)
@@ -334,12 +338,12 @@ func (f *Folder) List() ([]fs.DirEntry, error) {
 	return all, err
 }
 
-// syncNames syncs the names in a folder. File systems that cannot sync a folder say EINVAL; there the renaming is all that
-// can be had.
+// syncNames syncs the names in a folder. File systems that cannot sync a folder return EINVAL; there a rename without a
+// sync must do.
 func (f *Folder) syncNames(name string) error {
 	dir, err := f.root.Open(name)
 	if err != nil {
-		return f.named(err)
+		return f.withPaths(err)
 	}
 	err = dir.Sync()
 	if errors.Is(err, syscall.EINVAL) {

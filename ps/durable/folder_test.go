@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// treasure is a file outside of the folder, which another user would like this process to write.
-func treasure(t *testing.T) (path string, whole func()) {
+// outsideFile is a file outside of the folder that another user wants this process to write.
+func outsideFile(t *testing.T) (path string, unchanged func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "treasure")
 	if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
@@ -26,19 +26,19 @@ func treasure(t *testing.T) (path string, whole func()) {
 	}
 }
 
-func put(t *testing.T, errs ...error) {
+func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Whatever links, hard links and pipes others have put where a run writes, no file outside is changed, made, or read.
+// Whatever links, hard links and pipes others have put into the folder, no file outside is changed, made, or read.
 func TestNothingOutsideIsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		attack func(dir, target string) error
 		write  func(f *Folder) error
-		want   string // of the error; "": the file is written, and is this process's own
+		want   string // part of the error; "": the file is written, and belongs to this process
 	}{
 		"a link beside a summary": {
 			func(dir, target string) error { return os.Symlink(target, filepath.Join(dir, ".x.new")) },
@@ -97,8 +97,8 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			target, whole := treasure(t)
-			put(t, c.attack(dir, target))
+			target, unchanged := outsideFile(t)
+			must(t, c.attack(dir, target))
 			f := Below(dir)
 			defer f.Close()
 			err := c.write(f)
@@ -108,7 +108,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			whole()
+			unchanged()
 			if left, err := os.ReadDir(filepath.Dir(target)); err != nil || len(left) != 1 {
 				t.Errorf("beside the file outside there is %v, %v", left, err)
 			}
@@ -148,16 +148,16 @@ func create1(f *Folder, name string) error {
 	return errors.Join(err, file.Close())
 }
 
-// What is written goes to the folder that was opened, whatever has its name by then.
+// Files go into the folder that was opened, whatever folder has its name by then.
 func TestAnotherFolderOfTheNameGetsNothing(t *testing.T) {
 	root := t.TempDir()
 	dir, away, other := filepath.Join(root, "run"), filepath.Join(root, "away"), t.TempDir()
-	put(t, os.Mkdir(dir, 0o777))
+	must(t, os.Mkdir(dir, 0o777))
 	f := Below(dir)
 	defer f.Close()
-	put(t, os.Rename(dir, away), os.Symlink(other, dir))
+	must(t, os.Rename(dir, away), os.Symlink(other, dir))
 	in := f.MakeIn("in", 0o777)
-	put(t, f.Write("x", []byte("data")), append1(f, "log"), create1(f, "new"), create1(in, "new"), f.Rename("new", "newer"), in.Close())
+	must(t, f.Write("x", []byte("data")), append1(f, "log"), create1(f, "new"), create1(in, "new"), f.Rename("new", "newer"), in.Close())
 	if left, err := os.ReadDir(other); err != nil || len(left) > 0 {
 		t.Errorf("in the other folder there is %v, %v", left, err)
 	}
@@ -166,14 +166,14 @@ func TestAnotherFolderOfTheNameGetsNothing(t *testing.T) {
 	}
 }
 
-// A folder through a link is the user's wish; errors name files by their whole paths, and the calls as people know them.
+// A link in the folder's own path is the user's choice; errors give whole paths and common names of system calls.
 func TestErrorsNameFiles(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "latest")
-	put(t, os.Symlink(dir, link))
+	must(t, os.Symlink(dir, link))
 	f := Below(link)
 	defer f.Close()
-	put(t, f.Write("x", nil), os.Mkdir(filepath.Join(dir, "full"), 0o777), os.WriteFile(filepath.Join(dir, "full", "x"), nil, 0o666))
+	must(t, f.Write("x", nil), os.Mkdir(filepath.Join(dir, "full"), 0o777), os.WriteFile(filepath.Join(dir, "full", "x"), nil, 0o666))
 	for err, want := range map[error]string{
 		create1(f, "none/x"):                "open " + link + "/none/x: no such file or directory",
 		f.Remove("full"):                    "remove " + link + "/full: directory not empty",
@@ -192,16 +192,16 @@ func TestErrorsNameFiles(t *testing.T) {
 	}
 }
 
-// A log is written at its end, read, and cut.
+// A log is appended to, read, and truncated.
 func TestALogIsAppendedTo(t *testing.T) {
 	dir := t.TempDir()
 	f := Below(dir)
 	defer f.Close()
-	put(t, append1(f, "x"), append1(f, "x"))
+	must(t, append1(f, "x"), append1(f, "x"))
 	file, err := f.Append("x")
-	put(t, err)
+	must(t, err)
 	defer file.Close()
-	put(t, file.Truncate(6))
+	must(t, file.Truncate(6))
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
@@ -212,17 +212,18 @@ func TestALogIsAppendedTo(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	fresh, err := f.CreateLog("y")
-	put(t, err)
+	must(t, err)
 	defer fresh.Close()
 	if _, err := f.CreateLog("y"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("made twice: %v", err)
 	}
 }
 
-// Whose a folder is, and whether all may write it; where this process is root it also sees others' as such.
+// OwnerOf returns the owner of a folder, and whether everybody may write it; as root, also for folders of other users.
 func TestOwner(t *testing.T) {
 	dir := t.TempDir()
-	put(t, os.Mkdir(filepath.Join(dir, "mine"), 0o755), os.Mkdir(filepath.Join(dir, "all"), 0o755), os.Chmod(filepath.Join(dir, "all"), 0o777))
+	must(t, os.Mkdir(filepath.Join(dir, "mine"), 0o755), os.Mkdir(filepath.Join(dir, "all"), 0o755),
+		os.Chmod(filepath.Join(dir, "all"), 0o777))
 	f := Below(dir)
 	defer f.Close()
 	for name, public := range map[string]bool{"mine": false, "all": true} {
@@ -233,13 +234,13 @@ func TestOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make a folder another user's")
 	}
-	put(t, os.Chown(filepath.Join(dir, "mine"), 65534, -1))
+	must(t, os.Chown(filepath.Join(dir, "mine"), 65534, -1))
 	for _, o := range []func() (Owner, error){func() (Owner, error) { return f.OwnerOf("mine") }, f.In("mine").Owner} {
 		if o, err := o(); err != nil || o.Mine || o.UID != 65534 || !strings.Contains(o.String(), "65534") {
 			t.Errorf("%+v, %v", o, err)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "mine")); err != nil || len(left) > 0 {
-		t.Errorf("looking left %v, %v", left, err)
+		t.Errorf("OwnerOf left %v, %v", left, err)
 	}
 }

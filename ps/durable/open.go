@@ -7,17 +7,19 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file for reading, through symbolic links. Whatever else the path names (a FIFO, a device, a socket, a
-// folder) is an error, at once: opening a FIFO otherwise waits for a writer that may never come, and a device may have no end.
+// Open opens a regular file for reading, through symbolic links. It returns an error at once if the path names anything
+// else (a FIFO, a device, a socket, a folder): otherwise opening a FIFO waits for a writer that may never come, and a
+// device may have no end.
 func Open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a regular file does not know the flag; a FIFO opens without a writer
+	// O_NONBLOCK has no effect on a regular file; with it a FIFO opens without a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	return regular(f)
 }
 
-// regular closes what is no regular file.
+// regular returns f, or closes it and returns an error if it is no regular file.
 func regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil {
@@ -30,7 +32,7 @@ func regular(f *os.File) (*os.File, error) {
 	return f, nil
 }
 
-// Regular says what a path names where that is no regular file.
+// Regular returns an error that names the kind of file, if it is not regular.
 func Regular(path string, mode fs.FileMode) error {
 	if mode.IsRegular() {
 		return nil

@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// Owner is whose a folder is.
+// Owner is the owner of a folder.
 type Owner struct {
 	UID    int
-	Mine   bool // whose files are those of this process
-	Public bool // anybody may write it
+	Mine   bool // the user to whom this process's files belong
+	Public bool // everybody may write it
 }
 
-// String names the user, as far as the system knows one.
+// String names the user, if the system knows the name.
 func (o Owner) String() string {
 	number := strconv.Itoa(o.UID)
 	if u, err := user.LookupId(number); err == nil {
@@ -25,40 +25,40 @@ func (o Owner) String() string {
 	return "user " + number
 }
 
-// Owner tells whose the folder is.
+// Owner returns the owner of the folder.
 func (f *Folder) Owner() (Owner, error) {
 	info, err := f.Lstat(".")
 	if err != nil {
 		return Owner{}, err
 	}
-	return f.ownerBy(info), nil
+	return f.ownerFrom(info), nil
 }
 
-// OwnerOf tells whose a name in the folder is.
+// OwnerOf returns the owner of a file or folder in the folder.
 func (f *Folder) OwnerOf(name string) (Owner, error) {
 	info, err := f.Lstat(name)
 	if err != nil {
 		return Owner{}, err
 	}
-	return f.ownerBy(info), nil
+	return f.ownerFrom(info), nil
 }
 
-func (f *Folder) ownerBy(info fs.FileInfo) Owner {
+func (f *Folder) ownerFrom(info fs.FileInfo) Owner {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return Owner{UID: os.Geteuid(), Mine: true} // no system that this runs on
+		return Owner{UID: os.Geteuid(), Mine: true} // not on systems that this program runs on
 	}
 	o := Owner{UID: int(stat.Uid), Public: info.Mode().Perm()&0o002 != 0}
 	if o.Mine = o.UID == os.Geteuid(); !o.Mine {
-		o.Mine = o.UID == f.uidHere()
+		o.Mine = o.UID == f.uidOfNewFiles()
 	}
 	return o
 }
 
-// uidHere is the user whom files belong to that this process makes in the folder, -1 where it can make none. On most file
-// systems that is the process's own. A server of NFS makes another of root (root_squash) or of all (all_squash), and some
-// file systems have one owner for all files.
-func (f *Folder) uidHere() int {
+// uidOfNewFiles returns the owner of files that this process makes in the folder, -1 if it can make none. On most file
+// systems that is the process's own user. An NFS server maps root (root_squash) or all users (all_squash) to another
+// one, and some file systems have one owner for all files.
+func (f *Folder) uidOfNewFiles() int {
 	name := ".owner-" + rand.Text()
 	file, err := f.Create(name)
 	if err != nil {

@@ -50,8 +50,8 @@ func TestOpenStreamTakesThePipesOfTheProcess(t *testing.T) {
 	}
 }
 
-// A path that only begins like one of the process is that of a file like any other: a FIFO is waited for by nobody, and no device
-// is read.
+// A path that only begins like a stream of the process is treated like any other: opening a FIFO does not wait, and no
+// device is read.
 func TestOpenStreamTakesNoDetours(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -72,8 +72,8 @@ func TestOpenStreamTakesNoDetours(t *testing.T) {
 				t.Errorf("%s was opened", path)
 			}
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s is waited for", path)
-			if w, err := os.OpenFile(fifo, os.O_WRONLY, 0); err == nil { // or the goroutine never ends
+			t.Errorf("%s blocks", path)
+			if w, err := os.OpenFile(fifo, os.O_WRONLY, 0); err == nil { // otherwise the goroutine never ends
 				w.Close()
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"fluentps/comm"
 )
 
-// Tags on the data channel: a kind in the high bits, a piece in the low ones. Each is used by at most one
-// message at a time between two ranks.
+// Tags on the data channel: a kind in the high bits, a piece in the low ones. At most one message at a time between two
+// ranks uses a tag.
 const (
 	TagPush uint32 = (1 + iota) << 24
 	TagReply
@@ -21,7 +21,7 @@ const (
 	TagKeys
 )
 
-// SendBlob sends bytes to a rank and drives until they have left.
+// SendBlob sends bytes to a rank and drives until the sends have completed.
 func (l *Link) SendBlob(to int, payload []byte) error {
 	head, err := l.t.Alloc(8)
 	if err != nil {
@@ -42,7 +42,7 @@ func (l *Link) SendBlob(to int, payload []byte) error {
 	return l.Drive(func() bool { return open == 0 })
 }
 
-// RecvBlob drives until the next blob of a rank is here.
+// RecvBlob drives until the next blob of a rank has arrived.
 func (l *Link) RecvBlob(from int) ([]byte, error) {
 	head, err := l.t.Alloc(8)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Link) receive(from int, tag uint32, b *comm.Buf, n int) error {
 	return l.Drive(func() bool { return !open })
 }
 
-// Gather gives rank 0 everybody's value, in rank order; others get nil.
+// Gather returns the values of all ranks, in rank order, on rank 0, and nil on the others.
 func Gather[T any](l *Link, mine T) ([]T, error) {
 	payload, err := json.Marshal(mine)
 	if err != nil {
@@ -99,7 +99,7 @@ func Gather[T any](l *Link, mine T) ([]T, error) {
 	return all, nil
 }
 
-// Spread gives everybody rank 0's value.
+// Spread sets value on every rank to rank 0's value.
 func Spread[T any](l *Link, value *T) error {
 	if l.me != 0 {
 		b, err := l.RecvBlob(0)
@@ -120,8 +120,9 @@ func Spread[T any](l *Link, value *T) error {
 	return nil
 }
 
-// Agree is nil on every rank if mine is nil on every rank. Otherwise every rank returns the same error, with
-// this code, that says what is wrong where: a file that is missing on one host must not leave the others waiting.
+// Agree returns nil on every rank if mine is nil on every rank. Otherwise every rank returns the same *ExitError with
+// this code; it names the problems and the ranks that have them. So a file that is missing on one host does not leave
+// the other ranks waiting.
 func (l *Link) Agree(mine error, code int) error {
 	text := ""
 	if mine != nil {
@@ -144,7 +145,7 @@ func (l *Link) Agree(mine error, code int) error {
 	return nil
 }
 
-// Verdict joins the ranks' problems, equal ones once, each with the ranks and hosts that have it.
+// Verdict joins the ranks' problems. Equal problems appear once, with the ranks and hosts that have them.
 func (l *Link) Verdict(all []string) string {
 	var order []string
 	where := map[string][]string{}
@@ -157,7 +158,7 @@ func (l *Link) Verdict(all []string) string {
 		}
 		where[text] = append(where[text], l.Place(rank))
 	}
-	const most = 4 // of them are shown: those of a full disk differ by the names of their files
+	const most = 4 // problems that are shown: on a full disk they differ only by the names of files
 	var b strings.Builder
 	for i, text := range order {
 		if i == most {
@@ -180,7 +181,7 @@ func (l *Link) Verdict(all []string) string {
 	return b.String()
 }
 
-// Place names a rank with its host, as far as that is known.
+// Place names a rank with its host, if that is known.
 func (l *Link) Place(rank int) string {
 	if rank < len(l.hosts) && l.hosts[rank] != "" {
 		return fmt.Sprintf("rank %d, host %s", rank, l.hosts[rank])
@@ -188,7 +189,7 @@ func (l *Link) Place(rank int) string {
 	return fmt.Sprintf("rank %d", rank)
 }
 
-// ExitError is an error that every rank returns alike, with the code to leave with.
+// ExitError is an error that every rank returns alike, with the exit code.
 type ExitError struct {
 	Code int
 	Text string
@@ -196,8 +197,8 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Text }
 
-// Know tells the link which host each rank is on.
+// Know sets the hosts of all ranks, by rank.
 func (l *Link) Know(hosts []string) { l.hosts = hosts }
 
-// Hosts are those of all ranks, nil until they are known.
+// Hosts returns the hosts of all ranks, by rank; nil until Know.
 func (l *Link) Hosts() []string { return l.hosts }

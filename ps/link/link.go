@@ -1,6 +1,6 @@
-// Package link is one rank's end of the messages between ranks: control messages whose records go to the handlers of their
-// kinds, bulk messages behind them, values that all ranks gather, spread and agree on, and the traffic that is counted. It
-// knows no feature: who has something to say or to hear registers a handler.
+// Package link is one rank's end of the messages between ranks. It delivers the records of control messages to the
+// handlers of their kinds, sends bulk messages after them, gathers, broadcasts and agrees on values of all ranks, and
+// counts the traffic. It knows no feature: a feature that sends or receives registers handlers.
 package link
 
 import (
@@ -11,15 +11,15 @@ import (
 	"fluentps/comm/wire"
 )
 
-// Handler acts on a record of a control message. It never waits.
+// Handler handles a record of a control message. It never blocks.
 type Handler func(from int, m *wire.Record)
 
 // Traffic counts bytes of training.
 type Traffic struct {
 	Sent     int64
-	Between  int64 // of these, to other hosts
+	Between  int64 // part of Sent that went to other hosts
 	Received int64
-	Shared   int64 // read in the memory of others, in place of receiving it
+	Shared   int64 // read from the shared memory of other ranks, instead of received
 }
 
 // Link belongs to the goroutine that drives the transport.
@@ -32,31 +32,31 @@ type Link struct {
 	ring     ring
 	frames   frames
 	clock    clock
-	// BeforeSending and AfterSending are called when a batch is over: before what it has to say leaves, and behind it.
+	// BeforeSending and AfterSending are called at the end of a batch: before its messages leave, and after that.
 	BeforeSending, AfterSending func()
 
-	// Traffic is counted by those who send and receive bulk, too.
-	Traffic Traffic
-	open    int         // operations and files that somebody holds the link open for
-	until   func() bool // what Drive waits for
-	holds   func() bool // that, or a failure: made once
-	err     error       // the first failure inside a handler; ends every Drive
+	// The senders and receivers of bulk count into Traffic, too.
+	Traffic       Traffic
+	open          int         // operations in flight and calls of Hold without Let
+	until         func() bool // the condition that Drive waits for
+	untilOrFailed func() bool // until holds, or a handler has failed; made once
+	err           error       // the first failure inside a handler; ends every Drive
 }
 
-// Options are how a link sends.
+// Options configure how a link sends.
 type Options struct {
 	Apart bool // every header begins a message of its own, as with PS-Lite
 }
 
-// New makes the link of a rank. Nothing is received before Open.
+// New returns the link of a rank. It receives nothing before Open.
 func New(t comm.Transport, o Options) *Link {
 	l := &Link{t: t, me: t.Rank()}
-	l.holds = func() bool { return l.err != nil || l.until() }
+	l.untilOrFailed = func() bool { return l.err != nil || l.until() }
 	l.frames = frames{l: l, open: make([]*frame, t.Size()), apart: o.Apart}
 	return l
 }
 
-// Handle has records of a kind go to h. A second handler for a kind is the caller's bug and panics.
+// Handle sets the handler of a kind of record. A second handler for a kind is the caller's bug and panics.
 func (l *Link) Handle(kind wire.Kind, h Handler) {
 	if l.handlers[kind] != nil {
 		panic(fmt.Sprintf("link: a second handler for %v", kind))
@@ -64,40 +64,40 @@ func (l *Link) Handle(kind wire.Kind, h Handler) {
 	l.handlers[kind] = h
 }
 
-// HandleHeader is Handle for who wants to know nothing but the header.
+// HandleHeader is Handle for a handler that needs only the header.
 func (l *Link) HandleHeader(kind wire.Kind, h func(h *wire.Header)) {
 	l.Handle(kind, func(_ int, m *wire.Record) { h(&m.Header) })
 }
 
-// Fail keeps the first failure that a handler met.
+// Fail records the first failure of a handler, which ends every Drive. A nil error is ignored.
 func (l *Link) Fail(err error) {
 	if err != nil && l.err == nil {
 		l.err = err
 	}
 }
 
-// Err is that failure, nil if there was none.
+// Err returns that failure, or nil.
 func (l *Link) Err() error { return l.err }
 
-// Drive waits for a condition, a failure, or the end of the world.
+// Drive returns when the condition holds, with the first failure of a handler, or with the transport's error.
 func (l *Link) Drive(until func() bool) error {
 	l.until = until
-	if err := l.t.Drive(l.holds); err != nil {
+	if err := l.t.Drive(l.untilOrFailed); err != nil {
 		return err
 	}
 	return l.err
 }
 
-// Hold keeps the link open until Let is called as often: somebody's message is on its way.
+// Hold keeps the link open until a matching Let, for example while a message is in flight.
 func (l *Link) Hold() { l.open++ }
 
 // Let ends a Hold.
 func (l *Link) Let() { l.open-- }
 
-// Idle says that nothing is on its way that holds the link open, control messages included.
+// Idle returns whether no operation holds the link open, control messages included.
 func (l *Link) Idle() bool { return l.open == 0 }
 
-// Sent counts n bytes of training that went to a rank.
+// Sent counts n bytes of training sent to a rank.
 func (l *Link) Sent(to, n int) {
 	l.Traffic.Sent += int64(n)
 	if l.hosts[to] != l.hosts[l.me] {
@@ -105,7 +105,7 @@ func (l *Link) Sent(to, n int) {
 	}
 }
 
-// Whole says whether a receive took all the bytes that it was posted for, and fails the run if not.
+// Whole returns whether a receive took all the n bytes that it was posted for, and fails the run if not.
 func (l *Link) Whole(d comm.Done, n int, what string, args ...any) bool {
 	switch {
 	case d.Err != nil:
@@ -120,15 +120,15 @@ func (l *Link) Whole(d comm.Done, n int, what string, args ...any) bool {
 
 // clock is the time of a batch.
 type clock struct {
-	batches int // begun and not ended: effects are obeyed inside the input that led to them
+	batches int // batches begun and not ended: a handler sends the effects of a record within the record's batch
 	at      time.Duration
-	read    bool // at is of this batch
+	read    bool // at was read in this batch
 }
 
-// Begin opens a batch; every Begin has its End.
+// Begin opens a batch; every Begin needs an End.
 func (l *Link) Begin() { l.clock.batches++ }
 
-// Clock is the time on the world's clock: what it was when this batch first asked, or a lap ended.
+// Clock returns the world's time: the same throughout a batch, from the first call on, except that Lap advances it.
 func (l *Link) Clock() time.Duration {
 	c := &l.clock
 	if c.batches == 0 {
@@ -140,14 +140,14 @@ func (l *Link) Clock() time.Duration {
 	return c.at
 }
 
-// Lap is the time since Clock was last looked at in this batch.
+// Lap returns the time since Clock was last read in this batch, and advances Clock.
 func (l *Link) Lap() time.Duration {
 	from := l.Clock()
 	l.clock.at = l.t.Now()
 	return l.clock.at - from
 }
 
-// End sends what the batch has to say, if it is not inside another.
+// End ends a batch. The outermost End sends its messages.
 func (l *Link) End() {
 	c := &l.clock
 	if c.batches > 1 {

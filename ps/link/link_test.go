@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// links runs a body on each rank of a world, and returns the first error of each.
+// links runs a body on each rank of a world, and returns the first error of each rank.
 func links(t *testing.T, n int, body func(l *Link) error) []error {
 	t.Helper()
 	errs := make([]error, n)
@@ -73,7 +73,7 @@ func TestRecordsGoToTheirHandlers(t *testing.T) {
 	}
 }
 
-// A message that a rank has no use for ends the run with words, and not with a nil pointer.
+// A message without a handler ends the run with an error, not with a nil pointer.
 func TestAMessageThatNobodyWaitsForEndsTheRun(t *testing.T) {
 	errs := links(t, 2, func(l *Link) error {
 		if l.me == 0 {
@@ -82,7 +82,7 @@ func TestAMessageThatNobodyWaitsForEndsTheRun(t *testing.T) {
 		}
 		return l.Drive(func() bool { return false })
 	})
-	if errs[1] == nil || !strings.Contains(errs[1].Error(), "control message of rank 0: a push, which nobody here waits for") {
+	if errs[1] == nil || !strings.Contains(errs[1].Error(), "control message of rank 0: a push, which this rank does not expect") {
 		t.Errorf("rank 1: %v", errs[1])
 	}
 	var aborted *comm.AbortError
@@ -96,13 +96,13 @@ func TestASecondHandlerIsABug(t *testing.T) {
 	l.Handle(wire.Push, func(int, *wire.Record) {})
 	defer func() {
 		if recover() == nil {
-			t.Error("a second handler for push was taken")
+			t.Error("a second handler for push was accepted")
 		}
 	}()
 	l.Handle(wire.Push, func(int, *wire.Record) {})
 }
 
-// What one rank finds wrong all ranks leave with, in the same words, which name the rank and its host.
+// If one rank finds a problem, all ranks return the same error, which names the rank and its host.
 func TestAllAgreeOnWhatOneFindsWrong(t *testing.T) {
 	errs := links(t, 3, func(l *Link) error {
 		all, err := Gather(l, l.me*l.me)
@@ -137,7 +137,7 @@ func TestAllAgreeOnWhatOneFindsWrong(t *testing.T) {
 	}
 }
 
-// Bytes to ranks of other hosts are counted apart.
+// Bytes to ranks of other hosts are counted separately.
 func TestTrafficBetweenHosts(t *testing.T) {
 	l := New(inproc.New(4, inproc.Options{})[1], Options{})
 	l.Know([]string{"a", "a", "b", "a"})

@@ -12,12 +12,12 @@ import (
 type ring struct {
 	bufs    []*comm.Buf
 	ops     []comm.Op
-	closing bool        // completions of cancelled receives are expected
-	record  wire.Record // that is acted on: kept here, a record takes no memory
+	closing bool        // the receives are being cancelled: their completions are no messages
+	record  wire.Record // the record being handled; kept here to avoid an allocation
 }
 
-// Open preposts the receives of control messages. Each is reposted when its message was acted on, which never
-// waits; meanwhile the others take what comes.
+// Open posts the receives of control messages. Each is posted again when its message has been handled, which never
+// blocks; meanwhile the others take what arrives.
 func (l *Link) Open() error {
 	g := &l.ring
 	for i := range layout.RingDepth(l.t.Size()) {
@@ -28,8 +28,8 @@ func (l *Link) Open() error {
 		g.bufs = append(g.bufs, b)
 		g.ops = append(g.ops, 0)
 		frame := b.Bytes()
-		var came comm.Handler
-		came = func(d comm.Done) {
+		var handle comm.Handler
+		handle = func(d comm.Done) {
 			if g.closing {
 				g.ops[i] = 0
 				return
@@ -39,14 +39,14 @@ func (l *Link) Open() error {
 				return
 			}
 			l.read(int(d.Peer), frame[:d.N])
-			g.ops[i] = l.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
+			g.ops[i] = l.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, handle)
 		}
-		g.ops[i] = l.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, came)
+		g.ops[i] = l.t.Irecv(comm.AnyPeer, comm.Ctl, 0, b, 0, comm.CtlMax, handle)
 	}
 	return nil
 }
 
-// read acts on the records of a frame in their order, and answers them together.
+// read handles the records of a frame in their order, as one batch.
 func (l *Link) read(from int, frame []byte) {
 	l.Begin()
 	defer l.End()
@@ -63,7 +63,7 @@ func (l *Link) read(from int, frame []byte) {
 		}
 		h := l.handlers[m.Kind]
 		if h == nil {
-			l.Fail(fmt.Errorf("link: control message of rank %d: a %v, which nobody here waits for", from, m.Kind))
+			l.Fail(fmt.Errorf("link: control message of rank %d: a %v, which this rank does not expect", from, m.Kind))
 			return
 		}
 		h(from, m)
@@ -73,11 +73,11 @@ func (l *Link) read(from int, frame []byte) {
 	}
 }
 
-// Closing says that receives are taken back: what comes of them now is no message.
+// Closing returns whether receives are being cancelled. Their completions are then no messages.
 func (l *Link) Closing() bool { return l.ring.closing }
 
-// Close takes the receives back, and calls cancel, which does the same with those of others. It waits until all of them are
-// back, and idle says so, and nothing is on its way.
+// Close cancels the receives, and calls cancel, which cancels the receives of other packages. It drives until its
+// receives have completed, idle returns true and the link is idle.
 func (l *Link) Close(cancel func(), idle func() bool) error {
 	g := &l.ring
 	g.closing = true

@@ -1,9 +1,9 @@
-// Package liveness finds out that ranks do not run, or cannot be reached.
+// Package liveness is the failure detector: it finds ranks that do not run, or cannot be reached.
 //
-// MPI does not say that a process was stopped, or is cut off: who waits for it waits for good. So every rank beats to rank 0
-// and rank 0 to all, which makes 2(N-1) messages of a byte every few seconds, on a goroutine of its own: a rank that reads
-// data, writes a file or waits for a long kernel beats like any other. Silence means that a process does not run
-// or cannot be reached. Whether one that runs gets anywhere is what stall.abort is for.
+// MPI does not report that a process was stopped or is cut off: a rank that waits for it waits for ever. So every rank
+// sends heartbeats to rank 0, and rank 0 to all: 2(N-1) messages of a byte every few seconds, from a goroutine of their
+// own. A rank that reads data, writes a file or waits for a long kernel sends heartbeats like any other. Silence means
+// that a process does not run or cannot be reached. Whether a running process makes progress is checked by stall.abort.
 package liveness
 
 import (
@@ -19,65 +19,66 @@ import (
 // The words of heartbeats.
 const (
 	alive  byte = iota
-	ending      // the sender ends the run with Options.Code; who hears it prints its state
-	stated      // so the sender has done
+	ending      // the sender ends the run with Options.Code; the receiver prints its state
+	stated      // like ending, and the sender has printed its state
 )
 
-// How long the end of a run by a stall takes at most: until all who can have printed their state, and until a rank that was told leaves
-// by itself.
+// Limits on the end of a run by a stall: stateMax for all ranks to print their states, leaveMax for a rank that was
+// notified to leave by itself.
 const (
 	stateMax = 5 * time.Second
 	leaveMax = 2 * stateMax
-	// noticeMax is that of a rank that has lost rank 0: the others lose it, too, but not in the same moment.
+	// noticeMax is the wait of a rank that has lost rank 0: the others lose it, too, but not at the same moment.
 	noticeMax = 2 * time.Second
 )
 
-// Options are what a rank listens with.
+// Options configure the failure detector of a rank.
 type Options struct {
-	Limit    time.Duration // silence that ends the run, stall.peer; 0: none does
-	Code     int           // with which it ends then
-	Separate bool          // this rank is a process of its own, or speaks for one: it tells when that did not run
+	Limit    time.Duration // silence that ends the run, stall.peer; 0: silence never does
+	Code     int           // exit code of a run that silence ends
+	Separate bool          // this rank is a process of its own, or reports for one: it warns after a time in which that did not run
 	Log      *slog.Logger
-	// State is called on the goroutine that drives, and prints where this rank stands.
+	// State is called on the goroutine that drives, and prints the state of this rank.
 	State func()
 	// Guard is deferred on goroutines: a panic ends all ranks.
 	Guard func()
-	Mute  bool // of tests: it beats once and no more
+	Mute  bool // for tests: this rank sends one heartbeat and no more
 }
 
-// Liveness is one rank's ear. Its methods may be called on nil, which hears nothing.
+// Liveness is the failure detector of one rank. Its methods other than GiveUp do nothing on nil.
 type Liveness struct {
-	o     Options
-	t     comm.Transport
-	me    int
-	beats comm.Heartbeats
-	peers []int // the ranks that it beats to and listens to
-	v     *vigil
-	start time.Time
-	stop  chan struct{}
-	done  chan struct{}
-	given chan struct{} // the driver has given up, and said why
+	o      Options
+	t      comm.Transport
+	me     int
+	beats  comm.Heartbeats
+	peers  []int // the ranks that this rank sends heartbeats to and expects them from
+	v      *detector
+	start  time.Time
+	stop   chan struct{}
+	done   chan struct{}
+	gaveUp chan struct{} // signalled by GiveUp
 
-	hear  func(from comm.Peer, word byte)
-	spoke bool         // this rank has beaten
-	told  bool         // another rank ends the run
-	ready map[int]bool // peers that have printed their state
+	hear      func(from comm.Peer, word byte)
+	hasBeaten bool         // this rank has sent a heartbeat
+	notified  bool         // another rank ends the run
+	printedBy map[int]bool // peers that have printed their states
 
-	mu    sync.Mutex
-	log   *slog.Logger
-	names []string      // of every rank; nil: not known yet
-	over  bool          // how the run ends is known to all: silence means nothing any more
-	code  int           // with which
-	since time.Duration // when that was
+	mu          sync.Mutex
+	log         *slog.Logger
+	names       []string      // of every rank; nil: not known yet
+	concluded   bool          // all ranks know how the run ends: silence no longer counts
+	code        int           // exit code of the concluded run
+	concludedAt time.Duration // time of Conclude
 }
 
-// Open begins to beat and to listen, where the transport can; else it is nil.
+// Open starts the failure detector. It returns nil if the transport has no heartbeats or only one rank.
 func Open(t comm.Transport, o Options) *Liveness {
 	beats, ok := t.(comm.Heartbeats)
 	if !ok || t.Size() == 1 {
 		return nil
 	}
-	l := &Liveness{o: o, t: t, me: t.Rank(), beats: beats, start: time.Now(), stop: make(chan struct{}), done: make(chan struct{}), given: make(chan struct{}, 1), ready: map[int]bool{}, log: o.Log}
+	l := &Liveness{o: o, t: t, me: t.Rank(), beats: beats, start: time.Now(),
+		stop: make(chan struct{}), done: make(chan struct{}), gaveUp: make(chan struct{}, 1), printedBy: map[int]bool{}, log: o.Log}
 	l.peers = []int{0}
 	if l.me == 0 {
 		l.peers = l.peers[:0]
@@ -85,13 +86,13 @@ func Open(t comm.Transport, o Options) *Liveness {
 			l.peers = append(l.peers, rank)
 		}
 	}
-	l.v = newVigil(o.Limit, len(l.peers), 0)
+	l.v = newDetector(o.Limit, len(l.peers), 0)
 	l.hear = l.heard
 	go l.watch()
 	return l
 }
 
-// Close ends it. The transport may be closed then.
+// Close stops the failure detector. After that the transport may be closed.
 func (l *Liveness) Close() {
 	if l != nil {
 		close(l.stop)
@@ -99,7 +100,7 @@ func (l *Liveness) Close() {
 	}
 }
 
-// Know says who the ranks are, by rank, and where to say what there is to say.
+// Know sets the names of all ranks, by rank, and the log to write to from now on.
 func (l *Liveness) Know(names []string, log *slog.Logger) {
 	if l == nil {
 		return
@@ -109,18 +110,18 @@ func (l *Liveness) Know(names []string, log *slog.Logger) {
 	l.log, l.names = log, names
 }
 
-// Conclude says that all ranks know the code of the run, and only have to leave.
+// Conclude tells the failure detector that all ranks know the code of the run and only have to leave.
 func (l *Liveness) Conclude(code int) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over, l.code, l.since = true, code, l.now()
+	l.concluded, l.code, l.concludedAt = true, code, l.now()
 }
 
-// GiveUp ends the run with all nodes' states, after the driver has said why. It is called once at most.
-func (l *Liveness) GiveUp() { l.given <- struct{}{} }
+// GiveUp ends the run with the states of all nodes, after the driver has logged the reason. It is called at most once.
+func (l *Liveness) GiveUp() { l.gaveUp <- struct{}{} }
 
 func (l *Liveness) now() time.Duration { return time.Since(l.start) }
 
@@ -144,32 +145,32 @@ func (l *Liveness) heard(from comm.Peer, word byte) {
 	if l.me == 0 {
 		i--
 	}
-	if i < 0 || i >= len(l.peers) { // beats go to and from rank 0 only
+	if i < 0 || i >= len(l.peers) { // heartbeats go only to and from rank 0
 		return
 	}
 	l.v.heard(i)
 	switch word {
 	case ending:
-		l.told = true
+		l.notified = true
 	case stated:
-		l.told, l.ready[int(from)] = true, true
+		l.notified, l.printedBy[int(from)] = true, true
 	}
 }
 
 func (l *Liveness) watch() {
 	defer close(l.done)
 	defer l.o.Guard()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-l.stop:
 			return
-		case <-l.given:
-			l.end(l.initiative())
+		case <-l.gaveUp:
+			l.end(l.stateWait())
 			return
 		case <-tick.C:
-			if wait, end := l.look(); end {
+			if wait, end := l.poll(); end {
 				l.end(wait)
 				return
 			}
@@ -177,31 +178,33 @@ func (l *Liveness) watch() {
 	}
 }
 
-// initiative is the time for the others' states of a rank that ends the run itself: rank 0 conducts that where there is one.
-func (l *Liveness) initiative() time.Duration {
+// stateWait returns how long a rank that ends the run itself waits for the states of others: rank 0 coordinates that,
+// if it lives.
+func (l *Liveness) stateWait() time.Duration {
 	if l.me == 0 {
 		return stateMax
 	}
 	return leaveMax
 }
 
-// look beats and listens once. With end the run is over, after wait at most.
-func (l *Liveness) look() (wait time.Duration, end bool) {
+// poll sends and receives heartbeats once. With end the run must end, after at most wait.
+func (l *Liveness) poll() (wait time.Duration, end bool) {
 	listened := l.beats.Heard(l.hear)
-	if paused := l.v.look(l.now(), listened); paused > 0 && (l.me == 0 || l.o.Separate) {
-		l.logger().Warn("this rank did not run for " + paused.Round(time.Second).String() + ": it was stopped, or its host was too busy; whoever waited in that time has waited for it")
+	if paused := l.v.poll(l.now(), listened); paused > 0 && (l.me == 0 || l.o.Separate) {
+		l.logger().Warn("this rank did not run for " + paused.Round(time.Second).String() +
+			": it was stopped, or its host was too busy; other ranks may have waited for it meanwhile")
 	}
 	if l.v.due() && listened {
 		l.beat(alive)
 	}
-	if l.told {
-		return l.initiative(), true
+	if l.notified {
+		return l.stateWait(), true
 	}
 	l.mu.Lock()
-	over, code, since := l.over, l.code, l.since
+	concluded, code, concludedAt := l.concluded, l.code, l.concludedAt
 	l.mu.Unlock()
-	if over {
-		if limit := l.v.limit; limit > 0 && l.v.at-since >= limit {
+	if concluded {
+		if limit := l.v.limit; limit > 0 && l.v.at-concludedAt >= limit {
 			l.logger().Error("the run is over, but the ranks have not left within stall.peer "+limit.String()+"; leaving with its exit code", "code", code)
 			l.t.Abort(code)
 		}
@@ -215,79 +218,79 @@ func (l *Liveness) look() (wait time.Duration, end bool) {
 	if len(lost) == 0 {
 		return 0, false
 	}
-	l.accuse(lost)
+	l.logLost(lost)
 	if l.me == 0 {
 		return stateMax, true
 	}
 	return noticeMax, true
 }
 
-// beat sends a word to all peers that have none on the way.
+// beat sends a word to all peers that have heard the one before.
 func (l *Liveness) beat(word byte) {
-	if l.o.Mute && l.spoke {
+	if l.o.Mute && l.hasBeaten {
 		return
 	}
-	l.spoke = true
+	l.hasBeaten = true
 	for _, to := range l.peers {
 		l.beats.Beat(comm.Peer(to), word)
 	}
 }
 
-// accuse says which ranks are silent.
-func (l *Liveness) accuse(lost []int) {
+// logLost logs which ranks are silent.
+func (l *Liveness) logLost(lost []int) {
 	const most = 8
 	var names []string
 	for _, i := range lost[:min(most, len(lost))] {
 		names = append(names, l.name(l.peers[i]))
 	}
-	who := strings.Join(names, "; ")
+	ranks := strings.Join(names, "; ")
 	if n := len(lost) - most; n > 0 {
-		who += fmt.Sprintf("; and %d more", n)
+		ranks += fmt.Sprintf("; and %d more", n)
 	}
 	l.logger().Error(fmt.Sprintf("stall: no sign of life for %s, the limit of stall.peer, of %s: killed, stopped or cut off by its host or network; ending the run with exit code %d",
-		l.v.limit, who, l.o.Code))
+		l.v.limit, ranks, l.o.Code))
 }
 
-// end has all ranks that can print their states, waits for them at most so long, and ends the world.
+// end has all reachable ranks print their states, waits for that for at most wait, and aborts the world.
 func (l *Liveness) end(wait time.Duration) {
 	until := l.now() + wait
 	printed := make(chan struct{})
 	l.t.Post(func() { l.o.State(); close(printed) })
-	owed := map[int]byte{} // words that are still to be sent
+	unsent := map[int]byte{} // words not sent yet, by rank
 	for _, p := range l.peers {
-		if !l.told || l.me == 0 {
-			owed[p] = ending
+		if !l.notified || l.me == 0 {
+			unsent[p] = ending
 		}
 	}
-	mine, open := false, printed
-	tick := time.NewTicker(lookEvery / 5)
+	ownPrinted, open := false, printed
+	tick := time.NewTicker(pollEvery / 5)
 	defer tick.Stop()
-	for l.now() < until && !(mine && l.complete()) {
+	for l.now() < until && !(ownPrinted && l.allPrinted()) {
 		select {
 		case <-l.stop:
 			return
 		case <-open:
-			mine, open = true, nil
+			ownPrinted, open = true, nil
 			if l.me != 0 {
-				owed[0] = stated
+				unsent[0] = stated
 			}
 		case <-tick.C:
 			l.beats.Heard(l.hear)
-			for to, word := range owed {
+			for to, word := range unsent {
 				if l.beats.Beat(comm.Peer(to), word) {
-					delete(owed, to)
+					delete(unsent, to)
 				}
 			}
 		}
 	}
-	if !mine {
-		l.logger().Warn("no state of this rank: it reads or writes files, or computes, and does not look up")
+	if !ownPrinted {
+		l.logger().Warn("no state of this rank: it reads or writes files, or computes, and does not poll")
 	}
 	l.t.Abort(l.o.Code)
 }
 
-// complete says, on rank 0, that the states of all ranks that are not lost are there.
-func (l *Liveness) complete() bool {
+// allPrinted returns, on rank 0, whether all ranks that are not lost have printed their states.
+func (l *Liveness) allPrinted() bool {
 	if l.me != 0 {
 		return false
 	}
@@ -296,7 +299,7 @@ func (l *Liveness) complete() bool {
 		lost[l.peers[i]] = true
 	}
 	for _, p := range l.peers {
-		if !l.ready[p] && !lost[p] {
+		if !l.printedBy[p] && !lost[p] {
 			return false
 		}
 	}

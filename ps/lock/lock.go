@@ -1,14 +1,15 @@
 // Package lock lets one run at a time write a run folder.
 //
-// The lock is a file that is created exclusively, which holds on all file systems that clusters share (NFS since version 3,
-// Lustre, GPFS), where flock may hold on one host only. Its owner counts in it, every Beat. Nobody's clock is compared with
-// another's: who finds the file looks at whether the count moves. A lock is stale, and taken over,
+// The lock is a file that is created exclusively. That works on all file systems that clusters share (NFS since version
+// 3, Lustre, GPFS), where flock may work on one host only. The owner increments a counter in the file every Beat. No
+// clocks of two hosts are compared: a process that finds the file watches whether the counter moves. A lock is stale,
+// and is taken over,
 //
-//   - at once, where its process was on this host and is no more,
-//   - at once, where the batch system has started its job again: it ends all of a job before it does,
-//   - else when the count has stood still for Silence.
+//   - at once, if its process ran on this host and has ended,
+//   - at once, if the batch system has restarted its job: it ends all processes of a job before that,
+//   - otherwise when the counter has not moved for Silence.
 //
-// An owner that was taken for dead and is not, one that was stopped for instance, learns so with its next count.
+// An owner that was taken for dead but lives, for instance after a SIGSTOP, finds that out at its next beat.
 package lock
 
 import (
@@ -31,17 +32,17 @@ import (
 const Name = "run.lock"
 
 const (
-	// Beat is how often an owner shows that it lives.
+	// Beat is how often an owner increments its counter.
 	Beat = 5 * time.Second
-	// Silence is how long a lock must show no life before it is taken over.
-	Silence   = looksMax * lookEvery
-	lookEvery = 200 * time.Millisecond
-	looksMax  = 150 // counted, so that neither a stopped reader nor a file system that hangs makes others look dead
-	sayAfter  = 5   // looks: what has just been killed is gone by then
-	awayLooks = 5   // where somebody who errs moves the lock aside and puts it back
+	// Silence is how long the counter must stand still before the lock is taken over.
+	Silence           = pollsMax * pollEvery
+	pollEvery         = 200 * time.Millisecond
+	pollsMax          = 150 // polls are counted, so that neither a stopped reader nor a file system that hangs makes others look dead
+	pollsBeforeReport = 5   // polls before a message: a process that has just been killed is gone by then
+	pollsMissingMax   = 5   // polls for which the lock may be missing: a process that mistook it for stale moves it aside and puts it back
 )
 
-// Owner is who holds a lock.
+// Owner is the process that holds a lock.
 type Owner struct {
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
@@ -49,14 +50,14 @@ type Owner struct {
 	Restarts int       `json:"restarts,omitempty"` // how often the batch system has started the job again
 	Since    time.Time `json:"since"`
 
-	Machine string `json:"machine,omitempty"` // where PID counts: a boot and a namespace of processes; "" if that is not known
-	Started string `json:"started,omitempty"` // when that process did: another may have its number now
-	Token   string `json:"token"`             // of this lock only
+	Machine string `json:"machine,omitempty"` // the boot and process namespace in which PID is valid; "" if not known
+	Started string `json:"started,omitempty"` // start time of that process: another one may have its number by now
+	Token   string `json:"token"`             // unique to this lock
 }
 
 func (o *Owner) String() string {
 	if o.Token == "" {
-		return "a process that did not say which"
+		return "an unknown process"
 	}
 	text := fmt.Sprintf("process %d on %s, since %s", o.PID, foreign.Word(o.Host), o.Since.UTC().Format(time.RFC3339))
 	if o.Job != "" {
@@ -65,9 +66,9 @@ func (o *Owner) String() string {
 	return text
 }
 
-// stop is the command that ends it, "" where what it says of itself can be none of a run: nobody shall type what somebody else
-// has written.
-func (o *Owner) stop() string {
+// stopCommand returns the command that ends the owner. It returns "" if the owner's own data cannot be those of a run:
+// no user shall type text that another user wrote.
+func (o *Owner) stopCommand() string {
 	switch {
 	case o.Job != "" && foreign.IsJob(o.Job):
 		return "scancel " + o.Job
@@ -77,7 +78,7 @@ func (o *Owner) stop() string {
 	return ""
 }
 
-// HeldError says that another run writes the folder.
+// HeldError reports that another run writes the folder.
 type HeldError struct {
 	Dir   string
 	Owner Owner
@@ -85,20 +86,21 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	way := "wait for its end, or stop it"
-	if stop := e.Owner.stop(); stop != "" {
+	if stop := e.Owner.stopCommand(); stop != "" {
 		way += " (" + stop + ")"
 	}
-	if e.Owner.Token == "" { // nobody to ask whether it lives
+	if e.Owner.Token == "" { // its PID is not known either
 		way += "; if no run writes the folder, remove " + e.Dir + "/" + Name
 	}
-	return fmt.Sprintf("run folder: %s belongs to a run that goes on: %s; %s, or begin another run in another folder, with --out and without --resume",
+	return fmt.Sprintf(
+		"run folder: %s is in use by a run that is alive: %s; %s, or begin another run in another folder, with --out and without --resume",
 		e.Dir, &e.Owner, way)
 }
 
-// LostError says that another run has taken over the folder of one that showed no life.
+// LostError reports that another run has taken over the folder from a run whose counter stood still.
 type LostError struct {
 	Dir   string
-	Owner Owner // the new one; none if the file has gone
+	Owner Owner // the new owner; zero if the file is missing
 }
 
 func (e *LostError) Error() string {
@@ -106,33 +108,36 @@ func (e *LostError) Error() string {
 	if e.Owner.Token != "" {
 		by = "is now that of " + e.Owner.String()
 	}
-	return fmt.Sprintf("run folder: the lock %s %s; this run, which showed no life for %s or was requeued meanwhile, leaves the folder to it", e.Dir+"/"+Name, by, Silence)
+	return fmt.Sprintf(
+		"run folder: the lock %s %s; this run, which gave no sign of life for %s or was requeued meanwhile, no longer writes the folder",
+		e.Dir+"/"+Name, by, Silence)
 }
 
 // Lock is held until Release.
 type Lock struct {
-	in   *durable.Folder
-	mine Owner
-	f    *os.File
-	at   int64 // where the count stands
+	in        *durable.Folder
+	mine      Owner
+	f         *os.File
+	counterAt int64 // offset of the counter in the file
 
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// Take takes the lock of a folder for this process, which keeps the folder open until the lock is released; me says on which host and for which job it is. It waits, after it has
-// said so, where it must find out whether another lives; a *HeldError says that it does. lost is called at most once,
-// from another goroutine, when the lock is not this process's any more.
-func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lock, error) {
+// Take takes the lock of a folder for this process. The folder must stay open until the lock is released; me gives the
+// host and the job. If another process may hold the lock, Take reports that through report and waits to see whether
+// that process lives; if so, it returns a *HeldError. It calls lost at most once, from another goroutine, when this
+// process does not hold the lock any more.
+func Take(in *durable.Folder, me Owner, report func(string), lost func(error)) (*Lock, error) {
 	l := &Lock{in: in, mine: me, stop: make(chan struct{})}
 	dir := in.Path("")
-	l.mine.PID, l.mine.Machine, l.mine.Started, l.mine.Token = os.Getpid(), machine(), started(os.Getpid()), rand.Text()
+	l.mine.PID, l.mine.Machine, l.mine.Started, l.mine.Token = os.Getpid(), machine(), processStart(os.Getpid()), rand.Text()
 	var seen record
-	looks, haveSeen := 0, false // what names no owner has the token of no lock seen, too
+	polls, haveSeen := 0, false // haveSeen: a lock without an owner has the zero token, like no lock
 	for {
 		err := l.create()
 		if err == nil {
-			l.done.Go(func() { l.count(lost) })
+			l.done.Go(func() { l.heartbeat(lost) })
 			return l, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -144,44 +149,45 @@ func Take(in *durable.Folder, me Owner, say func(string), lost func(error)) (*Lo
 		case err != nil:
 			return nil, fmt.Errorf("run folder: cannot read its lock: %w; if no run writes the folder, remove %s", err, in.Path(Name))
 		case !haveSeen || now.Token != seen.Token:
-			seen, looks, haveSeen = now, 0, true
+			seen, polls, haveSeen = now, 0, true
 		case now.count != seen.count:
 			return nil, &HeldError{Dir: dir, Owner: now.Owner}
 		}
-		if err == nil && (now.gone(&l.mine) || looks >= looksMax) {
+		if err == nil && (now.isDead(&l.mine) || polls >= pollsMax) {
 			if err := l.discard(now.Token); err != nil {
 				return nil, fmt.Errorf("run folder: cannot take over the lock of %s: %w", &now.Owner, err)
 			}
-			looks, haveSeen = 0, false
+			polls, haveSeen = 0, false
 			continue
 		}
-		if looks++; looks == sayAfter {
-			say(fmt.Sprintf("the run folder %s is locked by %s (file %s); looking for up to %s whether it lives", dir, &now.Owner, Name, Silence))
+		if polls++; polls == pollsBeforeReport {
+			report(fmt.Sprintf("the run folder %s is locked by %s (file %s); watching it for up to %s to see whether it is alive",
+				dir, &now.Owner, Name, Silence))
 		}
-		time.Sleep(lookEvery)
+		time.Sleep(pollEvery)
 	}
 }
 
-// gone says that the owner is certainly no more.
-func (o *Owner) gone(me *Owner) bool {
+// isDead returns whether the owner has certainly ended.
+func (o *Owner) isDead(me *Owner) bool {
 	if o.Job != "" && o.Job == me.Job && o.Restarts < me.Restarts {
 		return true
 	}
-	return o.Machine != "" && o.Machine == me.Machine && !lives(o.PID, o.Started)
+	return o.Machine != "" && o.Machine == me.Machine && !isAlive(o.PID, o.Started)
 }
 
-// record is what a lock's file holds: its owner in one line, and the count in another.
+// record is the content of a lock's file: the owner on one line, the counter on another.
 type record struct {
 	Owner
 	count string
 }
 
-// bytesMax is more than a lock is long: names of hosts and jobs are short.
+// bytesMax is more than any lock needs: names of hosts and jobs are short.
 const bytesMax = 64 << 10
 
-// read reads a lock. One that is not written yet, or damaged, is that of nobody known.
+// read reads a lock. A lock that is incomplete or damaged has the zero Owner.
 func (l *Lock) read(name string) (record, error) {
-	text, err := l.in.ReadFile(name, bytesMax) // opened anew: that is when NFS asks the server
+	text, err := l.in.ReadFile(name, bytesMax) // opened each time, because NFS asks the server only then
 	if err != nil {
 		return record{}, err
 	}
@@ -193,9 +199,9 @@ func (l *Lock) read(name string) (record, error) {
 	return r, nil
 }
 
-func counted(n int64) []byte { return fmt.Appendf(nil, "%016d\n", n) }
+func counterLine(n int64) []byte { return fmt.Appendf(nil, "%016d\n", n) }
 
-// create makes the lock, or says that there is one.
+// create creates the lock. The error wraps fs.ErrExist if there is one.
 func (l *Lock) create() error {
 	f, err := l.in.Create(Name)
 	if err != nil {
@@ -204,8 +210,8 @@ func (l *Lock) create() error {
 	line, err := json.Marshal(l.mine)
 	if err == nil {
 		line = append(line, '\n')
-		l.f, l.at = f, int64(len(line))
-		_, err = f.Write(append(line, counted(0)...))
+		l.f, l.counterAt = f, int64(len(line))
+		_, err = f.Write(append(line, counterLine(0)...))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -216,8 +222,8 @@ func (l *Lock) create() error {
 	return nil
 }
 
-// count shows life until the lock is released or lost.
-func (l *Lock) count(lost func(error)) {
+// heartbeat increments the counter until the lock is released or lost.
+func (l *Lock) heartbeat(lost func(error)) {
 	tick := time.NewTicker(Beat)
 	defer tick.Stop()
 	for n := int64(1); ; n++ {
@@ -226,9 +232,9 @@ func (l *Lock) count(lost func(error)) {
 			return
 		case <-tick.C:
 		}
-		// In the file that this process made, whatever has that name now. An error is no reason to end a run: whoever
-		// believes it dead takes the lock, and Check tells.
-		if _, err := l.f.WriteAt(counted(n), l.at); err == nil {
+		// This writes to the file that this process created, whatever file has the name now. A failed write is no
+		// reason to end the run: if another process believes this one dead, it takes the lock, and Check finds that.
+		if _, err := l.f.WriteAt(counterLine(n), l.counterAt); err == nil {
 			_ = l.f.Sync()
 		}
 		if err := l.Check(); err != nil {
@@ -238,25 +244,26 @@ func (l *Lock) count(lost func(error)) {
 	}
 }
 
-// Check says by a *LostError that the lock is another's by now. It is asked before what cannot be undone.
+// Check returns a *LostError if this process does not hold the lock any more. Call it before an action that cannot be
+// undone.
 func (l *Lock) Check() error {
-	for looks := 1; ; looks++ {
+	for polls := 1; ; polls++ {
 		now, err := l.read(Name)
 		switch {
 		case err == nil && now.Token == l.mine.Token:
 			return nil
 		case err == nil && now.Token != "":
 			return &LostError{Dir: l.in.Path(""), Owner: now.Owner}
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // it may still be ours
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // the lock may still be ours
 			return nil
-		case looks >= awayLooks:
+		case polls >= pollsMissingMax:
 			return &LostError{Dir: l.in.Path("")}
 		}
-		time.Sleep(lookEvery)
+		time.Sleep(pollEvery)
 	}
 }
 
-// Release gives the lock back.
+// Release removes the lock.
 func (l *Lock) Release() error {
 	close(l.stop)
 	l.done.Wait()
@@ -265,13 +272,13 @@ func (l *Lock) Release() error {
 		err = errors.Join(err, l.discard(l.mine.Token))
 	}
 	if err != nil {
-		return fmt.Errorf("run folder: give back its lock: %w", err)
+		return fmt.Errorf("run folder: release its lock: %w", err)
 	}
 	return nil
 }
 
-// discard removes the lock with that token and no other. Of those that find the same stale lock only one renames it; who
-// comes later and renames the lock that the first one has made by then, puts it back.
+// discard removes the lock with that token and no other. If several processes find the same stale lock, only one
+// renames it. A later one may rename the lock that the first has created by then; it puts that back.
 func (l *Lock) discard(token string) error {
 	aside := Name + "." + l.mine.Token
 	if err := l.in.Move(Name, aside); err != nil {
@@ -281,7 +288,7 @@ func (l *Lock) discard(token string) error {
 		return err
 	}
 	if moved, err := l.read(aside); err == nil && moved.Token != token {
-		_ = l.in.Link(aside, Name) // where that cannot be, its owner learns that it has lost it
+		_ = l.in.Link(aside, Name) // if that fails, the owner finds that it has lost the lock
 	}
 	return l.in.Remove(aside)
 }

@@ -21,8 +21,8 @@ import (
 // far is a process of job 7 on another host.
 var far = Owner{Host: "far", PID: 42, Job: "7", Restarts: 1, Machine: "another boot", Token: "of far", Since: time.Unix(0, 0)}
 
-// put writes a lock with a count into dir.
-func put(t *testing.T, dir string, o Owner, count string) {
+// writeLock writes a lock with a counter into dir.
+func writeLock(t *testing.T, dir string, o Owner, count string) {
 	t.Helper()
 	line, err := json.Marshal(o)
 	if err == nil {
@@ -33,16 +33,18 @@ func put(t *testing.T, dir string, o Owner, count string) {
 	}
 }
 
-// taken takes the lock of dir and gives how long that took; what it said follows, and what it was told when it lost it.
-func taken(t *testing.T, dir string, me Owner) (l *Lock, took time.Duration, said, lost *[]string) {
+// takeLock takes the lock of dir. It returns how long that took, the messages so far and later ones, and the errors
+// passed to lost.
+func takeLock(t *testing.T, dir string, me Owner) (l *Lock, took time.Duration, reports, lost *[]string) {
 	t.Helper()
-	said, lost = new([]string), new([]string)
+	reports, lost = new([]string), new([]string)
 	from := time.Now()
-	l, err := Take(durable.Below(dir), me, func(text string) { *said = append(*said, text) }, func(err error) { *lost = append(*lost, err.Error()) })
+	l, err := Take(durable.Below(dir), me, func(text string) { *reports = append(*reports, text) },
+		func(err error) { *lost = append(*lost, err.Error()) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, time.Since(from), said, lost
+	return l, time.Since(from), reports, lost
 }
 
 func release(t *testing.T, l *Lock) {
@@ -55,9 +57,9 @@ func release(t *testing.T, l *Lock) {
 func TestALockIsHeldAndGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		l, took, said, lost := taken(t, dir, Owner{Host: "here", Job: "9"})
-		if took != 0 || len(*said) > 0 {
-			t.Errorf("took %s, said %q; want at once", took, *said)
+		l, took, reports, lost := takeLock(t, dir, Owner{Host: "here", Job: "9"})
+		if took != 0 || len(*reports) > 0 {
+			t.Errorf("took %s, said %q; want at once", took, *reports)
 		}
 		from := time.Now()
 		_, err := Take(durable.Below(dir), Owner{Host: "here"}, func(string) {}, nil)
@@ -67,11 +69,11 @@ func TestALockIsHeldAndGivenBack(t *testing.T) {
 		}
 		for _, want := range []string{dir, "job 9, process " + fmt.Sprint(os.Getpid()) + " on here, since ", "scancel 9", "--out"} {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("no word of %q in %v", want, err)
+				t.Errorf("%q is missing in %v", want, err)
 			}
 		}
-		if waited := time.Since(from); waited > Beat+lookEvery {
-			t.Errorf("that took %s, want it with the next beat", waited)
+		if waited := time.Since(from); waited > Beat+pollEvery {
+			t.Errorf("that took %s, want at most the time to the next beat", waited)
 		}
 		time.Sleep(20 * Silence)
 		synctest.Wait()
@@ -82,7 +84,7 @@ func TestALockIsHeldAndGivenBack(t *testing.T) {
 		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 			t.Errorf("left %v", entries)
 		}
-		next, took, _, _ := taken(t, dir, Owner{Host: "here"})
+		next, took, _, _ := takeLock(t, dir, Owner{Host: "here"})
 		if took != 0 {
 			t.Errorf("the next one took %s", took)
 		}
@@ -91,12 +93,12 @@ func TestALockIsHeldAndGivenBack(t *testing.T) {
 }
 
 func TestALockOfWhomNobodyHearsIsTakenOver(t *testing.T) {
-	here, self := machine(), started(os.Getpid())
+	here, self := machine(), processStart(os.Getpid())
 	if here == "" || self == "" {
 		t.Skip("this system does not tell processes apart")
 	}
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
+	isDead := exec.Command("true")
+	if err := isDead.Run(); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -109,21 +111,21 @@ func TestALockOfWhomNobodyHearsIsTakenOver(t *testing.T) {
 		"requeued":             {far, Owner{Job: "7", Restarts: 2}, 0},
 		"another job":          {far, Owner{Job: "8", Restarts: 2}, Silence},
 		"no jobs":              {Owner{Host: "far", PID: 42, Token: "x", Machine: "another boot"}, Owner{Restarts: 1}, Silence},
-		"dead here":            {Owner{PID: gone.Process.Pid, Machine: here, Token: "x"}, Owner{}, 0},
+		"dead here":            {Owner{PID: isDead.Process.Pid, Machine: here, Token: "x"}, Owner{}, 0},
 		"a number used again":  {Owner{PID: os.Getpid(), Started: "1" + self, Machine: here, Token: "x"}, Owner{}, 0},
 		"stopped here":         {Owner{PID: os.Getpid(), Started: self, Machine: here, Token: "x"}, Owner{}, Silence},
-		"a system without ids": {Owner{PID: gone.Process.Pid, Token: "x"}, Owner{}, Silence},
+		"a system without ids": {Owner{PID: isDead.Process.Pid, Token: "x"}, Owner{}, Silence},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
-				put(t, dir, c.held, "0000000000000005\n")
-				l, took, said, _ := taken(t, dir, c.me)
+				writeLock(t, dir, c.held, "0000000000000005\n")
+				l, took, reports, _ := takeLock(t, dir, c.me)
 				if took != c.took {
 					t.Errorf("took %s, want %s", took, c.took)
 				}
-				if waits := c.took > 0; waits != (len(*said) == 1) || waits && !strings.Contains((*said)[0], c.held.String()) {
-					t.Errorf("said %q", *said)
+				if waits := c.took > 0; waits != (len(*reports) == 1) || waits && !strings.Contains((*reports)[0], c.held.String()) {
+					t.Errorf("said %q", *reports)
 				}
 				release(t, l)
 				if entries, _ := os.ReadDir(dir); len(entries) > 0 {
@@ -134,7 +136,7 @@ func TestALockOfWhomNobodyHearsIsTakenOver(t *testing.T) {
 	}
 }
 
-// Whoever was killed while it wrote the lock leaves half of one.
+// A process killed while it wrote the lock leaves half of one.
 func TestAHalfWrittenLockIsTakenOver(t *testing.T) {
 	for _, text := range []string{"", `{"host": "far`, "\x00\x00\n", "garbage\n0000000000000007\n", "\n0\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -142,22 +144,22 @@ func TestAHalfWrittenLockIsTakenOver(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			l, took, said, _ := taken(t, dir, Owner{})
-			if took != Silence || len(*said) != 1 || !strings.Contains((*said)[0], "a process that did not say which") {
-				t.Errorf("%q: took %s, said %q", text, took, *said)
+			l, took, reports, _ := takeLock(t, dir, Owner{})
+			if took != Silence || len(*reports) != 1 || !strings.Contains((*reports)[0], "an unknown process") {
+				t.Errorf("%q: took %s, said %q", text, took, *reports)
 			}
 			release(t, l)
 		})
 	}
 }
 
-// Whoever counts in a lock lives, though it does not say who it is.
+// A process that increments the counter lives, even if the lock does not name it.
 func TestANamelessLockThatCountsIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, Name)
 		beat := func(n int64) {
-			if err := os.WriteFile(path, append([]byte("garbage\n"), counted(n)...), 0o666); err != nil {
+			if err := os.WriteFile(path, append([]byte("garbage\n"), counterLine(n)...), 0o666); err != nil {
 				t.Error(err)
 			}
 		}
@@ -170,8 +172,8 @@ func TestANamelessLockThatCountsIsHeld(t *testing.T) {
 		if !errors.As(err, &held) || !strings.Contains(err.Error(), "if no run writes the folder, remove "+path) {
 			t.Errorf("%v, want a *HeldError that names %s", err, path)
 		}
-		if waited := time.Since(from); waited < Beat || waited > Beat+2*lookEvery {
-			t.Errorf("that took %s, want it with the next beat", waited)
+		if waited := time.Since(from); waited < Beat || waited > Beat+2*pollEvery {
+			t.Errorf("that took %s, want the time to the next beat", waited)
 		}
 	})
 }
@@ -187,12 +189,12 @@ func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
-				l, _, _, lost := taken(t, dir, Owner{})
+				l, _, _, lost := takeLock(t, dir, Owner{})
 				if c.change == nil {
 					if err := os.Remove(filepath.Join(dir, Name)); err != nil {
 						t.Fatal(err)
 					}
-					put(t, dir, far, "0\n")
+					writeLock(t, dir, far, "0\n")
 				} else if err := c.change(filepath.Join(dir, Name)); err != nil {
 					t.Fatal(err)
 				}
@@ -203,7 +205,7 @@ func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
 				time.Sleep(3 * Beat)
 				synctest.Wait()
 				if len(*lost) != 1 || !strings.Contains((*lost)[0], c.want) {
-					t.Errorf("was told %q, want once %q", *lost, c.want)
+					t.Errorf("lost was called with %q, want once %q", *lost, c.want)
 				}
 				release(t, l)
 				if got, err := l.read(Name); c.change == nil && (err != nil || got.Token != far.Token || got.count != "0\n") {
@@ -214,11 +216,11 @@ func TestAnOwnerLearnsThatItHasLostTheLock(t *testing.T) {
 	}
 }
 
-// Somebody who errs about who holds the lock moves it aside for a moment.
+// A process that mistakes the lock for stale moves it aside for a moment.
 func TestALockThatIsPutBackIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		l, _, _, lost := taken(t, dir, Owner{})
+		l, _, _, lost := takeLock(t, dir, Owner{})
 		other := &Lock{in: l.in, mine: Owner{Token: "other"}}
 		if err := other.discard("one that was stale"); err != nil {
 			t.Fatal(err)
@@ -230,7 +232,7 @@ func TestALockThatIsPutBackIsNotLost(t *testing.T) {
 		if err := os.Rename(path, path+".aside"); err != nil {
 			t.Fatal(err)
 		}
-		back := time.AfterFunc(2*lookEvery+lookEvery/2, func() { _ = os.Rename(path+".aside", path) })
+		back := time.AfterFunc(2*pollEvery+pollEvery/2, func() { _ = os.Rename(path+".aside", path) })
 		defer back.Stop()
 		if err := l.Check(); err != nil {
 			t.Error(err)
@@ -238,18 +240,19 @@ func TestALockThatIsPutBackIsNotLost(t *testing.T) {
 		time.Sleep(2 * Beat)
 		synctest.Wait()
 		if len(*lost) > 0 {
-			t.Errorf("was told %q", *lost)
+			t.Errorf("lost was called with %q", *lost)
 		}
 		release(t, l)
 	})
 }
 
-// Of many that find the same stale lock one has it in the end, and each of the others knows that it has not.
+// Of many processes that find the same stale lock one holds it in the end, and each of the others knows that it does
+// not.
 func TestOneOfManyGetsAStaleLock(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, far, "0\n")
+			writeLock(t, dir, far, "0\n")
 			const many = 6
 			locks, errs := make([]*Lock, many), make([]error, many)
 			var all sync.WaitGroup
@@ -290,8 +293,8 @@ func TestAFolderThatCannotBeLocked(t *testing.T) {
 	}
 }
 
-// What stands in a lock anybody may have written who could write the folder: it gives a terminal no commands, and a user none to
-// type.
+// Any user who can write the folder may have written the lock: its text sends no commands to a terminal, and proposes
+// none to a user.
 func TestWhatAForeignLockSaysIsShownAndNotObeyed(t *testing.T) {
 	since := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -314,7 +317,7 @@ func TestWhatAForeignLockSaysIsShownAndNotObeyed(t *testing.T) {
 				t.Errorf("%+v: raw in %q", c.owner, text)
 			}
 			if strings.Contains(text, "scancel 7") || strings.Contains(text, "scancel $") || strings.Contains(text, "scancel -") {
-				t.Errorf("%+v: proposes a command that it was told: %q", c.owner, text)
+				t.Errorf("%+v: proposes a command from the lock: %q", c.owner, text)
 			}
 			if _, held := err.(*HeldError); held && !strings.Contains(text, c.want) {
 				t.Errorf("%+v: %q lacks %q", c.owner, text, c.want)
@@ -323,9 +326,9 @@ func TestWhatAForeignLockSaysIsShownAndNotObeyed(t *testing.T) {
 	}
 }
 
-// Neither a link nor what never ends is read as a lock.
+// A lock is not read through a link, nor from a file that may never end.
 func TestALockIsARegularFile(t *testing.T) {
-	for name, put := range map[string]func(path string) error{
+	for name, writeLock := range map[string]func(path string) error{
 		"a symbolic link":    func(path string) error { return os.Symlink("/etc/hostname", path) },
 		"a FIFO":             func(path string) error { return syscall.Mkfifo(path, 0o666) },
 		"a folder":           func(path string) error { return os.Mkdir(path, 0o777) },
@@ -333,7 +336,7 @@ func TestALockIsARegularFile(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, Name)
-		if err := put(path); err != nil {
+		if err := writeLock(path); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Take(durable.Below(dir), Owner{}, func(string) {}, nil)
@@ -343,7 +346,7 @@ func TestALockIsARegularFile(t *testing.T) {
 	}
 }
 
-// A process that was killed is dead, though its parent has not waited for it: in a container nobody may.
+// A killed process is dead even if its parent has not waited for it: in a container possibly no parent does.
 func TestLives(t *testing.T) {
 	if machine() == "" {
 		t.Skip("this system does not tell processes apart")
@@ -353,9 +356,9 @@ func TestLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := sleeper.Process.Pid
-	at := started(pid)
-	if !lives(pid, at) || !lives(pid, "") || lives(pid, at+"0") || lives(0, "") || !lives(os.Getpid(), started(os.Getpid())) {
-		t.Errorf("process %d of %s lives: %t; this one: %t", pid, at, lives(pid, at), lives(os.Getpid(), started(os.Getpid())))
+	at := processStart(pid)
+	if !isAlive(pid, at) || !isAlive(pid, "") || isAlive(pid, at+"0") || isAlive(0, "") || !isAlive(os.Getpid(), processStart(os.Getpid())) {
+		t.Errorf("process %d of %s lives: %t; this one: %t", pid, at, isAlive(pid, at), isAlive(os.Getpid(), processStart(os.Getpid())))
 	}
 	if err := sleeper.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -363,11 +366,11 @@ func TestLives(t *testing.T) {
 	for state := ""; state != "Z"; state, _, _ = stat(pid) {
 		time.Sleep(time.Millisecond)
 	}
-	if lives(pid, at) {
-		t.Error("one that was killed lives")
+	if isAlive(pid, at) {
+		t.Error("a killed process counts as alive")
 	}
-	_ = sleeper.Wait() // it says that it was killed
-	if lives(pid, at) {
-		t.Error("one that is gone lives")
+	_ = sleeper.Wait() // its error reports the kill
+	if isAlive(pid, at) {
+		t.Error("a process that has ended counts as alive")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// machine names where numbers of processes and times since the boot count: a boot of a host, and namespaces of processes and of
-// time on it. Names of hosts do not: containers share them.
+// machine identifies the scope in which process numbers and times since the boot are valid: a boot of a host, and the
+// process and time namespaces on it. Host names do not identify it: containers share them.
 func machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -21,18 +21,19 @@ func machine() string {
 	}
 	clock, err := os.Readlink("/proc/self/ns/time")
 	if err != nil {
-		clock = "" // before Linux 5.6 there is one for all
+		clock = "" // before Linux 5.6 all processes share one
 	}
 	return strings.TrimSpace(strings.TrimSpace(string(boot)) + " " + space + " " + clock)
 }
 
-// stat gives the state of a process and when it started, in ticks since the boot; ok says whether it may be seen.
-func stat(pid int) (state, started string, ok bool) {
+// stat returns the state of a process and its start time, in ticks since the boot; ok says whether the process is
+// visible.
+func stat(pid int) (state, processStart string, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", "", false
 	}
-	end := strings.LastIndexByte(string(text), ')') // of the name, which may hold anything
+	end := strings.LastIndexByte(string(text), ')') // end of the name, which may contain anything
 	fields := strings.Fields(string(text[end+1:]))
 	const startTime = 22 - 3 // proc(5) counts from 1, and the state is the third
 	if len(fields) <= startTime {
@@ -41,19 +42,19 @@ func stat(pid int) (state, started string, ok bool) {
 	return fields[0], fields[startTime], true
 }
 
-func started(pid int) string {
+func processStart(pid int) string {
 	_, at, _ := stat(pid)
 	return at
 }
 
-// lives says whether the process with that number is the one that started then. One that was killed and that nobody has
-// waited for is dead.
-func lives(pid int, at string) bool {
+// isAlive returns whether the process with that number is the one that started at that time; "" matches any time. A
+// killed process that no parent has waited for is dead.
+func isAlive(pid int, at string) bool {
 	if pid <= 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
 	}
 	state, now, ok := stat(pid)
-	if !ok { // there, and another user's
+	if !ok { // it exists, and belongs to another user
 		return true
 	}
 	return state != "Z" && state != "X" && (at == "" || now == at)

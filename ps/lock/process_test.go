@@ -10,11 +10,11 @@ import (
 	"fluentps/ps/durable"
 )
 
-// holderVar names the folder that a process of the test locks, until its input ends.
+// holderVar names the folder that a child process of the test locks until its input ends.
 const holderVar = "FLUENTPS_TEST_HOLDER"
 
-// A process in a namespace of time, where the host was booted at another time, is not taken for one that is gone: when it started,
-// it has written down by its own clock.
+// A process in a time namespace, in which the host was booted at another time, does not count as dead: it recorded its
+// start time by its own clock.
 func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
 	if dir := os.Getenv(holderVar); dir != "" {
 		l, err := Take(durable.Below(dir), Owner{}, func(string) {}, func(error) {})
@@ -31,7 +31,7 @@ func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
 		unshare = append(unshare, "--map-root-user")
 	}
 	if out, err := exec.Command("unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespace of time on this machine: %v %s", err, out)
+		t.Skipf("no time namespace on this machine: %v %s", err, out)
 	}
 	dir := t.TempDir()
 	holder := exec.Command("unshare", append(unshare, os.Args[0], "-test.run=^"+t.Name()+"$")...)
@@ -55,8 +55,8 @@ func TestALockFromAnotherNamespaceOfTimeIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	me := Owner{PID: os.Getpid(), Machine: machine()}
-	if now.gone(&me) {
-		t.Errorf("%+v lives, and is said to be gone", now)
+	if now.isDead(&me) {
+		t.Errorf("%+v lives, but counts as dead", now)
 	}
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Error(err)

@@ -55,7 +55,7 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	}
 	for rank, err := range second {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), dir+" belongs to a run that goes on: process ") {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), dir+" is in use by a run that is alive: process ") {
 			t.Fatalf("rank %d of the second: %v", rank, err)
 		}
 	}
