@@ -7,10 +7,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// reorder puts the flags behind a verb before its arguments, because the flag package stops at the first argument and
+// reorder moves the flags of a verb before its arguments, because the flag package stops at the first argument and
 // people write `run FILE --local 6`. After -- everything is an argument.
 func reorder(verbs []*cli.Command, args []string) []string {
-	if args[len(args)-1] == completing { // the library cannot complete behind both forms of a flag
+	if args[len(args)-1] == completing { // after one of these flags the library completes nothing
 		return slices.DeleteFunc(slices.Clone(args), func(word string) bool { return isHelp(word) || isVersion(word) })
 	}
 	if len(args) < 3 {
@@ -38,13 +38,13 @@ func reorder(verbs []*cli.Command, args []string) []string {
 		case len(word) < 2 || word[0] != '-':
 			files = append(files, word)
 		case isHelp(word):
-			return slices.Concat(args[:head], []string{"-h"}) // or the help would be of a verb named like the first file
+			return slices.Concat(args[:head], []string{"-h"}) // with an argument the library would look for a verb of that name
 		default:
 			flags = append(flags, word)
 			if strings.Contains(word, "=") || !takesValue(verb, strings.TrimLeft(word, "-")) {
 				continue
 			}
-			if len(rest) == 0 { // nothing may follow, or it would be taken for the value
+			if len(rest) == 0 { // no file may follow: it would be read as the value
 				return slices.Concat(args[:head], flags)
 			}
 			flags = append(flags, rest[0])
@@ -61,7 +61,7 @@ func isHelp(word string) bool { return word == "-h" || word == "-help" || word =
 
 func isVersion(word string) bool { return word == "-v" || word == "-version" || word == "--version" }
 
-// takesValue says whether the word behind a flag belongs to it.
+// takesValue says whether the word after a flag is its value.
 func takesValue(verb *cli.Command, name string) bool {
 	for _, f := range verb.Flags {
 		if slices.Contains(f.Names(), name) {

@@ -20,8 +20,8 @@ func TestReorder(t *testing.T) {
 		{"check a.yaml --set -x", "check --set -x -- a.yaml"},
 		{"check --strict -- --odd.yaml --resolved", "check --strict -- --odd.yaml --resolved"},
 		{"check - --strict", "check --strict -- -"},
-		{"run a.yaml --lokal 3", "run --lokal -- a.yaml 3"}, // the flag package names it
-		{"run a.yaml --local", "run --local"},               // and says that the value is missing
+		{"run a.yaml --lokal 3", "run --lokal -- a.yaml 3"}, // the flag package reports the unknown flag
+		{"run a.yaml --local", "run --local"},               // the flag package reports the missing value
 		{"run a.yaml -h --local", "run -h"},
 		{"run a.yaml --lo " + completing, "run a.yaml --lo " + completing},
 		{"-h --help " + completing, completing},
@@ -41,7 +41,7 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// Where the flags stand makes no difference.
+// The position of a flag on the command line makes no difference.
 func TestFlagsMayStandAnywhere(t *testing.T) {
 	app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
 	files := []string{"a.yaml", "b.yaml", "c.yaml"}
@@ -65,7 +65,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 	})
 }
 
-// Whatever is typed ends with an exit code of the contract and, unless it is 0, with words on stderr or in the report.
+// Every command line ends with a documented exit code. Unless the code is 0, there is a text on stderr or in the report.
 func TestNoArgumentsPanic(t *testing.T) {
 	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h", "--help", "-v", "--version", "--", "-", "", "=", "--=",
 		"--set", "--set=", "--set=seed=1", "a=b", "[", "--ranks", "3", "-1", "99999999999999999999", "--hosts", "x:2,y", ":", "--strict", "--format", "json", "--resolved",
@@ -79,7 +79,7 @@ func TestNoArgumentsPanic(t *testing.T) {
 			t.Fatalf("%q: exit code %d", args, code)
 		}
 		if code != 0 && errOut.Len()+out.Len() == 0 {
-			t.Fatalf("%q: exit code %d without a word", args, code)
+			t.Fatalf("%q: exit code %d without any text", args, code)
 		}
 	})
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Set by the linker (-X fluentps/verbs.version=...); a build without it asks Go's own stamp.
+// The linker sets these (-X fluentps/verbs.version=...). Without them readBuild uses Go's own build stamp.
 var version, commit, dirty string
 
-// buildInfo is what this binary knows of itself.
+// buildInfo describes the build of this binary.
 type buildInfo struct {
-	version string // of the release, or the nearest one
+	version string // the release, or the nearest one before the commit
 	commit  string // 12 digits; "" if unknown
-	dirty   bool   // built from a tree with changes beyond the commit
-	tags    string // build tags, by blanks
+	dirty   bool   // the tree had uncommitted changes
+	tags    string // build tags, separated by blanks
 }
 
 func readBuild() buildInfo {
@@ -32,7 +32,7 @@ func readBuild() buildInfo {
 	b.tags = strings.ReplaceAll(set["-tags"], ",", " ")
 	b.version = cmp.Or(b.version, stamp.Main.Version, "unversioned")
 	for _, m := range stamp.Deps {
-		if m.Path == "fluentps" { // the program is another module's, with schemes of its own
+		if m.Path == "fluentps" { // another module, with schemes of its own, built the program
 			b.version = fmt.Sprintf("%s of %s %s", m.Version, stamp.Main.Path, b.version)
 		}
 	}
@@ -43,7 +43,7 @@ func readBuild() buildInfo {
 	return b
 }
 
-// buildText is the build in one line. Ranks compare it: all must run the same.
+// buildText is the build in one line. The ranks compare it, because all must run the same build.
 func buildText() string {
 	b := readBuild()
 	text := b.version

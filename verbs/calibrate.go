@@ -17,11 +17,11 @@ import (
 	"fluentps/ps/sim"
 )
 
-// calibrate fits the models of the simulator to the run whose folder --calibrate names; nil without it.
+// calibrate fits the models of the simulator to the run in the folder that --calibrate names. It returns nil without that flag.
 func calibrate(c *cli.Context) (*sim.Calibration, error) {
 	if !c.IsSet("calibrate") {
 		if c.Bool("fitted") {
-			return nil, usagef("simulate: --fitted says what --calibrate RUN is to draw; add it")
+			return nil, usagef("simulate: --fitted changes what --calibrate RUN does: add --calibrate RUN")
 		}
 		return nil, nil
 	}
@@ -40,8 +40,8 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 	return cal, nil
 }
 
-// readRecording reads what a run left in its folder. The run's data set may be far away, so the settings of --set that
-// stand for data hold for the run as well.
+// readRecording reads the files of a finished run. The data set of that run may not be on this machine, so the settings of
+// --set for data also apply to the run.
 func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
 	text, err := durable.ReadFile(filepath.Join(run, "summary.json"), summaryMax)
@@ -89,7 +89,7 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	return r, err
 }
 
-// traces reads the computing times that a configuration replays; nil if it replays none.
+// traces reads the computing times that a configuration replays. It returns nil if the configuration replays none.
 func traces(cfg *configs.Config) (iterations [][]metrics.Iteration, err error) {
 	if n := cfg.Simulate.Noise; n.Kind == "trace" {
 		if iterations, err = metrics.ReadIterations(n.Path); err != nil {

@@ -12,15 +12,15 @@ import (
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "show all problems of configurations, without running anything",
+		Usage:     "show all problems of configurations; nothing is run",
 		ArgsUsage: "CONFIG...",
 		Description: "Each problem is one line, file:line:column: key: what; hint, with the source line and a caret below it.\n" +
-			"Exit code 2 with errors; 3 with --strict and warnings; else 0. Data files are not read: what depends on their rows, or on\n" +
-			"the number of ranks without --ranks, plan and run warn of.\n" + precedence,
+			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files: plan and run give the warnings\n" +
+			"that depend on the rows of the data, and without --ranks those that depend on the number of ranks.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "resolved", Usage: "print every value as YAML, with its origin as a comment"},
-			&cli.BoolFlag{Name: "strict", Usage: "leave with code 3 on warnings"},
-			&cli.IntFlag{Name: "ranks", Usage: "say what can never act, or does not fit, with `N` ranks, servers and workers together"},
+			&cli.BoolFlag{Name: "strict", Usage: "exit with code 3 if there are warnings"},
+			&cli.IntFlag{Name: "ranks", Usage: "also show settings that have no effect, or do not fit, with `N` ranks, servers and workers together"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORM` of the report: text or json"},
 			setFlag(),
 		},
@@ -71,7 +71,7 @@ func checkVerb(c *cli.Context) error {
 	return nil
 }
 
-// checkText prints the problems of one file, or its values if that was asked for: then the problems go elsewhere.
+// checkText prints the problems of one file. With --resolved it prints the values instead, and the problems go to stderr.
 func checkText(c *cli.Context, in *input, further bool) error {
 	w := c.App.Writer
 	if !c.Bool("resolved") {

@@ -19,12 +19,12 @@ func TestOnlyASupervisedRunSaysItsCodeOtherwise(t *testing.T) {
 		"fluentps":                                      codeUsage,
 	} {
 		words := strings.Fields(line)
-		if got := outward(codeUsage, words); got != want {
-			t.Errorf("%s: 2 is said as %d, want %d", line, got, want)
+		if got := exitCodeFor(codeUsage, words); got != want {
+			t.Errorf("%s: exit code 2 becomes %d, want %d", line, got, want)
 		}
 		for _, code := range []int{0, codeFailed, ps.CodeStall, ps.CodeTarget, ps.CodeAgain} {
-			if got := outward(code, words); got != code {
-				t.Errorf("%s: %d is said as %d", line, code, got)
+			if got := exitCodeFor(code, words); got != code {
+				t.Errorf("%s: exit code %d becomes %d", line, code, got)
 			}
 		}
 	}

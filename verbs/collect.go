@@ -8,35 +8,35 @@ import (
 	"fluentps/ps/workload"
 )
 
-// garbageMax is how far the heap may grow over what is alive before the collector runs, in bytes: a part of what plan counts
+// garbageBytesMax is how far the heap may grow beyond the live heap before the collector runs. It is part of what plan counts
 // for the program of a rank.
-const garbageMax = 64 << 20
+const garbageBytesMax = 64 << 20
 
-// collectMost is the growth of the heap, in per cent of what is alive, at which the collector runs at the latest.
-const collectMost = 400
+// gcPercentMax is the highest GC percentage: the collector runs when the heap has grown by so much of the live heap.
+const gcPercentMax = 400
 
-// collectLoading is that while data are read: they are large, without pointers, and so collected at little cost.
-const collectLoading = 25
+// gcPercentLoading is the GC percentage while data are read. They are large and without pointers, so collecting them is cheap.
+const gcPercentLoading = 25
 
-// load reads a data set for a run, gives back what reading took beside it, and from then on lets the collector run rarely, for
-// training allocates little.
+// load reads a data set for a run and returns to the system the memory that only reading needed. From then on the collector
+// runs rarely, because training allocates little.
 func load(spec workload.DataSpec) (*workload.Set, error) {
 	if os.Getenv("GOGC") != "" {
 		return workload.Load(spec)
 	}
-	debug.SetGCPercent(collectLoading)
+	debug.SetGCPercent(gcPercentLoading)
 	set, err := workload.Load(spec)
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	debug.SetGCPercent(collectAt(m.HeapAlloc))
+	debug.SetGCPercent(gcPercent(m.HeapAlloc))
 	return set, err
 }
 
-// collectAt is the growth of the heap, in per cent of what is alive, at which the collector runs.
-func collectAt(alive uint64) int {
-	if alive == 0 {
-		return collectMost
+// gcPercent is the GC percentage for a live heap of so many bytes.
+func gcPercent(liveBytes uint64) int {
+	if liveBytes == 0 {
+		return gcPercentMax
 	}
-	return int(max(1, min(collectMost, 100*garbageMax/alive)))
+	return int(max(1, min(gcPercentMax, 100*garbageBytesMax/liveBytes)))
 }

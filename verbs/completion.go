@@ -10,10 +10,10 @@ import (
 	"fluentps/configs"
 )
 
-// completing is what the shells' completion functions append; it must stay last.
+// completing is the word that the completion functions of the shells append. It must be the last word.
 const completing = "--generate-bash-completion"
 
-// completions are the functions that have a shell ask the program. All words but the one that is being typed go to it.
+// completions are the completion functions, by shell. Each calls the program with all words but the one that is being typed.
 var completions = map[string]string{
 	"bash": `_fluentps() {
 	COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
@@ -34,10 +34,10 @@ compdef _fluentps fluentps
 `,
 }
 
-// completionPlaces say where a shell wants its function.
+// completionPlaces say where to install the function of a shell.
 var completionPlaces = map[string]string{
 	"bash": `eval "$(fluentps completion bash)" in ~/.bashrc`,
-	"zsh":  `eval "$(fluentps completion zsh)" in ~/.zshrc, behind compinit`,
+	"zsh":  `eval "$(fluentps completion zsh)" in ~/.zshrc, after compinit`,
 	"fish": `fluentps completion fish >~/.config/fish/completions/fluentps.fish`,
 }
 
@@ -69,8 +69,8 @@ func completionCommand() *cli.Command {
 	}
 }
 
-// completeSet lists what may stand behind --set: the keys, each with = and, where it has a few values, with these. To bash = ends a word:
-// behind one it wants the values alone.
+// completeSet lists the completions after --set: each key with =, and KEY=VALUE for keys that have a few values. For bash = ends
+// a word, so after an = it needs the values alone. It returns nil if the words to complete do not end in --set.
 func completeSet(args []string) (words []string) {
 	n := len(args)
 	if n < 3 || args[n-1] != completing {

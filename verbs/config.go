@@ -12,14 +12,14 @@ import (
 	"fluentps/ps/durable"
 )
 
-// setFlag is --set of every verb that reads a configuration.
+// setFlag is --set, which every verb that reads a configuration has.
 func setFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "set", Usage: "change a value: `KEY=VALUE`, as in --set train.optimizer.lr=0.1 or --set 'sync[0].scheme=asp'; may be repeated"}
 }
 
 const precedence = "Values: default < file < FLUENTPS_* environment (FLUENTPS_TRAIN__STOP__EPOCHS=3) < --set."
 
-// input is a configuration as read.
+// input is a configuration file and the result of parsing it.
 type input struct {
 	file    string
 	src     []byte
@@ -28,21 +28,22 @@ type input struct {
 	diags   configs.Diagnostics
 }
 
-// readLimit is more than any configuration may have: a data set given by mistake does not fill the memory.
+// readLimit is the most bytes that are read of a configuration, so that a data set given by mistake does not fill the memory.
 const readLimit = 8 << 20
 
-// readInput loads a configuration, with more settings behind those of --set.
+// readInput loads a configuration. The settings in more overrule those of --set.
 func readInput(c *cli.Context, file string, more ...string) *input {
 	return readInputOver(c, file, nil, more...)
 }
 
-// readInputOver is readInput with settings that those of --set overrule. The file is read once, so it may be a pipe.
+// readInputOver is readInput with the settings in under, which those of --set overrule. It reads the file once, so the file may
+// be a pipe.
 func readInputOver(c *cli.Context, file string, under []string, more ...string) *input {
 	o := configs.Options{Set: slices.Concat(under, c.StringSlice("set"), more), Env: os.Environ()}
 	in := &input{file: file}
 	var err error
 	if in.src, err = readFile(file); err != nil {
-		in.cfg, in.origins, in.diags = configs.Load(file, o) // fails alike, and words it
+		in.cfg, in.origins, in.diags = configs.Load(file, o) // it fails in the same way and explains why
 		return in
 	}
 	in.cfg, in.origins, in.diags = configs.Parse(file, in.src, o)
@@ -58,7 +59,7 @@ func readFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, readLimit))
 }
 
-// problem is nil for a configuration that may be used, else all its problems with their source lines.
+// problem returns nil for a valid configuration, otherwise an error with all its problems and their source lines.
 func (in *input) problem() error {
 	if !in.diags.Failed() {
 		return nil
@@ -68,7 +69,7 @@ func (in *input) problem() error {
 	return &exitError{codeUsage, strings.TrimRight(b.String(), "\n")}
 }
 
-// one demands exactly one argument.
+// one returns the only argument of a verb. It fails if there is none, or more than one.
 func one(c *cli.Context, what string) (string, error) {
 	if n := c.NArg(); n != 1 {
 		return "", usagef("%s takes one %s, got %d%s; see fluentps %s -h", c.Command.Name, what, n, listed(c.Args().Slice()), c.Command.Name)

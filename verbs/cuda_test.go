@@ -30,7 +30,7 @@ train:
   stop: {samples: 640}
 `
 
-// trainedRun is how a run of a server and two workers ended.
+// trainedRun is the outcome of a run of one server and two workers.
 type trainedRun struct {
 	code     int
 	out, err string
@@ -63,7 +63,7 @@ func trainLocally(t *testing.T, set ...string) trainedRun {
 	return run
 }
 
-// emulatedOnly is for what a GPU cannot be asked to do.
+// emulatedOnly skips a test that no real GPU can be made to pass.
 func emulatedOnly(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "emulated" {
 		return
@@ -135,8 +135,8 @@ func TestAGPUThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A GPU that fails ends the run with code 1 and says what it was; that is no bug of ours. What is on the GPU is left for
-// the end of the process, so each case is one.
+// A GPU that fails ends the run with code 1 and an error that names the GPU and the cause, and that is not called a bug. The
+// memory of the GPU is freed only at the end of the process, so each case is a process.
 func TestAGPUThatFails(t *testing.T) {
 	emulatedOnly(t)
 	if os.Getenv("CUEMU_FAIL") != "" {

@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// asMain makes the test's binary the program.
+// asMain is the variable that makes the test binary run as the program.
 const asMain = "FLUENTPS_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Two layers have pieces with messages of their own, the last one's travels in frames.
+// The pieces of two layers are messages of their own. The piece of the last layer is sent in frames.
 const cudaAwareConfig = `
 name: cuda-aware
 seed: 7
@@ -40,7 +40,7 @@ device: {kind: cuda}
 `
 
 // trainOverMPI trains with a server and two workers on the emulated driver, over a library that says whether it is
-// CUDA-aware, and returns what was copied to the host and to the GPUs, in bytes.
+// CUDA-aware. It returns the bytes that were copied to the host and to the GPUs.
 func trainOverMPI(t *testing.T, aware bool, order string, set ...string) (run trainedRun, toHost, toGPU int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,8 +74,8 @@ func trainOverMPI(t *testing.T, aware bool, order string, set ...string) (run tr
 	return run, toHost, toGPU
 }
 
-// Over a CUDA-aware MPI parameters and gradients are copied neither to the host nor from it, but for those of frames, and
-// the run ends with the bits that it has with copies. Plain MPI sends from the emulated GPU, whose memory is the host's.
+// Over a CUDA-aware MPI only the parameters and gradients in frames are copied to the host or from it, and the run ends with the
+// same bits as with copies. Plain MPI can send from the emulated GPU, because its memory is on the host.
 func TestMessagesInTheMemoryOfGPUs(t *testing.T) {
 	emulatedOnly(t)
 	staged, wantHost, wantGPU := trainOverMPI(t, false, "lazy")
@@ -85,7 +85,7 @@ func TestMessagesInTheMemoryOfGPUs(t *testing.T) {
 	const layers = 2 * (64*64 + 64) * 4 // bytes
 	const workers, iterations = 2, 12
 	wantHost -= workers * iterations * layers
-	wantGPU -= workers * (iterations + 2) * layers // before the first one, both arenas are
+	wantGPU -= workers * (iterations + 2) * layers // both arenas are copied once before the first iteration
 	for _, order := range []string{"lazy", "eager"} {
 		direct, toHost, toGPU := trainOverMPI(t, true, order, "device.cuda_aware_mpi=on")
 		if direct.code != 0 || strings.Count(direct.runJSON, `"cuda_aware_mpi": "yes"`) != 2 {

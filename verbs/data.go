@@ -19,7 +19,7 @@ func dataCommand() *cli.Command {
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
 		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") + ". PATH is the folder of idx and cifar10, and the\n" +
-			"training file of csv, libsvm and ratings; each file may be packed with gzip.\n" + precedence,
+			"training file of csv, libsvm and ratings; each file may be compressed with gzip.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
 			setFlag(),
@@ -42,7 +42,7 @@ func dataVerb(c *cli.Context) error {
 	return err
 }
 
-// noteData says what a user should know of the files.
+// noteData prints the notes of a reader about its files.
 func noteData(c *cli.Context, notes []string) {
 	for _, note := range notes {
 		printError(c.App.ErrWriter, "note: "+note)
@@ -76,11 +76,11 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 	return workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}, nil
 }
 
-// classesShown is the most classes that are counted one by one.
+// classesShown is the most classes that the table lists.
 const classesShown = 100
 
-// dataText describes a set. configured says that it has the settings of a run: they are part of the checksum of the set, and
-// SET PATH does not know them.
+// dataText describes a data set. configured says that a configuration described the set: its settings are part of the checksum
+// of the set, and SET PATH lacks them.
 func dataText(r workload.Report, configured bool) string {
 	var b strings.Builder
 	if r.Matrix != (workload.Matrix{}) {

@@ -11,14 +11,14 @@ import (
 	ps "fluentps/ps/runtime"
 )
 
-// newUnit is what a rank computes on, before which so many ranks of its host do.
+// newUnit opens the device that a rank computes on. local is the number of computing ranks before it on its host.
 func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if c.Kind == "cpu" {
 		device, err := newCPU(c.Threads)
 		return ps.Unit{Device: device}, err
 	}
 	index, options := c.Index, cuda.Options{Gemm: c.Gemm, Math: c.Math}
-	if c.Kind != "cuda" { // which the other keys belong to
+	if c.Kind != "cuda" { // the other keys belong to kind cuda
 		index, options = -1, cuda.Options{Gemm: cuda.Auto}
 	}
 	gpus, err := cuda.GPUs()
@@ -40,7 +40,7 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	return ps.Unit{Device: device, ID: gpu.UUID}, err
 }
 
-// newCPU is the processor of this host, with the kernels that it can run.
+// newCPU opens the processor of this host, with the kernels that it can run.
 func newCPU(threads int) (kernels.Device, error) {
 	if err := cpu.Open(); err != nil {
 		return nil, err
@@ -48,12 +48,12 @@ func newCPU(threads int) (kernels.Device, error) {
 	return cpu.New(threads), nil
 }
 
-// noGPU says what a rank lacks that was to compute on a GPU, and what it can do without.
+// noGPU explains why a rank cannot compute on a GPU as configured, and how to compute on the CPU instead.
 func noGPU(err error) error {
-	return fmt.Errorf("device: cuda, but %w; to compute on the CPU there: device.kind: auto, or cpu", err)
+	return fmt.Errorf("device: cuda, but %w; to compute on the CPU there, set device.kind: auto, or cpu", err)
 }
 
-// devices names what device.kind can bring about in this build.
+// devices names the kinds of device that this build can open.
 func devices() string {
 	if cuda.Built {
 		return "cpu cuda"
@@ -61,7 +61,7 @@ func devices() string {
 	return "cpu   (no GPU: built without CUDA, make build CUDA=1)"
 }
 
-// openDevice opens what computes in this process, by the values of device.kind.
+// openDevice opens a device for this process. kind is a value of device.kind; any other one is an error.
 func openDevice(kind string, threads int) (kernels.Device, error) {
 	if kind != "cpu" && kind != "cuda" && kind != "auto" {
 		return nil, fmt.Errorf("there is no device %q; there are: cpu, cuda, and auto, a GPU where this binary and this host have one", kind)

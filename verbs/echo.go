@@ -13,7 +13,7 @@ import (
 	"fluentps/slurm"
 )
 
-// echo starts a log with what produced it. A log that finds no room stops no run; rank 0 warns of that at its first line.
+// echo prints the head of a run's output: the build, the command, the place. A failed write does not stop a run.
 func (j *job) echo(hash, mpiText string) {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-10s %s\n", label, text) }
@@ -30,14 +30,14 @@ func (j *job) echo(hash, mpiText string) {
 	fmt.Fprint(j.out, b.String())
 }
 
-// warnings shows what check would warn about, and its notes. One that finds no reader or no room stops no run.
+// warnings prints the warnings and notes that check prints. A failed write does not stop a run.
 func (j *job) warnings() {
 	if !j.diags.Failed() {
 		_ = j.diags.Write(j.warn)
 	}
 }
 
-// runInfo is what run.json keeps of this run beside the rank map.
+// runInfo is the content of run.json, except for the rank map.
 func (j *job) runInfo(host, mpiText string) map[string]any {
 	b := readBuild()
 	return map[string]any{
@@ -48,7 +48,7 @@ func (j *job) runInfo(host, mpiText string) map[string]any {
 	}
 }
 
-// environment keeps what tells where a run was. The token of Slurm's REST interface is a password.
+// environment keeps the variables that describe where a run took place. SLURM_JWT is a password, of Slurm's REST interface.
 func environment(all []string) map[string]string {
 	kept := map[string]string{}
 	for _, pair := range all {
@@ -71,7 +71,7 @@ func workingDir() string {
 	return dir
 }
 
-// commandLine is what to type to do it again: words that a shell would split or expand are quoted.
+// commandLine is the line to paste into a shell. Words that a shell would split or expand are quoted.
 func commandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -80,8 +80,8 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// terminal says whether a file is one that a person looks at, and how wide it is. mpirun gives its ranks a terminal of
-// no width, wherever its own output goes.
+// terminal says whether a file is a terminal that a person reads, and how many columns it has. mpirun gives its ranks a
+// terminal of zero columns, wherever its own output goes.
 func terminal(f *os.File) (ok bool, width int) {
 	if !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return false, 0

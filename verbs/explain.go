@@ -17,7 +17,7 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes, send policies and payloads, or explain one, or a key of the YAML",
+		Usage:     "list the schemes, send policies and payloads, or explain one of them or a key of the YAML",
 		ArgsUsage: "[NAME or KEY]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
@@ -79,10 +79,10 @@ func explainPayload(c *cli.Context, p payload.Entry) error {
 	wrapped(&b, "  rule   ", p.Rule)
 	wrapped(&b, "  paper  ", fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
 	if p.Lossy {
-		wrapped(&b, "         ", "Lossy: what arrives is not exactly what was sent, and the summary says so.")
+		wrapped(&b, "         ", "Lossy: the values that arrive differ from those that were sent, and the summary says so.")
 	}
 	if p.Residual {
-		wrapped(&b, "         ", "Each piece of a push is encoded for itself, so that what is sent depends on shards and shards.max_bytes.")
+		wrapped(&b, "         ", "Each piece of a push is encoded separately, so the encoded values depend on shards and shards.max_bytes.")
 		b.WriteString("\nKeys of payload:\n\n")
 	}
 	for _, k := range configs.Keys() {
@@ -101,7 +101,7 @@ func explainSend(c *cli.Context, p send.Entry) error {
 	wrapped(&b, "  rule   ", p.Rule)
 	wrapped(&b, "  paper  ", p.Paper)
 	if p.Reply != nil {
-		wrapped(&b, "         ", "The replies of a server leave in the same order, each worker's apart.")
+		wrapped(&b, "         ", "A server sends its replies to each worker in the same order.")
 	}
 	if len(p.Keys) > 0 {
 		b.WriteString("\nKeys of send:\n\n")
@@ -118,7 +118,7 @@ func explainSend(c *cli.Context, p send.Entry) error {
 
 func explainAll(c *cli.Context) error {
 	var b strings.Builder
-	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter is how we know the paper: explain NAME)\n\n")
+	b.WriteString("Schemes, chosen per shard by a rule under sync: (the letter in brackets grades our source for the paper: explain NAME)\n\n")
 	width := 0
 	for _, name := range explained() {
 		width = max(width, len(name))
@@ -128,20 +128,20 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, e.Name), e.Rule)
 		wrapped(&b, indent, fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
 	}
-	b.WriteString("\nA rule may have several schemes in turn. Each change waits until all workers have come to it:\n\n" +
+	b.WriteString("\nA rule may have several schemes in turn. Each change waits until all workers have reached it:\n\n" +
 		"  - {match: \"*\", schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]}   or until: {epochs: 2}\n")
 	b.WriteString("\nSend policies, under send: order:\n\n")
 	for _, p := range send.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, p.Paper)
 	}
-	b.WriteString("\nR2SP's slots are no order of their own: under scheme: r2sp a server grants them, and the order is that of what was granted.\n")
-	b.WriteString("\nPayloads, under payload: push and (where no element is left out) pull:\n\n")
+	b.WriteString("\nThe slots of R2SP are not a send policy: under scheme: r2sp a server grants them, and send: order orders what was granted.\n")
+	b.WriteString("\nPayloads, under payload: push and, for those that leave out no element, pull:\n\n")
 	for _, p := range payload.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
 	}
-	b.WriteString("\nfluentps explain NAME tells the keys, their defaults, and when to use it.\n")
+	b.WriteString("\nfluentps explain NAME shows the keys, their defaults, and when to use it.\n")
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }

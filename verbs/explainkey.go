@@ -13,7 +13,7 @@ import (
 
 var index = regexp.MustCompile(`\[[0-9]*\]`)
 
-// plainPath is a key without the indices of list items: sync[1].match, sync[].match and sync.match are one.
+// plainPath is a key without the indices of list items: sync[1].match, sync[].match and sync.match become the same.
 func plainPath(path string) string { return index.ReplaceAllString(path, "") }
 
 // keyPaths lists all keys, without indices.
@@ -25,7 +25,7 @@ func keyPaths() []string {
 	return paths
 }
 
-// keyNames lists all that explainKey knows: paths, their sections, their last words, and the keys of schemes.
+// keyNames lists the names that explainKey accepts: paths, their sections, their last words, and the keys of schemes.
 func keyNames() []string {
 	var names []string
 	add := func(name string) {
@@ -48,8 +48,8 @@ func keyNames() []string {
 	return names
 }
 
-// explainKey explains a key of the YAML, all keys of a section, or all that end in a name, those of schemes included. It is empty
-// where there is none, and for the name of a scheme, a policy or a payload.
+// explainKey explains a key of the YAML, all keys of a section, or all keys that end in a name, keys of schemes included. It
+// returns "" if there is no such key, and for the name of a scheme, a send policy or a payload.
 func explainKey(name string) string {
 	if slices.Contains(explained(), name) {
 		return ""
@@ -73,7 +73,7 @@ func explainKey(name string) string {
 	return b.String()
 }
 
-// writeKey writes what a key is, its values, and with what others it exists.
+// writeKey writes the meaning of a key, its values, and the settings that it needs.
 func writeKey(b *strings.Builder, k *configs.Key) {
 	what := k.Type
 	if len(k.Values) > 0 {
@@ -97,7 +97,7 @@ func writeKey(b *strings.Builder, k *configs.Key) {
 	b.WriteString("\n")
 }
 
-// writeSchemeKeys writes what a key means under each scheme that has it, those with the same words together.
+// writeSchemeKeys writes the meaning of a key under each scheme that has it. Schemes with the same text share an entry.
 func writeSchemeKeys(b *strings.Builder, key string) {
 	var texts []string
 	of := map[string][]string{}

@@ -8,7 +8,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Every key is explained: by its path, with its section and by its last word; those of schemes by their names.
+// Every key is explained by its path, with its section and by its last word. Keys of schemes are explained by their names.
 func TestEveryKeyIsExplained(t *testing.T) {
 	unwrapped := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	for _, k := range configs.Keys() {
@@ -18,7 +18,7 @@ func TestEveryKeyIsExplained(t *testing.T) {
 			names = append(names, path[:at])
 		}
 		if k.Doc == "" || k.Default == "" && k.Limit == "" && len(k.Values) == 0 && k.Type == "" {
-			t.Errorf("%s has no words: %+v", k.Path, k)
+			t.Errorf("%s has no documentation: %+v", k.Path, k)
 		}
 		for _, name := range names {
 			got := unwrapped(explainKey(name))
@@ -40,6 +40,6 @@ func TestEveryKeyIsExplained(t *testing.T) {
 		}
 	}
 	if got := explainKey("ssp") + explainKey("topk") + explainKey("xyzzy"); got != "" {
-		t.Errorf("what is no key is explained as one:\n%s", got)
+		t.Errorf("a name that is not a key is explained as one:\n%s", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/layout"
 )
 
-// withoutGPU says why this binary computes on no GPU; "" where it may.
+// withoutGPU says why this binary cannot compute on a GPU. It returns "" if the binary can.
 func withoutGPU() string {
 	if cuda.Built {
 		return ""
@@ -19,12 +19,13 @@ func withoutGPU() string {
 	return "this binary is built without CUDA: make build CUDA=1"
 }
 
-// warnIdle prints what can never act in a run of which so much is known, beside what was warned of before.
+// warnIdle warns of settings that can never have an effect in a run with these facts.
 func (in *input) warnIdle(c *cli.Context, f configs.Facts) error {
 	return configs.Idle(in.cfg, in.origins, f).Write(c.App.ErrWriter)
 }
 
-// checkFacts is what check knows of a run: with --ranks the roles, if there can be some.
+// checkFacts returns what check knows of a run: the roles if the number of ranks is given, the rows if the data are generated.
+// It fails if the ranks cannot take the roles.
 func checkFacts(cfg *configs.Config, ranks int) (configs.Facts, error) {
 	f := configs.Facts{NoGPU: withoutGPU()}
 	if ranks > 0 {
@@ -32,7 +33,7 @@ func checkFacts(cfg *configs.Config, ranks int) (configs.Facts, error) {
 		if _, err := layout.Roles(cfg, hosts); err != nil {
 			return f, err
 		}
-		if f = factsOf(cfg, hosts); cfg.Cluster.Hierarchy == configs.HierarchyNode { // which is a worker a host, and nobody has said how many there are
+		if f = factsOf(cfg, hosts); cfg.Cluster.Hierarchy == configs.HierarchyNode { // each host is one worker, and check does not know the hosts
 			f.Workers = 0
 		}
 	}
@@ -42,7 +43,7 @@ func checkFacts(cfg *configs.Config, ranks int) (configs.Facts, error) {
 	return f, nil
 }
 
-// checkRanks adds what the number of ranks tells of a configuration, and of each run of its sweep.
+// checkRanks adds the diagnostics of a configuration, and of each run of its sweep, that depend on the number of ranks.
 func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 	if in.diags.Failed() {
 		return in.diags

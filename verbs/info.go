@@ -84,10 +84,10 @@ func infoVerb(c *cli.Context) error {
 	return err
 }
 
-// squeueTime bounds how long info waits for Slurm's controller, which may be busy or away.
+// squeueTime bounds how long info waits for the controller of Slurm, which may be busy or down.
 const squeueTime = 5 * time.Second
 
-// jobText is the job of Slurm that this process sees, "" outside of one. What is not known is left out.
+// jobText describes the Slurm job of this process, without the facts that are unknown. It returns "" outside a job.
 func jobText() string {
 	job, err := slurm.FromEnv(os.Getenv)
 	if job == nil && err != nil {

@@ -11,11 +11,11 @@ import (
 	"fluentps/ps/workload"
 )
 
-// local runs n ranks as goroutines over one copy of the data.
+// local runs n ranks as goroutines that share one copy of the data.
 func (j *job) local(n int) error {
 	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(layout.DataSpec(j.cfg)) })
 	stop := interrupts(j.signals, n, func(name string) {
-		printError(j.warn, "third signal, "+name+": leaving at once")
+		printError(j.warn, "third signal, "+name+": ending at once")
 		os.Exit(codeFailed)
 	})
 	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
@@ -42,7 +42,7 @@ func (j *job) local(n int) error {
 	return &exitError{code: verdict(ends)}
 }
 
-// verdict is the exit code of the process: the one that the ranks agree on, or why the world was ended.
+// verdict is the exit code of the process: the code that the ranks agreed on, or the highest code of a rank that aborted.
 func verdict(ends []outcome) int {
 	code := ends[0].code
 	for _, e := range ends {

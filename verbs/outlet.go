@@ -11,26 +11,26 @@ import (
 	"golang.org/x/term"
 )
 
-// outlet is standard output or standard error of a run. When nobody reads it any more, because a pipe is closed or a terminal is
-// gone, that is a wish to stop, once; what there still is to say goes to the run folder alone. Without it the system
-// would end the process at the next line, and what was trained would be lost.
+// outlet is standard output or standard error of a run. When its reader is gone, because a pipe is closed or a terminal has
+// ended, outlet asks the run to stop, once. Later output goes to the run folder alone. Without outlet the system would end the
+// process at the next line, and the training since the last checkpoint would be lost.
 type outlet struct {
 	w        io.Writer
 	terminal bool
 	signals  chan<- os.Signal
-	shut     atomic.Bool
+	closed   atomic.Bool // the reader is gone: all later writes are dropped
 }
 
-// unread is the wish as interrupts hears it.
-const unread = outputSignal("a closed output, which nobody reads any more")
+// outputClosed is what outlet sends to interrupts. Its text names the cause of the stop.
+const outputClosed = outputSignal("a closed output, which nobody reads any more")
 
-// outputSignal is no signal of the system.
+// outputSignal is a request to stop that no signal of the system stands for.
 type outputSignal string
 
 func (outputSignal) Signal()          {}
 func (s outputSignal) String() string { return string(s) }
 
-// keepPipes has a write to a closed pipe fail, where it would end the process.
+// keepPipes makes a write to a closed pipe return an error. By default SIGPIPE would end the process.
 func keepPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func newOutlet(w io.Writer, signals chan<- os.Signal) *outlet {
@@ -43,17 +43,17 @@ func newOutlet(w io.Writer, signals chan<- os.Signal) *outlet {
 
 // Write may be called by all ranks of this process.
 func (o *outlet) Write(p []byte) (int, error) {
-	if o.shut.Load() {
+	if o.closed.Load() {
 		return len(p), nil
 	}
 	n, err := o.w.Write(p)
 	if !errors.Is(err, syscall.EPIPE) && !(o.terminal && errors.Is(err, syscall.EIO)) {
 		return n, err
 	}
-	if !o.shut.Swap(true) {
+	if !o.closed.Swap(true) {
 		select {
-		case o.signals <- unread:
-		default: // it is full of wishes to stop
+		case o.signals <- outputClosed:
+		default: // the channel is full of other requests to stop
 		}
 	}
 	return len(p), nil

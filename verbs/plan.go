@@ -20,11 +20,11 @@ func planCommand() *cli.Command {
 		Name:      "plan",
 		Usage:     "show roles, shards, memory and traffic of a run before it is queued",
 		ArgsUsage: "CONFIG",
-		Description: "The data set is read for its number of features and classes. Where it is not at hand, give them:\n" +
+		Description: "plan reads the data set for its number of features and classes. Without the files, give the numbers:\n" +
 			"  --set 'data={set: generated, features: 784, classes: 10, rows: 60000}'\n" + precedence,
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
-			&cli.StringFlag{Name: "hosts", Usage: "where the ranks lie: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
+			&cli.StringFlag{Name: "hosts", Usage: "the hosts of the ranks: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
 			linkFlag(),
 			setFlag(),
 			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
@@ -33,7 +33,7 @@ func planCommand() *cli.Command {
 	}
 }
 
-// ranksMax bounds --ranks: the plan names every rank.
+// ranksMax bounds --ranks, because the plan lists every rank.
 const ranksMax = 1 << 20
 
 func planVerb(c *cli.Context) error {
@@ -74,7 +74,7 @@ func planVerb(c *cli.Context) error {
 	return err
 }
 
-// planned is a run as its ranks would prepare it.
+// planned is a run, prepared as its ranks would prepare it.
 type planned struct {
 	cfg   *configs.Config
 	hosts []string // of each rank
@@ -83,7 +83,7 @@ type planned struct {
 	plan  *shard.Plan
 }
 
-// prepare does what the ranks of a run do before they train, and refuses what they would.
+// prepare does what the ranks of a run do before they train. It fails for every configuration that they would refuse.
 func prepare(cfg *configs.Config, hosts []string) (*planned, error) {
 	return prepareWith(cfg, hosts, workload.Load)
 }
@@ -105,21 +105,21 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 	return p, nil
 }
 
-// facts are what is known of the run.
+// facts returns what is known of the run, for the warnings of settings without effect.
 func (p *planned) facts() configs.Facts {
 	f := layout.FactsOf(p.plan, p.roles, p.set.Train.Rows())
 	f.NoGPU = withoutGPU()
 	return f
 }
 
-// cut is the shard map of a configuration, for its data.
+// cut is the shard map of a configuration and its data.
 type cut struct {
 	plan *shard.Plan
 	set  *workload.Set
 	rows int // of the training set
 }
 
-// cutFor reads the data set for its shape, and cuts the model's shards.
+// cutFor reads the data set for its shape, and cuts the parameters of the model into shards.
 func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	set, err := workload.Load(layout.DataSpec(cfg))
 	if err != nil {
@@ -136,12 +136,12 @@ func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
 }
 
-// withoutFiles says how to plan where the data are not at hand: with a made set that the model takes, of the shape of a
-// well-known one.
+// withoutFiles says how to plan without the data files: with a generated set that the model accepts, in the shape of a
+// well-known set.
 func withoutFiles(cfg *configs.Config) string {
 	model := cfg.Model.Name
 	if workload.TakesRatings(model) {
-		return "only the size of the matrix is needed; to give it without the files:\n" +
+		return "only the size of the matrix is needed; to plan without the files, give the size:\n" +
 			"  --set 'data={set: generated_ratings, matrix: {rows: 6040, columns: 3952}, rows: 1000000}'"
 	}
 	shape := "features: 784, classes: 10, rows: 60000"
@@ -153,11 +153,11 @@ func withoutFiles(cfg *configs.Config) string {
 	case workload.NeedsImages(model):
 		shape = "image: [1, 28, 28], classes: 10, rows: 60000"
 	}
-	return "only the shape of rows and the number of classes are needed; to give them without the files:\n" +
+	return "only the shape of rows and the number of classes are needed; to plan without the files, give these:\n" +
 		"  --set 'data={set: generated, " + shape + "}'"
 }
 
-// planHosts is the host of each rank.
+// planHosts returns the host of each rank, from --hosts or --ranks.
 func planHosts(c *cli.Context) ([]string, error) {
 	n := c.Int("ranks")
 	if c.IsSet("ranks") && (n < 1 || n > ranksMax) {
@@ -178,15 +178,15 @@ func planHosts(c *cli.Context) ([]string, error) {
 		return nil, err
 	}
 	if n > 0 && n != len(hosts) {
-		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of them or change it", c.String("hosts"), len(hosts), n)
+		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of the flags or change it", c.String("hosts"), len(hosts), n)
 	}
 	return hosts, nil
 }
 
-// hostName is a host as launchers take it: without a user, blanks, stars or the brackets of Slurm's lists.
+// hostName matches a host name that launchers accept: without a user, blanks, stars or the brackets of Slurm's lists.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// hostList reads --hosts: the host of each rank.
+// hostList reads --hosts and returns the host of each rank.
 func hostList(verb, text string) ([]string, error) {
 	var hosts []string
 	for _, item := range strings.Split(text, ",") {
@@ -195,14 +195,14 @@ func hostList(verb, text string) ([]string, error) {
 		if given {
 			var err error
 			if ranks, err = strconv.Atoi(count); err != nil || ranks < 1 || ranks > ranksMax {
-				return nil, usagef(verb+": --hosts: %q has no number of ranks behind the colon; write node1:3,node2:3", item)
+				return nil, usagef(verb+": --hosts: %q has no number of ranks after the colon; write node1:3,node2:3", item)
 			}
 		}
 		switch {
 		case name == "":
 			return nil, usagef(verb+": --hosts: %q names no host; write node1:3,node2:3", item)
 		case !hostName.MatchString(name):
-			return nil, usagef(verb+": --hosts: %q is no name of a host; write each host with its ranks, as in node1:3,node2:3", name)
+			return nil, usagef(verb+": --hosts: %q is not a host name; write each host with its ranks, as in node1:3,node2:3", name)
 		}
 		for range ranks {
 			hosts = append(hosts, name)

@@ -19,10 +19,10 @@ import (
 
 const restartsMax = 1000
 
-// runSupervised is run --restarts.
+// runSupervised is the verb run with --restarts.
 func runSupervised(c *cli.Context, began time.Time) error {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, wishes()...)
+	signal.Notify(signals, requestSignals()...)
 	keepPipes()
 	o, err := supervision(c, began, signals)
 	if err != nil {
@@ -40,7 +40,7 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 	const example = "fluentps run CONFIG --restarts 3 -- mpirun -n 6, or --local 6 in place of a launcher"
 	n, local := c.Int("restarts"), c.IsSet("local")
 	o := &supervise.Options{
-		Program: os.Args[0], File: c.Args().First(), Flags: func(maxTime bool) []string { return handedOn(c, maxTime) }, Restarts: n, Began: began, Signals: signals, Out: fileOf(c.App.Writer), Err: c.App.ErrWriter,
+		Program: os.Args[0], File: c.Args().First(), Flags: func(maxTime bool) []string { return childFlags(c, maxTime) }, Restarts: n, Began: began, Signals: signals, Out: fileOf(c.App.Writer), Err: c.App.ErrWriter,
 		Say: func(text string) { printError(c.App.ErrWriter, text) }, Finished: finished,
 	}
 	if c.NArg() > 0 {
@@ -50,11 +50,11 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 	case n < 0 || n > restartsMax:
 		return nil, usagef("run: --restarts is %d, must be 0 to %d", n, restartsMax)
 	case mpi.UnderLauncher(os.Getenv):
-		return nil, usagef("run: --restarts starts the launcher, and not the launcher it: %s", example)
+		return nil, usagef("run: a launcher started this process, but with --restarts fluentps starts the launcher: %s", example)
 	case c.NArg() == 0 || local == (len(o.Launcher) > 0):
-		return nil, usagef("run: --restarts needs to know what starts the ranks: %s", example)
+		return nil, usagef("run: --restarts needs either a launcher or --local, to start the ranks: %s", example)
 	}
-	if err := resumable(c); err != nil {
+	if err := checkResumeFlags(c); err != nil {
 		return nil, err
 	}
 	var err error
@@ -74,21 +74,21 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 		return nil, err
 	}
 	if n > 0 {
-		warnOfBeginnings(c, in)
+		warnWithoutCheckpoints(c, in)
 	}
 	o.Replicas = in.cfg.Checkpoint.Replica > 0
-	return o, takeFolder(c, o, in.cfg.Name)
+	return o, chooseFolder(c, o, in.cfg.Name)
 }
 
-// warnOfBeginnings tells a user of restarts that there will be nothing to resume from.
-func warnOfBeginnings(c *cli.Context, in *input) {
+// warnWithoutCheckpoints warns that restarts will have no checkpoint to resume from.
+func warnWithoutCheckpoints(c *cli.Context, in *input) {
 	if q := &in.cfg.Checkpoint; !q.Periodic() || q.Keep == 0 {
-		printError(c.App.ErrWriter, "no checkpoints are written while training goes on, so that a restart begins again: set checkpoint.every")
+		printError(c.App.ErrWriter, "no checkpoint is written during training, so a restart begins at iteration 0: set checkpoint.every")
 	}
 }
 
-// takeFolder settles the run folder, so that every start has the same.
-func takeFolder(c *cli.Context, o *supervise.Options, name string) error {
+// chooseFolder chooses the run folder, so that all starts use the same one.
+func chooseFolder(c *cli.Context, o *supervise.Options, name string) error {
 	out, from := c.String("out"), c.String("resume")
 	mode := "local"
 	if len(o.Launcher) > 0 {
@@ -124,7 +124,7 @@ func takeFolder(c *cli.Context, o *supervise.Options, name string) error {
 			return err
 		}
 		o.Dir = f.Dir
-		if err := errors.Join(f.Remove("logs"), f.Close()); err != nil { // the run takes only an empty folder
+		if err := errors.Join(f.Remove("logs"), f.Close()); err != nil { // the run accepts only an empty folder
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func takeFolder(c *cli.Context, o *supervise.Options, name string) error {
 	return nil
 }
 
-// handedOn are the flags of this command line that a start gets too.
-func handedOn(c *cli.Context, maxTime bool) []string {
+// childFlags are the flags of this command line that every start inherits; --max-time only if maxTime is set.
+func childFlags(c *cli.Context, maxTime bool) []string {
 	words, own := []string{dashes(supervisedFlag)}, []string{"restarts", "hosts", "resume", "out", supervisedFlag}
 	if !maxTime {
 		own = append(own, "max-time")

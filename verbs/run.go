@@ -31,31 +31,31 @@ func runCommand() *cli.Command {
 		ArgsUsage: "CONFIG [-- LAUNCHER...]",
 		Description: "Under mpirun or srun every process is one rank: a server or a worker. With --local N the ranks are\n" +
 			"goroutines of this process. Files go to runs/<name>/<UTC time>-<job id>/, or to --out.\n" +
-			"SIGUSR1, SIGTERM, SIGHUP and Ctrl-C, and an output that nobody reads any more, end the run after the running\n" +
-			"iterations, with exit code 75 if it left a checkpoint; a second SIGTERM or Ctrl-C leaves without one, a third at\n" +
-			"once. SIGUSR2 prints where each rank stands, and the run goes on.\n" + precedence,
+			"SIGUSR1, SIGTERM, SIGHUP, Ctrl-C or a closed output stops the run after the iterations in progress, with exit\n" +
+			"code 75 if there is a checkpoint. A second SIGTERM or Ctrl-C stops it without another checkpoint, a third ends it\n" +
+			"at once. SIGUSR2 prints the state of each rank, and training continues.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
-			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist, unless --resume auto goes on in it"},
-			&cli.StringFlag{Name: "resume", Usage: "go on from the newest checkpoint in the run folder `DIR`, or from DIR/checkpoints/best or another by its name; auto: in --out or the newest run of this name, or begin where there is none"},
-			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; workers: their number"},
-			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as 3h50m, with a checkpoint and exit code 75; auto: in time before the end of the Slurm job"},
-			&cli.IntFlag{Name: "restarts", Usage: "start the launcher that stands behind --, and start it again, at most `K` times, where the job died; goes on from the newest checkpoint"},
-			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...`, for {ranks}, {hosts}, {names}, {nodes} in the launcher's words; a restart leaves out those that do not answer"},
-			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "least `LEVEL` of the log files: debug, info, warn, error"},
-			&cli.BoolFlag{Name: "require", Usage: "leave with code 5 if train.stop.target was not reached"},
-			&cli.BoolFlag{Name: supervisedFlag, Usage: "leave with code 64 in place of 2", Hidden: true},
+			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist, unless --resume auto resumes the run in it"},
+			&cli.StringFlag{Name: "resume", Usage: "resume from the newest checkpoint in the run folder `DIR`, or from a named one, as DIR/checkpoints/best; auto: from --out or the newest run of this name; without a checkpoint there, begin a new run"},
+			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; the word workers allows another number of workers"},
+			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as in 3h50m, with a checkpoint and exit code 75; auto: shortly before the end of the Slurm job"},
+			&cli.IntFlag{Name: "restarts", Usage: "start the launcher given after --, and if the job dies, restart it at most `K` times from the newest checkpoint"},
+			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...` to fill in {ranks}, {hosts}, {names}, {nodes} in the launcher's arguments; a restart leaves out hosts that do not answer"},
+			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "lowest `LEVEL` in the log files: debug, info, warn, error"},
+			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached"},
+			&cli.BoolFlag{Name: supervisedFlag, Usage: "exit with code 64 in place of 2", Hidden: true},
 		},
 		Action: runVerb,
 	}
 }
 
-// poolMax is the transport's own limit in bytes, a last resort: cluster.memory_max is what holds, checked before
-// anything is allocated.
+// poolMax is the limit of the transport's pool in bytes. It never binds: cluster.memory_max is checked before anything is
+// allocated.
 const poolMax = 1 << 50
 
-// localMax bounds --local: a number too many digits long would only exhaust the memory.
+// localMax bounds --local: a mistyped number with more digits would only exhaust the memory.
 const localMax = 4096
 
 func runVerb(c *cli.Context) error {
@@ -67,9 +67,9 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
 	}
 	if words := c.Args().Slice(); len(words) > 1 && slices.Contains([]string{"mpirun", "mpiexec", "srun"}, filepath.Base(words[1])) {
-		return usagef("run: a launcher behind the CONFIG is for --restarts K; without it the launcher comes first: %s fluentps run %s", strings.Join(words[1:], " "), words[0])
+		return usagef("run: a launcher after the CONFIG is for --restarts K; without --restarts the launcher comes first: %s fluentps run %s", strings.Join(words[1:], " "), words[0])
 	}
-	signals := early()
+	signals := catchEarlySignals()
 	keepPipes()
 	file, err := one(c, "CONFIG")
 	if err != nil {
@@ -78,7 +78,7 @@ func runVerb(c *cli.Context) error {
 	if c.IsSet("out") && c.String("out") == "" {
 		return usagef("run: --out is empty; name a folder")
 	}
-	if err := resumable(c); err != nil {
+	if err := checkResumeFlags(c); err != nil {
 		return err
 	}
 	if _, err := timeLimit(c); err != nil {
@@ -88,8 +88,8 @@ func runVerb(c *cli.Context) error {
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
 		return usagef("run: --log-level is %q, must be debug, info, warn or error", c.String("log-level"))
 	}
-	spareThread()
-	_ = cpu.Open() // before the threads of MPI; who computes asks again, and has the error
+	reserveThread()
+	_ = cpu.Open() // before MPI starts its threads; a rank that computes opens it again and gets the error
 	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(fileOf(c.App.Writer), signals), warn: newOutlet(c.App.ErrWriter, signals)}
 	if c.IsSet("local") {
 		n := c.Int("local")
@@ -118,20 +118,20 @@ func runVerb(c *cli.Context) error {
 	return j.world(file)
 }
 
-// resumable checks the flags that say what to go on from.
-func resumable(c *cli.Context) error {
+// checkResumeFlags checks that --resume, --out and --allow-changed fit together.
+func checkResumeFlags(c *cli.Context) error {
 	switch dir := c.String("resume"); {
 	case c.IsSet("resume") && dir == "":
 		return usagef("run: --resume is empty; name a run folder, or auto")
 	case dir != "" && dir != resume.Auto && c.IsSet("out"):
-		return usagef("run: --resume %s goes on in that folder: leave out --out", dir)
+		return usagef("run: --resume %s writes to that folder: leave out --out", dir)
 	case dir == "" && c.IsSet("allow-changed"):
-		return usagef("run: --allow-changed is for a run that goes on: add --resume")
+		return usagef("run: --allow-changed is for a run that resumes: add --resume")
 	}
 	return nil
 }
 
-// allowed lists the keys of --allow-changed, which may stand behind each other with commas.
+// allowed lists the keys of --allow-changed. Each word may hold several keys, separated by commas.
 func allowed(c *cli.Context) (keys []string) {
 	for _, word := range c.StringSlice("allow-changed") {
 		keys = append(keys, strings.Split(word, ",")...)
@@ -139,25 +139,26 @@ func allowed(c *cli.Context) (keys []string) {
 	return keys
 }
 
-// tune sets the Go runtime up for what allocates little: the collector may run rarely.
+// tune sets up the Go runtime for a verb that allocates little: the collector runs rarely.
 func tune() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectMost)
+		debug.SetGCPercent(gcPercentMax)
 	}
-	spareThread()
+	reserveThread()
 }
 
-// spareThread lets the goroutine that watches the clock not wait for one that computes.
-func spareThread() {
+// reserveThread gives the Go runtime at least two threads, so that the goroutine that watches the clock never waits for one that
+// computes.
+func reserveThread() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
 }
 
-// jobID names a run folder: Slurm's job, or how the ranks are started.
+// jobID is the last part of the name of a run folder: the ID of the Slurm job, or how the ranks are started.
 func jobID(mode string) (string, error) {
 	switch batch, err := slurm.FromEnv(os.Getenv); {
-	case batch != nil: // what else it cannot read is not what is asked here
+	case batch != nil: // the error may be about another variable, and the ID is known
 		return batch.ID, nil
 	case err != nil:
 		return "", usagef("run: %v", err)
@@ -171,13 +172,14 @@ type job struct {
 	c       *cli.Context
 	start   time.Time
 	signals chan os.Signal
-	limit   time.Duration // after which the run is stopped; 0: none
+	limit   time.Duration // the run stops so long after its start; 0: no limit
 	level   slog.Level
 	out     io.Writer
 	warn    io.Writer
 }
 
-// options are what every rank of this process starts with, but for its place in the world.
+// options returns the options of one rank of this process. Rank 0 also gets those of the lead. A mistake of the user is in
+// Problem, so that all ranks learn of it; an error means that this process cannot go on.
 func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -205,13 +207,13 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o.Lead.MaxTime = j.limit
 	o.Lead.Out = j.out
-	o.Lead.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that finds no reader stops no run
+	o.Lead.Known = func(f configs.Facts) { _ = j.warnIdle(j.c, f) } // a warning that cannot be written does not stop a run
 	o.Lead.Terminal, o.Lead.Width = terminal(os.Stdout)
 	o.Lead.Folder = &metrics.FolderSpec{Root: "runs", Name: j.cfg.Name, Now: j.start, Out: j.c.String("out")}
 	if o.Lead.Folder.JobID, o.Problem = jobID(mode); o.Problem != nil {
 		return o, nil
 	}
-	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // what it cannot read is not what is asked here
+	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // jobID has checked the error
 		o.Lead.Job, o.Lead.Restarts = batch.ID, batch.Restarts
 	}
 	var resolved strings.Builder

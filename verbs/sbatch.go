@@ -15,32 +15,32 @@ import (
 	"fluentps/slurm"
 )
 
-// jobFlags say what a job script asks Slurm for.
+// jobFlags are the flags for what a job script requests from Slurm.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: 1, Usage: "in the job script: `N` hosts"},
 		&cli.StringFlag{Name: "time", Value: "1h", Usage: "in the job script: `LIMIT`, as in 3h50m, or as sbatch takes it: 230 (minutes), 3:50:00, 1-12 (days-hours)"},
 		&cli.StringFlag{Name: "partition", Usage: "in the job script: the `QUEUE`"},
-		&cli.StringFlag{Name: "account", Usage: "in the job script: the `PROJECT` that the time is charged to"},
-		&cli.StringFlag{Name: "qos", Usage: "in the job script: the quality of service, by its `NAME`"},
-		&cli.StringSliceFlag{Name: "sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch, as behind #SBATCH: --sbatch-arg=--constraint=a100; may be repeated; one such as --mem=16G replaces the memory that the script asks for"},
+		&cli.StringFlag{Name: "account", Usage: "in the job script: the `PROJECT` that Slurm charges the time to"},
+		&cli.StringFlag{Name: "qos", Usage: "in the job script: the `NAME` of the quality of service"},
+		&cli.StringSliceFlag{Name: "sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch, as after #SBATCH: --sbatch-arg=--constraint=a100; may be repeated; one such as --mem=16G replaces the memory that the script requests"},
 		&cli.IntFlag{Name: "gpus", Usage: "in the job script: `N` GPUs of each host"},
 		&cli.IntFlag{Name: "cores", Usage: "in the job script: `N` cores for each rank"},
-		&cli.IntFlag{Name: "restarts", Usage: "in the job script: start the ranks again, at most `K` times, where a process dies, as run --restarts does"},
+		&cli.IntFlag{Name: "restarts", Usage: "in the job script: if a process dies, restart the ranks, at most `K` times, as run --restarts does"},
 		&cli.StringFlag{Name: "launcher", Usage: "in the job script: mpirun, or the `PLUGIN` of srun: pmix, pmi2; default: the plugin that fits the MPI of this binary"},
 	}
 }
 
-// serverFlags ask for hosts of their own for the servers: a heterogeneous job.
+// serverFlags are the flags for separate hosts for the servers, in a heterogeneous job.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "server-nodes", Usage: "in the job script: `N` hosts more, without GPUs, on which the servers run, and they alone"},
+		&cli.IntFlag{Name: "server-nodes", Usage: "in the job script: `N` more hosts, without GPUs, for the servers alone"},
 		&cli.StringSliceFlag{Name: "server-sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch for these hosts, as --sbatch-arg is for the others"},
 		&cli.StringFlag{Name: "server-partition", Usage: "in the job script: the `QUEUE` of these hosts; default: that of the others"},
 	}
 }
 
-// onlyWith refuses flags of a job script where none is written.
+// onlyWith refuses the flags of a job script unless the flag writes, which makes the verb write one, is set.
 func onlyWith(c *cli.Context, writes string) error {
 	for _, f := range append(jobFlags(), serverFlags()...) {
 		if name := f.Names()[0]; c.IsSet(name) && !c.Bool(writes) {
@@ -50,21 +50,21 @@ func onlyWith(c *cli.Context, writes string) error {
 	return nil
 }
 
-// Limits of what a job script asks for: a number with a digit too many is a mistake of typing.
+// Limits of what a job script requests. A number with a digit too many is a typing mistake.
 const (
 	nodesMax    = 1 << 16
 	perNodeMax  = 1 << 10
 	jobTimeMin  = 5 * time.Minute // the warning comes two minutes before the end, and Slurm may send it a minute early
 	jobTimeMax  = 366 * 24 * time.Hour
-	batchFolder = "batch" // of runs/NAME: the run folder of job scripts, so that the same script begins and goes on
+	batchFolder = "batch" // in runs/NAME: the run folder of job scripts is fixed, so that the same script begins and resumes a run
 )
 
-// accountName is what may stand for a project, or a quality of service: some sites have dots and slashes.
+// accountName matches the name of a project or a quality of service. Some sites use dots and slashes.
 var accountName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@:+-]*$`)
 
 var partitionName = regexp.MustCompile(`^[A-Za-z0-9_.,-]*$`)
 
-// jobScript is a script for in, of so many ranks, without its files.
+// jobScript returns a script that runs a configuration with so many ranks.
 func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	verb := c.Command.Name
 	nodes, launcher := c.Int("nodes"), c.String("launcher")
@@ -87,7 +87,7 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	case ranks < nodes:
 		return nil, usagef("%s: %d ranks cannot fill %d hosts: raise --ranks or lower --nodes", verb, ranks, nodes)
 	case limit < jobTimeMin || limit > jobTimeMax:
-		return nil, usagef("%s: --time is %v, must be %v to %v: Slurm needs minutes to warn a job", verb, limit, jobTimeMin, jobTimeMax)
+		return nil, usagef("%s: --time is %v, must be %v to %v: Slurm warns a job some minutes before its end", verb, limit, jobTimeMin, jobTimeMax)
 	case !partitionName.MatchString(c.String("partition")):
 		return nil, usagef("%s: --partition is %q; sinfo lists the queues", verb, c.String("partition"))
 	case !slices.Contains(slurm.Launchers, launcher):
@@ -95,7 +95,7 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	}
 	for _, name := range []string{"account", "qos"} {
 		if v := c.String(name); c.IsSet(name) && !accountName.MatchString(v) {
-			return nil, usagef("%s: --%s is %q; sacctmgr show associations user=$USER lists those there are", verb, name, v)
+			return nil, usagef("%s: --%s is %q; sacctmgr show associations user=$USER lists yours", verb, name, v)
 		}
 	}
 	options, err := sbatchArgs(c, "sbatch-arg")
@@ -114,12 +114,12 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 		s.Flags = append(s.Flags, "--set", set)
 	}
 	if s.Restarts > 0 {
-		warnOfBeginnings(c, in)
+		warnWithoutCheckpoints(c, in)
 	}
 	return s, nil
 }
 
-// planScript writes the script of plan --sbatch, for a configuration whose roles fit the ranks.
+// planScript writes the script of plan --sbatch. It fails if the ranks of the job cannot take the roles of the configuration.
 func planScript(c *cli.Context, in *input) error {
 	if c.IsSet("hosts") {
 		return usagef("plan: Slurm chooses the hosts: with --sbatch give --ranks and --nodes instead of --hosts")
@@ -144,8 +144,8 @@ func planScript(c *cli.Context, in *input) error {
 	return err
 }
 
-// serversApart makes a heterogeneous job of s: a part of its own for the servers, before that of the workers. The hosts
-// stand in for those of the ranks. Ranks are numbered part by part, so packing puts the servers into the first.
+// serversApart turns s into a heterogeneous job: a part for the servers, before the part of the workers. It returns a made-up
+// host name for each rank. Slurm numbers the ranks part by part, so placement pack puts the servers into the first part.
 func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, err error) {
 	nodes, servers, workers := c.Int("server-nodes"), in.cfg.Cluster.Servers, &s.Parts[0]
 	partition := c.String("server-partition")
@@ -157,15 +157,15 @@ func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, e
 	case in.cfg.Baseline == configs.BaselineAllreduce:
 		return nil, usagef("plan: --server-nodes: baseline %s has no servers", configs.BaselineAllreduce)
 	case placement != "spread" && placement != "pack":
-		return nil, usagef("plan: --server-nodes: with cluster.placement %s servers lie on the hosts of workers; choose spread or pack", placement)
+		return nil, usagef("plan: --server-nodes: with cluster.placement %s servers run on the hosts of workers; choose spread or pack", placement)
 	case nodes < 1 || nodes > servers:
 		return nil, usagef("plan: --server-nodes is %d, must be 1 to %d, which is cluster.servers", nodes, servers)
 	case ranks < workers.Nodes:
-		return nil, usagef("plan: --ranks %d without the %d servers are %d, which cannot fill %d hosts: raise --ranks or lower --nodes", workers.Ranks, servers, ranks, workers.Nodes)
+		return nil, usagef("plan: --ranks %d minus %d servers leaves %d workers, which cannot fill %d hosts: raise --ranks or lower --nodes", workers.Ranks, servers, ranks, workers.Nodes)
 	case !partitionName.MatchString(partition):
 		return nil, usagef("plan: --server-partition is %q; sinfo lists the queues", partition)
 	case s.Launcher == "mpirun":
-		return nil, usagef("plan: --server-nodes makes a job of two parts, of which mpirun sees the first alone: leave out --launcher mpirun")
+		return nil, usagef("plan: --server-nodes makes a job of two parts, and mpirun sees only the first: leave out --launcher mpirun")
 	}
 	options, err := sbatchArgs(c, "server-sbatch-arg")
 	if err != nil {
@@ -185,7 +185,7 @@ func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, e
 	return hosts, nil
 }
 
-// spreadHosts stands in for the host of each rank, where ranks fill hosts evenly, one after the other.
+// spreadHosts returns a made-up host name for each rank. The ranks fill the hosts evenly, one host after the other.
 func spreadHosts(ranks, nodes int) []string {
 	hosts := make([]string, ranks)
 	for i := range hosts {

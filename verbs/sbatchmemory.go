@@ -15,10 +15,10 @@ import (
 	"fluentps/slurm"
 )
 
-// workerHost begins the names of the hosts of workers, where servers have hosts of their own.
+// workerHost is the prefix of the host names of workers if the servers have separate hosts.
 const workerHost = "worker-"
 
-// sbatchArgs are the options of sbatch that a flag has.
+// sbatchArgs returns the options of sbatch that a flag lists. It fails for an option that the script must set itself.
 func sbatchArgs(c *cli.Context, flag string) ([]string, error) {
 	all := c.StringSlice(flag)
 	for _, text := range all {
@@ -29,7 +29,7 @@ func sbatchArgs(c *cli.Context, flag string) ([]string, error) {
 	return all, nil
 }
 
-// fits refuses a job that run would refuse on its hosts, and has the script ask for the memory that it needs.
+// fits fails for a job that run would refuse on its hosts, and sets the memory that the script requests.
 func fits(c *cli.Context, in *input, s *slurm.Script, hosts []string) error {
 	p, err := prepare(in.cfg, hosts)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,13 +45,13 @@ func fits(c *cli.Context, in *input, s *slurm.Script, hosts []string) error {
 	return p.memory(s)
 }
 
-// noteMissing tells whoever writes a script where the data are not at hand what the script lacks.
+// noteMissing notes that the data are missing, and so what the script lacks.
 func noteMissing(c *cli.Context, err error) {
-	what, _, _ := strings.Cut(err.Error(), "\n") // the rest is for who plans without them
-	printError(c.App.ErrWriter, fmt.Sprintf("note: %s; without it nobody knows here whether the run keeps within cluster.memory_max, and the script asks for no memory: where the site gives too little, add --sbatch-arg=--mem=...", what))
+	what, _, _ := strings.Cut(err.Error(), "\n") // the further lines are about a plan without the data
+	printError(c.App.ErrWriter, fmt.Sprintf("note: %s; without the data the run cannot be checked against cluster.memory_max, and the script requests no memory: if the default of the site is too little, add --sbatch-arg=--mem=...", what))
 }
 
-// factsOf is what the ranks tell of a run whose data are not at hand.
+// factsOf returns what the hosts of the ranks determine of a run whose data are missing.
 func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 	f := configs.Facts{NoGPU: withoutGPU()}
 	if roles, err := layout.Roles(cfg, hosts); err == nil {
@@ -60,7 +60,8 @@ func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 	return f
 }
 
-// memory raises what each part of a script asks for to what its fullest host takes.
+// memory raises the memory that each part of a script requests to the need of its fullest host. A part keeps a memory that the
+// user has set with --sbatch-arg.
 func (p *planned) memory(s *slurm.Script) error {
 	all, err := layout.Hosts(p.cfg, p.plan, p.roles, p.hosts, p.set)
 	if err != nil {
@@ -78,7 +79,7 @@ func (p *planned) memory(s *slurm.Script) error {
 	return nil
 }
 
-// fitsAll does for the runs of a sweep what fits does for one: the script asks for what the greediest needs.
+// fitsAll is fits for all runs of a sweep: the script requests the memory of the run that needs the most.
 func (s *sweep) fitsAll(c *cli.Context, script *slurm.Script) error {
 	hosts := spreadHosts(c.Int("ranks"), c.Int("nodes"))
 	sets := map[workload.DataSpec]*workload.Set{}
@@ -112,7 +113,7 @@ func (s *sweep) fitsAll(c *cli.Context, script *slurm.Script) error {
 			return err
 		}
 	}
-	if missing { // what one needs is not what all do
+	if missing { // the need of the other runs may not be enough for all
 		script.Parts[0].Memory = 0
 	}
 	return idle.Once().Write(c.App.ErrWriter)

@@ -24,21 +24,21 @@ import (
 func simulateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "simulate",
-		Usage:     "run the same decisions in virtual time, on a modelled cluster",
+		Usage:     "run workers and servers in virtual time, on a modelled cluster",
 		ArgsUsage: "CONFIG",
-		Description: "Computing, network and servers are models (simulate: in the YAML), the workers and servers are the real\n" +
-			"ones. Nothing is trained, unless --gradients is given: then every worker computes its real gradients, and\n" +
-			"accuracy is told against virtual time, up to train.stop.target. The same seed gives the same run. Every line\n" +
-			"says \"simulated\".\n" + precedence,
+		Description: "The times of computing, network and servers come from models (simulate: in the YAML); the code of workers and\n" +
+			"servers is that of a run. Nothing is trained without --gradients. With it every worker computes real gradients,\n" +
+			"and accuracy is shown against virtual time, up to train.stop.target. The same seed gives the same run. Every\n" +
+			"line says \"simulated\".\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "workers", Usage: "`N` workers; short for --set simulate.workers=N"},
 			&cli.IntFlag{Name: "servers", Usage: "`M` servers; short for --set cluster.servers=M"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`S`; short for --set seed=S"},
 			&cli.BoolFlag{Name: "gradients", Usage: "real gradients in virtual time; short for --set simulate.gradients=true"},
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
-			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died comes back: `WORKER@TIME`, as in 3@2s; may be repeated"},
-			&cli.StringSliceFlag{Name: "pause", Usage: "a worker stands still: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
-			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print it, and simulate with it; --set overrules it"},
+			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died joins again: `WORKER@TIME`, as in 3@2s; may be repeated"},
+			&cli.StringSliceFlag{Name: "pause", Usage: "a worker pauses: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
+			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set overrules it"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
@@ -52,7 +52,7 @@ func simulateVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := freeOut(c); err != nil {
+	if err := checkOutEmpty(c); err != nil {
 		return err
 	}
 	var o sim.Options
@@ -112,10 +112,10 @@ func simulateVerb(c *cli.Context) error {
 	return nil
 }
 
-// modelled cuts the shards of a run that can be simulated, and warns of what can never act in it.
+// modelled cuts the shards of a run and warns of settings without effect. It fails for a run that cannot be simulated.
 func modelled(c *cli.Context, in *input) (cut, error) {
 	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
-		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, every worker is simulated as one rank; use run, or --set cluster.hierarchy=none", h)
+		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, because every simulated worker is one rank; use run, or --set cluster.hierarchy=none", h)
 	}
 	n := in.cfg.Simulate.Workers
 	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement))
@@ -125,7 +125,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1})
 }
 
-// realGradients are those of a data set, computed in this process.
+// realGradients lets the simulated workers compute the gradients of a data set in this process.
 func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradients, error) {
 	device, err := newCPU(threads)
 	if err != nil {
@@ -137,8 +137,8 @@ func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradien
 	return &sim.Gradients{Set: set, Device: device}, nil
 }
 
-// freeOut refuses an --out that holds something already: a long simulation is not to find that at its end.
-func freeOut(c *cli.Context) error {
+// checkOutEmpty refuses an --out that is not empty before a long simulation starts, not at its end.
+func checkOutEmpty(c *cli.Context) error {
 	if !c.IsSet("out") {
 		return nil
 	}
@@ -158,7 +158,7 @@ func freeOut(c *cli.Context) error {
 	return nil
 }
 
-// simulateOutput prints the summary behind the models that were fitted, and leaves both in --out if there is one.
+// simulateOutput prints the fitted models, if there are any, and the summary. It also writes both to --out.
 func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result) error {
 	models := ""
 	if cal != nil {
@@ -214,8 +214,7 @@ type file struct {
 	data []byte
 }
 
-// simulatedRecords is the file of one sink. Its name says what a run's metrics file is not: that the times in it are
-// virtual.
+// simulatedRecords is the file of one sink. It is not named like the metrics file of a run, because its times are virtual.
 func simulatedRecords(sink string, records []metrics.Record) (file, error) {
 	var b bytes.Buffer
 	s := metrics.JSONL(&b)
@@ -227,13 +226,13 @@ func simulatedRecords(sink string, records []metrics.Record) (file, error) {
 			return file{}, err
 		}
 	}
-	if err := s.Close(); err != nil { // writes the header where there is no record
+	if err := s.Close(); err != nil { // Close writes the header even if there is no record
 		return file{}, err
 	}
 	return file{"simulated." + sink, b.Bytes()}, nil
 }
 
-// shorthands are the settings that have flags of their own; they win over --set.
+// shorthands are the settings of the flags that stand for one setting each. They overrule --set.
 func shorthands(c *cli.Context) []string {
 	var set []string
 	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}} {
@@ -310,7 +309,7 @@ func replay(c *cli.Context, file string) string {
 	return strings.Join(words, " ")
 }
 
-// quoted makes one word of a text for a shell.
+// quoted quotes a text, if necessary, so that a shell reads it as one word.
 func quoted(text string) string {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=@+:,") == "" && text != "" {
 		return text

@@ -14,9 +14,9 @@ import (
 	"fluentps/slurm"
 )
 
-// wishes are the signals that ask a run for something: to stop, or to tell where it stands. Whoever started the program so that
-// it survives the end of its terminal, with nohup, has SIGHUP ignored, and so it stays.
-func wishes() []os.Signal {
+// requestSignals are the signals that ask a run to stop or to print its state. SIGHUP stays ignored if it was ignored at the
+// start, as under nohup: the user wants the run to survive the end of its terminal.
+func requestSignals() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 	if !signal.Ignored(syscall.SIGHUP) {
 		all = append(all, syscall.SIGHUP)
@@ -24,18 +24,18 @@ func wishes() []os.Signal {
 	return all
 }
 
-// early keeps SIGUSR1 from ending a process that is not ready to act on it, and keeps it for interrupts: a batch system may
-// warn a job that has just begun, and MPI takes its time to start.
-func early() chan os.Signal {
+// catchEarlySignals keeps SIGUSR1 from ending a process that cannot handle it yet, and queues it for interrupts. A batch system
+// may warn a job that has just begun, and MPI takes some time to start.
+func catchEarlySignals() chan os.Signal {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGUSR1)
 	return signals
 }
 
-// interrupts names the signals that ask to stop, those that came early too: to the first rank of this process, which tells
-// the others. The one that asks for the state goes to all of them. The third stage calls now.
-func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-chan string {
-	signal.Notify(signals, wishes()...)
+// interrupts forwards the names of signals to the ranks of this process, those that arrived early included. Requests to stop go
+// to the first rank, which tells the others. SIGUSR2 goes to all of them. The third request to stop calls exitNow.
+func interrupts(signals chan os.Signal, ranks int, exitNow func(name string)) []<-chan string {
+	signal.Notify(signals, requestSignals()...)
 	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
 	for i := range names {
 		names[i] = make(chan string, 8)
@@ -48,10 +48,10 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 			switch s {
 			case syscall.SIGUSR1:
 				name = "SIGUSR1"
-			case syscall.SIGHUP: // said by the system and again by the shell: no wish to hurry
+			case syscall.SIGHUP: // the system and the shell both send it, so a second one is not a second stage
 				name = "SIGHUP"
-			case unread:
-				name = unread.String()
+			case outputClosed:
+				name = outputClosed.String()
 			case syscall.SIGUSR2:
 				name, to = ps.SignalState, names
 			case syscall.SIGINT:
@@ -65,13 +65,13 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 				case 2:
 					name += ps.SignalAgain
 				default:
-					now(name)
+					exitNow(name)
 				}
 			}
 			for _, c := range to {
 				select {
 				case c <- name:
-				default: // a launcher may repeat itself; one is enough
+				default: // a launcher may repeat a signal, and the queued ones are enough
 				}
 			}
 		}
@@ -79,10 +79,10 @@ func interrupts(signals chan os.Signal, ranks int, now func(name string)) []<-ch
 	return readers
 }
 
-// maxTimeAuto lets Slurm say how long a run may take.
+// maxTimeAuto is the value of --max-time that asks Slurm for the end of the job.
 const maxTimeAuto = "auto"
 
-// timeLimit reads --max-time; 0 is none, or auto.
+// timeLimit reads --max-time. It returns 0 without the flag and for auto.
 func timeLimit(c *cli.Context) (time.Duration, error) {
 	word := c.String("max-time")
 	if !c.IsSet("max-time") || word == maxTimeAuto {
@@ -95,21 +95,21 @@ func timeLimit(c *cli.Context) (time.Duration, error) {
 	return limit, nil
 }
 
-// askTime bounds how long a run waits for the answer of Slurm's controller. Without one it is refused.
+// askTime bounds how long a run waits for the controller of Slurm. Without an answer the run is refused.
 const askTime = 30 * time.Second
 
-// maxTime is how long after the start of the program the run stops with a checkpoint, 0: never. Only one rank may ask:
-// the controller of a cluster is shared by all its users.
+// maxTime is how long after the start of the program the run stops with a checkpoint; 0 is no limit. Only one rank may call it,
+// because all users of a cluster share the controller of Slurm.
 func (j *job) maxTime() (time.Duration, error) {
 	if j.c.String("max-time") != maxTimeAuto {
 		return timeLimit(j.c)
 	}
-	job, err := slurm.FromEnv(os.Getenv) // what else it cannot read is not what is asked here
+	job, err := slurm.FromEnv(os.Getenv) // with a job, the error is about variables that are not needed here
 	if job == nil && err != nil {
 		return 0, usagef("run: %v", err)
 	}
 	if job == nil {
-		return 0, usagef("run: --max-time auto asks Slurm, and SLURM_JOB_ID is not set: this is no job; say the time, as in --max-time 3h50m")
+		return 0, usagef("run: --max-time auto asks Slurm, but SLURM_JOB_ID is not set, so this is not a Slurm job; give the time, as in --max-time 3h50m")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -124,11 +124,11 @@ func (j *job) maxTime() (time.Duration, error) {
 	return autoTime(now.Sub(j.start), left), nil
 }
 
-// checkpointMax is kept for the checkpoint of the end, but never more than a tenth of what is left.
+// checkpointMax is the time reserved for the final checkpoint, but never more than a tenth of the time that is left.
 const checkpointMax = time.Minute
 
-// autoTime is since the start, when so much has passed and so much is left of the job. It is at least a second, for 0
-// would be no limit: what has less than it needs shall stop at once.
+// autoTime is the limit since the start of the program, if so much time has passed and so much is left of the job. It is at
+// least a second, because 0 would be no limit: a run with too little time left stops at once.
 func autoTime(passed, left time.Duration) time.Duration {
 	more := slurm.MaxTime(left, min(checkpointMax, max(0, left/10)))
 	return max(time.Second, (passed + more).Truncate(time.Second))

@@ -29,7 +29,7 @@ func TestAutoTimeEndsBeforeTheJob(t *testing.T) {
 	}
 }
 
-// A signal counts as the next stage if it comes a second after the last one; what is said twice at once counts once.
+// A signal counts as the next stage if it arrives at least a second after the previous stage. Signals at once count as one.
 func TestSignalsComeInThreeStages(t *testing.T) {
 	var s supervise.Stages
 	start := time.Now()
@@ -45,13 +45,13 @@ func TestSignalsComeInThreeStages(t *testing.T) {
 	}
 }
 
-// A warning that comes while the program starts neither ends it nor is lost.
+// A signal that arrives while the program starts neither ends the program nor is lost.
 func TestASignalBeforeTheRunIsReadyIsKept(t *testing.T) {
-	signals := early()
+	signals := catchEarlySignals()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	for len(signals) == 0 { // it comes by a goroutine of the Go runtime; the deadline is that of go test
+	for len(signals) == 0 { // a goroutine of the Go runtime delivers it; go test bounds the wait
 		time.Sleep(time.Millisecond)
 	}
 	defer signal.Reset()
@@ -60,35 +60,35 @@ func TestASignalBeforeTheRunIsReadyIsKept(t *testing.T) {
 	}
 }
 
-// The end of a terminal, and of whoever reads the output, are wishes to stop that no second one makes more urgent.
+// The end of the terminal or of the reader of the output is a request to stop. A second one makes it no more urgent.
 func TestWishesThatMayComeTwice(t *testing.T) {
 	defer signal.Reset()
 	signals := make(chan os.Signal, 8)
 	for range 2 {
 		signals <- syscall.SIGHUP
-		signals <- unread
+		signals <- outputClosed
 	}
 	heard := interrupts(signals, 1, func(name string) { t.Errorf("%s ends the run at once", name) })[0]
-	for _, want := range []string{"SIGHUP", unread.String(), "SIGHUP", unread.String()} {
+	for _, want := range []string{"SIGHUP", outputClosed.String(), "SIGHUP", outputClosed.String()} {
 		if got := <-heard; got != want {
 			t.Errorf("the run hears of %q, want %q", got, want)
 		}
 	}
 }
 
-// Who started the program so that it survives the end of its terminal has it survive.
+// A program that was started with SIGHUP ignored keeps ignoring it, and so survives the end of its terminal.
 func TestAnIgnoredHangupStaysIgnored(t *testing.T) {
 	defer signal.Reset()
-	if ignored := signal.Ignored(syscall.SIGHUP); slices.Contains(wishes(), os.Signal(syscall.SIGHUP)) == ignored { // as under nohup
-		t.Errorf("SIGHUP is ignored: %v, and heard all the same, or neither", ignored)
+	if ignored := signal.Ignored(syscall.SIGHUP); slices.Contains(requestSignals(), os.Signal(syscall.SIGHUP)) == ignored { // as under nohup
+		t.Errorf("SIGHUP is ignored: %v, but the run listens to it, or the other way round", ignored)
 	}
 	signal.Ignore(syscall.SIGHUP)
-	if slices.Contains(wishes(), os.Signal(syscall.SIGHUP)) {
-		t.Error("SIGHUP is heard where it was to be ignored")
+	if slices.Contains(requestSignals(), os.Signal(syscall.SIGHUP)) {
+		t.Error("the run listens to SIGHUP, which was ignored")
 	}
 }
 
-// The first write that nobody reads is a wish to stop, and no later one is anything; what else goes wrong is told as ever.
+// The first write to a closed pipe is a request to stop. Later writes do nothing. Other errors are returned.
 func TestOutletOfAClosedPipe(t *testing.T) {
 	defer signal.Reset()
 	keepPipes()
@@ -110,7 +110,7 @@ func TestOutletOfAClosedPipe(t *testing.T) {
 			t.Errorf("wrote %d bytes, %v", n, err)
 		}
 	}
-	if len(signals) != 1 || <-signals != os.Signal(unread) {
+	if len(signals) != 1 || <-signals != os.Signal(outputClosed) {
 		t.Errorf("%d signals more", len(signals))
 	}
 	full := newOutlet(failing{syscall.ENOSPC}, signals)

@@ -30,13 +30,13 @@ import (
 func sweepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sweep",
-		Usage:     "train once for each setting that a configuration lists, here or as one Slurm job array",
+		Usage:     "train once for each combination of settings under sweep:, here or as one Slurm job array",
 		ArgsUsage: "CONFIG",
 		Description: "The configuration says what to vary:\n" +
 			"  sweep: {train.optimizer.lr: [0.1, 0.01], seed: [1, 2, 3]}     # all combinations\n" +
 			"  sweep: [{train.optimizer.lr: 0.1, seed: 1}, {seed: 2}]        # these\n" +
-			"Each run gets a number, its own configuration NNNN.yaml and its run folder NNNN. Runs that have finished are\n" +
-			"left out, those that were interrupted go on, so the same line goes on with the sweep.\n" + precedence,
+			"Each run has a number, a configuration NNNN.yaml and a run folder NNNN. To continue a sweep, repeat the same\n" +
+			"command line: it skips the runs that have finished and resumes those that were interrupted.\n" + precedence,
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "local", Usage: "train here, one run after the other, each with `N` ranks as goroutines of one process"},
 			&cli.BoolFlag{Name: "slurm", Usage: "write a job script with one array task for each run that has not finished"},
@@ -71,7 +71,7 @@ func sweepVerb(c *cli.Context) error {
 		return in.problem()
 	}
 	points, diags := configs.Sweep(file, in.src, configs.Options{Set: c.StringSlice("set"), Env: os.Environ()})
-	in.diags = diags // the file without its sweep may lack what each point sets
+	in.diags = diags // those of each run: the file itself may lack a key that the sweep sets
 	if err := in.problem(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func sweepVerb(c *cli.Context) error {
 		if script, err = jobScript(c, in, c.Int("ranks")); err != nil {
 			return err
 		}
-		script.Config, script.Out, script.Flags = s.dir, s.dir, nil // each configuration holds all settings
+		script.Config, script.Out, script.Flags = s.dir, s.dir, nil // the configuration of each run holds all settings
 		if err := script.Check(); err != nil {
 			return usagef("sweep: %v", err)
 		}
@@ -100,7 +100,7 @@ func sweepVerb(c *cli.Context) error {
 		}
 	}
 	if script == nil {
-		if err := s.startsAll(c.Int("local")); err != nil {
+		if err := s.checkRoles(c.Int("local")); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func sweepFlags(c *cli.Context) error {
 	local, batch := c.IsSet("local"), c.Bool("slurm")
 	switch n := c.Int("local"); {
 	case local == batch:
-		return usagef("sweep: write either --local N, to train here, or --slurm --ranks N, for a job script")
+		return usagef("sweep: give either --local N, to train here, or --slurm --ranks N, for a job script")
 	case local && (n < 1 || n > localMax):
 		return usagef("sweep: --local is %d, must be 1 to %d ranks", n, localMax)
 	}
@@ -127,13 +127,13 @@ func sweepFlags(c *cli.Context) error {
 		}
 	}
 	if batch && !c.IsSet("ranks") {
-		return usagef("sweep: how many ranks has each run? Add --ranks N")
+		return usagef("sweep: the number of ranks of each run is missing: add --ranks N")
 	}
 	return onlyWith(c, "slurm")
 }
 
-// startsAll refuses a sweep of which a run does not fit its ranks, before the first one has trained for hours.
-func (s *sweep) startsAll(ranks int) error {
+// checkRoles refuses a sweep if the ranks cannot take the roles of one of its runs, before the first run has trained for hours.
+func (s *sweep) checkRoles(ranks int) error {
 	for i, p := range s.points {
 		if _, err := layout.Roles(p.Config, spreadHosts(ranks, 1)); err != nil {
 			return usagef("sweep: run %d (%s): %v", i, strings.Join(p.Set, " "), err)
@@ -142,8 +142,8 @@ func (s *sweep) startsAll(ranks int) error {
 	return nil
 }
 
-// write puts the configuration of each run into the folder. One that is there already must be the same: its number stands
-// for results.
+// write writes the configuration of each run to the folder. It fails if the folder has another configuration of the same
+// number, because that one may have results already.
 func (s *sweep) write() error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return usagef("sweep: %v; choose another folder with --out", err)
@@ -162,13 +162,13 @@ func (s *sweep) write() error {
 		case err != nil:
 			return fmt.Errorf("sweep: %w", err)
 		case !bytes.Equal(old, text.Bytes()):
-			return usagef("sweep: %s is another configuration than this sweep's run %d; choose a new folder with --out, or remove %s", s.file(i), i, s.dir)
+			return usagef("sweep: %s differs from the configuration of run %d of this sweep; choose a new folder with --out, or remove %s", s.file(i), i, s.dir)
 		}
 	}
 	return nil
 }
 
-// summaryMax is more bytes than a summary has: one of 100,000 workers has a third of that.
+// summaryMax is the most bytes that are read of a summary. A summary of 100,000 workers has a third of it.
 const summaryMax = 64 << 20
 
 // result is what the table shows of a run's summary.
@@ -181,12 +181,12 @@ type result struct {
 	WallS        *float64 `json:"wall_s"`
 }
 
-// finished says whether the run of a folder has, by its own word.
+// finished says whether the summary in a run folder says that the run has finished.
 func finished(dir string) bool { return resultOf(dir).Finished == metrics.FinishedOK }
 
 func (s *sweep) result(i int) result { return resultOf(s.folder(i)) }
 
-// resultOf reads the summary of a run; one that has none has not finished.
+// resultOf reads the summary of a run. Without a readable summary, the run has not finished.
 func resultOf(dir string) result {
 	var r result
 	data, err := durable.ReadFile(filepath.Join(dir, "summary.json"), summaryMax)
@@ -199,8 +199,8 @@ func resultOf(dir string) result {
 	return r
 }
 
-// missing are the runs that have not finished.
-func (s *sweep) missing() (numbers []int) {
+// unfinished are the numbers of the runs that have not finished.
+func (s *sweep) unfinished() (numbers []int) {
 	for i := range s.points {
 		if s.result(i).Finished != metrics.FinishedOK {
 			numbers = append(numbers, i)
@@ -209,37 +209,37 @@ func (s *sweep) missing() (numbers []int) {
 	return numbers
 }
 
-// submit writes the script for the runs that are missing.
+// submit writes the script for the runs that have not finished, and prints how to submit it.
 func (s *sweep) submit(c *cli.Context, script *slurm.Script) error {
-	missing := s.missing()
-	if len(missing) == 0 {
+	unfinished := s.unfinished()
+	if len(unfinished) == 0 {
 		fmt.Fprintln(c.App.Writer, "all runs have finished; there is nothing to submit")
 		return s.table(c.App.Writer)
 	}
-	script.Array = &slurm.Indices{List: missing, Parallel: c.Int("parallel")}
+	script.Array = &slurm.Indices{List: unfinished, Parallel: c.Int("parallel")}
 	path := filepath.Join(s.dir, "sweep.sbatch")
 	if err := durable.WriteFile(path, []byte(script.Text())); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs are to do; submit them with\n  sbatch %s\n", len(missing), len(s.points), slurm.Quote(slurm.File(path)))
+	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs have not finished; submit them with\n  sbatch %s\n", len(unfinished), len(s.points), slurm.Quote(slurm.File(path)))
 	return err
 }
 
-// run trains what is missing, each run in a process of its own, so that one that fails takes no other along.
+// run trains the runs that have not finished. Each one is a process of its own, so that a failure ends no other run.
 func (s *sweep) run(c *cli.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context, slices.DeleteFunc(wishes(), func(s os.Signal) bool {
-		return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 // which a sweep does not know
+	ctx, stop := signal.NotifyContext(c.Context, slices.DeleteFunc(requestSignals(), func(s os.Signal) bool {
+		return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 // a sweep handles neither
 	})...)
 	defer stop()
 	out := c.App.Writer
-	for _, i := range s.missing() {
+	for _, i := range s.unfinished() {
 		fmt.Fprintf(out, "== %04d of %d: %s\n", i, len(s.points), strings.Join(s.points[i].Set, " "))
 		cmd := exec.CommandContext(ctx, self, "run", slurm.File(s.file(i)), "--local", strconv.Itoa(c.Int("local")), "--out", s.folder(i), "--resume", "auto")
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends with a checkpoint
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the run ends with a checkpoint
 		cmd.Stdout, cmd.Stderr, cmd.Env = fileOf(out), c.App.ErrWriter, withoutSettings(os.Environ())
 		if err := cmd.Run(); err != nil {
 			fmt.Fprintf(c.App.ErrWriter, "sweep: run %04d: %v\n", i, err)
@@ -251,13 +251,13 @@ func (s *sweep) run(c *cli.Context) error {
 	if err := s.table(out); err != nil {
 		return err
 	}
-	if n := len(s.missing()); n > 0 {
-		return &exitError{codeFailed, fmt.Sprintf("sweep: %d of %d runs have not finished; the same line goes on with them", n, len(s.points))}
+	if n := len(s.unfinished()); n > 0 {
+		return &exitError{codeFailed, fmt.Sprintf("sweep: %d of %d runs have not finished; to continue with them, repeat the same command line", n, len(s.points))}
 	}
 	return nil
 }
 
-// withoutSettings takes out what would overrule the settings of a run: its configuration has them already.
+// withoutSettings removes the variables that would overrule the settings of a run, because its configuration has them already.
 func withoutSettings(env []string) []string {
 	var kept []string
 	for _, e := range env {
@@ -268,7 +268,7 @@ func withoutSettings(env []string) []string {
 	return kept
 }
 
-// table compares the runs.
+// table prints one line for each run.
 func (s *sweep) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "run\tfinished\ttest_accuracy\ttrain_loss\tsamples/s\twall s\tsettings")
@@ -280,7 +280,7 @@ func (s *sweep) table(w io.Writer) error {
 	return t.Flush()
 }
 
-// figure is a number of a summary, or a dash where it has none.
+// figure formats a number of a summary; a missing one is a dash.
 func figure(format string, v *float64) string {
 	if v == nil {
 		return "-"

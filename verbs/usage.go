@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// printError writes what went wrong. Text of several lines, such as the diagnostics of a file, names its place itself.
+// printError writes an error or a warning. A text of several lines that begins with a place in a file gets no prefix.
 func printError(w io.Writer, text string) {
 	text = strings.TrimRight(text, "\n")
 	if !strings.Contains(text, "\n") || !filePlace.MatchString(text) {
@@ -25,7 +25,7 @@ func printError(w io.Writer, text string) {
 
 var filePlace = regexp.MustCompile(`^\S[^\n]*:[0-9]+:[0-9]+: `)
 
-// noVerb is what happens without a verb, or with one that does not exist.
+// noVerb handles a command line without a verb, or with an unknown one.
 func noVerb(c *cli.Context) error {
 	if !c.Args().Present() {
 		c.App.Writer = c.App.ErrWriter
@@ -37,7 +37,7 @@ func noVerb(c *cli.Context) error {
 		verbs = append(verbs, v.Name)
 	}
 	if info, err := os.Stat(c.Args().First()); err == nil && info.Mode().IsRegular() {
-		return usagef("%s is a file, and the verb comes first: fluentps run %s, or one of: %s", c.Args().First(), c.Args().First(), strings.Join(verbs, ", "))
+		return usagef("%s is a file, but the verb comes first: fluentps run %s, or one of: %s", c.Args().First(), c.Args().First(), strings.Join(verbs, ", "))
 	}
 	return usagef("%s", unknown("verb", c.Args().First(), verbs))
 }
@@ -48,12 +48,12 @@ var (
 	flagWrong   = regexp.MustCompile(`^invalid (?:boolean )?value "((?s).*)" for (?:flag )?-+(\S+): `)
 )
 
-// flagError words what the flag package says.
+// flagError rewords an error of the flag package, with the way out.
 func flagError(c *cli.Context, err error, _ bool) error {
 	verb := verbOf(c) + ": "
 	more := " (see fluentps " + verbOf(c) + " -h)"
 	if c.Command.Name == c.App.Name {
-		verb, more = "", " (flags stand behind the verb, as in fluentps run FILE --local 6)"
+		verb, more = "", " (flags come after the verb, as in fluentps run FILE --local 6)"
 	}
 	text := err.Error()
 	if m := flagUnknown.FindStringSubmatch(text); m != nil {
@@ -77,7 +77,8 @@ func flagError(c *cli.Context, err error, _ bool) error {
 	return usagef("%s%s%s", verb, text, more)
 }
 
-// flagElsewhere says how this verb has what is a flag of other verbs or programs, or a setting; "" where nobody knows.
+// flagElsewhere says how to express a flag of other verbs or programs, or a setting, with this verb. It returns "" for a name
+// that it does not know.
 func flagElsewhere(verb *cli.Command, name string) string {
 	has := func(flag string) bool {
 		return slices.ContainsFunc(verb.Flags, func(f cli.Flag) bool { return f.Names()[0] == flag })
@@ -90,7 +91,7 @@ func flagElsewhere(verb *cli.Command, name string) string {
 		case has("ranks"):
 			return "the number of ranks is --ranks N"
 		case has("local"):
-			return "the number of ranks is the launcher's, as in mpirun -n 6 or srun -n 6, or --local N without one"
+			return "the launcher sets the number of ranks, as in mpirun -n 6 or srun -n 6; without a launcher use --local N"
 		}
 	}
 	if key := configs.SettingHint(name); has("set") && key != "" {
@@ -99,7 +100,7 @@ func flagElsewhere(verb *cli.Command, name string) string {
 	return ""
 }
 
-// kindOf words what a flag takes whose value could not be read.
+// kindOf describes the values of a flag whose value could not be parsed.
 func kindOf(verb *cli.Command, name string) string {
 	for _, f := range verb.Flags {
 		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
@@ -117,7 +118,7 @@ func kindOf(verb *cli.Command, name string) string {
 	return "a whole number"
 }
 
-// verbOf is the verb that was typed, with the one below it if there is one: "run", "bench comm".
+// verbOf is the verb that was typed, with its subcommand if it has one: "run", "bench comm".
 func verbOf(c *cli.Context) string {
 	name := c.Command.Name
 	for _, v := range c.App.Commands {
@@ -137,7 +138,7 @@ func dashes(name string) string {
 	return "--" + name
 }
 
-// unknown says that there is no such verb, flag or scheme, and what there is.
+// unknown says that there is no such verb, flag or scheme. It suggests the nearest ones, or lists all.
 func unknown(kind, word string, legal []string) string {
 	bare, prefix := make([]string, len(legal)), ""
 	for i, l := range legal {
@@ -152,7 +153,7 @@ func unknown(kind, word string, legal []string) string {
 	return fmt.Sprintf("there is no %s %q; there are: %s", kind, word, strings.Join(legal, ", "))
 }
 
-// wrapped writes text after head, in lines of at most 100 columns, the further ones indented as far as the first.
+// wrapped writes text after head, in lines of at most 100 columns. The further lines are indented by the width of head.
 func wrapped(w io.Writer, head, text string) {
 	const columns = 100
 	line := head

@@ -7,8 +7,8 @@ import (
 	"fluentps/comm/mpi"
 )
 
-// world runs this process's rank under MPI. Once MPI is initialised the process leaves only after Close, or by Abort:
-// launchers take anything else for a crash, or worse, for success.
+// world runs the rank of this process under MPI. Once MPI is initialised the process ends only after Close or through Abort:
+// a launcher takes any other end for a crash, or worse, for success.
 func (j *job) world(file string) error {
 	if hint := withoutPMI(os.Getenv); hint != "" && speaks(os.Getenv) {
 		printError(j.warn, hint)
@@ -24,14 +24,14 @@ func (j *job) world(file string) error {
 	}()
 	j.input = readInput(j.c, file)
 	o, err := j.options(t, "mpi", mpi.Library())
-	if err != nil { // the others must not wait for it
+	if err != nil { // the other ranks must not wait for this one
 		j.abort(t, err)
 	}
 	if t.Rank() == 0 {
 		j.warnings()
 	}
 	o.Interrupt = interrupts(j.signals, 1, func(name string) {
-		j.abort(t, errors.New("third signal, "+name+": leaving at once"))
+		j.abort(t, errors.New("third signal, "+name+": ending at once"))
 	})[0]
 	return &exitError{code: j.drive(t, o).code}
 }

@@ -232,7 +232,7 @@ func TestJobs(t *testing.T) {
 	})
 	t.Run("srun without its plugin", func(t *testing.T) {
 		said, err := command(c.dir, c.script, "srun", "-n", "4", c.program, "run", "short.yaml", "--out", "alone")
-		if err == nil || !strings.Contains(said, "use srun --mpi=pmix (srun --mpi=list shows what there is)") {
+		if err == nil || !strings.Contains(said, "use srun --mpi=pmix (srun --mpi=list shows the plugins)") {
 			t.Errorf("%v, and it does not name the option:\n%s", err, said)
 		}
 	})
