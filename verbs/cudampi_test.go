@@ -19,7 +19,7 @@ const asMain = "FLUENTPS_TEST_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
-		main()
+		Main()
 		return
 	}
 	os.Exit(m.Run())
