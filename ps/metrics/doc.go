@@ -1,7 +1,5 @@
-// Package metrics turns what a run measured into what a reader sees: records while it runs (metrics.jsonl,
-// metrics.csv, a progress line), a summary after it (summary.json, summary.txt), logs per rank, and the run
-// folder that holds them.
+// Package metrics writes the measurements of a run for readers: records during the run (metrics.jsonl, metrics.csv, a
+// progress line), a summary at its end (summary.json, summary.txt), a log per rank, and the run folder with all of these.
 //
-// Formatting is pure: it reads no clock and times come in as values. Only the run folder, OpenSinks and OpenLog
-// touch the file system.
+// Formatting is pure: it reads no clock, and times are arguments. Only run folders and ReadIterations touch the file system.
 package metrics

@@ -15,29 +15,29 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// stampLayout is ISO 8601 without colons, which some tools take for host names. Names sort by time.
+// stampLayout is ISO 8601 without colons, because some tools take a name before a colon for a host. Names sort by time.
 const stampLayout = "20060102T150405Z"
 
 // foldersPerStamp bounds the search for a free name among runs that start in the same second.
 const foldersPerStamp = 100
 
-// FolderSpec says where a run's files go. Only rank 0 makes folders: parallel file systems are slow at it.
+// FolderSpec says where the files of a run go. Only rank 0 makes folders, because parallel file systems are slow at it.
 type FolderSpec struct {
 	Root  string    // usually "runs"
-	Name  string    // of the run; a plain file name
+	Name  string    // name of the run; a plain file name
 	Now   time.Time // start of the run
-	JobID string    // of the batch system; "" is "local"
+	JobID string    // ID of the job in the batch system; "" is "local"
 	Out   string    // if set, the folder itself (--out): Root, Name, Now and JobID are not used
 }
 
-// RunFolder is the folder of one run; it has logs/ in it, and was empty at the start.
+// RunFolder is the folder of one run. It contains logs/, and was empty when the run began.
 type RunFolder struct {
 	*durable.Folder
 	Dir      string
-	Warnings []string // of who else may write it
+	Warnings []string // about other users that may write the folder, and about the link latest
 }
 
-// At opens the run folder that another process has made or taken up.
+// At opens a run folder that another process has created or opened.
 func At(dir string) *RunFolder { return &RunFolder{Folder: durable.Below(dir), Dir: dir} }
 
 // CreateRunFolder makes Root/Name/<UTC time>-<JobID>/ (with -2, -3, ... if another run has that name) and
@@ -52,7 +52,7 @@ func CreateRunFolder(s FolderSpec) (*RunFolder, error) {
 	}
 	for _, part := range [][2]string{{"name", s.Name}, {"job id", s.JobID}} {
 		if part[1] == "" || part[1] == "." || part[1] == ".." || strings.ContainsAny(part[1], "/\\\x00") || foreign.Visible(part[1]) != part[1] {
-			return nil, fmt.Errorf("run folder: %s %q is no file name; use letters, digits, '-', '_' and '.'", part[0], part[1])
+			return nil, fmt.Errorf("run folder: %s %q is not a file name; use letters, digits, '-', '_' and '.'", part[0], part[1])
 		}
 	}
 	path := filepath.Join(s.Root, s.Name)
@@ -72,9 +72,9 @@ func CreateRunFolder(s FolderSpec) (*RunFolder, error) {
 	return f, f.linkLatest(parent, base)
 }
 
-// begin makes logs in a folder that this process may use.
+// begin checks the owner of the folder, and makes logs in it. On an error it closes the folder.
 func (f *RunFolder) begin() error {
-	err := f.admit()
+	err := f.checkOwner()
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -114,7 +114,7 @@ func createOut(dir string) (*RunFolder, error) {
 	if len(entries) > 0 {
 		or := "remove it"
 		if IsRunFolder(dir) {
-			or = "go on in it with --resume " + dir
+			or = "resume the run in it with --resume " + dir
 		}
 		return nil, errors.Join(fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or %s",
 			dir, foreign.Text(entries[0].Name()), or), f.Close())
@@ -122,7 +122,7 @@ func createOut(dir string) (*RunFolder, error) {
 	return f, f.begin()
 }
 
-// folderError says what a user can do about err.
+// folderError adds to err what the user can do about it.
 func folderError(dir string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
@@ -135,29 +135,29 @@ func folderError(dir string, err error) error {
 	return fmt.Errorf("run folder: cannot make %s; choose another with --out: %w", dir, err)
 }
 
-// linkLatest points parent/latest to base. The rename replaces an older link at once, so that a reader
-// always finds one; anything else of that name is the user's and stays, and so does the link of another user in a folder where
-// each may replace only what is his own.
+// linkLatest points parent/latest to base. The rename replaces an older link atomically, so a reader always finds one. It fails
+// if latest is not a link, because that file belongs to the user. It only warns if latest is the link of another user in a
+// folder where users may replace only their own files.
 func (f *RunFolder) linkLatest(parent *durable.Folder, base string) error {
 	const link = "latest"
 	if info, err := parent.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return fmt.Errorf("run folder: %s is not a link; move it away, or choose a folder with --out", parent.Path(link))
 	}
-	beside := ".latest." + base
-	if err := parent.Symlink(base, beside); err != nil {
+	draft := ".latest." + base
+	if err := parent.Symlink(base, draft); err != nil {
 		return folderError(parent.Path(link), err)
 	}
-	switch err := parent.Move(beside, link); {
+	switch err := parent.Move(draft, link); {
 	case errors.Is(err, fs.ErrPermission):
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is another user's link and stays as it is; this run's folder is %s", parent.Path(link), f.Dir))
-		return parent.Remove(beside)
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is another user's link and stays as it is; the folder of this run is %s", parent.Path(link), f.Dir))
+		return parent.Remove(draft)
 	case err != nil:
-		return errors.Join(folderError(parent.Path(link), err), parent.Remove(beside))
+		return errors.Join(folderError(parent.Path(link), err), parent.Remove(draft))
 	}
 	return nil
 }
 
-// Write puts a whole file into the folder, or leaves what was there.
+// Write writes a whole file to the folder. If it fails, an older file of that name is unchanged.
 func (f *RunFolder) Write(name string, data []byte) error {
 	err := f.Folder.Write(name, data)
 	for _, known := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {

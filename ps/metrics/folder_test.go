@@ -53,7 +53,7 @@ func TestCreateRunFolder(t *testing.T) {
 	}
 }
 
-// A folder that nobody may write in, not even root, is told with what to do.
+// An error of Write in a folder that not even root may write names the way out.
 func TestWriteSaysWhatToDo(t *testing.T) {
 	f := At("/sys")
 	if err := f.Write("run.json", nil); err == nil || !strings.Contains(err.Error(), "run folder: /sys cannot be written here; choose a folder that you may write with --out: write /sys/run.json: ") {
@@ -70,7 +70,7 @@ func TestCreateRunFolderOut(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "..", "latest")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("--out made a latest link: %v", err)
 	}
-	want := dir + " is not empty (it holds logs); a run never overwrites another: choose a new folder with --out, or go on in it with --resume " + dir
+	want := dir + " is not empty (it holds logs); a run never overwrites another: choose a new folder with --out, or resume the run in it with --resume " + dir
 	if _, err := CreateRunFolder(FolderSpec{Out: dir}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("second run: %v", err)
 	}
@@ -103,10 +103,10 @@ func TestCreateRunFolderErrors(t *testing.T) {
 		{FolderSpec{Out: filepath.Join(file, "x")}, "is a file or lies below one"},
 		{folderSpec(file), "is a file or lies below one"},
 		{taken, filepath.Join("first", "latest") + " is not a link"},
-		{named("", "1"), `name "" is no file name`},
-		{named("..", "1"), `name ".." is no file name`},
-		{named("a/b", "1"), `name "a/b" is no file name`},
-		{named("a", "1/2"), `job id "1/2" is no file name`},
+		{named("", "1"), `name "" is not a file name`},
+		{named("..", "1"), `name ".." is not a file name`},
+		{named("a/b", "1"), `name "a/b" is not a file name`},
+		{named("a", "1/2"), `job id "1/2" is not a file name`},
 	} {
 		if _, err := CreateRunFolder(c.spec); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want it to contain %q", c.spec, err, c.want)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// absent stands for a value that was not measured or is not finite.
+// absent is printed for a value that was not measured or is not finite.
 const absent = "-"
 
 // thousands writes n with a comma between groups of three digits.
@@ -33,7 +33,7 @@ func fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// rate writes a figure per second: whole above 100, where decimals are noise.
+// rate writes a number per second, without decimals from 100 on, where they are noise.
 func rate(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.Abs(v) >= math.MaxInt64:
@@ -52,7 +52,7 @@ func optional(v *Float, decimals int) string {
 	return fixed(float64(*v), decimals)
 }
 
-// percent writes part/whole in percent, or absent when there is no whole.
+// percent writes part/whole in percent, or absent when whole is 0.
 func percent(part, whole float64) string { return fixed(100*part/whole, 1) }
 
 // bytesText writes a size with the largest binary unit that leaves at least 1.
@@ -66,7 +66,7 @@ func bytesText(n int64) string {
 
 var binaryUnits = [...]string{"B", "KiB", "MiB", "GiB", "TiB"}
 
-// inBinary is a size in the largest binary unit that leaves at least 1, and the index of that unit.
+// inBinary converts a size to the largest binary unit that leaves at least 1. It also returns the index of that unit.
 func inBinary(n int64) (v float64, unit int) {
 	v = float64(n)
 	for v >= 1024 && unit < len(binaryUnits)-1 {
@@ -84,11 +84,11 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// TextWidth is the width in columns that tables and prose for people keep to.
+// TextWidth is the most columns of tables and prose for people.
 const TextWidth = 80
 
-// Wrap breaks text into lines of at most width columns, all but the first behind an indent. A word that is longer has a line to
-// itself. It ends without a newline.
+// Wrap breaks text into lines of at most width columns. All lines but the first are indented. A longer word gets a line of its
+// own. The result ends without a newline.
 func Wrap(text string, width, indent int) string {
 	var b strings.Builder
 	at := 0
@@ -108,8 +108,8 @@ func Wrap(text string, width, indent int) string {
 	return b.String()
 }
 
-// Listed lines up rows of cells, to the left, behind an indent. What words each row has beside them stands in as many lines as it
-// needs, or below the row where that would be wider than TextWidth. The first row is the header.
+// Listed aligns rows of cells to the left, after an indent. words[i] follows row i in as many lines as it needs, or below the row
+// if it would be wider than TextWidth there. The first row is the header.
 func Listed(rows [][]string, words []string, indent int) string {
 	longest := 0
 	for _, word := range strings.Fields(strings.Join(words, " ")) {
@@ -125,14 +125,14 @@ func Listed(rows [][]string, words []string, indent int) string {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = strings.Repeat(" ", indent+widthOf(rows, 0)+2)
 		}
-		beside := strings.Repeat(" ", len(line))
-		line += strings.ReplaceAll(Wrap(words[i], TextWidth-len(line), 0), "\n", "\n"+beside)
+		margin := strings.Repeat(" ", len(line))
+		line += strings.ReplaceAll(Wrap(words[i], TextWidth-len(line), 0), "\n", "\n"+margin)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return b.String()
 }
 
-// Cut keeps the end of a text that is longer than width: names differ there.
+// Cut shortens a text to width. It keeps the end, because names differ there.
 func Cut(text string, width int) string {
 	if len(text) <= width {
 		return text
@@ -140,14 +140,14 @@ func Cut(text string, width int) string {
 	return ".." + text[len(text)-width+2:]
 }
 
-// table lines up cells: as wide as the widest of the column, numbers to the right. left says which columns
-// are text. The first row is the header, and a rule follows it.
+// table aligns cells in columns as wide as their widest cell. The columns in left are text and align to the left, all others to
+// the right. The first row is the header, and a rule follows it.
 func table(rows [][]string, left map[int]bool) string { return columns(rows, left, " | ") }
 
-// fitted is a table with narrow gaps that is no wider than width: of the columns in drop, the first ones are left out as long
-// as it needs them, and then the last column, which is text, is cut at its beginning.
+// fitted is a table with narrow gaps that is at most width wide. As long as it is too wide, it leaves out the columns in drop, in
+// that order. Then it cuts the last column, which is text, at its beginning.
 func fitted(rows [][]string, left map[string]bool, drop []string, width int) string {
-	const gap, leastName = "  ", 8
+	const gap, nameMin = "  ", 8
 	for {
 		sum := -len(gap)
 		for c := range rows[0] {
@@ -155,13 +155,13 @@ func fitted(rows [][]string, left map[string]bool, drop []string, width int) str
 		}
 		last := len(rows[0]) - 1
 		room := width - (sum - widthOf(rows, last))
-		if sum > width && room < leastName && len(drop) > 0 {
+		if sum > width && room < nameMin && len(drop) > 0 {
 			rows, drop = without(rows, drop[0]), drop[1:]
 			continue
 		}
 		for i := range rows {
 			if sum > width {
-				rows[i][last] = Cut(rows[i][last], max(room, leastName))
+				rows[i][last] = Cut(rows[i][last], max(room, nameMin))
 			}
 		}
 		text := map[int]bool{}
@@ -179,7 +179,7 @@ func widthOf(rows [][]string, c int) (width int) {
 	return width
 }
 
-// without leaves out the column of that name.
+// without returns the rows without the column of that name.
 func without(rows [][]string, name string) (fewer [][]string) {
 	c := slices.Index(rows[0], name)
 	for _, row := range rows {

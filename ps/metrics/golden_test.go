@@ -31,7 +31,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// writes remembers every Write call on its own.
+// writes records the text of every Write call.
 type writes []string
 
 func (w *writes) Write(p []byte) (int, error) {

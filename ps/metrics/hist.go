@@ -9,8 +9,8 @@ import (
 // HistMax bounds a Hist: values below it are counted exactly, all others share one bucket.
 const HistMax = 1024
 
-// Hist counts small integers, such as staleness (versions) and lead (iterations). Its zero value is empty
-// and ready. It takes at most HistMax counters, whatever is added, and belongs to one goroutine at a time.
+// Hist counts small integers, such as staleness (versions) and lead (iterations). Its zero value is empty and ready. It has at
+// most HistMax counters, and belongs to one goroutine at a time.
 type Hist struct {
 	counts []int64 // counts[v] is how often v was added; grows to the largest value below HistMax
 	over   int64   // how many values were HistMax or more
@@ -18,10 +18,10 @@ type Hist struct {
 	max    int64
 }
 
-// Add counts v once. A negative v is a bug of ours and panics.
+// Add counts v once. A negative v panics.
 func (h *Hist) Add(v int64) { h.AddN(v, 1) }
 
-// AddN counts v so many times.
+// AddN counts v so many times. A negative v or count panics.
 func (h *Hist) AddN(v, times int64) {
 	if v < 0 || times < 0 {
 		panic(fmt.Sprintf("metrics: negative value or count, %d times %d, in a histogram", times, v))
@@ -40,25 +40,25 @@ func (h *Hist) AddN(v, times int64) {
 	h.counts[v] += times
 }
 
-// Reset empties h, and keeps its memory.
+// Reset empties h and keeps its memory.
 func (h *Hist) Reset() { *h = Hist{counts: h.counts[:0]} }
 
 // DigestMax is the most pairs that a digest has.
 const DigestMax = digestExact + 8*6 + 2
 
-// digestExact values from 0 on are told apart in a digest.
+// A digest keeps the values below digestExact exactly.
 const digestExact = 16
 
-// Digest gives few pairs of a value and how often it occurred, which make up about the same histogram: the largest value is exact,
-// small ones are, and others at most a sixteenth off.
+// Digest calls pair for at most DigestMax values with their counts, which approximate the histogram. The largest value and the
+// values below digestExact are exact. Others are off by at most a sixteenth.
 func (h *Hist) Digest(pair func(v, times int64)) {
-	rest := int64(0) // of the values that are told as last
-	last := int64(-1)
+	times := int64(0) // count of the pending pair
+	last := int64(-1) // rounded value of the pending pair
 	flush := func() {
-		if rest > 0 {
-			pair(last, rest)
+		if times > 0 {
+			pair(last, times)
 		}
-		rest = 0
+		times = 0
 	}
 	for v, c := range h.counts {
 		if int64(v) == h.max {
@@ -71,7 +71,7 @@ func (h *Hist) Digest(pair func(v, times int64)) {
 			flush()
 			last = r
 		}
-		rest += c
+		times += c
 	}
 	flush()
 	if over := h.over - int64(b2i(h.max >= HistMax)); over > 0 {
@@ -82,7 +82,7 @@ func (h *Hist) Digest(pair func(v, times int64)) {
 	}
 }
 
-// rounded is the middle of the values that share the four leading bits of v.
+// rounded is the middle of the values that have the same four leading bits as v.
 func rounded(v int64) int64 {
 	if v < digestExact {
 		return v
@@ -126,8 +126,8 @@ func (h *Hist) Mean() float64 {
 	return float64(h.sum) / float64(h.n)
 }
 
-// Quantile is the smallest value that at least q*N values do not exceed (nearest rank); 0 when empty. A
-// quantile among the values past HistMax is given as Max. A q outside 0..1 panics.
+// Quantile is the smallest value that at least q*N values do not exceed (nearest rank); 0 when empty. A quantile of HistMax or
+// more is returned as Max. A q outside 0..1 panics.
 func (h *Hist) Quantile(q float64) int64 {
 	if !(q >= 0 && q <= 1) {
 		panic(fmt.Sprintf("metrics: quantile %v is not in 0..1", q))
@@ -142,7 +142,7 @@ func (h *Hist) Quantile(q float64) int64 {
 	return h.max
 }
 
-// histJSON is sparse: only values that occur, as [value, count] pairs in increasing order.
+// histJSON is sparse: Counts has [value, count] pairs of the values that occurred, in increasing order.
 type histJSON struct {
 	N      int64      `json:"n"`
 	Sum    int64      `json:"sum"`
@@ -151,7 +151,7 @@ type histJSON struct {
 	Over   int64      `json:"over"` // values of HistMax or more
 }
 
-// MarshalJSON writes all that Merge needs: ranks send their histograms to rank 0 in this form.
+// MarshalJSON writes everything that Merge needs. Ranks send their histograms to rank 0 in this form.
 func (h *Hist) MarshalJSON() ([]byte, error) {
 	j := histJSON{N: h.n, Sum: h.sum, Max: h.max, Counts: [][2]int64{}, Over: h.over}
 	for v, c := range h.counts {

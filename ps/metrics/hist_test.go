@@ -61,8 +61,9 @@ func TestHistFollowsSortedValues(t *testing.T) {
 	})
 }
 
-// A digest has few pairs, as many values, the same largest one, and no quantile is further off than a sixteenth.
-func TestDigestIsNearlyTheHistogram(t *testing.T) {
+// A digest has at most DigestMax pairs, the number of values and the maximum of its histogram, and quantiles off by a sixteenth
+// at most.
+func TestDigestApproximatesTheHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &Hist{}
 		for range rapid.IntRange(0, 300).Draw(t, "n") {
@@ -72,7 +73,7 @@ func TestDigestIsNearlyTheHistogram(t *testing.T) {
 		pairs, last := 0, int64(-1)
 		h.Digest(func(v, times int64) {
 			if times < 1 || v < last {
-				t.Fatalf("%d times %d behind %d", times, v, last)
+				t.Fatalf("%d times %d after %d", times, v, last)
 			}
 			d.AddN(v, times)
 			pairs, last = pairs+1, v

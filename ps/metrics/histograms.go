@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// HistogramsCSV is histograms.csv: how often each staleness (versions, of folded pushes) and each lead (c - v in
-// iterations, of answered pulls) occurred in each shard. A row is a value that did; what is HistMax or more shares the
+// HistogramsCSV is the text of histograms.csv: how often each staleness (in versions, of folded pushes) and each lead (c - v in
+// iterations, of answered pulls) occurred in each shard. Each value that occurred has a row. Values of HistMax or more share the
 // row of HistMax.
 func (s *Summary) HistogramsCSV() []byte {
 	var b strings.Builder

@@ -13,49 +13,49 @@ import (
 	"fluentps/ps/durable"
 )
 
-// IterationsName is the file of a run folder that says how long each iteration of each worker took.
+// IterationsName is the file of a run folder with the times of each iteration of each worker.
 const IterationsName = "iterations.csv"
 
 // IterationsMax bounds the rows of IterationsName, and IterationsOfWorkerMax those of one worker.
 const (
 	IterationsMax         = 1_000_000
 	IterationsOfWorkerMax = 100_000
-	iterationsBytesMax    = 200 * IterationsMax // more than the longest rows have
+	iterationsBytesMax    = 200 * IterationsMax // no row is as long as 200 bytes
 )
 
-// IterationBytes is what one Iteration takes in memory.
+// IterationBytes is the size of one Iteration in memory.
 const IterationBytes = 56
 
-// Iteration is one iteration of one worker, and the wait behind it.
+// Iteration has the times of one iteration of one worker, and of the wait after it.
 type Iteration struct {
 	Iter     int64         // index of the iteration
-	Start    time.Duration // since training began; later by what forward waited for layers, which counts to the iteration before
+	Start    time.Duration // since training began; forward's waits for layers delay Start and count to the iteration before
 	Compute  time.Duration // forward and backward, with the injected slowness
-	Injected time.Duration // of that, what was slept because faults asked for it, as the clock says
+	Injected time.Duration // part of Compute: the measured sleep of injected faults
 	Push     time.Duration // handing gradients to the transport, between the layers of backward
-	Blocked  time.Duration // then, and between layers of the next forward: until the last reply began
-	Pull     time.Duration // then: until the parameters were in
+	Blocked  time.Duration // after backward, and between layers of the next forward: until the last reply began to arrive
+	Pull     time.Duration // after Blocked: until the parameters had been read
 }
 
-// Own is how long the worker computed, without the slowness that was injected.
+// Own is how long the worker computed, without the injected slowness.
 func (i *Iteration) Own() time.Duration { return max(0, i.Compute+i.Push-i.Injected) }
 
-// End is when the last gradient was ready, since training began.
+// End is when the last gradient was handed to the transport, since training began.
 func (i *Iteration) End() time.Duration { return i.Start + i.Compute + i.Push }
 
 // Recorder keeps the first iterations of one worker. It belongs to one goroutine at a time.
 type Recorder struct {
-	Max     int   // no more iterations are kept
-	LeftOut int64 // iterations that found no room
+	Max     int   // the most iterations that are kept
+	LeftOut int64 // iterations that were not kept, because Max was reached
 
-	blocks [][]Iteration // all but the last are full, so that nothing is ever copied
+	blocks [][]Iteration // all but the last are full; a full block is never copied
 	n      int
 }
 
-// recorderBlock is the iterations that a Recorder takes memory for at a time, and puts into one text.
+// recorderBlock is the number of iterations in a block of memory, and in one chunk of text.
 const recorderBlock = 4096
 
-// Add keeps an iteration whose wait is not known yet.
+// Add records an iteration. Waited adds its waits later.
 func (r *Recorder) Add(it Iteration) {
 	if r.n >= r.Max {
 		r.LeftOut++
@@ -69,7 +69,7 @@ func (r *Recorder) Add(it Iteration) {
 	r.n++
 }
 
-// Waited says how long the worker waited after the iteration that was added last.
+// Waited sets the waits of the iteration that was added last.
 func (r *Recorder) Waited(blocked, pull time.Duration) {
 	if r.n == 0 || r.LeftOut > 0 {
 		return
@@ -81,13 +81,13 @@ func (r *Recorder) Waited(blocked, pull time.Duration) {
 // Len is the number of iterations kept.
 func (r *Recorder) Len() int { return r.n }
 
-// Chunks is the number of texts that Chunk makes.
+// Chunks is the number of chunks of text.
 func (r *Recorder) Chunks() int { return len(r.blocks) }
 
-// ChunksOf is the number of texts that n iterations make.
+// ChunksOf is the number of chunks of n iterations.
 func ChunksOf(n int) int { return (n + recorderBlock - 1) / recorderBlock }
 
-// Chunk is the k-th text of the rows of a worker, without the header.
+// Chunk is the k-th chunk of the rows of a worker as text, without the header.
 func (r *Recorder) Chunk(worker, k int) []byte {
 	var b []byte
 	for i := range r.blocks[k] {
@@ -104,15 +104,14 @@ func (r *Recorder) Chunk(worker, k int) []byte {
 	return b
 }
 
-// iterationColumns are the columns of the file; the times are those of Iteration.times, in its order.
+// iterationColumns are the columns of the file. The times have the order of Iteration.times.
 var iterationColumns = []string{"worker", "iter", "start_s", "compute_s", "injected_s", "push_s", "blocked_s", "pull_s"}
 
 func (i *Iteration) times() []*time.Duration {
 	return []*time.Duration{&i.Start, &i.Compute, &i.Injected, &i.Push, &i.Blocked, &i.Pull}
 }
 
-// IterationsFile is IterationsName while it is written: under another name, so that a reader finds it whole or
-// not at all.
+// IterationsFile is IterationsName while it is written, under another name, so that a reader finds a whole file or none.
 type IterationsFile struct {
 	draft *durable.Draft
 	w     *bufio.Writer
@@ -139,7 +138,7 @@ func (i *IterationsFile) Append(rows []byte) error {
 	return nil
 }
 
-// Close gives the file its name if all went well, else removes it.
+// Close gives the file its name if ok, otherwise removes it.
 func (i *IterationsFile) Close(ok bool) error {
 	var err error
 	if ok {
@@ -167,7 +166,7 @@ func ReadIterations(path string) ([][]Iteration, error) {
 	return all, nil
 }
 
-// parseIterations reads what a file of iterations holds: some of every worker.
+// parseIterations is ParseIterations for a file that must have iterations of every worker.
 func parseIterations(from io.Reader) ([][]Iteration, error) {
 	all, err := ParseIterations(from)
 	if err != nil {
@@ -179,12 +178,12 @@ func parseIterations(from io.Reader) ([][]Iteration, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("it has a header and no iterations")
+		return nil, errors.New("it has a header but no iterations")
 	}
 	return all, nil
 }
 
-// FirstRows are the first rows of a text of rows, at most so many; n is how many those are, and left how many are behind them.
+// FirstRows returns the first rows of a text, at most so many. n is the number of these rows, and left the number of further ones.
 func FirstRows(rows []byte, most int) (first []byte, n, left int) {
 	end := 0
 	for row := range bytes.Lines(rows) {
@@ -209,7 +208,7 @@ func RowsOf(rows []byte) map[int]int {
 	return of
 }
 
-// ParseIterations reads the text of a file of iterations: those of each worker up to the last that has any.
+// ParseIterations reads the text of an iterations file. It returns the iterations of each worker, up to the last one with any.
 func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	lines := bufio.NewScanner(from)
 	head := strings.Join(iterationColumns, ",")
@@ -239,7 +238,7 @@ func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	return all, nil
 }
 
-// workersMax is more workers than a file may have rows.
+// workersMax bounds the index of a worker, because every worker has a row.
 const workersMax = IterationsMax
 
 func parseIteration(row []string) (worker int, it Iteration, err error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What was recorded is read back to the nanosecond, for several workers and several texts of each.
+// Recorded iterations are read back to the nanosecond, for several workers with several chunks each.
 func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	dir, draw := t.TempDir(), rand.New(rand.NewPCG(1, 1))
 	f, err := At(dir).CreateIterations()
@@ -49,7 +49,7 @@ func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 
 func TestRecorderKeepsTheFirstIterations(t *testing.T) {
 	r := Recorder{Max: 2}
-	r.Waited(time.Hour, time.Hour) // before the first iteration there is none to count it to
+	r.Waited(time.Hour, time.Hour) // a wait before the first iteration is not recorded
 	for i := range 4 {
 		r.Add(Iteration{Iter: int64(i)})
 		r.Waited(time.Duration(i+1), 0)
@@ -71,7 +71,7 @@ func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
 	}
 }
 
-// A file that is not whole has no name that a reader looks for.
+// A file under the name IterationsName is whole.
 func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
 	dir := t.TempDir()
 	f, err := At(dir).CreateIterations()
@@ -94,7 +94,7 @@ func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "line 1 is not the header of iterations: worker,iter,"},
 		{"at_s,iteration\n", "line 1 is not the header"},
-		{head, "it has a header and no iterations"},
+		{head, "it has a header but no iterations"},
 		{head + "0,0,1,1,1\n", "line 2: 5 columns, must be 8"},
 		{head + "0,0,0,0,0,0,0,0\n-1,0,0,0,0,0,0,0\n", `line 3: worker is "-1"`},
 		{head + "99999999,0,0,0,0,0,0,0\n", `line 2: worker is "99999999"`},
@@ -112,7 +112,7 @@ func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
 	}
 }
 
-func TestOwnTimeIsWithoutWhatWasInjected(t *testing.T) {
+func TestOwnTimeIsWithoutTheInjectedSlowness(t *testing.T) {
 	it := Iteration{Start: 100, Compute: 50, Injected: 40, Push: 5}
 	if it.Own() != 15 || it.End() != 155 {
 		t.Errorf("own %d, end %d; want 15, 155", it.Own(), it.End())

@@ -17,13 +17,13 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// LogSpec says who logs and where to.
+// LogSpec says which rank logs, and where its messages go.
 type LogSpec struct {
 	Rank   int
 	Role   string     // worker, server, or both
-	Tag    string     // what stands in [ ] on stderr, such as w7 or s0
+	Tag    string     // the prefix in [ ] on stderr, such as w7 or s0
 	Host   string     // name of the machine
-	Level  slog.Level // least level that File gets
+	Level  slog.Level // lowest level that File gets
 	File   io.Writer  // JSON lines; nil: none
 	Stderr io.Writer  // plain text from WARN up; nil: none
 }
@@ -31,8 +31,8 @@ type LogSpec struct {
 // LogName is the path of a rank's log in the run folder: logs/rank-0007.log.
 func LogName(rank int) string { return filepath.Join("logs", fmt.Sprintf("rank-%04d.log", rank)) }
 
-// OpenLog opens the log of a rank in the folder, which rank 0 has made with CreateRunFolder. It appends, and
-// every line is one Write, so lines of a restarted job never mix.
+// OpenLog opens the log of a rank in the folder, which rank 0 has made with CreateRunFolder. The file is opened for appending
+// and every line is one Write, so the lines of a restarted job never mix.
 func (f *RunFolder) OpenLog(rank int) (*os.File, error) {
 	file, err := f.Append(LogName(rank))
 	switch {
@@ -44,8 +44,8 @@ func (f *RunFolder) OpenLog(rank int) (*os.File, error) {
 	return file, nil
 }
 
-// NewLogger makes the logger of one rank: JSON lines with rank, role and host to File, and lines such as
-// `[w7] WARN: message key=value` to Stderr. One Write per message; it may be used by many goroutines.
+// NewLogger returns the logger of one rank. It writes JSON lines with rank, role and host to File, and lines such as
+// `[w7] WARN: message key=value` to Stderr. Every message is one Write. Many goroutines may use the logger.
 func NewLogger(s LogSpec) *slog.Logger {
 	var handlers []slog.Handler
 	if s.File != nil {
@@ -65,12 +65,12 @@ type plain struct {
 	attrs slog.Handler
 }
 
-// plainOut is shared by all handlers that With made from one.
+// plainOut is the output that a handler shares with all handlers that With derived from it.
 type plainOut struct {
 	mu  sync.Mutex
 	w   io.Writer
 	tag string
-	buf bytes.Buffer // what attrs wrote for the message at hand
+	buf bytes.Buffer // the formatted attributes of the current message
 }
 
 func newPlain(w io.Writer, tag string) *plain {
@@ -81,7 +81,7 @@ func newPlain(w io.Writer, tag string) *plain {
 // Enabled lets WARN and up through.
 func (h *plain) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
-// Handle writes the message in one Write; each of its lines carries the tag.
+// Handle writes the message in one Write. Each of its lines begins with the tag.
 func (h *plain) Handle(ctx context.Context, r slog.Record) error {
 	o := h.out
 	o.mu.Lock()

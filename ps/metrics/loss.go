@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// EpochLoss is the mean train loss over the last epoch that is complete, or over all samples before there is one.
-// Rows, the samples of an epoch, is set before the first Add.
+// EpochLoss is the mean train loss over the last complete epoch. Before the first complete epoch it is the mean over all samples.
 type EpochLoss struct {
-	Rows int64
+	Rows int64 // samples of an epoch; set before the first Add
 
 	epoch, last lossMean // of the current epoch, and of the last complete one
 }
@@ -26,7 +25,7 @@ func (m lossMean) value() *Float {
 	return Some(m.sum / float64(m.samples))
 }
 
-// Add takes the loss of a push, a sum over its samples.
+// Add adds the loss of a push, which is a sum over its samples.
 func (l *EpochLoss) Add(loss float64, samples int64) {
 	if l.epoch.samples >= l.Rows {
 		l.last, l.epoch = l.epoch, lossMean{}
@@ -43,18 +42,18 @@ func (l *EpochLoss) Value() *Float {
 	return l.last.value()
 }
 
-// lossState is an EpochLoss as JSON, but for Rows.
+// lossState is an EpochLoss without Rows, as JSON.
 type lossState struct {
 	Sums    [2]float64 `json:"sums"` // of the current epoch, and of the last complete one
 	Samples [2]int64   `json:"samples"`
 }
 
-// MarshalJSON saves it in a checkpoint.
+// MarshalJSON writes l, without Rows, for a checkpoint.
 func (l EpochLoss) MarshalJSON() ([]byte, error) {
 	return json.Marshal(lossState{[2]float64{l.epoch.sum, l.last.sum}, [2]int64{l.epoch.samples, l.last.samples}})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; Rows stays.
+// UnmarshalJSON reads the output of MarshalJSON. Rows stays unchanged.
 func (l *EpochLoss) UnmarshalJSON(data []byte) error {
 	var s lossState
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -62,7 +61,7 @@ func (l *EpochLoss) UnmarshalJSON(data []byte) error {
 	}
 	for i, n := range s.Samples {
 		if n < 0 {
-			return fmt.Errorf("loss.samples[%d] is %d, must be 0 or more: no run has written that", i, n)
+			return fmt.Errorf("loss.samples[%d] is %d, must be 0 or more: no run writes that", i, n)
 		}
 	}
 	l.epoch, l.last = lossMean{s.Sums[0], s.Samples[0]}, lossMean{s.Sums[1], s.Samples[1]}

@@ -8,9 +8,9 @@ func TestEpochLossIsOfTheLastCompleteEpoch(t *testing.T) {
 		t.Error("a value before the first sample")
 	}
 	for i, c := range []struct{ loss, want float64 }{
-		{8, 4}, // half an epoch: what there is
-		{4, 3}, // a whole one
-		{2, 3}, // the next is not complete
+		{8, 4}, // half of the first epoch
+		{4, 3}, // the first epoch is complete
+		{2, 3}, // the second epoch is not complete
 		{2, 1},
 		{6, 1},
 	} {

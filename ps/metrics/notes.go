@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// A NOTE must be worth acting on: these are the shares and ratios below which it would be noise.
+// A NOTE must be worth acting on. Below these shares and ratios a NOTE would be noise.
 const (
 	notesMax        = 3
-	seenMin         = 20   // iterations of every worker: fewer say nothing of the next ones
-	blockedShareMin = 0.10 // of train_s: below it, waiting is no problem to solve
-	lastShareMin    = 0.50 // of all waits: one shard is what workers wait for
-	lastWaitsMin    = 20   // waits to judge from
-	sizeRatioMin    = 2.0  // a shard's bytes over the mean of the others
-	foldShareMin    = 0.50 // of train_s: the busiest server sums more than half of the time
-	idleShareMin    = 0.80 // of train_s: even the busiest server
-	idleBlockedMax  = 0.20 // idle servers are spare only if workers do not wait for what they send
-	lastIdleMax     = 0.50 // of train_s: servers idle for longer were not what workers waited for
+	seenMin         = 20   // iterations of every worker: fewer predict nothing
+	blockedShareMin = 0.10 // of train_s: with less, waiting is not worth a change
+	lastShareMin    = 0.50 // of all waits: with more, workers wait for one shard
+	lastWaitsMin    = 20   // waits: fewer prove nothing
+	sizeRatioMin    = 2.0  // bytes of a shard over the mean of the others
+	foldShareMin    = 0.50 // of train_s: time that the busiest server folds
+	idleShareMin    = 0.80 // of train_s: idle time of the busiest server
+	idleBlockedMax  = 0.20 // of train_s: idle servers are spare only if workers hardly wait for their replies
+	lastIdleMax     = 0.50 // of train_s: workers did not wait for servers that were idle for longer
 	trafficShareMin = 0.40 // of train_s: push and pull of a worker
 )
 
-// note is one piece of advice; share orders them: the part of the training time that it is about.
+// note is one piece of advice.
 type note struct {
-	share float64
+	share float64 // the part of the training time that it is about; notes with a larger share come first
 	text  string
 }
 
-// Notes says that a payload was lossy, and is the advice at the end of a run, the costliest finding first, at most three.
-// Each names the key of the YAML to change.
+// Notes returns the advice at the end of a run: at most three findings, the costliest first. Each names the key of the YAML to
+// change. If the payload is lossy, a note about that comes before the advice.
 func Notes(s *Summary) []string {
 	var found []note
-	if s.TrainS > 0 && s.Iterations-begun(s) >= seenMin {
+	if s.TrainS > 0 && s.Iterations-resumedAt(s) >= seenMin {
 		slow := noteStragglers(s)
 		last := func(s *Summary) *note { return noteLastShard(s, slow != nil) }
-		for _, look := range []func(*Summary) *note{func(*Summary) *note { return slow }, last, noteFoldBound, noteIdleServers, noteTraffic} {
-			if n := look(s); n != nil {
+		for _, find := range []func(*Summary) *note{func(*Summary) *note { return slow }, last, noteFoldBound, noteIdleServers, noteTraffic} {
+			if n := find(s); n != nil {
 				found = append(found, *n)
 			}
 		}
@@ -57,8 +57,8 @@ func avgShare(s *Summary, role string, span Span) float64 {
 	return float64(s.PerRole[role][span.String()].Avg / s.TrainS)
 }
 
-// noteLastShard looks for one shard that workers wait for after all others have answered. Where slow workers explain the wait,
-// the shard with the strictest scheme is merely where it happens.
+// noteLastShard looks for one shard that workers still wait for after all others have answered. explained says that slow workers
+// explain the wait: then the shard with the strictest scheme is not its cause.
 func noteLastShard(s *Summary, explained bool) *note {
 	blocked := avgShare(s, RoleWorker, Blocked)
 	if len(s.PerShard) < 2 || !(blocked >= blockedShareMin) {
@@ -76,7 +76,7 @@ func noteLastShard(s *Summary, explained bool) *note {
 	if waits < lastWaitsMin || share < lastShareMin {
 		return nil
 	}
-	others := likeBytes(s, &last)
+	others := othersBytes(s, &last)
 	mixed := slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme != "bsp" })
 	advice := fmt.Sprintf("raise cluster: servers (now %d) to spread the load", s.Servers)
 	switch {
@@ -85,21 +85,21 @@ func noteLastShard(s *Summary, explained bool) *note {
 	case last.Scheme == "bsp" && mixed:
 		advice = fmt.Sprintf("give its sync: rule (match: %q) a scheme that waits less, such as ssp", ruleOf(last.Name))
 	case others > 0 && float64(last.Bytes) >= sizeRatioMin*others:
-		// Shards of one rule that differ in size were not cut evenly.
+		// The shards of a rule differ in size only if they were not cut evenly.
 		advice = fmt.Sprintf("it is %.1f times as large as the others; set shards: {slice: even} to level them", float64(last.Bytes)/others)
 	}
 	if idle := avgShare(s, RoleServer, Idle); idle > lastIdleMax && !(last.Scheme == "bsp" && mixed) {
-		return nil // the servers had time: one of several equal shards is simply the last to answer
+		return nil // the servers were not busy: one of several equal shards is always the last to answer
 	}
 	return &note{blocked * share, fmt.Sprintf("shard %d (%s, %s on server %d) was the last that workers waited for in %.0f %% of their waits: %s",
 		last.Shard, last.Name, last.Scheme, last.Server, 100*share, advice)}
 }
 
-// ruleOf is the match of the sync rule that took a shard: its name up to the last slash.
+// ruleOf is the match of the sync rule of a shard: the name of the shard up to the last slash.
 func ruleOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
 
-// likeBytes is the mean size of the other shards of the same rule; 0 if there are none.
-func likeBytes(s *Summary, shard *ShardSummary) float64 {
+// othersBytes is the mean size of the other shards of the same rule; 0 if there are none.
+func othersBytes(s *Summary, shard *ShardSummary) float64 {
 	var bytes, n int64
 	for _, h := range s.PerShard {
 		if h.Shard != shard.Shard && ruleOf(h.Name) == ruleOf(shard.Name) {
@@ -123,13 +123,13 @@ func noteFoldBound(s *Summary) *note {
 		"raise cluster: servers (now %d) to share the sums", 100*fold, 100*blocked, s.Servers)}
 }
 
-// noteIdleServers looks for ranks that serve and could compute.
+// noteIdleServers looks for servers that are idle and could compute.
 func noteIdleServers(s *Summary) *note {
 	idle := float64(s.PerRole[RoleServer][Idle.String()].Min / s.TrainS)
 	if !(idle >= idleShareMin) || avgShare(s, RoleWorker, Blocked) > idleBlockedMax {
 		return nil
 	}
-	// What could be won is the servers' share of all ranks, not the time that they were idle.
+	// The possible gain is the share of the servers in all ranks, not their idle time.
 	share := idle * float64(s.Servers) / float64(s.Servers+s.Workers)
 	advice := "set cluster: {placement: colocate} to let them compute too"
 	if s.Servers > 1 {
@@ -138,7 +138,7 @@ func noteIdleServers(s *Summary) *note {
 	return &note{share, fmt.Sprintf("the servers were idle for at least %.0f %% of the time: %s", 100*idle, advice)}
 }
 
-// noteTraffic looks for workers that spend their time on moving bytes.
+// noteTraffic looks for workers that spend their time on push and pull.
 func noteTraffic(s *Summary) *note {
 	share := avgShare(s, RoleWorker, Push) + avgShare(s, RoleWorker, Pull)
 	if !(share >= trafficShareMin) {

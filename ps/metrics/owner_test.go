@@ -14,10 +14,10 @@ import (
 	"fluentps/ps/durable"
 )
 
-// nobody is a user who is not root.
+// nobody is the ID of a user who is not root.
 const nobody = 65534
 
-// asEnv has this test binary do one thing as another user and end.
+// asEnv is the variable that makes this test binary act as another user and exit.
 const asEnv = "FLUENTPS_TEST_AS_OTHER"
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ type asOther struct {
 	Err      string
 }
 
-// shared is a folder that every user can reach. Only root can show what another user finds there.
+// shared returns a folder that every user can reach. It skips the test unless root runs it: only root can act as another user.
 func shared(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -75,7 +75,7 @@ func byNobody(t *testing.T, s FolderSpec) (answer asOther) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe") // the folder of this binary is root's alone
+	cmd := exec.Command("/proc/self/exe") // another user cannot reach the folder of this binary
 	cmd.Env, cmd.Dir = append(os.Environ(), asEnv+"="+string(text)), "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()
@@ -97,8 +97,8 @@ func run(t *testing.T, parent, name string, uid int, mode os.FileMode) string {
 	return dir
 }
 
-// In a folder where all make their runs, each goes on with his own, whatever the names of the others' are.
-func TestRunsOfOthersArePassedOver(t *testing.T) {
+// RunFolders finds only the runs of the user who calls it in a folder shared by all, whatever the names of the other runs.
+func TestRunsOfOthersAreIgnored(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky} {
 		root := shared(t)
 		parent := run(t, root, "first", 0, mode)
@@ -111,22 +111,22 @@ func TestRunsOfOthersArePassedOver(t *testing.T) {
 		if got := byNobody(t, s); got.Others != 1 || len(got.Dirs) != 1 || got.Dirs[0] != others || got.Err != "" {
 			t.Errorf("%v: the other user finds %+v", mode, got)
 		}
-		if text := OthersText(s, 1); !strings.Contains(text, "1 run folders in "+parent+" belong to other users and are passed over") {
+		if text := OthersText(s, 1); !strings.Contains(text, "1 run folders in "+parent+" belong to other users and are ignored") {
 			t.Error(text)
 		}
 	}
 }
 
-// Root goes into no folder of another user; others go into none that anybody may write, and are told whose it is where a group
-// shares it.
-func TestWhoseAFolderIs(t *testing.T) {
+// Root uses no folder of another user. Other users use no folder that anybody may write, and get a warning about the owner of a
+// folder that a group shares.
+func TestOwnerOfAFolderIsChecked(t *testing.T) {
 	root := shared(t)
 	s := FolderSpec{Out: run(t, root, "theirs", nobody, 0o755)}
 	_, err := CreateRunFolder(s)
-	if err == nil || !strings.Contains(err.Error(), s.Out+" belongs to user ") || !strings.Contains(err.Error(), "root goes into no other user's; run as that user, or choose another folder with --out") {
+	if err == nil || !strings.Contains(err.Error(), s.Out+" belongs to user ") || !strings.Contains(err.Error(), "root uses no folder of another user; run as that user, or choose another folder with --out") {
 		t.Error(err)
 	}
-	if _, err := OpenRunFolder(s.Out); err == nil || !strings.Contains(err.Error(), "root goes into no other user's") {
+	if _, err := OpenRunFolder(s.Out); err == nil || !strings.Contains(err.Error(), "root uses no folder of another user") {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(s.Out); err != nil || len(left) > 0 {
@@ -147,7 +147,7 @@ func TestWhoseAFolderIs(t *testing.T) {
 	if err := os.Chmod(project, 0o775|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if got := byNobody(t, FolderSpec{Out: project}); got.Err != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the run folder "+project+" belongs to user root (0), who can change what this run writes") {
+	if got := byNobody(t, FolderSpec{Out: project}); got.Err != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the run folder "+project+" belongs to user root (0), who can change the files that this run writes") {
 		t.Errorf("%+v", got)
 	}
 	if got := byNobody(t, FolderSpec{Out: run(t, root, "own", nobody, 0o2775)}); got.Err != "" || len(got.Warnings) > 0 {
@@ -155,8 +155,8 @@ func TestWhoseAFolderIs(t *testing.T) {
 	}
 }
 
-// The link latest of another user stays where it may not be replaced, and the run goes on.
-func TestTheLinkOfAnotherStays(t *testing.T) {
+// The run begins with a warning if the link latest belongs to another user and may not be replaced.
+func TestTheLinkOfAnotherUserStays(t *testing.T) {
 	root := shared(t)
 	parent := run(t, root, "first", 0, 0o777|os.ModeSticky)
 	if err := os.Symlink("roots", filepath.Join(parent, "latest")); err != nil {
@@ -174,8 +174,8 @@ func TestTheLinkOfAnotherStays(t *testing.T) {
 	}
 }
 
-// Who has a umask of 0 shares his runs with everybody, and is told.
-func TestAFolderForEverybodyIsSaid(t *testing.T) {
+// A run folder that anybody may write, as with a umask of 0, gets a warning.
+func TestAFolderThatAnybodyMayWriteGetsAWarning(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -190,8 +190,8 @@ func TestAFolderForEverybodyIsSaid(t *testing.T) {
 	}
 }
 
-// Whatever another user puts under the names that a run writes, nothing outside of the folder changes.
-func TestLinksInARunFolderLeadNowhere(t *testing.T) {
+// Links that another user puts in place of the files of a run never make the run write outside of its folder.
+func TestLinksInARunFolderAreNotFollowed(t *testing.T) {
 	dir, treasure := t.TempDir(), filepath.Join(t.TempDir(), "treasure")
 	if err := os.WriteFile(treasure, []byte("worker,iter\nsecret\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Pace is how long a worker's iterations took to compute, kept so that workers can be compared when the run is over: in
-// windows over the whole run, and the first iterations one by one. It belongs to one goroutine at a time.
+// Pace records how long the iterations of a worker took to compute, so that workers can be compared after the run: as means over
+// windows of the whole run, and one by one for the first iterations. It belongs to one goroutine at a time.
 type Pace struct {
 	Every   int64           `json:"every"`   // iterations in each window
-	Windows []time.Duration `json:"windows"` // the mean of each; a last one that is not full is left out
-	First   []time.Duration `json:"first"`   // single iterations, without the very first one, in which caches are cold
+	Windows []time.Duration `json:"windows"` // the mean of each full window
+	First   []time.Duration `json:"first"`   // the first iterations, without the very first one, in which caches are cold
 
-	firstMax int
-	added    int64
-	sum      time.Duration // of the window that is not full
-	in       int64         // iterations in it
+	firstMax int           // the most entries of First
+	added    int64         // iterations in all
+	sum      time.Duration // over the window that is not full yet
+	in       int64         // iterations in that window
 }
 
-// paceWindows bounds the windows of a worker: where there would be more, each two become one.
+// paceWindows bounds the windows of a worker. When the bound is reached, each two windows become one.
 const paceWindows = 64
 
-// The single iterations of all workers are bounded together, and of one between these.
+// paceFirstAll bounds First over all workers together. The bound of one worker is within paceFirstMin and paceFirstMax.
 const (
 	paceFirstAll = 1 << 19
 	paceFirstMin = 64
 	paceFirstMax = 512
 )
 
-// NewPace is for one of so many workers.
+// NewPace returns the Pace of one of so many workers.
 func NewPace(workers int) Pace {
 	return Pace{Every: 1, firstMax: min(paceFirstMax, max(paceFirstMin, paceFirstAll/max(1, workers)))}
 }
 
-// Add takes the computing of the next iteration.
+// Add records the computing time of the next iteration.
 func (p *Pace) Add(computed time.Duration) {
 	if p.added++; p.added > 1 && len(p.First) < p.firstMax {
 		p.First = append(p.First, computed)
@@ -54,7 +54,7 @@ func (p *Pace) Add(computed time.Duration) {
 	p.Every *= 2
 }
 
-// seen says whether there are as many iterations as n parts of a run.
+// seen says whether there are enough iterations for n parts of a run. A nil Pace has none.
 func (p *Pace) seen(n int) bool { return p != nil && len(p.Windows) >= n && len(p.First) >= n-1 }
 
 // parts are the means over n equal parts of the run.
@@ -69,29 +69,29 @@ func (p *Pace) parts(n int) []float64 {
 	return all
 }
 
-// A replay says how long the first iterations of all workers would have taken by what they computed alone, had they waited
-// for each other in another way. Rows are workers, all of the same length.
+// A replay is the time that the first iterations of all workers would have taken under another rule of waiting. It counts their
+// computing times alone. first has a row of the same length for each worker.
 
-// replayLead is under a bound on the lead: a worker starts iteration i when it has finished the one before, and all have
-// finished iteration i-1-lead. With 0 that is bsp.
+// replayLead replays a bound on the lead: a worker starts iteration i when it has finished iteration i-1, and all workers have
+// finished iteration i-1-lead. A lead of 0 is bsp.
 func replayLead(first [][]time.Duration, lead int) time.Duration {
-	free := make([]time.Duration, len(first))
-	over := make([]time.Duration, len(first[0])) // when all have finished iteration i
-	for i := range over {
+	free := make([]time.Duration, len(first))        // when each worker has finished its last iteration
+	finished := make([]time.Duration, len(first[0])) // when all workers have finished iteration i
+	for i := range finished {
 		gate := time.Duration(0)
 		if k := i - 1 - lead; k >= 0 {
-			gate = over[k]
+			gate = finished[k]
 		}
 		for w, of := range first {
 			free[w] = max(free[w], gate) + of[i]
-			over[i] = max(over[i], free[w])
+			finished[i] = max(finished[i], free[w])
 		}
 	}
-	return over[len(over)-1]
+	return finished[len(finished)-1]
 }
 
-// replayRequired is under drop: an iteration closes with the first pushes, as many as required; who is late goes on at the one
-// that is open when it has finished. It returns the time of one iteration.
+// replayRequired replays drop: an iteration closes with its first required pushes. A worker that is late goes on with the iteration
+// that is open when it has finished. It returns the mean time of one iteration.
 func replayRequired(first [][]time.Duration, required int) time.Duration {
 	free, used := make([]time.Duration, len(first)), make([]int, len(first))
 	ends, sorted := make([]time.Duration, len(first)), make([]time.Duration, len(first))

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Windows cover all iterations of a run but less than one window's, however long it is, and their means are those of the run.
+// The windows cover all iterations of a run of any length, except for the last ones that do not fill a window, and have their means.
 func TestPaceCoversTheRun(t *testing.T) {
 	for _, n := range []int{0, 1, 19, 63, 64, 65, 1000, 12345} {
 		p := NewPace(4)
@@ -46,12 +46,12 @@ func drawTimes(t *rapid.T) [][]time.Duration {
 	return first
 }
 
-// The twin follows the rule from one moment to the next: whoever may start starts.
+// The twin follows the rule from one moment to the next: every worker that may start starts.
 func TestReplayLeadFollowsTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := drawTimes(t)
 		lead := rapid.IntRange(0, 8).Draw(t, "lead")
-		done, until := make([]int, len(first)), make([]time.Duration, len(first)) // until: -1 where it waits
+		done, until := make([]int, len(first)), make([]time.Duration, len(first)) // until: -1 while the worker waits
 		for w := range until {
 			until[w] = -1
 		}
@@ -82,7 +82,7 @@ func TestReplayLeadFollowsTheRule(t *testing.T) {
 	})
 }
 
-// With all pushes required, drop is bsp. With fewer no iteration is longer than the slowest worker's longest.
+// With all pushes required, drop is bsp. With fewer, the mean iteration is no longer than the longest iteration of any worker.
 func TestReplayRequiredOfAllIsBSP(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := drawTimes(t)

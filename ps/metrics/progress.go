@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	etaMin       = time.Second            // what the first moments promise is not worth printing
+	etaMin       = time.Second            // an estimate from a shorter time is not worth printing
 	headerEvery  = 30                     // lines between two headers of a batch log
-	redrawEvery  = 100 * time.Millisecond // a terminal bar faster than this only flickers
+	redrawEvery  = 100 * time.Millisecond // a bar that is redrawn more often flickers
 	barWidthMin  = 10
 	barWidthMax  = 40
 	widthDefault = 80
 )
 
-// Progress shows how far a run is. On a terminal it is one bar, redrawn in place; otherwise one aligned line
-// per interval, the first at once, and never a carriage return, so that a batch log reads as text. It reads
-// no clock: Record.At decides. It belongs to one goroutine at a time.
+// Progress shows the progress of a run. On a terminal it is one bar, redrawn in place. Otherwise it is one aligned line per
+// interval, the first at once, without carriage returns, so that a batch log reads as text. It takes the time from Record.At and
+// reads no clock. It belongs to one goroutine at a time.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -27,15 +27,15 @@ type Progress struct {
 	interval time.Duration
 
 	lines   int           // printed so far, without headers
-	next    time.Duration // nothing is shown before
-	shown   Record        // last record given, and its share done: Finish shows it if Update did not
-	done    float64
-	pending bool
-	bar     string // on the terminal's current line now; "" when it is clear
+	next    time.Duration // earlier records are not shown
+	last    Record        // the last record of Update
+	done    float64       // the part of the budget used at last, 0 to 1; NaN if unknown
+	pending bool          // last has not been shown: Finish shows it
+	bar     string        // on the current line of the terminal; "" when that line is clear
 }
 
-// NewProgress writes to w. terminal and width (columns; 0: unknown) are the caller's knowledge of w; interval
-// is the time between two lines of a batch log (0: every Update).
+// NewProgress returns a Progress that writes to w. terminal and width (columns; 0: unknown) describe w. interval is the time
+// between two lines of a batch log (0: every Update).
 func NewProgress(w io.Writer, terminal bool, width int, interval time.Duration) *Progress {
 	if width <= 0 {
 		width = widthDefault
@@ -45,11 +45,11 @@ func NewProgress(w io.Writer, terminal bool, width int, interval time.Duration) 
 
 // Update shows r if it is time to. done is the part of the budget that is used, 0 to 1; NaN if unknown.
 func (p *Progress) Update(r Record, done float64) error {
-	p.shown, p.done, p.pending = r, done, true
+	p.last, p.done, p.pending = r, done, true
 	if r.At < p.next {
 		return nil
 	}
-	// Intervals count from the start of the run, so that lines do not drift with the time between Updates.
+	// Intervals count from the start of the run, so that the times of the lines do not drift.
 	every := p.interval
 	if p.terminal {
 		every = redrawEvery
@@ -70,7 +70,7 @@ func (p *Progress) Println(text string) error {
 	return p.write(text)
 }
 
-// Finish shows the last record if that is still to do, and leaves the cursor on a new line.
+// Finish shows the last record unless it has been shown, and leaves the cursor on a new line.
 func (p *Progress) Finish() error {
 	if p.pending {
 		if err := p.show(); err != nil {
@@ -87,10 +87,10 @@ func (p *Progress) Finish() error {
 func (p *Progress) show() error {
 	p.pending = false
 	if p.terminal {
-		p.bar = barText(&p.shown, p.done, p.width)
+		p.bar = barText(&p.last, p.done, p.width)
 		return p.write("\r" + p.bar + "\x1b[K")
 	}
-	text := lineText(&p.shown, p.done) + "\n"
+	text := lineText(&p.last, p.done) + "\n"
 	if p.lines%headerEvery == 0 {
 		text = lineHeader + "\n" + text
 	}
@@ -113,8 +113,8 @@ func lineText(r *Record, done float64) string {
 		speedText(r), staleText(r), blockedText(r), etaText(r.At, done))
 }
 
-// barText fits into one column less than width: many terminals wrap when the last column is written.
-// A narrow terminal loses the later fields first, then the bar.
+// barText is at most width-1 columns long, because many terminals wrap when the last column is written. On a narrow terminal it
+// leaves out the later fields first, then the bar.
 func barText(r *Record, done float64, width int) string {
 	room := width - 1
 	fraction := min(max(done, 0), 1)
@@ -142,7 +142,7 @@ func lossText(r *Record) string {
 	switch {
 	case !ok:
 		return absent
-	case math.Abs(v) >= 1e5 || math.IsNaN(v): // a loss that diverged is shown as what it is
+	case math.Abs(v) >= 1e5 || math.IsNaN(v): // a diverged loss, which fixed would show as absent, or too wide
 		return fmt.Sprintf("%.3e", v)
 	}
 	return fixed(v, 4)
@@ -153,11 +153,11 @@ func speedText(r *Record) string {
 	return rate(v)
 }
 
-// staleWidth is that of its column.
+// staleWidth is the width of the column of staleText.
 const staleWidth = 14
 
-// staleText is the staleness of each rule that has any shards, in their order. Where there is no room for all, it is that of the
-// stalest one, which none of the others exceeds at its largest.
+// staleText is the staleness of each rule with pushes, in the order of the rules. If the column is too narrow for all, it is an
+// upper bound: the staleness of the rule with the largest maximum.
 func staleText(r *Record) string {
 	var all []string
 	var most Staleness
@@ -188,7 +188,7 @@ func blockedText(r *Record) string {
 	return fixed(100*v, 1)
 }
 
-// etaText extends the time used so far by the part that is left.
+// etaText extrapolates the time that is left from the time used so far.
 func etaText(at time.Duration, done float64) string {
 	switch {
 	case !(done > 0):

@@ -49,14 +49,14 @@ func TestProgressLines(t *testing.T) {
 	golden(t, "progress_lines.txt", strings.Join(w, ""))
 }
 
-// Each rule's staleness has its place, in the order of the rules; where there are too many, the stalest one stands for all.
+// The staleness of the rules is shown in their order. If there are too many, the rule with the largest one stands for all.
 func TestProgressShowsEachRulesStaleness(t *testing.T) {
 	rule := func(p50, most int64) Staleness { return Staleness{Pushes: 1, P50: p50, Max: most} }
 	for want, rules := range map[string][]Staleness{
-		"1/3":            nil, // what all shards have
+		"1/3":            nil, // the staleness of all shards
 		"2/7":            {rule(2, 7)},
 		"0/0 2/7":        {rule(0, 0), rule(2, 7)},
-		"2/7 0/0":        {rule(2, 7), {}, rule(0, 0)}, // one that took no parameter, or has nothing new
+		"2/7 0/0":        {rule(2, 7), {}, rule(0, 0)}, // a rule without parameters, or without new pushes
 		"10/90 100/1023": {rule(10, 90), rule(100, 1023)},
 		"<=4/77":         {rule(10, 70), rule(4, 77), rule(10, 12)},
 	} {
@@ -136,7 +136,7 @@ func TestProgressBar(t *testing.T) {
 	if err := p.Println("after"); err != nil {
 		t.Fatal(err)
 	}
-	if len(w) != 6 { // 0.01 s and 1.04 s are too soon to redraw
+	if len(w) != 6 { // the bar is not redrawn at 0.01 s and 1.04 s
 		t.Errorf("%d Write calls, want 6", len(w))
 	}
 	shown := strings.NewReplacer("\r", "<CR>", "\x1b[K", "<CLEAR>").Replace(strings.Join(w, "|\n"))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Column is a value that a Record may hold beside its four fixed ones.
+// Column is a value that a Record may hold in addition to its four fixed ones.
 type Column uint8
 
 const (
@@ -18,13 +18,13 @@ const (
 	StalenessMax                // likewise
 	LeadMax                     // iterations, since the start
 	BlockedShare                // 0..1, mean over workers since the last record
-	DelayedPulls                // since the start, at all shards: pulls that a scheme held back, and pushes that waited for their turn
+	DelayedPulls                // since the start, at all shards: pulls that a scheme delayed, and pushes that waited for their turn
 	TestLoss                    // of an evaluation
 	TestAccuracy                // likewise
 	columnCount
 )
 
-// columnNames is the one table of the columns: the order and spelling in every sink.
+// columnNames gives the columns their order and spelling in every sink.
 var columnNames = [columnCount]string{
 	TrainLoss:     "train/loss",
 	TrainAccuracy: "train/accuracy",
@@ -42,8 +42,8 @@ var columnNames = [columnCount]string{
 // String is the name of the column in every sink.
 func (c Column) String() string { return columnNames[c] }
 
-// ColumnNames lists all columns of a run with so many rules of sync in order: the four fixed ones, then the values, then those
-// of each rule.
+// ColumnNames lists all columns of a run with so many rules of sync, in order: the four fixed ones, then those of Column, then
+// those of each rule.
 func ColumnNames(rules int) []string {
 	names := append([]string{"at_s", "iteration", "epoch", "samples"}, columnNames[:]...)
 	for rule := range rules {
@@ -54,21 +54,21 @@ func ColumnNames(rules int) []string {
 	return names
 }
 
-// ruleColumns are what a record says of one rule; see Staleness.
+// ruleColumns are the columns of one rule; see Staleness.
 var ruleColumns = [...]string{"staleness_p50", "staleness_p99", "staleness_max"}
 
-// Staleness is that of the pushes to the shards of one rule since the last record, in versions.
+// Staleness is the staleness of the pushes to the shards of one rule since the last record, in versions.
 type Staleness struct {
-	Pushes        int64 // that it is of; 0: there is nothing to say
+	Pushes        int64 // the number of these pushes; with 0 the other fields mean nothing
 	P50, P99, Max int64
 }
 
-// StalenessOf sums a histogram up.
+// StalenessOf summarizes a histogram of staleness.
 func StalenessOf(h *Hist) Staleness {
 	return Staleness{Pushes: h.N(), P50: h.Quantile(0.5), P99: h.Quantile(0.99), Max: h.Max()}
 }
 
-// Record is the state of a run at one time. It is a plain value: copying it copies all of it, and nobody changes Rules.
+// Record is the state of a run at one time. It is a plain value: Rules is never changed, so a copy is independent.
 type Record struct {
 	At        time.Duration // since the start of the run
 	Iteration int64         // of the run: accepted pushes of the lead shard / workers
@@ -77,16 +77,16 @@ type Record struct {
 	Rules     []Staleness
 
 	values  [columnCount]float64
-	present uint16 // bit c is set if values[c] was
+	present uint16 // bit c: values[c] is set
 }
 
-// Set gives column c the value v. A v that is not finite is a value too: that a loss is NaN is news.
+// Set gives column c the value v. A v that is not finite is a value, too, because a reader must see that a loss is NaN.
 func (r *Record) Set(c Column, v float64) {
 	r.values[c] = v
 	r.present |= 1 << c
 }
 
-// Get returns the value of column c, and whether there is one; NaN if not.
+// Get returns the value of column c, and whether it is set. Without a value it returns NaN.
 func (r *Record) Get(c Column) (float64, bool) {
 	if r.present&(1<<c) == 0 {
 		return math.NaN(), false

@@ -14,15 +14,15 @@ import (
 	"fluentps/ps/lock"
 )
 
-// A run that goes on from a checkpoint goes on in its folder: what its metrics files have behind the checkpoint is cut
-// off, and logs are appended to.
+// A run that resumes from a checkpoint uses the same folder. The rows of its metrics files after the checkpoint are cut off, and
+// logs are appended to.
 
-// OpenRunFolder takes up the folder of a run that is to go on.
+// OpenRunFolder opens the folder of a run that resumes.
 func OpenRunFolder(dir string) (*RunFolder, error) {
 	f := At(dir)
 	err := f.Err()
 	if err == nil {
-		err = f.admit()
+		err = f.checkOwner()
 	} else {
 		err = folderError(dir, err)
 	}
@@ -38,7 +38,7 @@ func OpenRunFolder(dir string) (*RunFolder, error) {
 	return f, nil
 }
 
-// IsRunFolder says whether a run has begun in the folder: it makes logs, then the lock, then the rest.
+// IsRunFolder says whether a run has begun in the folder. A run makes logs first, then the lock, then all other files.
 func IsRunFolder(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -54,7 +54,7 @@ func IsRunFolder(dir string) bool {
 
 func sinkName(name string) string { return "metrics." + name }
 
-// SinkSizes says how many bytes the files of the sinks have, by name; of one that is not there, 0.
+// SinkSizes returns the bytes of the files of the sinks, by the name of the sink. A missing file has none.
 func (f *RunFolder) SinkSizes(names []string) map[string]int64 {
 	sizes := map[string]int64{}
 	for _, name := range names {
@@ -65,8 +65,8 @@ func (f *RunFolder) SinkSizes(names []string) map[string]int64 {
 	return sizes
 }
 
-// ResumeSinks is OpenSinks where the files may be there: each is cut off at its size of then, and appended to. One that
-// lost its end in a crash is cut off behind its last whole line. A table keeps the columns that it has.
+// ResumeSinks is OpenSinks for a run that resumes. An existing file is cut off at the size that it had at the checkpoint, and
+// appended to. A file that lost its end in a crash is cut off after its last whole line. A table keeps its columns.
 func (f *RunFolder) ResumeSinks(names []string, sizes map[string]int64, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
@@ -108,8 +108,8 @@ func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error)
 	return s, nil
 }
 
-// wholeLines says where the last line ends that does so in the first bytes of a file, so many or as many as there are. It takes the
-// memory of a block, however long the file is, or is said to be.
+// wholeLines returns the end of the last whole line in the first size bytes of a file, which may be shorter. It needs the memory
+// of one block, however large the file or size is.
 func wholeLines(file *os.File, size int64) (end int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -130,10 +130,10 @@ func wholeLines(file *os.File, size int64) (end int64, err error) {
 	return 0, nil
 }
 
-// headMax is more bytes than the columns of a table have, however many rules there are.
+// headMax is the most bytes of the header of a table. No number of rules makes it longer.
 const headMax = 1 << 20
 
-// columnsOf are the names in the first line of a table of so many bytes.
+// columnsOf returns the names in the header of a table of so many bytes.
 func columnsOf(file io.ReaderAt, size int64) ([]string, error) {
 	text := make([]byte, min(size, headMax))
 	if _, err := file.ReadAt(text, 0); err != nil {
@@ -141,14 +141,14 @@ func columnsOf(file io.ReaderAt, size int64) ([]string, error) {
 	}
 	at := bytes.IndexByte(text, '\n')
 	if at < 0 {
-		return nil, fmt.Errorf("line 1 has more than %d bytes, and is no header of ours; move the file out of the folder", headMax)
+		return nil, fmt.Errorf("line 1 has more than %d bytes, so fluentps has not written it; move the file out of the folder", headMax)
 	}
 	return strings.Split(string(text[:at]), ","), nil
 }
 
-// KeptIterations gives the rows of the iterations file of the run folder that come before the iteration which each of
-// those that compute goes on with, and how many iterations before it have none. The file is written when a part of the run
-// ends, so that one that was killed leaves no rows, and perhaps no file.
+// KeptIterations returns the rows of the iterations file that a run keeps when it resumes: those of each worker w before iteration
+// starts[w]. lacks is the number of iterations before these that have no row. A part of a run writes the file when it ends, so a
+// part that was killed leaves no rows, and perhaps no file.
 func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, err error) {
 	for _, n := range starts {
 		lacks += n
@@ -158,11 +158,11 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		return nil, lacks, nil
 	}
 	if err != nil {
-		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it: the times before are lost then", IterationsName, err)
+		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it, which loses the times of the earlier iterations", IterationsName, err)
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
 	if !found {
-		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so that no rows are added to it; remove the file, or go on with the program that wrote it", IterationsName)
+		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so no rows are added to it; remove the file, or resume with the program that wrote it", IterationsName)
 	}
 	kept = rows[:0]
 	for row := range bytes.Lines(rows) {

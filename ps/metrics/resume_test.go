@@ -58,11 +58,11 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		}
 	}
 	if s, err := At(t.TempDir()).ResumeSinks(names, sizes, 1); err != nil || s.Close() != nil {
-		t.Errorf("where there are no files: %v", err)
+		t.Errorf("without files: %v", err)
 	}
 }
 
-// A file that is larger than ours ever are, and a manifest that tells of still more, do not fill the memory.
+// Neither a huge metrics file nor a manifest with a still larger size fills the memory.
 func TestHugeSinksAreCutOffInLittleMemory(t *testing.T) {
 	const huge, most = 64 << 20, 4 << 20
 	for name, head := range map[string]string{"jsonl": "{}\n", "csv": "a,b\n1,2\n"} {
@@ -90,7 +90,7 @@ func TestHugeSinksAreCutOffInLittleMemory(t *testing.T) {
 	}
 }
 
-// A table without a header of its own is no table of ours.
+// A table without a header is refused, because no run has written it.
 func TestATableWithoutAHeaderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "metrics.csv"), []byte(strings.Repeat("a", headMax)+"\n"), 0o666); err != nil {
@@ -101,7 +101,7 @@ func TestATableWithoutAHeaderIsRefused(t *testing.T) {
 	}
 }
 
-// A run that goes on with other rules, or under another version of the program, writes under the columns that there are.
+// A run that resumes with other rules, or under another version of the program, writes to the existing columns.
 func TestATableKeepsItsColumns(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "metrics.csv")
@@ -163,7 +163,7 @@ func TestEpochLossIsSavedWhole(t *testing.T) {
 	}
 }
 
-// A run that is killed in its first moments leaves a folder in which the next one begins.
+// A run that is killed in its first moments leaves a folder that the next run recognizes.
 func TestIsRunFolder(t *testing.T) {
 	for files, want := range map[string]bool{
 		"":                           false,
@@ -191,6 +191,6 @@ func TestIsRunFolder(t *testing.T) {
 		}
 	}
 	if IsRunFolder(filepath.Join(t.TempDir(), "none")) {
-		t.Error("a folder that is not there is one")
+		t.Error("a missing folder is taken for a run folder")
 	}
 }

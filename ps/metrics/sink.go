@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// Sink takes the records of a run. Every record is one Write of one whole line and nothing is buffered, so
-// that a killed job leaves no torn line, and a full disk none either. After an error a record is left out, and the
-// next one may be written. Close closes the writer if it is an io.Closer. A Sink belongs to one
-// goroutine at a time.
+// Sink writes the records of a run. Every record is one Write of one whole line and nothing is buffered, so neither a killed job
+// nor a full disk leaves a torn line. A record that cannot be written is left out, and the next one may be written. Close closes
+// the writer if it is an io.Closer. A Sink belongs to one goroutine at a time.
 type Sink interface {
 	Record(Record) error
 	Close() error
@@ -29,8 +28,8 @@ func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
 // not finite are NaN, +Inf or -Inf.
 func CSV(w io.Writer, rules int) Sink { return &csv{lines: lines{w: w}, names: ColumnNames(rules)} }
 
-// OpenSinks creates metrics.jsonl, metrics.csv, ... in the folder for the sinks named and returns one Sink that
-// feeds them all. A name that is not known and a file that exists are errors.
+// OpenSinks creates metrics.jsonl, metrics.csv, ... in the folder for the named sinks, and returns one Sink that writes to all of
+// them. An unknown name and an existing file are errors.
 func (f *RunFolder) OpenSinks(names []string, rules int) (Sink, error) {
 	var all sinks
 	for _, name := range names {
@@ -66,7 +65,7 @@ func (f *RunFolder) openSink(name string, rules int) (Sink, error) {
 
 type sinks []Sink
 
-// Record hands r to all sinks, even if one of them fails.
+// Record writes r to all sinks, even if one of them fails.
 func (s sinks) Record(r Record) error {
 	var errs []error
 	for _, one := range s {
@@ -83,13 +82,13 @@ func (s sinks) Close() error {
 	return errors.Join(errs...)
 }
 
-// lines writes whole lines from a buffer that is used again.
+// lines writes whole lines from a buffer that it reuses.
 type lines struct {
 	w   io.Writer
 	buf []byte
 }
 
-// flush writes the line whole or not at all: what a full disk took of it is cut off again.
+// flush writes the line whole or not at all: it cuts off the part that a full disk accepted.
 func (l *lines) flush() error {
 	n, err := l.w.Write(l.buf)
 	if err == nil {
@@ -163,7 +162,7 @@ func (s *csv) Record(r Record) error {
 	return s.flush()
 }
 
-// head writes the header once, on its own, so that rows and header alike are whole lines.
+// head writes the header once, in a Write of its own, so that every Write is one whole line.
 func (s *csv) head() error {
 	if s.headed {
 		return nil
@@ -174,13 +173,13 @@ func (s *csv) head() error {
 	return err
 }
 
-// Close leaves a header behind even if there was no record, so that readers find the columns.
+// Close writes the header even if there was no record, so that readers find the columns.
 func (s *csv) Close() error { return errors.Join(s.head(), s.lines.Close()) }
 
 // fixedCells is the number of columns that every record has.
 const fixedCells = 4
 
-// cell is the value in place c of ColumnNames; of no place there is none.
+// cell returns the value of column c of ColumnNames, and whether there is one. Column -1 has none.
 func (r *Record) cell(c int) (float64, bool) {
 	switch c {
 	case -1:
@@ -205,7 +204,7 @@ func (r *Record) cell(c int) (float64, bool) {
 	return float64([...]int64{of.P50, of.P99, of.Max}[c%len(ruleColumns)]), true
 }
 
-// appendNumber writes whole numbers in full and others with nine digits, which a float32 survives.
+// appendNumber writes whole numbers in full and others with nine digits, which keep every float32 exact.
 func appendNumber(b []byte, v float64) []byte {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return strconv.AppendInt(b, int64(v), 10)

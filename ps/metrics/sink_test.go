@@ -91,7 +91,7 @@ func TestColumnTable(t *testing.T) {
 	}
 }
 
-// Whatever is recorded, standard readers read it back, and both sinks agree.
+// Standard readers read every record back, and both sinks agree.
 func TestSinksReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Record{At: time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "at")), Iteration: rapid.Int64Range(0, 1<<50).Draw(t, "iteration"),
@@ -158,7 +158,7 @@ func TestOpenSinks(t *testing.T) {
 	if err := s.Record(records()[0]); err != nil {
 		t.Fatal(err)
 	}
-	// Before Close: nothing may wait in a buffer.
+	// Before Close, because nothing may wait in a buffer.
 	for name, lines := range map[string]int{"metrics.jsonl": 1, "metrics.csv": 2} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || strings.Count(string(data), "\n") != lines {

@@ -2,21 +2,21 @@ package metrics
 
 import "time"
 
-// Span is a kind of time that a rank spends. A driver is in at most one span at a time, so that the spans
-// of a rank add up to at most its wall time.
+// Span is an activity that a rank spends time on. A driver is in at most one span at a time, so the spans of a rank add up to at
+// most its wall time.
 type Span uint8
 
 const (
 	Compute Span = iota // forward, backward and local updates
 	Push                // handing gradients to the transport
 	Blocked             // waiting for a reply that a scheme holds back or that has not arrived
-	Pull                // taking replies in
+	Pull                // reading replies
 	Fold                // summing pushes and committing versions
 	Idle                // a server with nothing to do
 	SpanCount
 )
 
-// Rest is the key of the time that no span covers, beside the names of the spans.
+// Rest is the key of the time that no span covers, in maps by the name of the span.
 const Rest = "rest"
 
 var spanNames = [SpanCount]string{"compute", "push", "blocked", "pull", "fold", "idle"}
@@ -27,7 +27,7 @@ func (s Span) String() string { return spanNames[s] }
 // Spans are the times of one rank. The zero value is ready; it belongs to one goroutine at a time.
 type Spans struct {
 	Times [SpanCount]time.Duration `json:"times_ns"`
-	Wall  time.Duration            `json:"wall_ns"` // the time that the spans are a part of: the rank's training time
+	Wall  time.Duration            `json:"wall_ns"` // training time of the rank; the spans are parts of it
 }
 
 // Add counts d to span s.
@@ -42,17 +42,17 @@ func (s *Spans) Rest() time.Duration {
 	return rest
 }
 
-// Range is the smallest, mean and largest value over ranks.
+// Range is the smallest, mean and largest value over the ranks, in seconds.
 type Range struct {
 	Min Float `json:"min"`
 	Avg Float `json:"avg"`
 	Max Float `json:"max"`
 }
 
-// RoleTimes holds seconds over the ranks of a role, by the name of the span and Rest.
+// RoleTimes holds the times over the ranks of a role, by the name of the span or Rest.
 type RoleTimes map[string]Range
 
-// OverRanks takes the Range of every span, and of Rest, over the ranks of one role. No ranks: all zeros.
+// OverRanks returns the Range of every span, and of Rest, over the ranks of one role. Without ranks all are zero.
 func OverRanks(ranks []Spans) RoleTimes {
 	out := make(RoleTimes, SpanCount+1)
 	for span := range SpanCount {

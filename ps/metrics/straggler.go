@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// Waiting for slow workers has two causes, and what helps against one does not help against the other. A worker that is always
-// slow sets the pace under every bound on the lead: the others use the bound up once, and wait then as before. Where now one is
-// slow and now another, a bound evens that out. Which it is follows from the computing times, and what a scheme would bring from
-// replaying them.
+// Workers wait for stragglers for one of two reasons, and each needs its own remedy. A worker that is always slow sets the pace
+// under every bound on the lead: the other workers use up the bound once, and then wait as before. If the slow worker changes from
+// iteration to iteration, a bound evens the times out. The computing times tell which reason it is. A replay of them estimates
+// what another scheme would gain.
 
 const (
-	slowRatioMin = 1.5  // computing times over the lower median of all workers, which makes one slow
-	slowPartsMin = 0.9  // of the run, in which it must be: then it is always slow
-	gainMin      = 1.1  // samples per second over today's: less is not worth a change
-	gainEnough   = 0.8  // of what the best bound wins is what a smaller one must win to be preferred: staleness has its price, too
-	heldMax      = 1.25 // mean of the workers' iterations over those of a slow one: with more, nobody is held back by it
+	slowRatioMin = 1.5  // computing time over the lower median of all workers: with more, the worker is slow
+	slowPartsMin = 0.9  // part of the run: a worker that is slow in more of it is always slow
+	gainMin      = 1.1  // samples per second over those of the run: a smaller gain is not worth a change
+	gainEnough   = 0.8  // part of the best bound's gain: the smallest bound with that much is preferred, as staleness has a price
+	heldMax      = 1.25 // mean of the workers' iterations over those of a slow one: with more, it holds nobody back
 )
 
-// leadsToTry are bounds on the lead, larger ones being close to none.
+// leadsToTry are the bounds on the lead to replay. Larger ones are close to no bound.
 var leadsToTry = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}
 
-// pacing is what the computing times of a run tell of its waits.
+// pacing explains the waits of a run by its computing times.
 type pacing struct {
 	s      *Summary
-	slow   []slowWorker // that are always slow, the slowest first
-	first  [][]time.Duration
-	lead   int     // the bound in effect, by the strictest shard
-	scheme string  // of that shard
-	key    string  // that bounds it, in the configuration; "": none does
-	now    float64 // seconds of an iteration, computing and all else
-	rest   float64 // of these, all else
+	slow   []slowWorker      // workers that are always slow, the slowest first
+	first  [][]time.Duration // computing times of the first iterations, a row of the same length for each worker
+	lead   int               // the bound in effect, that of the strictest shard
+	scheme string            // of that shard
+	key    string            // the key of the configuration that bounds the lead of that shard; "": none does
+	now    float64           // seconds per iteration, rest included
+	rest   float64           // seconds per iteration that are not computing
 }
 
 type slowWorker struct {
 	row   *WorkerSummary
-	ratio float64
+	ratio float64 // mean computing time over the lower median of all workers
 }
 
-// newPacing is nil where too little was seen, or nobody waits for anybody.
+// newPacing returns nil if there are too few iterations, or if no worker waits for another.
 func newPacing(s *Summary) *pacing {
 	if len(s.PerWorker) < 2 || len(s.PerShard) == 0 || s.Baseline != "" {
 		return nil
@@ -71,21 +71,21 @@ func newPacing(s *Summary) *pacing {
 		return nil
 	}
 	computing := replayLead(p.first, p.lead).Seconds() / float64(n)
-	p.now = float64(s.TrainS) / float64(s.Iterations-begun(s))
+	p.now = float64(s.TrainS) / float64(s.Iterations-resumedAt(s))
 	p.rest = max(0, p.now-computing)
 	p.now = computing + p.rest
 	p.findSlow()
 	return p
 }
 
-// findSlow compares the workers in each of several parts of the run.
+// findSlow compares the workers in each of seenMin parts of the run, and sets slow.
 func (p *pacing) findSlow() {
 	workers := p.s.PerWorker
 	times := make([][]float64, len(workers))
 	for i := range workers {
 		times[i] = workers[i].Pace.parts(seenMin)
 	}
-	over, ratio := make([]int, len(workers)), make([]float64, len(workers))
+	slowParts, ratio := make([]int, len(workers)), make([]float64, len(workers))
 	sorted := make([]float64, len(workers))
 	for k := range seenMin {
 		for i := range workers {
@@ -97,25 +97,25 @@ func (p *pacing) findSlow() {
 			r := times[i][k] / usual
 			ratio[i] += r / seenMin
 			if r >= slowRatioMin {
-				over[i]++
+				slowParts[i]++
 			}
 		}
 	}
 	for i := range workers {
-		if float64(over[i]) >= slowPartsMin*seenMin {
+		if float64(slowParts[i]) >= slowPartsMin*seenMin {
 			p.slow = append(p.slow, slowWorker{&workers[i], ratio[i]})
 		}
 	}
 	slices.SortStableFunc(p.slow, func(a, b slowWorker) int { return cmp.Compare(b.ratio, a.ratio) })
 }
 
-// gain is how many times as many samples per second there would be if iterations computed for so long, with a share of the
-// workers' samples in each; all else of an iteration stays.
+// gain is the factor on the samples per second if so many iterations took so long to compute, and each had a share of the samples
+// of all workers. The rest of an iteration stays the same.
 func (p *pacing) gain(computing time.Duration, iterations int, share float64) float64 {
 	return share * p.now / (computing.Seconds()/float64(iterations) + p.rest)
 }
 
-// gainOfASP is the same where nobody waits.
+// gainOfASP is the gain if no worker waits for another.
 func (p *pacing) gainOfASP() (sum float64) {
 	for _, of := range p.first {
 		total := time.Duration(0)
@@ -127,13 +127,13 @@ func (p *pacing) gainOfASP() (sum float64) {
 	return sum
 }
 
-// bestLead is the least bound that wins nearly as much as the best.
+// bestLead is the smallest bound that gains nearly as much as the best one; 0 if there is none to try.
 func (p *pacing) bestLead() (lead int, gain float64) {
 	n := len(p.first[0])
 	var leads []int
 	var gains []float64
 	for _, l := range leadsToTry {
-		if l > p.lead && l <= n/4 { // a run of few iterations says nothing of long leads
+		if l > p.lead && l <= n/4 { // a few iterations cannot show the effect of a long lead
 			leads, gains = append(leads, l), append(gains, p.gain(replayLead(p.first, l), n, 1))
 		}
 	}
@@ -149,7 +149,8 @@ func (p *pacing) bestLead() (lead int, gain float64) {
 	return 0, 0
 }
 
-// bestRequired is the number of pushes for drop that wins the most; more than half, or too much is thrown away.
+// bestRequired is the number of required pushes under drop that gains the most. It is more than half of the workers, because less
+// would waste too many pushes.
 func (p *pacing) bestRequired() (required int, gain float64) {
 	n := len(p.first)
 	for late := 1; 2*(n-late) > n; late += max(1, late/2) {
@@ -160,8 +161,8 @@ func (p *pacing) bestRequired() (required int, gain float64) {
 	return required, gain
 }
 
-// slowest is in which share of the iterations the worker that was the slowest most often was it. Those that are about as slow
-// share an iteration.
+// slowest is the largest share of iterations in which the same worker was the slowest. Workers that are about equally slow share
+// an iteration.
 func (p *pacing) slowest() float64 {
 	const alike = 0.99
 	shares, n := make([]float64, len(p.first)), len(p.first[0])
@@ -183,7 +184,7 @@ func (p *pacing) slowest() float64 {
 	return slices.Max(shares)
 }
 
-// blocked is the mean share of the time that the workers waited, without those that are always slow.
+// blocked is the mean share of the time that the workers were blocked. Workers that are always slow do not count.
 func (p *pacing) blocked() float64 {
 	sum, n := 0.0, 0
 	for i := range p.s.PerWorker {
@@ -195,7 +196,7 @@ func (p *pacing) blocked() float64 {
 	return sum / float64(max(1, n))
 }
 
-// where names the rules of the shards that bound the lead below one, so that all of these are changed.
+// where names the sync: rules of the shards that bound the lead below lead: all of these must be changed.
 func (p *pacing) where(lead int64) string {
 	var of, all []string
 	for i := range p.s.PerShard {
@@ -219,7 +220,7 @@ func (p *pacing) where(lead int64) string {
 	return "in the sync: rules with match: " + strings.Join(of, ", ")
 }
 
-// noteStragglers looks for waits that computing times explain, and those for turns to push.
+// noteStragglers looks for waits that the computing times explain, and for waits for turns to push.
 func noteStragglers(s *Summary) *note {
 	p := newPacing(s)
 	if p == nil {
@@ -237,7 +238,7 @@ func noteStragglers(s *Summary) *note {
 	return p.transient(blocked)
 }
 
-// permanent is about workers that are always slow.
+// permanent is the note about workers that are always slow.
 func (p *pacing) permanent(blocked float64) *note {
 	slow := p.slow[0]
 	mean := 0.0 // of the iterations of a worker
@@ -254,23 +255,23 @@ func (p *pacing) permanent(blocked float64) *note {
 		who = fmt.Sprintf("worker %d (rank %d on %s), and %d more, compute up to", slow.row.Worker, slow.row.Rank, slow.row.Host, k)
 		host, its = "their hosts", "their pushes"
 	}
-	text := fmt.Sprintf("%s %.1f times as long per iteration as the others, throughout the run, and these were blocked for %.0f %% of the time: ", who, slow.ratio, 100*blocked)
+	text := fmt.Sprintf("%s %.1f times as long per iteration as the others, throughout the run, and the others were blocked for %.0f %% of the time: ", who, slow.ratio, 100*blocked)
 	if p.scheme == "r2sp" {
-		text += "the slowest worker decides how long a round of r2sp is"
+		text += "the slowest worker determines the length of a round of r2sp"
 	} else {
-		text += "a bound on the lead, however large, is used up once and then helps no more"
+		text += "a bound on the lead, however large, is used up once and does not help after that"
 	}
 	text += fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits%s", host, p.where(math.MaxInt64), p.wins("by the times measured, about %.1f times as many samples/s", gain))
 	n := len(p.first)
 	if required := n - len(p.slow); 2*required > n {
 		if g := p.gain(replayRequired(p.first, required), 1, float64(required)/float64(n)); g >= gainMin {
-			text += fmt.Sprintf(", or scheme: drop, required: %d, which goes on without %s%s", required, its, p.wins("%.1f times", g))
+			text += fmt.Sprintf(", or scheme: drop, required: %d, which does not wait for %s%s", required, its, p.wins("%.1f times", g))
 		}
 	}
 	return &note{blocked, text}
 }
 
-// wins is a gain in parentheses. What turns cost beside computing another scheme does not, and it is not known: under r2sp there is none.
+// wins is a gain in parentheses. Under r2sp it is empty: the turns take unknown time besides computing, which another scheme saves.
 func (p *pacing) wins(format string, gain float64) string {
 	if p.scheme == "r2sp" {
 		return ""
@@ -278,29 +279,29 @@ func (p *pacing) wins(format string, gain float64) string {
 	return " (" + fmt.Sprintf(format, gain) + ")"
 }
 
-// transient is about workers that are slow in turn.
+// transient is the note about slow workers that change from iteration to iteration.
 func (p *pacing) transient(blocked float64) *note {
 	lead, gain := p.bestLead()
 	if gain < gainMin {
 		return nil
 	}
-	text := fmt.Sprintf("which worker is slow changes (none was the slowest in more than %.0f %% of the iterations), and all were blocked for %.0f %% of the time: ", 100*p.slowest(), 100*blocked)
+	text := fmt.Sprintf("the slow worker changes (none was the slowest in more than %.0f %% of the iterations), and all were blocked for %.0f %% of the time: ", 100*p.slowest(), 100*blocked)
 	change := fmt.Sprintf("raise %s to %d", p.key, lead)
 	if p.scheme == "bsp" {
 		change = fmt.Sprintf("set %s: %d", p.key, lead)
 	}
 	text += fmt.Sprintf("a bound on the lead evens that out; %s %s (by the times measured, about %.1f times as many samples/s)", change, p.where(int64(lead)), gain)
 	if required, g := p.bestRequired(); g >= gainMin {
-		text += fmt.Sprintf(", or scheme: drop, required: %d, which throws late pushes away (%.1f times)", required, g)
+		text += fmt.Sprintf(", or scheme: drop, required: %d, which drops late pushes (%.1f times)", required, g)
 	}
 	return &note{blocked, text}
 }
 
-// noteTurns looks for workers that wait for their turn to push.
+// noteTurns is the note about workers that wait for their turn to push.
 func noteTurns(s *Summary) *note {
 	var waited float64
 	var missed, strays int64
-	for _, h := range s.PerShard { // the counts are those of the server's rotation, in each of its shards
+	for _, h := range s.PerShard { // all shards of a server have the counts of the server's rotation
 		waited, missed, strays = max(waited, float64(h.DelayedGrantsS)), max(missed, h.MissedTurns), max(strays, h.Strays)
 	}
 	share := waited / float64(s.TrainS) / float64(max(1, s.Workers))
@@ -311,5 +312,5 @@ func noteTurns(s *Summary) *note {
 	if missed+strays > 0 {
 		text += fmt.Sprintf("; a server saw %s turns missed and %s pushes out of turn, because workers are not equally fast", thousands(missed), thousands(strays))
 	}
-	return &note{share, text + ": r2sp pays where their exchanges crowd the links; where they do not, set scheme: asp, or ssp to keep a bound on the lead, in the sync: rule"}
+	return &note{share, text + ": r2sp pays off if the exchanges of the workers crowd the links; otherwise set scheme: asp, or ssp to keep a bound on the lead, in the sync: rule"}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Float is a float64 whose JSON is null when it is not finite, which plain JSON cannot write: a diverged
-// run still gets a summary. Null reads back as NaN.
+// Float is a float64 whose JSON is null when it is not finite. Plain JSON cannot write such a number, but a diverged run needs a
+// summary, too. Null reads back as NaN.
 type Float float64
 
 // Some is a pointer to v, for the fields of a Summary that may be absent.
@@ -30,7 +30,7 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(f))
 }
 
-// FinishedOK is Summary.Finished of a run that did all that it was asked for.
+// FinishedOK is Summary.Finished of a run that completed.
 const FinishedOK = "ok"
 
 // Roles are the keys of Summary.PerRole.
@@ -39,17 +39,17 @@ const (
 	RoleServer = "server"
 )
 
-// Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil
-// pointer is null: not measured, or not asked for.
+// Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil pointer is null: not
+// measured, or not requested.
 type Summary struct {
 	Name             string               `json:"name"`
 	Finished         string               `json:"finished"`                // FinishedOK or the reason
 	Mode             string               `json:"mode"`                    // mpi, local, simulated
 	Baseline         string               `json:"baseline,omitempty"`      // allreduce, pslite; absent: our protocol
-	BaselineKeys     string               `json:"baseline_keys,omitempty"` // with pslite what has a key: list, tensor, scalar
+	BaselineKeys     string               `json:"baseline_keys,omitempty"` // with pslite the unit that has a key: list, tensor, scalar
 	Servers          int                  `json:"servers"`
 	Workers          int                  `json:"workers"`
-	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one rank or more of a host
+	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
 	Computing        int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
 	Iterations       int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers
 	Updates          int64                `json:"updates"`             // versions of the lead shard
@@ -57,40 +57,40 @@ type Summary struct {
 	WallS            Float                `json:"wall_s"`              // the whole job
 	SetupS           Float                `json:"setup_s"`             // before the first iteration
 	TrainS           Float                `json:"train_s"`             // from the first iteration to the last
-	EvalS            Float                `json:"eval_s"`              // evaluation, beside or after training
+	EvalS            Float                `json:"eval_s"`              // evaluation, during or after training
 	CPUS             *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
 	SamplesPerS      Float                `json:"samples_per_s"`
 	TrainLoss        *Float               `json:"train_loss"`
 	TestLoss         *Float               `json:"test_loss"`
-	TestAccuracy     *Float               `json:"test_accuracy"`       // null where there are no classes
-	TestRMSE         *Float               `json:"test_rmse,omitempty"` // root of test_loss where that is a mean squared error
-	Target           *Float               `json:"target"`              // test accuracy asked for
-	TargetReachedS   *Float               `json:"target_reached_s"`    // when the snapshot was taken that reached it
-	Resumed          *Resumed             `json:"resumed,omitempty"`   // this part of the run went on from a checkpoint
+	TestAccuracy     *Float               `json:"test_accuracy"`       // null if there are no classes
+	TestRMSE         *Float               `json:"test_rmse,omitempty"` // root of test_loss if that is a mean squared error
+	Target           *Float               `json:"target"`              // the test accuracy to reach
+	TargetReachedS   *Float               `json:"target_reached_s"`    // when the first snapshot that reached it was taken
+	Resumed          *Resumed             `json:"resumed,omitempty"`   // this part of the run resumed from a checkpoint
 	Seed             uint64               `json:"seed"`
-	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: what was modelled
-	Payload          Payload              `json:"payload"`              // how vectors travelled
+	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: the models
+	Payload          Payload              `json:"payload"`              // how vectors were encoded
 	ParametersSHA256 string               `json:"parameters_sha256"`
 	Sparsity         *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
 	MaxLead          int64                `json:"max_lead"`           // largest c - v of a worker that starts an iteration
 	BytesSent        int64                `json:"bytes_sent"`
 	BytesReceived    int64                `json:"bytes_received"`
-	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that were read in another rank's memory instead
-	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest of a rank's clock against rank 0's, start to end
-	BytesBetween     *int64               `json:"bytes_between_hosts"` // of bytes_sent, those to ranks on another host
+	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
+	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
+	BytesBetween     *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
 	PerShard         []ShardSummary       `json:"per_shard"`
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
 	Evaluations      []Evaluation         `json:"evaluations"`
 }
 
-// Sparsity counts parameters.
+// Sparsity counts the parameters that are zero.
 type Sparsity struct {
 	Parameters int64 `json:"parameters"`
 	Zeros      int64 `json:"zeros"` // exactly 0
 }
 
-// SparsityOf counts those of a model.
+// SparsityOf counts the zeros among the parameters of a model.
 func SparsityOf(parameters []float32) *Sparsity {
 	s := &Sparsity{Parameters: int64(len(parameters))}
 	for _, v := range parameters {
@@ -101,66 +101,66 @@ func SparsityOf(parameters []float32) *Sparsity {
 	return s
 }
 
-// Resumed says where a run went on. Iterations, samples and evaluations of the Summary are of the whole run; times, bytes
-// and the counters of shards and workers are of the part since then.
+// Resumed says where a run resumed. Iterations, samples and evaluations of the Summary count over the whole run. Times, bytes and
+// the counters of shards and workers count over the part since then.
 type Resumed struct {
 	Checkpoint string `json:"checkpoint"` // its folder
 	Iteration  int64  `json:"iteration"`
 	Samples    int64  `json:"samples"`
-	TrainedS   Float  `json:"trained_s"` // in the parts before
+	TrainedS   Float  `json:"trained_s"` // training time of the earlier parts
 	// Unrecorded is how many iterations of all workers before this part have no row in IterationsName: those of a part that was
-	// killed, those for which there was no room, and those that a scheme skipped.
+	// killed, those beyond IterationsMax, and those that a scheme skipped.
 	Unrecorded int64 `json:"iterations_unrecorded"`
 }
 
-// Payload says how vectors travelled.
+// Payload says how vectors were encoded.
 type Payload struct {
-	Push  string `json:"push"`  // of pushes: the codec and its numbers, such as topk (ratio 0.01)
-	Pull  string `json:"pull"`  // of replies
-	Lossy bool   `json:"lossy"` // what arrived was not exactly what was sent
+	Push  string `json:"push"`  // codec of pushes with its numbers, such as topk (ratio 0.01)
+	Pull  string `json:"pull"`  // codec of replies
+	Lossy bool   `json:"lossy"` // the values that arrived differed from those that were sent
 }
 
-// TurnCounts are of a shard whose scheme lets one worker push after the other: pushes are held back there, and not pulls. All
-// shards of a server take turns together, and each has the same counts.
+// TurnCounts are the counts of a shard whose scheme lets the workers push in turns, so that it delays pushes and no pulls. All
+// shards of a server share one rotation, so each has the same counts.
 type TurnCounts struct {
 	DelayedGrants  int64 `json:"delayed_grants"`   // pushes that had to wait for their turn
-	DelayedGrantsS Float `json:"delayed_grants_s"` // how long, together
-	MissedTurns    int64 `json:"missed_turns"`     // that passed because their worker was too late
+	DelayedGrantsS Float `json:"delayed_grants_s"` // sum of these waits
+	MissedTurns    int64 `json:"missed_turns"`     // turns that passed because their worker was late
 	Strays         int64 `json:"strays"`           // pushes that landed out of turn
 }
 
 // ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.
 type ShardSummary struct {
 	Shard        int              `json:"shard"`
-	Name         string           `json:"name"` // what a reader knows it by, such as fc1.weight
+	Name         string           `json:"name"` // for readers, such as fc1.weight
 	Scheme       string           `json:"scheme"`
-	BoundKey     string           `json:"-"` // that bounds the lead, for advice
+	BoundKey     string           `json:"-"` // the key of the configuration that bounds the lead, for advice
 	Server       int              `json:"server"`
 	Bytes        int64            `json:"bytes"` // of its parameters
 	Pushes       int64            `json:"pushes"`
 	Pulls        int64            `json:"pulls"`
-	DelayedPulls int64            `json:"delayed_pulls"` // not answered at once: the scheme held them back
-	DelayedS     Float            `json:"delayed_s"`     // how long, together
+	DelayedPulls int64            `json:"delayed_pulls"` // not answered at once, because the scheme delayed them
+	DelayedS     Float            `json:"delayed_s"`     // sum of these delays
 	StalenessP50 int64            `json:"staleness_p50"`
 	StalenessP99 int64            `json:"staleness_p99"`
 	StalenessMax int64            `json:"staleness_max"`
 	Staleness    *Hist            `json:"-"`        // in histograms.csv
-	LeadP50      int64            `json:"lead_p50"` // c - v of the pulls when they were answered
+	LeadP50      int64            `json:"lead_p50"` // c - v of a pull when it was answered
 	LeadP99      int64            `json:"lead_p99"`
 	LeadMax      int64            `json:"lead_max"`
 	Lead         *Hist            `json:"-"`            // in histograms.csv
 	Dropped      int64            `json:"dropped"`      // pushes dropped with a reason
-	DroppedFor   map[string]int64 `json:"dropped_for"`  // by reason: empty, gone, late, surplus; those that occurred
+	DroppedFor   map[string]int64 `json:"dropped_for"`  // by reason, such as empty, gone, late, surplus; only reasons that occurred
 	Skipped      int64            `json:"skipped"`      // iterations that a worker closed without a push
 	Duplicates   int64            `json:"duplicates"`   // pushes acknowledged and ignored
-	WaitedLast   int64            `json:"waited_last"`  // how often a worker waited for this shard last
+	WaitedLast   int64            `json:"waited_last"`  // waits of workers in which this shard answered last
 	CachedReads  int64            `json:"cached_reads"` // iterations that a worker started on its own copy, without a pull
-	SavedBytes   int64            `json:"saved_bytes"`  // that their replies would have been
-	Published    int64            `json:"published"`    // versions sent to workers that did not ask
+	SavedBytes   int64            `json:"saved_bytes"`  // bytes of the replies that these reads saved
+	Published    int64            `json:"published"`    // versions sent to workers without a pull
 	TurnCounts
 }
 
-// AddCached counts n reads of a worker's own copy of a shard of that many bytes.
+// AddCached counts n reads of a worker's own copy of a shard of so many bytes.
 func (s *ShardSummary) AddCached(n, bytes int64) {
 	s.CachedReads += n
 	s.SavedBytes += n * bytes
@@ -178,32 +178,32 @@ type WorkerSummary struct {
 	Worker     int             `json:"worker"`
 	Rank       int             `json:"rank"`
 	Host       string          `json:"host"`
-	Device     string          `json:"device,omitempty"` // what it computed on
+	Device     string          `json:"device,omitempty"` // the device that it computed on
 	Iterations int64           `json:"iterations"`
 	Samples    int64           `json:"samples"`
 	ComputeS   Float           `json:"compute_s"`
 	BlockedS   Float           `json:"blocked_s"`
 	MaxLead    int64           `json:"max_lead"`
-	Pace       *Pace           `json:"-"` // for notes; nil: not kept
+	Pace       *Pace           `json:"-"` // for Notes; nil: not recorded
 	Members    []MemberSummary `json:"members,omitempty"`
 }
 
-// MemberSummary is one rank that computes for a worker, beside the worker's own.
+// MemberSummary is one rank that computes for a worker, in addition to the rank of the worker.
 type MemberSummary struct {
 	Rank     int    `json:"rank"`
 	Device   string `json:"device,omitempty"`
-	Samples  int64  `json:"samples"` // also in the worker's
+	Samples  int64  `json:"samples"` // part of the worker's samples
 	ComputeS Float  `json:"compute_s"`
 	BlockedS Float  `json:"blocked_s"`
 }
 
-// AddMember puts a member's row under its worker's.
+// AddMember adds a member to the row of its worker.
 func (w *WorkerSummary) AddMember(m WorkerSummary) {
 	w.Samples += m.Samples
 	w.Members = append(w.Members, MemberSummary{Rank: m.Rank, Device: m.Device, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
 }
 
-// Evaluation is one look at the test set. AtS and Samples are those of the snapshot, not of the evaluation.
+// Evaluation is the result of one evaluation on the test set. AtS and Samples are those of the snapshot, not of the evaluation.
 type Evaluation struct {
 	Samples      int64  `json:"samples"`
 	Epoch        Float  `json:"epoch"`
@@ -211,11 +211,11 @@ type Evaluation struct {
 	TestAccuracy *Float `json:"test_accuracy"`
 	TestLoss     *Float `json:"test_loss"`
 	TestRMSE     *Float `json:"test_rmse,omitempty"`
-	Final        bool   `json:"final,omitempty"` // of the parameters that the run ended with
+	Final        bool   `json:"final,omitempty"` // the parameters are those at the end of the run
 }
 
-// Judge notes what a look at the test set has found: its mean loss, and the accuracy; or where classes says that there is
-// none, the root of the loss.
+// Judge sets the results of an evaluation: the mean loss, and the accuracy if the data have classes, otherwise the root of the
+// loss.
 func (e *Evaluation) Judge(loss, accuracy float64, classes bool) {
 	e.TestLoss = Some(loss)
 	if classes {
@@ -225,15 +225,16 @@ func (e *Evaluation) Judge(loss, accuracy float64, classes bool) {
 	}
 }
 
-// Unjudged says that nobody has looked at the test set yet, and what there would be to find: see Judge. A run that fails
-// keeps it.
+// Unjudged sets the results of a run without an evaluation: without classes the RMSE is present but not a number, see Judge. A run
+// that fails before its first evaluation keeps them.
 func (s *Summary) Unjudged(classes bool) {
 	if !classes {
 		s.TestRMSE = Some(math.NaN())
 	}
 }
 
-// Conclude takes the last of the evaluations for the run's: it is of the final parameters. The list may be somebody else's.
+// Conclude marks the last evaluation as final and copies its results to the summary. It must be one of the final parameters. The
+// list is cloned, because the caller may share it.
 func (s *Summary) Conclude() {
 	s.Evaluations = slices.Clone(s.Evaluations)
 	last := &s.Evaluations[len(s.Evaluations)-1]

@@ -124,7 +124,7 @@ func TestSummaryOfADivergedRun(t *testing.T) {
 			back.TrainLoss, back.TestLoss, back.SamplesPerS)
 	}
 	want := s.PerShard[2]
-	want.BoundKey = "" // it is for advice alone, and not in the file
+	want.BoundKey = "" // BoundKey is for advice alone, and not in the file
 	if back.Seed != 7 || *back.TestAccuracy != 0.9012 || !reflect.DeepEqual(back.PerShard[2], want) {
 		t.Errorf("other fields did not come back: %+v", back)
 	}

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Rows and devices of summary.txt past these limits stay in summary.json only: a thousand shards would bury the headline.
+// Rows and devices beyond these limits are in summary.json only: a thousand shards would bury the headline of summary.txt.
 const (
 	shardRowsMax      = 40
 	evaluationRowsMax = 20
 	devicesMax        = 8
 )
 
-// WriteText writes summary.txt, which is also the end of standard output: what ran, time by role, traffic by
-// shard, evaluations, NOTEs (see Notes), the headline, and `Finished: ` with ok or the reason as the last
-// line. Lines have at most width columns, but for these two, which scripts read, where they say more than usual. It is one Write.
+// WriteText writes summary.txt, which is also the end of standard output: the run, time by role, traffic by shard, evaluations,
+// NOTEs (see Notes), the headline, and as the last line `Finished: ` with ok or the reason. Lines have at most width columns. The
+// last two may be longer, because scripts read each as one line. It is one Write.
 func WriteText(w io.Writer, s *Summary, width int) error {
 	parts := []string{headText(s, width)}
 	if len(s.PerRole) > 0 {
@@ -44,7 +44,7 @@ func WriteText(w io.Writer, s *Summary, width int) error {
 	return err
 }
 
-// BaselineText names a baseline: with its keys, where it has some.
+// BaselineText names a baseline, with its keys if it has any.
 func BaselineText(name, keys string) string {
 	if keys == "" {
 		return name
@@ -70,10 +70,10 @@ func headText(s *Summary, width int) string {
 	if q := s.Resumed; q != nil {
 		part := "times, traffic and counts are of the part since then"
 		if q.Iteration >= s.Iterations {
-			part = "nothing was left to train: to go on, raise train.stop"
+			part = "nothing was left to train: to continue, raise train.stop"
 		}
 		if q.Unrecorded > 0 {
-			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long one only its first", IterationsName, plural(int(q.Unrecorded), "iteration"))
+			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long part only its first", IterationsName, plural(int(q.Unrecorded), "iteration"))
 		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}
@@ -98,15 +98,15 @@ func headText(s *Summary, width int) string {
 	return b.String()
 }
 
-// begun counts the iterations before the part of the run that the times are of.
-func begun(s *Summary) int64 {
+// resumedAt is the iteration at which this part of the run began: 0, or that of the checkpoint. Times are those of this part.
+func resumedAt(s *Summary) int64 {
 	if s.Resumed == nil {
 		return 0
 	}
 	return s.Resumed.Iteration
 }
 
-// devicesText counts the ranks that computed by what they computed on, in the order of workers; "" where nothing says so.
+// devicesText counts the ranks that computed on each device, in the order of workers. It returns "" if no device is known.
 func devicesText(s *Summary) string {
 	ranks := map[string]int{}
 	var names []string
@@ -136,7 +136,7 @@ func devicesText(s *Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// score is the accuracy, or the root of the mean squared error where there is that.
+// score is the accuracy, or if there is one the root of the mean squared error.
 func score(accuracy, rmse *Float) (name, value string) {
 	if rmse != nil {
 		return "RMSE", optional(rmse, 4)
@@ -151,7 +151,7 @@ func plural(n int, noun string) string {
 	return thousands(int64(n)) + " " + noun + "s"
 }
 
-// roleText is the breakdown by role. The share is that of the mean over ranks in train_s.
+// roleText is the table of times by role. The share is the mean over ranks, as a part of train_s.
 func roleText(s *Summary) string {
 	rows := [][]string{{"Role", "Section", "min s", "avg s", "max s", "% of train"}}
 	for _, role := range []string{RoleWorker, RoleServer} {
@@ -166,7 +166,7 @@ func roleText(s *Summary) string {
 			}
 			r := times[key]
 			if r == (Range{}) {
-				continue // what this role never does, such as a worker's folding, would only be noise
+				continue // a span that this role never has, such as Fold of a worker, would be noise
 			}
 			rows = append(rows, []string{role, strings.ToUpper(key[:1]) + key[1:],
 				fixed(float64(r.Min), 3), fixed(float64(r.Avg), 3), fixed(float64(r.Max), 3),
@@ -176,7 +176,7 @@ func roleText(s *Summary) string {
 	return table(rows, map[int]bool{0: true, 1: true})
 }
 
-// shardText is the table of shards. What the schemes of r2sp's kind delay are pushes, and of the others pulls.
+// shardText is the table of shards. A scheme such as r2sp delays pushes, all others delay pulls.
 func shardText(s *Summary, width int) string {
 	var waits int64
 	for _, h := range s.PerShard {
@@ -214,7 +214,7 @@ func shardText(s *Summary, width int) string {
 	return text + turnsText(s, width) + copiesText(s) + Wrap(legend, width, 2) + "\n"
 }
 
-// turnsText says what taking turns has cost, over the rotations of all servers.
+// turnsText sums up the waits for turns over the rotations of all servers.
 func turnsText(s *Summary, width int) string {
 	counted := map[int]bool{}
 	var all TurnCounts
@@ -232,7 +232,7 @@ func turnsText(s *Summary, width int) string {
 		thousands(all.DelayedGrants), fixed(float64(all.DelayedGrantsS), 1), thousands(all.MissedTurns), thousands(all.Strays)), width, 2) + "\n"
 }
 
-// copiesText says what copies that workers keep have saved, and what publishing took.
+// copiesText says what the cached copies of workers have saved, and how many versions were published for them.
 func copiesText(s *Summary) (text string) {
 	var cached, saved, published int64
 	for _, h := range s.PerShard {
@@ -247,7 +247,7 @@ func copiesText(s *Summary) (text string) {
 	return text
 }
 
-// listed is " (late 12, empty 1)", in order of the names; nothing where there are none.
+// listed is a text such as " (late 12, empty 1)", in the order of the names, or "" if there are none.
 func listed(counts map[string]int64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -280,7 +280,7 @@ func evaluationText(s *Summary) string {
 	return text
 }
 
-// target writes an accuracy with two decimals, or as many as it takes: 0.999 must not read as 1.00.
+// target writes an accuracy with at least two decimals, and more if it has more: 0.999 must not read as 1.00.
 func target(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if short := fixed(v, 2); len(text) <= len(short) {
@@ -291,7 +291,7 @@ func target(v float64) string {
 
 func performanceText(s *Summary) string {
 	text := fmt.Sprintf("Performance: %s samples/s, %s iterations/s",
-		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations-begun(s))/float64(s.TrainS)))
+		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations-resumedAt(s))/float64(s.TrainS)))
 	switch {
 	case s.Target == nil:
 	case s.TargetReachedS != nil:
@@ -305,7 +305,7 @@ func performanceText(s *Summary) string {
 	return text
 }
 
-// seconds keeps a decimal where it matters.
+// seconds writes a time with one decimal below 10, and none from 10 on.
 func seconds(v float64) string {
 	if v < 10 {
 		return fixed(v, 1)
@@ -313,7 +313,7 @@ func seconds(v float64) string {
 	return fixed(v, 0)
 }
 
-// bestAccuracy is the largest test accuracy seen, NaN if there is none.
+// bestAccuracy is the largest test accuracy of the evaluations, NaN if there is none.
 func bestAccuracy(s *Summary) float64 {
 	best := math.NaN()
 	for _, e := range s.Evaluations {

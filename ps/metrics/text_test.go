@@ -30,8 +30,8 @@ func TestWriteText(t *testing.T) {
 	golden(t, "summary_failed.txt", text(t, failed))
 }
 
-// A summary fits into 80 columns, with the label of simulated ones too: of many shards with long names and large counts, under
-// schemes with long names, on many devices.
+// A summary of many shards with long names and large counts, under schemes with long names, on many devices, fits into 80 columns.
+// It also fits with the label of simulated runs.
 func TestSummaryFitsItsWidth(t *testing.T) {
 	for _, width := range []int{TextWidth, TextWidth - len("simulated: ")} {
 		s := sample()
@@ -58,7 +58,7 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 			}
 		}
 		if !strings.Contains(b.String(), "..") || !strings.Contains(b.String(), "ght/11\n") {
-			t.Errorf("the end of a name that is cut, which tells shards apart, is not there:\n%s", b.String())
+			t.Errorf("the end of a cut name is missing:\n%s", b.String())
 		}
 	}
 }
@@ -124,27 +124,27 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// Times and rates of a run that went on are of a part of it, and the head says so.
-func TestTheHeadSaysWhereARunWentOn(t *testing.T) {
+// The times and rates of a resumed run are those of its last part, and the head says so.
+func TestTheHeadSaysWhereARunResumed(t *testing.T) {
 	s := sample()
 	s.Resumed = &Resumed{Iteration: 3050, Samples: 780800}
 	if got, want := headText(s, TextWidth), "\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of\n           the part since then\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed.Iteration = s.Iterations
-	if got, want := headText(s, TextWidth), "nothing was left to train: to go\n           on, raise train.stop\n"; !strings.Contains(got, want) {
+	if got, want := headText(s, TextWidth), "nothing was left to train: to\n           continue, raise train.stop\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed = nil
 	if got := headText(s, TextWidth); strings.Contains(got, "resumed") {
-		t.Errorf("this run did not go on:\n%s", got)
+		t.Errorf("the head says that a run resumed, which did not:\n%s", got)
 	}
 }
 
 func TestTheHeadCountsRanksByDevice(t *testing.T) {
 	s := sample()
 	if got := devicesText(s); got != "" {
-		t.Errorf("%q, and no worker says what it computed on", got)
+		t.Errorf("%q, but no worker has a device", got)
 	}
 	for w := range s.PerWorker {
 		s.PerWorker[w].Device = "cuda (GPU 0)"
@@ -207,13 +207,13 @@ func (s *Summary) blockedFor(share float64) {
 
 func TestNotes(t *testing.T) {
 	times := func(s *Summary, w int, seconds func(i int) float64) { s.PerWorker[w].Pace = paced(100, seconds) }
-	slow := func(s *Summary) { // always
+	slow := func(s *Summary) { // one worker is always slow
 		s.blockedFor(0.6)
 		for w := range 3 {
 			times(s, w, func(int) float64 { return []float64{0.18, 0.9, 0.18}[w] })
 		}
 	}
-	inTurn := func(s *Summary) { // each 6 times as slow in every ninth iteration
+	inTurn := func(s *Summary) { // each worker is 6 times as slow in every ninth iteration
 		s.blockedFor(0.4)
 		for w := range 3 {
 			times(s, w, func(i int) float64 { return 0.2 + float64(b2i(i%9 == 3*w)) })
@@ -322,7 +322,7 @@ func TestNotes(t *testing.T) {
 	golden(t, "notes.txt", all.String())
 }
 
-// setScheme gives all shards a scheme, and the key that the table of schemes names for it.
+// setScheme gives all shards a scheme, and the key that bounds its lead in the table of schemes.
 func setScheme(s *Summary, name string) {
 	keys := map[string]string{"bsp": "scheme: ssp, staleness", "ssp": "staleness", "dssp": "s_u", "dsps": "s_max", "bounded_delay": "tau"}
 	for i := range s.PerShard {
@@ -353,7 +353,7 @@ func TestATargetIsNotRoundedAway(t *testing.T) {
 	}
 }
 
-// What copies saved and what publishing took is said once over all shards, and not at all where there is none of it.
+// The text sums up cached reads and published versions over all shards. It is silent if there were none.
 func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	s := sample()
 	if text := text(t, s); strings.Contains(text, "cached") || strings.Contains(text, "published") {
@@ -372,11 +372,11 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	}
 }
 
-// Where there are no classes, the root of the mean squared error stands for the accuracy.
+// Without classes the root of the mean squared error replaces the accuracy.
 func TestRMSEInsteadOfAccuracy(t *testing.T) {
 	s := sample()
 	if got := text(t, s); strings.Contains(got, "RMSE") {
-		t.Errorf("an RMSE of classes:\n%s", got)
+		t.Errorf("an RMSE in spite of classes:\n%s", got)
 	}
 	for i := range s.Evaluations {
 		e := &s.Evaluations[i]
@@ -399,7 +399,7 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 	}
 }
 
-// What an L1 penalty has left is said where it was asked for.
+// The number of zero parameters is shown only with an L1 penalty.
 func TestZeroParametersAreCounted(t *testing.T) {
 	s := sample()
 	if got := text(t, s); strings.Contains(got, "sparsity") {
@@ -414,7 +414,7 @@ func TestZeroParametersAreCounted(t *testing.T) {
 	}
 }
 
-// A lossy payload is said before all advice, of which there may be three.
+// The note about a lossy payload comes before the advice, and does not count to its limit of three.
 func TestALossyPayloadIsDeclared(t *testing.T) {
 	s := sample()
 	advice := Notes(s)
@@ -427,6 +427,6 @@ func TestALossyPayloadIsDeclared(t *testing.T) {
 		t.Errorf("no NOTE in\n%s", text)
 	}
 	if s.Payload.Lossy = false; len(Notes(s)) != len(advice) {
-		t.Error("a NOTE of a payload that is not lossy")
+		t.Error("a NOTE about a payload that is not lossy")
 	}
 }

@@ -2,7 +2,7 @@ package metrics
 
 import "fmt"
 
-// Count is a number of things, in the singular where there is one.
+// Count writes a number with its noun, which gets an s unless n is 1.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -10,7 +10,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Size is a byte count for people who plan: two decimals from MiB on, where bytesText has one.
+// Size writes a number of bytes for plans: with two decimals from MiB on, unlike bytesText, which has one.
 func Size(n int64) string {
 	switch v, u := inBinary(n); u {
 	case 0:

@@ -61,7 +61,7 @@ func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 		required := in(t, notes, `drop, required: (\d+)`)
 		c.scheme = "drop, required: " + strconv.Itoa(int(required))
 		drop, _ := advised(t, c)
-		keeps(t, c.scheme+" over bsp", drop/bsp, in(t, notes, `throws late pushes away \(([0-9.]+) times`))
+		keeps(t, c.scheme+" over bsp", drop/bsp, in(t, notes, `drops late pushes \(([0-9.]+) times`))
 		if ssp < 1.1*bsp || drop < 1.1*bsp {
 			t.Errorf("seed %d: bsp %.0f, ssp %.0f, drop %.0f samples/s", seed, bsp, ssp, drop)
 		}

@@ -104,7 +104,7 @@ attack() {
 	train "$victim" "$dir/auto.log" --resume auto
 	[ "$code" = 0 ] || fail "code $code: $(cat "$dir/auto.log")"
 	! grep -q '^Resumed' "$dir/auto.log" || fail "took up another user's run: $(cat "$dir/auto.log")"
-	said "$dir/auto.log" "1 run folders in runs/tiny belong to other users and are passed over"
+	said "$dir/auto.log" "1 run folders in runs/tiny belong to other users and are ignored"
 	train "$victim" "$dir/auto.log" --resume auto --set train.stop.epochs=2
 	said "$dir/auto.log" '^Resumed: runs/tiny/20'
 	[ "$code" = 0 ] || fail "code $code: $(cat "$dir/auto.log")"
