@@ -1,8 +1,9 @@
-// Package fluentps is the program as a library: with schemes of your own it is your parameter server, and has all verbs.
+// Package fluentps is the program as a library: with schemes of your own it is your parameter server, and has all
+// verbs.
 //
 //	func main() { fluentps.Main(fluentps.With(alternate)) }
 //
-// What a module of yours may rely on is this package, fluentps/ps/scheme (Entry, Scheme, Event, Decision, Env, Gate) and
+// Your module may rely on this package, fluentps/ps/scheme (Entry, Scheme, Event, Decision, Env, Gate) and
 // fluentps/ps/scheme/schemetest (the conformance suite of schemes). All other packages may change at any time.
 package fluentps
 
@@ -11,7 +12,7 @@ import (
 	"fluentps/verbs"
 )
 
-// Option is something that the program has beside what this module brings.
+// Option adds something of your module to the program.
 type Option func() error
 
 // With adds schemes to the table: `run`, `simulate`, `check`, `plan`, `explain`, `completion` and `sweep` know them by their names.
@@ -19,8 +20,8 @@ func With(entries ...scheme.Entry) Option {
 	return func() error { return scheme.Add(entries...) }
 }
 
-// Main runs the verb that the command line names, with the arguments of the process, and ends the process with the exit code of the
-// verb. An option that cannot be taken ends it with code 2. Call Main from main: MPI starts and ends on the main thread.
+// Main runs the verb of the process's command line, and ends the process with the exit code of the verb. An option that
+// fails ends it with code 2. Call Main from main: MPI starts and ends on the main thread.
 func Main(options ...Option) {
 	var wrong []error
 	for _, o := range options {

@@ -1,5 +1,5 @@
-// Package foreign shows texts that anybody may have written: those of files in a folder that others can write, and of the
-// environment. A terminal obeys what some characters in them say, and people copy the commands that a message proposes.
+// Package foreign displays texts that any user may have written: texts of files in a folder that others can write, and
+// of the environment. A terminal obeys control characters in them, and users copy the commands that a message proposes.
 package foreign
 
 import (
@@ -10,26 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// most is the longest text, in bytes, that is shown whole.
-const most = 200
+// textMax is the length of the longest text that is shown whole, in bytes.
+const textMax = 200
 
-// Text is a text as a message shows it: as it is where it is short and can be seen whole, else between quotes, with
-// escapes, and cut.
+// Text returns a text as messages show it: unchanged if it is short and fully visible, otherwise quoted, escaped and
+// shortened.
 func Text(s string) string {
 	switch {
-	case len(s) > most:
-		cut := s[:most]
+	case len(s) > textMax:
+		cut := s[:textMax]
 		for !utf8.RuneStart(s[len(cut)]) {
 			cut = cut[:len(cut)-1]
 		}
 		return strconv.QuoteToGraphic(cut) + "..."
-	case s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, unseen):
+	case s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, isInvisible):
 		return strconv.QuoteToGraphic(s)
 	}
 	return s
 }
 
-// Texts shows several.
+// Texts applies Text to each text.
 func Texts(all []string) []string {
 	shown := make([]string, len(all))
 	for i, s := range all {
@@ -40,9 +40,9 @@ func Texts(all []string) []string {
 
 var wordForm = regexp.MustCompile(`^[A-Za-z0-9_.:/+@%-]+$`)
 
-// Word is Text of a name, which has no blanks and means nothing to a shell: what is none stands between quotes.
+// Word is Text for a name, which has no blanks and no meaning to a shell. Any other text is quoted.
 func Word(s string) string {
-	if len(s) <= most && wordForm.MatchString(s) {
+	if len(s) <= textMax && wordForm.MatchString(s) {
 		return s
 	}
 	if shown := Text(s); shown != s {
@@ -51,14 +51,14 @@ func Word(s string) string {
 	return strconv.QuoteToGraphic(s)
 }
 
-// unseen is a character that does something else than show itself: a control character, or one that turns the direction of
-// writing.
-func unseen(r rune) bool { return !unicode.IsGraphic(r) }
+// isInvisible returns whether a character does anything but display itself: a control character, or one that changes
+// the direction of writing.
+func isInvisible(r rune) bool { return !unicode.IsGraphic(r) }
 
-// Visible writes out what is unseen in a message, in which line breaks and tabs are its own. It is for the way to the
-// terminal: whatever a message has in it, it gives no commands there.
+// Visible escapes the invisible characters of a message other than its line breaks and tabs. Messages go through it on
+// the way to the terminal, so that no part of one is a command to the terminal.
 func Visible(message string) string {
-	hidden := func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' }
+	hidden := func(r rune) bool { return isInvisible(r) && r != '\n' && r != '\t' }
 	if utf8.ValidString(message) && !strings.ContainsFunc(message, hidden) {
 		return message
 	}
@@ -79,6 +79,6 @@ func Visible(message string) string {
 
 var jobNumber = regexp.MustCompile(`^[0-9]{1,20}([_+][0-9]{1,20})?$`)
 
-// IsJob says whether a text is the number of a job, as batch systems give it: digits, with a task of an array (12_3) or a part
-// of a job of several (12+1) behind them. It may stand in a command.
+// IsJob returns whether a text is a job number as batch systems give it: digits, perhaps with a task of an array (12_3)
+// or a part of a heterogeneous job (12+1). Such a text may be part of a command.
 func IsJob(s string) bool { return jobNumber.MatchString(s) }

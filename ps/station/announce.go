@@ -5,7 +5,7 @@ import (
 	"fluentps/kernels"
 )
 
-// Announce tells a device with memory of its own of arenas that it will copy.
+// Announce pins the arenas that a device with memory of its own will copy.
 func Announce(device kernels.Device, arenas ...*comm.Buf) error {
 	if p, ok := device.(kernels.Pinner); ok {
 		for _, b := range arenas {

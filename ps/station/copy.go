@@ -2,7 +2,7 @@ package station
 
 import "slices"
 
-// CopyInto copies vectors into memory that may be there from the last time.
+// CopyInto copies vectors into memory, which it allocates if memory is nil.
 func CopyInto(memory [][]float32, vectors [][]float32) [][]float32 {
 	if memory == nil {
 		for _, v := range vectors {

@@ -2,7 +2,7 @@ package station
 
 import "sync"
 
-// Parallel calls piece(i) for each i below n, at the same time, and returns when all have returned.
+// Parallel calls piece(i) for each i below n concurrently, and returns when all calls have returned.
 func Parallel(n int, piece func(i int)) {
 	var others sync.WaitGroup
 	for i := 1; i < n; i++ {

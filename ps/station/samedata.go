@@ -6,13 +6,14 @@ import (
 	"fluentps/ps/link"
 )
 
-// data is what a rank read.
+// data identifies the data set that a rank has read.
 type data struct {
 	SHA256              string
 	Rows, Test, Columns int
 }
 
-// SameData refuses ranks that read different data: a host with an old copy would train something else, silently.
+// SameData returns a usage error if ranks have read different data: otherwise a host with an old copy would silently
+// train something else.
 func (s *Station) SameData() error {
 	mine := data{SHA256: s.Set.SHA256(), Rows: s.Set.Train.Rows(), Test: s.Set.Test.Rows(), Columns: s.Set.Train.Cols()}
 	all, err := link.Gather(s.Net, mine)

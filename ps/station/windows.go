@@ -10,11 +10,11 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Ranks of one host share a window (ps/core/near.go has the protocol): a server's segment holds the versions of its shards, a
-// worker's segment, behind those, its gradient arena. What lies where follows from the plan.
+// Ranks of one host share a window (the protocol is in ps/core/near.go): a server's segment holds the versions of its
+// shards, a worker's segment, behind those, its gradient arena. The offsets follow from the plan.
 
-// Share decides the routes of pieces, and makes the window that they need. Where one rank has no room for its segment, all
-// send messages.
+// Share decides the routes of pieces, and creates the window that they need. If one rank has no memory for its segment,
+// all ranks send messages instead.
 func (s *Station) Share(at layout.Thresholds) error {
 	s.Routes = layout.NewRoutes(s.Config, s.Plan, s.Roles, s.NodeOf, at)
 	if !slices.Contains(s.Routes.SharedShards(), true) {
@@ -24,7 +24,9 @@ func (s *Station) Share(at layout.Thresholds) error {
 	window, err := s.Transport.Shared(segments.Bytes(s.Me, func(rank int) bool { return s.NodeOf[rank] == s.NodeOf[s.Me] }))
 	if errors.Is(err, comm.ErrNoMemory) {
 		if s.Me == 0 {
-			s.Log.Warn("no shared memory: ranks of one host send messages to each other, which is slower; mend what the error says, or set cluster.shared_memory: off", "error", err)
+			s.Log.Warn(
+				"no shared memory: ranks of one host send messages to each other, which is slower; fix the cause of the error, or set cluster.shared_memory: off",
+				"error", err)
 		}
 		s.Routes = s.Routes.ByMessages()
 		return nil
@@ -33,7 +35,7 @@ func (s *Station) Share(at layout.Thresholds) error {
 	return err
 }
 
-// Unshare gives the window up; all ranks do.
+// Unshare frees the window; all ranks call it.
 func (s *Station) Unshare() error {
 	if s.Shared.Window == nil {
 		return nil
@@ -43,8 +45,8 @@ func (s *Station) Unshare() error {
 	return w.Free()
 }
 
-// SameNodes refuses a world in which the ranks that name the same host are not those that share memory, on all ranks
-// alike.
+// SameNodes returns a usage error, the same on all ranks, unless the ranks with the same host name are those that share
+// memory.
 func (s *Station) SameNodes() error {
 	first := map[string]int{}
 	for rank, host := range s.Hosts {
@@ -59,7 +61,7 @@ func (s *Station) SameNodes() error {
 	return nil
 }
 
-// OpenTeam makes what the ranks of a host share. All ranks of the world call it.
+// OpenTeam creates the memory that the ranks of a host share. All ranks of the world call it.
 func (s *Station) OpenTeam() error {
 	if !layout.Teams(s.Config) {
 		return nil
@@ -69,7 +71,7 @@ func (s *Station) OpenTeam() error {
 		bytes = s.Plan.Arena * shard.ElemBytes
 	}
 	w, err := s.Transport.Shared(bytes)
-	if errors.Is(err, comm.ErrNoMemory) { // which all ranks are told
+	if errors.Is(err, comm.ErrNoMemory) { // all ranks get this error
 		return &ExitError{Code: CodeFailed, Text: fmt.Sprintf("cluster.hierarchy: %v", err)}
 	}
 	s.Team = w

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Each launcher has words of its own for the hosts that it takes. So the user writes the words, with places for what changes.
+// Each launcher has options of its own for hosts. So the user writes the launcher's command line, with placeholders.
 const (
 	wordRanks = "{ranks}" // 4
 	wordHosts = "{hosts}" // a:2,b:2
@@ -27,17 +27,17 @@ const (
 	endTime = 2 * time.Second
 )
 
-// bracedWord is what looks like a place in the launcher's words.
+// bracedWord matches text that looks like a placeholder.
 var bracedWord = regexp.MustCompile(`\{[a-z]+\}`)
 
-// CheckPlaces holds the places in the launcher's words to those that there are. With hosts (--hosts) the words must say how many ranks
-// start and where; without hosts they have no place.
+// CheckPlaces checks the placeholders in the launcher's command line. With hosts (--hosts) the command line must say
+// how many ranks start and where; without hosts it must have no placeholder.
 func CheckPlaces(launcher []string, hosts bool) error {
 	line := strings.Join(launcher, " ")
 	places := []string{wordRanks, wordHosts, wordNames, wordNodes}
 	for _, w := range bracedWord.FindAllString(line, -1) {
 		if !slices.Contains(places, w) {
-			return fmt.Errorf("the launcher has %s, which is no place; there are: %s", w, strings.Join(places, ", "))
+			return fmt.Errorf("the launcher has %s, which is no placeholder; the placeholders are: %s", w, strings.Join(places, ", "))
 		}
 	}
 	if !hosts {
@@ -49,7 +49,9 @@ func CheckPlaces(launcher []string, hosts bool) error {
 		return nil
 	}
 	if !strings.Contains(line, wordRanks) || !strings.Contains(line, wordHosts) && !strings.Contains(line, wordNames) {
-		return fmt.Errorf("--hosts is for the places %s and %s or %s in the launcher's words, as in -- mpirun -n %s --host %s", wordRanks, wordHosts, wordNames, wordRanks, wordHosts)
+		return fmt.Errorf(
+			"--hosts needs the placeholders %s and %s or %s in the launcher's command line, as in -- mpirun -n %s --host %s",
+			wordRanks, wordHosts, wordNames, wordRanks, wordHosts)
 	}
 	return nil
 }
@@ -64,8 +66,8 @@ func namesOf(hosts []string) (names []string) {
 	return names
 }
 
-// fill puts the hosts of the ranks into the launcher's words.
-func (s *supervisor) fill(hosts []string) []string {
+// launcherFor replaces the placeholders in the launcher's command line, for the hosts of the ranks.
+func (s *supervisor) launcherFor(hosts []string) []string {
 	names := namesOf(hosts)
 	slots := make([]string, len(names))
 	for i, name := range names {
@@ -86,9 +88,9 @@ func (s *supervisor) fill(hosts []string) []string {
 	return words
 }
 
-// remaining leaves out the hosts on which the launcher cannot start this program. Where no host answers the launcher itself
-// fails, and all hosts are tried.
-func (s *supervisor) remaining(ctx context.Context) (hosts []string) {
+// answeringHosts returns the hosts without those on which the launcher cannot start this program. If no host answers,
+// the launcher itself fails, and all hosts are returned.
+func (s *supervisor) answeringHosts(ctx context.Context) (hosts []string) {
 	var silent []string
 	for _, name := range namesOf(s.Hosts) {
 		if !s.answers(ctx, name) {
@@ -103,21 +105,22 @@ func (s *supervisor) remaining(ctx context.Context) (hosts []string) {
 	switch {
 	case len(silent) == 0:
 	case len(hosts) == 0:
-		s.Say("no host answers; all are tried again")
+		s.Say("no host answers; trying all of them again")
 		return s.Hosts
 	default:
-		s.Say(fmt.Sprintf("nothing starts on %s within %s; going on with %d of %d ranks", strings.Join(silent, ", "), answerTime, len(hosts), len(s.Hosts)))
+		s.Say(fmt.Sprintf("nothing starts on %s within %s; continuing with %d of %d ranks",
+			strings.Join(silent, ", "), answerTime, len(hosts), len(s.Hosts)))
 	}
 	return hosts
 }
 
-// answers tries a host: a process of this program is started there as the ranks are.
+// answers tests a host: it starts a process of this program there like a rank.
 func (s *supervisor) answers(ctx context.Context, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	words := append(s.fill([]string{host}), s.Program, "--version")
+	words := append(s.launcherFor([]string{host}), s.Program, "--version")
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that the launcher ends what it has started
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that the launcher ends the process that it has started
 	cmd.WaitDelay = endTime
 	return cmd.Run() == nil
 }

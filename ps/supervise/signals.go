@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Stages counts the signals that ask a run to stop. The first one has a checkpoint written, the second has the run stop without, the
-// third ends the run at once.
+// Stages counts the signals that ask a run to stop. The first one asks for a checkpoint and a stop, the second for a
+// stop without a checkpoint, the third ends the run at once.
 type Stages struct {
 	n  int
 	at time.Time
 }
 
-// Apart is how much later than the last stage a signal must come to count as the next: a rank may hear of one key press from
-// the terminal and from its launcher.
+// Apart is the least time between two signals that count as two: a rank may receive one key press both from the
+// terminal and from its launcher.
 const Apart = time.Second
 
-// Next is the stage that a signal stands for, 0 if the signal repeats the last one.
+// Next returns the stage of a signal, 0 if the signal repeats the last one.
 func (s *Stages) Next(now time.Time) int {
 	if s.n > 0 && now.Sub(s.at) < Apart {
 		return 0
@@ -26,8 +26,9 @@ func (s *Stages) Next(now time.Time) int {
 	return s.n
 }
 
-// ended says whether somebody asked the run to end between two starts. There is no state to print then.
-func (s *supervisor) ended() bool {
+// askedToEnd returns whether a signal asked the run to end between two starts. SIGUSR2, which asks for the state, is
+// ignored: there is none then.
+func (s *supervisor) askedToEnd() bool {
 	for len(s.Signals) > 0 {
 		if <-s.Signals != syscall.SIGUSR2 {
 			return true
@@ -36,10 +37,10 @@ func (s *supervisor) ended() bool {
 	return false
 }
 
-// handOn is the signal that the launcher gets. Open MPI's launcher kills its ranks a second after SIGTERM, and at once after two, of
-// which a batch system that signals every process sends it one, and after SIGHUP. So the first wish to end goes on as SIGUSR1,
-// which means the same to the ranks and leaves them their time.
-func (s *supervisor) handOn(sig os.Signal, now time.Time) (as os.Signal, on bool) {
+// forwardAs returns the signal to send to the launcher, if any. Open MPI's launcher kills its ranks a second after
+// SIGTERM, and at once after SIGHUP or a second SIGTERM, and a batch system that signals every process sends it one. So
+// the first request to end is forwarded as SIGUSR1, which means the same to the ranks and leaves them their time.
+func (s *supervisor) forwardAs(sig os.Signal, now time.Time) (as os.Signal, on bool) {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT:
 	case syscall.SIGHUP:
@@ -47,7 +48,7 @@ func (s *supervisor) handOn(sig os.Signal, now time.Time) (as os.Signal, on bool
 	default:
 		return sig, true
 	}
-	switch s.asked.Next(now) {
+	switch s.stages.Next(now) {
 	case 0:
 		return nil, false
 	case 1:

@@ -1,5 +1,6 @@
-// Package supervise brings a run back whose rank died. MPI ends the whole job then, so the supervisor stands outside: it starts the
-// launcher, and starts it again where the job died, so that the run resumes from its newest checkpoint.
+// Package supervise restarts a run after the death of a rank. MPI ends the whole job then, so the supervisor is a
+// process outside: it starts the launcher, and starts it again if the job has died, so that the run resumes from its
+// newest checkpoint.
 package supervise
 
 import (
@@ -21,59 +22,59 @@ import (
 	"fluentps/ps/station"
 )
 
-// barrenMax is how many times in a row a job may die without a new checkpoint: what would fail at once each time is no
-// fault of a host.
-const barrenMax = 2
+// deathsMax is how many times in a row a job may die without a new checkpoint: a job that fails at once each time does
+// not fail because of a host.
+const deathsMax = 2
 
-// Options say what is started, and where its traces lie.
+// Options say what to start, and where its files are.
 type Options struct {
 	Program  string                      // this program, as the command line names it
 	File     string                      // the configuration
-	Flags    func(maxTime bool) []string // of the verb run, with or without --max-time
-	Launcher []string                    // empty: the ranks are goroutines of a process
-	Hosts    []string                    // of each rank; nil: the launcher knows them
-	Restarts int                         // at most
-	Replicas bool                        // checkpoints are in the memory of hosts, too
+	Flags    func(maxTime bool) []string // flags of the verb run, with or without --max-time
+	Launcher []string                    // command line of the launcher; empty: the ranks are goroutines of one process
+	Hosts    []string                    // of each rank; nil: the launcher has them
+	Restarts int                         // at most so many
+	Replicas bool                        // checkpoints are also replicated in the memory of hosts
 
 	Dir   string   // the run folder
-	First []string // flags of the first start, which say what it resumes from
-	Named string   // the one checkpoint that the first start resumes from; "": any
+	First []string // flags of the first start: what it resumes from
+	Named string   // the only checkpoint that the first start may resume from; "": any
 
-	Limit   time.Duration // of all starts together, from Began on; 0: none
+	Limit   time.Duration // for all starts together, since Began; 0: none
 	Began   time.Time
 	Signals chan os.Signal
-	Out     io.Writer // what the launcher writes goes there and to Err
-	Err     io.Writer
-	Say     func(text string) // tells the user a line
+	Out     io.Writer         // the launcher's output
+	Err     io.Writer         // the launcher's error output
+	Say     func(text string) // prints a line for the user
 
-	Finished func(dir string) bool // whether the run of a folder has ended well, by its own word
+	Finished func(dir string) bool // whether the summary in a run folder says that the run has ended well
 }
 
 type supervisor struct {
 	Options
-	known   string // the newest checkpoint before the first start
-	stopped bool   // somebody asked the run to end
-	asked   Stages
-	fault   int // the code, since the newest checkpoint, of the last start in which a rank was killed or silent; 0: none
+	newestBefore string // the newest checkpoint before the first start
+	stopped      bool   // a signal asked the run to end
+	stages       Stages
+	lossCode     int // code of the last start since the newest checkpoint in which a rank was killed or silent; 0: none
 }
 
-// End is how a run under a supervisor ended: the exit code, and why it is that one, if the run itself did not say so.
+// End is the exit code of a supervised run, and its reason unless the run itself printed that.
 type End struct {
 	Code int
 	Text string
 }
 
-// Run starts the run, and starts it again where it died, until it has ended or was restarted Restarts times. The error says that a
-// start was impossible.
+// Run starts the run, and starts it again after each death, until the run has ended or was restarted Restarts times. It
+// returns an error if a command could not be run.
 func Run(ctx context.Context, o Options) (End, error) {
 	s := &supervisor{Options: o}
 	if s.Named != "" {
-		s.known = s.newest()
+		s.newestBefore = s.newest()
 	}
-	barren := 0
+	deaths := 0
 	for n := 0; ; n++ {
 		newest, starts, summary := s.newest(), replica.Starts(s.Dir), s.summary()
-		words, end, err := s.words(ctx, n)
+		words, end, err := s.commandLine(ctx, n)
 		if words == nil {
 			return end, err
 		}
@@ -85,19 +86,19 @@ func Run(ctx context.Context, o Options) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
-		if s.over(code, summary) {
-			return End{Code: s.code(code)}, nil
+		if s.hasEnded(code, summary) {
+			return End{Code: s.finalCode(code)}, nil
 		}
-		barren++
+		deaths++
 		if now := replica.Starts(s.Dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {
-			barren = 1 // for the start before had left a checkpoint in memory
+			deaths = 1 // because the start before had left a checkpoint in memory
 		}
 		if s.newest() != newest {
-			barren, s.fault = 0, 0
+			deaths, s.lossCode = 0, 0
 		}
 		ending := endingOf(code)
-		if ending.lost {
-			s.fault = ending.code
+		if ending.rankLost {
+			s.lossCode = ending.code
 		}
 		died := fmt.Sprintf("the job died after %s with code %d", time.Since(start).Round(100*time.Millisecond), code)
 		if code == codeFatal {
@@ -105,33 +106,36 @@ func Run(ctx context.Context, o Options) (End, error) {
 		}
 		switch {
 		case n == s.Restarts:
-			return End{cmp.Or(s.fault, codeFailed), fmt.Sprintf("run: %s, and was restarted as often as --restarts %d says; go on with --resume %s", died, s.Restarts, s.resume())}, nil
-		case barren == barrenMax:
-			return End{cmp.Or(s.fault, codeFailed), fmt.Sprintf("run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
-				died, barrenMax, filepath.Join(s.Dir, "logs"))}, nil
+			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf("run: %s, and all restarts of --restarts %d are used up; continue with --resume %s",
+				died, s.Restarts, s.resumeFrom())}, nil
+		case deaths == deathsMax:
+			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf(
+				"run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
+				died, deathsMax, filepath.Join(s.Dir, "logs"))}, nil
 		}
-		s.Say(fmt.Sprintf("%s; restart %d of %d: %s", died, n+1, s.Restarts, s.from(time.Now())))
+		s.Say(fmt.Sprintf("%s; restart %d of %d: %s", died, n+1, s.Restarts, s.describeResume(time.Now())))
 	}
 }
 
-// resume is what the next start resumes from: the run folder or, as long as the run has written no checkpoint after the
-// one that was named, that one. The checkpoints that lie behind it are of another course.
-func (s *supervisor) resume() string {
-	if s.Named != "" && s.newest() == s.known {
+// resumeFrom returns what the next start resumes from: the run folder or, as long as the run has written no checkpoint
+// after the named one, the named one. The checkpoints of the folder after that one belong to another course of
+// training.
+func (s *supervisor) resumeFrom() string {
+	if s.Named != "" && s.newest() == s.newestBefore {
 		return s.Named
 	}
 	return s.Dir
 }
 
-// words are the command line of the n-th start; nil where the run ends instead.
-func (s *supervisor) words(ctx context.Context, n int) (words []string, end End, err error) {
+// commandLine returns the command line of the n-th start; nil words if the run must end instead.
+func (s *supervisor) commandLine(ctx context.Context, n int) (words []string, end End, err error) {
 	self, flags, own := s.Program, s.Flags(n == 0 || s.Limit == 0), slices.Clone(s.First)
-	if n > 0 && s.resume() == s.Dir {
+	if n > 0 && s.resumeFrom() == s.Dir {
 		own = []string{"--resume=auto", "--out=" + s.Dir}
 	}
 	hosts := s.Hosts
 	if n > 0 && len(hosts) > 0 {
-		hosts = s.remaining(ctx)
+		hosts = s.answeringHosts(ctx)
 		own = append(own, "--allow-changed=workers")
 	}
 	if n > 0 && s.Limit > 0 {
@@ -141,10 +145,10 @@ func (s *supervisor) words(ctx context.Context, n int) (words []string, end End,
 		}
 		own = append(own, "--max-time="+left.String())
 	}
-	if s.ended() {
+	if s.askedToEnd() {
 		return nil, s.stoppedBy("a signal"), nil
 	}
-	words = s.fill(hosts)
+	words = s.launcherFor(hosts)
 	if len(words) == 0 {
 		if self, err = os.Executable(); err != nil {
 			return nil, End{}, err
@@ -153,16 +157,16 @@ func (s *supervisor) words(ctx context.Context, n int) (words []string, end End,
 	return slices.Concat(words, []string{self, "run"}, flags, own, []string{"--", s.File}), End{}, nil
 }
 
-// stoppedBy ends a run between two starts.
+// stoppedBy returns the end of a run that was stopped between two starts.
 func (s *supervisor) stoppedBy(what string) End {
 	if s.newest() == "" {
 		return End{codeFailed, "run: stopped by " + what + " between two starts, without a checkpoint"}
 	}
-	return End{codeStopped, fmt.Sprintf("run: stopped by %s between two starts; go on with --resume %s", what, s.resume())}
+	return End{codeStopped, fmt.Sprintf("run: stopped by %s between two starts; continue with --resume %s", what, s.resumeFrom())}
 }
 
-// start runs a command to its end, and hands signals on to it. The command has a process group of its own, or Ctrl-C would reach
-// it twice, which means something else; where this process is killed, the command is told to end.
+// start runs a command to its end, and forwards signals to it. The command has a process group of its own; otherwise
+// Ctrl-C would reach it twice, which has another meaning. If this process is killed, the command gets SIGTERM.
 func (s *supervisor) start(words []string) (code int, err error) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdout, cmd.Stderr = s.Out, s.Err
@@ -176,7 +180,7 @@ func (s *supervisor) start(words []string) (code int, err error) {
 		select {
 		case sig := <-s.Signals:
 			s.stopped = s.stopped || sig != syscall.SIGUSR2
-			if sig, on := s.handOn(sig, time.Now()); on {
+			if sig, on := s.forwardAs(sig, time.Now()); on {
 				_ = cmd.Process.Signal(sig) // the command may have ended just now
 			}
 		case err := <-done:
@@ -189,27 +193,28 @@ func (s *supervisor) start(words []string) (code int, err error) {
 	}
 }
 
-// over says whether the run has ended, and did not just die: it said so itself, or somebody wished it, or it would
-// say the same again.
-func (s *supervisor) over(code int, before os.FileInfo) bool {
+// hasEnded returns whether the run has ended and did not just die: the run itself said so, a signal asked for it, or
+// another start would end alike.
+func (s *supervisor) hasEnded(code int, before os.FileInfo) bool {
 	after := s.summary()
 	concluded := after != nil && (before == nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()))
-	return s.stopped || concluded || endingOf(code).said
+	return s.stopped || concluded || endingOf(code).byRun
 }
 
-// code is the exit code of a run that is over, whose launcher left with one. That a launcher left with 0 is no proof.
-func (s *supervisor) code(launcher int) int {
+// finalCode returns the exit code of a run that has ended, from the exit code of its launcher. A launcher's 0 proves
+// nothing.
+func (s *supervisor) finalCode(launcher int) int {
 	end := endingOf(launcher)
 	switch {
 	case launcher == 0 && s.Finished(s.Dir):
 		return 0
-	case end.said || launcher == station.CodeStall:
+	case end.byRun || launcher == station.CodeStall:
 		return end.code
 	}
 	return codeFailed
 }
 
-// summary is the file that a run writes last, with a rename; nil where there is none.
+// summary describes the file that a run writes last, by a rename; nil if there is none.
 func (s *supervisor) summary() os.FileInfo {
 	info, err := os.Stat(filepath.Join(s.Dir, "summary.json"))
 	if err != nil {
@@ -218,10 +223,10 @@ func (s *supervisor) summary() os.FileInfo {
 	return info
 }
 
-// newest is the folder of the newest checkpoint, "" if there is none.
+// newest returns the folder of the newest checkpoint, "" if there is none.
 func (s *supervisor) newest() string { return Newest(s.Dir) }
 
-// Newest is the folder of the newest checkpoint of a run folder, "" if there is none.
+// Newest returns the folder of the newest checkpoint of a run folder, "" if there is none.
 func Newest(dir string) string {
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 	if err != nil || len(dirs) == 0 {
@@ -230,27 +235,27 @@ func Newest(dir string) string {
 	return dirs[0]
 }
 
-// from says where the next start resumes, and what is lost.
-func (s *supervisor) from(now time.Time) string {
-	if dir := s.resume(); dir != s.Dir {
-		return "going on from " + dir + " once more"
+// describeResume says what the next start resumes from, and how much training is lost.
+func (s *supervisor) describeResume(now time.Time) string {
+	if dir := s.resumeFrom(); dir != s.Dir {
+		return "resuming from " + dir + " again"
 	}
 	dir := s.newest()
 	if dir == "" && s.Replicas {
-		return "there is no checkpoint in the run folder; it goes on from replicas in memory, or begins again"
+		return "there is no checkpoint in the run folder; it resumes from replicas in memory, or starts over"
 	}
 	if dir == "" {
-		return "there is no checkpoint yet, so it begins again"
+		return "there is no checkpoint yet, so it starts over"
 	}
 	m, err := checkpoint.Open(dir)
-	if err != nil { // the run says so, and takes another
-		return "going on from a checkpoint before " + dir
+	if err != nil { // the run reports that, and takes another one
+		return "resuming from a checkpoint before " + dir
 	}
 	if s.Replicas {
 		dir += " or its replicas"
 	}
-	text := fmt.Sprintf("going on from %s, iteration %s", dir, strconv.FormatInt(m.Iteration, 10))
-	if lost := now.Sub(m.Written); lost >= 0 { // else the host's clock was set back meanwhile, or another host's differs
+	text := fmt.Sprintf("resuming from %s, iteration %s", dir, strconv.FormatInt(m.Iteration, 10))
+	if lost := now.Sub(m.Written); lost >= 0 { // otherwise the host's clock was set back meanwhile, or another host's differs
 		text += fmt.Sprintf("; at most %s of training are lost", lost.Round(100*time.Millisecond))
 	}
 	return text

@@ -12,45 +12,45 @@ import (
 	"fluentps/ps/durable"
 )
 
-// The first wish to end goes on as the signal for which launchers leave their ranks alone, and what comes at once behind it,
-// by another way, not at all.
+// The first request to end is forwarded as the signal after which launchers leave their ranks alone. A second one that
+// follows at once, from another sender, is not forwarded.
 func TestHandOn(t *testing.T) {
 	var s supervisor
 	at := time.Now()
 	for i, c := range []struct {
-		sig, want os.Signal // nil: nothing goes on
+		sig, want os.Signal // nil: nothing is forwarded
 		after     time.Duration
 	}{
 		{syscall.SIGUSR2, syscall.SIGUSR2, 0},
 		{syscall.SIGUSR1, syscall.SIGUSR1, 0},
 		{syscall.SIGHUP, syscall.SIGUSR1, 0},
-		{syscall.SIGHUP, syscall.SIGUSR1, 0}, // said by the system and by the shell
+		{syscall.SIGHUP, syscall.SIGUSR1, 0}, // sent by the system and by the shell
 		{syscall.SIGTERM, syscall.SIGUSR1, 0},
 		{syscall.SIGTERM, nil, Apart / 2},
 		{syscall.SIGINT, syscall.SIGINT, 2 * Apart},
 		{syscall.SIGTERM, syscall.SIGTERM, 4 * Apart},
 	} {
-		if got, on := s.handOn(c.sig, at.Add(c.after)); got != c.want || on != (c.want != nil) {
-			t.Errorf("%d: %v after %v goes on as %v, %v; want %v", i, c.sig, c.after, got, on, c.want)
+		if got, on := s.forwardAs(c.sig, at.Add(c.after)); got != c.want || on != (c.want != nil) {
+			t.Errorf("%d: %v after %v is forwarded as %v, %v; want %v", i, c.sig, c.after, got, on, c.want)
 		}
 	}
 }
 
-// Between two starts a signal that asks for the state ends nothing, and one behind it does.
+// Between two starts a signal that asks for the state ends nothing; a signal after it that asks for the end does.
 func TestSignalsBetweenTwoStarts(t *testing.T) {
 	s := supervisor{Options: Options{Signals: make(chan os.Signal, 8)}}
 	s.Signals <- syscall.SIGUSR2
-	if s.ended() {
+	if s.askedToEnd() {
 		t.Error("SIGUSR2 ended the run")
 	}
 	s.Signals <- syscall.SIGUSR2
 	s.Signals <- syscall.SIGTERM
-	if !s.ended() {
+	if !s.askedToEnd() {
 		t.Error("SIGTERM did not end the run")
 	}
 }
 
-// A run that was to go on from one checkpoint goes on from the newest when that is its own.
+// A run that was to resume from a named checkpoint resumes from the newest one once that is its own.
 func TestResumeOfOneThatWasNamed(t *testing.T) {
 	dir := t.TempDir()
 	folder := func(name string) string {
@@ -60,18 +60,18 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 		}
 		return path
 	}
-	named, known := folder("000000000003"), folder("000000000005")
-	s := supervisor{Options: Options{Dir: dir, Named: named}, known: known}
-	if got := s.resume(); got != named {
-		t.Errorf("goes on from %s, want %s", got, named)
+	named, newestBefore := folder("000000000003"), folder("000000000005")
+	s := supervisor{Options: Options{Dir: dir, Named: named}, newestBefore: newestBefore}
+	if got := s.resumeFrom(); got != named {
+		t.Errorf("resumes from %s, want %s", got, named)
 	}
 	folder("000000000006")
-	if got := s.resume(); got != dir {
-		t.Errorf("goes on from %s, want %s", got, dir)
+	if got := s.resumeFrom(); got != dir {
+		t.Errorf("resumes from %s, want %s", got, dir)
 	}
 }
 
-// What is lost is not said where the checkpoint seems to be written later than now, by a clock that was set back.
+// The loss is not reported if the checkpoint seems to be from the future, because a clock was set back.
 func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
 	dir := t.TempDir()
 	d, err := checkpoint.Begin(durable.Below(dir))
@@ -87,10 +87,10 @@ func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := supervisor{Options: Options{Dir: dir}}
-	if got := s.from(now.Add(2 * time.Second)); !strings.HasSuffix(got, "iteration 7; at most 2s of training are lost") {
+	if got := s.describeResume(now.Add(2 * time.Second)); !strings.HasSuffix(got, "iteration 7; at most 2s of training are lost") {
 		t.Error(got)
 	}
-	if got := s.from(now.Add(-time.Hour)); !strings.HasSuffix(got, "iteration 7") {
+	if got := s.describeResume(now.Add(-time.Hour)); !strings.HasSuffix(got, "iteration 7") {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-// Package stationtest gives the tests of the two sides of a rank a station without a run around it.
+// Package stationtest makes stations without a run, for the tests of the two sides of a rank.
 package stationtest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"fluentps/ps/station"
 )
 
-// New is one of two ranks, 0 the server and 1 the worker, with one shard of so many elements in pieces of 64 bytes, under the test
-// configuration with some values set.
+// New returns one of two ranks: 0 is the server and 1 the worker. There is one shard of elements elements in pieces of
+// 64 bytes, under the test configuration with the given settings.
 func New(t testing.TB, me, elements int, set ...string) *station.Station {
 	t.Helper()
 	cfg := configstest.Load(t, append(set, "cluster.servers=1")...)

@@ -64,7 +64,7 @@ kill -9 "${victims[@]}" 2>/dev/null || true
 "$HOSTS" exec h3 sh -c 'ip link set eth0 down; rm -rf /dev/shm/fluentps-*'
 until_true "training again" trains
 took=$(awk "BEGIN { print ($(now_ms) - $start) / 1000 }")
-grep -q 'nothing starts on h3 within 30s; going on with 4 of 6 ranks' "$TMP/log" || shown "without h3"
+grep -q 'nothing starts on h3 within 30s; continuing with 4 of 6 ranks' "$TMP/log" || shown "without h3"
 resumed=$(grep '^Resumed: ' "$TMP/log" | tail -n 1)
 case "$resumed" in
 "Resumed: /dev/shm/fluentps-"*", of 2 servers and 4 workers, "*) ;;
