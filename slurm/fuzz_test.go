@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzCounts: what is read stands for no more nodes than there may be.
+// FuzzCounts: Counts never returns more nodes than the limit.
 func FuzzCounts(f *testing.F) {
 	for _, seed := range []string{"2(x4)", "4(x2),3", "1(x999999999)", "(x", "1(x2"} {
 		f.Add(seed)
@@ -19,7 +19,8 @@ func FuzzCounts(f *testing.F) {
 	})
 }
 
-// FuzzFromEnv: whatever the variables hold, one a line, the job is read or the variables are named, and told in one line.
+// FuzzFromEnv: for any content of the variables, one a line, the job is read and has a text, or the error names the
+// variables.
 func FuzzFromEnv(f *testing.F) {
 	f.Add("SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=2(x2)\nSLURM_STEP_ID=0\nSLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2")
 	f.Add("SLURM_JOB_ID=7\nSLURM_HET_SIZE=128\nSLURM_JOB_NODELIST_HET_GROUP_0=n[1-131072]\nSLURM_JOB_GPUS=0-99999999")

@@ -1,5 +1,5 @@
-// Package slurm knows the batch system: the job that a process runs in, from its environment, and job scripts. It never
-// says which rank a process is: under mpirun SLURM_PROCID is that of the daemon that started the rank, so ranks come from
+// Package slurm knows the batch system: the job of a process, from its environment, and job scripts. It never says
+// which rank a process is: under mpirun SLURM_PROCID is that of the daemon that started the rank, so ranks come from
 // MPI alone.
 package slurm
 
@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// hostsMax bounds what a host list may stand for: a range a few digits too long would only exhaust the memory.
+// hostsMax bounds the length of an expanded host list: a range with a few digits too many would only exhaust the
+// memory.
 const hostsMax = 1 << 17
 
-// digitsMax is how many digits a number in a host's name may have.
+// digitsMax is the largest number of digits of a number in a host's name.
 const digitsMax = 18
 
-// Expand lists the hosts that a host list of Slurm stands for, in its order: rack[1-2]n[08-10],login gives seven names.
-// Zero padding is kept. It reads all that scontrol show hostnames reads, and text behind brackets too. Steps and exclusions,
-// as other tools write them, are an error or part of a name there, and so they are here.
+// Expand returns the hosts of a Slurm host list, in its order: rack[1-2]n[08-10],login gives seven names. Zero padding
+// is kept. Expand reads all that scontrol show hostnames reads, and also text behind brackets. Steps and exclusions,
+// which other tools write, are an error or part of a name for scontrol, and so they are here.
 func Expand(list string) ([]string, error) {
 	items, err := splitList(list)
 	if err != nil {
@@ -37,7 +38,7 @@ func Expand(list string) ([]string, error) {
 	return hosts, nil
 }
 
-// splitList cuts at the commas outside brackets.
+// splitList splits at the commas outside brackets.
 func splitList(list string) (items []string, err error) {
 	inside, start := false, 0
 	for i, r := range list {
@@ -65,7 +66,7 @@ func splitList(list string) (items []string, err error) {
 	return append(items, list[start:]), nil
 }
 
-// expandItem expands all brackets of one item; the last varies first.
+// expandItem expands all brackets of one item; the last one varies fastest.
 func expandItem(item string) ([]string, error) {
 	if item == "" {
 		return nil, fmt.Errorf("a name is missing beside a comma")
@@ -97,7 +98,7 @@ func expandItem(item string) ([]string, error) {
 	return hosts, nil
 }
 
-// expandRanges expands what stands between brackets: 1-3,07.
+// expandRanges expands the text between brackets: 1-3,07.
 func expandRanges(text string) (numbers []string, err error) {
 	for _, part := range strings.Split(text, ",") {
 		low, high, isRange := strings.Cut(part, "-")
@@ -127,13 +128,13 @@ func expandRanges(text string) (numbers []string, err error) {
 
 func number(text string) (int64, error) {
 	if text == "" || len(text) > digitsMax || strings.Trim(text, "0123456789") != "" {
-		return 0, fmt.Errorf("%s is no number of at most %d digits", clip(text), digitsMax)
+		return 0, fmt.Errorf("%s is not a number of at most %d digits", clip(text), digitsMax)
 	}
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// Compress is the shortest host list of the form of Slurm that Expand gives back as hosts, in the same order. It joins
-// neighbours that differ in the number at the end of their names.
+// Compress returns a short host list that Expand turns into hosts, in the same order. It joins neighbours that differ
+// only in the number at the end of their names.
 func Compress(hosts []string) string {
 	var out strings.Builder
 	for start := 0; start < len(hosts); {
@@ -159,12 +160,12 @@ func Compress(hosts []string) string {
 	return out.String()
 }
 
-// ranges writes the numbers behind the first skip bytes of names.
+// ranges writes the numbers after the first skip bytes of names.
 func ranges(names []string, skip int) string {
 	var parts []string
 	for start := 0; start < len(names); {
 		low := names[start][skip:]
-		n, _ := number(low) // of digits that cutNumber has found
+		n, _ := number(low) // no error: cutNumber has found only digits
 		end := start + 1
 		for end < len(names) && names[end][skip:] == fmt.Sprintf("%0*d", len(low), n+int64(end-start)) {
 			end++
@@ -178,7 +179,7 @@ func ranges(names []string, skip int) string {
 	return strings.Join(parts, ",")
 }
 
-// cutNumber cuts the number off the end of a name; none if it is too long for one.
+// cutNumber splits the number off the end of a name; digits is "" if there is none or if it is too long.
 func cutNumber(name string) (prefix, digits string) {
 	prefix = strings.TrimRight(name, "0123456789")
 	if digits = name[len(prefix):]; len(digits) > digitsMax {
@@ -187,7 +188,8 @@ func cutNumber(name string) (prefix, digits string) {
 	return prefix, digits
 }
 
-// Counts reads how many tasks or cores each node has, as in 4(x2),3: four on each of two nodes, three on the next.
+// Counts returns the tasks or cores of each node, from a text such as 4(x2),3: four on each of two nodes, three on the
+// next.
 func Counts(text string) (counts []int, err error) {
 	if text == "" {
 		return nil, nil

@@ -10,36 +10,37 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// Job is what Slurm's environment says about the job of this process.
+// Job is Slurm's description of this process's job, from the environment.
 type Job struct {
 	ID        string // of this job or array task
 	Name      string
 	Partition string
-	Step      string   // number of the step that srun started; "" in the batch script and in the shell of salloc
-	Nodes     []string // of the job; of a heterogeneous one, those of all its parts, in their order
-	Tasks     []int    // per node as scheduled, of the same length as Nodes, or nil if Slurm does not say
-	Groups    []Group  // parts of a heterogeneous job; nil for others
+	Step      string   // number of the step that srun started; "" in the batch script and in a shell of salloc
+	Nodes     []string // of the job; of a heterogeneous job: of all its parts, in their order
+	Tasks     []int    // per node as scheduled, of the same length as Nodes; nil if Slurm does not say
+	Groups    []Group  // parts of a heterogeneous job; nil for other jobs
 	Restarts  int      // how often the job was requeued
 	End       time.Time
 	Array     *Array   // nil unless this is a task of an array
 	GPUs      []string // indices on this node that Slurm has given to the step, or else to the job
-	LocalID   int      // place among the tasks of this node, from 0; -1 if the launcher does not say
+	LocalID   int      // index among the tasks of this node, from 0; -1 if the launcher does not say
 }
 
 // Group is a part of a heterogeneous job.
 type Group struct {
 	Nodes []string
-	Tasks []int // as Job.Tasks
+	Tasks []int // like Job.Tasks
 }
 
-// Array is a task's place in its job array.
+// Array is the place of a task in its job array.
 type Array struct {
 	JobID string // of the whole array
 	Index int
 	Count int // of tasks; 0 if Slurm does not say
 }
 
-// name is what squeue takes for exactly this job: the number of an array's last task is also that of the whole array.
+// name returns the text by which squeue finds exactly this job: the number of an array's last task is also that of the
+// whole array.
 func (j *Job) name() string {
 	if j.Array != nil {
 		return fmt.Sprintf("%s_%d", j.Array.JobID, j.Array.Index)
@@ -47,9 +48,9 @@ func (j *Job) name() string {
 	return j.ID
 }
 
-// FromEnv reads the job from the environment, nil outside of one. What Slurm leaves out stays zero; what it says and
-// nobody can read is an error that names the variable. Without a number there is no job: commands to be typed have it in them, and
-// names of folders.
+// FromEnv reads the job from the environment; it returns nil outside of a job. Missing variables leave their fields
+// zero. The error names each variable that cannot be read. Without a valid job number FromEnv returns no job, because
+// that number becomes part of proposed commands and of folder names.
 func FromEnv(getenv func(string) string) (*Job, error) {
 	e := &environment{getenv: getenv}
 	id := e.jobNumber("SLURM_JOB_ID")
@@ -77,10 +78,10 @@ func FromEnv(getenv func(string) string) (*Job, error) {
 	return j, errors.Join(e.errs...)
 }
 
-// pseudoSteps is where the numbers begin that Slurm gives to batch scripts, shells and the like instead of a step's.
+// pseudoSteps is the first of the numbers that Slurm gives to batch scripts, shells and the like instead of a step's.
 const pseudoSteps = 0xfffffff0
 
-// groupsMax is more parts than Slurm lets a heterogeneous job have.
+// groupsMax exceeds the number of parts that Slurm allows a heterogeneous job.
 const groupsMax = 128
 
 type environment struct {
@@ -92,17 +93,17 @@ func (e *environment) refuse(name string, err error) {
 	e.errs = append(e.errs, fmt.Errorf("slurm: %s is %s: %w; unset it if it is left over from another job", name, clip(e.getenv(name)), err))
 }
 
-// jobNumber reads the number of a job, "" where there is none.
+// jobNumber reads the number of a job, "" if the variable is not set or not valid.
 func (e *environment) jobNumber(name string) string {
 	text := e.getenv(name)
 	if text != "" && !foreign.IsJob(text) {
-		e.refuse(name, errors.New("no number of a job, which is digits, as in 12, 12_3 or 12+1"))
+		e.refuse(name, errors.New("not the number of a job, which is digits, as in 12, 12_3 or 12+1"))
 		return ""
 	}
 	return text
 }
 
-// number reads a variable that holds a whole number from 0 on.
+// number reads a variable that holds an integer >= 0.
 func (e *environment) number(name string, otherwise int) int {
 	text := e.getenv(name)
 	if text == "" {
@@ -125,14 +126,14 @@ func (e *environment) nodes(list, counts string) (hosts []string, tasks []int) {
 	if tasks, err = Counts(e.getenv(counts)); err != nil {
 		e.refuse(counts, err)
 	}
-	if len(tasks) != len(hosts) { // in a step of fewer nodes the counts are the step's
+	if len(tasks) != len(hosts) { // in a step on fewer nodes the counts are the step's
 		tasks = nil
 	}
 	return hosts, tasks
 }
 
-// groups reads the parts of a heterogeneous job. The variables without a part's number are the first part's in its batch
-// script, and those of all parts in a step over them.
+// groups reads the parts of a heterogeneous job. The variables without a part's number describe the first part in its
+// batch script, and all parts in a step over them.
 func (e *environment) groups(j *Job, n int) {
 	if n > groupsMax {
 		e.refuse("SLURM_HET_SIZE", fmt.Errorf("more than %d parts", groupsMax))
@@ -150,7 +151,7 @@ func (e *environment) groups(j *Job, n int) {
 	}
 }
 
-// gpus lists the GPUs of this node: what the step was given, else what the job was.
+// gpus returns the GPUs of this node that were given to the step, or else to the job.
 func (e *environment) gpus() []string {
 	for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
 		text := e.getenv(name)
@@ -170,7 +171,7 @@ func (e *environment) gpus() []string {
 	return gpus
 }
 
-// localID asks the launcher that is nearest to the process: under mpirun SLURM_LOCALID is the daemon's.
+// localID asks the innermost launcher: under mpirun SLURM_LOCALID is the daemon's.
 func (e *environment) localID(step bool) int {
 	for _, name := range []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"} {
 		if e.getenv(name) != "" {
@@ -183,7 +184,7 @@ func (e *environment) localID(step bool) int {
 	return e.number("SLURM_LOCALID", -1)
 }
 
-// Text says in one line what job this is.
+// Text describes the job in one line.
 func (j *Job) Text(now time.Time) string {
 	parts := []string{"job " + j.ID}
 	if j.Name != "" {

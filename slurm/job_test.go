@@ -19,7 +19,7 @@ func env(pairs string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// The environments are what Slurm 22.05 set, but for SLURM_JOB_END_TIME, which came with 23.02.
+// The environments were set by Slurm 22.05, except for SLURM_JOB_END_TIME, which 23.02 introduced.
 func TestJobFromEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
@@ -113,7 +113,7 @@ func TestRemaining(t *testing.T) {
 		t.Errorf("from the environment: %v, %v, %v", left, limited, err)
 	}
 	if _, _, err := (&Job{ID: "1"}).Remaining(t.Context(), now, refuse); err == nil || !strings.Contains(err.Error(), "job 1") || !strings.Contains(err.Error(), "not found") {
-		t.Errorf("neither tells: %v", err)
+		t.Errorf("neither knows the time: %v", err)
 	}
 	for _, c := range []struct {
 		says    string

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// owned are options of sbatch that a script has already, by their names, and what sets them.
-var owned = []struct {
+// ownOptions are options of sbatch that a script already has, by their names, and their origins.
+var ownOptions = []struct {
 	names []string
 	by    string
 }{
@@ -31,18 +31,18 @@ var owned = []struct {
 	{[]string{"--wrap"}, "there is a script"},
 }
 
-// CheckOption says why a text cannot stand behind #SBATCH in a script; nil: it can. Several options may stand in one text, and
-// quotes in it are sbatch's.
+// CheckOption returns an error if a text cannot follow #SBATCH in a script. One text may have several options, and
+// sbatch interprets quotes in it.
 func CheckOption(text string) error {
 	words, err := optionWords(text)
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(text, "-") {
-		return errors.New("it is no option of sbatch; write it as behind #SBATCH, as in --constraint=a100")
+		return errors.New("it is not an option of sbatch; write it as after #SBATCH, as in --constraint=a100")
 	}
 	for _, w := range words {
-		for _, o := range owned {
+		for _, o := range ownOptions {
 			if slices.Contains(o.names, optionName(w)) {
 				return fmt.Errorf("%s is not for this flag; %s", optionName(w), o.by)
 			}
@@ -51,7 +51,7 @@ func CheckOption(text string) error {
 	return nil
 }
 
-// AsksForMemory says whether an option that CheckOption takes says how much memory a job gets.
+// AsksForMemory returns whether an option that CheckOption accepts sets the memory of a job.
 func AsksForMemory(text string) bool {
 	words, _ := optionWords(text)
 	return slices.ContainsFunc(words, func(w string) bool {
@@ -59,7 +59,7 @@ func AsksForMemory(text string) bool {
 	})
 }
 
-// optionName is the option that a word begins, without its value; of others the word.
+// optionName returns the option at the beginning of a word, without its value; any other word unchanged.
 func optionName(word string) string {
 	if strings.HasPrefix(word, "--") {
 		name, _, _ := strings.Cut(word, "=")
@@ -71,15 +71,15 @@ func optionName(word string) string {
 	return word
 }
 
-// hasControls says whether a text is no line of plain text.
+// hasControls returns whether a text is not one line of plain text.
 func hasControls(text string) bool {
 	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// optionWords splits a text as sbatch does.
+// optionWords splits a text like sbatch.
 func optionWords(text string) (words []string, err error) {
 	if hasControls(text) {
-		return nil, errors.New("it holds a line break or another control character, and sbatch would take what follows for the script; give each option a flag of its own")
+		return nil, errors.New("it holds a line break or another control character, and sbatch would take the rest for the script; give each option a flag of its own")
 	}
 	var quote byte
 	word, inside := []byte{}, false
@@ -99,7 +99,7 @@ func optionWords(text string) (words []string, err error) {
 		case c == '#' && strings.HasPrefix(text, "#SBATCH"):
 			return nil, errors.New("the script writes #SBATCH itself; leave it out, as in --constraint=a100")
 		case c == '#':
-			return nil, errors.New("sbatch takes what stands behind # for a comment; put it between quotes, as in --comment='\"run #3\"'")
+			return nil, errors.New("sbatch takes the text after # for a comment; quote it, as in --comment='\"run #3\"'")
 		case c == ' ':
 			if inside {
 				words = append(words, string(word))
@@ -120,10 +120,10 @@ func optionWords(text string) (words []string, err error) {
 
 var timeForms = regexp.MustCompile(`^(?:([0-9]+)-([0-9]+)(?::([0-9]+)(?::([0-9]+))?)?|([0-9]+)(?::([0-9]+)(?::([0-9]+))?)?)$`)
 
-// TimeForms names what ParseTime reads.
-const TimeForms = "a time with its unit, as in 3h50m, or as Slurm has it: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds"
+// TimeForms describes the input of ParseTime.
+const TimeForms = "a time with its unit, as in 3h50m, or in the form of Slurm: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds"
 
-// ParseTime reads a limit of time, as sbatch does, or with units.
+// ParseTime reads a time limit in a form of sbatch or with units.
 func ParseTime(text string) (time.Duration, error) {
 	m := timeForms.FindStringSubmatch(text)
 	if m == nil {

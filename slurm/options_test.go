@@ -22,7 +22,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
-	// What the script says is what was asked for.
+	// The script has the time that was given.
 	for text, want := range map[string]string{"230": "0-03:50:00", "1-12": "1-12:00:00", "26h30m": "1-02:30:00"} {
 		if limit, err := ParseTime(text); err != nil || clock(limit) != want {
 			t.Errorf("%q becomes %s, want %s", text, clock(limit), want)
@@ -32,15 +32,15 @@ func TestParseTime(t *testing.T) {
 
 func TestCheckOption(t *testing.T) {
 	for _, c := range []struct {
-		text, want string // "": it is taken
+		text, want string // "": CheckOption accepts it
 	}{
 		{"--constraint=a100", ""}, {"-C a100|v100", ""}, {"--exclusive", ""}, {"--mem=16G", ""}, {"--no-requeue", ""},
 		{`--comment="run #3, it's mine"`, ""}, {`--comment='a "b"'`, ""}, {`--comment=a\#b`, ""}, {"--output=logs/%j.out", ""}, {"--mail-type=END --mail-user=a@b", ""},
-		{"", "no option"}, {"a100", "no option"}, {" --exclusive", "no option"}, {"hetjob", "no option"}, {"rm -rf x", "no option"},
+		{"", "not an option"}, {"a100", "not an option"}, {" --exclusive", "not an option"}, {"hetjob", "not an option"}, {"rm -rf x", "not an option"},
 		{"--a\n#SBATCH --nodes=4", "line break"}, {"--a\nrm x", "line break"}, {"--a\r", "line break"}, {"--a\u2028", "line break"}, {"--a\x00", "control character"}, {"--a\xff", "control character"},
 		{"--comment=a#b", "comment"}, {"--comment=a # b", "comment"}, {`--comment="a`, `a quote " is not closed`}, {"--comment='a", "quote ' is not closed"}, {`--comment=a\`, "backslash"},
 		{"--nodes=4", "the flag --nodes sets it"}, {"-N4", "the flag --nodes sets it"}, {"-N 4", "the flag --nodes sets it"}, {"--exclusive --time=3", "the flag --time sets it"},
-		{`"--time"=3`, "no option"}, {"--ntasks 4", "--ranks"}, {"--array=1-4", "sweep"}, {"--signal=USR1", "depends on it"}, {"--requeue", "depends on it"}, {"--wrap=ls", "there is a script"},
+		{`"--time"=3`, "not an option"}, {"--ntasks 4", "--ranks"}, {"--array=1-4", "sweep"}, {"--signal=USR1", "depends on it"}, {"--requeue", "depends on it"}, {"--wrap=ls", "there is a script"},
 		{`--"time"=3`, "the flag --time sets it"}, {"-A p", "--account"}, {"--qos=q", "--qos"},
 	} {
 		switch err := CheckOption(c.text); {
@@ -55,7 +55,7 @@ func TestCheckOption(t *testing.T) {
 	}
 }
 
-// What is asked for stands in each part that it is for, before the first command, and nothing that was not.
+// Each option is in each part that it is for, before the first command, and nowhere else.
 func TestScriptAsksForWhatItIsTold(t *testing.T) {
 	s := templates()["servers-on-cpu-nodes.sbatch"]
 	s.Account, s.QOS = "proj", "high"
@@ -81,6 +81,6 @@ func TestScriptAsksForWhatItIsTold(t *testing.T) {
 		}
 	}
 	if text := testScript().Text(); strings.Contains(text, "--mem") || strings.Contains(text, "--account") || strings.Contains(text, "--qos") {
-		t.Errorf("asked for what nobody wants:\n%s", text)
+		t.Errorf("has an option that was not given:\n%s", text)
 	}
 }

@@ -10,67 +10,67 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// Script is a batch script that trains: it goes on from the newest checkpoint whenever it starts, and gives itself back to
-// the queue when its time runs out.
+// Script is a batch script that trains. Each time it starts, it resumes from the newest checkpoint. It requeues itself
+// when its time runs out.
 type Script struct {
 	Job      string   // name in the queue
-	Program  string   // fluentps, as it is to be called on the nodes
+	Program  string   // the command fluentps on the nodes
 	Config   string   // the YAML file, relative to the folder of submission or absolute
 	Flags    []string // more flags of run
-	Account  string   // whom the time is charged to; "": as the site has it
-	QOS      string   // quality of service; the same
+	Account  string   // account that is charged; "": the site's default
+	QOS      string   // quality of service; "": the site's default
 	Out      string   // the run folder
 	Time     time.Duration
-	Parts    []Part   // more than one: a heterogeneous job, all in one MPI world, whose ranks come in this order
+	Parts    []Part   // more than one: a heterogeneous job with one MPI world, whose ranks are in this order
 	Launcher string   // mpirun, or the plugin of srun: pmix, pmi2
-	Restarts int      // how many times a job that died is started again inside the same allocation
-	Array    *Indices // a job array; then Config and Out are folders, with one configuration and one run folder per index
+	Restarts int      // how many times a job that died is restarted within one allocation
+	Array    *Indices // a job array: Config and Out are then folders, with one configuration and one run folder per index
 }
 
 // Part is a set of nodes of one kind.
 type Part struct {
-	What      string // says in a comment what runs there; "" needs no word
+	What      string // what runs there, for a comment; "": no comment
 	Nodes     int
 	Ranks     int
-	Cores     int // per rank, the same in all parts; 0: as the site has it
+	Cores     int // per rank, the same in all parts; 0: the site's default
 	GPUs      int // per node; 0: none
 	Partition string
-	Memory    int64    // bytes per node; 0: as the site has it
-	Options   []string // more options of sbatch, which CheckOption takes
+	Memory    int64    // bytes per node; 0: the site's default
+	Options   []string // further options of sbatch, which CheckOption accepts
 }
 
 // Indices are the tasks of an array.
 type Indices struct {
 	List     []int
-	Parallel int // how many run at a time; 0: as many as fit
+	Parallel int // tasks that run at a time; 0: as many as fit
 }
 
 // Launchers are the values of Script.Launcher.
 var Launchers = []string{"pmix", "pmi2", "mpirun"}
 
-// Check says which word of the script cannot stand in one. Quotes keep a shell from reading it otherwise; but sbatch, which
-// reads the lines before any shell does, knows none.
+// Check returns an error if a word of the script cannot be written into one. Quotes protect a word from a shell; but
+// sbatch reads the lines before any shell does, and knows no quotes.
 func (s *Script) Check() error {
 	for _, w := range slices.Concat([]string{s.Program, s.Config, s.Out}, s.Flags) {
 		if hasControls(w) {
-			return fmt.Errorf("%s holds a line break or another control character, which cannot stand in a job script; rename the file, or write the setting into it", foreign.Text(w))
+			return fmt.Errorf("%s holds a line break or another control character, which a job script cannot have; rename the file, or write the setting into it", foreign.Text(w))
 		}
 	}
 	if strings.HasPrefix(s.Program, "-") {
-		return fmt.Errorf("the program is called %s, which a launcher takes for an option; call it with its folder", Quote(s.Program))
+		return fmt.Errorf("the program is called %s, which a launcher takes for an option; call it by a path with a folder", Quote(s.Program))
 	}
 	return nil
 }
 
-// warning is how long before its end a job is told to checkpoint. Slurm may send it a minute earlier, and looks every half
-// minute.
-const warning = 2 * time.Minute
+// warningTime is how long before its end a job is told to write a checkpoint. Slurm may send the signal a minute
+// earlier, and checks every half minute.
+const warningTime = 2 * time.Minute
 
-// Text is the script. Every line that does something has a comment above it.
+// Text returns the script. Every command has a comment above it.
 func (s *Script) Text() string {
 	w := &writer{}
 	w.raw("#!/usr/bin/env bash")
-	w.comment("Submit from the folder in which " + s.Program + " and the files below are found: sbatch THIS-FILE. Submitted again, it goes on.")
+	w.comment("Submit from the folder that contains " + s.Program + " and the files below: sbatch THIS-FILE. Submitted again, it resumes.")
 	s.head(w)
 	s.folders(w)
 	s.launch(w)
@@ -100,25 +100,25 @@ func (w *writer) sbatch(comment, option string) {
 	w.raw("#SBATCH " + option)
 }
 
-func (w *writer) says(comment string, lines ...string) {
+func (w *writer) block(comment string, lines ...string) {
 	w.comment(comment)
 	for _, l := range lines {
 		w.raw(l)
 	}
 }
 
-// head writes what sbatch reads. Options of the first part hold for it alone, the others for the whole job.
+// head writes the options of sbatch. Options of the first part hold for that part alone, the others for the whole job.
 func (s *Script) head(w *writer) {
 	w.raw("")
-	w.sbatch("The name in squeue, and of the files of output.", "--job-name="+s.Job)
+	w.sbatch("The name in squeue and of the output files.", "--job-name="+s.Job)
 	output := "%x-%j.out"
 	if s.Array != nil {
 		output = "%x-%A_%a.out"
 	}
-	w.sbatch("What is printed: "+output+" is the name with the number of the job.", "--output="+output)
-	w.sbatch("After a requeue it is written behind what stands there.", "--open-mode=append")
-	w.sbatch("After a failure of a node, or when the script asks, the job waits in the queue again.", "--requeue")
-	w.sbatch(fmt.Sprintf("%d seconds before the end this script, not the ranks, gets a signal.", int(warning.Seconds())), fmt.Sprintf("--signal=B:USR1@%d", int(warning.Seconds())))
+	w.sbatch("The output: "+output+" is the name with the job number.", "--output="+output)
+	w.sbatch("After a requeue the output is appended.", "--open-mode=append")
+	w.sbatch("After a node failure, or at the script's request, the job goes back to the queue.", "--requeue")
+	w.sbatch(fmt.Sprintf("%d seconds before the end this script, not its ranks, receives a signal.", int(warningTime.Seconds())), fmt.Sprintf("--signal=B:USR1@%d", int(warningTime.Seconds())))
 	if s.Array != nil {
 		list := arrayList(s.Array.List)
 		about := "One task per configuration that has not finished yet."
@@ -131,7 +131,7 @@ func (s *Script) head(w *writer) {
 	for i, p := range s.Parts {
 		w.raw("")
 		if i > 0 {
-			w.sbatch("Here begins the next part of the job; all parts start together.", "hetjob")
+			w.sbatch("The next part of the job begins here; all parts start together.", "hetjob")
 		}
 		if p.What != "" {
 			w.comment(p.What)
@@ -155,61 +155,61 @@ func (s *Script) part(w *writer, p Part) {
 		w.sbatch("Cores for each rank.", fmt.Sprintf("--cpus-per-task=%d", p.Cores))
 	}
 	if p.GPUs > 0 {
-		w.sbatch("GPUs of each host; the ranks that compute there take them in turn.", fmt.Sprintf("--gpus-per-node=%d", p.GPUs))
+		w.sbatch("GPUs of each host; the computing ranks there take them in turn.", fmt.Sprintf("--gpus-per-node=%d", p.GPUs))
 	}
 	if p.Partition != "" {
 		w.sbatch("The queue; sinfo lists them.", "--partition="+p.Partition)
 	}
 	if s.Account != "" {
-		w.sbatch("Whom the time is charged to.", "--account="+s.Account)
+		w.sbatch("The account that is charged.", "--account="+s.Account)
 	}
 	if s.QOS != "" {
 		w.sbatch("The quality of service.", "--qos="+s.QOS)
 	}
 	if p.Memory > 0 {
-		w.sbatch("Memory of each host: the most that its ranks take, each with its copy of the data, and room for MPI and other libraries.", fmt.Sprintf("--mem=%dM", mebibytes(p.Memory)))
+		w.sbatch("Memory of each host: the peak of its ranks, each with its copy of the data, and a reserve for MPI and other libraries.", fmt.Sprintf("--mem=%dM", mebibytes(p.Memory)))
 	}
 	for _, o := range p.Options {
-		w.sbatch("Asked for with --sbatch-arg.", o)
+		w.sbatch("Set with --sbatch-arg.", o)
 	}
-	w.sbatch("Time limit, as days-hours:minutes:seconds. What is not done by then is done after a requeue.", "--time="+clock(s.Time))
+	w.sbatch("Time limit, as days-hours:minutes:seconds. The rest of the work is done after a requeue.", "--time="+clock(s.Time))
 }
 
-// mebibytes rounds a size up to what sbatch calls M, in steps of 64.
+// mebibytes rounds a size up to a multiple of 64 MiB and returns it in MiB, which sbatch calls M.
 func mebibytes(bytes int64) int64 {
 	const step = 64 << 20
 	return (bytes + step - 1) / step * (step >> 20)
 }
 
-// folders names the configuration and the run folder, and leaves where nothing is left to do.
+// folders sets the configuration and the run folder, and exits if the run has finished.
 func (s *Script) folders(w *writer) {
 	w.raw("")
-	w.says("A name that is not set is a mistake; exit codes are looked at below.", "set -u")
+	w.block("An unset variable is an error; exit codes are handled below.", "set -u")
 	config, out := Quote(File(s.Config)), Quote(File(s.Out))
 	if s.Array != nil {
-		w.says("Settings in the environment of the shell that submitted would overrule the configurations, which are complete. Those of kernels are the host's.", `for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
-		w.says("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
+		w.block("Settings in the environment of the submitting shell would override the configurations, which are complete. Those of kernels belong to the host.", `for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
+		w.block("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
 		config, out = config+`"/$number.yaml"`, out+`"/$number"`
 	}
-	w.says("What to train. Another experiment is another file and another run folder.", "config="+config)
-	w.says("All files of the run, on a file system that all hosts share. It goes on from the checkpoints there.", "out="+out)
+	w.block("What to train. Another experiment is another file and another run folder.", "config="+config)
+	w.block("All files of the run, on a file system that all hosts share. The run resumes from the checkpoints there.", "out="+out)
 	w.raw("")
-	w.says("The program writes this line last: that a launcher leaves with 0 is no proof.",
+	w.block("The program writes this line last: exit code 0 of a launcher proves nothing.",
 		`finished() { grep -qs '"finished": "ok"' "$out/summary.json"; }`)
-	w.says("Submitted once more after the end, there is nothing to do. To train on with a larger budget, remove these lines.",
+	w.block("Submitted again after the end, the script has nothing to do. To continue with a larger budget, remove these lines.",
 		`if finished; then`, `	echo "$out has finished already"`, "	exit 0", "fi")
 }
 
-// launch starts the ranks in the background: a shell runs its traps only when what runs in front has ended.
+// launch starts the ranks in the background, because a shell runs its traps only between foreground commands.
 func (s *Script) launch(w *writer) {
 	w.raw("")
-	w.says("Slurm's warning is handed on to the launcher, and by it to the ranks: they write a checkpoint and leave with 75.",
+	w.block("Forward Slurm's warning to the launcher, which forwards it to the ranks: they write a checkpoint and exit with 75.",
 		`launcher="" warned="" early=""`,
 		`trap 'if [ -n "$launcher" ]; then warned=yes; kill -USR1 "$launcher"; else early=yes; fi' USR1`)
 	w.raw("")
-	w.says("Whether this part of the job comes any further shows in what is newer than now.", "started=$(date +%s)")
+	w.block("Files newer than this show whether this start of the job makes progress.", "started=$(date +%s)")
 	if s.Launcher == "pmix" {
-		w.says("How the ranks wait for each other at the start. By Slurm's own choice some were seen to go on before all were there (22.05), and Open MPI then crashed.",
+		w.block("The barrier of the ranks at the start. With Slurm's default some ranks were seen to pass it before all had entered (22.05), and Open MPI then crashed.",
 			"export SLURM_PMIX_FENCE=ring")
 	}
 	line, about := s.launcher()
@@ -219,19 +219,19 @@ func (s *Script) launch(w *writer) {
 	}
 	if s.Restarts > 0 {
 		line = slices.Concat(run, []string{"--restarts", strconv.Itoa(s.Restarts), "--"}, line)
-		about += fmt.Sprintf(" The program starts it, and where a process dies, starts it again, at most %d times, without another wait in the queue; what was trained since the newest checkpoint, which checkpoint.every asks for, is lost.", s.Restarts)
+		about += fmt.Sprintf(" The program starts it, and if a process dies, restarts it at most %d times, without another wait in the queue; training since the newest checkpoint (see checkpoint.every) is lost.", s.Restarts)
 	} else {
 		line = append(line, run...)
 	}
-	w.says(about+" Where the run folder has a checkpoint, the run goes on from it, else it begins.", strings.Join(line, " ")+" &")
-	w.says("A warning that came before the launcher had a name is handed on when that can hear it. A later one ends wait early; the launcher is waited for again then.",
+	w.block(about+" If the run folder has a checkpoint, the run resumes from it; otherwise it starts from scratch.", strings.Join(line, " ")+" &")
+	w.block("A warning that arrived before the launcher was known is forwarded once the launcher can handle it. A later warning interrupts wait, which is then repeated.",
 		"launcher=$!",
 		`if [ -n "$early" ]; then`,
 		"	sleep 1",
 		`	kill -USR1 "$launcher"`,
 		"fi")
-	if s.mayStay() {
-		w.says("With several parts, srun was seen to stay for good though all ranks had left (22.05). The run writes its summary last; half a minute after that, srun is ended.",
+	if s.mayHang() {
+		w.block("With several parts, srun was seen to hang after all ranks had ended (22.05). The run writes its summary last; half a minute after that, srun is killed.",
 			`summed() { [ -n "$(find "$out/summary.json" -newermt "@$started" 2>/dev/null)" ]; }`,
 			"(",
 			`	until summed || ! kill -0 "$launcher"; do sleep 5; done`,
@@ -240,15 +240,15 @@ func (s *Script) launch(w *writer) {
 			") >/dev/null 2>&1 &",
 			"guard=$!")
 	}
-	w.says("Until the launcher has left, and not only a warning has come.",
+	w.block("Wait until the launcher has ended; a warning only interrupts wait.",
 		"while :; do",
 		`	warned=""`,
 		`	wait "$launcher"`,
 		"	code=$?",
 		`	[ -n "$warned" ] || break`,
 		"done")
-	if s.mayStay() {
-		w.says("The code of one that was ended says nothing: the summary tells which it was.",
+	if s.mayHang() {
+		w.block("The exit code of a killed srun says nothing: the summary tells how the run ended.",
 			`kill "$guard" 2>/dev/null`,
 			`if [ "$code" -eq 137 ] && summed; then`,
 			"	if finished; then code=0; fi",
@@ -258,10 +258,10 @@ func (s *Script) launch(w *writer) {
 	}
 }
 
-// mayStay says whether the launcher was seen to stay when its ranks had left.
-func (s *Script) mayStay() bool { return len(s.Parts) > 1 && s.Launcher != "mpirun" }
+// mayHang returns whether the launcher was seen to hang after its ranks had ended.
+func (s *Script) mayHang() bool { return len(s.Parts) > 1 && s.Launcher != "mpirun" }
 
-// launcher is how the ranks are started, and why so.
+// launcher returns the command that starts the ranks, and its explanation.
 func (s *Script) launcher() (line []string, about string) {
 	ranks, nodes, cores := 0, 0, s.Parts[0].Cores
 	for _, p := range s.Parts {
@@ -269,36 +269,37 @@ func (s *Script) launcher() (line []string, about string) {
 		nodes += p.Nodes
 	}
 	line = []string{fmt.Sprintf("mpirun -n %d --bind-to none", ranks)}
-	about = "Open MPI's launcher learns the hosts from Slurm."
+	about = "Open MPI's launcher gets the hosts from Slurm."
 	if nodes > 1 {
 		line = append(line, keepAlive)
-		about += " By itself it waits a quarter of an hour for a host that is cut off; with keep-alive messages it gives up after half a minute, which must be less than stall.peer."
+		about += " By default it waits a quarter of an hour for a host that is cut off; with keep-alive messages it gives up after half a minute, which must be less than stall.peer."
 	}
 	if s.Launcher != "mpirun" {
 		line = []string{"srun --mpi=" + s.Launcher}
-		about = "srun --mpi=list shows which plugins there are: pmix for Open MPI, pmi2 for MPICH."
+		about = "srun --mpi=list shows the plugins: pmix for Open MPI, pmi2 for MPICH."
 		if len(s.Parts) > 1 {
 			line = append(line, "--het-group=0"+strings.Join(groupNumbers(len(s.Parts)), ""))
-			about += " All parts make one MPI world."
+			about += " All parts form one MPI world."
 		}
 		if cores > 0 {
 			number := `"$SLURM_CPUS_PER_TASK"`
-			if len(s.Parts) > 1 { // which have a variable each
+			if len(s.Parts) > 1 { // each part has a variable of its own
 				number = strconv.Itoa(cores)
 			}
 			line = append(line, "--cpus-per-task="+number)
-			about += " srun does not take the cores from sbatch by itself."
+			about += " srun does not inherit the cores from sbatch."
 		}
 		line = append(line, "--kill-on-bad-exit=1")
-		about += " When one rank fails, all end."
+		about += " If one rank fails, all end."
 	}
 	return line, about
 }
 
-// keepAlive are options of Open MPI's mpirun, in seconds: after how long a silence it asks, how often, and how many times.
+// keepAlive are options of Open MPI's mpirun, in seconds: the silence before the first probe, the time between probes,
+// and their number.
 const keepAlive = "--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4"
 
-// groupNumbers are the parts behind the first.
+// groupNumbers returns the numbers of the parts after the first.
 func groupNumbers(n int) (numbers []string) {
 	for i := 1; i < n; i++ {
 		numbers = append(numbers, fmt.Sprintf(",%d", i))
@@ -306,34 +307,34 @@ func groupNumbers(n int) (numbers []string) {
 	return numbers
 }
 
-// end tells what became of the run by its exit code and its last line.
+// end handles the exit code of the run, together with its summary.
 func (s *Script) end(w *writer) {
 	w.raw("")
 	id := `"$SLURM_JOB_ID"`
-	if s.Array != nil { // the job number of the last task is that of all tasks, too
+	if s.Array != nil { // the job number of the last task is also that of the whole array
 		id = `"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"`
 	}
-	w.says("75: stopped early with a checkpoint. The job keeps its number and waits in the queue again; this script ends here then.",
+	w.block("75: stopped early with a checkpoint. The job keeps its number and goes back to the queue, which ends this script.",
 		`if [ "$code" -eq 75 ]; then`,
-		`	echo "$out goes on after a requeue"`,
+		`	echo "$out will resume after a requeue"`,
 		"	scontrol requeue "+id+" && exit 0",
 		"	exit 75",
 		"fi")
-	w.says("0, 1 and 5 are said of a run that is over. With any other code a rank died or does not answer any more, perhaps with its node, of which Slurm may know only minutes later: 4, more than 128, and 2, with which processes leave after a fatal error such as SIGBUS or want of memory. A run itself says 2 only before it trains. What came further than before is tried again.",
+	w.block("0, 1 and 5: the run has ended. Any other code: a rank died or does not answer, perhaps because of its node, which Slurm may report only minutes later. Examples are 4, codes above 128, and 2, the code of a process after a fatal error such as SIGBUS or a lack of memory; the run itself exits with 2 only before it trains. If the run has made progress, it is tried again.",
 		`case $code in 0 | 1 | 5) again="" ;; *) again=$(find "$out/checkpoints" -maxdepth 1 -name '0*' -newermt "@$started" 2>/dev/null) ;; esac`,
 		`if [ -n "$again" ]; then`,
-		`	echo "$out failed with code $code, and goes on from its newest checkpoint after a requeue"`,
+		`	echo "$out failed with code $code, and will resume from its newest checkpoint after a requeue"`,
 		"	scontrol requeue "+id+" && exit 0",
 		"fi")
-	w.says("A launcher that says 0 for a run that did not finish was seen after the failure of a node.",
+	w.block("After a node failure a launcher was seen to exit with 0 although the run had not finished.",
 		`if [ "$code" -eq 0 ] && ! finished; then`,
 		`	echo "the launcher left with 0, but $out/summary.json does not say that the run finished" >&2`,
 		"	code=1",
 		"fi")
-	w.says("The job fails if the run did.", `exit "$code"`)
+	w.block("The job fails if the run did.", `exit "$code"`)
 }
 
-// arrayList writes indices as sbatch reads them: 0-3,7.
+// arrayList writes indices in the form of sbatch: 0-3,7.
 func arrayList(indices []int) string {
 	names := make([]string, len(indices))
 	for i, n := range indices {
@@ -342,7 +343,7 @@ func arrayList(indices []int) string {
 	return ranges(names, 0)
 }
 
-// clock writes a time limit. Slurm's limits are whole minutes; seconds are rounded up by it.
+// clock writes a time limit. Slurm rounds up to whole minutes.
 func clock(d time.Duration) string {
 	seconds := int64(d.Round(time.Second) / time.Second)
 	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
@@ -356,7 +357,7 @@ func File(name string) string {
 	return name
 }
 
-// Quote writes a word so that a shell reads it as it is.
+// Quote writes a word so that a shell reads it unchanged.
 func Quote(word string) string {
 	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%") == ""
 	if plain && word != "" {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the templates")
 
-// templates are scripts that users copy, and the golden files of the writer.
+// templates are scripts that users copy, and the golden files of Text.
 func templates() map[string]*Script {
 	base := func() *Script {
 		return &Script{
@@ -31,7 +31,7 @@ func templates() map[string]*Script {
 	gpu.Flags = []string{"--set", "device.kind=cuda"}
 	array.Job, array.Config, array.Out = "sweep-learning-rate", "sweeps/sweep-learning-rate", "sweeps/sweep-learning-rate"
 	array.Array = &Indices{List: []int{0, 1, 2, 3}, Parallel: 2}
-	// What plan says of these examples.
+	// The values that plan computes for these examples.
 	for s, mib := range map[*Script]int64{single: 1792, many: 640, gpu: 8768, array: 1792} {
 		s.Parts[0].Memory = mib << 20
 	}
@@ -58,7 +58,7 @@ func TestTemplatesAreWhatTheWriterWrites(t *testing.T) {
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || got != string(want) {
-			t.Errorf("%s: %v; the writer says\n%s\nafter reading the difference: go test ./slurm -update", path, err, got)
+			t.Errorf("%s: %v; the writer says\n%s\nafter checking the difference: go test ./slurm -update", path, err, got)
 		}
 	}
 	files, err := filepath.Glob("templates/*.sbatch")
@@ -67,7 +67,8 @@ func TestTemplatesAreWhatTheWriterWrites(t *testing.T) {
 	}
 }
 
-// Every line, or group of lines that a comment opens, is explained, and sbatch stops reading options at the first command.
+// Every line, or group of lines after a comment, is explained, and all options are before the first command, where
+// sbatch stops reading them.
 func TestEveryLineIsCommented(t *testing.T) {
 	for name, s := range templates() {
 		lines := strings.Split(strings.TrimRight(s.Text(), "\n"), "\n")
@@ -91,7 +92,7 @@ func TestEveryLineIsCommented(t *testing.T) {
 	}
 }
 
-// runTemplate runs a script beside stand-ins for the launcher and scontrol. program is what each launch runs, as shell.
+// runTemplate runs a script with stand-ins for the launcher and scontrol. program is the shell code of each launch.
 func runTemplate(t *testing.T, s *Script, program string, env ...string) (out string, code int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +108,7 @@ func runTemplate(t *testing.T, s *Script, program string, env ...string) (out st
 	cmd := exec.CommandContext(t.Context(), "bash", "./job")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append(env, "PATH="+dir+":"+os.Getenv("PATH"), "SLURM_JOB_ID=12")...)
-	text, _ := cmd.CombinedOutput() // the code tells
+	text, _ := cmd.CombinedOutput() // the exit code is returned
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
@@ -115,8 +116,8 @@ func testScript() *Script {
 	return &Script{Job: "j", Program: "fluentps", Config: "a b.yaml", Out: "run", Time: time.Hour, Launcher: "pmix", Parts: []Part{{Nodes: 1, Ranks: 2}}}
 }
 
-// With several parts srun may stay when the run is over. The job ends all the same, with the code of the run; and nobody ends a launcher
-// of which no line was written.
+// With several parts srun may hang after the end of the run. The job ends all the same, with the code of the run. A
+// launcher is never killed before the run has written its summary.
 func TestALauncherThatStaysIsEnded(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash on this machine")
@@ -156,12 +157,12 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 		{"done", writesSummary, 0, []string{"srun --mpi=pmix --kill-on-bad-exit=1 fluentps run a b.yaml --out run --resume auto"}},
 		{"failed", "exit 7", 7, nil},
 		{"a zero that is none", "exit 0", 1, []string{"does not say that the run finished"}},
-		{"stopped early", "exit 75", 0, []string{"goes on after a requeue", "scontrol requeue 12"}},
-		{"killed further than it was", "mkdir -p run/checkpoints/000000000001\nexit 137", 0, []string{"run failed with code 137, and goes on", "scontrol requeue 12"}},
+		{"stopped early", "exit 75", 0, []string{"will resume after a requeue", "scontrol requeue 12"}},
+		{"killed further than it was", "mkdir -p run/checkpoints/000000000001\nexit 137", 0, []string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
 		{"killed where it was", "mkdir -p run/checkpoints/000000000001; touch -d '2 hours ago' run/checkpoints/0*\nexit 137", 137, nil},
 		{"killed before it trained", "exit 137", 137, nil},
 		{"stalled", "mkdir -p run/checkpoints/000000000001\nexit 4", 0, []string{"scontrol requeue 12"}},
-		{"ended by a fatal error further than it was", "mkdir -p run/checkpoints/000000000001\nexit 2", 0, []string{"run failed with code 2, and goes on", "scontrol requeue 12"}},
+		{"ended by a fatal error further than it was", "mkdir -p run/checkpoints/000000000001\nexit 2", 0, []string{"run failed with code 2, and will resume", "scontrol requeue 12"}},
 		{"refused, or ended before it trained", "exit 2", 2, nil},
 		{"a host was lost", "mkdir -p run/checkpoints/000000000001\nexit 205", 0, []string{"scontrol requeue 12"}},
 		{"a launcher with a code of its own", "mkdir -p run/checkpoints/000000000001\nexit 7", 0, []string{"scontrol requeue 12"}},
@@ -245,7 +246,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// Open MPI's launcher asks hosts whether they are there, where there are others.
+// With several hosts Open MPI's launcher probes whether they are alive.
 func TestMpirunOverHostsAsksWhetherTheyAreThere(t *testing.T) {
 	s := templates()["single-node.sbatch"]
 	if strings.Contains(s.Text(), "keepalive") {

@@ -273,7 +273,7 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	// What Slurm sends so long before the end, but up to half a minute late.
 	c.slurm(t, "scancel", "--signal=USR1", "--batch", job)
 	said := c.completed(t, job, out)
-	for _, want := range []string{"stopped by ", out + " goes on after a requeue", "Resumed: "} {
+	for _, want := range []string{"stopped by ", out + " will resume after a requeue", "Resumed: "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
@@ -305,7 +305,7 @@ func (c *cluster) dies(t *testing.T, want summary) {
 		t.Fatal(err)
 	}
 	said := c.completed(t, job, out)
-	for _, want := range []string{out + " failed with code 2, and goes on from its newest checkpoint after a requeue", "Resumed: "} {
+	for _, want := range []string{out + " failed with code 2, and will resume from its newest checkpoint after a requeue", "Resumed: "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}

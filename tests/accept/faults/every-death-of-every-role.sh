@@ -86,7 +86,7 @@ for launcher in pmix mpirun; do
 	submit "$run.sbatch"
 	n=0
 	codes=""
-	requeued() { [ "$(grep -c "^$run failed with code .*, and goes on" "$id.out")" -eq "$n" ]; }
+	requeued() { [ "$(grep -c "^$run failed with code .*, and will resume" "$id.out")" -eq "$n" ]; }
 	for death in "${deaths[@]}"; do
 		for rank in "${roles[@]}"; do
 			before=$(newest "$run")

@@ -150,6 +150,6 @@ cd "$S"
 code=0
 SLURM_JOB_ID=$'7; rm -rf ~\e[2J' "$S/fluentps" run tiny.yaml --local 2 --out "$S/job" >"$S/job.log" 2>&1 || code=$?
 [ "$code" = 2 ] || fail "code $code with a number of a job that is none"
-said "$S/job.log" 'SLURM_JOB_ID is "7; rm -rf ~\\x1b\[2J": no number of a job'
+said "$S/job.log" 'SLURM_JOB_ID is "7; rm -rf ~\\x1b\[2J": not the number of a job'
 harmless "$S/job.log"
 figure "12 links, 3 pipes and locks, a foreign folder and a foreign run, in sticky folders and others: nothing of user 0 was written, taken up or obeyed through 65534, nor the other way round"

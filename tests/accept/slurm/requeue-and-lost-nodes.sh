@@ -54,7 +54,7 @@ script limit 0-00:02:00 60
 submit limit.sbatch
 completed "$id" 500
 same limit
-grep -q "limit goes on after a requeue" "$id.out" || fail "it was not the warning that stopped the job"
+grep -q "limit will resume after a requeue" "$id.out" || fail "it was not the warning that stopped the job"
 figure "USR1 before the time limit: requeued $restarts times, went on at iterations $resumed of $steps; parameters ${want:0:12}, as uninterrupted"
 
 
