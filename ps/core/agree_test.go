@@ -143,7 +143,7 @@ func TestClosingsOfManyWorkers(t *testing.T) {
 			for _, w := range who {
 				words[w/64] = true
 			}
-			out := lead.announce(lead.shards[0], announced{iter: iter, who: who}, nil)
+			out := lead.announce(lead.shards[0], announcement{iter: iter, contributors: who}, nil)
 			if len(out) != max(1, len(words)) {
 				t.Fatalf("%d messages for %v", len(out), who)
 			}

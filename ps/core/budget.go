@@ -2,63 +2,66 @@ package core
 
 import "fluentps/ps/scheme"
 
-// Budget is what ends the run, counted by the lead shard. 0: no limit.
+// Budget ends the run; the lead shard counts it. 0: no limit.
 //
-// Samples are counted when their push has landed and was not dropped, whether it is folded already or waits for others: a
-// scheme that makes a version of many pushes, or holds them back, must not train past the budget meanwhile. Versions can be
-// counted exactly: when there are as many, the lead shard folds nothing more.
+// Samples are counted when their push has landed and was not dropped, folded or not. A scheme may make one version of
+// many pushes, or hold pushes back, and must not train past the budget meanwhile. Versions are counted exactly: when
+// the lead shard has as many as the budget says, it folds nothing more.
 //
-// When a budget is used up no worker is let into another iteration. Each has at most one that it was let into, so that a run
-// ends within one iteration per worker of its budget, under every scheme (TestBudgetsHoldUnderRandomOrders).
+// When a budget is used up, no worker may start another iteration. Each worker has at most one iteration that it was
+// already let into. So a run ends within one iteration per worker of its budget, under every scheme
+// (TestBudgetsHoldUnderRandomOrders).
 type Budget struct {
 	Samples int64
 	Updates int64 // versions
 	PerPush int64 // the largest number of samples of one push; at least 1 where Samples is set
 }
 
-// halt is how workers are stopped.
+// halt says how workers are being stopped.
 type halt struct {
-	stop    bool  // they are, by their next replies: for good, or pausing
-	usedUp  bool  // because the budget was used up
-	pausing bool  // for a pause, and not for good
-	stopAt  int64 // by a reply into this iteration or a later one
+	stopping    bool  // workers are told to stop by their next replies: for good, or for a pause
+	budgetSpent bool  // they are stopped because the budget is used up
+	pausing     bool  // they are stopped for a pause
+	stopAt      int64 // a reply into this iteration or a later one says stop
 }
 
-// spent says whether the budget is used up.
-func (s *Server) spent(lead *ownShard) bool {
-	return s.budget.Samples > 0 && lead.taken >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
+// isSpent says whether the budget is used up.
+func (s *Server) isSpent(lead *ownShard) bool {
+	return s.budget.Samples > 0 && lead.samplesTaken >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
 }
 
-// nearlySpent says whether the budget may be used up by what workers push that keep copies of the lead shard, before they have to
-// ask: each the iteration that it computes, and those that a copy of clock v admits, v up to v + s.
-func (s *Server) nearlySpent(lead *ownShard) bool {
-	pushes := int64(s.workers) * (lead.bound + 2)
-	// Divided: a bound that is close to none, times the samples of a push, is more than an int64 holds.
-	if left := s.budget.Samples - lead.taken; s.budget.Samples > 0 && (left-1)/max(1, s.budget.PerPush) < pushes {
+// isNearlySpent says whether the pushes of workers that keep copies of the lead shard may use up the budget before
+// these workers have to pull. Each may push the iteration that it computes, and the iterations that a copy of clock v
+// admits, v up to v + s.
+func (s *Server) isNearlySpent(lead *ownShard) bool {
+	pushes := int64(s.workers) * (lead.leadMax + 2)
+	// Divided, because a very large bound times the samples of a push overflows an int64.
+	if left := s.budget.Samples - lead.samplesTaken; s.budget.Samples > 0 && (left-1)/max(1, s.budget.PerPush) < pushes {
 		return true
 	}
 	return s.budget.Updates > 0 && s.budget.Updates-lead.version <= pushes
 }
 
-// asks says whether workers must pull the shard before every iteration, though they keep copies.
-func (s *Server) asks(sh *ownShard) bool {
-	return sh.id == 0 && sh.copies != scheme.Pulled && s.nearlySpent(sh)
+// mustPull says whether workers must pull the shard before every iteration, though they keep copies.
+func (s *Server) mustPull(sh *ownShard) bool {
+	return sh.id == 0 && sh.copies != scheme.Pulled && s.isNearlySpent(sh)
 }
 
-// full says whether the lead shard has all the versions of the budget. Others take what still comes: a worker that the lead shard
-// has not stopped must find its own pushes there.
-func (s *Server) full(sh *ownShard) bool {
+// hasAllUpdates says whether the lead shard has all versions of the budget. Other shards keep folding: a worker that
+// the lead shard has not stopped must find its own pushes there.
+func (s *Server) hasAllUpdates(sh *ownShard) bool {
 	return sh.id == 0 && s.budget.Updates > 0 && sh.version >= s.budget.Updates
 }
 
-// count takes the samples of a push into account that has landed, or takes them back when it is dropped.
-func (sh *ownShard) count(samples int64) { sh.taken += samples }
+// count adds the samples of a push that has landed; a push that is dropped is counted back.
+func (sh *ownShard) count(samples int64) { sh.samplesTaken += samples }
 
-// stopped ends the run: where the lead shard keeps workers in step, all of them stop at the iteration that
-// none of them has been let into yet, and else each at its next reply. A pause that waits for slow workers waits no longer.
-func (s *Server) stopped() {
+// stopWorkers ends the run. Where the lead shard keeps workers in step, all of them stop at the first iteration that
+// none of them was let into. Elsewhere each worker stops at its next reply. A pause that is still waiting for slow
+// workers ends at once.
+func (s *Server) stopWorkers() {
 	lead := s.shards[0]
-	if lead == nil || s.stop && !s.pausing {
+	if lead == nil || s.stopping && !s.pausing {
 		return
 	}
 	at := int64(0)
@@ -68,14 +71,14 @@ func (s *Server) stopped() {
 	if s.pausing {
 		at = min(at, s.stopAt)
 	}
-	s.stop, s.pausing, s.stopAt = true, false, at
+	s.stopping, s.pausing, s.stopAt = true, false, at
 }
 
-// stopWhenSpent does so when the budget is used up. It is asked before the lead shard lets a worker into an iteration, and after
-// whatever may have used it up.
+// stopWhenSpent stops the workers when the budget is used up. It is called before the lead shard lets a worker into an
+// iteration, and after each decision, since any may have used the budget up.
 func (s *Server) stopWhenSpent(sh *ownShard) {
-	if sh.id == 0 && (!s.stop || s.pausing) && s.spent(sh) {
-		s.usedUp = true
-		s.stopped()
+	if sh.id == 0 && (!s.stopping || s.pausing) && s.isSpent(sh) {
+		s.budgetSpent = true
+		s.stopWorkers()
 	}
 }

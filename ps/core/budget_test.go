@@ -58,8 +58,8 @@ func (c *cluster) keptBudget(b Budget, lives bool) error {
 	}
 	over := b.PerPush * int64(len(c.workers))
 	switch {
-	case lead.Samples != 10*folded || c.servers[0].shards[0].taken != lead.Samples:
-		return fmt.Errorf("%d samples are counted, %d committed, of %d pushes folded", c.servers[0].shards[0].taken, lead.Samples, folded)
+	case lead.Samples != 10*folded || c.servers[0].shards[0].samplesTaken != lead.Samples:
+		return fmt.Errorf("%d samples are counted, %d committed, of %d pushes folded", c.servers[0].shards[0].samplesTaken, lead.Samples, folded)
 	case b.Samples > 0 && lead.Samples >= b.Samples+over:
 		return fmt.Errorf("%d samples were accepted", lead.Samples)
 	case b.Updates > 0 && lead.Version > b.Updates:
@@ -113,7 +113,7 @@ func TestBudgetsHoldThroughPauses(t *testing.T) {
 		for part := 0; ; part++ {
 			steps, at, paused := 0, 1+rng.IntN(300), false
 			c.trace = func(string, Input, []Effect) {
-				if steps++; steps == at && part < 6 && !c.servers[0].stop {
+				if steps++; steps == at && part < 6 && !c.servers[0].stopping {
 					paused = true
 					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
 				}

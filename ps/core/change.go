@@ -8,20 +8,20 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// cut is the clock at which a shard changes its scheme. Iterations before it are the current scheme's, those from it
-// on the next one's, so the current one must be told nothing of these. Nobody is let past the cut before v has
-// reached it, and then nothing of the current scheme is left: everybody who comes to it waits once.
+// cut is the clock at which a shard changes its scheme. Iterations before the cut belong to the current scheme, those
+// from it on to the next one. The current scheme must hear nothing of the latter. No worker passes the cut before v has
+// reached it, and by then the current scheme holds nothing. So every worker waits once at the cut.
 type cut struct {
 	at     int64 // never, where no other scheme follows
 	next   func(clocks []int64, start int64) ShardScheme
-	pulls  []int32   // workers whose pull for an iteration at or past the cut waits for it, in order of arrival
-	pushes []*pushed // landed pushes of such iterations, which workers made because another shard sent them on
+	pulls  []int32   // workers whose pull for an iteration at or past the cut waits for v, in order of arrival
+	pushes []*pushed // landed pushes of such iterations; their workers were sent past the cut by another shard
 }
 
 const never = math.MaxInt64
 
-// take makes a scheme the current one.
-func (sh *ownShard) take(ss ShardScheme) {
+// setScheme makes a scheme the current one.
+func (sh *ownShard) setScheme(ss ShardScheme) {
 	sh.scheme, sh.exact, sh.whole, sh.agrees = ss.Scheme, ss.Exact, ss.Whole, ss.Agrees
 	sh.cut.at, sh.cut.next = never, ss.Next
 	if ss.Until > 0 {
@@ -29,8 +29,8 @@ func (sh *ownShard) take(ss ShardScheme) {
 	}
 }
 
-// forget drops what a worker that left has waiting at the cut: the next scheme will never know it.
-func (sh *ownShard) forget(w int32) {
+// forgetAtCut drops the pulls and pushes of a worker that has left: the next scheme will never know that worker.
+func (sh *ownShard) forgetAtCut(w int32) {
 	sh.cut.pulls = slices.DeleteFunc(sh.cut.pulls, func(p int32) bool { return p == w })
 	sh.cut.pushes = slices.DeleteFunc(sh.cut.pushes, func(p *pushed) bool {
 		if p.head.Worker != w {
@@ -43,12 +43,12 @@ func (sh *ownShard) forget(w int32) {
 	})
 }
 
-// tell tells the scheme of a push that has landed, or keeps it for the next one. A worker that has passed the cut
-// will push nothing before it any more: for the current scheme it is gone.
-func (s *Server) tell(sh *ownShard, p *pushed, out []Effect) []Effect {
+// tellPushed tells the scheme of a push that has landed, or keeps the push for the next scheme. A worker that has
+// passed the cut will push nothing before it: for the current scheme that worker has left.
+func (s *Server) tellPushed(sh *ownShard, p *pushed, out []Effect) []Effect {
 	w := p.head.Worker
 	if p.head.Iter < sh.cut.at {
-		ev := event(scheme.Pushed, p.head)
+		ev := schemeEvent(scheme.Pushed, p.head)
 		ev.Norm2, ev.NormInf, ev.NormW = p.norm2, p.normInf, p.normW
 		return s.decide(sh, ev, out)
 	}
@@ -56,15 +56,15 @@ func (s *Server) tell(sh *ownShard, p *pushed, out []Effect) []Effect {
 	return s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: w, Shard: sh.id}, out)
 }
 
-// change takes the next scheme when v has reached the cut, and the one after it if v is there too. Where nobody is in
-// the run nobody waits for it.
-func (s *Server) change(sh *ownShard, out []Effect) []Effect {
+// changeScheme changes to the next scheme when v has reached the cut, and again if v has reached the cut after it. It
+// does nothing while no worker is in the run.
+func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 	changed := false
-	for ; s.here > 0; changed = true {
-		if out = s.allPassed(sh, out); sh.v() < sh.cut.at {
+	for ; s.present > 0; changed = true {
+		if out = s.closeBeforeCut(sh, out); sh.v() < sh.cut.at {
 			break
 		}
-		out = s.drain(sh, out)
+		out = s.drainScheme(sh, out)
 		at, pushes, pulls := sh.cut.at, sh.cut.pushes, sh.cut.pulls
 		sh.cut.pushes, sh.cut.pulls = nil, nil
 		clocks := make([]int64, s.workers)
@@ -73,7 +73,7 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 				clocks[w] = -1
 				continue
 			}
-			if sh.clock[w] < at { // a slow one that the others did not wait for: what it pushes before is too late
+			if sh.clock[w] < at { // the others did not wait for this slow worker: what it pushes before the cut is late
 				sh.setClock(int32(w), at)
 			}
 			clocks[w] = sh.clock[w]
@@ -81,24 +81,24 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 		for _, p := range pushes {
 			clocks[p.head.Worker] = at
 		}
-		sh.take(sh.cut.next(clocks, sh.version))
+		sh.setScheme(sh.cut.next(clocks, sh.version))
 		sh.closed = max(sh.closed, at)
 		for _, p := range sh.landing {
 			if p != nil && p.head.Iter >= at && p.head.Iter < sh.cut.at {
-				out = s.decide(sh, event(scheme.Offered, p.head), out)
+				out = s.decide(sh, schemeEvent(scheme.Offered, p.head), out)
 			}
 		}
 		for _, p := range pushes {
 			if p.head.Iter < sh.cut.at {
-				out = s.decide(sh, event(scheme.Offered, p.head), out)
+				out = s.decide(sh, schemeEvent(scheme.Offered, p.head), out)
 			}
-			out = s.tell(sh, p, out)
+			out = s.tellPushed(sh, p, out)
 		}
 		for _, w := range pulls {
-			if sh.wants[w] >= sh.cut.at {
+			if sh.pullIter[w] >= sh.cut.at {
 				sh.cut.pulls = append(sh.cut.pulls, w)
 			} else {
-				out = s.ask(sh, w, out)
+				out = s.tellWanted(sh, w, out)
 			}
 		}
 	}
@@ -108,33 +108,34 @@ func (s *Server) change(sh *ownShard, out []Effect) []Effect {
 	return out
 }
 
-// allPassed closes what is left before the cut of a shard that leads, when everybody in the run has passed it: the
-// scheme, for which they are gone, has closed all that was pushed and says nothing of what nobody pushed.
-func (s *Server) allPassed(sh *ownShard, out []Effect) []Effect {
-	if !sh.agrees || !sh.accord.leads || sh.low < sh.cut.at || sh.closed >= sh.cut.at {
+// closeBeforeCut closes the iterations before the cut of a leading shard when every worker in the run has passed it.
+// For the scheme all these workers have left. It has closed all that was pushed, and says nothing of iterations that
+// nobody pushed.
+func (s *Server) closeBeforeCut(sh *ownShard, out []Effect) []Effect {
+	if !sh.agrees || !sh.agreement.leads || sh.low < sh.cut.at || sh.closed >= sh.cut.at {
 		return out
 	}
-	return s.closed(sh, sh.cut.at-1, out)
+	return s.closeIteration(sh, sh.cut.at-1, out)
 }
 
-// drain tells the current scheme that everybody left, so that it commits or drops all it has. A pull that it holds
-// back even now becomes the first that the next one is asked.
-func (s *Server) drain(sh *ownShard, out []Effect) []Effect {
+// drainScheme tells the current scheme that every worker left, so that it commits or drops all it has. A pull that it
+// still holds back then is the first that the next scheme is told of.
+func (s *Server) drainScheme(sh *ownShard, out []Effect) []Effect {
 	for w := range int32(s.workers) {
 		if !s.left[w] {
 			out = s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: w, Shard: sh.id}, out)
 		}
 	}
 	var open []int32
-	for w, waits := range sh.waits {
+	for w, waits := range sh.pullHeld {
 		if waits {
-			sh.waits[w] = false
+			sh.pullHeld[w] = false
 			open = append(open, int32(w))
 		}
 	}
 	sh.cut.pulls = append(open, sh.cut.pulls...)
 	if n := sh.stagedN - len(sh.cut.pushes); n != 0 || sh.folded != 0 {
-		panic(fmt.Sprintf("core: shard %d: %d pushes staged and %d folded after everybody left %v", sh.id, n, sh.folded, sh.scheme))
+		panic(fmt.Sprintf("core: shard %d: %d pushes are staged and %d folded after every worker left %v", sh.id, n, sh.folded, sh.scheme))
 	}
 	return out
 }

@@ -336,7 +336,7 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 		line := fmt.Sprintf("data %s p%d", name, e.Piece)
 		c.inbox[line] = append(c.inbox[line], c.gradientOf(w, e.Piece))
 		c.match(line)
-		if w.lends(e.Shard) {
+		if w.pushIsReadInPlace(e.Shard) {
 			break // the reply says that it is done with
 		}
 		sent := pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}}
@@ -506,10 +506,10 @@ func (c *cluster) gradientOf(w *Worker, piece int32) int64 {
 	if c.early != nil {
 		return c.early.mem[w].grads[piece].iter
 	}
-	if w.isHelping() {
-		return w.work.helps.Iter
+	if w.isInExtra() {
+		return w.work.extra.Iter
 	}
-	return w.turn(c.plan.Pieces[piece].Shard)
+	return w.exchangeIter(c.plan.Pieces[piece].Shard)
 }
 
 // write is a piece of a reply that lands in the arena of a worker.
@@ -536,7 +536,7 @@ type apart struct {
 
 // forget: what a server holds back of its replies to an earlier life of a worker never leaves.
 func (c *cluster) forget(s *Server, w int32) {
-	for _, id := range s.order {
+	for _, id := range s.owned {
 		if a := c.apart[[2]int32{w, id}]; a != nil && a.held > 0 {
 			a.missing -= a.held
 			a.held = 0

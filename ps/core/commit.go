@@ -5,9 +5,9 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// What schemes decide about pushes: which are folded or dropped, and when they are a version.
+// This file obeys the decisions of schemes about pushes: fold, drop and commit.
 
-func (s *Server) dropped(sh *ownShard, d scheme.Decision, why scheme.Reason) {
+func (s *Server) drop(sh *ownShard, d scheme.Decision, why scheme.Reason) {
 	p := sh.unstage(d.Worker, d.Iter)
 	sh.count(-p.head.Samples)
 	sh.freeSlot(p.slot)
@@ -15,9 +15,9 @@ func (s *Server) dropped(sh *ownShard, d scheme.Decision, why scheme.Reason) {
 }
 
 func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
-	if s.full(sh) {
+	if s.hasAllUpdates(sh) {
 		if d.Src == scheme.SlotPush {
-			s.dropped(sh, d, scheme.Spent)
+			s.drop(sh, d, scheme.Spent)
 		}
 		return out
 	}
@@ -27,19 +27,19 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	}
 	p := sh.unstage(d.Worker, d.Iter)
 	sh.folded++
-	sh.saving = sh.saving || p.head.Flags&wire.Save != 0
-	if sh.accord.leads && sh.agrees {
-		sh.accord.set = append(sh.accord.set, d.Worker)
+	sh.saveNext = sh.saveNext || p.head.Flags&wire.Save != 0
+	if sh.agreement.leads && sh.agrees {
+		sh.agreement.contributors = append(sh.agreement.contributors, d.Worker)
 	}
 	e.Slot, e.Msg = p.slot, p.head
 	out = append(out, e)
-	sh.freeSlot(p.slot) // the driver folds before it hands the slot to the next Stage: effects of a shard are in order
+	sh.freeSlot(p.slot) // the driver folds before it gives the slot to the next Stage: it obeys the effects of a shard in order
 	return out
 }
 
 func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
-	if s.full(sh) {
-		return out // of pushes that were dropped
+	if s.hasAllUpdates(sh) {
+		return out // all pushes of this commit were dropped
 	}
 	dst := sh.freeBuf()
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
@@ -58,9 +58,9 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	}
 	before := sh.samples
 	sh.samples += d.Samples
-	if s.every > 0 {
-		// A commit that passes several marks is one snapshot, of the last of them.
-		if k := sh.samples / s.every; k > before/s.every {
+	if s.snapshotEvery > 0 {
+		// A commit may pass several marks. It then makes one snapshot, for the last of them.
+		if k := sh.samples / s.snapshotEvery; k > before/s.snapshotEvery {
 			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
 		}
 	}

@@ -6,102 +6,104 @@ import (
 	"fluentps/comm/wire"
 )
 
-// A shard need not be exchanged in every iteration (the local axis: fragments, periods). Then it has an exchange clock of its own, which
-// counts its exchanges: that is what its pushes, pulls and replies name, and what its server and its scheme count; neither knows of
-// iterations that exchange nothing. A shard that rests is neither pushed nor pulled: its pieces become ready as ever, and what becomes of
-// their gradients is for whoever computes them to say.
+// A shard need not be exchanged in every iteration (the local axis: fragments, periods). A shard that is exchanged in
+// some iterations only has an exchange clock, which counts its exchanges. Pushes, pulls and replies name this clock,
+// and the shard's server and scheme count by it; neither knows of iterations without an exchange. In other iterations
+// the shard rests: it is neither pushed nor pulled. Its pieces become ready as always, and the driver decides what
+// happens to their gradients.
 //
 //	iteration    0   1   2   3   4   5
 //	shard 0      0   1   2   3   4   5     due in all
 //	shard 1      .   .   0   .   .   1     due in every third
 //
-// The lead shard's replies say when to stop, so that a run whose lead shard rests goes on until its next exchange. Where the next exchange
-// of a shard is, another one may not say: a scheme that passes a worker by does so by the clock of its own shard.
+// The lead shard's replies say when to stop, so a run whose lead shard rests continues until that shard's next
+// exchange. A shard cannot move the next exchange of another shard: a scheme that lets a worker skip ahead does so on
+// the clock of its own shard.
 
-// dues are the exchange clocks of a worker.
-type dues struct {
-	of   func(shard int32, iter int64) bool
-	turn []int64 // per shard: the exchange that is open, or was last
-	next []int64 // per shard: the next one, as its server has said
-	rest []bool  // per shard: it is not exchanged in this iteration
+// exchangeClocks are the exchange clocks of a worker.
+type exchangeClocks struct {
+	isDue   func(shard int32, iter int64) bool
+	current []int64 // per shard: the exchange that is open, or was last
+	next    []int64 // per shard: the next exchange, as its server has said
+	resting []bool  // per shard: it is not exchanged in this iteration
 }
 
-// SetDue says which shards are exchanged in which iterations. It is called before the first input, and all shards must be pulled where
-// they are due: without copies, rounds, grants, and without a policy that gives the worker its work. turns are the exchanges before the
-// first of each shard; nil: none.
+// SetDue says which shards are exchanged in which iterations. It must be called before the first input. All shards must
+// be pulled where they are due: there may be no copies, rounds, grants or work policy. turns are the numbers of
+// exchanges that each shard has had already; nil: none.
 func (w *Worker) SetDue(of func(shard int32, iter int64) bool, turns []int64) {
-	if w.round != nil || w.copies != nil || w.stiles != nil || w.work != nil {
-		panic(fmt.Sprintf("core: worker %d: its shards have exchange clocks of their own, and copies, grants, rounds or given work", w.me))
+	if w.round != nil || w.copies != nil || w.gates != nil || w.work != nil {
+		panic(fmt.Sprintf("core: worker %d: exchange clocks do not go with copies, grants, rounds or a work policy", w.me))
 	}
 	n := len(w.shards)
-	w.due = &dues{of: of, turn: make([]int64, n), next: make([]int64, n), rest: make([]bool, n)}
-	copy(w.due.next, turns)
-	for s := range w.due.turn {
-		w.due.turn[s] = w.due.next[s] - 1
+	w.exchanges = &exchangeClocks{isDue: of, current: make([]int64, n), next: make([]int64, n), resting: make([]bool, n)}
+	copy(w.exchanges.next, turns)
+	for s := range w.exchanges.current {
+		w.exchanges.current[s] = w.exchanges.next[s] - 1
 	}
 }
 
-// turn is the exchange of a shard that is open, or was last: the iteration, where all shards are exchanged in all.
-func (w *Worker) turn(s int32) int64 {
-	if w.due == nil {
+// exchangeIter is the exchange of a shard that is open, or was last. Without exchange clocks it is the iteration.
+func (w *Worker) exchangeIter(s int32) int64 {
+	if w.exchanges == nil {
 		return w.iter
 	}
-	return w.due.turn[s]
+	return w.exchanges.current[s]
 }
 
-func (w *Worker) rests(s int32) bool { return w.due != nil && w.due.rest[s] }
+func (w *Worker) isResting(s int32) bool { return w.exchanges != nil && w.exchanges.resting[s] }
 
-// open begins the exchanges that are due in an iteration.
-func (d *dues) open(w *Worker) {
-	for s := range d.rest {
-		if d.rest[s] = !d.of(int32(s), w.iter); d.rest[s] {
+// open begins the exchanges that are due in the worker's iteration.
+func (d *exchangeClocks) open(w *Worker) {
+	for s := range d.resting {
+		if d.resting[s] = !d.isDue(int32(s), w.iter); d.resting[s] {
 			w.open--
 			continue
 		}
-		d.turn[s] = d.next[s]
+		d.current[s] = d.next[s]
 		d.next[s]++
 	}
 }
 
-// knownOf is what the pushes of a shard report as the clock that the worker knows of.
-func (w *Worker) knownOf(s int32) int64 {
-	if w.due == nil {
-		return w.known
+// reportedClockOf is the clock that the pushes of a shard report as known to the worker.
+func (w *Worker) reportedClockOf(s int32) int64 {
+	if w.exchanges == nil {
+		return w.reportedClock
 	}
 	return w.shards[s].clock
 }
 
-// answeredAt takes the iteration, or the exchange, that a reply lets the worker into.
-func (w *Worker) answeredAt(m *wire.Header) {
-	if w.due == nil {
+// noteNextIter notes the iteration, or the exchange, that a reply lets the worker into.
+func (w *Worker) noteNextIter(m *wire.Header) {
+	if w.exchanges == nil {
 		w.next = max(w.next, m.Iter)
 		return
 	}
-	w.due.next[m.Shard] = max(w.due.next[m.Shard], m.Iter)
+	w.exchanges.next[m.Shard] = max(w.exchanges.next[m.Shard], m.Iter)
 }
 
-// pushedAt is what a Left tells a server: all exchanges of its shards before this one were pushed.
-func (w *Worker) pushedAt(server int32) int64 {
-	if w.due == nil {
+// pushedUpTo is what Left tells a server: all exchanges of its shards before this one were pushed.
+func (w *Worker) pushedUpTo(server int32) int64 {
+	if w.exchanges == nil {
 		return w.iter + 1
 	}
 	least := int64(-1)
 	for s := range w.shards {
-		if turn := w.due.turn[s] + 1; w.plan.Shards[s].Server == server && (least < 0 || turn < least) {
+		if turn := w.exchanges.current[s] + 1; w.plan.Shards[s].Server == server && (least < 0 || turn < least) {
 			least = turn
 		}
 	}
 	return max(least, 0)
 }
 
-// checkDue holds a shard that rests to its rest.
-func (w *Worker) checkDue() error {
-	if w.due == nil {
+// checkExchanges verifies that a resting shard is neither pulled nor answered.
+func (w *Worker) checkExchanges() error {
+	if w.exchanges == nil {
 		return nil
 	}
-	for s, rest := range w.due.rest {
+	for s, rest := range w.exchanges.resting {
 		if sh := &w.shards[s]; rest && (sh.pulled || sh.replied) {
-			return fmt.Errorf("core: worker %d: shard %d rests in iteration %d, and is pulled", w.me, s, w.iter)
+			return fmt.Errorf("core: worker %d: shard %d rests in iteration %d but was pulled", w.me, s, w.iter)
 		}
 	}
 	return nil

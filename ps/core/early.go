@@ -7,53 +7,53 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// A worker may start forward on a layer when that layer's parameters are there, while replies for others are on their
-// way, and even pushes of the last iteration that the send policy holds back (as P3 and ByteScheduler do [A]):
+// A worker may start forward on a layer when that layer's parameters are there. Replies for other layers may still be
+// in flight, and the send policy may still hold pushes of the last iteration (as P3 and ByteScheduler do [A]):
 //
 //	the exchange of iteration i     pushes ──────► replies ──────────► the last one is in: the exchange of i+1 begins
 //	iteration i+1                                  Compute ─ forward ─ layer by layer ─ ... ─ Forwarded ─ backward
 //
-// Compute comes when it is known which iteration is next and that there is one, and layer 0 is readable. Which one: a
-// shard whose scheme may send a worker past iterations must have answered; and the lead shard, whose answers say stop.
-// All else that belongs to an exchange, such as the clock that the next pushes report, follows when it is over. Forward
-// reads every layer, so that it cannot be over before.
+// Compute is given when layer 0 is readable and the worker knows that there is a next iteration and which one. For that
+// knowledge it must have the answers of shards whose scheme may send a worker past iterations, and the answer of the
+// lead shard, which says stop. All else that belongs to an exchange, such as the clock that the next pushes report,
+// follows when the exchange is over. Forward reads every layer, so it cannot end before the exchange does.
 //
-// Nothing changes under a kernel: a layer is readable when all that is to be written to its parameters before the next
-// iteration was written; a version that is published meanwhile stays beside them until the next push was let go.
+// Nothing changes under a kernel. A layer is readable when all writes to its parameters before the next iteration are
+// done. A version that is published meanwhile stays beside the parameters until the next push was released.
 
-// early is what a worker knows layer by layer.
+// early is the worker's progress layer by layer.
 type early struct {
-	on      bool    // else an iteration starts when the last exchange is over, and all of it was sent
-	says    []bool  // per shard: it must have answered before the next iteration starts
-	silent  int     // shards that must have and have not
-	pieces  []piece // as in the plan
-	ofLayer []layer // per layer
-	begun   bool    // Compute of the next iteration was given, and the exchange of this one is not over
-	started int64   // which iteration that is
+	on          bool    // iterations may start early; else one starts when the last exchange is over and all of it was sent
+	mustAnswer  []bool  // per shard: it must answer before the next iteration starts
+	unanswered  int     // shards that must answer and have not
+	pieces      []piece // indexed as in the plan
+	layers      []layer
+	nextStarted bool  // Compute of the next iteration was given, and the exchange of the current one is not over
+	nextIter    int64 // the iteration that was started last
 }
 
 type piece struct {
-	landed bool // it is in the arena, for the reply that is awaited or came last
-	flying bool // its gradient was given to the transport, which has not said that it is done with it
+	landed   bool // the piece is in the arena, for the current reply or the last one
+	inFlight bool // the transport is sending its gradient: SendPiece was given, PieceSent has not arrived
 }
 
 type layer struct {
-	missing int // pieces that are not yet as the next iteration reads them
-	flying  int
+	missing  int // pieces that the next iteration cannot read yet
+	inFlight int
 }
 
-// StartEarly lets the worker start an iteration when its first layer is there. maySkip says of a rule whether its shards
-// may send a worker past iterations (MaySkip). It is called before the first input. The driver then asks Readable before
-// it reads a layer's parameters, and Writable before it writes its gradients.
+// StartEarly lets the worker start an iteration when its first layer is there. maySkip says of a rule whether its
+// shards may send a worker past iterations (MaySkip). StartEarly must be called before the first input. The driver must
+// then ask Readable before it reads a layer's parameters, and Writable before it writes its gradients.
 func (w *Worker) StartEarly(maySkip func(rule int) bool) {
 	w.early.on = true
 	for i := range w.plan.Shards {
-		w.early.says[i] = i == 0 || maySkip(w.plan.Shards[i].Rule)
+		w.early.mustAnswer[i] = i == 0 || maySkip(w.plan.Shards[i].Rule)
 	}
 }
 
-// MaySkip says whether a shard with these schemes in turn may answer with an iteration beyond the next one: under a scheme
-// whose v may pass workers by, and, to be safe, wherever schemes change.
+// MaySkip says whether a shard with these schemes in turn may answer with an iteration beyond the next one. That is so
+// under a scheme whose v may pass workers by and, to be safe, wherever schemes change.
 func MaySkip(phases []scheme.Phase) bool {
 	return len(phases) > 1 || slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
 		e, ok := scheme.Lookup(ph.Scheme)
@@ -62,131 +62,132 @@ func MaySkip(phases []scheme.Phase) bool {
 }
 
 func (w *Worker) makeLayers() {
-	w.early.says = make([]bool, len(w.plan.Shards))
+	w.early.mustAnswer = make([]bool, len(w.plan.Shards))
 	w.early.pieces = make([]piece, len(w.plan.Pieces))
 	layers := 1
 	for _, p := range w.plan.Pieces {
 		layers = max(layers, int(p.Layer)+1)
 	}
-	w.early.ofLayer = make([]layer, layers)
+	w.early.layers = make([]layer, layers)
 	w.awaitLayers()
 }
 
-// awaitLayers begins an exchange: no layer may be read before it was renewed.
+// awaitLayers begins an exchange: from now on each layer is readable only after it was refreshed.
 func (w *Worker) awaitLayers() {
 	for p := range w.plan.Pieces {
 		w.early.pieces[p].landed = false
-		w.early.ofLayer[w.plan.Pieces[p].Layer].missing++
+		w.early.layers[w.plan.Pieces[p].Layer].missing++
 	}
-	w.early.silent = 0
+	w.early.unanswered = 0
 	for s := range w.shards {
-		w.early.silent += w.says(int32(s))
-		if w.rests(int32(s)) {
-			w.readableCopy(int32(s))
+		w.early.unanswered += w.answersDue(int32(s))
+		if w.isResting(int32(s)) {
+			w.noteCopyReady(int32(s))
 		}
 	}
 }
 
-// says is 1 where the next iteration does not start before the shard has answered. Before the first any of them may say
-// where it is.
-func (w *Worker) says(s int32) int {
-	if w.early.says[s] || w.first < 0 {
+// answersDue is 1 where the shard must answer before the next iteration starts, else 0. Before the worker's first
+// iteration every shard must answer, since any of them may say where the worker starts.
+func (w *Worker) answersDue(s int32) int {
+	if w.early.mustAnswer[s] || w.first < 0 {
 		return 1
 	}
 	return 0
 }
 
-// Readable says whether the parameters of a layer are those that the iteration started last is to read. They stay so
-// until PieceReady of its pieces.
+// Readable says whether the parameters of a layer are those that the iteration started last must read. They stay so
+// until PieceReady of the layer's pieces.
 func (w *Worker) Readable(l int) bool {
-	return w.state == Computing || l >= len(w.early.ofLayer) || w.early.ofLayer[l].missing == 0
+	return w.state == Computing || l >= len(w.early.layers) || w.early.layers[l].missing == 0
 }
 
-// Writable says whether backward of the iteration started last may write the gradients of a layer: nothing of its
-// last ones is to be sent any more.
+// Writable says whether backward of the iteration started last may write the gradients of a layer: all of the layer's
+// previous gradients were sent.
 func (w *Worker) Writable(l int) bool {
-	return w.state == Computing && (l >= len(w.early.ofLayer) || w.early.ofLayer[l].flying == 0)
+	return w.state == Computing && (l >= len(w.early.layers) || w.early.layers[l].inFlight == 0)
 }
 
-// landedIn notes a piece of a reply.
-func (w *Worker) landedIn(id int32) {
+// noteLanded notes a piece of a reply.
+func (w *Worker) noteLanded(id int32) {
 	p := &w.plan.Pieces[id]
 	w.early.pieces[id].landed = true
 	if w.shards[p.Shard].replied {
-		w.early.ofLayer[p.Layer].missing--
+		w.early.layers[p.Layer].missing--
 	}
 }
 
-// answered notes the header of a reply: the pieces that are there are those of its version.
-func (w *Worker) answered(s int32) {
-	w.early.silent -= w.says(s)
+// noteReply notes the header of a reply: the pieces that have landed belong to its version.
+func (w *Worker) noteReply(s int32) {
+	w.early.unanswered -= w.answersDue(s)
 	for _, p := range w.plan.Shards[s].Pieces {
 		if w.early.pieces[p.ID].landed {
-			w.early.ofLayer[p.Layer].missing--
+			w.early.layers[p.Layer].missing--
 		}
 	}
 }
 
-// readableCopy notes that a copy will do.
-func (w *Worker) readableCopy(s int32) {
-	w.early.silent -= w.says(s)
+// noteCopyReady notes that the worker's copy of a shard is good enough for the next iteration.
+func (w *Worker) noteCopyReady(s int32) {
+	w.early.unanswered -= w.answersDue(s)
 	for _, p := range w.plan.Shards[s].Pieces {
-		w.early.ofLayer[p.Layer].missing--
+		w.early.layers[p.Layer].missing--
 	}
 }
 
-func (w *Worker) fly(id int32) {
-	w.flying++
-	w.early.pieces[id].flying = true
-	w.early.ofLayer[w.plan.Pieces[id].Layer].flying++
+func (w *Worker) noteSending(id int32) {
+	w.inFlight++
+	w.early.pieces[id].inFlight = true
+	w.early.layers[w.plan.Pieces[id].Layer].inFlight++
 }
 
-func (w *Worker) flown(id int32) {
-	w.flying--
-	w.early.pieces[id].flying = false
-	w.early.ofLayer[w.plan.Pieces[id].Layer].flying--
+func (w *Worker) noteSent(id int32) {
+	w.inFlight--
+	w.early.pieces[id].inFlight = false
+	w.early.layers[w.plan.Pieces[id].Layer].inFlight--
 }
 
-// mayStart says whether the next iteration may start, though this one's exchange may not be over.
+// mayStart says whether the next iteration may start, even if the current exchange is not over.
 func (w *Worker) mayStart() bool {
 	switch {
-	case w.early.begun || w.stop || w.hasHelp() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
+	case w.early.nextStarted || w.stop || w.hasExtra() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
 		return false
 	case !w.early.on:
-		return w.state == Waiting && w.open == 0 && w.flying == 0
+		return w.state == Waiting && w.open == 0 && w.inFlight == 0
 	}
-	return w.early.silent == 0 && w.Readable(0)
+	return w.early.unanswered == 0 && w.Readable(0)
 }
 
-// isIn says whether a shard has said where to go on: by a reply, or because the worker's copy will do.
-func (w *Worker) isIn(s int32) bool {
-	return w.shards[s].replied || w.rests(s) || w.copies != nil && w.copies[s].settled
+// hasAnswered says whether the worker knows from a shard where to continue: from a reply, or because its copy is good
+// enough.
+func (w *Worker) hasAnswered(s int32) bool {
+	return w.shards[s].replied || w.isResting(s) || w.copies != nil && w.copies[s].settled
 }
 
-// beingRead says whether kernels may read a shard's parameters, or may begin to at any time.
-func (w *Worker) beingRead(s int32) bool { return w.early.begun && w.isIn(s) }
+// beingRead says whether kernels may read a shard's parameters now, or begin to at any time.
+func (w *Worker) beingRead(s int32) bool { return w.early.nextStarted && w.hasAnswered(s) }
 
-// checkLayers holds the counts to what they count.
+// checkLayers verifies the counters.
 func (w *Worker) checkLayers() error {
 	flying, silent := 0, 0
 	for s := range int32(len(w.shards)) {
-		if !w.isIn(s) {
-			silent += w.says(s)
+		if !w.hasAnswered(s) {
+			silent += w.answersDue(s)
 		}
 	}
-	layers := make([]layer, len(w.early.ofLayer))
+	layers := make([]layer, len(w.early.layers))
 	for i := range w.plan.Pieces {
 		p, q := &w.plan.Pieces[i], &w.early.pieces[i]
-		if q.flying {
+		if q.inFlight {
 			flying++
-			layers[p.Layer].flying++
+			layers[p.Layer].inFlight++
 		}
-		if sh := &w.shards[p.Shard]; !(sh.replied && q.landed) && (sh.pulled || !w.isIn(p.Shard)) {
+		if sh := &w.shards[p.Shard]; !(sh.replied && q.landed) && (sh.pulled || !w.hasAnswered(p.Shard)) {
 			layers[p.Layer].missing++
 		}
 	}
-	if flying != w.flying || silent != w.early.silent || !slices.Equal(layers, w.early.ofLayer) {
-		return fmt.Errorf("core: worker %d has %d pieces on the way, by layer %+v, and %d shards are silent; counted %d, %+v, %d", w.me, flying, layers, silent, w.flying, w.early.ofLayer, w.early.silent)
+	if flying != w.inFlight || silent != w.early.unanswered || !slices.Equal(layers, w.early.layers) {
+		return fmt.Errorf("core: worker %d has %d pieces in flight, by layer %+v, and %d shards have not answered; counted %d, %+v, %d", w.me, flying, layers, silent, w.inFlight, w.early.layers, w.early.unanswered)
 	}
 	return nil
 }

@@ -340,8 +340,8 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	same(step(Input{Kind: PieceSent, Piece: 1}), "SendPiece to=0 p2; Expect shard2; Send to=0 Pull w0 shard2 iter=1")
 	same(reply(2, 1), "")
 	readable("true true true")
-	if w.Iter() != 1 || w.State() != Computing || w.known != 1 || w.LeadMax != 2 || w.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
-		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.known, w.LeadMax, w.WaitedLast, w.Writable(1), w.Writable(2))
+	if w.Iter() != 1 || w.State() != Computing || w.reportedClock != 1 || w.LeadMax != 2 || w.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
+		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.reportedClock, w.LeadMax, w.WaitedLast, w.Writable(1), w.Writable(2))
 	}
 	step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}})
 	func() {

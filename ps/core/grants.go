@@ -12,40 +12,41 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Some schemes schedule a server's link: one instance decides for all their shards there, their rotation. A worker
-// holds the pieces of these shards back from its send policy until that server grants them:
+// Some schemes schedule a server's link: one instance decides for all shards of the scheme there, its rotation. A
+// worker holds the pieces of these shards back from its send policy until that server grants them:
 //
 //	Worker                                              Server
 //	PieceReady ─► kept; the last one: Send PushReady ──► Arrived: Ready ─► scheme
 //	Arrived Grant: all pieces to the send policy ◄────── Send Grant ◄───── now, or at an Alarm that it asked for
 //
-// A grant holds back its own server's shards and nothing else, and no other shard's reply is needed for it. A grant
-// that comes too late to be used is void by its Revoke, whichever comes first; the worker announces the push again.
-// A Revoke that comes after the push was let go changes nothing: the server takes the push out of turn.
+// A grant controls its own server's shards and nothing else, and does not depend on another shard's reply. If a grant
+// arrives too late to be used, its Revoke makes it void, whichever of the two arrives first; the worker then announces
+// the push again. A Revoke that arrives after the push was released changes nothing: the server takes the push out of
+// turn.
 
-// turnstile is what one worker holds back for one server.
-type turnstile struct {
-	first   int32   // lowest shard of the rotation, which names it on the wire; -1: none
-	pieces  int     // of its shards
-	missing int     // of these not ready yet, in this iteration
-	kept    []int32 // ready and not granted, in the order in which they became ready
-	open    bool    // granted in this iteration
+// grantGate holds one worker's pieces for one server.
+type grantGate struct {
+	first   int32   // lowest shard of the rotation, which names the rotation on the wire; -1: none
+	pieces  int     // pieces of the rotation's shards
+	missing int     // of these, not ready yet in this iteration
+	held    []int32 // ready and not granted, in the order in which they became ready
+	open    bool    // granted, in this iteration
 	void    int32   // grants up to this epoch are revoked, -1: none
 }
 
-// HoldBack makes the worker wait for grants before it pushes the shards whose scheme schedules the link; schemeOf names
-// the scheme of a rule. It is called before the first input.
+// HoldBack makes the worker wait for grants before it pushes the shards whose scheme schedules the link. schemeOf names
+// the scheme of a rule. HoldBack must be called before the first input.
 func (w *Worker) HoldBack(schemeOf func(rule int) string) {
 	for i := range w.plan.Shards {
 		sh := &w.plan.Shards[i]
 		if !Scheduled(schemeOf(sh.Rule)) {
 			continue
 		}
-		if w.stiles == nil {
-			w.stiles = slices.Repeat([]turnstile{{first: -1, void: -1}}, w.plan.Servers)
+		if w.gates == nil {
+			w.gates = slices.Repeat([]grantGate{{first: -1, void: -1}}, w.plan.Servers)
 		}
 		w.shards[i].scheduled = true
-		t := &w.stiles[sh.Server]
+		t := &w.gates[sh.Server]
 		if t.first < 0 {
 			t.first = sh.ID
 		}
@@ -54,11 +55,11 @@ func (w *Worker) HoldBack(schemeOf func(rule int) string) {
 	}
 }
 
-// keep holds a piece back, and announces the push of its server with the last one.
-func (w *Worker) keep(piece int32, server int32, out []Effect) []Effect {
-	t := &w.stiles[server]
-	t.kept = append(t.kept, piece)
-	w.kept++
+// holdForGrant holds a piece back. With the last piece for a server it announces the push.
+func (w *Worker) holdForGrant(piece int32, server int32, out []Effect) []Effect {
+	t := &w.gates[server]
+	t.held = append(t.held, piece)
+	w.ungranted++
 	if t.missing--; t.missing > 0 {
 		return out
 	}
@@ -66,16 +67,17 @@ func (w *Worker) keep(piece int32, server int32, out []Effect) []Effect {
 }
 
 func (w *Worker) announce(server int32, out []Effect) []Effect {
-	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.stiles[server].first, Iter: w.iter, Blocked: w.head.Blocked}
+	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.gates[server].first, Iter: w.iter, Blocked: w.head.Blocked}
 	return append(out, Effect{Kind: Send, To: server, Msg: m})
 }
 
-// grantOrRevoke opens a turnstile, or takes the key back. What is about another iteration, or void, is ignored.
+// grantOrRevoke opens a gate, or makes a grant void. It ignores a message about another iteration, and a grant that is
+// void.
 func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 	m := in.Msg
 	w.must(m.Worker == w.me && w.shards[m.Shard].scheduled, in)
 	server := w.plan.Shards[m.Shard].Server
-	t := &w.stiles[server]
+	t := &w.gates[server]
 	waits := m.Iter == w.iter && !t.open
 	w.must(!waits || t.missing == 0 && w.state != Finished, in)
 	if m.Kind == wire.Revoke {
@@ -89,18 +91,18 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 		return out
 	}
 	t.open = true
-	for _, p := range t.kept {
-		w.kept--
-		out = w.letGo(pushEvent(send.Handed, &w.plan.Pieces[p], server), out)
+	for _, p := range t.held {
+		w.ungranted--
+		out = w.tellPolicy(pushEvent(send.Handed, &w.plan.Pieces[p], server), out)
 	}
-	t.kept = t.kept[:0]
+	t.held = t.held[:0]
 	return w.advance(out)
 }
 
-// closeStiles begins an iteration.
-func (w *Worker) closeStiles() {
-	for m := range w.stiles {
-		t := &w.stiles[m]
+// closeGates begins an iteration.
+func (w *Worker) closeGates() {
+	for m := range w.gates {
+		t := &w.gates[m]
 		t.missing, t.open = t.pieces, false
 	}
 }
@@ -108,26 +110,26 @@ func (w *Worker) closeStiles() {
 // Ungranted lists the servers whose grants the worker waits for, for the stall report.
 func (w *Worker) Ungranted() []int32 {
 	var servers []int32
-	for m := range w.stiles {
-		if len(w.stiles[m].kept) > 0 {
+	for m := range w.gates {
+		if len(w.gates[m].held) > 0 {
 			servers = append(servers, int32(m))
 		}
 	}
 	return servers
 }
 
-// checkStiles: a worker is not done pushing while it keeps anything.
-func (w *Worker) checkStiles() error {
+// checkGates verifies that a worker is not done pushing while a gate holds pieces.
+func (w *Worker) checkGates() error {
 	n := 0
-	for m := range w.stiles {
-		t := &w.stiles[m]
-		n += len(t.kept)
-		if t.open && len(t.kept) > 0 || t.missing < 0 {
-			return fmt.Errorf("core: worker %d keeps %d pieces for server %d, which are granted: %v; %d are missing", w.me, len(t.kept), m, t.open, t.missing)
+	for m := range w.gates {
+		t := &w.gates[m]
+		n += len(t.held)
+		if t.open && len(t.held) > 0 || t.missing < 0 {
+			return fmt.Errorf("core: worker %d holds %d pieces for server %d, granted: %v; %d are missing", w.me, len(t.held), m, t.open, t.missing)
 		}
 	}
-	if n != w.kept || n > 0 && w.state != Computing && w.state != Pushing {
-		return fmt.Errorf("core: worker %d is %v and keeps %d pieces, counted %d", w.me, w.state, n, w.kept)
+	if n != w.ungranted || n > 0 && w.state != Computing && w.state != Pushing {
+		return fmt.Errorf("core: worker %d is %v and holds %d pieces, counted %d", w.me, w.state, n, w.ungranted)
 	}
 	return nil
 }
@@ -138,8 +140,9 @@ func Scheduled(name string) bool {
 	return ok && e.Scope == scheme.PerServer
 }
 
-// Together lists the shards that one instance decides for, shard id among them, ascending: id alone, or all shards of
-// its server that have the same scheme, where that schedules the link. schemeOf names the scheme of a rule.
+// Together lists the shards that one scheme instance decides for, shard id among them, ascending. These are all shards
+// of the server that have the same scheme, where that scheme schedules the link, and else id alone. schemeOf names the
+// scheme of a rule.
 func Together(plan *shard.Plan, id int32, schemeOf func(rule int) string) []int32 {
 	name := schemeOf(plan.Shards[id].Rule)
 	if !Scheduled(name) {
@@ -154,7 +157,7 @@ func Together(plan *shard.Plan, id int32, schemeOf func(rule int) string) []int3
 	return ids
 }
 
-// turn is the worker that others wait for in a rotation, and whether any does.
+// turn is the worker whose turn it is in a rotation, and whether others wait for it.
 func (sh *ownShard) turn() (w int32, awaited bool) {
 	if t, ok := sh.scheme.(interface{ Turn() (int32, bool) }); ok {
 		return t.Turn()
@@ -162,8 +165,8 @@ func (sh *ownShard) turn() (w int32, awaited bool) {
 	return 0, false
 }
 
-// schedule obeys a decision about the link: a message to the worker, or an alarm for the driver.
-func (s *Server) schedule(d scheme.Decision, out []Effect) []Effect {
+// obeyLink obeys a decision about the link: a message to the worker, or an alarm for the driver.
+func (s *Server) obeyLink(d scheme.Decision, out []Effect) []Effect {
 	m := wire.Header{Kind: wire.Grant, Worker: d.Worker, Shard: d.Shard, Iter: d.Iter, Epoch: int32(d.Epoch)}
 	switch d.Kind {
 	case scheme.WakeAt:
@@ -171,43 +174,43 @@ func (s *Server) schedule(d scheme.Decision, out []Effect) []Effect {
 	case scheme.Revoke:
 		m.Kind = wire.Revoke
 	case scheme.Grant:
-		s.granted(s.shards[d.Shard], d.Worker)
+		s.endGrantWait(s.shards[d.Shard], d.Worker)
 	default:
-		panic(fmt.Sprintf("core: server %d shard %d: decision %v is not built", s.me, d.Shard, d.Kind))
+		panic(fmt.Sprintf("core: server %d shard %d: unknown decision %v", s.me, d.Shard, d.Kind))
 	}
 	if d.Epoch > math.MaxInt32 {
-		panic(fmt.Sprintf("core: server %d revoked %d grants", s.me, d.Epoch))
+		panic(fmt.Sprintf("core: server %d revoked %d grants, more than a message can number", s.me, d.Epoch))
 	}
 	return append(out, Effect{Kind: Send, To: d.Worker, Msg: m})
 }
 
-// pushReady tells the scheme of a rotation that a worker has a push ready.
-func (s *Server) pushReady(in Input, out []Effect) []Effect {
+// tellReady tells the scheme of a rotation that a worker's push is ready.
+func (s *Server) tellReady(in Input, out []Effect) []Effect {
 	m := in.Msg
 	sh := s.shards[m.Shard]
-	s.must(sh != nil && sh.shared, in)
-	if sh.ready[m.Worker] < 0 && !s.left[m.Worker] {
-		sh.ready[m.Worker] = s.now
+	s.must(sh != nil && sh.schedulesLink, in)
+	if sh.readySince[m.Worker] < 0 && !s.left[m.Worker] {
+		sh.readySince[m.Worker] = s.now
 	}
 	out = s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked)}, out)
-	if sh.ready[m.Worker] >= 0 {
+	if sh.readySince[m.Worker] >= 0 {
 		sh.stats.Turns.Delayed++
 	}
 	return out
 }
 
-// granted ends the wait of a push.
-func (s *Server) granted(sh *ownShard, w int32) {
-	if sh.ready[w] >= 0 {
-		sh.stats.Turns.DelayedFor += s.now - sh.ready[w]
-		sh.ready[w] = -1
+// endGrantWait ends the wait of a push for its grant.
+func (s *Server) endGrantWait(sh *ownShard, w int32) {
+	if sh.readySince[w] >= 0 {
+		sh.stats.Turns.DelayedFor += s.now - sh.readySince[w]
+		sh.readySince[w] = -1
 	}
 }
 
-// turns are the counts of this server's rotation: the first of its shards has those of the waits, which its name stands for
-// on the wire, and the scheme the others.
-func (s *Server) turns() Turns {
-	first := s.shards[s.order[slices.IndexFunc(s.order, func(id int32) bool { return s.shards[id].shared })]]
+// turnCounts are the counts of this server's rotation. The first of its shards, which names the rotation on the wire,
+// has the counts of the waits, and the scheme has the others.
+func (s *Server) turnCounts() Turns {
+	first := s.shards[s.owned[slices.IndexFunc(s.owned, func(id int32) bool { return s.shards[id].schedulesLink })]]
 	t := first.stats.Turns
 	if c, ok := first.scheme.(interface{ Passed() (missed, strays int64) }); ok {
 		missed, strays := c.Passed()
@@ -216,9 +219,9 @@ func (s *Server) turns() Turns {
 	return t
 }
 
-// sent tells a scheme that schedules the link that a reply has left it.
-func (s *Server) sent(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.shared || s.left[w] {
+// tellSent tells a scheme that schedules the link that a reply has been sent.
+func (s *Server) tellSent(sh *ownShard, w int32, out []Effect) []Effect {
+	if !sh.schedulesLink || s.left[w] {
 		return out
 	}
 	return s.decide(sh, scheme.Event{Kind: scheme.Sent, Worker: w, Shard: sh.id, Iter: sh.clock[w]}, out)

@@ -195,8 +195,8 @@ func TestServerOfARotation(t *testing.T) {
 	if len(out) != 1 || out[0].Kind != Send || out[0].To != 0 || out[0].Msg != (wire.Header{Kind: wire.Grant, Shard: first}) {
 		t.Errorf("the server answers with %v, want a grant to worker 0", out)
 	}
-	out = node.schedule(scheme.Decision{Kind: scheme.Revoke, Worker: 1, Shard: first, Iter: 6, Epoch: 7}, nil)
-	out = node.schedule(scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: first, At: 8}, out)
+	out = node.obeyLink(scheme.Decision{Kind: scheme.Revoke, Worker: 1, Shard: first, Iter: 6, Epoch: 7}, nil)
+	out = node.obeyLink(scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: first, At: 8}, out)
 	if got, want := fmt.Sprint(out), fmt.Sprintf("[Send to=1 Revoke w1 shard%d iter=6 epoch=7 WakeAt shard%d at=8ns]", first, first); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

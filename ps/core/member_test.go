@@ -362,13 +362,13 @@ func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
 	n.expect("w0@0")
 	news(wire.Joined, 1)
 	news(wire.Left, 0)
-	if n.s.left[0] || n.s.here != 2 || n.s.ended != 1 {
-		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.left[0], n.s.here, n.s.ended)
+	if n.s.left[0] || n.s.present != 2 || n.s.endedLives != 1 {
+		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.left[0], n.s.present, n.s.endedLives)
 	}
 	news(wire.Left, 3) // of lives 2 and 3 it never heard
 	news(wire.Joined, 3)
 	n.expect("")
-	if !n.s.left[0] || n.s.here != 1 || n.s.ended != 4 {
-		t.Errorf("left %v, %d here, %d lives ended, want 4", n.s.left[0], n.s.here, n.s.ended)
+	if !n.s.left[0] || n.s.present != 1 || n.s.endedLives != 4 {
+		t.Errorf("left %v, %d here, %d lives ended, want 4", n.s.left[0], n.s.present, n.s.endedLives)
 	}
 }

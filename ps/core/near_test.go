@@ -58,7 +58,7 @@ func (d *nearDriver) read(c *cluster, w *Worker, e Effect) error {
 	d.reads++
 	for _, p := range c.plan.Shards[e.Shard].Pieces {
 		c.write(w, p.ID, v.content)
-		if c.early != nil && w.lends(e.Shard) {
+		if c.early != nil && w.pushIsReadInPlace(e.Shard) {
 			c.early.mem[w].grads[p.ID].flying = false
 		}
 	}
@@ -80,7 +80,7 @@ func (d *nearDriver) there(c *cluster, id int32, slot *slotOf) error {
 }
 
 func (d *nearDriver) folded(c *cluster, s *Server, e Effect, slot *slotOf) error {
-	if d == nil || slot == nil || slot.owned || !s.shards[e.Shard].lent(slot.worker) {
+	if d == nil || slot == nil || slot.owned || !s.shards[e.Shard].pushIsReadInPlace(slot.worker) {
 		return nil
 	}
 	d.queued[e.Shard] = append(d.queued[e.Shard], slot)
@@ -230,15 +230,15 @@ func TestOnlyTheNextPushSaysThatAVersionWasRead(t *testing.T) {
 	}
 	tell(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull}})
 	for iter := range int64(3) {
-		sent := s.shards[0].sending[0]
+		sent := s.shards[0].sendingBuf[0]
 		if iter > 0 {
 			push(iter - 1) // again
 		}
-		if s.shards[0].sending[0] != sent || sent < 0 {
-			t.Fatalf("iteration %d: buffer %d was given up for %d", iter, sent, s.shards[0].sending[0])
+		if s.shards[0].sendingBuf[0] != sent || sent < 0 {
+			t.Fatalf("iteration %d: buffer %d was given up for %d", iter, sent, s.shards[0].sendingBuf[0])
 		}
 		push(iter)
-		if got := s.shards[0].sending[0]; got >= 0 {
+		if got := s.shards[0].sendingBuf[0]; got >= 0 {
 			t.Fatalf("iteration %d: the next push came, and buffer %d is in use", iter, got)
 		}
 		tell(Input{Kind: PieceLanded, Worker: 0})

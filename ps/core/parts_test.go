@@ -141,7 +141,7 @@ func partsBecomeOnePush(t *rapid.T, name string) {
 		moved = false
 		for _, w := range h.r.Perm(workers) {
 			w := int32(w)
-			if sh := h.server.shards[0]; next[w] < iterations && !sh.waits[w] && !sh.asked[w] && sh.reached[w] == next[w] {
+			if sh := h.server.shards[0]; next[w] < iterations && !sh.pullHeld[w] && !sh.pullPending[w] && sh.reached[w] == next[w] {
 				h.cut(w, next[w])
 				next[w]++
 				h.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: next[w]}})
@@ -198,13 +198,13 @@ func TestPartsOfWhoHasLeft(t *testing.T) {
 	}
 	land(2, 0)
 	land(0, 1)
-	if len(sh.parts[2]) != 1 || len(sh.free) != 1 {
-		t.Fatalf("%d iterations in parts, %d slots free", len(sh.parts[2]), len(sh.free))
+	if len(sh.parts[2]) != 1 || len(sh.freeSlots) != 1 {
+		t.Fatalf("%d iterations in parts, %d slots free", len(sh.parts[2]), len(sh.freeSlots))
 	}
 	s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: 2}}, nil)
 	land(1, 2)
-	if len(sh.parts[2]) != 0 || int32(len(sh.free)) != sh.slots || sh.stats.Dropped != 2 || sh.version != 0 {
-		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.parts[2]), len(sh.free), sh.slots, sh.stats.Dropped, sh.version)
+	if len(sh.parts[2]) != 0 || int32(len(sh.freeSlots)) != sh.slotsUsed || sh.stats.Dropped != 2 || sh.version != 0 {
+		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.parts[2]), len(sh.freeSlots), sh.slotsUsed, sh.stats.Dropped, sh.version)
 	}
 }
 

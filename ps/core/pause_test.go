@@ -80,7 +80,7 @@ func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluste
 // heldBy has the versions of a pause written, beside what comes after it. What is still written of the pause before stays so.
 func (c *cluster) heldBy(old *Server) {
 	for _, id := range old.Shards() {
-		buf := old.shards[id].disk
+		buf := old.shards[id].diskBuf
 		if buf < 0 {
 			buf = old.Hold(id)
 		}
@@ -140,7 +140,7 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 			}
 			paused := false
 			c.trace = func(string, Input, []Effect) {
-				if steps++; steps == pauseAt && part < 6 && !c.servers[0].stop {
+				if steps++; steps == pauseAt && part < 6 && !c.servers[0].stopping {
 					paused = true
 					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
 				}

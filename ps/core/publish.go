@@ -7,74 +7,74 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// The server's side of copies that workers keep (copies.go has the worker's).
+// The server's side of copies that workers keep (copies.go has the worker's side).
 //
-// A worker that does not pull is not told when its push has landed. So its next push, and its Left, may come before
-// that: the server takes them in turn. Headers of one worker's pushes of a shard come in order; that is the one thing
-// that is asked of the transport beyond what other shards need, and comm promises it.
+// A worker that does not pull is not told when its push has landed. So its next push, and its Left, may arrive before
+// the push has landed; the server handles them in turn. The headers of one worker's pushes of a shard must arrive in
+// order. No other shard asks that of the transport; comm promises it.
 //
-// What a scheme publishes goes to each worker one version at a time: the next only when the worker has Taken the last,
-// and then the current one, whatever was published meanwhile: the newest wins. When the budget is nearly used up, the version
-// that says so is the last: from then on the worker pulls, so that none starts an iteration that the lead shard did not let it
-// into.
+// Published versions go to each worker one at a time. The server sends the next one when the worker has Taken the last,
+// and then sends the current version, however many were published meanwhile: the newest wins. When the budget is nearly
+// used up, the version that says so is the last one published. From then on the worker pulls, so that it starts no
+// iteration that the lead shard did not let it into.
 
-// feed is what is published of a shard to one worker.
+// feed is one worker's subscription to a shard.
 type feed struct {
-	due  bool  // something newer than what was sent last was published
-	last bool  // what was sent last says that the worker must ask: nothing more is published to it
-	out  bool  // a version was sent and not Taken
-	sent int64 // versions so far
+	due      bool  // a version newer than the last one sent was published
+	closed   bool  // the last version said that the worker must pull: no more are published to it
+	inFlight bool  // a version was sent and not Taken
+	sent     int64 // versions sent so far
 }
 
-// keepCopies prepares the shard for workers that keep copies of it.
-func (sh *ownShard) keepCopies(workers int) {
+// makeFeeds prepares the shard for workers that keep copies of it.
+func (sh *ownShard) makeFeeds(workers int) {
 	if sh.copies == scheme.Pulled {
 		return
 	}
-	sh.early = make([][]wire.Header, workers)
+	sh.queuedPushes = make([][]wire.Header, workers)
 	if sh.copies != scheme.Published {
 		return
 	}
 	sh.feeds = make([]feed, workers)
 }
 
-// publish sends the current version to a worker, now or when the one on its way was taken.
+// publish sends the current version to a worker, now or when the one in flight was Taken.
 func (s *Server) publish(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.feeds[w].last {
+	if sh.feeds[w].closed {
 		return out
 	}
 	sh.feeds[w].due = true
 	return s.publishDue(sh, w, out)
 }
 
-// publishDue sends what is due, unless something is on its way to that worker: thus at most one version per worker is
-// in flight, reply or published.
+// publishDue sends a version that is due, unless one is in flight to that worker. So at most one version per worker is
+// in flight, as a reply or published.
 func (s *Server) publishDue(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.feeds == nil || !sh.feeds[w].due || sh.feeds[w].out || sh.sending[w] >= 0 {
+	if sh.feeds == nil || !sh.feeds[w].due || sh.feeds[w].inFlight || sh.sendingBuf[w] >= 0 {
 		return out
 	}
-	sh.feeds[w] = feed{out: true, sent: sh.feeds[w].sent + 1, last: s.asks(sh)}
+	sh.feeds[w] = feed{inFlight: true, sent: sh.feeds[w].sent + 1, closed: s.mustPull(sh)}
 	sh.stats.Published++
 	c := sh.clock[w]
 	m := wire.Header{Kind: wire.Publish, Worker: w, Shard: sh.id, Iter: c, Version: sh.version, Clock: sh.minClock(c)}
 	return s.ship(sh, m, m.Clock, out)
 }
 
-// taken: the worker has room for another version.
-func (s *Server) taken(sh *ownShard, w int32, out []Effect) []Effect {
+// versionTaken notes that the worker has room for another version.
+func (s *Server) versionTaken(sh *ownShard, w int32, out []Effect) []Effect {
 	if s.left[w] {
 		return out
 	}
-	sh.feeds[w].out = false
+	sh.feeds[w].inFlight = false
 	return s.publishDue(sh, w, out)
 }
 
-// unsubscribe ends what a worker that leaves has to do with copies, and tells it how many versions come in all.
+// unsubscribe ends the subscription of a worker that leaves, and tells it how many versions were sent in all.
 func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.early == nil {
+	if sh.queuedPushes == nil {
 		return out
 	}
-	sh.early[w] = nil
+	sh.queuedPushes[w] = nil
 	if sh.feeds == nil {
 		return out
 	}
@@ -83,48 +83,49 @@ func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
 	return append(out, Effect{Kind: Send, To: w, Msg: m})
 }
 
-// notYet keeps a Left back until all has landed that its worker says it has pushed. That of a worker that died says
-// nothing.
-func (s *Server) notYet(m wire.Header) bool {
-	for _, id := range s.order {
+// deferLeft defers a Left until all has landed that its worker says it has pushed. The Left of a worker that died names
+// no pushes.
+func (s *Server) deferLeft(m wire.Header) bool {
+	for _, id := range s.owned {
 		if sh := s.shards[id]; sh.copies != scheme.Pulled && sh.reached[m.Worker] < m.Iter {
-			s.leaving[m.Worker] = m
+			s.pendingLeft[m.Worker] = m
 			return true
 		}
 	}
-	delete(s.leaving, m.Worker)
+	delete(s.pendingLeft, m.Worker)
 	return false
 }
 
-// caughtUp goes on with what came too early, when a push has landed.
-func (s *Server) caughtUp(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.early == nil {
+// handleDeferred handles the messages that arrived too early, when a push has landed.
+func (s *Server) handleDeferred(sh *ownShard, w int32, out []Effect) []Effect {
+	if sh.queuedPushes == nil {
 		return out
 	}
-	for len(sh.early[w]) > 0 && sh.landing[w] == nil {
-		m := sh.early[w][0]
-		sh.early[w] = sh.early[w][1:]
-		out = s.offered(sh, m, out)
+	for len(sh.queuedPushes[w]) > 0 && sh.landing[w] == nil {
+		m := sh.queuedPushes[w][0]
+		sh.queuedPushes[w] = sh.queuedPushes[w][1:]
+		out = s.receivePush(sh, m, out)
 	}
-	if m, ok := s.leaving[w]; ok {
+	if m, ok := s.pendingLeft[w]; ok {
 		return s.arrived(Input{Kind: Arrived, Msg: m, At: s.now}, out)
 	}
 	return out
 }
 
-// checkCopies: one version in flight per worker, and none to who has left but what was on its way.
+// checkCopies verifies that a due version is sent at once, that a worker which has left is sent none, and that a queued
+// push waits for one in flight.
 func (sh *ownShard) checkCopies() error {
 	for w, f := range sh.feeds {
 		switch {
-		case f.due && !f.out && sh.sending[w] < 0:
-			return fmt.Errorf("core: shard %d owes worker %d a version and sends none", sh.id, w)
-		case f.due && sh.clock[w] == gone:
-			return fmt.Errorf("core: shard %d owes worker %d, which has left, a version", sh.id, w)
+		case f.due && !f.inFlight && sh.sendingBuf[w] < 0:
+			return fmt.Errorf("core: shard %d has a version due to worker %d and sends none", sh.id, w)
+		case f.due && sh.clock[w] == goneClock:
+			return fmt.Errorf("core: shard %d has a version due to worker %d, which has left", sh.id, w)
 		}
 	}
-	for w, q := range sh.early {
+	for w, q := range sh.queuedPushes {
 		if len(q) > 0 && sh.landing[w] == nil {
-			return fmt.Errorf("core: shard %d keeps %d pushes of worker %d waiting for none", sh.id, len(q), w)
+			return fmt.Errorf("core: shard %d queues %d pushes of worker %d, and none is in flight", sh.id, len(q), w)
 		}
 	}
 	return nil

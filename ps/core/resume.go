@@ -8,20 +8,20 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Saved is what a checkpoint keeps of a shard beside its vectors and the clocks of its workers. It is taken at a cut:
-// nothing is staged, and whoever goes on from it makes the scheme anew, by the constructor that a change of schemes uses.
+// Saved is what a checkpoint holds of a shard beside its vectors and the clocks of its workers. It is taken at a cut,
+// so nothing is staged. A resumed run makes the scheme anew, by the constructor that a change of schemes uses.
 type Saved struct {
 	Version  int64  `json:"version"`
 	Rated    int64  `json:"rated"` // the learning-rate clock times N
 	Accepted int64  `json:"accepted"`
 	Samples  int64  `json:"samples"`
 	Closed   int64  `json:"closed"`           // v, where a scheme closes iterations without all workers
-	Until    int64  `json:"until"`            // where the next scheme takes over; 0: none does
-	Memory   []byte `json:"memory,omitempty"` // of the scheme, where clocks and version do not tell all
+	Until    int64  `json:"until"`            // the clock at which the next scheme takes over; 0: none follows
+	Memory   []byte `json:"memory,omitempty"` // the scheme's memory, where clocks and version do not determine its state
 }
 
-// Saved gives what there is to save of one of this server's shards. It panics where pushes are staged or folded and not
-// committed: that is no cut.
+// Saved returns the state to save of one of this server's shards. It panics where a push is staged, or folded and not
+// committed: the shard is not at a cut then.
 func (s *Server) Saved(id int32) Saved {
 	sh := s.shards[id]
 	if sh.stagedN != 0 || sh.folded != 0 {
@@ -41,29 +41,29 @@ func (sh *ownShard) saved() Saved {
 	return q
 }
 
-// Resume puts the server where a checkpoint was made, before its first input: each worker at its clock, which is the
-// iteration that it computes next, and each shard with what was saved of it. A budget that is used up already lets
-// nobody start an iteration.
+// Resume puts the server, before its first input, where a checkpoint was made: each worker at its clock, which is the
+// iteration that it computes next, and each shard at what was saved of it. If the budget is used up already, no worker
+// may start an iteration.
 func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
-	s.furthest = max(0, slices.Max(clocks))
-	for _, id := range s.order {
+	s.firstIterMax = max(0, slices.Max(clocks))
+	for _, id := range s.owned {
 		sh, q := s.shards[id], saved[id]
-		sh.version, sh.rated, sh.accepted, sh.samples, sh.taken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
+		sh.version, sh.rated, sh.accepted, sh.samples, sh.samplesTaken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
 		copy(sh.clock, clocks)
 		copy(sh.reached, clocks)
 		sh.lowest()
 		sh.closed = sh.low
 	}
-	if lead := s.shards[0]; lead != nil && s.spent(lead) {
-		s.stopped()
+	if lead := s.shards[0]; lead != nil && s.isSpent(lead) {
+		s.stopWorkers()
 	}
 }
 
-// Next is the iteration that the worker computes next, when it has finished.
+// Next is the iteration that a finished worker would compute next.
 func (w *Worker) Next() int64 { return max(w.next, w.iter+1) }
 
-// Behind says whether a shard with these schemes in turn may close iterations that a worker has not pushed. Such workers
-// take up where the others are.
+// Behind says whether a shard with these schemes in turn may close iterations that a worker has not pushed. Workers
+// that are behind resume where the others are.
 func Behind(phases []scheme.Phase) bool {
 	return slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
 		e, ok := scheme.Lookup(ph.Scheme)
@@ -71,19 +71,19 @@ func Behind(phases []scheme.Phase) bool {
 	})
 }
 
-// PhaseAt is the index of the scheme that a shard has when its workers are at these clocks, and the clocks that this one
-// is told: who has passed its end is gone for it.
+// PhaseAt is the index of a shard's scheme when its workers are at these clocks, and the clocks that this scheme is
+// told. For the scheme, a worker past the scheme's end has left: its clock is -1.
 func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
 	if clocks == nil {
-		return 0, nil // the beginning
+		return 0, nil // a new run
 	}
-	v := int64(gone)
+	v := int64(goneClock)
 	for _, c := range clocks {
 		if c >= 0 {
 			v = min(v, c)
 		}
 	}
-	for phases[k].Until > 0 && v >= phases[k].Until && v < gone {
+	for phases[k].Until > 0 && v >= phases[k].Until && v < goneClock {
 		k++
 	}
 	told = slices.Clone(clocks)
@@ -95,11 +95,11 @@ func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
 	return k, told
 }
 
-// Saving a version while training goes on, where all shards are in step (scheme.Entry.InStep). The lead shard's server is told
-// SaveSoon, and marks the replies that let workers into the first iteration i that none has been let into. A worker
-// marks its pushes of i, to all servers, so that every server knows, before it can commit them, that the version which
-// closes i is to be saved; and a worker saves what it keeps when the exchange of i+1 begins, by when nothing of i is on
-// its way, and before it hands anything over (TakeSave):
+// Saving a version while training runs, where all shards are in step (scheme.Entry.InStep). The lead shard's server is
+// told SaveSoon. It marks the replies that let workers into iteration i, the first that no worker was let into. A
+// worker marks its pushes of i, to all servers. So every server knows, before it can commit these pushes, that the
+// version which closes i must be saved. The worker saves its own state when the exchange of i+1 begins and before it
+// hands anything over (TakeSave); by then nothing of i is in flight:
 //
 //	lead shard                    worker                          any shard
 //	SaveSoon
@@ -108,57 +108,57 @@ func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
 //
 // Nobody waits, and no message is added.
 
-// saveSoon marks the next iteration that none was let into, nor begins with: a worker that never sees the mark would not save what
-// it keeps. Where the run ends before it there is no such version.
+// saveSoon marks the next iteration that no worker was let into and that none starts with: a worker that never sees the
+// mark would not save its own state. If the run ends before that iteration, no version is saved.
 func (s *Server) saveSoon() {
-	if lead := s.shards[0]; lead != nil && !s.stop {
-		s.saveInto = max(lead.letInto, s.furthest) + 1
+	if lead := s.shards[0]; lead != nil && !s.stopping {
+		s.saveIter = max(lead.letInto, s.firstIterMax) + 1
 	}
 }
 
-// saveEffect saves the version that was just committed, if a push in it asks for that.
+// saveEffect saves the version that was just committed, if one of its pushes carries the Save flag.
 func (sh *ownShard) saveEffect(out []Effect) []Effect {
-	if !sh.saving {
+	if !sh.saveNext {
 		return out
 	}
-	sh.saving = false
+	sh.saveNext = false
 	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.hold(), Iter: sh.version})
 }
 
-// hold keeps the current version in its buffer, as it is, until Written.
+// hold keeps the buffer of the current version unchanged until Written.
 func (sh *ownShard) hold() int32 {
-	if sh.disk >= 0 {
-		panic(fmt.Sprintf("core: shard %d: version %d is to be saved, and buffer %d is still written", sh.id, sh.version, sh.disk))
+	if sh.diskBuf >= 0 {
+		panic(fmt.Sprintf("core: shard %d: version %d must be saved while buffer %d is still being written", sh.id, sh.version, sh.diskBuf))
 	}
-	sh.disk = sh.cur
-	sh.refs[sh.disk]++
-	return sh.disk
+	sh.diskBuf = sh.cur
+	sh.refs[sh.diskBuf]++
+	return sh.diskBuf
 }
 
 func (s *Server) written(in Input) {
 	sh := s.shards[in.Shard]
-	s.must(sh.disk >= 0, in)
-	sh.refs[sh.disk]--
-	sh.disk = -1
+	s.must(sh.diskBuf >= 0, in)
+	sh.refs[sh.diskBuf]--
+	sh.diskBuf = -1
 }
 
-// Hold is what a driver calls in a pause, in place of the effect Save: the current version of the shard stays as it is
-// until Written, in the buffer that is returned.
+// Hold replaces the effect Save in a pause. It keeps the current version of the shard unchanged until Written, and
+// returns the version's buffer.
 func (s *Server) Hold(id int32) int32 { return s.shards[id].hold() }
 
-// mark marks the pushes of an iteration, if its reply asked for that.
-func (w *Worker) mark() {
-	if w.iter == w.marks {
+// markForSave marks the pushes of an iteration if the reply into it carried the Save flag.
+func (w *Worker) markForSave() {
+	if w.iter == w.saveIter {
 		w.head.Flags |= wire.Save
 	}
 }
 
-// TakeSave says, once, that a checkpoint needs what the worker keeps, as it is when it has begun the exchange of an
-// iteration, which it names, and has not handed anything over: the marked one was the last.
+// TakeSave says, once, that a checkpoint needs the worker's own state as it is now: the marked iteration was the last,
+// and the worker has begun the exchange of the next one, iter, and has handed nothing over.
 func (w *Worker) TakeSave() (iter int64, due bool) {
-	if w.marks < 0 || w.iter <= w.marks || w.state != Computing || w.head.Kind != 0 || w.isHelping() {
+	if w.saveIter < 0 || w.iter <= w.saveIter || w.state != Computing || w.head.Kind != 0 || w.isInExtra() {
 		return 0, false
 	}
-	w.marks = -1
+	w.saveIter = -1
 	return w.iter, true
 }

@@ -41,7 +41,7 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 				}
 				if iter, due := w.TakeSave(); due {
 					took[w.me] = append(took[w.me], iter)
-					if w.flying != 0 || w.Iter() != iter {
+					if w.inFlight != 0 || w.Iter() != iter {
 						t.Fatalf("asked at step %d: worker %d saves for iteration %d in state %v", at, w.me, iter, w)
 					}
 				}
@@ -195,7 +195,7 @@ func TestASaveIsBehindWhereEverybodyBegins(t *testing.T) {
 	s := c.servers[0]
 	s.Resume([]int64{5, 20, 6}, map[int32]Saved{})
 	s.Step(Input{Kind: SaveSoon}, nil)
-	if s.saveInto != 21 {
-		t.Errorf("iteration %d is marked, and a worker begins with 20", s.saveInto)
+	if s.saveIter != 21 {
+		t.Errorf("iteration %d is marked, and a worker begins with 20", s.saveIter)
 	}
 }

@@ -7,25 +7,26 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// ShardScheme is one shard's scheme with what the node must know of it.
+// ShardScheme is one shard's scheme, with what the node must know about it.
 type ShardScheme struct {
 	Scheme scheme.Scheme
-	Slots  int   // pushes that may be staged or on their way at once; at least one per worker
-	Exact  bool  // all workers must stop at the same iteration (lead bound 0)
+	Slots  int   // pushes that may be staged or in flight at once; at least one per worker
+	Exact  bool  // all workers must stop at the same iteration (the bound on the lead is 0)
 	Lead   int64 // the bound on c - v of a running worker, -1: none
-	Shared bool  // the instance decides for all its shards on the server, and grants pushes
-	Norms  bool  // the driver gives the norms of each push, to this or to one that follows
+	Shared bool  // one instance decides for all its shards on the server, and grants pushes
+	Norms  bool  // the driver gives the norms of each push, to this scheme or to a later one
 	Copies scheme.Copies
-	Whole  bool  // a version is a whole iteration, so versions are the learning-rate clock; else accepted pushes / N
+	Whole  bool  // a version is a whole iteration, so the learning-rate clock counts versions; else accepted pushes / N
 	Agrees bool  // it agrees with the other shards of its rule on contributors
-	Accord bool  // it does, or one that follows
+	Accord bool  // this scheme or a later one agrees on contributors
 	Until  int64 // the clock at which Next takes over; 0: never
-	// Next makes the scheme that follows, for a shard whose workers are at these clocks; nil where none does.
+	// Next makes the following scheme, for a shard whose workers are at these clocks; nil where no scheme follows.
 	Next func(clocks []int64, start int64) ShardScheme
 }
 
-// SlotsMax is the limit on staged pushes that always admits what the scheme needs: one per worker, and with
-// fold: rank one for each iteration that a worker may be ahead.
+// SlotsMax is the limit on staged pushes that suffices for every scheme: one per worker, and with fold: rank one for
+// each iteration that a worker may be ahead. It fails where fold: rank has no finite bound on the lead, or too large a
+// one.
 func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (int, error) {
 	if c.Fold != scheme.FoldRank {
 		return workers, nil
@@ -40,12 +41,13 @@ func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (in
 	return workers * int(lead+1), nil
 }
 
-// Most is what the greediest of a shard's schemes needs: staged pushes, and accumulators beside the pending sums.
+// Most is the largest need of a shard's schemes: staged pushes, and accumulators beside the pending sums. It fails on
+// an unknown scheme, and where SlotsMax does.
 func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 	for _, ph := range phases {
 		e, ok := scheme.Lookup(ph.Scheme)
 		if !ok {
-			return 0, 0, fmt.Errorf("scheme %q is not built in", ph.Scheme)
+			return 0, 0, fmt.Errorf("unknown scheme %q", ph.Scheme)
 		}
 		n, err := SlotsMax(e, ph.Common, ph.Params, workers)
 		if err != nil {
@@ -59,19 +61,19 @@ func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 	return slots, means, nil
 }
 
-// NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, so that every driver
-// of the nodes makes the same ones. It returns the one whose turn it is at env.Clocks; Slots are what any of them needs.
-// env.Memory, where it is not nil, is of that one.
+// NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, so that every driver of
+// the nodes makes the same ones. It returns the scheme that is current at env.Clocks. Its Slots are the largest need of
+// all of them. env.Memory, where it is not nil, belongs to the current scheme.
 func NewShardSchemes(phases []scheme.Phase, env scheme.Env) (ShardScheme, error) {
 	slots, norms, accord, memory := 0, false, false, env.Memory
 	env.Memory = nil
 	for k, ph := range phases {
-		ss, err := newPhase(phases, k, env) // the later ones only to see that they can be made
+		ss, err := newPhase(phases, k, env) // a later scheme is made only to find out now that it can be made
 		if err != nil {
 			return ShardScheme{}, err
 		}
 		if last := k == len(phases)-1; last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until {
-			return ShardScheme{}, fmt.Errorf("scheme %d of %d (%s) is until iteration %d; each but the last needs an iteration, later than the one before", k+1, len(phases), ph.Scheme, ph.Until)
+			return ShardScheme{}, fmt.Errorf("scheme %d of %d (%s) ends at iteration %d; every scheme but the last needs an end, after that of the scheme before it", k+1, len(phases), ph.Scheme, ph.Until)
 		}
 		slots, norms, accord = max(slots, ss.Slots), norms || ss.Norms, accord || ss.Agrees
 	}
@@ -86,7 +88,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error)
 	ph := phases[k]
 	e, ok := scheme.Lookup(ph.Scheme)
 	if !ok {
-		return ShardScheme{}, fmt.Errorf("scheme %q is not built in", ph.Scheme)
+		return ShardScheme{}, fmt.Errorf("unknown scheme %q", ph.Scheme)
 	}
 	slots, err := SlotsMax(e, ph.Common, ph.Params, env.Workers)
 	if err != nil {
@@ -112,7 +114,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error)
 			env.Clocks, env.Start, env.Memory = clocks, start, nil
 			next, err := newPhase(phases, k+1, env)
 			if err != nil {
-				panic(fmt.Sprintf("core: shard %d: %v, though it could be made at the start", env.Shards[0], err))
+				panic(fmt.Sprintf("core: shard %d: %v; the same scheme could be made at the start", env.Shards[0], err))
 			}
 			return next
 		}
@@ -123,7 +125,7 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error)
 func recall(s scheme.Scheme, memory []byte) error {
 	l, learns := s.(scheme.Learning)
 	if !learns {
-		return fmt.Errorf("the memory of another scheme than %v; resume with the scheme that wrote it", s)
+		return fmt.Errorf("the checkpoint has the memory of another scheme, and %v keeps none; resume with the scheme that wrote it", s)
 	}
 	return l.Recall(memory)
 }

@@ -6,29 +6,29 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Stats counts what one shard saw. Counters only grow. Staleness and lead are in the effects: Fold carries the
+// Stats counts what happened at one shard. Counters only grow. Staleness and lead are in the effects: Fold carries the
 // version that the gradient saw, Reply the lead that it grants.
 type Stats struct {
-	Pushes     int64 // landed, duplicates not counted
+	Pushes     int64 // landed, without duplicates
 	Pulls      int64
 	Delayed    int64                 // pulls that the scheme did not answer at once
-	DelayedFor time.Duration         // that these waited for the scheme, together
+	DelayedFor time.Duration         // time that these waited, summed
 	Dropped    int64                 // pushes that were neither folded nor a duplicate
 	DroppedFor [scheme.Reasons]int64 // by reason
 	Duplicates int64
-	Skipped    int64 // iterations passed over without a push
-	Published  int64 // versions sent to workers that did not ask
+	Skipped    int64 // iterations that a worker skipped without a push
+	Published  int64 // versions sent to workers without a pull
 	Turns      Turns
 }
 
 // Held counts the pulls that a scheme held back and the pushes that waited for their turn.
 func (s Stats) Held() int64 { return s.Delayed + s.Turns.Delayed }
 
-// Turns counts what a scheme that schedules the link did to the pushes of all its shards on a server.
+// Turns counts, for all shards on a server of a scheme that schedules the link, what happened to their pushes.
 type Turns struct {
 	Delayed    int64         // pushes that were ready and had to wait for their grant
-	DelayedFor time.Duration // together
-	Missed     int64         // turns that passed because their worker was too late
+	DelayedFor time.Duration // time that these waited, summed
+	Missed     int64         // turns that passed because their worker was late
 	Strays     int64         // pushes that landed out of turn
 }
 
@@ -37,7 +37,7 @@ func (s *Stats) drop(why scheme.Reason) {
 	s.DroppedFor[why]++
 }
 
-// Reasons names the reasons for which pushes were dropped, with their number; none is left out that occurred.
+// Reasons is the number of dropped pushes by the name of the reason; it has every reason that occurred.
 func (s *Stats) Reasons() map[string]int64 {
 	by := map[string]int64{}
 	for r, n := range s.DroppedFor {
@@ -61,21 +61,21 @@ type ShardState struct {
 // Shard reports one of this server's shards.
 func (s *Server) Shard(id int32) ShardState {
 	sh, stats := s.shards[id], s.shards[id].stats
-	if sh.shared {
-		stats.Turns = s.turns()
+	if sh.schedulesLink {
+		stats.Turns = s.turnCounts()
 	}
 	return ShardState{ID: id, Stats: stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur}
 }
 
 // Shards lists the IDs of this server's shards, ascending.
-func (s *Server) Shards() []int32 { return s.order }
+func (s *Server) Shards() []int32 { return s.owned }
 
-// Stopping says whether the budget is used up.
-func (s *Server) Stopping() bool { return s.stop }
+// Stopping says whether workers are told to stop, for good or for a pause.
+func (s *Server) Stopping() bool { return s.stopping }
 
-// Waiting says whether a scheme of this server holds a pull or a grant back.
+// Waiting says whether a scheme of this server holds back a pull or a grant.
 func (s *Server) Waiting() bool {
-	for _, id := range s.order {
+	for _, id := range s.owned {
 		if _, awaited := s.shards[id].turn(); awaited || s.shards[id].waiting() > 0 {
 			return true
 		}
@@ -83,14 +83,15 @@ func (s *Server) Waiting() bool {
 	return false
 }
 
-// Done says whether all workers have left, and nothing is on its way. It may be over when one comes back.
+// Done says whether all workers have left and nothing is in flight. It becomes false when a worker comes back.
 func (s *Server) Done() bool { return s.done }
 
 // Me is this server's index.
 func (s *Server) Me() int32 { return s.me }
 
-// Slowest lists the workers with the smallest clock, and that clock, of a shard that holds pulls back, or the worker
-// whose turn it is while others wait for theirs; none if nobody waits.
+// Slowest lists the workers of a shard that the others wait for, and their clock: the workers with the smallest clock
+// where the shard holds pulls back, or the worker whose turn it is where others wait for theirs. It lists none if
+// nobody waits.
 func (s *Server) Slowest(id int32) (workers []int32, clock int64) {
 	sh := s.shards[id]
 	if w, awaited := sh.turn(); awaited {
@@ -99,7 +100,7 @@ func (s *Server) Slowest(id int32) (workers []int32, clock int64) {
 	if sh.waiting() == 0 {
 		return nil, 0
 	}
-	clock = gone
+	clock = goneClock
 	for _, c := range sh.clock {
 		clock = min(clock, c)
 	}

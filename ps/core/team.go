@@ -6,18 +6,18 @@ import (
 	"fluentps/comm/wire"
 )
 
-// Team is what the leader of a node knows of the ranks that compute with it (cluster.hierarchy: node). Inside a node
-// gradients are summed as under BSP: a layer is ready to be pushed when all ranks have computed theirs, and is then
-// summed in the order of the ranks, so that its bits do not depend on who was first. What crosses the network is one
-// sum and one count of samples a node, never a mean: nodes may have different numbers of ranks.
-// Source: straggler-and-contention 7.2 [A][T].
+// Team is the leader's view of the ranks that compute with it (cluster.hierarchy: node). Inside a node gradients are
+// summed as under BSP: a layer can be pushed when all ranks have computed theirs. It is then summed in the order of the
+// ranks, so that its bits do not depend on which rank was first. What crosses the network is one sum and one count of
+// samples per node, never a mean: nodes may have different numbers of ranks. Source: straggler-and-contention 7.2
+// [A][T].
 type Team struct {
 	iter  int64         // the iteration being computed, -1 before the first
-	heads []wire.Header // of each rank, the leader first; Kind is zero until it was forwarded
+	heads []wire.Header // per rank, the leader first; Kind is zero until the rank's forward pass is over
 	done  [][]bool      // done[l][m]: the gradients of layer l of rank m are final
 }
 
-// NewTeam makes the team of a leader and size-1 members that compute a model of so many layers.
+// NewTeam makes the team of a leader and size-1 members. The model has so many layers.
 func NewTeam(size, layers int) *Team {
 	t := &Team{iter: -1, heads: make([]wire.Header, size), done: make([][]bool, layers)}
 	for l := range t.done {
@@ -41,8 +41,8 @@ func (t *Team) Begin(iter int64) {
 	}
 }
 
-// Forwarded notes that a rank's forward pass is over. With the last one whole is true, and sum has Samples, Correct
-// and Loss of all, and the longest Blocked.
+// Forwarded notes that a rank's forward pass is over. With the last rank whole is true, and sum has Samples, Correct
+// and Loss of all ranks, and the longest Blocked.
 func (t *Team) Forwarded(rank int, head wire.Header) (sum wire.Header, whole bool) {
 	if t.heads[rank].Kind != 0 {
 		panic(fmt.Sprintf("core: team: rank %d has done its forward pass in state %v", rank, t))
@@ -61,8 +61,8 @@ func (t *Team) Forwarded(rank int, head wire.Header) (sum wire.Header, whole boo
 	return sum, true
 }
 
-// Ready notes that the gradients of a layer of a rank are final. With the last one whole is true: the members'
-// gradients are to be added to the leader's in the order of their ranks, and then the layer's pieces are ready.
+// Ready notes that a rank's gradients of a layer are final. With the last rank whole is true: the members' gradients
+// must be added to the leader's in the order of their ranks, and then the layer's pieces are ready.
 func (t *Team) Ready(rank, layer int) (whole bool) {
 	if t.heads[rank].Kind == 0 || t.done[layer][rank] {
 		panic(fmt.Sprintf("core: team: rank %d has layer %d ready in state %v", rank, layer, t))
@@ -80,7 +80,7 @@ func (t *Team) whole(layer int) bool {
 	return true
 }
 
-// Over says whether everybody has computed everything.
+// Over says whether every rank has computed every layer.
 func (t *Team) Over() bool {
 	for l := range t.done {
 		if !t.whole(l) {

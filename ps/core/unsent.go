@@ -8,91 +8,91 @@ import (
 	"fluentps/ps/shard"
 )
 
-// A server's replies leave whole, or piece by piece in the order of a send policy, each worker's apart:
+// A server's replies leave whole, or piece by piece in the order of a send policy, separately for each worker:
 //
 //	Server                                                              Worker
 //	Reply (the header alone) ─────────────────────────────────────────► Arrived
 //	all pieces to the policy; those that it lets go: ReplyPiece ──────► PieceLanded
 //	ReplyPieceSent: the policy lets others go; the last one: ReplySent
 //
-// So the parameters of the first layers overtake all that waits for the way to the same worker. The version of a reply
-// is that of its decision, and stays in its buffer until the last piece has left.
+// So the parameters of the first layers overtake everything that waits to go to the same worker. The version of a reply
+// is the one of its decision, and stays in its buffer until the last piece has left.
 
-// unsent counts the pieces of the reply in flight to one worker, of one shard.
+// unsent counts the pieces of one shard's reply in flight to one worker.
 type unsent struct {
-	missing int       // not Sent
-	held    int       // of these, not let go by the policy
+	missing int       // pieces that have not left
+	held    int       // of these, pieces that the policy holds
 	kind    wire.Kind // Reply or Publish
 }
 
-// makeUnsent prepares the shards for a policy.
+// makeUnsent prepares the shards for a send policy.
 func (s *Server) makeUnsent() {
 	if s.policy == nil {
 		return
 	}
-	for _, id := range s.order {
+	for _, id := range s.owned {
 		s.shards[id].unsent = make([]unsent, s.workers)
 	}
 }
 
-// handOut gives the pieces of a reply to the policy.
-func (s *Server) handOut(sh *ownShard, w int32, kind wire.Kind, out []Effect) []Effect {
+// startReplyPieces gives the pieces of a reply to the policy.
+func (s *Server) startReplyPieces(sh *ownShard, w int32, kind wire.Kind, out []Effect) []Effect {
 	if s.policy == nil {
 		return out
 	}
 	pieces := s.plan.Shards[sh.id].Pieces
 	sh.unsent[w] = unsent{missing: len(pieces), held: len(pieces), kind: kind}
 	for i := range pieces {
-		out = s.letOut(replyEvent(send.Handed, &pieces[i], w), out)
+		out = s.tellPolicy(replyEvent(send.Handed, &pieces[i], w), out)
 	}
 	return out
 }
 
-// letOut tells the policy, and sends what it lets go.
-func (s *Server) letOut(ev send.Event, out []Effect) []Effect {
-	s.let = s.policy.Step(ev, s.let[:0])
-	for _, p := range s.let {
+// tellPolicy tells the send policy of an event and sends the pieces that it releases.
+func (s *Server) tellPolicy(ev send.Event, out []Effect) []Effect {
+	s.released = s.policy.Step(ev, s.released[:0])
+	for _, p := range s.released {
 		sh := s.shards[s.plan.Pieces[p].Shard]
 		sh.unsent[ev.To].held--
-		out = append(out, Effect{Kind: ReplyPiece, To: ev.To, Shard: sh.id, Piece: p, Src: sh.sending[ev.To], Msg: wire.Header{Kind: sh.unsent[ev.To].kind}})
+		out = append(out, Effect{Kind: ReplyPiece, To: ev.To, Shard: sh.id, Piece: p, Src: sh.sendingBuf[ev.To], Msg: wire.Header{Kind: sh.unsent[ev.To].kind}})
 	}
 	return out
 }
 
-// pieceSent: a piece of a reply has left.
+// pieceSent notes that a piece of a reply has left.
 func (s *Server) pieceSent(in Input, out []Effect) []Effect {
 	p := &s.plan.Pieces[in.Piece]
 	sh, w := s.shards[p.Shard], in.Worker
-	s.must(sh != nil && sh.unsent != nil && sh.sending[w] >= 0 && sh.unsent[w].missing > sh.unsent[w].held, in)
+	s.must(sh != nil && sh.unsent != nil && sh.sendingBuf[w] >= 0 && sh.unsent[w].missing > sh.unsent[w].held, in)
 	sh.unsent[w].missing--
-	return s.replyLeft(sh, w, s.letOut(replyEvent(send.Sent, p, w), out))
+	return s.finishReply(sh, w, s.tellPolicy(replyEvent(send.Sent, p, w), out))
 }
 
-// replyLeft ends a reply whose last piece has left.
-func (s *Server) replyLeft(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.sending[w] < 0 || sh.unsent[w].missing > 0 {
+// finishReply ends a reply whose last piece has left.
+func (s *Server) finishReply(sh *ownShard, w int32, out []Effect) []Effect {
+	if sh.sendingBuf[w] < 0 || sh.unsent[w].missing > 0 {
 		return out
 	}
-	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: sh.sending[w]}, out)
+	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: sh.sendingBuf[w]}, out)
 }
 
-// forgetReplies: what waits for a worker of an earlier life must not reach the next one.
+// forgetReplies discards the pieces that wait for a worker's previous life: they must not reach the next life.
 func (s *Server) forgetReplies(w int32, out []Effect) []Effect {
 	if s.policy == nil {
 		return out
 	}
-	s.let = s.policy.Step(send.Event{Kind: send.Forgotten, To: w}, s.let[:0])
-	for _, id := range s.order {
+	s.released = s.policy.Step(send.Event{Kind: send.Forgotten, To: w}, s.released[:0])
+	for _, id := range s.owned {
 		sh := s.shards[id]
 		sh.unsent[w].missing -= sh.unsent[w].held
 		sh.unsent[w].held = 0
-		out = s.replyLeft(sh, w, out)
+		out = s.finishReply(sh, w, out)
 	}
 	return out
 }
 
-// pushEvent is what a worker's send policy is told of a piece and the server that it goes to; replyEvent is the same of a
-// server's policy and a worker.
+// pushEvent is the event that a worker's send policy is told of a piece and its server; replyEvent is the event that a
+// server's policy is told of a piece and its worker.
 func pushEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
 	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, Shard: p.Shard, To: to, Bytes: p.PushBytes}
 }
@@ -101,11 +101,11 @@ func replyEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
 	return send.Event{Kind: kind, Piece: p.ID, Layer: p.Layer, Shard: p.Shard, To: to, Bytes: p.ReplyBytes}
 }
 
-// checkUnsent: a reply in flight has pieces that have not left.
+// checkUnsent verifies that a reply is in flight exactly while pieces of it have not left.
 func (sh *ownShard) checkUnsent() error {
 	for w, u := range sh.unsent {
-		if u.held < 0 || u.missing < u.held || (sh.sending[w] >= 0 && !sh.isNear(int32(w))) != (u.missing > 0) {
-			return fmt.Errorf("core: shard %d: of a reply to worker %d %d pieces are missing and %d held, and its buffer is %d", sh.id, w, u.missing, u.held, sh.sending[w])
+		if u.held < 0 || u.missing < u.held || (sh.sendingBuf[w] >= 0 && !sh.isNear(int32(w))) != (u.missing > 0) {
+			return fmt.Errorf("core: shard %d: the reply to worker %d has %d pieces that have not left, the policy holds %d, and its buffer is %d", sh.id, w, u.missing, u.held, sh.sendingBuf[w])
 		}
 	}
 	return nil

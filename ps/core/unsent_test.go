@@ -57,7 +57,7 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	if !slices.Equal(log, want) {
 		t.Errorf("sent %v\nwant %v", log, want)
 	}
-	if got := s.shards[2].sending[0]; got != -1 {
+	if got := s.shards[2].sendingBuf[0]; got != -1 {
 		t.Errorf("all has left, and buffer %d is still in flight", got)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Who computes which samples (the work axis). A worker computes its own batch of every iteration, all of it, unless a Work says
-// otherwise: that it computes a range of the batch, and what others have given it of theirs. What is computed of a range is pushed as one
-// of the parts of its iteration (parts.go).
+// Who computes which samples (the work axis). A worker computes all of its own batch in every iteration, unless a Work
+// says otherwise: that it computes a range of its batch, and ranges that other workers have given it. The gradients of
+// a range are pushed as one of the parts of its iteration (parts.go).
 //
 //	Work                          Worker                              driver
 //	Starting ─► Assign ─────────► Compute of a range ───────────────► computes it, Grain samples at a time
@@ -19,33 +19,34 @@ import (
 //	                              Forwarded, PieceReady, TaskDone ◄── with what was computed
 //	Computed ─► Tell ───────────► SendWorker ───────────────────────► Peer of the other worker: Came
 //
-// What a worker computes for another, or takes back of its own iteration, it computes when that iteration's pushes have left, into the
-// memory that its next gradients take, and on the parameters that the iteration has read: its driver keeps them, for replies may
-// land meanwhile. It must not wait for its own replies first, since these may wait for what another computes for it, and that one does
-// for its own. So no iteration starts early. A worker that is told to stop computes what it was given first. It pulls nothing
-// for it.
+// A task besides the worker's own iteration is an extra task: one that it computes for another worker, or a range of
+// its own iteration that it takes back. It computes an extra task when the pushes of its current iteration have left.
+// The gradients go into the memory of its next gradients. The parameters are those that the iteration has read; the
+// driver keeps them, since replies may land meanwhile. The worker must not wait for its own replies first: they may
+// wait for another worker's task, and that worker would wait likewise. So no iteration starts early. A worker that is
+// told to stop computes its extra tasks first. It pulls nothing for them.
 
 // Task is a range of the samples of one iteration.
 type Task struct {
-	Owner       int32 // whose iteration it is
-	Part, Parts int32 // which of its pushes; 0 of 1: all of it
+	Owner       int32 // the worker whose iteration it is
+	Part, Parts int32 // index and number of the iteration's pushes; 0 of 1: all of it
 	Iter        int64
-	From, To    int32 // samples of the owner's batch, [From, To); To 0: up to its end
-	Grain       int32 // samples that are computed at a time, between which a Cancel is heeded; 0: all at once
+	From, To    int32 // samples of the owner's batch, [From, To); To 0: up to the batch's end
+	Grain       int32 // samples per step of the computation: a Cancel takes effect between two steps; 0: all in one step
 }
 
-// same says whether two are the same push of the same iteration.
+// same says whether two tasks are the same push of the same iteration.
 func (t *Task) same(u *Task) bool { return t.Owner == u.Owner && t.Iter == u.Iter && t.Part == u.Part }
 
 // WorkEventKind says what a Work is told.
 type WorkEventKind uint8
 
 const (
-	Starting WorkEventKind = iota // the worker's next iteration: Task is all of it, until an Assign says otherwise
-	Begun                         // Task, of which the worker was given a part later than Starting, is computed now
-	Computed                      // Task was computed, Samples of it, and is being pushed
-	Came                          // Msg came from another worker
-	Leaves                        // the worker leaves the run: it computes nothing any more, for nobody
+	Starting WorkEventKind = iota // the worker's next iteration starts: Task is all of it, until an Assign says otherwise
+	Begun                         // the computation of Task begins; Task was assigned after Starting
+	Computed                      // Samples samples of Task were computed and are being pushed
+	Came                          // Msg has arrived from another worker
+	Leaves                        // the worker leaves the run and computes nothing any more
 )
 
 // WorkEvent is one thing that happened.
@@ -61,12 +62,16 @@ type WorkEvent struct {
 type OrderKind uint8
 
 const (
-	Assign     OrderKind = iota // compute Task: of the worker's own iteration that is starting; or, besides, of that which it is in, or of another's
-	CancelWork                  // of Task, compute no sample from To on that is not begun. One that is not begun at all is forgotten where nothing is left: somebody else owes its part
-	Tell                        // send Msg to worker To, another one
+	// Compute Task. During Starting it may be a range of the worker's own starting iteration. Otherwise it is an extra
+	// task: of the worker's current iteration, or of another worker's.
+	Assign OrderKind = iota
+	// Start no sample of Task from To on. If no sample is left of a task that has not begun, the worker forgets the
+	// task, and another worker must compute its part.
+	CancelWork
+	Tell // send Msg to another worker, To
 )
 
-// Order is one thing to do.
+// Order is one order of a Work.
 type Order struct {
 	Kind OrderKind
 	Task Task
@@ -74,97 +79,98 @@ type Order struct {
 	Msg  wire.Header // of Kind Peer
 }
 
-// Work decides what its worker computes. It is pure: a machine like a scheme or a send policy.
+// Work decides what its worker computes. It is a pure machine, like a scheme or a send policy.
 type Work interface {
-	Step(ev WorkEvent, out []Order) []Order // appends; an event that cannot be panics
+	Step(ev WorkEvent, out []Order) []Order // appends to out; panics on an event that cannot happen
 }
 
-// working is what a worker knows of the work axis.
-type working struct {
+// workState is a worker's state on the work axis.
+type workState struct {
 	policy  Work
 	orders  []Order // scratch
-	own     Task    // of the iteration that was started last
-	queue   []Task  // what is to be computed besides
-	helping bool    // what is computed or pushed is helps, not own
-	helps   Task
-	owed    []owed  // parts of others' iterations that were pushed and may not have landed
-	read    []int64 // per shard: the version that the iteration has read, on which all besides is computed
-	starts  bool    // the policy is being told of Starting
+	own     Task    // the task of the iteration that was started last
+	queue   []Task  // extra tasks that have not begun
+	inExtra bool    // the task that is computed or pushed is extra, not own
+	// the extra task that began last
+	extra       Task
+	owed        []owedPart // parts of others' iterations that were pushed and are not acknowledged
+	readVersion []int64    // per shard: the version that the iteration has read; extra tasks are computed on it
+	starting    bool       // the policy is being told of Starting
 }
 
-// owed is a part at one shard.
-type owed struct {
+// owedPart is a part of another worker's iteration, at one shard.
+type owedPart struct {
 	task  Task
 	shard int32
 }
 
-// SetWork gives the worker a policy of its own. It is called before the first input, and StartEarly is not. All its shards must be pulled
-// before every iteration, without rounds, grants and shared memory.
+// SetWork gives the worker a work policy. It must be called before the first input, and without StartEarly. All shards
+// of the worker must be pulled before every iteration, without rounds, grants and shared memory.
 func (w *Worker) SetWork(p Work) {
-	if w.early.on || w.round != nil || w.copies != nil || w.stiles != nil || slices.Contains(w.near, true) {
-		panic(fmt.Sprintf("core: worker %d: its work is given by a policy, and it starts early, or its shards have copies, grants, rounds or shared memory", w.me))
+	if w.early.on || w.round != nil || w.copies != nil || w.gates != nil || slices.Contains(w.near, true) {
+		panic(fmt.Sprintf("core: worker %d: a work policy does not go with early starts, copies, grants, rounds or shared memory", w.me))
 	}
-	w.work = &working{policy: p, read: make([]int64, len(w.shards))}
+	w.work = &workState{policy: p, readVersion: make([]int64, len(w.shards))}
 }
 
-// task is what is computed and pushed.
+// task is the task that is computed or pushed.
 func (w *Worker) task() Task {
 	switch {
 	case w.work == nil:
 		return Task{Owner: w.me, Parts: 1, Iter: w.iter}
-	case w.work.helping:
-		return w.work.helps
+	case w.work.inExtra:
+		return w.work.extra
 	}
 	return w.work.own
 }
 
-func (w *Worker) isHelping() bool { return w.work != nil && w.work.helping }
+func (w *Worker) isInExtra() bool { return w.work != nil && w.work.inExtra }
 
-// hasHelp says whether something is to be computed besides before the next iteration starts.
-func (w *Worker) hasHelp() bool { return w.work != nil && len(w.work.queue) > 0 }
+// hasExtra says whether an extra task must be computed before the next iteration starts.
+func (w *Worker) hasExtra() bool { return w.work != nil && len(w.work.queue) > 0 }
 
-// mayHelp says whether that can begin: before its first iteration a worker has no parameters.
-func (w *Worker) mayHelp() bool {
-	return w.hasHelp() && w.state == Waiting && !w.early.begun && w.flying == 0 && w.first >= 0
+// mayStartExtra says whether an extra task may begin. Before its first iteration a worker has no parameters for it.
+func (w *Worker) mayStartExtra() bool {
+	return w.hasExtra() && w.state == Waiting && !w.early.nextStarted && w.inFlight == 0 && w.first >= 0
 }
 
-// computeEffect has a task computed.
+// computeEffect tells the driver to compute a task.
 func computeEffect(t Task) Effect {
 	return Effect{Kind: Compute, Iter: t.Iter, Src: t.From, Dst: t.To, Slot: t.Grain,
 		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter}}
 }
 
-// Task is what a Compute or a Cancel is about.
+// Task is the task of a Compute or a Cancel.
 func (e *Effect) Task() Task {
 	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot}
 }
 
-// startOwn has the worker's next iteration computed, as far as it is the worker's.
+// startOwn starts the worker's next iteration, or the range of it that the policy leaves to the worker.
 func (w *Worker) startOwn(iter int64, out []Effect) []Effect {
 	own := Task{Owner: w.me, Parts: 1, Iter: iter}
 	if w.work == nil {
 		return append(out, computeEffect(own))
 	}
-	w.work.own, w.work.starts = own, true
+	w.work.own, w.work.starting = own, true
 	out = w.tellWork(WorkEvent{Kind: Starting, Task: own}, out)
-	w.work.starts = false
+	w.work.starting = false
 	return append(out, computeEffect(w.work.own))
 }
 
-// help has the first of these computed.
-func (w *Worker) help(out []Effect) []Effect {
+// startExtra starts the first extra task of the queue.
+func (w *Worker) startExtra(out []Effect) []Effect {
 	k := w.work
-	k.helping, k.helps = true, k.queue[0]
+	k.inExtra, k.extra = true, k.queue[0]
 	k.queue = slices.Delete(k.queue, 0, 1)
 	w.state, w.head = Computing, wire.Header{}
 	for s := range w.shards {
-		w.shards[s].ready, w.shards[s].gone = 0, 0
+		w.shards[s].ready, w.shards[s].released = 0, 0
 	}
-	out = append(out, computeEffect(k.helps))
-	return w.tellWork(WorkEvent{Kind: Begun, Task: k.helps}, out)
+	out = append(out, computeEffect(k.extra))
+	return w.tellWork(WorkEvent{Kind: Begun, Task: k.extra}, out)
 }
 
-// tellWork tells the policy, and obeys.
+// tellWork tells the policy of an event and obeys its orders.
 func (w *Worker) tellWork(ev WorkEvent, out []Effect) []Effect {
 	k := w.work
 	ev.At = w.now
@@ -189,17 +195,17 @@ func (w *Worker) assign(during WorkEventKind, t Task) {
 	bad := t.Part < 0 || t.Part >= t.Parts || t.From < 0 || t.Grain < 0 || t.To > 0 && t.From >= t.To
 	switch {
 	case bad || w.state == Finished:
-	case t.Owner != w.me, during != Starting && t.Iter == w.iter && !w.early.begun:
+	case t.Owner != w.me, during != Starting && t.Iter == w.iter && !w.early.nextStarted:
 		k.queue = append(k.queue, t)
 		return
 	case during == Starting && t.Iter == k.own.Iter:
 		k.own = t
 		return
 	}
-	panic(fmt.Sprintf("core: worker %d: its policy assigns %+v in iteration %d", w.me, t, k.own.Iter))
+	panic(fmt.Sprintf("core: worker %d: its work policy assigns %+v in iteration %d, which is not allowed", w.me, t, k.own.Iter))
 }
 
-// cancel takes the end off a task. Of what was computed already there is nothing to take.
+// cancel removes the samples from t.To on from a task. It does nothing for samples that were computed already.
 func (w *Worker) cancel(t Task, out []Effect) []Effect {
 	k := w.work
 	if i := slices.IndexFunc(k.queue, func(q Task) bool { return q.same(&t) }); i >= 0 {
@@ -209,10 +215,10 @@ func (w *Worker) cancel(t Task, out []Effect) []Effect {
 		}
 		return out
 	}
-	if k.starts && k.own.same(&t) {
-		panic(fmt.Sprintf("core: worker %d: its policy cancels what is starting; it is to assign less", w.me))
+	if k.starting && k.own.same(&t) {
+		panic(fmt.Sprintf("core: worker %d: its work policy cancels a task that is starting; it must assign a smaller range instead", w.me))
 	}
-	if now := w.computes(); now != nil && now.same(&t) {
+	if now := w.taskBeingComputed(); now != nil && now.same(&t) {
 		e := computeEffect(*now)
 		e.Kind, e.Dst = Cancel, t.To
 		return append(out, e)
@@ -220,18 +226,18 @@ func (w *Worker) cancel(t Task, out []Effect) []Effect {
 	return out
 }
 
-// computes is the task whose Compute was given and whose Forwarded has not come; nil: none.
-func (w *Worker) computes() *Task {
+// taskBeingComputed is the task whose Compute was given and whose Forwarded has not arrived; nil: none.
+func (w *Worker) taskBeingComputed() *Task {
 	switch {
-	case w.state == Computing && w.head.Kind == 0 && w.work.helping:
-		return &w.work.helps
-	case w.early.begun || w.state == Computing && w.head.Kind == 0:
+	case w.state == Computing && w.head.Kind == 0 && w.work.inExtra:
+		return &w.work.extra
+	case w.early.nextStarted || w.state == Computing && w.head.Kind == 0:
 		return &w.work.own
 	}
 	return nil
 }
 
-// taskDone ends a task: what is there of it is being pushed.
+// taskDone ends the computation of a task: its gradients are being pushed.
 func (w *Worker) taskDone(out []Effect) []Effect {
 	w.state = Pushing
 	if w.work != nil {
@@ -240,31 +246,31 @@ func (w *Worker) taskDone(out []Effect) []Effect {
 	return w.advance(out)
 }
 
-// owe notes that a part of another's iteration is pushed. Nobody answers it; so that it is not lost, its worker does not leave before the
-// server has acknowledged it.
-func (w *Worker) owe(s int32) {
-	if w.isHelping() && w.work.helps.Owner != w.me {
-		w.work.owed = append(w.work.owed, owed{w.work.helps, s})
+// noteOwedPart notes that a part of another worker's iteration is pushed. No reply follows. So that the part is not
+// lost, the worker does not leave before the server has acknowledged it.
+func (w *Worker) noteOwedPart(s int32) {
+	if w.isInExtra() && w.work.extra.Owner != w.me {
+		w.work.owed = append(w.work.owed, owedPart{w.work.extra, s})
 	}
 }
 
-func (w *Worker) owes() bool { return w.work != nil && len(w.work.owed) > 0 }
+func (w *Worker) owesParts() bool { return w.work != nil && len(w.work.owed) > 0 }
 
-// taken notes an acknowledgement. That of a duplicate says nothing new.
-func (w *Worker) taken(m wire.Header, out []Effect) []Effect {
+// acknowledged notes an acknowledgement. The acknowledgement of a duplicate changes nothing.
+func (w *Worker) acknowledged(m wire.Header, out []Effect) []Effect {
 	if w.work == nil {
 		return out
 	}
 	t := Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part}
-	w.work.owed = slices.DeleteFunc(w.work.owed, func(o owed) bool { return o.shard == m.Shard && o.task.same(&t) })
+	w.work.owed = slices.DeleteFunc(w.work.owed, func(o owedPart) bool { return o.shard == m.Shard && o.task.same(&t) })
 	return w.advance(out)
 }
 
-// checkWork holds the policy to what the worker can do.
+// checkWork verifies that a worker with a work policy keeps no copies.
 func (w *Worker) checkWork() error {
 	for s := range w.shards {
 		if w.work != nil && w.kind(int32(s)) != scheme.Pulled {
-			return fmt.Errorf("core: worker %d keeps a copy of shard %d, and a policy gives it its work", w.me, s)
+			return fmt.Errorf("core: worker %d keeps a copy of shard %d and has a work policy", w.me, s)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 			do.limit = d.batch
 		}
 		d.doing[w] = do
-		if t.Owner == w.me && !w.isHelping() {
+		if t.Owner == w.me && !w.isInExtra() {
 			c.iters[w.me]++
 			c.computed[w.me] = append(c.computed[w.me], e.Iter)
 		}
@@ -275,7 +275,7 @@ func workIsComputedOnce(t *rapid.T, name string) *workDriver {
 		slots: map[[3]int32][]string{}, cut: map[string]bool{}, givers: make([]*giver, workers)}
 	c.work = d
 	for _, s := range c.servers {
-		for _, id := range s.order {
+		for _, id := range s.owned {
 			s.shards[id].makeParts(2, workers)
 		}
 	}
