@@ -1,5 +1,5 @@
-// Package build makes the nodes and the stores of a run from its configuration, in one place: the runtime, the simulator and
-// the tests drive the same ones.
+// Package build makes the nodes and the stores of a run from its configuration. The runtime, the simulator and the
+// tests all use it, so they drive the same nodes.
 package build
 
 import (
@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Run is what nodes are made of.
+// Run is what nodes are made from.
 type Run struct {
 	Config *configs.Config
 	Plan   *shard.Plan
@@ -23,21 +23,21 @@ type Run struct {
 	Axes   Axes
 }
 
-// Axes are what no key of the configuration names: doors for policies of the work axis and of the local one. Its zero value is a run
-// without them.
+// Axes are settings without a key in the configuration, for policies of the work axis and the local axis. The zero
+// value is a run without them.
 type Axes struct {
-	Work  func(worker int) core.Work         // what says which samples a worker computes; nil: its own, all of them
-	Parts int                                // that an iteration may come in, at most; below 2: one push of its worker
-	Due   func(shard int32, iter int64) bool // in which iterations a shard is exchanged; nil: in all
+	Work  func(worker int) core.Work         // the policy that says which samples a worker computes; nil: all of its own
+	Parts int                                // the largest number of parts of an iteration; below 2: an iteration is one push of its worker
+	Due   func(shard int32, iter int64) bool // says in which iterations a shard is exchanged; nil: in all
 }
 
-// Start is where nodes go on: from a checkpoint, or behind a pause. nil: they begin.
+// Start is the state in which nodes resume, from a checkpoint or after a pause. nil: a new run.
 type Start struct {
-	Clocks []int64              // by worker: the iteration that it computes next
-	Shards map[int32]core.Saved // of a server
+	Clocks []int64              // per worker: the iteration that it computes next
+	Shards map[int32]core.Saved // the shards of one server
 }
 
-// Clock is the first iteration of a worker.
+// Clock is the first iteration that a worker computes.
 func (s *Start) Clock(worker int) int64 {
 	if s == nil {
 		return 0
@@ -45,10 +45,10 @@ func (s *Start) Clock(worker int) int64 {
 	return s.Clocks[worker]
 }
 
-// Scheme names the scheme of a rule; of several in turn, the first.
+// Scheme names the scheme of a rule; if the rule has several in turn, the first.
 func (b *Run) Scheme(rule int) string { return b.Config.Sync[rule].Scheme }
 
-// CopyOf is how workers keep copies of the shards of a rule.
+// CopyOf says how workers keep copies of the shards of a rule.
 func (b *Run) CopyOf(rule int) core.Copy {
 	return layout.CopyOf(b.Config, rule, len(b.Roles.Workers))
 }
@@ -58,7 +58,7 @@ func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
 	return b.Config.PhasesOf(rule, len(b.Roles.Computing()), b.Rows)
 }
 
-// Schemes makes those of a server's shards. Shards that agree on contributors, or share a turn, have one between them.
+// Schemes makes the schemes of a server's shards. Shards that take part in one rotation share an instance.
 func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error) {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range b.Plan.OfServer(me) {
@@ -69,7 +69,7 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 		if err != nil {
 			return nil, err
 		}
-		from.fill(&env, id, phases)
+		from.fillEnv(&env, id, phases)
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
 		} else if schemes[id], err = core.NewShardSchemes(phases, env); err != nil {
@@ -79,24 +79,24 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 	return schemes, nil
 }
 
-// fill tells a scheme where it goes on.
-func (s *Start) fill(env *scheme.Env, id int32, phases []scheme.Phase) {
+// fillEnv tells a scheme where it resumes.
+func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase) {
 	if s == nil {
 		return
 	}
 	node := s.Shards[id]
 	env.Clocks, env.Start = s.Clocks, node.Version
-	if k, _ := core.PhaseAt(phases, s.Clocks); len(node.Memory) > 0 && phases[k].Until == node.Until { // else it is another scheme's
+	if k, _ := core.PhaseAt(phases, s.Clocks); len(node.Memory) > 0 && phases[k].Until == node.Until { // else: another scheme's memory
 		env.Memory = node.Memory
 	}
 }
 
-// Server is what a server node is made with beside the configuration.
+// Server is what a server node is made from, beside the configuration.
 type Server struct {
 	Schemes map[int32]core.ShardScheme
-	Shares  func(shard, worker int32) bool // they share memory, for that shard; nil: none do
-	Saves   bool                           // versions are saved while training goes on
-	// SnapshotEvery is so many samples: a version is kept for evaluation. 0: none is.
+	Shares  func(shard, worker int32) bool // server and worker share memory for that shard; nil: none do
+	Saves   bool                           // versions are saved while training runs
+	// SnapshotEvery is the number of samples between two versions that are kept for evaluation. 0: none is kept.
 	SnapshotEvery int64
 	Decided       core.Decided // may be nil
 }
@@ -108,25 +108,25 @@ func (b *Run) Server(me int32, o Server) *core.Server {
 		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: c.Whole(), Parts: b.Axes.Parts})
 }
 
-// Worker makes the node of a worker whose first iteration is next. shares says of which shards it shares memory with the
-// server; nil: of none.
+// Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with
+// the server; nil: for none.
 func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Worker {
 	if b.Axes.Due != nil && next > 0 {
-		panic("build: a worker goes on, and exchange clocks of shards are not restored yet")
+		panic("build: a worker resumes, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.told(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, shares)
+	return b.prepare(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, shares)
 }
 
-// Joining makes the node of a worker that comes back to another life, with no more than its clock.
+// Joining makes the node of a worker that comes back for another life. It knows nothing but its clock.
 func (b *Run) Joining(me int, life, clock int64) *core.Worker {
 	if b.Axes.Due != nil {
-		panic("build: a worker comes back, and exchange clocks of shards are not restored yet")
+		panic("build: a worker comes back, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.told(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, nil)
+	return b.prepare(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, nil)
 }
 
-// told tells a worker's node what it must know before it begins.
-func (b *Run) told(node *core.Worker, me int, shares func(shard int32) bool) *core.Worker {
+// prepare tells a worker's node the settings that it must have before its first input.
+func (b *Run) prepare(node *core.Worker, me int, shares func(shard int32) bool) *core.Worker {
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)
 	if shares != nil {
@@ -152,7 +152,7 @@ func (b *Run) maySkip(rule int) bool {
 	return err != nil || core.MaySkip(phases)
 }
 
-// Fill gives a buffer of a shard its first values.
+// Fill writes the initial values of a shard into a buffer.
 func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) {
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
@@ -160,7 +160,7 @@ func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) {
 	}
 }
 
-// Store makes what does the arithmetic of a shard.
+// Store makes the store that does the arithmetic of a shard.
 func (b *Run) Store(id int32, update optim.Update) *optim.Store {
 	return b.Config.NewStore(b.Plan, id, update)
 }

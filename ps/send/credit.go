@@ -2,11 +2,11 @@ package send
 
 import "fmt"
 
-// credit is ByteScheduler's order: as priority's, but a piece leaves while fewer than credit bytes are on their way, so
-// that they may be more than credit by one piece. A small credit is strict priority, one piece after the other; a large
-// one is the order of readiness. What is best depends on the network and the net, and is looked for while the run goes
-// on (tune.go). The size of the pieces matters as much, and no parameter server can change it in a run [A]: it is
-// shards.max_bytes, for one run after the other.
+// credit is ByteScheduler's order. It is priority's order, but a piece leaves while fewer than credit bytes are in
+// flight, so these may exceed the credit by one piece. A small credit is strict priority, one piece after the other. A
+// large one is the order of readiness. The best value depends on the network and the net, and is searched for during
+// the run (tune.go). The size of the pieces matters as much, but no parameter server can change it during a run [A]. It
+// is shards.max_bytes, to be tried from run to run.
 type credit struct {
 	lanes
 	credit int64
@@ -24,8 +24,8 @@ func newCredit(o Options) Policy {
 	return c
 }
 
-// Step never lets go anything of another destination, not even when the credit grows: what waits there has something on
-// its way, and goes when that is Sent.
+// Step releases pieces of the event's destination only, even when the credit grows. What waits for another destination
+// has a piece in flight there, and leaves when that piece is Sent.
 func (c *credit) Step(ev Event, out []int32) []int32 {
 	if ev.Kind == Started {
 		if c.tuner != nil {
@@ -33,18 +33,18 @@ func (c *credit) Step(ev Event, out []int32) []int32 {
 		}
 		return out
 	}
-	l := c.take(ev)
+	l := c.note(ev)
 	for {
 		at, _, ok := c.next(l)
-		if !ok || l.flying >= c.credit {
+		if !ok || l.inFlight >= c.credit {
 			return out
 		}
-		out = c.let(l, at, out)
+		out = c.release(l, at, out)
 	}
 }
 
 func (c *credit) String() string {
-	text := fmt.Sprintf("credit held=%d flying=%dB credit=%dB", c.held, c.flying(), c.credit)
+	text := fmt.Sprintf("credit held=%d flying=%dB credit=%dB", c.held, c.inFlight(), c.credit)
 	if c.tuner != nil {
 		text += " " + c.tuner.String()
 	}

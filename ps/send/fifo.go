@@ -1,6 +1,6 @@
 package send
 
-// fifo holds nothing back: order of leaving is order of readiness, last layers first.
+// fifo holds nothing back: pieces leave in the order in which they become ready, last layers first.
 type fifo struct{}
 
 func (fifo) Step(ev Event, out []int32) []int32 {

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// lanes keep what waits, each destination's pieces apart. Of one destination the first layer is the most urgent, and of
-// one layer what was handed first: an order without ties, whatever the order of handing.
+// lanes hold the waiting pieces, separately for each destination. For one destination the first layer is the most
+// urgent, and within a layer the piece that was handed first. This order has no ties, whatever the order of handing.
 //
-// Where shards are whole, one that has begun to leave is not interrupted: what waits of it goes before all else. A server
-// answers a shard when all of it has landed. While backward takes less time for a layer than the link, each new layer is
-// more urgent than the one that is leaving, and would leave it half sent, and so every layer, until backward is over.
+// Where whole is set, a shard that has begun to leave is not interrupted: its waiting pieces go first. A server answers
+// a shard when all of it has landed. While backward takes less time for a layer than the link does, each new layer is
+// more urgent than the one that is leaving. It would interrupt that layer, and so on with every layer until backward is
+// over.
 type lanes struct {
-	whole bool
-	of    []lane // by destination; as many as have been named
-	held  int    // pieces that wait, over all of them
+	whole         bool
+	byDestination []lane // indexed by destination; as long as the largest destination seen
+	held          int    // pieces that wait, over all destinations
 }
 
 type lane struct {
-	waiting []waiting // the most urgent last: backward hands the most urgent piece last
-	flying  int64     // bytes let go and not Sent
-	begun   int32     // the shard of the piece that was let go last, -1: none
-	rest    int       // pieces of that shard that wait
+	waiting     []waiting // the most urgent last, since backward hands the most urgent piece last
+	inFlight    int64     // bytes released and not Sent
+	lastShard   int32     // the shard of the piece that was released last, -1: none
+	restOfShard int       // waiting pieces of that shard
 }
 
 type waiting struct {
@@ -29,75 +30,75 @@ type waiting struct {
 	bytes               int64
 }
 
-// take notes an event of one destination.
-func (q *lanes) take(ev Event) *lane {
-	for int(ev.To) >= len(q.of) {
-		q.of = append(q.of, lane{begun: -1})
+// note notes an event and returns the lane of its destination.
+func (q *lanes) note(ev Event) *lane {
+	for int(ev.To) >= len(q.byDestination) {
+		q.byDestination = append(q.byDestination, lane{lastShard: -1})
 	}
-	l := &q.of[ev.To]
+	l := &q.byDestination[ev.To]
 	switch ev.Kind {
 	case Handed:
 		at, _ := slices.BinarySearchFunc(l.waiting, ev.Layer, func(w waiting, layer int32) int { return cmp.Compare(layer, w.layer) })
 		l.waiting = slices.Insert(l.waiting, at, waiting{ev.Piece, ev.Layer, ev.Shard, ev.Bytes})
 		q.held++
-		if ev.Shard == l.begun {
-			l.rest++
+		if ev.Shard == l.lastShard {
+			l.restOfShard++
 		}
 	case Sent:
-		l.flying -= ev.Bytes
+		l.inFlight -= ev.Bytes
 	case Forgotten:
 		q.held -= len(l.waiting)
-		l.waiting, l.rest = l.waiting[:0], 0
+		l.waiting, l.restOfShard = l.waiting[:0], 0
 	}
 	return l
 }
 
-// next is the place of the piece that is to go next, and its size.
+// next is the index in waiting of the piece that leaves next, and the piece's size.
 func (q *lanes) next(l *lane) (at int, bytes int64, ok bool) {
 	at = len(l.waiting) - 1
 	if at < 0 {
 		return 0, 0, false
 	}
-	if q.whole && l.rest > 0 {
-		for l.waiting[at].shard != l.begun {
+	if q.whole && l.restOfShard > 0 {
+		for l.waiting[at].shard != l.lastShard {
 			at--
 		}
 	}
 	return at, l.waiting[at].bytes, true
 }
 
-// let lets the piece at a place go.
-func (q *lanes) let(l *lane, at int, out []int32) []int32 {
+// release releases the waiting piece at an index.
+func (q *lanes) release(l *lane, at int, out []int32) []int32 {
 	w := l.waiting[at]
 	l.waiting = slices.Delete(l.waiting, at, at+1)
-	l.flying += w.bytes
+	l.inFlight += w.bytes
 	q.held--
 	if q.whole {
-		l.begin(w.shard)
+		l.noteShard(w.shard)
 	}
 	return append(out, w.piece)
 }
 
-// begin notes that a piece of a shard leaves.
-func (l *lane) begin(shard int32) {
-	if shard == l.begun {
-		l.rest--
+// noteShard notes that a piece of a shard leaves.
+func (l *lane) noteShard(shard int32) {
+	if shard == l.lastShard {
+		l.restOfShard--
 		return
 	}
-	l.begun, l.rest = shard, 0
+	l.lastShard, l.restOfShard = shard, 0
 	for i := range l.waiting {
 		if l.waiting[i].shard == shard {
-			l.rest++
+			l.restOfShard++
 		}
 	}
 }
 
 func (q *lanes) Held() int { return q.held }
 
-// flying is what is in flight, over all destinations, in bytes.
-func (q *lanes) flying() (bytes int64) {
-	for i := range q.of {
-		bytes += q.of[i].flying
+// inFlight is the number of bytes in flight, over all destinations.
+func (q *lanes) inFlight() (bytes int64) {
+	for i := range q.byDestination {
+		bytes += q.byDestination[i].inFlight
 	}
 	return bytes
 }

@@ -2,13 +2,14 @@ package send
 
 import "fmt"
 
-// priority is P3's order: the piece of the first layer leaves first, and a slice that is on its way is not interrupted. A
-// slice is a message there and what the server answers as one; here these are a piece and a shard. So no more than window
-// bytes are on their way to one destination, or one piece that is larger: by that much time at most, and by the rest of a
-// shard that it is of, a piece delays one that is more urgent than it.
+// priority is P3's order: the piece of the first layer leaves first, and a slice that is leaving is not interrupted. In
+// P3 a slice is both one message and what the server answers as one. Here a message is a piece, and what is answered as
+// one is a shard. At most window bytes are in flight to one destination, or one piece that is larger. So a piece delays
+// a more urgent one at most by the time for window bytes, and by the rest of its shard.
 //
-// P3 has one slice on its way, and slices of 40,000 parameters (its code) or about 50,000 (its best figure) [A][M]. With
-// MPI a link idles between two sends unless the second is posted before the first is over: hence two.
+// P3 has one slice in flight, and slices of 40,000 parameters (its code) or about 50,000 (its best figure) [A][M]. With
+// MPI a link idles between two sends unless the second is posted before the first is over. So the default window has
+// room for two pieces.
 type priority struct {
 	lanes
 	window int64
@@ -23,7 +24,7 @@ func newPriority(o Options) Policy {
 	return p
 }
 
-// newPriorityReply lets the first layers interrupt all else: a worker can use each layer when it is there.
+// newPriorityReply lets the first layers interrupt everything else: a worker can use each layer as soon as it is there.
 func newPriorityReply(o Options) Policy {
 	p := newPriority(o).(*priority)
 	p.whole = false
@@ -34,16 +35,16 @@ func (p *priority) Step(ev Event, out []int32) []int32 {
 	if ev.Kind == Started {
 		return out
 	}
-	l := p.take(ev)
+	l := p.note(ev)
 	for {
 		at, n, ok := p.next(l)
-		if !ok || l.flying > 0 && l.flying+n > p.window {
+		if !ok || l.inFlight > 0 && l.inFlight+n > p.window {
 			return out
 		}
-		out = p.let(l, at, out)
+		out = p.release(l, at, out)
 	}
 }
 
 func (p *priority) String() string {
-	return fmt.Sprintf("priority held=%d flying=%dB window=%dB", p.held, p.flying(), p.window)
+	return fmt.Sprintf("priority held=%d flying=%dB window=%dB", p.held, p.inFlight(), p.window)
 }

@@ -2,16 +2,16 @@ package send
 
 import "math"
 
-// The prior of the Gaussian process, over places 0 to 1 and costs scaled to mean 0 and deviation 1 [R]: costs change
-// over about a quarter of the range, and a measured one is off by about a tenth of their spread.
+// The prior of the Gaussian process, over places 0 to 1 and costs scaled to mean 0 and deviation 1 [R]. Costs change
+// over about a quarter of the range, and a measured cost is off by about a tenth of the costs' spread.
 const (
-	reach = 0.25
-	noise = 0.01 // variance
-	grid  = 100  // places that are looked at for the next point
+	lengthScale = 0.25
+	noise       = 0.01 // variance
+	grid        = 100  // places that are considered for the next point
 )
 
-// improves is the place whose cost is expected to fall furthest below the smallest so far.
-func improves(tried []point) float64 {
+// bestPlace is the place with the greatest expected improvement on the smallest cost so far.
+func bestPlace(tried []point) float64 {
 	y, best := scaled(tried)
 	l := cholesky(tried)
 	alpha := backward(l, forward(l, y))
@@ -33,7 +33,7 @@ func improves(tried []point) float64 {
 	return at
 }
 
-// scaled are the costs with mean 0 and deviation 1, and the smallest of them.
+// scaled returns the costs scaled to mean 0 and deviation 1, and the smallest of them.
 func scaled(tried []point) (y []float64, best float64) {
 	n := float64(len(tried))
 	var sum, squares float64
@@ -55,9 +55,11 @@ func scaled(tried []point) (y []float64, best float64) {
 	return y, best
 }
 
-func kernel(a, b float64) float64 { return math.Exp(-(a - b) * (a - b) / (2 * reach * reach)) }
+func kernel(a, b float64) float64 {
+	return math.Exp(-(a - b) * (a - b) / (2 * lengthScale * lengthScale))
+}
 
-// dot rounds each product, so that machines that fuse multiplication and addition get the same.
+// dot rounds each product, so that machines that fuse multiplication and addition compute the same bits.
 func dot(a, b []float64) (sum float64) {
 	for i := range a {
 		sum += float64(a[i] * b[i])

@@ -1,14 +1,14 @@
-// Package send is the send axis: when and in what order the pieces of a worker's pushes leave, and those of a
+// Package send is the send axis: when and in what order the pieces of a worker's pushes leave, and the pieces of a
 // server's replies.
 //
-// A Policy is a pure state machine with the Step shape of the schemes. It is told what its node has ready and what
-// has left, and answers with the pieces that may go now. It knows destinations (a worker's servers, a server's
-// workers) and decides for each of them alone: what it holds back for one depends on what has left for that one, and
-// never on a reply (the law "push all, then wait").
+// A Policy is a pure state machine with the Step shape of the schemes. It is told which pieces its node has ready and
+// which have left, and answers with the pieces that may leave now: it releases them. It knows destinations (a worker's
+// servers, a server's workers) and decides for each of them alone. What it holds back for a destination depends on what
+// has left for that destination, and never on a reply (the law "push all, then wait").
 //
-// R2SP's slots, its even gap between the workers' pushes, are no policy here: the servers grant them, one rotation for
-// all workers, so they come with sync: {scheme: r2sp} (ps/scheme/r2sp.go, ps/core/grants.go). A policy then orders
-// what was granted.
+// R2SP's slots, its even gap between the workers' pushes, are not a policy here. The servers grant them, one rotation
+// for all workers, so they come with sync: {scheme: r2sp} (ps/scheme/r2sp.go, ps/core/grants.go). A policy then orders
+// the granted pieces.
 package send
 
 import (
@@ -22,12 +22,12 @@ type EventKind uint8
 const (
 	Handed    EventKind = iota // Piece may leave for To as far as its node is concerned: its numbers are final
 	Sent                       // Piece has left for To: its buffer is free again
-	Forgotten                  // To is gone: nothing that waits for it is needed; what is on its way will be Sent
+	Forgotten                  // To is gone: discard the pieces that wait for it; pieces in flight will still be Sent
 	Started                    // a worker starts an iteration, at At
 )
 
-// Event is one input. Piece is an index into the plan's pieces, Layer its layer in forward order, Shard what a server
-// answers as one, Bytes its length. Only the fields that Kind names are set.
+// Event is one input. Piece is an index into the plan's pieces, Layer its layer in forward order, Shard the unit that a
+// server answers as one, Bytes the piece's length. Only the fields that Kind names are set.
 type Event struct {
 	Kind  EventKind
 	Piece int32
@@ -40,19 +40,19 @@ type Event struct {
 
 // Policy decides for one node.
 type Policy interface {
-	Step(ev Event, out []int32) []int32 // appends the pieces that leave for ev.To now, in order
-	Held() int                          // pieces handed that have been neither let go nor forgotten
+	Step(ev Event, out []int32) []int32 // appends the pieces that may leave for ev.To now, in order
+	Held() int                          // pieces handed that were neither released nor forgotten
 	fmt.Stringer
 }
 
-// Options are what a policy is made from: the keys under send:, and what it must know of its node.
+// Options are what a policy is made from: the keys under send:, and facts about its node.
 type Options struct {
 	Largest int64 // bytes on the wire of the largest piece that the policy may be handed
 	Window  int64 // priority: bytes in flight to one destination; 0: room for two of the largest pieces
-	Credit  int64 // credit: bytes in flight to one destination, at least 1, to begin with
+	Credit  int64 // credit: the initial number of bytes in flight to one destination, at least 1
 	Tune    Tune
 	Seed    uint64 // of the run
-	Node    uint64 // whose policy it is: generators follow from (Seed, Node)
+	Node    uint64 // the node that the policy belongs to: generators follow from (Seed, Node)
 }
 
 // Entry is one row of the table.
@@ -61,8 +61,8 @@ type Entry struct {
 	Rule  string // one line
 	Paper string // source with its evidence tag
 	Keys  []string
-	New   func(Options) Policy // of a worker: what it has begun of a shard it finishes, since nothing of it is answered before
-	// Reply makes the policy of a server, for its replies to all workers; nil where a reply leaves whole, at once.
+	New   func(Options) Policy // makes a worker's policy. It finishes a shard that it has begun: no part of a shard is answered earlier
+	// Reply makes a server's policy, for its replies to all workers; nil where a reply leaves whole, at once.
 	Reply func(Options) Policy
 }
 

@@ -9,20 +9,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// script drives a policy at random, as its node would, and holds it to the laws after each step.
+// script drives a policy at random, as its node would, and checks the laws after each step.
 type script struct {
 	t      *rapid.T
 	policy Policy
 	o      Options
 	dests  int
 
-	fresh   []Event   // not handed yet
-	waiting [][]Event // handed and neither let go nor forgotten, per destination, in order of handing
-	flying  [][]Event // let go and not sent
-	begun   []int32   // shard of what was let go last, per destination, -1: none
-	whole   bool      // a shard that has begun to leave is not interrupted
-	gone    map[[2]int32]int
-	trace   []string
+	unhanded       []Event   // not handed yet
+	waiting        [][]Event // handed and neither released nor forgotten, per destination, in order of handing
+	inFlightPieces [][]Event // released and not sent, per destination
+	lastShard      []int32   // per destination: the shard of the piece released last, -1: none
+	whole          bool      // a shard that has begun to leave is not interrupted
+	gone           map[[2]int32]int
+	trace          []string
 }
 
 func newScript(t *rapid.T, e Entry) *script {
@@ -36,24 +36,24 @@ func newScript(t *rapid.T, e Entry) *script {
 	}
 	for to := range s.dests {
 		for p := range rapid.IntRange(0, 25).Draw(t, "pieces") {
-			s.fresh = append(s.fresh, Event{Kind: Handed, Piece: int32(p), To: int32(to),
+			s.unhanded = append(s.unhanded, Event{Kind: Handed, Piece: int32(p), To: int32(to),
 				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 4).Draw(t, "shard")), Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
 		}
 	}
-	s.fresh = rapid.Permutation(s.fresh).Draw(t, "order")
-	s.waiting, s.flying = make([][]Event, s.dests), make([][]Event, s.dests)
-	s.begun = slices.Repeat([]int32{-1}, s.dests)
+	s.unhanded = rapid.Permutation(s.unhanded).Draw(t, "order")
+	s.waiting, s.inFlightPieces = make([][]Event, s.dests), make([][]Event, s.dests)
+	s.lastShard = slices.Repeat([]int32{-1}, s.dests)
 	return s
 }
 
 func (s *script) inFlight(to int32) (bytes int64) {
-	for _, ev := range s.flying[to] {
+	for _, ev := range s.inFlightPieces[to] {
 		bytes += ev.Bytes
 	}
 	return bytes
 }
 
-// step tells the policy, and takes what it lets go.
+// step tells the policy an event, and records the pieces that it releases.
 func (s *script) step(ev Event) {
 	if ev.Kind == Handed {
 		s.waiting[ev.To] = append(s.waiting[ev.To], ev)
@@ -67,7 +67,7 @@ func (s *script) step(ev Event) {
 	for _, p := range out {
 		i := slices.IndexFunc(s.waiting[ev.To], func(w Event) bool { return w.Piece == p })
 		if i < 0 {
-			s.t.Fatalf("let go %d, which does not wait for destination %d: %v", p, ev.To, s.trace)
+			s.t.Fatalf("released %d, which does not wait for destination %d: %v", p, ev.To, s.trace)
 		}
 		w := s.waiting[ev.To][i]
 		if s.policy != (fifo{}) {
@@ -75,15 +75,15 @@ func (s *script) step(ev Event) {
 			s.bounded(w)
 		}
 		s.waiting[ev.To] = slices.Delete(s.waiting[ev.To], i, i+1)
-		s.flying[ev.To] = append(s.flying[ev.To], w)
-		s.begun[ev.To] = w.Shard
+		s.inFlightPieces[ev.To] = append(s.inFlightPieces[ev.To], w)
+		s.lastShard[ev.To] = w.Shard
 		s.gone[[2]int32{ev.To, p}]++
 	}
 	held := 0
 	for to := range s.waiting {
 		held += len(s.waiting[to])
-		if len(s.waiting[to]) > 0 && len(s.flying[to]) == 0 {
-			s.t.Fatalf("%v wait for destination %d, to which nothing is on its way: %v", s.waiting[to], to, s.trace)
+		if len(s.waiting[to]) > 0 && len(s.inFlightPieces[to]) == 0 {
+			s.t.Fatalf("%v wait for destination %d, to which nothing is in flight: %v", s.waiting[to], to, s.trace)
 		}
 	}
 	if held != s.policy.Held() {
@@ -91,14 +91,14 @@ func (s *script) step(ev Event) {
 	}
 }
 
-// urgent: a piece that leaves leaves nothing more urgent behind, nor of its own layer anything older; where shards are whole,
-// of the shard that has begun, if something of that waits.
+// urgent checks that a piece which leaves is the most urgent one, and the oldest of its layer. Where shards are whole,
+// it must belong to the shard that has begun, if a piece of that shard waits.
 func (s *script) urgent(w Event) {
 	among := s.waiting[w.To]
-	if s.whole && slices.ContainsFunc(among, func(other Event) bool { return other.Shard == s.begun[w.To] }) {
-		among = slices.DeleteFunc(slices.Clone(among), func(other Event) bool { return other.Shard != s.begun[w.To] })
-		if w.Shard != s.begun[w.To] {
-			s.t.Fatalf("p%d of shard %d interrupts shard %d: %v", w.Piece, w.Shard, s.begun[w.To], s.trace)
+	if s.whole && slices.ContainsFunc(among, func(other Event) bool { return other.Shard == s.lastShard[w.To] }) {
+		among = slices.DeleteFunc(slices.Clone(among), func(other Event) bool { return other.Shard != s.lastShard[w.To] })
+		if w.Shard != s.lastShard[w.To] {
+			s.t.Fatalf("p%d of shard %d interrupts shard %d: %v", w.Piece, w.Shard, s.lastShard[w.To], s.trace)
 		}
 	}
 	for _, other := range among {
@@ -114,7 +114,7 @@ func (s *script) urgent(w Event) {
 	}
 }
 
-// bounded: what is in flight with a piece that leaves.
+// bounded checks the bytes in flight when a piece leaves.
 func (s *script) bounded(w Event) {
 	bytes := s.inFlight(w.To)
 	switch p := s.policy.(type) {
@@ -134,23 +134,23 @@ func (s *script) bounded(w Event) {
 }
 
 func (s *script) sent(to int32) {
-	i := rapid.IntRange(0, len(s.flying[to])-1).Draw(s.t, "which")
-	ev := s.flying[to][i]
-	s.flying[to] = slices.Delete(s.flying[to], i, i+1)
+	i := rapid.IntRange(0, len(s.inFlightPieces[to])-1).Draw(s.t, "which")
+	ev := s.inFlightPieces[to][i]
+	s.inFlightPieces[to] = slices.Delete(s.inFlightPieces[to], i, i+1)
 	ev.Kind = Sent
 	s.step(ev)
 }
 
-// Every policy, for any order of what a node tells it: each piece leaves once, for its own destination, whatever happens at
-// others; the more urgent leaves first; what is in flight is bounded; nothing waits where nothing is on its way, so that
-// all has left when all was sent.
+// Every policy, for any order of events: each piece leaves once, for its own destination, whatever happens at other
+// destinations. The more urgent piece leaves first. The bytes in flight are bounded. A piece waits only where another
+// is in flight, so all pieces have left when all were sent.
 func TestLawsOfEveryPolicy(t *testing.T) {
 	for _, e := range All {
 		t.Run(e.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				s := newScript(t, e)
-				all, forgotten := len(s.fresh), 0
-				for now := time.Duration(0); len(s.fresh) > 0; now += time.Millisecond {
+				all, forgotten := len(s.unhanded), 0
+				for now := time.Duration(0); len(s.unhanded) > 0; now += time.Millisecond {
 					to := int32(rapid.IntRange(0, s.dests-1).Draw(t, "to"))
 					switch rapid.IntRange(0, 12).Draw(t, "what") {
 					case 0:
@@ -160,17 +160,17 @@ func TestLawsOfEveryPolicy(t *testing.T) {
 						s.waiting[to] = nil
 						s.step(Event{Kind: Forgotten, To: to})
 					case 2, 3, 4, 5:
-						if len(s.flying[to]) > 0 {
+						if len(s.inFlightPieces[to]) > 0 {
 							s.sent(to)
 						}
 					default:
-						ev := s.fresh[0]
-						s.fresh = s.fresh[1:]
+						ev := s.unhanded[0]
+						s.unhanded = s.unhanded[1:]
 						s.step(ev)
 					}
 				}
-				for to := range s.flying {
-					for len(s.flying[to]) > 0 {
+				for to := range s.inFlightPieces {
+					for len(s.inFlightPieces[to]) > 0 {
 						s.sent(int32(to))
 					}
 				}
@@ -187,17 +187,17 @@ func TestLawsOfEveryPolicy(t *testing.T) {
 	}
 }
 
-// dumb is priority and credit once more, as one would write them down: a list, searched each time.
+// dumb is priority and credit once more, in the simplest form: a list that is searched each time.
 type dumb struct {
-	room    func(flying, next int64) bool
-	waiting []Event
-	flying  map[int32]int64
-	begun   map[int32]int32 // shard of what was let go last, by destination; nil: shards may be interrupted
+	room      func(flying, next int64) bool
+	waiting   []Event
+	flying    map[int32]int64
+	lastShard map[int32]int32 // per destination: the shard of the piece released last; nil: shards may be interrupted
 }
 
 // before says whether a leaves before b, which was handed earlier.
 func (d *dumb) before(a, b Event) bool {
-	begun, any := d.begun[a.To]
+	begun, any := d.lastShard[a.To]
 	if ra, rb := any && a.Shard == begun, any && b.Shard == begun; ra != rb {
 		return ra
 	}
@@ -225,8 +225,8 @@ func (d *dumb) step(ev Event) (out []int32) {
 		}
 		out = append(out, d.waiting[best].Piece)
 		d.flying[ev.To] += d.waiting[best].Bytes
-		if d.begun != nil {
-			d.begun[ev.To] = d.waiting[best].Shard
+		if d.lastShard != nil {
+			d.lastShard[ev.To] = d.waiting[best].Shard
 		}
 		d.waiting = slices.Delete(d.waiting, best, best+1)
 	}
@@ -246,9 +246,9 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				o := Options{Largest: 20, Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}
 				e, _ := Lookup(name)
-				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}, begun: map[int32]int32{}}
+				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}}
 				if rapid.Bool().Draw(t, "reply") {
-					p, d.begun = e.Reply(o), nil
+					p, d.lastShard = e.Reply(o), nil
 				}
 				var flying []Event
 				pieces := map[int32]Event{}
@@ -267,7 +267,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 					}
 					got, want := p.Step(ev, nil), d.step(ev)
 					if !slices.Equal(got, want) {
-						t.Fatalf("%+v: let go %v, its twin %v; %v", ev, got, want, p)
+						t.Fatalf("%+v: released %v, its twin %v; %v", ev, got, want, p)
 					}
 					for _, piece := range got {
 						flying = append(flying, pieces[piece])
@@ -278,8 +278,8 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 	}
 }
 
-// A net of 16 layers: backward hands them last first while the link has room for two. The first layer overtakes all that
-// wait, and only what is on its way already leaves before it.
+// A net of 16 layers: backward hands them last first, and the link has room for two. The first layer overtakes all that
+// wait; only the pieces in flight leave before it.
 func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
 	e, _ := Lookup("priority")
 	p := e.New(Options{Largest: 100})
@@ -291,12 +291,12 @@ func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
 		gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
 	}
 	if want := []int32{15, 14, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}; !slices.Equal(gone, want) {
-		t.Fatalf("let go %v, want %v", gone, want)
+		t.Fatalf("released %v, want %v", gone, want)
 	}
 }
 
-// A push is answered when all of its shard has landed: pieces 0 to 3 of layer 0 wait until 4 to 7 of layer 1 are gone. A
-// reply's pieces overtake those of another's.
+// A push is answered when all of its shard has landed: pieces 0 to 3 of layer 0 wait until pieces 4 to 7 of layer 1
+// have left. In replies, pieces of one shard overtake those of another.
 func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
 	e, _ := Lookup("priority")
 	for _, c := range []struct {
@@ -311,12 +311,12 @@ func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
 			gone = c.policy.Step(Event{Kind: Sent, Piece: gone[i], Bytes: 100}, gone)
 		}
 		if !slices.Equal(gone, c.want) {
-			t.Errorf("let go %v, want %v", gone, c.want)
+			t.Errorf("released %v, want %v", gone, c.want)
 		}
 	}
 }
 
-// Of ByteScheduler's two ends: a credit of one piece is stop and wait, one without limit the order of readiness.
+// The two ends of ByteScheduler's credit: one piece is stop-and-wait, no limit is the order of readiness.
 func TestTheEndsOfCredit(t *testing.T) {
 	e, _ := Lookup("credit")
 	for bytes, want := range map[int64][]int32{1: {2, 0, 1}, 1 << 40: {2, 1, 0}} {
@@ -329,7 +329,7 @@ func TestTheEndsOfCredit(t *testing.T) {
 			gone = p.Step(Event{Kind: Sent, Piece: gone[i], Layer: gone[i], Bytes: 100}, gone)
 		}
 		if !slices.Equal(gone, want) {
-			t.Errorf("credit %d: let go %v, want %v", bytes, gone, want)
+			t.Errorf("credit %d: released %v, want %v", bytes, gone, want)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func TestFifoKeepsTheOrderOfReadiness(t *testing.T) {
 		gone = p.Step(Event{Kind: Handed, Piece: piece, Layer: piece}, gone)
 	}
 	if want := []int32{5, 2, 9, 0}; !slices.Equal(gone, want) {
-		t.Fatalf("fifo let go %v, want %v", gone, want)
+		t.Fatalf("fifo released %v, want %v", gone, want)
 	}
 }
 

@@ -7,36 +7,38 @@ import (
 	"time"
 )
 
-// Tune says how the credit is looked for. ByteScheduler tries 15 points, each for about 100 steps, between 1 and 16
-// million parameters [A]; its search is "Bayesian", and which one is ours [R]: a Gaussian process over the logarithm of
-// the credit, whose next point has the greatest expected improvement.
+// Tune says how the credit is searched for. ByteScheduler tries 15 points, each for about 100 steps, between 1 and 16
+// million parameters [A]. It names its search "Bayesian"; the kind of search here is ours [R]: a Gaussian process over
+// the logarithm of the credit, whose next point has the greatest expected improvement.
 type Tune struct {
-	Points   int   // credits that are tried, the first among them; 0: none, it stays
-	Steps    int   // iterations over which the time of one is averaged, at least 1
+	Points   int   // credits that are tried, the configured one first; 0: none, the credit stays
+	Steps    int   // iterations over which the time of one iteration is averaged, at least 1
 	Min, Max int64 // bytes: the range, 0 < Min <= Max
 }
 
-// tuner looks for the credit with the shortest iterations of this worker. Each worker looks for its own, and sees the
-// iterations, not the transfers: what another worker tries disturbs it as any other noise does.
+// tuner searches for the credit with the shortest iterations of this worker. Each worker searches for its own, and
+// measures iterations, not transfers. Another worker's trial disturbs it like any other noise.
 type tuner struct {
 	Tune
 	rand   *rand.Rand
 	tried  []point
-	credit float64 // being tried, or the best; as a place in the range
+	credit float64 // the place in the range of the credit that is being tried, or of the best one
 	first  int64   // the exact bytes of the first point
-	steps  int     // iterations begun with it; the first of them still has the last one's pieces in flight
+	steps  int     // iterations begun with this credit; the first still has pieces of the previous credit in flight
 	since  time.Duration
-	over   bool
+	done   bool
 }
 
-// point is a credit that was tried: its place in the range, 0 to 1 by its logarithm, and its mean step in seconds.
+// point is a credit that was tried: its place in the range (0 to 1 on a logarithmic scale) and its mean step in
+// seconds.
 type point struct{ at, cost float64 }
 
-// tuneStream keeps these generators apart from all others of a run.
+// tuneStream separates these generators from all others of a run.
 const tuneStream = 0x7e4e00000000
 
-// drawn points follow the first, one in each third of the range: the process needs some to begin with.
-const drawn = 3
+// drawnPoints is the number of random points that follow the first, one in each third of the range: the process needs
+// some points to begin with.
+const drawnPoints = 3
 
 func newTuner(o Options) *tuner {
 	t := &tuner{Tune: o.Tune, rand: rand.New(rand.NewPCG(o.Seed, tuneStream+o.Node)), first: o.Credit}
@@ -44,7 +46,7 @@ func newTuner(o Options) *tuner {
 	return t
 }
 
-// place is where a credit lies in the range, 0 to 1; one outside lies at its end.
+// place is where a credit lies in the range, 0 to 1; a credit outside the range lies at its end.
 func (t *tuner) place(credit int64) float64 {
 	if t.Max == t.Min {
 		return 0
@@ -57,9 +59,9 @@ func (t *tuner) bytes(at float64) int64 {
 	return int64(math.Round(float64(t.Min) * math.Pow(float64(t.Max)/float64(t.Min), at)))
 }
 
-// started takes the start of an iteration, and returns the credit to go on with.
+// started notes the start of an iteration, and returns the credit to use from now on.
 func (t *tuner) started(at time.Duration) int64 {
-	if !t.over {
+	if !t.done {
 		switch t.steps++; t.steps {
 		case 2:
 			t.since = at
@@ -73,17 +75,17 @@ func (t *tuner) started(at time.Duration) int64 {
 	return t.bytes(t.credit)
 }
 
-// next takes the mean step of the credit that was tried, and chooses the next one, or the best when all were tried.
+// next records the mean step of the credit that was tried. It chooses the next credit, or the best when all were tried.
 func (t *tuner) next(cost float64) {
 	t.tried = append(t.tried, point{t.credit, cost})
-	t.steps = 1 // the iteration that starts now is the first with the next one
+	t.steps = 1 // the iteration that starts now is the first with the next credit
 	switch n := len(t.tried); {
 	case n >= t.Points:
-		t.credit, t.over = t.best().at, true
-	case n <= drawn:
-		t.credit = (float64(n-1) + t.rand.Float64()) / drawn
+		t.credit, t.done = t.best().at, true
+	case n <= drawnPoints:
+		t.credit = (float64(n-1) + t.rand.Float64()) / drawnPoints
 	default:
-		t.credit = improves(t.tried)
+		t.credit = bestPlace(t.tried)
 	}
 }
 
@@ -98,7 +100,7 @@ func (t *tuner) best() point {
 }
 
 func (t *tuner) String() string {
-	if t.over {
+	if t.done {
 		return fmt.Sprintf("tuned, mean step %.4gs", t.best().cost)
 	}
 	return fmt.Sprintf("tuning %d/%d", len(t.tried), t.Points)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// curve is a modelled step: a small credit leaves the link idle between pieces, a large one holds up what is urgent.
+// curve is a model of a step: a small credit leaves the link idle between pieces, a large one delays urgent pieces.
 func curve(best float64) func(credit int64) float64 {
 	return func(credit int64) float64 {
 		x := math.Log2(float64(credit) / best)
@@ -16,7 +16,7 @@ func curve(best float64) func(credit int64) float64 {
 	}
 }
 
-// tune runs as many iterations as a search takes, and some, and returns the credits in turn.
+// tune runs more iterations than a search takes, and returns the credits in turn.
 func tune(o Options, cost func(int64) float64, spread float64, seed uint64) (tried []int64, c *credit) {
 	c = newCredit(o).(*credit)
 	noise := rand.New(rand.NewPCG(seed, 2))
@@ -33,8 +33,8 @@ func tune(o Options, cost func(int64) float64, spread float64, seed uint64) (tri
 
 var tuned = Options{Credit: 16e6, Tune: Tune{Points: 15, Steps: 20, Min: 4e6, Max: 64e6}}
 
-// On curves whose best credit lies anywhere in the range, or at its ends, a search of 15 points comes within 2% of the best
-// step, noise of 5% per step or not.
+// On curves with their best credit anywhere in the range, or at its ends, a search of 15 points comes within 2% of the
+// best step, with and without noise of 5% per step.
 func TestTheSearchFindsAGoodCredit(t *testing.T) {
 	for _, best := range []float64{2e6, 4e6, 7e6, 16e6, 40e6, 64e6, 100e6} {
 		for seed := range uint64(20) {
@@ -44,7 +44,7 @@ func TestTheSearchFindsAGoodCredit(t *testing.T) {
 				cost := curve(best)
 				_, c := tune(o, cost, spread, seed)
 				least := cost(int64(min(64e6, max(4e6, best))))
-				if got := cost(c.credit); !c.tuner.over || got > 1.02*least {
+				if got := cost(c.credit); !c.tuner.done || got > 1.02*least {
 					t.Errorf("best credit %.3g, seed %d, noise %g: %v with steps of %.4gs, the least is %.4gs", best, seed, spread, c, got, least)
 				}
 			}
@@ -52,8 +52,8 @@ func TestTheSearchFindsAGoodCredit(t *testing.T) {
 	}
 }
 
-// The first point is the credit that was set, to the byte; all lie in the range; the same seed makes the same search,
-// another worker's another.
+// The first point is the credit that was set, to the byte. All points lie in the range. The same seed makes the same
+// search, and another worker's search differs.
 func TestTheSearchFollowsFromItsSeed(t *testing.T) {
 	o := tuned
 	o.Credit = 12345678
@@ -76,7 +76,7 @@ func TestTheSearchFollowsFromItsSeed(t *testing.T) {
 	}
 }
 
-// A point is averaged over its steps but the first, which has the last point's pieces in flight.
+// A point is averaged over its steps except the first, which has the last point's pieces in flight.
 func TestAPointIsAveragedOverItsSteps(t *testing.T) {
 	o := tuned
 	o.Tune.Points, o.Tune.Steps = 2, 3
@@ -84,13 +84,13 @@ func TestAPointIsAveragedOverItsSteps(t *testing.T) {
 	for _, at := range []float64{0, 9, 10, 11, 13, 20} { // steps of 9, then 1, 1 and 2 seconds
 		tu.started(time.Duration(at * 1e9))
 	}
-	if len(tu.tried) != 1 || math.Abs(tu.tried[0].cost-4.0/3) > 1e-9 || tu.over {
+	if len(tu.tried) != 1 || math.Abs(tu.tried[0].cost-4.0/3) > 1e-9 || tu.done {
 		t.Errorf("tried %+v", tu.tried)
 	}
 	for _, at := range []float64{21, 22, 23} {
 		tu.started(time.Duration(at * 1e9))
 	}
-	if !tu.over || len(tu.tried) != 2 || math.Abs(tu.tried[1].cost-1) > 1e-9 || tu.bytes(tu.credit) != tu.bytes(tu.tried[1].at) {
+	if !tu.done || len(tu.tried) != 2 || math.Abs(tu.tried[1].cost-1) > 1e-9 || tu.bytes(tu.credit) != tu.bytes(tu.tried[1].at) {
 		t.Errorf("%v, tried %+v", tu, tu.tried)
 	}
 }
@@ -116,10 +116,10 @@ func TestTheProcessSolvesItsEquations(t *testing.T) {
 func TestASearchWithNothingToFind(t *testing.T) {
 	o := tuned
 	o.Tune.Min, o.Tune.Max, o.Credit = 5e6, 5e6, 5e6
-	if _, c := tune(o, curve(7e6), 0, 1); c.credit != 5e6 || !c.tuner.over {
+	if _, c := tune(o, curve(7e6), 0, 1); c.credit != 5e6 || !c.tuner.done {
 		t.Errorf("%v", c)
 	}
-	if _, c := tune(tuned, func(int64) float64 { return 1 }, 0, 1); c.credit < 4e6 || c.credit > 64e6 || !c.tuner.over {
+	if _, c := tune(tuned, func(int64) float64 { return 1 }, 0, 1); c.credit < 4e6 || c.credit > 64e6 || !c.tuner.done {
 		t.Errorf("%v", c)
 	}
 }

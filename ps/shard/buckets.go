@@ -1,18 +1,18 @@
 package shard
 
-// BucketBytes is from where on gradients are summed by an all-reduce before backward is over. 25 MiB is the default of
-// PyTorch's DistributedDataParallel (its documentation, bucket_cap_mb), which baseline allreduce is modelled on. A model
-// below that is summed in one call after backward.
+// BucketBytes is the size from which an all-reduce sums gradients before backward is over. 25 MiB is the default of
+// PyTorch's DistributedDataParallel (its documentation, bucket_cap_mb), the model of baseline allreduce. A smaller
+// model is summed in one call after backward.
 const BucketBytes = 25 << 20
 
-// BucketTail is how many elements travel behind the first bucket: what rank 0 wants to know of the other ranks.
+// BucketTail is the number of elements that travel behind the first bucket: values that rank 0 collects from all ranks.
 const BucketTail = 4
 
 // Bucket is a range of elements of the gradient arena that is summed in one call.
 type Bucket struct{ Lo, Hi int }
 
-// Buckets cuts the arena from its end, along pieces, in the order in which backward completes them. The tail lies behind the
-// first one.
+// Buckets cuts the arena from its end, along pieces, in the order in which backward completes them. The tail lies
+// behind the first bucket.
 func (p *Plan) Buckets() []Bucket {
 	var all []Bucket
 	hi := p.Arena
@@ -26,7 +26,7 @@ func (p *Plan) Buckets() []Bucket {
 	return all
 }
 
-// BucketOf is the bucket of each piece.
+// BucketOf is the index of each piece's bucket.
 func (p *Plan) BucketOf(buckets []Bucket) []int {
 	of := make([]int, len(p.Pieces))
 	for _, q := range p.Pieces {

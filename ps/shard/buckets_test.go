@@ -2,7 +2,7 @@ package shard
 
 import "testing"
 
-// Buckets cover the arena once, from its end, along pieces, and none but the last is small.
+// Buckets cover the arena once, from its end, along pieces, and only the last may be small.
 func TestBucketsCoverTheArenaFromItsEnd(t *testing.T) {
 	for _, n := range []int{10, 6_000_000, 40_000_000} {
 		params := []Param{{Name: "a.weight", N: n}, {Name: "a.bias", N: 10}, {Name: "b.weight", Layer: 1, N: n}, {Name: "c.weight", Layer: 2, N: n / 2}}

@@ -21,8 +21,8 @@ func cutEven(p *Plan, groups []groupOf, servers int) {
 	p.leadOnServer0()
 }
 
-// runs calls visit with the range of the arena of each layer in each group.
-func runs(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi int)) {
+// eachLayer calls visit with the range of the arena of each layer in each group.
+func eachLayer(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi int)) {
 	for i := range groups {
 		g := &groups[i]
 		for a := 0; a < len(g.params); {
@@ -37,10 +37,11 @@ func runs(p *Plan, groups []groupOf, visit func(g *groupOf, name string, lo, hi 
 	}
 }
 
-// cutSlices makes a shard of every elems elements of a layer and group, and deals them in turn, the turn going on from
-// layer to layer: P3's slices and upstream servers [A], where a tensor is what a layer is here. Each is answered by itself.
+// cutSlices makes a shard of every elems elements of a layer and group, and deals the shards to the servers in turn,
+// from layer to layer without a restart: P3's slices and upstream servers [A], where a tensor is what a layer is here.
+// Each shard is answered by itself.
 func cutSlices(p *Plan, groups []groupOf, servers, elems int) {
-	runs(p, groups, func(g *groupOf, name string, lo, hi int) {
+	eachLayer(p, groups, func(g *groupOf, name string, lo, hi int) {
 		for k := 0; lo < hi; k++ {
 			p.add(g, fmt.Sprintf("%s.%d", name, k), len(p.Shards)%servers, lo, min(hi, lo+elems))
 			lo += elems
@@ -48,9 +49,9 @@ func cutSlices(p *Plan, groups []groupOf, servers, elems int) {
 	})
 }
 
-// cutLayer makes one shard per layer and group, and deals them largest first to the emptiest server.
+// cutLayer makes one shard per layer and group, and deals the shards largest first to the emptiest server.
 func cutLayer(p *Plan, groups []groupOf, servers int) {
-	runs(p, groups, func(g *groupOf, name string, lo, hi int) { p.add(g, name, 0, lo, hi) })
+	eachLayer(p, groups, func(g *groupOf, name string, lo, hi int) { p.add(g, name, 0, lo, hi) })
 	order := make([]int, len(p.Shards))
 	for i := range order {
 		order[i] = i
@@ -78,8 +79,8 @@ func layerName(q Param) string {
 	return q.Name
 }
 
-// cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the
-// keys are the indices of the parameters. So all of them land on server 0, as they do there.
+// cutRange is PS-Lite's slicer: server m owns the keys [K/M*m, K/M*(m+1)) of the 64-bit key space, and the keys are the
+// indices of the parameters. So all parameters land on server 0, as they do in PS-Lite.
 func cutRange(p *Plan, groups []groupOf, servers int) {
 	width := keyWidth(servers)
 	for i := range groups {
@@ -123,9 +124,9 @@ func (p *Plan) fillSegs(s *Shard) {
 	sort.Slice(s.Segs, func(a, b int) bool { return s.Segs[a].At < s.Segs[b].At })
 }
 
-// fillPieces cuts the shard where the layer changes and at most elems elements long, in arena order: first
-// layers first, the order in which replies travel. Where messages have lists of keys, layers make no cut, and a piece is
-// of the last layer that it has a part of: it is complete when that is.
+// fillPieces cuts the shard where the layer changes, and into pieces of at most elems elements, in arena order: first
+// layers first, the order in which replies travel. Where messages have lists of keys, layers make no cut. A piece then
+// belongs to the last layer that it has a part of, since it is complete when that layer is.
 func (p *Plan) fillPieces(s *Shard, elems int) {
 	layerOf := func(seg int) int { return p.Params[s.Segs[seg].Param].Layer }
 	for a := 0; a < len(s.Segs); {
@@ -145,7 +146,7 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 			if !s.Stat {
 				piece.PushBytes, piece.ReplyBytes = p.pushBytes(s, &piece), wireBytes(p.options.ReplyBytes, &piece)
 			}
-			p.addKeys(s, &piece)
+			p.countKeys(s, &piece)
 			s.Pieces = append(s.Pieces, piece)
 			p.Pieces = append(p.Pieces, piece)
 		}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a push, a pull and a reply take: with a list of tensors 8 + 4 bytes a tensor and 4 a parameter, the pull 8 a tensor;
-// where every scalar has a key 12, 8 and 12 bytes a parameter, all on server 0.
+// The bytes of a push, a pull and a reply. With a list of tensors, 8 + 4 bytes a tensor and 4 a parameter, the pull 8 a
+// tensor. Where every scalar has a key, 12, 8 and 12 bytes a parameter, all on server 0.
 func TestBytesOfMessagesWithKeys(t *testing.T) {
 	const n = 784*256 + 256 + 256*128 + 128 + 128*10 + 10
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 	}
 }
 
-// PS-Lite's slicer finds every key on the server that holds what it stands for. Within a message keys ascend, and stand for
-// its elements once each; layers make no cut.
+// PS-Lite's slicer finds every key on the server that holds the elements of that key. Within a message keys ascend and
+// stand for each of its elements once; layers make no cut.
 func TestKeysLieWhereTheSlicerLooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, o := genPlan(t)

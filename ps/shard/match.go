@@ -1,6 +1,6 @@
 package shard
 
-// Match says whether the glob fits the whole name. * stands for any run of characters, dots included, ? for
+// Match says whether the glob fits the whole name. * stands for any run of characters, dots included; ? stands for
 // exactly one; every other character stands for itself.
 func Match(glob, name string) bool {
 	star, mark := -1, 0

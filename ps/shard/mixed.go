@@ -2,18 +2,18 @@ package shard
 
 import "fmt"
 
-// Mixed placement is BytePS's (OSDI 2020): k ranks only serve, and every one of the n workers serves too, a smaller part, so
-// that the network cards of all carry the same. Of a model of M bytes
+// Mixed placement is BytePS's (OSDI 2020): k ranks only serve, and each of the n workers serves too, a smaller part, so
+// that all network cards carry the same load. Of a model of M bytes
 //
 //	a dedicated server holds   2(n-1) / (n^2 + kn - 2k) * M
 //	a co-located one           (n-k)  / (n^2 + kn - 2k) * M
 //
-// as a summary of the paper has it [T]; the part of all dedicated ones together, 2k(n-1) / (n(n+k) - 2k), is that of the
-// released code [A]. They follow from kx + ny = M for the parts x and y, and from equal loads of the cards: a dedicated
-// rank sends x to each of n workers; a worker sends of its gradient all but its own part, M - y, and its part of the
-// parameters to n-1 others; nx = M - y + (n-1)y. Ranks are taken for machines with a card each.
+// as a summary of the paper has it [T]. The part of all dedicated servers together, 2k(n-1) / (n(n+k) - 2k), is that of
+// the released code [A]. The parts x and y follow from kx + ny = M and from equal loads of the cards. A dedicated rank
+// sends x to each of n workers. A worker sends the rest of its gradient, M - y, and its part of the parameters to n-1
+// others. So nx = M - y + (n-1)y. Ranks stand for machines with one card each.
 
-// MixedShares is what each server holds, dedicated first, as whole numbers that are to be taken by their sum.
+// MixedShares is the share of each server, dedicated servers first, as whole numbers relative to their sum.
 func MixedShares(dedicated, workers int) []int {
 	shares := make([]int, dedicated+workers)
 	for m := range shares {
@@ -26,7 +26,7 @@ func MixedShares(dedicated, workers int) []int {
 	return shares
 }
 
-// Serving is how many ranks serve beside so many workers, where cluster.servers says servers.
+// Serving is the number of ranks that serve beside so many workers, where cluster.servers says servers.
 func Serving(servers, workers int, placement string) int {
 	if placement == "mixed" {
 		return servers + workers
@@ -34,7 +34,7 @@ func Serving(servers, workers int, placement string) int {
 	return servers
 }
 
-// assignMixed gives n ranks of the world a server of their own, spread over the hosts, and all others both roles.
+// assignMixed makes dedicated ranks of the world servers only, spread over the hosts, and gives all others both roles.
 func assignMixed(hosts []string, dedicated int) (Roles, error) {
 	workers := len(hosts) - dedicated
 	if workers < 2 || dedicated > workers {
@@ -51,7 +51,7 @@ func assignMixed(hosts []string, dedicated int) (Roles, error) {
 	return r, nil
 }
 
-// cutShares gives every server its share of every group. The first element is always server 0's, which leads.
+// cutShares gives every server its share of every group. The first element always belongs to server 0, which leads.
 func cutShares(p *Plan, groups []groupOf, shares []int) {
 	total := 0
 	for _, s := range shares {

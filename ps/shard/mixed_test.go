@@ -28,7 +28,7 @@ func TestMixedSharesLoadEveryCardAlike(t *testing.T) {
 			t.Fatalf("%d shares sum up to %d, want %d", len(shares), total, n*n+k*n-2*k)
 		}
 		y := float64(shares[n+k-1]) / float64(total)
-		worker := 1 - y + float64(n-1)*y // sends its gradient to the others, and its part of the parameters to them
+		worker := 1 - y + float64(n-1)*y // the worker sends its gradient to the others, and its part of the parameters to them
 		if k > 0 {
 			x := float64(shares[0]) / float64(total)
 			if dedicated := float64(n) * x; math.Abs(dedicated-worker) > 1e-9 {
@@ -63,7 +63,7 @@ func TestMixedRolesAndShards(t *testing.T) {
 	for _, s := range p.Shards {
 		load[s.Server] += s.Hi - s.Lo
 	}
-	// 2(n-1) = 6 for the dedicated, n-k = 2 for the others, of 20: 600 and 200 of 2000, and the first group's 3.
+	// Shares are 2(n-1) = 6 of 20 for the dedicated, n-k = 2 of 20 for the others: 600 and 200 of 2000. The first group adds its 3.
 	if want := []int{601, 601, 200, 200, 201, 200}; !slices.Equal(load, want) {
 		t.Errorf("servers hold %v, want %v", load, want)
 	}

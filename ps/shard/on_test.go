@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A rule for some servers changes the rule of the shards that lie there, and nothing else: FluentPS's "each server independently
-// adjusts its scheme". Which server owns what does not know of it.
+// A rule for some servers changes the rule of the shards that lie there, and nothing else (FluentPS's "each server
+// independently adjusts its scheme"). The map of parameters to servers does not depend on it.
 func TestARuleForSomeServersMovesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, o := genPlan(t)
@@ -83,7 +83,7 @@ func TestRulesForServersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// Another number of servers, as on resume, may leave none that a rule names.
+// A resumed run may have fewer servers than a rule names.
 func TestRulesForServersThatAreGone(t *testing.T) {
 	o := Options{Slice: "even", MaxBytes: 64, Servers: 2, Rules: []string{"*", "*"}, On: [][]int{{2}, nil}}
 	if _, err := Cut([]Param{{Name: "a", N: 8}}, o); err == nil || !strings.Contains(err.Error(), "is for server 2, and there are 2") {

@@ -1,23 +1,23 @@
 package shard
 
-// Places are where pieces begin in a buffer that has them one behind the other.
+// Places are the offsets of pieces in a buffer that holds them one after another.
 type Places struct {
-	at    []int // by piece, from the first on
+	at    []int // by piece, relative to the first
 	first int32
-	Total int // bytes of all
+	Total int // bytes of all pieces
 }
 
-// PushPlaces are those of pushes of pieces whose numbers follow each other.
+// PushPlaces are the places of pushes of pieces with consecutive IDs.
 func PushPlaces(pieces []Piece) Places {
 	return placesOf(pieces, func(p *Piece) int64 { return p.PushBytes })
 }
 
-// ReplyPlaces are those of replies.
+// ReplyPlaces are the places of replies.
 func ReplyPlaces(pieces []Piece) Places {
 	return placesOf(pieces, func(p *Piece) int64 { return p.ReplyBytes })
 }
 
-// PullPlaces are those of the keys of pulls.
+// PullPlaces are the places of the keys of pulls.
 func PullPlaces(pieces []Piece) Places { return placesOf(pieces, (*Piece).PullBytes) }
 
 func placesOf(pieces []Piece, bytes func(*Piece) int64) Places {
@@ -29,5 +29,5 @@ func placesOf(pieces []Piece, bytes func(*Piece) int64) Places {
 	return p
 }
 
-// Of is where a piece begins, in bytes.
+// Of is the offset of a piece, in bytes.
 func (p *Places) Of(piece int32) int { return p.at[piece-p.first] }

@@ -1,9 +1,10 @@
 // Package shard says who serves, who works, and which server owns which parameters.
 //
-// Parameters are grouped by (the sync rules that may take them, trained or statistic), in model order inside
-// a group: one rule, and before it those for some servers alone. Groups lie one after another in one arena of float32;
-// every shard is a range of the arena, with one rule, one kind and one server. Workers keep their parameters and gradients
-// in arenas of this layout, so that shards and pieces are (offset, length) in them and no byte is moved between layouts.
+// Parameters are grouped by the sync rules that may take them, and by their kind, trained or statistic. A parameter may
+// be taken by one rule for all servers, and before it by rules for some servers only. A group keeps model order. Groups
+// lie one after another in one arena of float32. Every shard is a range of the arena, with one rule, one kind and one
+// server. Workers keep their parameters and gradients in arenas of this layout, so a shard or piece is (offset, length)
+// in them and no byte is moved between layouts.
 package shard
 
 import (
@@ -20,24 +21,26 @@ type Param struct {
 	Name  string
 	Layer int
 	N     int  // elements, at least 1
-	Row   int  // elements of a row, of which a push has those that some sample touches; divides N. 0: a push has all
+	Row   int  // elements of a row; a push has the rows that some sample touches. It divides N. 0: a push has all elements
 	Stat  bool // a statistic (batch norm): averaged, not trained
 }
 
 // Options say how to cut.
 type Options struct {
 	Slice    string   // even, layer, slices, range
-	MaxBytes int64    // no piece is longer; at least ElemBytes
+	MaxBytes int64    // upper limit for a piece; at least ElemBytes
 	Servers  int      // at least 1
-	Rules    []string // globs; the first that fits a parameter's name, and the server of its shard, takes it
-	On       [][]int  // by rule: the servers that it is for; nil, or no entry: all
-	Shares   []int    // what each server holds of every group, by their sum, with slice even; nil: all the same
-	Keys     string   // list, tensor, scalar: what has a key of its own, as with PS-Lite; with tensor no shard holds parts of two. "": messages have none
+	Rules    []string // globs; a parameter is taken by the first that fits its name and the server of its shard
+	On       [][]int  // by rule: the servers that the rule is for; nil, or no entry: all
+	Shares   []int    // each server's share of every group, relative to their sum, with slice even; nil: equal shares
+	// What has a key of its own, as in PS-Lite: list, tensor or scalar. With tensor no shard holds parts of two
+	// tensors. "": messages have no keys.
+	Keys string
 
-	// Bytes that so many elements of a push or a reply take on the wire, at most; nil: ElemBytes each. Statistics travel as
-	// they are: ElemBytes.
+	// The largest number of bytes on the wire of so many elements of a push or a reply; nil: ElemBytes each. Statistics
+	// always travel uncoded: ElemBytes each.
 	PushBytes, ReplyBytes func(elements int) int
-	// RowBytes is the same for a push of rows, where PushBytes is nil; nil: rows travel like anything else.
+	// RowBytes is the same for a push of rows, where PushBytes is nil; nil: rows travel like other elements.
 	RowBytes func(width, cut, elements int) int
 }
 
@@ -57,14 +60,14 @@ type Piece struct {
 	Layer  int32
 	Lo, Hi int // elements of the arena
 
-	PushBytes, ReplyBytes int64 // on the wire, at most, with its keys
-	Keys                  int   // that travel with its values, and with the pull of them; 0: its number says which it is
+	PushBytes, ReplyBytes int64 // on the wire, at most, keys included
+	Keys                  int   // keys that travel with the piece's values, and with its pull; 0: the piece's number identifies it
 }
 
 // PieceSize is the memory that a Piece takes, in bytes.
 const PieceSize = 56
 
-// Bytes is what its values take.
+// Bytes is the size of the piece's values.
 func (p *Piece) Bytes() int64 { return int64(p.Hi-p.Lo) * ElemBytes }
 
 // InArena is the piece's place in an arena, in bytes.
@@ -81,13 +84,13 @@ type Shard struct {
 	Segs   []Seg // the parameters in it, in arena order
 	Pieces []Piece
 
-	rules []int // those that may take it, in order
+	rules []int // the rules that may take it, in order
 }
 
 // Bytes is the shard's size in memory.
 func (s *Shard) Bytes() int64 { return int64(s.Hi-s.Lo) * ElemBytes }
 
-// Plan is the whole map. It is the same on every rank: a pure function of its inputs.
+// Plan is the whole map. It is a pure function of its inputs, and so the same on every rank.
 type Plan struct {
 	Params  []Param
 	At      []int // arena offset of each parameter; a parameter is contiguous in the arena
@@ -108,9 +111,9 @@ func (p *Plan) Views(arena []float32) [][]float32 {
 	return v
 }
 
-// Cut makes the plan. It fails when no rule takes a parameter, or on options out of range.
-// Slicing: even and layer are FluentPS's elastic parameter slicing as reconstructed [R]; slices is P3's [A]; range is the
-// key ranges of PS-Lite [C], kept as a baseline: small consecutive keys all land on server 0.
+// Cut makes the plan. It fails when no rule takes a parameter, or on options out of range. Slicing: even and layer are
+// FluentPS's elastic parameter slicing as reconstructed [R]; slices is P3's [A]; range is the key ranges of PS-Lite
+// [C], kept as a baseline: small consecutive keys all land on server 0.
 func Cut(params []Param, o Options) (*Plan, error) {
 	if o.Servers < 1 {
 		return nil, fmt.Errorf("shard: cluster.servers is %d; at least 1 rank must serve", o.Servers)
@@ -128,7 +131,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 			}
 		}
 	}
-	groups, err := group(params, o)
+	groups, err := groupParams(params, o)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		g.hi = p.Arena
 	}
 	if o.Keys == KeysTensor {
-		groups = keys(p, groups)
+		groups = groupPerParam(p, groups)
 	}
 	switch o.Slice {
 	case "even":
@@ -174,12 +177,12 @@ func Cut(params []Param, o Options) (*Plan, error) {
 type groupOf struct {
 	rules  []int
 	stat   bool
-	key    string // the one parameter's name, with Options.Keys tensor
+	key    string // with Options.Keys tensor: the name of the group's one parameter
 	params []int  // in model order
 	lo, hi int    // arena
 }
 
-func group(params []Param, o Options) ([]groupOf, error) {
+func groupParams(params []Param, o Options) ([]groupOf, error) {
 	index := map[groupKey]int{}
 	var groups []groupOf
 	for k, q := range params {
@@ -205,8 +208,8 @@ func group(params []Param, o Options) ([]groupOf, error) {
 	return groups, nil
 }
 
-// keys makes every parameter a group of its own, at the same place in the arena.
-func keys(p *Plan, groups []groupOf) []groupOf {
+// groupPerParam makes every parameter a group of its own, at the same place in the arena.
+func groupPerParam(p *Plan, groups []groupOf) []groupOf {
 	var all []groupOf
 	for _, g := range groups {
 		for _, k := range g.params {
@@ -222,8 +225,8 @@ type groupKey struct {
 	stat  bool
 }
 
-// RulesOf lists the rules that may take the parameter of that name, in order: those for some servers alone, and the first one for
-// all, which ends the list.
+// RulesOf lists the rules that may take the parameter of that name, in order: rules for some servers only, and then the
+// first rule for all servers.
 func RulesOf(rules []string, on [][]int, name string) (list []int) {
 	for i, glob := range rules {
 		if Match(glob, name) {
@@ -246,8 +249,8 @@ func RuleOf(rules []string, name string) int {
 	return -1
 }
 
-// add appends a shard named after its place in the group; its rule comes when its server is known. Empty ranges make no shard: a group of
-// two parameters has at most two shards, however many servers there are.
+// add appends a shard named after its place in the group; fillRule completes the name when its server is known. An
+// empty range makes no shard: a group of two parameters has at most two shards, however many servers there are.
 func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	if lo == hi {
 		return
@@ -264,7 +267,7 @@ func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	p.Shards = append(p.Shards, Shard{ID: int32(len(p.Shards)), Name: place, rules: g.rules, Stat: g.stat, Server: int32(server), Lo: lo, Hi: hi})
 }
 
-// fillRule finds the shard's rule when its server is known, and completes its name.
+// fillRule finds the shard's rule when its server is known, and completes the shard's name.
 func (p *Plan) fillRule(s *Shard) error {
 	on := p.options.On
 	for _, rule := range s.rules {

@@ -38,7 +38,8 @@ func TestLayerDealsLargestFirstToTheEmptiestServerAndLeadsOnServer0(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	// fc1 is dealt first and would be server 0's; fc2 and fc3 go to the other. Shard 0 is fc3, so labels swap.
+	// fc1 is dealt first and would lie on server 0; fc2 and fc3 go to the other server. Shard 0 is fc3, so the labels
+	// swap.
 	want := map[string]int32{"fc3.*/fc3": 0, "*/fc1": 1, "*/fc2": 0}
 	for _, s := range p.Shards {
 		if s.Server != want[s.Name] {
@@ -50,8 +51,8 @@ func TestLayerDealsLargestFirstToTheEmptiestServerAndLeadsOnServer0(t *testing.T
 	}
 }
 
-// P3's slices, straggler-and-contention 7.3 [A]: a layer is cut at max_bytes, each part is a shard, and the turn of the
-// servers goes on from layer to layer.
+// P3's slices, straggler-and-contention 7.3 [A]: a layer is cut at max_bytes, each part is a shard, and the shards are
+// dealt to the servers in turn, over all layers.
 func TestSlicesAreDealtInTurnOverAllLayers(t *testing.T) {
 	p, err := Cut(mlp(), Options{Slice: "slices", MaxBytes: 400000, Servers: 2, Rules: []string{"fc3.*", "*"}})
 	if err != nil {
@@ -224,7 +225,7 @@ func TestMatchAgreesWithARegularExpression(t *testing.T) {
 	})
 }
 
-// The keys of PS-Lite are tensors: each is a shard of its own, and no piece is cut below it.
+// The keys of PS-Lite are tensors: each is a shard, and no piece is cut below it.
 func TestKeysAreShardsOfTheirOwn(t *testing.T) {
 	for slice, want := range map[string]string{
 		"range": "*/fc1.weight s0; */fc1.bias s0; */fc2.weight s0; */fc2.bias s0; */fc3.weight s0; */fc3.bias s0",

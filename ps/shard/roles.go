@@ -5,20 +5,21 @@ import (
 	"sort"
 )
 
-// Roles says which rank serves and which works. Rank 0 is always server 0: it owns the lead shard, counts the
-// budget and writes the run folder.
+// Roles says which rank serves and which works. Rank 0 is always server 0: it owns the lead shard, counts the budget
+// and writes the run folder.
 type Roles struct {
 	Servers []int   // rank of each server
 	Workers []int   // rank of each worker, ascending
-	Teams   [][]int // ranks that compute for each worker, itself first, ascending; nil: no worker has members
+	Teams   [][]int // per worker: the ranks that compute for it, itself first, ascending; nil: no worker has members
 }
 
 // Placements lists the values of cluster.placement.
 func Placements() []string { return []string{"spread", "pack", "colocate", "mixed"} }
 
-// Assign gives each rank its roles. hosts names the host of each rank. With spread the servers lie on as many
-// hosts as there are, with pack on the first ranks, with colocate every rank works and the servers, spread
-// over the hosts, serve too. With mixed the servers serve alone, and all other ranks work and serve too (MixedShares).
+// Assign gives each rank its roles. hosts names the host of each rank. With spread the servers lie on as many hosts as
+// there are. With pack they lie on the first ranks. With colocate every rank works, and the servers, spread over the
+// hosts, serve too. With mixed the servers serve alone, and all other ranks work and serve too (MixedShares). It fails
+// where there are too few ranks, and on an unknown placement.
 func Assign(hosts []string, servers int, placement string) (Roles, error) {
 	world := len(hosts)
 	var r Roles
@@ -59,7 +60,7 @@ func Assign(hosts []string, servers int, placement string) (Roles, error) {
 	return r, nil
 }
 
-// AllWork gives every rank a worker, and no rank a server.
+// AllWork makes every rank a worker, and no rank a server.
 func AllWork(world int) Roles {
 	var r Roles
 	for rank := range world {
@@ -75,10 +76,10 @@ func ranks(n int) string {
 	return fmt.Sprintf("the world has %d ranks", n)
 }
 
-// spread takes the first rank of each host, then the second of each, until it has n; hosts in the order in
-// which their first rank comes, so that rank 0 is always the first.
+// spread takes the first rank of each host, then the second of each, until it has n. Hosts are in the order of their
+// first ranks, so rank 0 is always the first.
 func spread(hosts []string, n int) []int {
-	turn := make([]int, len(hosts)) // how many ranks of the same host come before this one
+	turn := make([]int, len(hosts)) // per rank: the number of ranks of the same host before it
 	seen := map[string]int{}
 	for rank, host := range hosts {
 		turn[rank] = seen[host]
@@ -127,7 +128,7 @@ func (r Roles) Name(rank int) string {
 	}
 }
 
-// Share deals total samples to n workers as evenly as can be: the first total mod n get one more.
+// Share deals total samples to n workers as evenly as possible: the first total mod n workers get one more.
 func Share(total, n int) []int {
 	share := make([]int, n)
 	for i := range share {

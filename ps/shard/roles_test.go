@@ -66,7 +66,7 @@ func TestEveryRankHasARoleAndRank0LeadsTheServers(t *testing.T) {
 			if !slices.Equal(r.Servers[servers:], r.Workers) {
 				t.Fatalf("servers %v, workers %v", r.Servers, r.Workers)
 			}
-			r.Servers = r.Servers[:servers] // for these hold the laws of spread
+			r.Servers = r.Servers[:servers] // the laws of spread hold for these only
 		}
 		if r.Servers[0] != 0 || len(r.Servers) != servers {
 			t.Fatalf("servers are ranks %v", r.Servers)

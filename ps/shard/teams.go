@@ -2,9 +2,9 @@ package shard
 
 import "slices"
 
-// ByNode makes one worker of all that work on a host, as cluster.hierarchy: node asks: the first of them leads, and
-// is the only one that the servers know; the others are its members. hosts names the host of each rank.
-// Source: straggler-and-contention 7.2, after MXNet's device aggregation [A] and the node-communicator recipe [T].
+// ByNode makes one worker of all workers on a host, as cluster.hierarchy: node asks. The first of them leads, and is
+// the only one that the servers know; the others are its members. hosts names the host of each rank. Source:
+// straggler-and-contention 7.2, after MXNet's device aggregation [A] and the node-communicator recipe [T].
 func (r Roles) ByNode(hosts []string) Roles {
 	lead := map[string]int{} // the index of a host's leader
 	grouped := Roles{Servers: r.Servers}
@@ -29,7 +29,7 @@ func (r Roles) Team(worker int) []int {
 	return r.Teams[worker]
 }
 
-// Computing lists all ranks that compute gradients, ascending: workers and their members. Samples are dealt to them.
+// Computing lists all ranks that compute gradients, workers and their members, ascending. Samples are dealt to them.
 func (r Roles) Computing() []int {
 	var all []int
 	for w := range r.Workers {
@@ -39,7 +39,7 @@ func (r Roles) Computing() []int {
 	return all
 }
 
-// Leader is the worker that the rank computes for, or -1. It is the rank's own index where the rank leads.
+// Leader is the index of the worker that the rank computes for, or -1. It is the rank's own index where the rank leads.
 func (r Roles) Leader(rank int) int {
 	for w := range r.Workers {
 		if slices.Contains(r.Team(w), rank) {

@@ -1,6 +1,6 @@
 package shard
 
-// WireBytes is what its pieces take on the wire, at most: those of a push, and those of a reply.
+// WireBytes is the largest number of bytes of its pieces on the wire, for a push and for a reply.
 func (s *Shard) WireBytes() (push, reply int64) {
 	for i := range s.Pieces {
 		push += s.Pieces[i].PushBytes
@@ -17,8 +17,8 @@ func (p *Plan) Largest() (push, reply int64) {
 	return push, reply
 }
 
-// Rows says of what rows a piece is, and how many elements of the first are in the piece before; width 0: it has none, or parts of
-// parameters with different ones.
+// Rows says what rows a piece consists of: their width in elements, and how many elements of its first row are in the
+// piece before (cut). Width 0: the piece has no rows, or parts of parameters with different widths.
 func (p *Plan) Rows(q *Piece) (width, cut int) {
 	sh := &p.Shards[q.Shard]
 	return p.rows(sh, q)
@@ -41,7 +41,7 @@ func (p *Plan) rows(sh *Shard, q *Piece) (width, cut int) {
 	return width, cut
 }
 
-// pushBytes are those of a piece of a push, at most.
+// pushBytes is the largest number of bytes of a piece of a push.
 func (p *Plan) pushBytes(sh *Shard, q *Piece) int64 {
 	if p.options.PushBytes == nil && p.options.RowBytes != nil {
 		if width, cut := p.rows(sh, q); width > 0 {

@@ -16,11 +16,11 @@ import (
 
 var clusters = flag.Int("clusters", 400, "random clusters that are tried")
 
-// machine is a coordinator, or one with a fault.
+// machine is a coordinator, possibly with a fault.
 type machine interface{ Step(e Event) []Effect }
 
-// cluster is a run with random hosts, workers, disks and ends, of which only the coordinator is real. Whatever has been sent
-// arrives in an order that chance decides, but for what one rank sends; a kill loses all of it.
+// cluster is a run with random hosts, workers, disks and ends; only the coordinator is real. Messages arrive in random
+// order, except that the messages of one rank keep theirs. A kill loses all messages.
 type cluster struct {
 	rng      *rand.Rand
 	c        Config
@@ -28,47 +28,47 @@ type cluster struct {
 	twin     *dumb
 	host     []int // of each rank
 	parts    []part
-	inbox    [][]Event // by rank: what it has sent to rank 0
-	work     []func()  // what goroutines and nodes will do, in any order
+	inbox    [][]Event // by rank: messages to rank 0 that have not arrived
+	work     []func()  // pending actions of goroutines and nodes, in any order
 	now      time.Duration
 	version  int64
-	cut      int // checkpoints asked for: all files of one are of it
-	version0 int // of them before this start
+	cut      int // checkpoints asked for so far; all files of one must belong to it
+	version0 int // checkpoints asked for before this start
 
-	draft     *folder
-	named     map[string]folder // by name
-	memory    start             // of this start
-	old       *start            // what an earlier one left and the run went on from; nil: nothing
-	told      []map[int64]int   // by host: how often it was told of a version
-	stopsAt   int               // steps after which somebody stops the run; -1: the budget ends it
-	spent     bool
-	ending    bool // training was told to end
-	short     bool // and was cut short
-	diverged  bool // and that it is worth nothing
-	unseen    bool // the last checkpoint is to be looked at, and was not
-	paused    bool // the nodes were asked to stop
-	done      bool // NodesDone was said, and training has ended
-	open      int  // files that are being written
-	saved     int64
-	settled   bool
-	badDisk   float64 // of files that cannot be written
-	badMemory float64
-	problems  []string
+	draft       *folder
+	named       map[string]folder // by name
+	memory      start             // replicas of this start
+	old         *start            // replicas of an earlier start, from which the run has resumed; nil: none
+	told        []map[int64]int   // by host: how often it was told of a version
+	stopsAt     int               // steps after which the run is stopped; -1: the budget ends it
+	spent       bool
+	ending      bool // training was told to end
+	short       bool // training was ended at once
+	diverged    bool // the stop said that the run has diverged
+	unevaluated bool // the last checkpoint must be evaluated, and was not
+	paused      bool // the nodes were asked to stop
+	done        bool // NodesDone was given, and training has ended
+	open        int  // files that are being written
+	saved       int64
+	settled     bool
+	badDisk     float64 // share of files that cannot be written
+	badMemory   float64
+	problems    []string
 }
 
-// part is a file of a checkpoint, and who writes it.
+// part is a file of a checkpoint, and the rank that writes it.
 type part struct {
 	rank int
 	file wire.FileSaved
 }
 
-type folder map[string]int // the cut of each file that is whole
+type folder map[string]int // the cut of each complete file
 
-// start is what one start of the run has in the memories of hosts.
+// start is the replicas that one start of the run has in the memories of hosts.
 type start struct {
 	files    []map[int64]map[string]int // by host: of each version, the cut of each file
-	complete []map[int64]bool           // by host: versions that it was told are complete
-	lost     int                        // hosts were, and with them the copies of what was there then
+	complete []map[int64]bool           // by host: the versions that it was told are complete
+	lost     int                        // hosts lost since, with the copies in their memory
 }
 
 func newStart(hosts int) (m start) {
@@ -78,7 +78,7 @@ func newStart(hosts int) (m start) {
 	return m
 }
 
-// without is what there is of a version in the memories of all hosts but one.
+// without lists the files of a version in the memories of all hosts but one.
 func (m *start) without(lost int, version int64) map[string]int {
 	there := map[string]int{}
 	for h := range m.files {
@@ -89,7 +89,7 @@ func (m *start) without(lost int, version int64) map[string]int {
 	return there
 }
 
-// newest is the newest version that a host, of all but one, was told is complete.
+// newest is the newest version that any host but one was told is complete.
 func (m *start) newest(lost int) (newest int64, told bool) {
 	for h := range m.complete {
 		for v := range m.complete[h] {
@@ -132,7 +132,7 @@ func newCluster(rng *rand.Rand, made func(Config) machine) *cluster {
 	return k
 }
 
-// begin starts the run, or starts it again.
+// begin starts the run, or restarts it.
 func (k *cluster) begin(made func(Config) machine) {
 	k.inbox, k.work, k.told = make([][]Event, len(k.host)), nil, nil
 	for range k.memory.files {
@@ -142,16 +142,16 @@ func (k *cluster) begin(made func(Config) machine) {
 	if k.stopsAt = -1; k.rng.IntN(2) == 0 {
 		k.stopsAt = k.rng.IntN(300)
 	}
-	k.draft, k.spent, k.ending, k.short, k.diverged, k.unseen, k.paused, k.done, k.settled = nil, false, false, false, false, false, false, false, false
+	k.draft, k.spent, k.ending, k.short, k.diverged, k.unevaluated, k.paused, k.done, k.settled = nil, false, false, false, false, false, false, false, false
 	k.open, k.saved, k.version0 = 0, 0, k.cut
 	if k.m = made(k.c); k.m == nil {
 		k.m, k.twin = New(k.c, k.now, k.version), &dumb{c: k.c, at: k.now, version: k.version}
 	}
 }
 
-// again starts a run again that was killed, maybe without what one host had in memory. It goes on from the newest checkpoint or
-// replica that is whole.
-func (k *cluster) again(made func(Config) machine) {
+// restart restarts a run that was killed, maybe without the memory of one host. It resumes from the newest complete
+// checkpoint or replica.
+func (k *cluster) restart(made func(Config) machine) {
 	if n := len(k.memory.files); n > 1 && k.maybe(0.5) {
 		h := k.rng.IntN(n)
 		k.memory.files[h], k.memory.complete[h], k.memory.lost = map[int64]map[string]int{}, map[int64]bool{}, k.memory.lost+1
@@ -173,14 +173,14 @@ func (k *cluster) fail(format string, args ...any) {
 
 func (k *cluster) maybe(p float64) bool { return k.rng.Float64() < p }
 
-// step tells the coordinator, compares it with its twin, and obeys.
+// step tells the coordinator an event, compares it with its twin, and obeys.
 func (k *cluster) step(e Event) {
 	effects := slices.Clone(k.m.Step(e))
 	for i := range effects {
 		effects[i].Files = slices.Clone(effects[i].Files)
 	}
 	if k.twin == nil {
-		// one with a fault, which the laws have to find
+		// a faulty coordinator, which the laws must find
 	} else if want := k.twin.Step(e); fmt.Sprint(effects) != fmt.Sprint(want) || !reflect.DeepEqual(normal(effects), normal(want)) {
 		k.fail("twin: %v %+v: %v, and its twin says %v", e.Kind, e, effects, want)
 	}
@@ -199,19 +199,19 @@ func normal(list []Effect) (out []Effect) {
 	return out
 }
 
-// soon has something happen, when chance decides.
-func (k *cluster) soon(f func()) { k.work = append(k.work, f) }
+// later queues an action; chance decides when it runs.
+func (k *cluster) later(f func()) { k.work = append(k.work, f) }
 
 func (k *cluster) obey(e Effect) {
 	switch e.Kind {
 	case Begin:
 		if k.draft != nil {
-			k.fail("one at a time: a checkpoint is begun while another one is made")
+			k.fail("one at a time: a checkpoint is begun while another one is being made")
 		}
 		if k.ending {
-			k.fail("stop: a checkpoint is begun when the run was stopped")
+			k.fail("stop: a checkpoint is begun after the run was stopped")
 		}
-		k.soon(func() {
+		k.later(func() {
 			if k.maybe(k.badDisk) {
 				k.step(Event{Kind: Begun, Problem: "no space"})
 				return
@@ -228,46 +228,46 @@ func (k *cluster) obey(e Effect) {
 	case Pause:
 		k.cut++
 		k.paused = true
-		k.soon(k.nodesDone)
+		k.later(k.nodesDone)
 	case GoOn:
 		if k.ending || k.spent {
-			k.fail("pause: nodes go on in a run that has ended")
+			k.fail("pause: nodes resume in a run that has ended")
 		}
 		k.keepAll(k.cut)
 	case End:
 		k.done = true
 	case Finish:
 		if k.diverged {
-			k.fail("diverged: what is worth nothing gets a name")
+			k.fail("diverged: a checkpoint of a diverged run gets a name")
 		}
 		k.finish(e)
 	case Abandon:
-		k.soon(func() {
+		k.later(func() {
 			k.draft = nil
 			k.step(Event{Kind: Finished, Problem: e.Problem})
 		})
 	case Made:
-		k.unseen = k.c.Judges && !k.short
+		k.unevaluated = k.c.Judges && !k.short
 	case Judge:
 		if k.short {
-			k.fail("stop: a checkpoint is looked at when the run was cut short")
+			k.fail("stop: a checkpoint is evaluated though training was ended at once")
 		}
-		k.unseen = false
-		k.soon(func() { k.step(Event{Kind: Judged}) })
+		k.unevaluated = false
+		k.later(func() { k.step(Event{Kind: Judged}) })
 	case Tell:
 		k.tell(e)
 	case Settled:
-		if k.unseen {
-			k.fail("judged: the run has settled, and nobody has looked at its last checkpoint")
+		if k.unevaluated {
+			k.fail("judged: the run has settled, and its last checkpoint was not evaluated")
 		}
 		if coming := slices.ContainsFunc(k.inbox, func(list []Event) bool { return len(list) > 0 }); k.open > 0 || k.draft != nil || coming {
-			k.fail("settled: %d files are being written, a folder without a name is there: %t, messages are on their way: %t", k.open, k.draft != nil, coming)
+			k.fail("settled: %d files are being written, a folder without a name is there: %t, messages are in flight: %t", k.open, k.draft != nil, coming)
 		}
 		k.settled = true
 	}
 }
 
-// nodesDone: all nodes have done what they had to do.
+// nodesDone tells the coordinator that all nodes are done.
 func (k *cluster) nodesDone() {
 	if k.done {
 		return
@@ -276,16 +276,16 @@ func (k *cluster) nodesDone() {
 	k.step(Event{Kind: NodesDone, Spent: k.spent})
 }
 
-// keepAll has every part kept and written, into the folder and into memory.
+// keepAll writes every part, into the folder and into memory.
 func (k *cluster) keepAll(cut int) {
-	version := int64(0) // of the replica: as many as were asked for
+	version := int64(0) // of the replica: counts the replicas asked for
 	if k.c.Hosts != nil {
 		version = int64(cut - k.version0)
 	}
 	k.step(Event{Kind: Named})
 	for _, p := range k.parts {
 		k.open++
-		k.soon(func() {
+		k.later(func() {
 			f := p.file
 			f.Version, f.Failed = int64(cut), k.maybe(k.badDisk)
 			if !f.Failed && k.draft != nil {
@@ -298,7 +298,7 @@ func (k *cluster) keepAll(cut int) {
 			continue
 		}
 		k.open++
-		k.soon(func() {
+		k.later(func() {
 			f := p.file
 			f.Version, f.Place, f.Failed = version, wire.InMemory, k.maybe(k.badMemory)
 			k.open--
@@ -308,13 +308,13 @@ func (k *cluster) keepAll(cut int) {
 			k.store(k.host[p.rank], version, &f, cut)
 			if k.c.Copies {
 				k.open++
-				k.soon(func() { k.copied(&p, version, cut) })
+				k.later(func() { k.copied(&p, version, cut) })
 			}
 		})
 	}
 }
 
-// copied: a file has come to the next host.
+// copied stores a file in the memory of the next host.
 func (k *cluster) copied(p *part, version int64, cut int) {
 	f := p.file
 	to := (k.host[p.rank] + 1) % len(k.memory.files)
@@ -333,7 +333,7 @@ func (k *cluster) store(host int, version int64, f *wire.FileSaved, cut int) {
 	k.memory.files[host][version][fileText(f)] = cut
 }
 
-// send says a file to rank 0, behind what this rank has said before.
+// send sends rank 0 the message that a file was written, after this rank's earlier messages.
 func (k *cluster) send(rank int, f wire.FileSaved) {
 	k.saved++
 	k.inbox[rank] = append(k.inbox[rank], Event{Kind: Saved, File: f})
@@ -341,7 +341,7 @@ func (k *cluster) send(rank int, f wire.FileSaved) {
 
 // finish gives the folder its name, with the files that the manifest lists.
 func (k *cluster) finish(e Effect) {
-	k.soon(func() {
+	k.later(func() {
 		if k.maybe(k.badDisk) {
 			k.draft = nil
 			k.step(Event{Kind: Finished, Problem: "no space"})
@@ -359,7 +359,8 @@ func (k *cluster) finish(e Effect) {
 	})
 }
 
-// checkWhole: what has a name has all files, each written, all of one cut, and its manifest lists each once.
+// checkWhole checks that a checkpoint with a name has all files, each complete, all of one cut, and that its manifest
+// lists each once.
 func (k *cluster) checkWhole(name string, listed []wire.FileSaved) {
 	names := map[string]bool{}
 	for i := range listed {
@@ -374,7 +375,7 @@ func (k *cluster) checkWhole(name string, listed []wire.FileSaved) {
 	}
 }
 
-// tell tells a host of a replica. One that is complete has all files at two places, or at one where there is one host.
+// tell tells a host of a replica. A complete replica has all files on two hosts, or on the only one.
 func (k *cluster) tell(e Effect) {
 	host := k.host[e.Host]
 	if k.told[host][e.Version]++; k.told[host][e.Version] > 1 {
@@ -387,18 +388,19 @@ func (k *cluster) tell(e Effect) {
 			k.old.files[host], k.old.complete[host] = map[int64]map[string]int{}, map[int64]bool{}
 		}
 	}
-	for v := range k.memory.files[host] { // the ones before go, or this one
+	for v := range k.memory.files[host] { // earlier versions are removed, or this one
 		if v < e.Version && e.Problem == "" || v == e.Version && e.Problem != "" {
 			delete(k.memory.files[host], v)
 			delete(k.memory.complete[host], v)
 		}
 	}
-	k.soon(func() {
+	k.later(func() {
 		k.inbox[e.Host] = append(k.inbox[e.Host], Event{Kind: Saved, File: wire.FileSaved{Rank: e.Host, Place: wire.OnHost, Kind: wire.ManifestFile}})
 	})
 }
 
-// checkReplica: whichever host is lost, the others have all files of a version that somebody was told is complete.
+// checkReplica checks that a version of which a host was told that it is complete has all files when any one host is
+// lost.
 func (k *cluster) checkReplica(version int64) {
 	for lost := -1; lost < len(k.memory.files); lost++ {
 		if lost == 0 && len(k.memory.files) == 1 {
@@ -410,7 +412,7 @@ func (k *cluster) checkReplica(version int64) {
 	}
 }
 
-// run lets the cluster run to its end, or to a kill after so many steps; -1: there is none.
+// run runs the cluster to its end, or to a kill after so many steps; -1: no kill.
 func (k *cluster) run(kill int) {
 	overSaid := false
 	for n := 0; len(k.problems) == 0 && !k.settled && n != kill; n++ {
@@ -423,16 +425,16 @@ func (k *cluster) run(kill int) {
 			k.short = k.diverged || k.maybe(0.5)
 			k.step(Event{Kind: Stop, Cut: k.short, Problem: why})
 			if !k.paused {
-				k.soon(k.nodesDone)
+				k.later(k.nodesDone)
 			}
 		}
 		if n > 400 && !k.spent && !k.ending { // the budget is used up
 			k.spent = true
 			if !k.paused {
-				k.soon(k.nodesDone)
+				k.later(k.nodesDone)
 			}
 		}
-		var ready []int // ranks with a message on its way
+		var ready []int // ranks with a message in flight
 		for rank, list := range k.inbox {
 			if len(list) > 0 {
 				ready = append(ready, rank)
@@ -450,7 +452,7 @@ func (k *cluster) run(kill int) {
 			f := k.work[i]
 			k.work = slices.Delete(k.work, i, i+1)
 			f()
-		case k.done && !overSaid && k.open == 0: // each rank has waited for what it writes, and tells how much that was
+		case k.done && !overSaid && k.open == 0: // each rank has waited for its writes, and reports their number
 			overSaid = true
 			k.step(Event{Kind: Over, Told: k.saved})
 		case !k.done:
@@ -466,7 +468,7 @@ func (k *cluster) run(kill int) {
 	}
 }
 
-// checkLeft: what a kill leaves is whole, whichever host is lost besides.
+// checkLeft checks that the files left by a kill are complete, whichever host is lost besides.
 func (k *cluster) checkLeft() {
 	hosts := len(k.memory.files)
 	for lost := -1; lost < hosts && (lost < 0 || hosts > 1); lost++ {
@@ -476,7 +478,7 @@ func (k *cluster) checkLeft() {
 			m = k.old
 			newest, told = m.newest(lost)
 		}
-		if m.lost > 1 || m.lost == 1 && lost >= 0 { // a second host
+		if m.lost > 1 || m.lost == 1 && lost >= 0 { // two hosts lost are too many
 			continue
 		}
 		if there := m.without(lost, newest); told && len(there) != k.c.Files {
@@ -506,16 +508,16 @@ func tryClusters(seeds int, of func(Config) machine) (problem string, seed, made
 			if k.settled {
 				break
 			}
-			k.again(of)
+			k.restart(of)
 		}
 		made += len(k.named)
 	}
 	return "", -1, made
 }
 
-// In random clusters, whatever fails, is slow, is killed or stops: one checkpoint is made at a time, what has a name is whole
-// and of one cut, what a host was told is complete outlives any one host, nobody waits for ever, nothing is begun after a stop,
-// and the coordinator says what its dumb twin does.
+// In random clusters, with failing and slow writes, kills and stops: one checkpoint is made at a time; a checkpoint
+// with a name is complete and of one cut; a replica that a host was told is complete survives the loss of any one host;
+// nobody waits for ever; nothing is begun after a stop; and the coordinator says what its dumb twin says.
 func TestRandomClusters(t *testing.T) {
 	problem, seed, made := tryClusters(*clusters, func(Config) machine { return nil })
 	if problem != "" {
@@ -527,7 +529,7 @@ func TestRandomClusters(t *testing.T) {
 	t.Logf("%d clusters, %d checkpoints", *clusters, made)
 }
 
-// faulty is a coordinator with a fault: it hears other events than there are, or says other effects.
+// faulty is a coordinator with a fault: it loses or changes events, or changes effects.
 type faulty struct {
 	*Coordinator
 	hear func(e *Event) bool // false: the event is lost
@@ -545,7 +547,7 @@ func (f *faulty) Step(e Event) []Effect {
 	return effects
 }
 
-// For each law there is a fault that breaks it, and the clusters find that, without the twin.
+// For each law there is a fault that breaks it, and the clusters find that fault without the twin.
 func TestFaultsAreFound(t *testing.T) {
 	hears := func(hear func(e *Event) bool) func(Config) machine {
 		return func(c Config) machine { return &faulty{Coordinator: New(c, 0, 0), hear: hear} }
@@ -594,17 +596,17 @@ func TestFaultsAreFound(t *testing.T) {
 				return out
 			}}
 		}},
-		{"does not hear that a host knows", "waits", hears(func(e *Event) bool { return e.Kind != Saved || e.File.Place != wire.OnHost })},
-		{"does not hear that a checkpoint was looked at", "waits", hears(func(e *Event) bool { return e.Kind != Judged })},
+		{"does not hear that a host has acknowledged", "waits", hears(func(e *Event) bool { return e.Kind != Saved || e.File.Place != wire.OnHost })},
+		{"does not hear that a checkpoint was evaluated", "waits", hears(func(e *Event) bool { return e.Kind != Judged })},
 		{"does not hear that it is over", "waits", hears(func(e *Event) bool { return e.Kind != Over })},
-		{"settles without the files on their way", "settled", hears(func(e *Event) bool { e.Told = 0; return true })},
-		{"goes on in a run that was stopped", "pause", func(c Config) machine {
+		{"settles without the files in flight", "settled", hears(func(e *Event) bool { e.Told = 0; return true })},
+		{"resumes nodes in a run that was stopped", "pause", func(c Config) machine {
 			f := &faulty{Coordinator: New(c, 0, 0)}
 			f.hear = func(e *Event) bool { return e.Kind != Stop || !f.Pausing() }
 			return f
 		}},
-		{"goes on when the budget is used up", "pause", hears(func(e *Event) bool { e.Spent = false; return true })},
-		{"has its last checkpoint not looked at", "judged", func(c Config) machine {
+		{"resumes nodes when the budget is used up", "pause", hears(func(e *Event) bool { e.Spent = false; return true })},
+		{"leaves its last checkpoint unevaluated", "judged", func(c Config) machine {
 			c.Judges = false
 			return New(c, 0, 0)
 		}},

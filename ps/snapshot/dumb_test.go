@@ -7,22 +7,22 @@ import (
 	"fluentps/comm/wire"
 )
 
-// dumb is a second coordinator, which keeps nothing but all that has been said so far, and looks it up.
+// dumb is a second coordinator: its only state is the log of all events and effects, in which it looks everything up.
 type dumb struct {
 	c       Config
 	at      time.Duration
 	version int64
-	log     []said
+	log     []entry
 }
 
-// said is an event, or an effect where it is one.
-type said struct {
+// entry is an event, or an effect where effect is not nil.
+type entry struct {
 	event   Event
 	effect  *Effect
 	problem string
 }
 
-func (d *dumb) last(is func(said) bool) int {
+func (d *dumb) last(is func(entry) bool) int {
 	for i := len(d.log) - 1; i >= 0; i-- {
 		if is(d.log[i]) {
 			return i
@@ -31,15 +31,15 @@ func (d *dumb) last(is func(said) bool) int {
 	return -1
 }
 
-func (d *dumb) did(kinds ...EffectKind) int {
-	return d.last(func(s said) bool { return s.effect != nil && slices.Contains(kinds, s.effect.Kind) })
+func (d *dumb) lastEffect(kinds ...EffectKind) int {
+	return d.last(func(s entry) bool { return s.effect != nil && slices.Contains(kinds, s.effect.Kind) })
 }
 
-func (d *dumb) heard(kinds ...EventKind) int {
-	return d.last(func(s said) bool { return s.effect == nil && slices.Contains(kinds, s.event.Kind) })
+func (d *dumb) lastEvent(kinds ...EventKind) int {
+	return d.last(func(s entry) bool { return s.effect == nil && slices.Contains(kinds, s.event.Kind) })
 }
 
-// files are those of a place that were told since an entry.
+// files are the files of some places that were reported since an entry.
 func (d *dumb) files(from int, places ...wire.FilePlace) (list []wire.FileSaved) {
 	for _, s := range d.log[from+1:] {
 		if s.effect == nil && s.event.Kind == Saved && slices.Contains(places, s.event.File.Place) {
@@ -49,7 +49,7 @@ func (d *dumb) files(from int, places ...wire.FilePlace) (list []wire.FileSaved)
 	return list
 }
 
-func (d *dumb) stopped() bool { return max(d.heard(Stop, Over), d.did(End)) >= 0 }
+func (d *dumb) stopped() bool { return max(d.lastEvent(Stop, Over), d.lastEffect(End)) >= 0 }
 
 func (d *dumb) diverged() string {
 	for _, s := range slices.Backward(d.log) {
@@ -60,37 +60,39 @@ func (d *dumb) diverged() string {
 	return ""
 }
 
-// atDisk: rank 0 was sent to the folder and has not come back.
-func (d *dumb) atDisk() bool { return d.did(Begin, Finish, Abandon) > d.heard(Begun, Finished) }
-
-// drafting: a folder was made, and neither named nor removed.
-func (d *dumb) drafting() bool {
-	made := d.last(func(s said) bool { return s.effect == nil && s.event.Kind == Begun && s.event.Problem == "" })
-	return made > d.heard(Finished)
+// atDisk says whether rank 0 works on the folder.
+func (d *dumb) atDisk() bool {
+	return d.lastEffect(Begin, Finish, Abandon) > d.lastEvent(Begun, Finished)
 }
 
-func (d *dumb) judging() bool { return d.did(Judge) > d.heard(Judged) }
+// drafting says whether a folder was made, and neither named nor removed.
+func (d *dumb) drafting() bool {
+	made := d.last(func(s entry) bool { return s.effect == nil && s.event.Kind == Begun && s.event.Problem == "" })
+	return made > d.lastEvent(Finished)
+}
 
-func known(s said) bool {
+func (d *dumb) judging() bool { return d.lastEffect(Judge) > d.lastEvent(Judged) }
+
+func isAcknowledged(s entry) bool {
 	return s.effect == nil && s.event.Kind == Saved && s.event.File.Place == wire.OnHost
 }
 
-// telling: a host was told and has not answered.
-func (d *dumb) telling() bool { return d.did(Tell) > d.last(known) }
+// telling says whether a host was told and has not answered.
+func (d *dumb) telling() bool { return d.lastEffect(Tell) > d.last(isAcknowledged) }
 
-// asked is where the checkpoint that is made was asked for, which the files that come are of.
-func (d *dumb) asked() int { return d.did(Name, Pause) }
+// asked is the entry that asked for the current checkpoint; files reported after it belong to that checkpoint.
+func (d *dumb) asked() int { return d.lastEffect(Name, Pause) }
 
 func (d *dumb) replicaBegun() bool { return d.c.Hosts != nil && d.asked() >= 0 }
 
-// replicaWhole says whether nothing is missing of the replica, and what is wrong with it.
+// replicaWhole says whether the replica has all files, what is wrong with it, and its files.
 func (d *dumb) replicaWhole() (whole bool, problem string, files []wire.FileSaved) {
 	want := d.c.Files
 	if d.c.Copies {
 		want *= 2
 	}
 	diverged := ""
-	for _, s := range d.log[d.asked()+1:] { // in the order in which things were heard: what is wrong last counts
+	for _, s := range d.log[d.asked()+1:] { // in the order of arrival: the last problem counts
 		if s.effect != nil || s.event.Kind != Saved || s.event.File.Place != wire.InMemory && s.event.File.Place != wire.InNeighbor {
 			continue
 		}
@@ -115,21 +117,21 @@ func (d *dumb) replicaBusy() bool {
 	if !d.replicaBegun() {
 		return false
 	}
-	last := d.did(Tell)
+	last := d.lastEffect(Tell)
 	return last < d.asked() || d.telling() || d.log[last].effect.Host != d.c.Hosts[len(d.c.Hosts)-1]
 }
 
-// tellNext tells the host behind the one that was told last, if there is one.
+// tellNext tells the host after the one that was told last, if there is one.
 func (d *dumb) tellNext() (out []Effect) {
 	next := 0
-	if last := d.did(Tell); last > d.asked() {
+	if last := d.lastEffect(Tell); last > d.asked() {
 		next = slices.Index(d.c.Hosts, d.log[last].effect.Host) + 1
 	}
 	if next >= len(d.c.Hosts) {
 		return nil
 	}
 	_, problem, files := d.replicaWhole()
-	begun := d.log[d.heard(Begun)].event
+	begun := d.log[d.lastEvent(Begun)].event
 	version := int64(0)
 	for _, s := range d.log {
 		if s.effect != nil && (s.effect.Kind == Name || s.effect.Kind == Pause) {
@@ -144,10 +146,10 @@ func (d *dumb) tellNext() (out []Effect) {
 }
 
 func (d *dumb) Step(e Event) []Effect {
-	entry := said{event: e, problem: d.diverged()}
+	entry := entry{event: e, problem: d.diverged()}
 	due := d.c.Every > 0 && e.At-d.at >= d.c.Every || d.c.EveryUpdates > 0 && e.Version-d.version >= d.c.EveryUpdates
 	free := !d.atDisk() && !d.drafting() && !d.judging() && !d.replicaBusy() && !d.stopped()
-	pausing := d.did(Pause) > d.heard(NodesDone)
+	pausing := d.lastEffect(Pause) > d.lastEvent(NodesDone)
 	d.log = append(d.log, entry)
 	var out []Effect
 	switch e.Kind {
@@ -185,7 +187,7 @@ func (d *dumb) Step(e Event) []Effect {
 func (d *dumb) note(effects []Effect) {
 	for _, e := range effects {
 		e.Files = slices.Clone(e.Files)
-		d.log = append(d.log, said{effect: &e})
+		d.log = append(d.log, entry{effect: &e})
 	}
 }
 
@@ -194,7 +196,7 @@ func (d *dumb) fileSaved(f *wire.FileSaved) []Effect {
 	case wire.OnHost:
 		return d.tellNext()
 	case wire.InMemory, wire.InNeighbor:
-		if whole, _, _ := d.replicaWhole(); whole && d.did(Tell) < d.asked() {
+		if whole, _, _ := d.replicaWhole(); whole && d.lastEffect(Tell) < d.asked() {
 			return d.tellNext()
 		}
 		return nil
@@ -207,7 +209,7 @@ func (d *dumb) fileSaved(f *wire.FileSaved) []Effect {
 	if i := slices.IndexFunc(files, func(f wire.FileSaved) bool { return f.Failed }); i >= 0 && problem == "" {
 		problem = d.c.unwritten(files[i].Rank)
 	}
-	if problem == "" && d.heard(Named) < d.asked() {
+	if problem == "" && d.lastEvent(Named) < d.asked() {
 		problem = "the lead shard did not name the version"
 	}
 	if problem != "" {
@@ -219,7 +221,7 @@ func (d *dumb) fileSaved(f *wire.FileSaved) []Effect {
 
 func (d *dumb) folderDone(e *Event) []Effect {
 	switch {
-	case e.Folder != "" && d.c.Judges && d.last(func(s said) bool { return s.effect == nil && s.event.Kind == Stop && s.event.Cut }) < 0:
+	case e.Folder != "" && d.c.Judges && d.last(func(s entry) bool { return s.effect == nil && s.event.Kind == Stop && s.event.Cut }) < 0:
 		return []Effect{{Kind: Made, Folder: e.Folder, Problem: e.Problem}, {Kind: Judge, Folder: e.Folder}}
 	case e.Folder != "":
 		return []Effect{{Kind: Made, Folder: e.Folder, Problem: e.Problem}}
@@ -229,10 +231,10 @@ func (d *dumb) folderDone(e *Event) []Effect {
 	return nil
 }
 
-// end is what the end of the run leads to.
+// end is the effect that ends the run, when one is due.
 func (d *dumb) end() []Effect {
-	over := d.heard(Over)
-	if over < 0 || d.did(Settled) >= 0 || int64(len(d.files(-1, wire.InFolder, wire.InMemory, wire.InNeighbor))) < d.log[over].event.Told || d.atDisk() || d.judging() || d.telling() {
+	over := d.lastEvent(Over)
+	if over < 0 || d.lastEffect(Settled) >= 0 || int64(len(d.files(-1, wire.InFolder, wire.InMemory, wire.InNeighbor))) < d.log[over].event.Told || d.atDisk() || d.judging() || d.telling() {
 		return nil
 	}
 	if d.drafting() {

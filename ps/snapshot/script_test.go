@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// A script has lines of a configuration and of events, each with what the coordinator answers below it, indented.
+// A script has lines of a configuration and of events. The coordinator's answers stand below each line, indented.
 func TestScripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) < 6 {
@@ -94,7 +94,8 @@ func configOf(t *testing.T, words []string) (c Config) {
 	return c
 }
 
-// eventOf reads an event: its name, then words. Of saved: s0 or w1, in folder, memory or neighbor, maybe failed.
+// eventOf reads an event: its name, then words. The words of saved: s0 or w1, in folder, memory or neighbor, maybe
+// failed.
 func eventOf(t *testing.T, words []string) (e Event) {
 	kind := slices.Index(eventNames[:], words[0])
 	if kind < 0 {
@@ -144,7 +145,7 @@ func eventOf(t *testing.T, words []string) (e Event) {
 	return e
 }
 
-// String is an effect in the words of scripts.
+// String is an effect in the words of the scripts.
 func (e Effect) String() string {
 	text := e.Kind.String()
 	for _, f := range e.Files {
