@@ -5,7 +5,7 @@ import "math"
 // ASPParams is empty: asp has no keys of its own.
 type ASPParams struct{}
 
-// Check finds nothing to refuse.
+// Check never fails.
 func (p *ASPParams) Check() error { return nil }
 
 var asp = Entry{
@@ -27,7 +27,7 @@ var asp = Entry{
 
 func newASP(env Env, common Common, params Params) (Scheme, error) {
 	_ = params.(*ASPParams)
-	// The release policy never matters, for no pull is ever delayed.
+	// The release policy has no effect, since no pull is ever delayed.
 	r := rule{name: "asp", limit: fixed{math.MaxInt64}, unbounded: true, release: ReleaseSoft, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }

@@ -19,8 +19,8 @@ func (p *BoundedDelayParams) Check() error {
 	return p.Release.check()
 }
 
-// boundedDelay is ssp under the name and in the words of another paper: a task t of a worker with clock c = t
-// waits for the tasks before t - tau, which are finished iff v >= c - tau.
+// boundedDelay is ssp under the name and in the terms of another paper. Task t of a worker with clock c = t waits for
+// the tasks before t - tau, and these are finished iff v >= c - tau.
 var boundedDelay = Entry{
 	Name:     "bounded_delay",
 	Short:    "ssp in the terms of the Parameter Server paper: at most `tau` iterations ahead",

@@ -24,7 +24,7 @@ var bsp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldRank,
 	Params:   func() Params { return &BSPParams{Strict: true, Release: ReleaseSoft} },
-	// Another scheme has it.
+	// bsp itself has no such key.
 	Bound:   "scheme: ssp, staleness",
 	LeadMax: func(Params) (int64, bool) { return 0, true },
 	Whole:   func(c Common, p Params) bool { return c.Fold == FoldRank || p.(*BSPParams).Strict },

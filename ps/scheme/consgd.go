@@ -19,7 +19,7 @@ func (p *ConSGDParams) Check() error {
 	return p.Release.check()
 }
 
-// checkBoundOrNone checks a staleness of which -1 means that there is no bound.
+// checkBoundOrNone checks a staleness for which -1 means no bound.
 func checkBoundOrNone(s int64) error {
 	switch {
 	case s < -1:
@@ -30,7 +30,7 @@ func checkBoundOrNone(s int64) error {
 	return nil
 }
 
-// limited puts the bound of a staleness into a rule; -1 is none.
+// limited sets the limit of a rule from a staleness; -1 is no bound.
 func (r rule) limited(s int64) rule {
 	if s < 0 {
 		s, r.unbounded = math.MaxInt64, true

@@ -55,8 +55,8 @@ func newDrop(env Env, common Common, params Params) (Scheme, error) {
 	return newGate(env, common, FoldRank, r)
 }
 
-// held is the number of staged pushes of iter.
-func (g *gate) held(iter int64) (n int) {
+// stagedOf is the number of staged pushes of iter.
+func (g *gate) stagedOf(iter int64) (n int) {
 	for _, p := range g.staged {
 		if p.iter == iter {
 			n++

@@ -58,35 +58,35 @@ func newDSPS(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("dsps: %w", err)
 	}
-	l := &tuned{keys: p, pace: make([]pace, env.Workers)}
+	l := &dspsLimit{keys: p, pace: make([]pace, env.Workers)}
 	for w := range l.pace {
-		l.forget(int32(w))
+		l.workerJoined(int32(w))
 	}
 	l.setAlpha(0)
 	r := rule{name: "dsps", limit: l, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }
 
-// tuned is dsps' limit: a fixed bound that moves between two others with the unevenness of the workers.
-type tuned struct {
-	fixed // the bound now, within s_min and s_max
+// dspsLimit is dsps' limit: a bound that moves between s_min and s_max with the unevenness of the workers.
+type dspsLimit struct {
+	fixed // the current bound, within s_min and s_max
 	keys  DSPSParams
 	alpha float64 // 0: all workers are equally fast; 1: one takes twice as long as another, or more
 	pace  []pace
 }
 
-// pace is what is known of a worker's iteration time: from the reply that let it compute to its push, so that what
-// it waits for others does not count. Time that a reply is on its way counts.
+// pace is the measured iteration time of a worker: from the reply that lets it compute to its push. So waits for other
+// workers do not count; the time that a reply is in flight does.
 type pace struct {
 	since time.Duration // when it was last answered; -1: it is not computing, as far as this shard knows
 	mean  float64       // moving average in nanoseconds; -1: none yet
 }
 
-func (l *tuned) admit(_ *gate, _ int32, lead int64) bool { return lead <= l.s }
+func (l *dspsLimit) admit(_ *gate, _ int32, lead int64) bool { return lead <= l.s }
 
-func (l *tuned) replied(w int32, at time.Duration) { l.pace[w].since = at }
+func (l *dspsLimit) replied(w int32, at time.Duration) { l.pace[w].since = at }
 
-func (l *tuned) pushed(ev Event) {
+func (l *dspsLimit) pushed(ev Event) {
 	p := &l.pace[ev.Worker]
 	if p.since < 0 {
 		return
@@ -100,14 +100,14 @@ func (l *tuned) pushed(ev Event) {
 	p.since = -1
 }
 
-func (l *tuned) leaves(w int32) { l.pace[w].since = -1 }
+func (l *dspsLimit) workerLeft(w int32) { l.pace[w].since = -1 }
 
-func (l *tuned) lasts() bool { return true }
+func (l *dspsLimit) hasMemory() bool { return true }
 
-func (l *tuned) forget(w int32) { l.pace[w] = pace{since: -1, mean: -1} }
+func (l *dspsLimit) workerJoined(w int32) { l.pace[w] = pace{since: -1, mean: -1} }
 
-// moved sets the bound when v enters another window, if the pace of everybody in the run is known.
-func (l *tuned) moved(g *gate, old int64) (rose bool) {
+// vMoved sets the bound when v enters another window, if the pace of every worker in the run is known.
+func (l *dspsLimit) vMoved(g *gate, old int64) (rose bool) {
 	if g.live == 0 || g.v/l.keys.Window == old/l.keys.Window {
 		return false
 	}
@@ -133,16 +133,16 @@ func (l *tuned) moved(g *gate, old int64) (rose bool) {
 	return l.s > before
 }
 
-func (l *tuned) setAlpha(alpha float64) {
+func (l *dspsLimit) setAlpha(alpha float64) {
 	l.alpha = alpha
 	l.s = l.keys.SMin + int64(math.Round(alpha*float64(l.keys.SMax-l.keys.SMin)))
 }
 
-// text names the bound now.
-func (l *tuned) text(b *strings.Builder) { fmt.Fprintf(b, " s=%d", l.s) }
+// text shows the current bound.
+func (l *dspsLimit) text(b *strings.Builder) { fmt.Fprintf(b, " s=%d", l.s) }
 
-// save leaves the bound out: it follows from alpha, also where the run resumes with other keys.
-func (l *tuned) save(b []byte) []byte {
+// save leaves the bound out: it follows from alpha, also if the run resumes with other keys.
+func (l *dspsLimit) save(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(l.alpha))
 	for _, p := range l.pace {
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.since))
@@ -151,7 +151,7 @@ func (l *tuned) save(b []byte) []byte {
 	return b
 }
 
-func (l *tuned) load(d *decoder) limit {
+func (l *dspsLimit) load(d *decoder) limit {
 	n := *l
 	n.pace = slices.Clone(l.pace)
 	n.setAlpha(d.fraction(0, 1))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// DSSPMode says whether s_u is kept.
+// DSSPMode says whether s_u is a bound.
 type DSSPMode string
 
 const (
@@ -71,7 +71,7 @@ func newDSSP(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("dssp: %w", err)
 	}
-	l := &granted{
+	l := &dsspLimit{
 		fixed: fixed{p.SL}, upper: p.SU, literal: p.Mode == DSSPLiteral,
 		last: make([]pushTimes, env.Workers), grants: make([]int64, env.Workers),
 	}
@@ -79,36 +79,36 @@ func newDSSP(env Env, common Common, params Params) (Scheme, error) {
 	return newGate(env, common, FoldArrival, r)
 }
 
-// granted is DSSP's limit: the fixed bound s_l, and grants that its controller gives to the fastest.
-type granted struct {
+// dsspLimit is DSSP's limit: the fixed bound s_l, and grants that its controller gives to the fastest worker.
+type dsspLimit struct {
 	fixed
 	upper   int64 // s_u
 	literal bool
 	last    []pushTimes
-	grants  []int64 // pulls that each worker may still have answered whatever its lead
+	grants  []int64 // per worker: pulls that are still answered whatever its lead
 }
 
 // pushTimes are the times of the last two pushes of a worker.
 type pushTimes struct {
 	latest, previous time.Duration
-	known            uint8 // 0, 1: latest alone, 2: both
+	known            uint8 // 0: none, 1: latest only, 2: both
 }
 
-func (l *granted) pushed(ev Event) {
+func (l *dsspLimit) pushed(ev Event) {
 	t := &l.last[ev.Worker]
 	t.previous, t.latest = t.latest, ev.At
 	t.known = min(t.known+1, 2)
 }
 
-func (l *granted) lasts() bool { return true }
+func (l *dsspLimit) hasMemory() bool { return true }
 
-func (l *granted) forget(w int32) { l.last[w], l.grants[w] = pushTimes{}, 0 }
+func (l *dsspLimit) workerJoined(w int32) { l.last[w], l.grants[w] = pushTimes{}, 0 }
 
-// admit is Algorithm 1 from the push on. The listing answers when the push comes, here it is the pull behind it
-// that is answered.
-func (l *granted) admit(g *gate, w int32, lead int64) bool {
+// admit is Algorithm 1 from the push on. The listing answers when the push arrives; here the pull behind it is
+// answered.
+func (l *dsspLimit) admit(g *gate, w int32, lead int64) bool {
 	if !l.literal && lead > l.upper {
-		l.grants[w] = 0 // it had passed over iterations; the grant would lead beyond s_u
+		l.grants[w] = 0 // it has skipped iterations; the grant would lead beyond s_u
 	}
 	if l.grants[w] > 0 {
 		l.grants[w]--
@@ -127,7 +127,7 @@ func (l *granted) admit(g *gate, w int32, lead int64) bool {
 	if r == 0 {
 		return false
 	}
-	if l.literal { // the answer that comes with the grant does not spend any of it
+	if l.literal { // the reply that comes with the grant does not use any of it up
 		l.grants[w] = r
 	} else {
 		l.grants[w] = r - 1
@@ -135,10 +135,10 @@ func (l *granted) admit(g *gate, w int32, lead int64) bool {
 	return true
 }
 
-// controller is Algorithm 2: of the next pushes of worker p, now and after r = 0..s_u-s_l more iterations, the one
-// that is predicted closest to a push of the slowest; the smallest r of equals, for it is the least stale. It is
-// 0 until both intervals are known.
-func (l *granted) controller(p, slow pushTimes) (best int64) {
+// controller is Algorithm 2. Worker p could push now, or after r = 0..s_u-s_l more iterations; controller returns the r
+// whose push is predicted closest to a push of the slowest worker. Of equals it returns the smallest, which is the
+// least stale. It returns 0 until both intervals are known.
+func (l *dsspLimit) controller(p, slow pushTimes) (best int64) {
 	if p.known < 2 || slow.known < 2 {
 		return 0
 	}
@@ -149,7 +149,7 @@ func (l *granted) controller(p, slow pushTimes) (best int64) {
 		away := func(k int64) time.Duration {
 			return (slow.latest + time.Duration(k+1)*is - p.latest - time.Duration(r)*ip).Abs()
 		}
-		// Both predictions only grow, so the best k of the next r is never before that of this one.
+		// Both predictions only grow with r, so the best k never decreases.
 		for k < rMax && away(k+1) <= away(k) {
 			k++
 		}
@@ -160,8 +160,8 @@ func (l *granted) controller(p, slow pushTimes) (best int64) {
 	return best
 }
 
-// text names the grants that are left, such as " grants=w0:3".
-func (l *granted) text(b *strings.Builder) {
+// text lists the grants that are left, such as " grants=w0:3".
+func (l *dsspLimit) text(b *strings.Builder) {
 	sep := " grants="
 	for w, r := range l.grants {
 		if r > 0 {
@@ -171,7 +171,7 @@ func (l *granted) text(b *strings.Builder) {
 	}
 }
 
-func (l *granted) save(b []byte) []byte {
+func (l *dsspLimit) save(b []byte) []byte {
 	for w, t := range l.last {
 		for _, x := range []int64{int64(t.latest), int64(t.previous), int64(t.known), l.grants[w]} {
 			b = binary.LittleEndian.AppendUint64(b, uint64(x))
@@ -180,7 +180,7 @@ func (l *granted) save(b []byte) []byte {
 	return b
 }
 
-func (l *granted) load(d *decoder) limit {
+func (l *dsspLimit) load(d *decoder) limit {
 	n := *l
 	n.last, n.grants = slices.Clone(l.last), slices.Clone(l.grants)
 	for w := range n.last {

@@ -16,7 +16,7 @@ func at(latest, previous time.Duration) pushTimes {
 // TestDSSPControllerVectors: DSSP, details left open, item 2 [X]: the vectors given there, in tenths of a second, and
 // item 3: 0 until both have two pushes.
 func TestDSSPControllerVectors(t *testing.T) {
-	l := &granted{fixed: fixed{3}, upper: 7} // r_max = 4
+	l := &dsspLimit{fixed: fixed{3}, upper: 7} // r_max = 4
 	one := pushTimes{latest: 90 * tenth, known: 1}
 	for _, c := range []struct {
 		what    string
@@ -47,7 +47,7 @@ func TestDSSPControllerSearchesAllPairs(t *testing.T) {
 		}
 		p, slow := draw("fastest"), draw("slowest")
 		rMax := rapid.Int64Range(0, 20).Draw(t, "r_max")
-		l := &granted{fixed: fixed{1}, upper: 1 + rMax}
+		l := &dsspLimit{fixed: fixed{1}, upper: 1 + rMax}
 		got := l.controller(p, slow)
 		want, closest := int64(0), time.Duration(-1)
 		for r := range rMax + 1 {

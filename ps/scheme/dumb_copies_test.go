@@ -47,7 +47,7 @@ func TestHindsightOfPublishing(t *testing.T) {
 			env := schemetest.DrawEnv(rt)
 			var history []scheme.Event
 			var answers [][]scheme.Decision
-			d := schemetest.Driver{Env: env, Fed: true, Bound: staleness, See: func(ev scheme.Event, decisions []scheme.Decision) {
+			d := schemetest.Driver{Env: env, Subscribed: true, Bound: staleness, See: func(ev scheme.Event, decisions []scheme.Decision) {
 				history = append(history, ev)
 				answers = append(answers, decisions)
 			}}

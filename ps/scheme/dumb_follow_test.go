@@ -305,9 +305,9 @@ type follower struct {
 }
 
 type closing struct {
-	iter    int64
-	who     []int32
-	missing int32
+	iter         int64
+	contributors []int32
+	missing      int32
 }
 
 func (f *follower) step(ev scheme.Event) (out []scheme.Decision) {
@@ -339,7 +339,7 @@ func (f *follower) step(ev scheme.Event) (out []scheme.Decision) {
 		c := &f.told[len(f.told)-1]
 		c.missing--
 		if w != scheme.NoWorker {
-			c.who = append(c.who, w)
+			c.contributors = append(c.contributors, w)
 		}
 	}
 	for f.next < len(f.told) && f.mayClose(f.told[f.next]) {
@@ -352,7 +352,7 @@ func (f *follower) step(ev scheme.Event) (out []scheme.Decision) {
 }
 
 func (f *follower) mayClose(c closing) bool {
-	for _, w := range c.who {
+	for _, w := range c.contributors {
 		if !f.left[w] && f.clock[w] <= c.iter {
 			return false
 		}
@@ -377,7 +377,7 @@ func (f *follower) close(c closing) (out []scheme.Decision) {
 	pushes, samples := 0, int64(0)
 	for _, k := range events {
 		ev := f.history[k]
-		if ev.Iter == c.iter && slices.Contains(c.who, ev.Worker) {
+		if ev.Iter == c.iter && slices.Contains(c.contributors, ev.Worker) {
 			out = append(out, fold(ev, float64(min(1, pushes))))
 			pushes++
 			samples += ev.Samples

@@ -13,7 +13,7 @@ type DynSGDParams struct {
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"with a bound: when a delayed pull is answered, as in ssp"`
 }
 
-// meansStalenessMax keeps the accumulators of versions: multi, s+2 of them, countable in a Slot.
+// meansStalenessMax limits the accumulators of versions: multi, of which there are s+2, to what a Slot can name.
 const meansStalenessMax = 100
 
 // Check names the key, the value, the limit and the way out.
@@ -82,13 +82,13 @@ func newDynSGD(env Env, common Common, params Params) (Scheme, error) {
 // byDelay is the single-version form: W += u/d, d = version - version pulled + 1.
 type byDelay struct {
 	plain
-	version int64 // commits of the shard so far, as its pushes count them in Seen
+	version int64 // commits of the shard so far, in the count that its pushes have in Seen
 }
 
 func (m byDelay) pushed(g *gate, p push, seen int64, out []Decision) []Decision {
 	d := m.version - seen + 1
 	if d < 1 {
-		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
+		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
 	}
 	g.mix = byDelay{version: m.version + 1}
 	return g.commit(p.worker, p.iter, g.weight/float64(d), g.fold(p, out))

@@ -23,7 +23,7 @@ func TestVersionsOfDynSGDAreMoreThanSAndTwo(t *testing.T) {
 			next[w]++
 			g.Step(Event{Kind: Wanted, Worker: w, Iter: next[w]}, nil)
 		}
-		if got := len(versions.open); got != c.want {
+		if got := len(versions.versions); got != c.want {
 			t.Errorf("with room for %d: %d live versions, want %d: %v", c.max, got, c.want, g)
 		}
 	}

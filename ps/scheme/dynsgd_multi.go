@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// byVersion is the multi-version form: the parameters are their start plus the sum over versions of the mean of the
-// pushes made to that version. Versions here are those of DynSGD, a worker's next stop, not the commits of the shard.
+// byVersion is the multi-version form. The parameters are their initial value plus the sum, over versions, of the mean
+// of the pushes made to that version. These are DynSGD's versions, a worker's next stop, not the commits of the shard.
 //
-// A push u of version k whose mean is m over d pushes so far:
+// A push u of version k with mean m_k over d pushes so far:
 //
 //	pending = -m_k                        0 where it is the first
 //	m_k     = d/(d+1) m_k + 1/(d+1) u
@@ -18,30 +18,30 @@ import (
 //	commit pending
 type byVersion struct {
 	plain
-	works   []int64   // the version that each worker computes for; -1: none yet, or it is gone
-	open    []version // ascending by number, without gaps; at least one, at most max
-	max     int
-	highest int64 // number of the last one open
+	workerVersion []int64   // per worker: the version that it computes for; -1: none yet, or it has left
+	versions      []version // those that are open, ascending by number without gaps; at least one, at most max
+	max           int
+	newest        int64 // number of the last open version
 }
 
-// version is one that some worker computes for, or the newest.
+// version is a version that some worker computes for, or the newest.
 type version struct {
-	pushes int64 // in its mean
-	slot   int64 // its accumulator is SlotMean + slot; no two have the same
+	pushes int64 // pushes in its mean
+	slot   int64 // its accumulator is SlotMean + slot; slots are distinct
 }
 
 func newByVersion(workers, most int) *byVersion {
-	return &byVersion{works: slices.Repeat([]int64{-1}, workers), open: make([]version, 1), max: most}
+	return &byVersion{workerVersion: slices.Repeat([]int64{-1}, workers), versions: make([]version, 1), max: most}
 }
 
-// pushed takes a push into the mean of the version that its worker computed for. One whose worker was let in before
-// this scheme began counts for the newest.
+// pushed adds a push to the mean of the version that its worker computed for. A push of a worker that was admitted
+// before this scheme began counts for the newest version.
 func (m *byVersion) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
-	k := m.works[p.worker]
+	k := m.workerVersion[p.worker]
 	if k < 0 {
-		k = m.highest
+		k = m.newest
 	}
-	v := &m.open[int64(len(m.open))-1-(m.highest-k)]
+	v := &m.versions[int64(len(m.versions))-1-(m.newest-k)]
 	mean := SlotMean + Slot(v.slot)
 	fold := Decision{Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter, Dst: SlotPending, Src: mean, Weight: -1}
 	share := 1 / float64(v.pushes+1)
@@ -56,83 +56,82 @@ func (m *byVersion) pushed(g *gate, p push, _ int64, out []Decision) []Decision 
 		Dst: SlotParams, Src: SlotPending, Scale: g.weight, Weight: 1, Samples: p.samples})
 }
 
-// replied moves a worker on: to a new version if it is the first to leave the newest, else to the newest. Where that
-// would be one more than the s+2 that the source names, the worker stays on the newest: while one that leads by s
-// computes, another may go from s behind it to s ahead, and would open a version at every step.
+// replied moves a worker on: to a new version if it is the first to leave the newest, else to the newest. The source
+// names s+2 versions at most; where a new version would exceed that, the worker stays on the newest. While a worker
+// that leads by s computes, another may go from s behind it to s ahead, and would open a version at every step.
 func (m *byVersion) replied(w int32) {
-	if m.works[w] == m.highest && len(m.open) < m.max {
-		m.open = append(m.open, version{slot: m.freeSlot()})
-		m.highest++
+	if m.workerVersion[w] == m.newest && len(m.versions) < m.max {
+		m.versions = append(m.versions, version{slot: m.freeSlot()})
+		m.newest++
 	}
-	m.works[w] = m.highest
+	m.workerVersion[w] = m.newest
 	m.retire()
 }
 
-func (m *byVersion) gone(w int32) {
-	m.works[w] = -1
+func (m *byVersion) forget(w int32) {
+	m.workerVersion[w] = -1
 	m.retire()
 }
 
-// retire closes the versions that nobody computes for any more and that nobody will: all but the newest, up to the
-// oldest that has a worker.
+// retire closes the versions that no worker computes for now or later: all before the oldest that has a worker.
 func (m *byVersion) retire() {
-	oldest := m.highest
-	for _, k := range m.works {
+	oldest := m.newest
+	for _, k := range m.workerVersion {
 		if k >= 0 {
 			oldest = min(oldest, k)
 		}
 	}
-	m.open = slices.Delete(m.open, 0, len(m.open)-1-int(m.highest-oldest))
+	m.versions = slices.Delete(m.versions, 0, len(m.versions)-1-int(m.newest-oldest))
 }
 
 func (m *byVersion) freeSlot() int64 {
 	for s := int64(0); ; s++ {
-		if !slices.ContainsFunc(m.open, func(v version) bool { return v.slot == s }) {
+		if !slices.ContainsFunc(m.versions, func(v version) bool { return v.slot == s }) {
 			return s
 		}
 	}
 }
 
 func (m *byVersion) text(b *strings.Builder) {
-	for i, v := range m.open {
-		fmt.Fprintf(b, "%s%d:%d", []string{" means=", ","}[min(i, 1)], m.highest-int64(len(m.open)-1-i), v.pushes)
+	for i, v := range m.versions {
+		fmt.Fprintf(b, "%s%d:%d", []string{" means=", ","}[min(i, 1)], m.newest-int64(len(m.versions)-1-i), v.pushes)
 	}
 }
 
 func (m *byVersion) save(b []byte) []byte {
 	put := func(x int64) { b = binary.LittleEndian.AppendUint64(b, uint64(x)) }
-	put(m.highest)
-	put(int64(len(m.open)))
-	for _, v := range m.open {
+	put(m.newest)
+	put(int64(len(m.versions)))
+	for _, v := range m.versions {
 		put(v.pushes)
 		put(v.slot)
 	}
-	for _, k := range m.works {
+	for _, k := range m.workerVersion {
 		put(k)
 	}
 	return b
 }
 
 func (m *byVersion) load(d *decoder) mix {
-	n := &byVersion{max: m.max, highest: d.natural(), works: make([]int64, len(m.works))}
-	n.open = make([]version, d.between(1, min(int64(m.max), n.highest+1)))
+	n := &byVersion{max: m.max, newest: d.natural(), workerVersion: make([]int64, len(m.workerVersion))}
+	n.versions = make([]version, d.between(1, min(int64(m.max), n.newest+1)))
 	taken := make([]bool, m.max)
-	for i := range n.open {
-		n.open[i] = version{pushes: d.natural(), slot: d.between(0, int64(m.max)-1)}
-		if taken[n.open[i].slot] {
+	for i := range n.versions {
+		n.versions[i] = version{pushes: d.natural(), slot: d.between(0, int64(m.max)-1)}
+		if taken[n.versions[i].slot] {
 			d.fail("two means in one accumulator")
 		}
-		taken[n.open[i].slot] = true
+		taken[n.versions[i].slot] = true
 	}
-	oldest := n.highest
-	for w := range n.works {
-		if n.works[w] = d.between(-1, n.highest); n.works[w] >= 0 {
-			oldest = min(oldest, n.works[w])
+	oldest := n.newest
+	for w := range n.workerVersion {
+		if n.workerVersion[w] = d.between(-1, n.newest); n.workerVersion[w] >= 0 {
+			oldest = min(oldest, n.workerVersion[w])
 		}
 	}
-	if oldest != n.highest-int64(len(n.open)-1) {
-		d.fail("means of versions that nobody computes for")
-		n.open, n.highest = make([]version, 1), 0
+	if oldest != n.newest-int64(len(n.versions)-1) {
+		d.fail("means of versions that no worker computes for")
+		n.versions, n.newest = make([]version, 1), 0
 	}
 	return n
 }

@@ -20,7 +20,7 @@ func (p *ESSPParams) Check() error {
 	return ssp.Check()
 }
 
-// keptMax is more than any memory holds, and small enough for its product with a shard's bytes.
+// keptMax is more than any memory holds, and small enough that its product with a shard's bytes does not overflow.
 const keptMax = 1_000_000
 
 var essp = Entry{
@@ -33,7 +33,7 @@ var essp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Push:     "delta",
-	// As ssp's.
+	// As for ssp.
 	Weight:     "1",
 	DeltaWhole: true,
 	Copies:     func(Params) Copies { return Published },
@@ -50,7 +50,7 @@ func newESSP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("essp: %w", err)
 	}
 	if common.Fold == FoldRank {
-		return nil, fmt.Errorf("essp: fold: rank keeps pushes back until their iteration closes, and what is published must contain all that has come; use fold: arrival")
+		return nil, fmt.Errorf("essp: fold: rank delays pushes until their iteration closes, and a published version must contain every push that has landed; use fold: arrival")
 	}
 	g, err := newGate(env, common, FoldArrival, rule{name: "essp", limit: fixed{p.Staleness}, release: ReleaseSoft, perPush: true})
 	if err != nil {
@@ -59,8 +59,9 @@ func newESSP(env Env, common Common, params Params) (Scheme, error) {
 	return &publisher{gate: g.(*gate), subscribed: make([]bool, env.Workers)}, nil
 }
 
-// publisher is a gate that publishes each step of v. A worker subscribes with the answer to its first pull, which the
-// gate holds back as ssp does, and until it leaves. That a worker waits for a version is not known here.
+// publisher is a gate that publishes each step of v. A worker subscribes by its first pull, which the gate delays as
+// ssp does. The subscription starts with the reply and ends when the worker leaves. publisher does not know whether a
+// worker waits for a version.
 type publisher struct {
 	*gate
 	subscribed []bool
@@ -89,12 +90,12 @@ func (p *publisher) Step(ev Event, out []Decision) []Decision {
 	return out
 }
 
-// answers says whether a pull of the worker is answered.
+// answers says whether the decisions answer a pull of the worker.
 func answers(decided []Decision, w int32) bool {
 	return slices.ContainsFunc(decided, func(d Decision) bool { return d.Kind == Reply && d.Worker == w })
 }
 
-// String is the line of the gate and who is published to, such as " subscribed=w0,w2".
+// String is the line of the gate and the subscribers, such as " subscribed=w0,w2".
 func (p *publisher) String() string {
 	var names []string
 	for w, ok := range p.subscribed {
@@ -108,7 +109,7 @@ func (p *publisher) String() string {
 	return p.gate.String() + " subscribed=" + strings.Join(names, ",")
 }
 
-// MarshalBinary saves the subscribers, one byte each, behind the gate.
+// MarshalBinary saves the gate, and then the subscribers, one byte per worker.
 func (p *publisher) MarshalBinary() ([]byte, error) {
 	b, err := p.gate.MarshalBinary()
 	for _, ok := range p.subscribed {
@@ -120,14 +121,14 @@ func (p *publisher) MarshalBinary() ([]byte, error) {
 	return b, err
 }
 
-// UnmarshalBinary restores what MarshalBinary saved; on an error the state is as before.
+// UnmarshalBinary restores what MarshalBinary saved; on an error the state is unchanged.
 func (p *publisher) UnmarshalBinary(data []byte) error {
 	n := len(data) - len(p.subscribed)
 	if n < 0 {
 		return fmt.Errorf("%s: saved state is damaged: too short", p.name)
 	}
 	if slices.ContainsFunc(data[n:], func(b byte) bool { return b > 1 }) {
-		return fmt.Errorf("%s: saved state is damaged: a worker is neither subscribed nor not", p.name)
+		return fmt.Errorf("%s: saved state is damaged: a subscription is neither 0 nor 1", p.name)
 	}
 	g := *p.gate
 	if err := g.UnmarshalBinary(data[:n]); err != nil {

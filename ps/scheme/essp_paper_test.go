@@ -60,7 +60,7 @@ func TestESSPGate(t *testing.T) {
 			env := scheme.Env{Workers: n, Shards: []int32{schemetest.Shard}, Servers: 1}
 			reader := esspReader{staleness: staleness, clock: make([]int64, n), know: make([]int64, n), waits: make([]bool, n)}
 			other := ssp.New(env)
-			d := schemetest.Driver{Env: env, Plain: true, Fed: true, Bound: staleness, See: func(ev scheme.Event, decisions []scheme.Decision) {
+			d := schemetest.Driver{Env: env, Plain: true, Subscribed: true, Bound: staleness, See: func(ev scheme.Event, decisions []scheme.Decision) {
 				answers := other.Step(ev, nil)
 				if ev.Kind == scheme.Wanted {
 					return // the first pull of each, which both answer at once

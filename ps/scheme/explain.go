@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// ParamDoc is what explain, the README table and a schema need to know of one key.
+// ParamDoc describes one key, for explain, completion and a schema.
 type ParamDoc struct {
 	Key     string
 	Default string
 	Allowed string   // for readers: "true | false", "soft | lazy | block", "integer >= 0"
-	Values  []string // the values allowed, where they are a list
+	Values  []string // the allowed values, where they are a list
 	Doc     string   // one sentence without a full stop
 }
 
-// Docs describes the keys of p and their present values as defaults, in the order of its fields. It reads the
-// field tags: yaml (the key), doc, values (a list with commas), min and max.
+// Docs describes the keys of p in the order of its fields, with their present values as defaults. It reads the field
+// tags: yaml (the key), doc, values (a list with commas), min and max.
 func Docs(p Params) []ParamDoc {
 	v := reflect.ValueOf(p).Elem()
 	docs := make([]ParamDoc, 0, v.NumField())
@@ -52,7 +52,7 @@ func Docs(p Params) []ParamDoc {
 	return docs
 }
 
-// commonDocs describes the keys that every rule may set beside those of its scheme.
+// commonDocs describes the keys that every rule may set beside the keys of its scheme.
 func (e Entry) commonDocs() []ParamDoc {
 	fold := ParamDoc{
 		Key: "fold", Default: string(e.Fold), Allowed: "rank | arrival", Values: []string{"rank", "arrival"},
@@ -76,7 +76,7 @@ func (e Entry) commonDocs() []ParamDoc {
 	return append(docs, weight)
 }
 
-// evidence spells out the tags, in the words of the README of this package.
+// evidence explains the tags, in the words of the README of this package.
 var evidence = map[string]string{
 	"P": "read in the paper's own text",
 	"C": "read in the source code of the authors or the project",
@@ -86,11 +86,11 @@ var evidence = map[string]string{
 	"X": "our own derivation",
 }
 
-// textWidth is the column at which Explain breaks lines, for a terminal of 80.
+// textWidth is the column at which Explain breaks lines, for a terminal of 80 columns.
 const textWidth = 78
 
-// Explain describes a scheme: rule, parameters with defaults and allowed values, source with its evidence tag,
-// and when to use it. The error names the schemes there are.
+// Explain describes a scheme: its rule, its parameters with defaults and allowed values, its source with the evidence
+// tag, and when to use it. Its error lists the schemes.
 func Explain(name string) (string, error) {
 	e, ok := Lookup(name)
 	if !ok {
@@ -128,7 +128,7 @@ func leadText(e Entry) string {
 	return fmt.Sprintf("a running worker leads the slowest by at most %d iterations with the defaults", lead)
 }
 
-// wrap writes text after head, breaking lines at textWidth and indenting them as wide as head.
+// wrap writes text after head. It breaks lines at textWidth and indents them by the width of head.
 func wrap(b *strings.Builder, head, text string) {
 	line := head
 	for k, word := range strings.Fields(text) {

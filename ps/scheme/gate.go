@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// gate is the engine under every scheme whose pulls wait for v: a pull condition (its limit), one push condition
-// (v is the smallest clock of the live workers; with a quorum the first so many pushes close it), a key for delayed pulls, and a commit mode.
+// gate is the engine of every scheme whose pulls wait for v. It has a pull condition (its limit), one push condition (v
+// is the smallest clock of the live workers; with a quorum, so many pushes close the open iteration), a key for each
+// delayed pull, and a commit mode.
 //
-// Its loop is that of the FluentPS server with three corrections: v advances as far as it can in one event;
-// every delayed pull whose key v has passed is answered, never only the bucket equal to v; and a worker that
-// left is no longer counted.
+// Its loop is that of the FluentPS server with three corrections. v advances as far as it can in one event. Every
+// delayed pull whose key v has passed is answered, not only the bucket equal to v. And a worker that has left is no
+// longer counted.
 type gate struct {
 	rule
 	commits commitMode
 	shard   int32
-	follows bool    // another shard closes the iterations, and v follows it: neither atMin nor atV matters
+	follows bool    // another shard closes the iterations, and v follows it: atMin and atV are unused
 	weight  float64 // learning-rate scale of a commit of one push
 
-	// clock is the number of iterations each worker has closed by pushing them or passing over them;
-	// without a quorum v <= clock for every live worker. It stays when a worker leaves, so that what it pushed counts once even
-	// if it comes back.
+	// clock is the number of iterations that each worker has closed, by a push or by skipping them. Without a quorum v
+	// <= clock for every live worker. It stays when a worker leaves, so that a push counts once even if the worker
+	// comes back.
 	clock []int64
 	left  []bool
 	v     int64 // never decreases
 	live  int   // workers with left false
 	atMin int   // live workers with clock <= v, which may still push v; at least 1 while live > 0
-	atV   int   // pushes of v that are staged or pending; fewer than the quorum where there is one
+	atV   int   // pushes of v that are staged or pending; below the quorum where there is one
 
 	staged         []push    // landed, neither folded nor dropped; iter >= v, and > v in mode byClose
 	parked         []pull    // delayed pulls in order of arrival
-	waits          []bool    // worker has a pull in parked; never more than one
-	told           []closing // iterations that the shard followed has closed and this one has not, ascending from v on
+	hasParked      []bool    // per worker: it has a pull in parked; never more than one
+	closings       []closing // follows: iterations that the leading shard has closed and this one has not, ascending from v on
 	pendingPushes  int64     // folded into SlotPending since the last Commit
-	pendingSamples int64     // their samples
-	skipped        int64     // iterations that workers passed over without a push
+	pendingSamples int64     // samples of these pushes
+	skipped        int64     // iterations that workers skipped without a push
 
-	now time.Duration // of the event in work
+	now time.Duration // At of the current event
 }
 
 // push is a landed push whose slot is still taken.
@@ -51,8 +52,8 @@ type push struct {
 // pull is a delayed pull.
 type pull struct {
 	worker int32
-	iter   int64 // c: the iteration its worker asked for; v < c <= clock
-	key    int64 // answered when v > key and the bound of the limit allows it
+	iter   int64 // c: the iteration that its worker asked for; v < c <= clock
+	key    int64 // answered when v > key and the limit's bound allows it
 }
 
 func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
@@ -68,34 +69,34 @@ func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
 		return nil, err
 	}
 	g := &gate{
-		rule:    r,
-		commits: commits,
-		shard:   env.Shards[0],
-		follows: env.Follows && r.agree,
-		weight:  common.Weight,
-		clock:   make([]int64, env.Workers),
-		left:    make([]bool, env.Workers),
-		parked:  make([]pull, 0, env.Workers),
-		waits:   make([]bool, env.Workers),
+		rule:      r,
+		commits:   commits,
+		shard:     env.Shards[0],
+		follows:   env.Follows && r.agree,
+		weight:    common.Weight,
+		clock:     make([]int64, env.Workers),
+		left:      make([]bool, env.Workers),
+		parked:    make([]pull, 0, env.Workers),
+		hasParked: make([]bool, env.Workers),
 	}
 	if g.mix == nil {
 		g.mix = plain{}
 	}
 	if g.weight == 0 {
 		g.weight = 1 / float64(env.Workers)
-		if g.several > 0 {
-			g.weight = 1 / float64(g.several)
+		if g.pushesPerVersion > 0 {
+			g.weight = 1 / float64(g.pushesPerVersion)
 		}
 	}
 	for w, c := range env.Clocks {
 		g.clock[w], g.left[w] = max(c, 0), c < 0
 	}
-	g.start(env.Start)
+	g.startAt(env.Start)
 	return g, nil
 }
 
-// start derives v and the counts from the clocks; where nobody is in the run, v is the start version.
-func (g *gate) start(version int64) {
+// startAt derives v and the counts from the clocks; where nobody is in the run, v is the start version.
+func (g *gate) startAt(version int64) {
 	g.v = version
 	g.live = 0
 	for w, gone := range g.left {
@@ -106,18 +107,18 @@ func (g *gate) start(version int64) {
 			g.v = g.clock[w]
 		}
 	}
-	g.count()
+	g.recount()
 }
 
-// count derives atMin and atV.
-func (g *gate) count() {
+// recount derives atMin and atV.
+func (g *gate) recount() {
 	g.atMin = 0
 	for w, c := range g.clock {
 		if !g.left[w] && c <= g.v {
 			g.atMin++
 		}
 	}
-	g.atV = g.held(g.v)
+	g.atV = g.stagedOf(g.v)
 	if g.commits == byClose {
 		g.atV += int(g.pendingPushes)
 	}
@@ -129,7 +130,7 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 		return g.closedEvent(ev, out)
 	}
 	if ev.Shard != g.shard || ev.Worker < 0 || int(ev.Worker) >= len(g.clock) {
-		g.bug(ev, "not my shard or no such worker")
+		g.bug(ev, "another shard's event, or an unknown worker")
 	}
 	g.now = ev.At
 	switch ev.Kind {
@@ -164,7 +165,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		g.bug(ev, "this scheme takes no helper's pushes")
 	case ev.Samples < 0:
 		g.bug(ev, "negative sample count")
-	case g.waits[w]:
+	case g.hasParked[w]:
 		g.bug(ev, "pushed while its pull is open")
 	}
 	old := g.clock[w]
@@ -172,7 +173,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	g.skipped += ev.Iter - old
 
 	p := push{worker: w, iter: ev.Iter, samples: ev.Samples}
-	why := g.refused(ev)
+	why := g.dropReason(ev)
 	switch {
 	case why != NotDropped:
 		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush, Reason: why})
@@ -181,14 +182,14 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	case g.commits == byPush:
 		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
-		if out = g.foldAs(p, g.mix.weigh(g, p, ev.Seen), out); g.pendingPushes >= g.several {
-			out = g.commitSeveral(w, ev.Iter, out)
+		if out = g.foldAs(p, g.mix.weigh(g, p, ev.Seen), out); g.pendingPushes >= g.pushesPerVersion {
+			out = g.commitPending(w, ev.Iter, out)
 		}
 	case g.commits == byClose && ev.Iter == g.v && !g.follows:
 		out = g.fold(p, out)
 		g.atV++
 	default:
-		// Also byClose: a push beyond v would get into the version that closes iteration v.
+		// Also in mode byClose: folded now, a push beyond v would become part of the version that closes v.
 		g.staged = append(g.staged, p)
 		if ev.Iter == g.v {
 			g.atV++
@@ -204,19 +205,20 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	return g.advance(out)
 }
 
-// refused says why a push adds nothing. One that was still on the way when its worker left does not: the iteration was
-// closed without it, or may be by the time it would be folded.
-func (g *gate) refused(ev Event) Reason {
+// dropReason says why a push is dropped, NotDropped if it is not. A push that was in flight when its worker left is
+// dropped: its iteration was closed without it, or may be before it is folded.
+func (g *gate) dropReason(ev Event) Reason {
 	switch {
 	case ev.Samples == 0:
 		return Empty
 	case g.left[ev.Worker]:
 		return Gone
-	case g.quorum == 0 || ev.Iter == g.v: // an open iteration with its quorum would be closed
+	case g.quorum == 0 || ev.Iter == g.v: // v is open, so its quorum is not complete
 		return NotDropped
 	case ev.Iter < g.v:
 		return Late
-	case !g.follows && g.held(ev.Iter) >= g.quorum: // another shard sent workers on that pushed it here before it was open
+	// Another shard let workers skip ahead, and they filled the quorum of this iteration before it was open here.
+	case !g.follows && g.stagedOf(ev.Iter) >= g.quorum:
 		return Surplus
 	}
 	return NotDropped
@@ -226,10 +228,10 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 	w := ev.Worker
 	switch {
 	case g.left[w]:
-		return out // overtaken by its Left: nobody waits for the reply
+		return out // its Left has overtaken this pull: nobody waits for the reply
 	case ev.Iter < 0 || ev.Iter > g.clock[w]:
 		g.bug(ev, "wants an iteration beyond its pushes")
-	case g.waits[w]:
+	case g.hasParked[w]:
 		g.bug(ev, "its pull is already open")
 	}
 	c := ev.Iter
@@ -244,7 +246,7 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 		key = c - 1
 	}
 	g.parked = append(g.parked, pull{worker: w, iter: c, key: key})
-	g.waits[w] = true
+	g.hasParked[w] = true
 	return out
 }
 
@@ -254,31 +256,31 @@ func (g *gate) leave(w int32, out []Decision) []Decision {
 	}
 	g.left[w] = true
 	g.live--
-	g.limit.leaves(w)
-	g.mix.gone(w)
+	g.limit.workerLeft(w)
+	g.mix.forget(w)
 	if g.clock[w] <= g.v {
 		g.atMin--
 	}
-	if g.waits[w] {
-		g.waits[w] = false
+	if g.hasParked[w] {
+		g.hasParked[w] = false
 		g.parked = slices.DeleteFunc(g.parked, func(p pull) bool { return p.worker == w })
 	}
 	if g.live == 0 && g.commits == byCount && g.pendingPushes > 0 {
-		out = g.commitSeveral(NoWorker, g.v, out)
+		out = g.commitPending(NoWorker, g.v, out)
 	}
 	return g.advance(out)
 }
 
-// join starts a worker at v, or at its own clock where what it pushed before it left is further: those
-// iterations count, and taking them again would count them twice.
+// join starts a worker at v, or at its own clock where its earlier pushes reach further: repeating those iterations
+// would count them twice.
 func (g *gate) join(w int32, clock int64, out []Decision) []Decision {
 	if !g.left[w] {
 		return out
 	}
 	g.left[w] = false
 	g.live++
-	g.limit.forget(w)
-	g.mix.gone(w)
+	g.limit.workerJoined(w)
+	g.mix.forget(w)
 	g.clock[w] = max(g.v, g.clock[w], clock)
 	if g.clock[w] == g.v {
 		g.atMin++
@@ -286,9 +288,9 @@ func (g *gate) join(w int32, clock int64, out []Decision) []Decision {
 	return g.advance(out)
 }
 
-// advance is the push condition and the release: v goes to the smallest live clock, or past everything that
-// was pushed when nobody is left, and past each iteration that has its quorum; those in between close, then
-// delayed pulls leave. Scanning the clocks only when v can move costs N steps per iteration, thus O(1) per push.
+// advance is the push condition and the release of pulls. v moves to the smallest live clock, or past everything that
+// was pushed when nobody is left, and past each iteration that has its quorum. The iterations in between close, then
+// delayed pulls are answered. Scanning the clocks only when v can move costs N steps per iteration, thus O(1) per push.
 func (g *gate) advance(out []Decision) []Decision {
 	if g.follows {
 		return g.follow(out)
@@ -305,14 +307,14 @@ func (g *gate) advance(out []Decision) []Decision {
 			break
 		}
 		out = g.closeTo(next, out)
-		g.count()
+		g.recount()
 	}
 	in := false
 	if g.transit != nil {
 		out, in = g.transit.admitPushes(g, out)
 	}
 	if g.v > old || in {
-		out = g.releaseParked(g.v > old && g.limit.moved(g, old), out)
+		out = g.releaseParked(g.v > old && g.limit.vMoved(g, old), out)
 	}
 	return out
 }
@@ -352,8 +354,8 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 		}
 		out = g.commitIteration(iter, out)
 	}
-	out = g.closes(next-1, out)
-	if g.commits == byClose { // iteration next is open from now on: its early pushes may go in
+	out = g.sayClosed(next-1, out)
+	if g.commits == byClose { // iteration next is open now: its early pushes are folded
 		for ; k < len(g.staged) && g.staged[k].iter == next; k++ {
 			out = g.fold(g.staged[k], out)
 		}
@@ -363,15 +365,15 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 	return out
 }
 
-// releaseParked answers the delayed pulls that v has passed, or all where the limit rose, in order of arrival. In
-// plain SSP a soft pull has c - v = s+1 when it parks, so one step of v opens the gate; the check of the bound
-// matters where its worker is further ahead: it had passed over iterations, or had been let through beyond.
+// releaseParked answers, in order of arrival, the delayed pulls whose key v has passed, or all that fit if all is set.
+// In plain SSP a soft pull has c - v = s+1 when it is parked, so one step of v opens the gate. The check of the bound
+// matters for a worker that is further ahead, because it has skipped iterations or was admitted beyond the bound.
 func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 	kept := g.parked[:0]
 	for _, p := range g.parked {
 		if (all || g.v > p.key) && p.iter-g.v <= g.limit.bound(p.iter) && !g.transit.holds(p.worker) {
 			out = append(out, g.reply(p.worker, p.iter))
-			g.waits[p.worker] = false
+			g.hasParked[p.worker] = false
 		} else {
 			kept = append(kept, p)
 		}
@@ -380,10 +382,10 @@ func (g *gate) releaseParked(all bool, out []Decision) []Decision {
 	return out
 }
 
-// reply names the next iteration to compute. A worker that resumes from its lowest clock over all shards may
-// have asked for one that this shard has already. The gate judges what it asked for all the same: judged by
-// what they had here, two workers could wait for each other at two shards whose states were saved at
-// different times. A worker that is behind v goes on at v: what it would push before that is dropped.
+// reply names the next iteration to compute. A resumed worker, which starts at its lowest clock over all shards, may
+// have asked for an iteration that this shard already has. The gate still judges the iteration that was asked for. If
+// it judged the shard's own clock, two workers could wait for each other at two shards whose states were saved at
+// different times. A worker behind v continues at v: its pushes of earlier iterations would be dropped.
 func (g *gate) reply(w int32, c int64) Decision {
 	g.limit.replied(w, g.now)
 	g.mix.replied(w)

@@ -26,9 +26,9 @@ func TestBadEventsPanic(t *testing.T) {
 		want   string
 		events []Event
 	}{
-		{"no such worker", []Event{{Kind: Wanted, Worker: 2}}},
-		{"no such worker", []Event{{Kind: Wanted, Worker: -1}}},
-		{"not my shard", []Event{{Kind: Wanted, Shard: 1}}},
+		{"an unknown worker", []Event{{Kind: Wanted, Worker: 2}}},
+		{"an unknown worker", []Event{{Kind: Wanted, Worker: -1}}},
+		{"another shard's event", []Event{{Kind: Wanted, Shard: 1}}},
 		{"already closed", []Event{push, push}},
 		{"exactly 1 part", []Event{{Kind: Pushed, Parts: 2, Samples: 1}}},
 		{"exactly 1 part", []Event{{Kind: Pushed, Samples: 1}}},
@@ -261,17 +261,17 @@ func TestRestoreBrokenTransit(t *testing.T) {
 		{"computes and has left, or waits", func(g *gate) {
 			g.transit.held = append(g.transit.held, heldPush{push: push{worker: 1, samples: 1}})
 		}},
-		{"should be in, or not be there yet", func(g *gate) { g.transit.held[0].samples = 0 }},
-		{"should be in, or not be there yet", func(g *gate) { g.transit.held[0].iter = 2 }},
+		{"should be committed, or that cannot have landed", func(g *gate) { g.transit.held[0].samples = 0 }},
+		{"should be committed, or that cannot have landed", func(g *gate) { g.transit.held[0].iter = 2 }},
 		{"two pushes of one worker", func(g *gate) { g.transit.held = append(g.transit.held, g.transit.held[0]) }},
 		{"should be answered", func(g *gate) { g.transit.held = nil }},
 		{"is not within", func(g *gate) { g.transit.held[0].norm = -1 }},
-		{"is not within", func(g *gate) { g.transit.sent[0][0].norm = math.NaN() }},
-		{"is not within", func(g *gate) { g.transit.sent[0][0].version = 9 }},
+		{"is not within", func(g *gate) { g.transit.updates[0][0].norm = math.NaN() }},
+		{"is not within", func(g *gate) { g.transit.updates[0][0].version = 9 }},
 		{"more updates in transit", func(g *gate) {
 			g.transit.version = 5000
 			for v := range int64(2000) {
-				g.transit.sent[0] = append(g.transit.sent[0], update{version: v + 2})
+				g.transit.updates[0] = append(g.transit.updates[0], update{version: v + 2})
 			}
 		}},
 		{"a staged push", func(g *gate) { g.staged = []push{{worker: 0, iter: 1, samples: 1}} }},

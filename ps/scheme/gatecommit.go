@@ -1,6 +1,6 @@
 package scheme
 
-// fold adds a push to the pending sums; the first after a commit overwrites them.
+// fold adds a push to the pending sums; the first push after a commit overwrites them.
 func (g *gate) fold(p push, out []Decision) []Decision { return g.foldAs(p, 1, out) }
 
 // foldAs adds a push with a weight.
@@ -17,13 +17,13 @@ func (g *gate) foldAs(p push, weight float64, out []Decision) []Decision {
 	return append(out, d)
 }
 
-// commitIteration commits what is pending as the version that closes iter; an iteration to which nobody
-// contributed makes no version.
+// commitIteration commits the pending sums as the version that closes iter. An iteration without contributors makes no
+// version.
 func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
 	if g.pendingPushes == 0 {
 		return out
 	}
-	return g.closes(iter, g.commit(NoWorker, iter, 1, out))
+	return g.sayClosed(iter, g.commit(NoWorker, iter, 1, out))
 }
 
 func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {

@@ -12,8 +12,8 @@ import (
 //
 //	bsp v=3 clocks=5,3,4,left staged=2 parked=w0@c5
 //
-// staged counts pushes that wait in their slots, pending those folded but not committed, skipped the
-// iterations passed over; each is left out when there are none.
+// staged counts pushes that wait in their slots, pending counts pushes that are folded and not committed, and skipped
+// counts iterations that were skipped. A count of 0 is left out.
 func (g *gate) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s v=%d clocks=", g.name, g.v)
@@ -39,17 +39,17 @@ func (g *gate) String() string {
 	if g.skipped > 0 {
 		fmt.Fprintf(&b, " skipped=%d", g.skipped)
 	}
-	g.textTold(&b)
+	g.textClosings(&b)
 	g.limit.text(&b)
 	g.mix.text(&b)
 	return b.String()
 }
 
-// gateVersion is the first byte of the saved state; a new layout takes the next number.
+// gateVersion is the first byte of the saved state; each new layout takes the next number.
 const gateVersion = 1
 
-// MarshalBinary saves the whole state: the version byte, the length of the name, the name, then 64-bit
-// little-endian integers, and last what the limit and the mix save.
+// MarshalBinary saves the whole state: the version byte, the length of the name, the name, 64-bit little-endian
+// integers, and last the states of the limit and the mix.
 func (g *gate) MarshalBinary() ([]byte, error) {
 	b := append([]byte{gateVersion, byte(len(g.name))}, g.name...)
 	put := func(xs ...int64) {
@@ -73,11 +73,11 @@ func (g *gate) MarshalBinary() ([]byte, error) {
 	for _, p := range g.parked {
 		put(int64(p.worker), p.iter, p.key)
 	}
-	return g.mix.save(g.limit.save(g.saveTold(b))), nil
+	return g.mix.save(g.limit.save(g.saveClosings(b))), nil
 }
 
-// UnmarshalBinary restores a state that MarshalBinary saved from the same scheme, fold order and number of
-// workers; bounds and release policy may differ. On an error the state is as before.
+// UnmarshalBinary restores a state that MarshalBinary saved from the same scheme, fold order and number of workers;
+// bounds and release policy may differ. On an error the state is unchanged.
 func (g *gate) UnmarshalBinary(data []byte) error {
 	head := len(g.name) + 2
 	switch {
@@ -109,7 +109,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	for range d.count(3) {
 		n.parked = append(n.parked, pull{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), key: d.between(noKey, maxClock)})
 	}
-	n.loadTold(&d)
+	n.loadClosings(&d)
 	n.limit = g.limit.load(&d)
 	n.mix = g.mix.load(&d)
 	if g.transit != nil {
@@ -128,7 +128,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// broken names the first invariant that a decoded state breaks, and fills in the counts.
+// broken names the first invariant that a decoded state violates, and fills in the counts.
 func (g *gate) broken() string {
 	g.live = len(g.left)
 	for w, gone := range g.left {
@@ -138,7 +138,7 @@ func (g *gate) broken() string {
 			return "a clock below v"
 		}
 	}
-	g.count()
+	g.recount()
 	type key struct {
 		worker int32
 		iter   int64
@@ -149,21 +149,21 @@ func (g *gate) broken() string {
 		case g.commits == byPush || g.commits == byCount || g.commits == byValue:
 			return "a staged push in a scheme that stages none"
 		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v && !g.follows:
-			return "a staged push that should be folded, dropped or not there yet"
+			return "a staged push that should be folded or dropped, or that cannot have landed"
 		case seen[key{p.worker, p.iter}]:
 			return "a push staged twice"
 		}
 		seen[key{p.worker, p.iter}] = true
 	}
-	g.waits = make([]bool, len(g.left))
+	g.hasParked = make([]bool, len(g.left))
 	for _, p := range g.parked {
 		switch {
 		case g.left[p.worker] || p.iter > g.clock[p.worker] || p.key >= p.iter || (p.iter <= g.v || p.key == noKey) && !g.transit.holds(p.worker):
-			return "a delayed pull that should be answered or not there yet"
-		case g.waits[p.worker]:
+			return "a delayed pull that should be answered, or that cannot have arrived"
+		case g.hasParked[p.worker]:
 			return "two open pulls of one worker"
 		}
-		g.waits[p.worker] = true
+		g.hasParked[p.worker] = true
 	}
 	if g.transit != nil {
 		if what := g.transit.broken(g); what != "" {
@@ -173,7 +173,7 @@ func (g *gate) broken() string {
 	switch {
 	case g.live > 0 && g.atMin == 0 && !g.follows:
 		return "no worker at v"
-	case len(g.told) > 0 && g.ready(&g.told[0]):
+	case len(g.closings) > 0 && g.canClose(&g.closings[0]):
 		return "an iteration that should be closed"
 	case g.pendingPushes > 0 && g.commits != byClose && (g.commits != byCount || g.live == 0):
 		return "pending pushes in a scheme that commits what it folds"
@@ -183,8 +183,8 @@ func (g *gate) broken() string {
 	return ""
 }
 
-// decoder reads a saved state. After the first fault every read gives the smallest legal
-// value and bad says what was wrong, so that reading needs one check at the end.
+// decoder reads a saved state. After the first fault every read returns the smallest legal value, and bad names the
+// fault, so one check at the end suffices.
 type decoder struct {
 	rest []byte
 	bad  string
@@ -207,7 +207,7 @@ func (d *decoder) integer() int64 {
 	return x
 }
 
-// fraction reads a floating-point number; not a number is within nothing.
+// fraction reads a floating-point number within [low, high]; NaN is in no range.
 func (d *decoder) fraction(low, high float64) float64 {
 	x := math.Float64frombits(uint64(d.integer()))
 	if !(x >= low && x <= high) {
@@ -226,12 +226,13 @@ func (d *decoder) between(low, high int64) int64 {
 	return x
 }
 
-// maxClock bounds every count and clock, so that sums and differences of a few cannot overflow.
+// maxClock is the limit of every count and clock, so that sums and differences of a few cannot overflow.
 const maxClock = 1 << 60
 
 func (d *decoder) natural() int64 { return d.between(0, maxClock) }
 
-// count reads the length of a list of records of that many integers; no longer list can be in the rest.
+// count reads the length of a list of records of that many integers. It refuses a length for which the rest is too
+// short.
 func (d *decoder) count(integers int) int {
 	return int(d.between(0, int64(len(d.rest)/(8*integers))))
 }

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Learning is a scheme that may know more than clocks and version tell, which its constructor takes: what it
-// measured of its workers, and what they pushed last. That outlives a checkpoint. It is asked for when everybody has left.
+// Learning is a scheme that may have state which its constructor cannot derive from clocks and version: what it
+// measured of its workers, or what they pushed last. A checkpoint keeps that state as the scheme's memory. Memory is
+// called when all workers have left.
 //
-// Of the others clocks and version tell all: nothing is staged, pending or in transit then, dynsgd, and softsync where it
-// weighs by staleness, count the versions that there were and begin with the next one as with the first, and essp's workers subscribe anew.
+// The other schemes need none. Nothing is staged, pending or in transit then. dynsgd, and softsync with weights by
+// staleness, count versions and treat the next one as the first. essp's workers subscribe anew.
 type Learning interface {
 	Memory() []byte             // nil: there is none
-	Recall(memory []byte) error // into a new instance for as many workers; after an error that is as before
+	Recall(memory []byte) error // into a new instance for the same number of workers; on an error the instance is unchanged
 }
 
 // Memory implements Learning.
 func (g *gate) Memory() []byte {
-	if !g.limit.lasts() {
+	if !g.limit.hasMemory() {
 		return nil
 	}
 	return g.limit.save(append([]byte{gateVersion, byte(len(g.name))}, g.name...))
@@ -26,7 +27,7 @@ func (g *gate) Memory() []byte {
 // Recall implements Learning.
 func (g *gate) Recall(memory []byte) error {
 	head := len(g.name) + 2
-	if len(memory) < head || memory[0] != gateVersion || int(memory[1]) != len(g.name) || string(memory[2:head]) != g.name || !g.limit.lasts() {
+	if len(memory) < head || memory[0] != gateVersion || int(memory[1]) != len(g.name) || string(memory[2:head]) != g.name || !g.limit.hasMemory() {
 		return fmt.Errorf("%s: the memory of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", g.name, len(memory), gateVersion)
 	}
 	d := decoder{rest: memory[head:]}
@@ -41,9 +42,9 @@ func (g *gate) Recall(memory []byte) error {
 	return nil
 }
 
-// lasting lists what a rotation remembers: rounds, and of each worker what its turns took. The slots are dealt anew from
-// that, as soon as a round begins.
-func (r *rotation) lasting() (list []number) {
+// memoryNumbers lists the memory of a rotation: the rounds, and the times that each worker's turns took. From these it
+// deals the slots anew as soon as a round begins.
+func (r *rotation) memoryNumbers() (list []number) {
 	add := func(get func() int64, set func(int64)) {
 		list = append(list, number{get, set, 0, maxClock})
 	}
@@ -53,7 +54,7 @@ func (r *rotation) lasting() (list []number) {
 		for _, p := range []*int64{&w.samples, &w.measured} {
 			add(func() int64 { return *p }, func(x int64) { *p = x })
 		}
-		for _, p := range []*time.Duration{&w.cycle, &w.push, &w.pull, &w.alone} {
+		for _, p := range []*time.Duration{&w.cycle, &w.push, &w.pull, &w.pushMin} {
 			add(func() int64 { return int64(*p) }, func(x int64) { *p = time.Duration(x) })
 		}
 	}
@@ -61,12 +62,12 @@ func (r *rotation) lasting() (list []number) {
 }
 
 // Memory implements Learning.
-func (r *rotation) Memory() []byte { return saveNumbers(r.lasting()) }
+func (r *rotation) Memory() []byte { return saveNumbers(r.memoryNumbers()) }
 
 // Recall implements Learning.
 func (r *rotation) Recall(memory []byte) error {
 	n := r.clone()
-	bad, err := loadNumbers("memory", memory, n.lasting())
+	bad, err := loadNumbers("memory", memory, n.memoryNumbers())
 	if err != nil {
 		return err
 	}

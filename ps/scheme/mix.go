@@ -2,27 +2,28 @@ package scheme
 
 import "strings"
 
-// mix is how pushes become a version where each push is one, or so many are. Most schemes commit them with a fixed weight;
-// dynsgd, and softsync if it is asked to, weigh each by what else came meanwhile.
+// mix says how pushes become a version where one push, or a number of pushes, makes a version. Most schemes commit them
+// with a fixed weight. dynsgd, and softsync with lambda0, weigh each push by what was committed meanwhile.
 type mix interface {
 	// pushed folds and commits a push that was computed on version seen.
 	pushed(g *gate, p push, seen int64, out []Decision) []Decision
-	// weigh gives the weight in the pending sums of a push that was computed on version seen, where several are a version;
-	// committed tells that they have become one, by this decision, and may change its scale and weight.
+	// weigh is the weight in the pending sums of a push that was computed on version seen, where several pushes make a
+	// version. committed tells that they have become one, by this decision; it may change the decision's scale and
+	// weight.
 	weigh(g *gate, p push, seen int64) float64
 	committed(g *gate, d *Decision)
-	// replied tells that a worker goes on with the current version; gone that it leaves or comes.
+	// replied tells that a worker continues with the current version; forget that a worker has left or joined.
 	replied(w int32)
-	gone(w int32)
-	// text appends to the line of state, save to the saved state. load reads what save wrote into a new mix and
-	// leaves the old one as it is.
+	forget(w int32)
+	// text appends to the line of state, save to the saved state. load returns a new mix with the state that save
+	// wrote, and leaves this one unchanged.
 	text(b *strings.Builder)
 	save(b []byte) []byte
 	load(d *decoder) mix
 }
 
-// plain commits a push with the weight of the gate, and has nothing to remember. Other mixes embed it for what they
-// do not need.
+// plain commits a push with the weight of the gate, and has no state. Other mixes embed it for the methods that they do
+// not need.
 type plain struct{}
 
 func (plain) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
@@ -31,7 +32,7 @@ func (plain) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
 func (plain) weigh(*gate, push, int64) float64 { return 1 }
 func (plain) committed(*gate, *Decision)       {}
 func (plain) replied(int32)                    {}
-func (plain) gone(int32)                       {}
+func (plain) forget(int32)                     {}
 func (plain) text(*strings.Builder)            {}
 func (plain) save(b []byte) []byte             { return b }
 func (plain) load(*decoder) mix                { return plain{} }

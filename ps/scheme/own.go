@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Gate makes schemes outside this package whose pulls wait for v, as those of ssp do. It folds, commits, parks and answers; the
-// scheme says how far a worker may lead. See OWN.md.
+// Gate makes schemes outside this package whose pulls wait for v, as in ssp. Gate folds, commits, parks and answers;
+// the scheme says how far a worker may lead. See OWN.md.
 type Gate struct {
-	Name      string    // that of the Entry
+	Name      string    // the name of the Entry
 	Lead      Lead      // the pull condition
 	Release   Release   // when a delayed pull is answered; empty: soft
 	Fold      FoldOrder // the default of the Entry
 	Whole     bool      // with fold: arrival a version is a whole iteration, as under bsp; else it is one push, as under ssp
-	Unbounded bool      // Lead has no largest bound, and so fold: rank is refused; LeadMax of the Entry says the same
+	Unbounded bool      // Lead has no largest bound, so fold: rank is refused; LeadMax of the Entry must say the same
 }
 
-// New makes the scheme for one shard. A panic of the Lead's methods ends the run as a bug of the scheme.
+// New makes the scheme for one shard. A panic in the Lead's methods ends the run as a bug of the scheme.
 func (g Gate) New(env Env, common Common) (Scheme, error) {
 	if g.Release == "" {
 		g.Release = ReleaseSoft
@@ -31,63 +31,64 @@ func (g Gate) New(env Env, common Common) (Scheme, error) {
 	if err := g.Release.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
-	r := rule{name: g.Name, limit: stated{Lead: g.Lead}, unbounded: g.Unbounded, release: g.Release, perPush: !g.Whole}
+	r := rule{name: g.Name, limit: leadLimit{Lead: g.Lead}, unbounded: g.Unbounded, release: g.Release, perPush: !g.Whole}
 	if l, learns := g.Lead.(Learner); learns {
-		r.limit = learnt{stated{l}, l}
+		r.limit = learnerLimit{leadLimit{l}, l}
 	}
 	return newGate(env, common, g.Fold, r)
 }
 
 // Lead says how far ahead of v, the smallest clock of all workers, a worker may start an iteration.
 type Lead interface {
-	// Bound is what a pull for iteration c waits for: it is answered once c - v <= Bound(c). Below 0 counts as 0, with which the
-	// slowest worker still runs.
+	// Bound is the limit for a pull for iteration c: the pull is answered once c - v <= Bound(c). A bound below 0
+	// counts as 0, with which the slowest worker still runs.
 	Bound(c int64) int64
 }
 
-// Learner is a Lead whose bounds change with what it hears of the shard. Whenever v advances, all delayed pulls are judged anew.
+// Learner is a Lead whose bounds change with what it learns about the shard. Whenever v advances, all delayed pulls are
+// judged anew.
 type Learner interface {
 	Lead
 	Pushed(ev Event)                     // a push has landed
-	Replied(w int32, at time.Duration)   // a pull of the worker is answered: it computes from now on
-	Left(w int32)                        // the worker is gone
-	Joined(w int32)                      // the worker came (back); nothing is known of it
-	State() []int64                      // all that it has learnt, for checkpoints
-	Restore(state []int64) (Lead, error) // one that has learnt that; the Lead itself stays as it is
+	Replied(w int32, at time.Duration)   // a pull of the worker was answered: it computes from now on
+	Left(w int32)                        // the worker has left
+	Joined(w int32)                      // the worker has come, or come back; nothing is known about it
+	State() []int64                      // everything that it has learned, for checkpoints
+	Restore(state []int64) (Lead, error) // returns one that has learned that state; the Lead itself stays unchanged
 }
 
-// stated is the limit of a Lead.
-type stated struct{ Lead }
+// leadLimit is the limit of a Lead.
+type leadLimit struct{ Lead }
 
-func (l stated) bound(c int64) int64 { return max(l.Bound(c), 0) }
-func (l stated) admit(g *gate, _ int32, lead int64) bool {
+func (l leadLimit) bound(c int64) int64 { return max(l.Bound(c), 0) }
+func (l leadLimit) admit(g *gate, _ int32, lead int64) bool {
 	return lead <= l.bound(g.v+lead)
 }
-func (l stated) pushed(Event)                   {}
-func (l stated) replied(int32, time.Duration)   {}
-func (l stated) leaves(int32)                   {}
-func (l stated) forget(int32)                   {}
-func (l stated) lasts() bool                    { return false }
-func (l stated) moved(*gate, int64) (rose bool) { return false }
-func (l stated) text(*strings.Builder)          {}
-func (l stated) save(b []byte) []byte           { return b }
-func (l stated) load(*decoder) limit            { return l }
+func (l leadLimit) pushed(Event)                    {}
+func (l leadLimit) replied(int32, time.Duration)    {}
+func (l leadLimit) workerLeft(int32)                {}
+func (l leadLimit) workerJoined(int32)              {}
+func (l leadLimit) hasMemory() bool                 { return false }
+func (l leadLimit) vMoved(*gate, int64) (rose bool) { return false }
+func (l leadLimit) text(*strings.Builder)           {}
+func (l leadLimit) save(b []byte) []byte            { return b }
+func (l leadLimit) load(*decoder) limit             { return l }
 
-// learnt is the limit of a Learner.
-type learnt struct {
-	stated
+// learnerLimit is the limit of a Learner.
+type learnerLimit struct {
+	leadLimit
 	l Learner
 }
 
-func (l learnt) pushed(ev Event)                   { l.l.Pushed(ev) }
-func (l learnt) replied(w int32, at time.Duration) { l.l.Replied(w, at) }
-func (l learnt) leaves(w int32)                    { l.l.Left(w) }
-func (l learnt) forget(w int32)                    { l.l.Joined(w) }
-func (l learnt) lasts() bool                       { return true }
-func (l learnt) moved(*gate, int64) (rose bool)    { return true }
-func (l learnt) text(b *strings.Builder)           { fmt.Fprintf(b, " learnt=%v", l.l.State()) }
+func (l learnerLimit) pushed(ev Event)                   { l.l.Pushed(ev) }
+func (l learnerLimit) replied(w int32, at time.Duration) { l.l.Replied(w, at) }
+func (l learnerLimit) workerLeft(w int32)                { l.l.Left(w) }
+func (l learnerLimit) workerJoined(w int32)              { l.l.Joined(w) }
+func (l learnerLimit) hasMemory() bool                   { return true }
+func (l learnerLimit) vMoved(*gate, int64) (rose bool)   { return true }
+func (l learnerLimit) text(b *strings.Builder)           { fmt.Fprintf(b, " learnt=%v", l.l.State()) }
 
-func (l learnt) save(b []byte) []byte {
+func (l learnerLimit) save(b []byte) []byte {
 	state := l.l.State()
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(state)))
 	for _, x := range state {
@@ -96,7 +97,7 @@ func (l learnt) save(b []byte) []byte {
 	return b
 }
 
-func (l learnt) load(d *decoder) limit {
+func (l learnerLimit) load(d *decoder) limit {
 	state := make([]int64, d.count(1))
 	for k := range state {
 		state[k] = d.integer()
@@ -111,32 +112,33 @@ func (l learnt) load(d *decoder) limit {
 	}
 	lead, learns := restored.(Learner)
 	if !learns {
-		d.fail(fmt.Sprintf("a %T restores itself as a %T, which learns nothing", l.l, restored))
+		d.fail(fmt.Sprintf("a %T restores itself as a %T, which is not a Learner", l.l, restored))
 		return l
 	}
-	return learnt{stated{lead}, lead}
+	return learnerLimit{leadLimit{lead}, lead}
 }
 
-// ownName is what a scheme may be called: a value of YAML without quotes.
-var ownName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+// namePattern is the pattern of a scheme's name: a YAML value without quotes.
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Add puts entries of other modules into the table. An entry that is incomplete, or has the name of another, is refused with what
-// it lacks. Call it before anything is read: what the table holds then is what configurations know.
+// Add adds entries of other modules to the table. It fails if an entry lacks a field or if its name is taken, and says
+// what is wrong. It must be called before a configuration is read: configurations know the schemes that the table has
+// then.
 func Add(entries ...Entry) error {
 	for _, e := range entries {
-		if err := e.complete(); err != nil {
+		if err := e.checkComplete(); err != nil {
 			return fmt.Errorf("scheme %q: %w", e.Name, err)
 		}
 		if _, there := Lookup(e.Name); there {
-			return fmt.Errorf("scheme %q: there is one of that name; choose another: %s are taken", e.Name, strings.Join(Names(), ", "))
+			return fmt.Errorf("scheme %q: the name is taken; choose another one. Taken are %s", e.Name, strings.Join(Names(), ", "))
 		}
 		All = append(All, e)
 	}
 	return nil
 }
 
-// complete says what an entry of another module lacks.
-func (e Entry) complete() error {
+// checkComplete fails if an entry of another module lacks a field, and names it.
+func (e Entry) checkComplete() error {
 	for _, f := range []struct {
 		field string
 		there bool
@@ -145,11 +147,11 @@ func (e Entry) complete() error {
 		{"Whole", e.Whole != nil}, {"New", e.New != nil},
 	} {
 		if !f.there {
-			return fmt.Errorf("its Entry has no %s", f.field)
+			return fmt.Errorf("its Entry lacks the field %s", f.field)
 		}
 	}
-	if !ownName.MatchString(e.Name) {
-		return fmt.Errorf("a name is small letters, digits and _, such as my_ssp; %q is not", e.Name)
+	if !namePattern.MatchString(e.Name) {
+		return fmt.Errorf("its name %q is not allowed; a name has small letters, digits and _, such as my_ssp", e.Name)
 	}
 	if _, known := evidence[e.Evidence]; !known {
 		return fmt.Errorf("its Evidence is %q, must be one of P, C, A, R, M, X", e.Evidence)
@@ -157,11 +159,11 @@ func (e Entry) complete() error {
 	if e.Fold != FoldRank && e.Fold != FoldArrival {
 		return fmt.Errorf("its Fold is %q, must be rank or arrival", e.Fold)
 	}
-	return completeParams(e.Params())
+	return checkParams(e.Params())
 }
 
-// completeParams says which key lacks what configurations and explain need to know of it.
-func completeParams(p Params) error {
+// checkParams fails if a key lacks what configurations and explain need, and names the key and the tag.
+func checkParams(p Params) error {
 	v := reflect.ValueOf(p)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("its Params are a %T, must be a pointer to a struct", p)
@@ -173,10 +175,10 @@ func completeParams(p Params) error {
 		case f.Tag.Get("yaml") == "" || f.Tag.Get("doc") == "":
 			return fmt.Errorf("%s of its Params needs the tags yaml, the key, and doc, a sentence", f.Name)
 		case f.Type.Kind() == reflect.Int64 && f.Tag.Get("min") == "", f.Type.Kind() == reflect.Float64 && f.Tag.Get("min") == "":
-			return fmt.Errorf("%s of its Params is a number and needs the tag min, the least that is allowed", f.Name)
+			return fmt.Errorf("%s of its Params is a number and needs the tag min, the smallest allowed value", f.Name)
 		case f.Type.Kind() == reflect.String && f.Tag.Get("values") == "":
-			return fmt.Errorf("%s of its Params is a word and needs the tag values, those that are allowed, by commas", f.Name)
-		case !holdsKey(f.Type.Kind()):
+			return fmt.Errorf("%s of its Params is a word and needs the tag values, the allowed words separated by commas", f.Name)
+		case !isKeyKind(f.Type.Kind()):
 			return fmt.Errorf("%s of its Params is a %v; a key is a bool, int64, float64 or string", f.Name, f.Type)
 		}
 	}
@@ -186,11 +188,12 @@ func completeParams(p Params) error {
 	return nil
 }
 
-func holdsKey(k reflect.Kind) bool {
+func isKeyKind(k reflect.Kind) bool {
 	return k == reflect.Bool || k == reflect.Int64 || k == reflect.Float64 || k == reflect.String
 }
 
-// CheckTags holds the keys of p to their tags min, max and values, and names the key, the value, the limit and the way out.
+// CheckTags checks the keys of p against their tags min, max and values. Its error names the key, the value, the limit
+// and the way out.
 func CheckTags(p Params) error {
 	v := reflect.ValueOf(p).Elem()
 	for k, d := range Docs(p) {

@@ -101,10 +101,10 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 		change func(*scheme.Entry)
 		want   string
 	}{
-		{func(e *scheme.Entry) { e.Name = "ssp" }, `scheme "ssp": there is one of that name`},
-		{func(e *scheme.Entry) { e.Name = "My SSP" }, "a name is small letters"},
-		{func(e *scheme.Entry) { e.New = nil }, "its Entry has no New"},
-		{func(e *scheme.Entry) { e.LeadMax = nil }, "its Entry has no LeadMax"},
+		{func(e *scheme.Entry) { e.Name = "ssp" }, `scheme "ssp": the name is taken`},
+		{func(e *scheme.Entry) { e.Name = "My SSP" }, "a name has small letters"},
+		{func(e *scheme.Entry) { e.New = nil }, "its Entry lacks the field New"},
+		{func(e *scheme.Entry) { e.LeadMax = nil }, "its Entry lacks the field LeadMax"},
 		{func(e *scheme.Entry) { e.Evidence = "Z" }, `its Evidence is "Z", must be one of P, C, A, R, M, X`},
 		{func(e *scheme.Entry) { e.Fold = "" }, `its Fold is "", must be rank or arrival`},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &noKeys{Least: 10} } }, "its Params refuse their own defaults: least: 10 is not allowed: integer from 0 to 9"},

@@ -16,7 +16,7 @@ const (
 	PSSPDynamic  PSSPMode = "dynamic"  // on how far the worker leads
 )
 
-// PSSPCentre is where the probability of mode dynamic is alpha/2, as k = i - v of the iteration i just pushed.
+// PSSPCentre is the k = i - v, i being the iteration just pushed, at which the probability of mode dynamic is alpha/2.
 type PSSPCentre string
 
 const (
@@ -28,8 +28,8 @@ const (
 type PSSPCoin string
 
 const (
-	PSSPCoinServer PSSPCoin = "server" // all of the rule on one server
-	PSSPCoinShard  PSSPCoin = "shard"  // one
+	PSSPCoinServer PSSPCoin = "server" // all shards of the rule on one server
+	PSSPCoinShard  PSSPCoin = "shard"  // one shard
 )
 
 // PSSPParams are the keys of a pssp rule.
@@ -101,24 +101,25 @@ func newPSSP(env Env, common Common, params Params) (Scheme, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("pssp: %w", err)
 	}
-	l := &paused{fixed: fixed{p.Staleness}, keys: p, coins: env.coins(), weighs: slices.Repeat([]float64{1}, env.Workers)}
+	l := &psspLimit{fixed: fixed{p.Staleness}, keys: p, coins: env.coins(), significances: slices.Repeat([]float64{1}, env.Workers)}
 	if p.Coin == PSSPCoinShard {
-		l.coins = l.coins.and(int64(env.Shards[0]))
+		l.coins = l.coins.with(int64(env.Shards[0]))
 	}
 	r := rule{name: "pssp", limit: l, unbounded: p.HardCap == 0, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)
 }
 
-// paused is PSSP's limit: beyond the fixed bound s a pull is delayed with some probability.
-type paused struct {
+// psspLimit is PSSP's limit: beyond the fixed bound s a pull is delayed with some probability.
+type psspLimit struct {
 	fixed
-	keys   PSSPParams
-	coins  coins     // of its server and rule, and with coin: shard of its shard
-	weighs []float64 // by worker: the significance of its last push, within 0 and 1; 1 before the first, and without the key
+	keys  PSSPParams
+	coins coins // of the server and the rule, and with coin: shard of the shard
+	// Per worker: the significance of its last push, within 0 and 1; 1 before its first push, and without the key.
+	significances []float64
 }
 
-// bound is what a paused pull waits for: s, or nothing but its key and the cap.
-func (l *paused) bound(int64) int64 {
+// bound is the limit for a paused pull: s, or with recheck: false no more than its key and the cap.
+func (l *psspLimit) bound(int64) int64 {
 	switch {
 	case l.keys.Recheck:
 		return l.s
@@ -128,20 +129,20 @@ func (l *paused) bound(int64) int64 {
 	return math.MaxInt64
 }
 
-// pushed keeps the significance SF = |g|/|w| of the worker's last push. That alpha comes from such a function of Gaia's
-// kind is recalled of FluentPS, how it is normalised was not found: that it is cut off at 1 is ours.
-func (l *paused) pushed(ev Event) {
+// pushed stores the significance SF = |g|/|w| of the worker's last push. That alpha comes from such a function of
+// Gaia's kind is recalled from FluentPS. How it is normalised was not found: the limit of 1 is ours.
+func (l *psspLimit) pushed(ev Event) {
 	if l.keys.Significance {
-		l.weighs[ev.Worker] = significance(float64(ev.Norm2), float64(ev.NormW))
+		l.significances[ev.Worker] = significance(float64(ev.Norm2), float64(ev.NormW))
 	}
 }
 
-// lasts says that coins need no memory: whoever goes on from a checkpoint throws the same ones.
-func (l *paused) lasts() bool { return l.keys.Significance }
+// hasMemory: coins need no memory, since a resumed run tosses the same ones.
+func (l *psspLimit) hasMemory() bool { return l.keys.Significance }
 
-func (l *paused) forget(w int32) { l.weighs[w] = 1 }
+func (l *psspLimit) workerJoined(w int32) { l.significances[w] = 1 }
 
-// significance is g/w but at most 1; where that is not a number the push is one that nobody should run away from.
+// significance is g/w, limited to 1. It is 1 where g/w is NaN: no worker should run away from such a push.
 func significance(g, w float64) float64 {
 	switch sf := g / w; {
 	case g == 0:
@@ -152,7 +153,7 @@ func significance(g, w float64) float64 {
 	return 1
 }
 
-func (l *paused) admit(g *gate, w int32, lead int64) bool {
+func (l *psspLimit) admit(g *gate, w int32, lead int64) bool {
 	k := lead - 1 // i - v, i = c-1 being the iteration just pushed
 	least := l.s
 	if !l.keys.CutOff {
@@ -167,10 +168,10 @@ func (l *paused) admit(g *gate, w int32, lead int64) bool {
 	case l.keys.PauseOnlyFastest && !g.fastest(w):
 		return true
 	}
-	return l.coins.thrown(w, g.v+lead) >= l.weighs[w]*l.keys.pause(k)
+	return l.coins.toss(w, g.v+lead) >= l.significances[w]*l.keys.pause(k)
 }
 
-// pause is the probability of a pause at k = i - v of a push of significance 1.
+// pause is the probability of a pause at k = i - v, after a push of significance 1.
 func (p *PSSPParams) pause(k int64) float64 {
 	if p.Mode == PSSPConstant {
 		return p.Probability
@@ -182,21 +183,21 @@ func (p *PSSPParams) pause(k int64) float64 {
 	return p.Alpha / (1 + math.Exp(float64(centre-k)))
 }
 
-func (l *paused) save(b []byte) []byte {
+func (l *psspLimit) save(b []byte) []byte {
 	if l.keys.Significance {
-		for _, x := range l.weighs {
+		for _, x := range l.significances {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 		}
 	}
 	return b
 }
 
-func (l *paused) load(d *decoder) limit {
+func (l *psspLimit) load(d *decoder) limit {
 	n := *l
-	n.weighs = slices.Clone(l.weighs)
+	n.significances = slices.Clone(l.significances)
 	if l.keys.Significance {
-		for w := range n.weighs {
-			n.weighs[w] = d.fraction(0, 1)
+		for w := range n.significances {
+			n.significances[w] = d.fraction(0, 1)
 		}
 	}
 	return &n

@@ -15,7 +15,7 @@ type R2SPParams struct {
 	Smoothing   float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest turn in the moving average of how much earlier or later than planned a worker is ready"`
 }
 
-// gapsMax keeps a time of that many gaps far from overflow; of rounds to measure by, so many already say nothing new.
+// gapsMax keeps a time of that many gaps far from overflow. roundsMax rounds are more than any measurement needs.
 const (
 	gapsMax   = 1 << 20
 	roundsMax = 10_000
@@ -56,69 +56,69 @@ var r2sp = Entry{
 	New:     newR2SP,
 }
 
-// rotation is r2sp: one for all shards of a server that are under it. This file has what concerns the parameters;
+// rotation is r2sp: one instance for all shards of a server that are under it. This file has the part about parameters;
 // turns.go has the order, the slots and the grants.
 //
-// The turn is that of the worker with the smallest key (iterations pushed plus turns missed), and of these of the
-// lowest rank. While nobody misses a turn that is the round robin, and as it follows from the iterations alone, the
-// servers agree on it without a message: the worker that is first by (iteration, rank) is granted everywhere, so
-// rotations never wait for each other in a circle. Rounds are the values of the key.
+// The turn belongs to the worker with the smallest key (iterations pushed plus turns missed), and among equal keys to
+// the lowest rank. While no worker misses a turn, that is round robin. The order follows from the iterations alone, so
+// the servers agree on it without a message. The worker that is first by (iteration, rank) gets its grant everywhere,
+// so rotations never wait for each other in a cycle. Rounds are the values of the key.
 type rotation struct {
 	keys    R2SPParams
-	weight  float64 // of one push; 0: by samples
-	server  int     // k: the slots run k push times later than those of server 0
-	shards  []int32 // ascending
-	reigns  []reign // of each shard
-	workers []runner
+	weight  float64       // of one push; 0: by its samples
+	server  int           // k: the slots are k push times later than those of server 0
+	shards  []int32       // ascending
+	clocks  []shardClocks // per shard
+	workers []turnState
 
 	round   int64 // the largest key that had the turn
-	turn    int32 // whose turn it is, NoWorker where nobody takes turns
-	granted bool  // turn has the grant: the one push in flight
+	turn    int32 // the worker whose turn it is, NoWorker where no worker takes turns
+	granted bool  // turn has the grant: its push is the one in flight
 	turnAt  time.Duration
 	slots
-	epoch  int64         // grants revoked so far: tells a grant from those before it
-	skips  int64         // turns that passed because a worker was too late
+	epoch  int64         // grants revoked so far; it tells a grant from earlier ones
+	skips  int64         // turns that passed because a worker was late
 	strays int64         // pushes that landed without the turn
-	wakeAt time.Duration // of the earliest alarm that will come; unknown: none
+	wakeAt time.Duration // time of the earliest pending alarm; unknown: none
 	now    time.Duration // largest At so far
 }
 
-// reign is v of one shard, as in the gate.
-type reign struct {
-	clock  []int64 // iterations that each worker has pushed or passed over
-	parked []int64 // c of a delayed pull, -1: none; only in the strict order
+// shardClocks are v and the clocks of one shard, as in the gate.
+type shardClocks struct {
+	clock  []int64 // per worker: iterations that it has pushed or skipped
+	parked []int64 // per worker: c of its delayed pull, -1: none; only in the strict order
 	v      int64   // smallest clock of the live workers; never decreases
 	atMin  int     // live workers with clock <= v
 }
 
-// unknown is a time that has not come.
+// unknown is a time that is not known.
 const unknown time.Duration = -1
 
-// runner is what is known of a worker.
-type runner struct {
-	left    bool
-	out     bool  // takes no turns until it is heard of: it missed one, or came back
-	ready   bool  // has announced the push of iter and has no grant
-	iter    int64 // of its last announcement
-	missed  int64 // turns missed, which count as taken
-	samples int64 // of its last push, 0: none yet
+// turnState is a worker's state in the rotation.
+type turnState struct {
+	left      bool
+	suspended bool  // takes no turns until its next announcement: it missed a turn, or came back
+	ready     bool  // has announced the push of iter and has no grant
+	iter      int64 // of its last announcement
+	missed    int64 // turns missed, which count as taken
+	samples   int64 // of its last push, 0: none yet
 
-	readyAt  time.Duration // of the last announcement
-	doneAt   time.Duration // of the first announcement of that iteration, 0: none yet
-	grantAt  time.Duration // of the last grant
-	landedAt time.Duration // of the push under it; unknown: it did not land in its turn
-	sentAt   time.Duration // when a reply was last sent
-	measured int64         // turns in the averages, at most Profile
-	cycle    time.Duration // averages: from grant to ready again, if no other server held it up,
-	push     time.Duration // from grant to landed,
-	pull     time.Duration // from landed to sent
-	alone    time.Duration // shortest push ever: nothing else was on the link
+	readyAt      time.Duration // of the last announcement
+	firstReadyAt time.Duration // of the first announcement of that iteration, 0: none yet
+	grantAt      time.Duration // of the last grant
+	landedAt     time.Duration // of the push under the grant; unknown: it did not land in its turn
+	sentAt       time.Duration // when a reply was last sent
+	measured     int64         // turns in the averages, at most Profile
+	cycle        time.Duration // average from grant to ready again, without waits for other servers
+	push         time.Duration // average from grant to landed
+	pull         time.Duration // average from landed to sent
+	pushMin      time.Duration // shortest push ever: as if nothing else used the link
 
-	rank    int64         // among those that the slots were dealt to, -1: none
-	planned time.Duration // cycle when the slots were dealt, 0: none yet
-	due     time.Duration // when it is ready if the slots are kept
-	drift   time.Duration // moving average of how much later it was
-	drifted int64         // turns in a row with too much drift
+	rank         int64         // among the workers with a slot, -1: it has none
+	plannedCycle time.Duration // cycle when the slots were dealt, 0: none yet
+	readyDue     time.Duration // when the worker is ready if the slots are kept
+	drift        time.Duration // moving average of its lateness
+	drifted      int64         // turns in a row with too much drift
 }
 
 func newR2SP(env Env, common Common, params Params) (Scheme, error) {
@@ -138,36 +138,36 @@ func newR2SP(env Env, common Common, params Params) (Scheme, error) {
 	if common.Fold == FoldRank {
 		return nil, fmt.Errorf("r2sp: fold: rank waits until an iteration closes, but r2sp commits each push in its turn; use fold: arrival")
 	}
-	r := &rotation{keys: p, weight: common.Weight, server: env.Server, shards: slices.Clone(env.Shards), workers: make([]runner, env.Workers),
+	r := &rotation{keys: p, weight: common.Weight, server: env.Server, shards: slices.Clone(env.Shards), workers: make([]turnState, env.Workers),
 		turn: NoWorker, round: -1, wakeAt: unknown}
 	for w := range r.workers {
-		r.workers[w] = runner{left: env.Clocks != nil && env.Clocks[w] < 0, landedAt: unknown, due: unknown, rank: -1}
+		r.workers[w] = turnState{left: env.Clocks != nil && env.Clocks[w] < 0, landedAt: unknown, readyDue: unknown, rank: -1}
 	}
 	slices.Sort(r.shards)
 	for range r.shards {
-		s := reign{clock: make([]int64, env.Workers), parked: slices.Repeat([]int64{-1}, env.Workers), v: env.Start}
+		s := shardClocks{clock: make([]int64, env.Workers), parked: slices.Repeat([]int64{-1}, env.Workers), v: env.Start}
 		for w, c := range env.Clocks {
 			s.clock[w] = max(c, 0)
 		}
 		if low, _ := r.lowest(&s); r.anyLive() {
 			s.v = low
 		}
-		r.count(&s)
-		r.reigns = append(r.reigns, s)
+		r.recount(&s)
+		r.clocks = append(r.clocks, s)
 	}
-	r.next()
+	r.nextTurn()
 	return r, nil
 }
 
 func (r *rotation) anyLive() bool {
-	return slices.ContainsFunc(r.workers, func(w runner) bool { return !w.left })
+	return slices.ContainsFunc(r.workers, func(w turnState) bool { return !w.left })
 }
 
 // Step implements Scheme.
 func (r *rotation) Step(ev Event, out []Decision) []Decision {
 	k, ok := slices.BinarySearch(r.shards, ev.Shard)
 	if !ok || ev.Worker < 0 || int(ev.Worker) >= len(r.workers) {
-		r.bug(ev, "not my shard or no such worker")
+		r.bug(ev, "another shard's event, or an unknown worker")
 	}
 	r.now = max(r.now, ev.At)
 	switch ev.Kind {
@@ -193,17 +193,17 @@ func (r *rotation) Step(ev Event, out []Decision) []Decision {
 	default:
 		r.bug(ev, "no such event")
 	}
-	return r.run(out)
+	return r.runTurns(out)
 }
 
 func (r *rotation) bug(ev Event, what string) {
 	panic(fmt.Sprintf("scheme: %v: %s; state: %v", ev, what, r))
 }
 
-// pushed takes a push of one shard. The next grant goes out before it is folded, so that the link does not wait for
-// the server's arithmetic.
+// pushed handles a push of one shard. The next grant goes out before this push is folded, so that the link does not
+// wait for the server's arithmetic.
 func (r *rotation) pushed(ev Event, k int, out []Decision) []Decision {
-	w, s := &r.workers[ev.Worker], &r.reigns[k]
+	w, s := &r.workers[ev.Worker], &r.clocks[k]
 	switch {
 	case ev.Iter < s.clock[ev.Worker]:
 		r.bug(ev, "iteration already closed for this worker")
@@ -228,7 +228,7 @@ func (r *rotation) pushed(ev Event, k int, out []Decision) []Decision {
 	}
 	if r.clockOf(ev.Worker) > before {
 		r.landed(ev.Worker, ev.Iter-before)
-		out = r.run(out)
+		out = r.runTurns(out)
 	}
 	if ev.Samples == 0 {
 		out = append(out, push)
@@ -244,8 +244,9 @@ func (r *rotation) pushed(ev Event, k int, out []Decision) []Decision {
 	return r.advance(k, out)
 }
 
-// share is the weight of a push: its samples among those of the last pushes of all workers in the run, so that a
-// round of pushes weighs as one step whatever their batches. Who has not pushed yet counts as one like this.
+// share is the weight of a push: its samples over those of the last pushes of all workers in the run. So a round of
+// pushes weighs as one step, whatever the batch sizes. A worker that has not pushed yet counts with the samples of this
+// push.
 func (r *rotation) share(samples int64) float64 {
 	if r.weight != 0 {
 		return r.weight
@@ -264,16 +265,16 @@ func (r *rotation) share(samples int64) float64 {
 }
 
 func (r *rotation) wanted(ev Event, k int, out []Decision) []Decision {
-	s := &r.reigns[k]
+	s := &r.clocks[k]
 	switch {
 	case r.workers[ev.Worker].left:
-		return out // overtaken by its Left: nobody waits for the reply
+		return out // its Left has overtaken this pull: nobody waits for the reply
 	case ev.Iter < 0 || ev.Iter > s.clock[ev.Worker]:
 		r.bug(ev, "wants an iteration beyond its pushes")
 	case s.parked[ev.Worker] >= 0:
 		r.bug(ev, "its pull is already open")
 	}
-	if r.keys.SkipAfter == 0 && ev.Iter-s.v > 1 { // only who has passed over iterations is so far ahead
+	if r.keys.SkipAfter == 0 && ev.Iter-s.v > 1 { // only a worker that has skipped iterations is so far ahead
 		s.parked[ev.Worker] = ev.Iter
 		return out
 	}
@@ -281,21 +282,21 @@ func (r *rotation) wanted(ev Event, k int, out []Decision) []Decision {
 }
 
 func (r *rotation) reply(w int32, k int, c int64) Decision {
-	return Decision{Kind: Reply, Worker: w, Shard: r.shards[k], Iter: max(c, r.reigns[k].clock[w]), Src: SlotParams}
+	return Decision{Kind: Reply, Worker: w, Shard: r.shards[k], Iter: max(c, r.clocks[k].clock[w]), Src: SlotParams}
 }
 
-// leave passes the turn of a worker that is gone at once; its open pulls vanish.
+// leave passes the turn of a worker that has left at once; its open pulls vanish.
 func (r *rotation) leave(w int32, out []Decision) []Decision {
 	if r.workers[w].left {
 		return out
 	}
-	r.workers[w].left, r.workers[w].out, r.workers[w].ready = true, false, false
-	r.changed = true
+	r.workers[w].left, r.workers[w].suspended, r.workers[w].ready = true, false, false
+	r.redeal = true
 	if r.turn == w {
 		r.turn, r.granted = NoWorker, false
 	}
-	for k := range r.reigns {
-		s := &r.reigns[k]
+	for k := range r.clocks {
+		s := &r.clocks[k]
 		s.parked[w] = -1
 		if s.clock[w] <= s.v {
 			s.atMin--
@@ -305,30 +306,30 @@ func (r *rotation) leave(w int32, out []Decision) []Decision {
 	return out
 }
 
-// join starts a worker at v, or at its own clock where what it pushed before it left is further. It takes turns from
-// its first announcement on, so that nobody waits for the parameters that it has to fetch.
+// join starts a worker at v, or at its own clock where its earlier pushes reach further. The worker takes turns from
+// its first announcement on, so nobody waits while it fetches the parameters.
 func (r *rotation) join(w int32, clock int64) {
 	if !r.workers[w].left {
 		return
 	}
-	r.workers[w] = runner{out: true, landedAt: unknown, due: unknown, rank: -1}
-	for k := range r.reigns {
-		s := &r.reigns[k]
+	r.workers[w] = turnState{suspended: true, landedAt: unknown, readyDue: unknown, rank: -1}
+	for k := range r.clocks {
+		s := &r.clocks[k]
 		s.clock[w] = max(s.v, s.clock[w], clock)
 		if s.clock[w] == s.v {
 			s.atMin++
 		}
-		if s.atMin == 0 { // it comes alone, and further than where the others left
+		if s.atMin == 0 { // it is the only worker, and further than the others were
 			s.v, _ = r.lowest(s)
-			r.count(s)
+			r.recount(s)
 		}
 	}
 }
 
-// advance moves v of a shard to the smallest live clock, and answers the delayed pulls that it frees, in order of
+// advance moves v of a shard to the smallest live clock, and answers the delayed pulls that this releases, in order of
 // rank. Scanning the clocks only when v can move costs N steps per round.
 func (r *rotation) advance(k int, out []Decision) []Decision {
-	s := &r.reigns[k]
+	s := &r.clocks[k]
 	if s.atMin > 0 {
 		return out
 	}
@@ -337,7 +338,7 @@ func (r *rotation) advance(k int, out []Decision) []Decision {
 		low = high
 	}
 	s.v = max(s.v, low)
-	r.count(s)
+	r.recount(s)
 	for w, c := range s.parked {
 		if c >= 0 && c-s.v <= 1 {
 			s.parked[w] = -1
@@ -347,8 +348,8 @@ func (r *rotation) advance(k int, out []Decision) []Decision {
 	return out
 }
 
-// lowest is the smallest clock of the live workers, and the largest of all.
-func (r *rotation) lowest(s *reign) (low, high int64) {
+// lowest is the smallest clock of the live workers, and the largest clock of all.
+func (r *rotation) lowest(s *shardClocks) (low, high int64) {
 	low = -1
 	for w, c := range s.clock {
 		high = max(high, c)
@@ -359,7 +360,7 @@ func (r *rotation) lowest(s *reign) (low, high int64) {
 	return low, high
 }
 
-func (r *rotation) count(s *reign) {
+func (r *rotation) recount(s *shardClocks) {
 	s.atMin = 0
 	for w, c := range s.clock {
 		if !r.workers[w].left && c <= s.v {

@@ -18,7 +18,7 @@ import (
 // contention, 1.1 to 1.3.
 
 // granted runs workers that all take part to the end, and tells see every event with what was decided.
-func granted(rt *rapid.T, v schemetest.Variant, workers int, see func(ev scheme.Event, ds []scheme.Decision)) {
+func dsspLimit(rt *rapid.T, v schemetest.Variant, workers int, see func(ev scheme.Event, ds []scheme.Decision)) {
 	env := scheme.Env{Workers: workers, Shards: []int32{schemetest.Shard}, Servers: 1}
 	d := schemetest.Driver{Env: env, Plain: true, Grants: true, See: see}
 	d.Run(rt, v.New(env))
@@ -93,7 +93,7 @@ func TestR2SPWeighsBySamples(t *testing.T) {
 func TestR2SPOfOneIsSequential(t *testing.T) {
 	for _, keys := range []string{"skip_after=0", "skip_after=3 profile=1"} {
 		rapid.Check(t, func(rt *rapid.T) {
-			granted(rt, setting(t, "r2sp", keys), 1, func(ev scheme.Event, ds []scheme.Decision) {
+			dsspLimit(rt, setting(t, "r2sp", keys), 1, func(ev scheme.Event, ds []scheme.Decision) {
 				ds = slices.DeleteFunc(ds, func(d scheme.Decision) bool { return d.Kind == scheme.WakeAt })
 				ok := true
 				switch ev.Kind {

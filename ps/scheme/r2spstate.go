@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// String is one line: the round, the iterations pushed by every worker, who has the turn, who waits for it, and the
-// timetable, such as
+// String is one line: the round, the iterations pushed by every worker, the worker with the turn, the workers that wait
+// for it, and the timetable, such as
 //
 //	r2sp round=3 clocks=4,3,3,left turn=w1 granted ready=w2 period=40ms gap=13.333333ms
 //
-// A worker that takes no turns is marked out; skips, strays and parked pulls are left out where there are none.
+// A worker that takes no turns is marked out. Skips, strays and parked pulls are left out where there are none.
 func (r *rotation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "r2sp round=%d clocks=", r.round)
@@ -24,7 +24,7 @@ func (r *rotation) String() string {
 		switch w := &r.workers[i]; {
 		case w.left:
 			b.WriteString("left")
-		case w.out:
+		case w.suspended:
 			b.WriteString(strconv.FormatInt(r.clockOf(int32(i)), 10) + "(out)")
 		default:
 			b.WriteString(strconv.FormatInt(r.clockOf(int32(i)), 10))
@@ -37,8 +37,8 @@ func (r *rotation) String() string {
 		b.WriteString(" granted")
 	}
 	b.WriteString(r.listed(" ready=", func(w int) bool { return r.workers[w].ready }))
-	for k := range r.reigns {
-		b.WriteString(r.listed(fmt.Sprintf(" s%d parked=", r.shards[k]), func(w int) bool { return r.reigns[k].parked[w] >= 0 }))
+	for k := range r.clocks {
+		b.WriteString(r.listed(fmt.Sprintf(" s%d parked=", r.shards[k]), func(w int) bool { return r.clocks[k].parked[w] >= 0 }))
 	}
 	if r.period > 0 {
 		fmt.Fprintf(&b, " period=%v gap=%v", r.period, r.gap())
@@ -52,7 +52,7 @@ func (r *rotation) String() string {
 	return b.String()
 }
 
-// listed names the workers that are, after a head; nothing where none is.
+// listed lists the workers that satisfy a condition, after a head; it is empty if none does.
 func (r *rotation) listed(head string, is func(w int) bool) string {
 	var names []string
 	for w := range r.workers {
@@ -66,10 +66,10 @@ func (r *rotation) listed(head string, is func(w int) bool) string {
 	return head + strings.Join(names, ",")
 }
 
-// r2spVersion is the first byte of the saved state; a new layout takes the next number.
+// r2spVersion is the first byte of the saved state; each new layout takes the next number.
 const r2spVersion = 1
 
-// saveNumbers gives a version byte, the letters "r2sp", then 64-bit little-endian integers.
+// saveNumbers writes a version byte, the letters "r2sp", then 64-bit little-endian integers.
 func saveNumbers(list []number) []byte {
 	b := append([]byte{r2spVersion}, "r2sp"...)
 	for _, x := range list {
@@ -78,7 +78,7 @@ func saveNumbers(list []number) []byte {
 	return b
 }
 
-// loadNumbers sets what saveNumbers gave of as many; what names it in errors.
+// loadNumbers reads back as many numbers as saveNumbers wrote. what names the data in errors; bad names damage.
 func loadNumbers(what string, data []byte, list []number) (bad string, err error) {
 	if len(data) < 5 || data[0] != r2spVersion || string(data[1:5]) != "r2sp" {
 		return "", fmt.Errorf("r2sp: the %s of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", what, len(data), r2spVersion)
@@ -96,8 +96,8 @@ func loadNumbers(what string, data []byte, list []number) (bad string, err error
 // MarshalBinary saves the whole state.
 func (r *rotation) MarshalBinary() ([]byte, error) { return saveNumbers(r.numbers()), nil }
 
-// UnmarshalBinary restores a state that MarshalBinary saved from the same shards and number of workers. On an error
-// the state is as before.
+// UnmarshalBinary restores a state that MarshalBinary saved from the same shards and number of workers. On an error the
+// state is unchanged.
 func (r *rotation) UnmarshalBinary(data []byte) error {
 	n := r.clone()
 	bad, err := loadNumbers("saved state", data, n.numbers())
@@ -116,16 +116,16 @@ func (r *rotation) UnmarshalBinary(data []byte) error {
 
 func (r *rotation) clone() *rotation {
 	n := *r
-	n.workers = append([]runner(nil), r.workers...)
-	n.reigns = nil
-	for _, s := range r.reigns {
+	n.workers = append([]turnState(nil), r.workers...)
+	n.clocks = nil
+	for _, s := range r.clocks {
 		s.clock, s.parked = append([]int64(nil), s.clock...), append([]int64(nil), s.parked...)
-		n.reigns = append(n.reigns, s)
+		n.clocks = append(n.clocks, s)
 	}
 	return &n
 }
 
-// number is a place in the state, with the values it may have.
+// number is a place in the state, with the range of its values.
 type number struct {
 	get       func() int64
 	set       func(int64)
@@ -163,23 +163,23 @@ func (r *rotation) numbers() (list []number) {
 	count(&r.skips, 0)
 	count(&r.strays, 0)
 	count(&r.rounds, 0)
-	count(&r.members, 0)
-	flag(&r.granted, &r.changed)
-	when(&r.turnAt, &r.wakeAt, &r.now, &r.period, &r.t0, &r.offset)
+	count(&r.slotCount, 0)
+	flag(&r.granted, &r.redeal)
+	when(&r.turnAt, &r.wakeAt, &r.now, &r.period, &r.roundStart, &r.offset)
 	for i := range r.workers {
 		w := &r.workers[i]
-		flag(&w.left, &w.out, &w.ready)
+		flag(&w.left, &w.suspended, &w.ready)
 		count(&w.iter, 0)
 		count(&w.missed, 0)
 		count(&w.samples, 0)
 		count(&w.drifted, 0)
 		count(&w.rank, -1)
 		count(&w.measured, 0)
-		when(&w.readyAt, &w.doneAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.alone, &w.pull, &w.planned, &w.due)
+		when(&w.readyAt, &w.firstReadyAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.pushMin, &w.pull, &w.plannedCycle, &w.readyDue)
 		list = append(list, number{func() int64 { return int64(w.drift) }, func(x int64) { w.drift = time.Duration(x) }, -maxClock, maxClock})
 	}
-	for k := range r.reigns {
-		s := &r.reigns[k]
+	for k := range r.clocks {
+		s := &r.clocks[k]
 		count(&s.v, 0)
 		for w := range r.workers {
 			count(&s.clock[w], 0)
@@ -189,37 +189,37 @@ func (r *rotation) numbers() (list []number) {
 	return list
 }
 
-// broken names the first invariant that a decoded state breaks, and fills in the counts.
+// broken names the first invariant that a decoded state violates, and fills in the counts.
 func (r *rotation) broken() string {
 	switch {
-	case r.period > 0 && (r.members < 1 || r.period < time.Duration(r.members)):
+	case r.period > 0 && (r.slotCount < 1 || r.period < time.Duration(r.slotCount)):
 		return "a period without a gap"
 	case r.turn == NoWorker && r.granted:
 		return "a grant of nobody"
-	case r.turn != NoWorker && (r.workers[r.turn].left || r.workers[r.turn].out):
+	case r.turn != NoWorker && (r.workers[r.turn].left || r.workers[r.turn].suspended):
 		return "a turn of a worker that takes none"
 	}
 	for i := range r.workers {
 		switch w := &r.workers[i]; {
-		case w.left && (w.ready || w.out):
+		case w.left && (w.ready || w.suspended):
 			return "a worker that has left and waits"
-		case w.ready && w.out:
+		case w.ready && w.suspended:
 			return "a worker that waits and takes no turns"
 		case w.ready && r.granted && int(r.turn) == i:
 			return "a worker that waits for the grant that it has"
-		case w.rank >= r.members:
+		case w.rank >= r.slotCount:
 			return "a slot beyond the last"
 		}
 	}
-	for k := range r.reigns {
-		s := &r.reigns[k]
+	for k := range r.clocks {
+		s := &r.clocks[k]
 		for w, c := range s.clock {
 			gone := r.workers[w].left
 			if !gone && c < s.v || s.parked[w] >= 0 && (gone || r.keys.SkipAfter > 0 || s.parked[w] > c || s.parked[w]-s.v <= 1) {
-				return "a clock below v, or a delayed pull that should be answered or not there yet"
+				return "a clock below v, or a delayed pull that should be answered, or that cannot have arrived"
 			}
 		}
-		if r.count(s); s.atMin == 0 && r.anyLive() {
+		if r.recount(s); s.atMin == 0 && r.anyLive() {
 			return "no worker at v"
 		}
 	}

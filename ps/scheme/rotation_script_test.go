@@ -80,7 +80,7 @@ func (s *rotationScript) events(t *testing.T, d *datadriven.TestData, line strin
 		}
 		for _, shard := range shards {
 			k := slices.Index(s.rotation.shards, shard)
-			ev.Shard, ev.Iter = shard, s.rotation.reigns[k].clock[ev.Worker]
+			ev.Shard, ev.Iter = shard, s.rotation.clocks[k].clock[ev.Worker]
 			if words[0] == "turn" && kind != Pushed {
 				ev.Iter++
 			}
@@ -102,7 +102,7 @@ func drawRotation(r *rotation) string {
 		}
 		line := fmt.Sprintf("c%d ", r.clockOf(int32(i)))
 		if r.period > 0 && w.rank >= 0 {
-			dots := []byte(strings.Repeat(".", int(r.members)))
+			dots := []byte(strings.Repeat(".", int(r.slotCount)))
 			dots[w.rank] = '|'
 			line += string(dots) + " "
 		}
@@ -119,7 +119,7 @@ func drawRotation(r *rotation) string {
 		if w.ready && r.slot(w) > r.now {
 			does = append(does, fmt.Sprintf("slot at %v", r.slot(w)))
 		}
-		if w.out {
+		if w.suspended {
 			does = append(does, "out")
 		}
 		b.WriteString(strings.TrimRight(line+strings.Join(does, ", "), " ") + "\n")

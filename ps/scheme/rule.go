@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Release says when a delayed pull is answered. The pull of a worker that has just pushed iteration
-// i = c-1 is parked under a key, and leaves when v has passed the key and the gate is open to it.
+// Release says when a delayed pull is answered. The pull of a worker that has just pushed iteration i = c-1 is parked
+// under a key. It is answered when v has passed the key and the gate is open to it.
 type Release string
 
 const (
-	ReleaseSoft  Release = "soft"  // key v: leaves at the next step of v, with one iteration of slack
-	ReleaseLazy  Release = "lazy"  // key i: leaves when all have finished iteration i, with s iterations of slack
-	ReleaseBlock Release = "block" // as lazy; and whoever comes to an iteration at which a pull is parked parks too
+	ReleaseSoft  Release = "soft"  // key v: answered at the next step of v, with one iteration of slack
+	ReleaseLazy  Release = "lazy"  // key i: answered when all have finished iteration i, with s iterations of slack
+	ReleaseBlock Release = "block" // as lazy; and a pull for an iteration at which another pull is parked is parked too
 )
 
 func (r Release) check() error {
@@ -23,18 +23,20 @@ func (r Release) check() error {
 	return fmt.Errorf("release: %q is not one of soft, lazy, block; soft is the default", r)
 }
 
-// rule is what tells one gate scheme from another.
+// rule is what distinguishes one gate scheme from another.
 type rule struct {
-	name      string
-	limit     limit
-	mix       mix  // nil: plain
-	unbounded bool // the limit gives c - v no finite bound
-	release   Release
-	perPush   bool     // with fold arrival: each push is a version; else each iteration is
-	several   int64    // with fold arrival: so many pushes are a version; 0: see perPush
-	transit   *transit // the limit, where it also says when a push goes in; else nil: at once
-	agree     bool     // with a quorum: the shards of a rule agree on its pushes
-	quorum    int      // pushes that close an iteration and are all that it takes; 0: those of all live workers close it
+	name             string
+	limit            limit
+	mix              mix  // nil: plain
+	unbounded        bool // the limit gives c - v no finite bound
+	release          Release
+	perPush          bool     // with fold arrival: each push is a version; else each iteration is
+	pushesPerVersion int64    // with fold arrival: number of pushes that make a version; 0: see perPush
+	transit          *transit // vap's limit, which also decides when a push is folded; nil: at once
+	agree            bool     // with a quorum: the shards of a rule agree on its contributors
+	// Number of pushes that close an iteration; it takes no more. 0: an iteration closes with the pushes of all live
+	// workers.
+	quorum int
 }
 
 // commitMode says when pushes become a version.
@@ -44,21 +46,21 @@ const (
 	byRank  commitMode = iota // staged; folded in rank order and committed when the iteration closes
 	byClose                   // folded on arrival; committed when the iteration closes
 	byPush                    // folded and committed on arrival
-	byCount                   // folded on arrival; committed when there are so many, and when the last worker leaves
-	byValue                   // folded and committed when it fits among the updates in transit
+	byCount                   // folded on arrival; committed when there are enough pushes, and when the last worker leaves
+	byValue                   // folded and committed when its value fits among the updates in transit
 )
 
-// mode derives the commit mode from the fold order, and refuses keys that contradict it.
+// mode derives the commit mode from the fold order. It refuses keys that contradict it.
 func (r rule) mode(common Common) (commitMode, error) {
 	switch {
 	case common.Fold == FoldArrival && r.transit != nil:
 		return byValue, nil
 	case r.transit != nil:
 		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits each push as soon as its bound allows; use fold: arrival", r.name, r.name)
-	case common.Fold == FoldArrival && r.several > 0:
+	case common.Fold == FoldArrival && r.pushesPerVersion > 0:
 		return byCount, nil
-	case r.several > 0:
-		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits any %d pushes; use fold: arrival", r.name, r.name, r.several)
+	case r.pushesPerVersion > 0:
+		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits any %d pushes; use fold: arrival", r.name, r.name, r.pushesPerVersion)
 	case common.Fold == FoldArrival && r.perPush:
 		return byPush, nil
 	case common.Fold == FoldRank && r.unbounded:

@@ -1,14 +1,14 @@
-// Package scheme is the sync axis: when a pull is answered and how pushes become a version.
+// Package scheme is the sync axis: when a pull is answered, and how pushes become a version.
 //
-// A Scheme is a pure state machine, one instance per shard on the server that owns it. It is told
-// events and answers with decisions that the driver obeys in order:
+// A Scheme is a pure state machine, one instance per shard on the server that owns the shard. It is told events and
+// answers with decisions that the driver obeys in order:
 //
 //	for each event:  decisions = s.Step(event, decisions[:0]);  obey each
 //
-// It does no I/O, reads no clock (times come in Event.At), starts no goroutine and never sees a
-// parameter or gradient. The clock convention is one for the whole project: a worker's clock c is the
-// number of iterations it has completed; after pushing iteration i, c = i+1 and the iteration it wants
-// to start next has index c; v is the smallest clock among the workers that are still in the run.
+// It does no I/O, reads no clock (times come in Event.At), starts no goroutine and never sees a parameter or gradient.
+// The whole project has one clock convention. A worker's clock c is the number of iterations that it has completed:
+// after it has pushed iteration i, c = i+1, and the next iteration that it wants to start has index c. v is the
+// smallest clock among the workers that are still in the run.
 package scheme
 
 import (
@@ -21,27 +21,33 @@ import (
 type EventKind uint8
 
 const (
-	Offered EventKind = iota // the header of a push arrived; its bytes are on the way
-	Pushed                   // the last byte of a push landed
+	Offered EventKind = iota // the header of a push arrived; its pieces are in flight
+	Pushed                   // the last piece of a push has landed
 	Wanted                   // a worker asks for the parameters to start Iter; never before its push Iter-1 landed
 	Ready                    // a worker has a push ready and waits for a Grant (schemes that schedule a link)
 	Sent                     // the last byte of a reply left the server
-	Alarm                    // a time asked for with WakeAt has come
-	Joined                   // a worker came (back) at clock Iter, where its pushes here end; it starts no earlier than v, and its Reply says where
-	Left                     // a worker is gone; its open pull vanishes, and what it has pushed counts
-	Closed                   // the shard that this one follows closed Iter: Worker contributes, one event for each of Parts in a row, or NoWorker where Parts is 0
+	Alarm                    // the time of a WakeAt has come
+	// A worker came, or came back. Iter is its clock here, behind its last push. It starts no earlier than v; its Reply
+	// says where.
+	Joined
+	Left // a worker has left; its open pull vanishes, and its pushes count
+	// The leading shard has closed Iter. Worker contributes: one event for each of Parts in a row; or NoWorker where
+	// Parts is 0.
+	Closed
 )
 
 // Event is one input. Times and counts are data, so that a recorded stream replays the same decisions.
 type Event struct {
-	Kind                  EventKind
-	Worker, Shard, Part   int32         // Part: task, partition or codeword id
-	Parts                 int32         // how many parts are owed for (Owner, Iter); at least 1 in Pushed
-	Owner                 int32         // whose iteration this push counts for; the worker itself unless a helper pushed
-	Iter, Seen            int64         // Iter: i in Pushed, c = i+1 in Wanted; Seen: version the gradient was computed on
-	Samples               int64         // samples summed in this push
-	Norm2, NormInf, NormW float32       // Pushed: of the push's mean over its samples, and of the parameters; only where the Entry asks for them
-	Blocked               time.Duration // Ready: how long its worker waited for replies, of all servers, before it computed this push
+	Kind                EventKind
+	Worker, Shard, Part int32 // Part: task, partition or codeword id
+	Parts               int32 // number of parts of (Owner, Iter); at least 1 in Pushed
+	Owner               int32 // the worker whose iteration this push counts for; Worker itself unless a helper pushed
+	Iter, Seen          int64 // Iter: i in Pushed, c = i+1 in Wanted; Seen: the version that the gradient was computed on
+	Samples             int64 // samples summed in this push
+	// Pushed: 2-norm and largest element of the push's mean over its samples, and 2-norm of the parameters; only where
+	// the Entry asks for them.
+	Norm2, NormInf, NormW float32
+	Blocked               time.Duration // Ready: how long the worker waited for replies of all servers before it computed this push
 	At                    time.Duration // since the start of the run, stamped by the driver
 }
 
@@ -50,14 +56,16 @@ type DecisionKind uint8
 
 const (
 	Fold    DecisionKind = iota // Dst = Scale*Dst + Weight*Src; where Src is a push, its slot is free afterwards
-	Drop                        // forget the push; counted under its Reason
+	Drop                        // discard the push; it is counted under its Reason
 	Commit                      // apply the pending sums as one update: the next version
 	Reply                       // answer the worker's pull with the current version; Iter is the iteration to compute next
-	Publish                     // send the current version to a worker that did not ask; where one is on its way, as soon as it was taken
+	Publish                     // send the current version to a subscribed worker; if one is in flight to it, once that one was taken
 	Grant                       // the worker may send its push
 	Revoke                      // the grant of this Epoch is void
-	WakeAt                      // give me Alarm at At
-	Close                       // Iter is closed, with the pushes folded since the last Close; those between had none. Where shards agree
+	WakeAt                      // send Alarm at At
+	// Only where shards agree: Iter is closed by the pushes folded since the last Close; earlier open iterations are
+	// closed by none.
+	Close
 )
 
 // Reason says why a push is dropped.
@@ -65,26 +73,26 @@ type Reason uint8
 
 const (
 	NotDropped Reason = iota
-	Empty             // it sums no samples
+	Empty             // it has no samples
 	Gone              // its worker left before it landed
 	Late              // its iteration is closed
-	Surplus           // its iteration has all the pushes that it takes, without it
-	Spent             // the run has all the versions that it was to have: decided by the node, not by a scheme
+	Surplus           // its iteration already has its quorum
+	Spent             // the run has all versions of its budget; the node decides this, not a scheme
 	Reasons
 )
 
-// Slot names a buffer of the shard: the push of (Worker, Iter, Part) of the decision, the sums that the next
-// Commit applies, or the parameters themselves.
+// Slot names a buffer of the shard: the push of the decision's (Worker, Iter, Part), the sums that the next Commit
+// applies, the parameters, or an accumulator of the scheme.
 type Slot int8
 
 const (
 	SlotPush Slot = iota
 	SlotPending
 	SlotParams
-	SlotMean // the first of the accumulators that a scheme has beside; SlotMean + k is the k-th after it
+	SlotMean // the scheme's first accumulator; SlotMean + k is the k-th after it
 )
 
-// Sums is the number of the accumulator that the slot names: 0 is the pending sums. A slot that holds none panics.
+// Sums is the number of the accumulator that the slot names: 0 is the pending sums. It panics for a slot without sums.
 func (s Slot) Sums() int {
 	switch {
 	case s == SlotPending:
@@ -95,13 +103,13 @@ func (s Slot) Sums() int {
 	panic(fmt.Sprintf("scheme: slot %d holds no sums", s))
 }
 
-// NoWorker is the Worker of a decision that concerns no one worker, such as the Commit of an iteration.
+// NoWorker is the Worker of a decision without a particular worker, such as the Commit of an iteration.
 const NoWorker int32 = -1
 
 // Decision is one output.
 type Decision struct {
 	Kind                DecisionKind
-	Worker, Shard, Part int32 // Worker: of a Commit: the pusher, or NoWorker where it closes an iteration
+	Worker, Shard, Part int32 // Worker of a Commit: the pusher, or NoWorker where it closes an iteration
 	Iter, Epoch         int64 // Iter: of a Commit: the iteration pushed or closed; of a Reply: the one to compute next
 	Dst, Src            Slot
 	Reason              Reason // of a Drop
@@ -112,8 +120,8 @@ type Decision struct {
 	At            time.Duration
 }
 
-// Scheme decides for one shard. Step appends its decisions to out and returns it; an event that no
-// driver may send (a worker out of range, a clock that jumps back) is a bug of ours and panics.
+// Scheme decides for one shard. Step appends its decisions to out and returns it. It panics on an event that no driver
+// may send, such as a worker out of range or a clock that jumps back: such an event is our own bug.
 type Scheme interface {
 	Step(ev Event, out []Decision) []Decision
 	fmt.Stringer // one line of state, for goldens, stall reports and explain
@@ -121,17 +129,17 @@ type Scheme interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Env is what a scheme knows of its run. Clocks and Start let a run resume or change scheme half-way.
+// Env is what a scheme knows about its run. Clocks and Start let a run resume, or change its scheme half-way.
 type Env struct {
 	Workers         int     // of the run, fixed: the N of 1/N
 	Shards          []int32 // the shards this instance decides for
 	Server, Servers int     // index of this server, number of servers
 	Clocks          []int64 // clock per worker; nil: all 0; -1: has left
-	Start           int64   // version at the start; it is v where nobody is in the run
-	Follows         bool    // another shard of the rule decides who contributes to an iteration; where shards agree
-	Seed            uint64  // of the run; what a scheme draws is a hash of it and of what it decides
+	Start           int64   // version at the start; it becomes v where nobody is in the run
+	Follows         bool    // where shards agree: another shard of the rule decides who contributes to an iteration
+	Seed            uint64  // of the run; each random draw is a hash of it and of the request that the draw decides
 	Rule            int     // index of the rule that took the shards
-	Memory          []byte  // of the instance before a checkpoint, where that is Learning; nil: none
+	Memory          []byte  // what a Learning instance remembered before the checkpoint; nil: none
 }
 
 // Scope says how many shards one instance decides for.
@@ -146,13 +154,13 @@ const (
 type Copies uint8
 
 const (
-	Pulled    Copies = iota // it pulls one before every iteration
-	Cached                  // it keeps one with its own updates added, and pulls when that is too old: clock < c - LeadMax
-	Published               // it pulls the first; newer ones are sent to it (Publish). It waits while its copy is too old
+	Pulled    Copies = iota // it pulls a copy before every iteration
+	Cached                  // it keeps a copy, adds its own updates, and pulls when the copy is too old: clock < c - LeadMax
+	Published               // it pulls the first; newer versions are sent to it (Publish). It waits while its copy is too old
 )
 
-// Params is what a rule may set in the YAML, beside the common keys. It is a pointer to a struct with yaml
-// tags whose zero-argument constructor in the table fills the defaults.
+// Params are the keys that a rule may set in the YAML, beside the common keys: a pointer to a struct with yaml tags.
+// Its constructor in the table fills the defaults.
 type Params interface {
 	Check() error // names the key, the value, the limit and the way out
 }
@@ -168,7 +176,7 @@ type FoldOrder string
 
 const (
 	FoldRank    FoldOrder = "rank"    // staged; folded in rank order when the iteration closes; one commit per iteration
-	FoldArrival FoldOrder = "arrival" // folded as they come
+	FoldArrival FoldOrder = "arrival" // folded as they arrive
 )
 
 // Phase is one of the schemes that a shard has in turn.
@@ -176,10 +184,10 @@ type Phase struct {
 	Scheme string
 	Common Common
 	Params Params
-	Until  int64 // the clock at which the next one takes over; 0 in the last
+	Until  int64 // the clock at which the next scheme takes over; 0 in the last
 }
 
-// Entry is one row of the table: all that config, explain, README and tests know of a scheme.
+// Entry is one row of the table: everything that config, explain, README and tests know about a scheme.
 type Entry struct {
 	Name       string
 	Short      string // what it does in at most 90 characters, for the table of the README at the root; key names stand in backticks
@@ -188,21 +196,23 @@ type Entry struct {
 	Evidence   string // tag of the source: P, C, A, R, M or X, as in the README of this package
 	Use        string // when to use it, one line
 	Scope      Scope
-	NeedsNorms func(Params) bool                  // Pushed must carry norms; nil: never
-	OwnUpdate  bool                               // the rule holds only where an update is its push times the learning rate: no momentum, no decay
-	NeverWaits func(Params) bool                  // no pull waits until other workers get further; nil: one may
-	Alone      func(Params) bool                  // the other shards of the run must never wait either; nil: they may
-	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
-	Agrees     func(Params) bool                  // the shards of a rule agree on who contributes to an iteration: Close and Closed; nil: never
-	Fold       FoldOrder                          // the default
-	Push       string                             // what its pushes must carry: gradient or delta; empty: either
-	Copies     func(Params) Copies                // nil: Pulled
-	Means      func(Params) int                   // accumulators that it folds into beside the pending sums; nil: none
-	Weight     string                             // the default of weight, for readers; empty: 1/N
-	DeltaWhole bool                               // a push that is a delta and a version is added whole: the default of weight is 1 there
+	NeedsNorms func(Params) bool // Pushed must carry norms; nil: never
+	// The rule holds only where an update is the push times the learning rate: no momentum, no decay.
+	OwnUpdate  bool
+	NeverWaits func(Params) bool   // no pull waits for the progress of other workers; nil: one may
+	Alone      func(Params) bool   // the other shards of the run must never wait either; nil: they may
+	Behind     bool                // v is the number of iterations closed, and workers may be behind it
+	Agrees     func(Params) bool   // the shards of a rule agree on the contributors to an iteration; nil: never
+	Fold       FoldOrder           // the default
+	Push       string              // required content of its pushes: gradient or delta; empty: either
+	Copies     func(Params) Copies // nil: Pulled
+	Means      func(Params) int    // accumulators beside the pending sums; nil: none
+	Weight     string              // the default of weight, as text; empty: 1/N
+	// A push that is both a delta and a version is added whole: the default of weight is 1 there.
+	DeltaWhole bool
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
-	Bound      string                             // the key that bounds the lead, for advice; empty: none does
+	Bound      string                             // the key that bounds the lead, named in advice; empty: none does
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
 	New        func(Env, Common, Params) (Scheme, error)
 }
@@ -210,7 +220,7 @@ type Entry struct {
 // WantsNorms says whether the driver must compute the norms of each push.
 func (e Entry) WantsNorms(p Params) bool { return e.NeedsNorms != nil && e.NeedsNorms(p) }
 
-// CopiesOf says how the copies of a rule with these keys are renewed.
+// CopiesOf says how workers renew their copies under a rule with these keys.
 func (e Entry) CopiesOf(p Params) Copies {
 	if e.Copies == nil {
 		return Pulled
@@ -218,7 +228,8 @@ func (e Entry) CopiesOf(p Params) Copies {
 	return e.Copies(p)
 }
 
-// InStep says whether all workers are at one clock whenever a version is made, and keep no copies: each version is a cut.
+// InStep says whether all workers are at one clock whenever a version is made, and keep no copies: then each version is
+// a cut.
 func (e Entry) InStep(c Common, p Params) bool {
 	if e.Behind || e.CopiesOf(p) != Pulled || !e.Whole(c, p) {
 		return false
@@ -227,7 +238,7 @@ func (e Entry) InStep(c Common, p Params) bool {
 	return bounded && lead == 0
 }
 
-// Share is the part of a push's mean that one commit adds where each push is a commit: weight, by default 1/N.
+// Share is the weight of a push's mean in its commit, where each push is a commit: weight, by default 1/N.
 func (c Common) Share(workers int) float64 {
 	if c.Weight > 0 {
 		return c.Weight

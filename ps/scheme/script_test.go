@@ -223,9 +223,9 @@ func (s *script) invariants(t *testing.T) {
 	if what := again.broken(); what != "" {
 		t.Errorf("%s: %v", what, s.gate)
 	}
-	if again.live != s.gate.live || again.live > 0 && !again.follows && again.atMin != s.gate.atMin || !again.follows && again.atV != s.gate.atV || !slices.Equal(again.waits, s.gate.waits) {
-		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.atV, s.gate.waits,
-			again.live, again.atMin, again.atV, again.waits, s.gate)
+	if again.live != s.gate.live || again.live > 0 && !again.follows && again.atMin != s.gate.atMin || !again.follows && again.atV != s.gate.atV || !slices.Equal(again.hasParked, s.gate.hasParked) {
+		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.atV, s.gate.hasParked,
+			again.live, again.atMin, again.atV, again.hasParked, s.gate)
 	}
 }
 
@@ -234,8 +234,8 @@ func (s *script) invariants(t *testing.T) {
 func inTransit(g *gate, w int32) string {
 	l := g.transit
 	text := " waits"
-	if l.saw[w] != idle {
-		text = fmt.Sprintf(" computes on version %d", l.saw[w])
+	if l.reads[w] != idle {
+		text = fmt.Sprintf(" computes on version %d", l.reads[w])
 	}
 	sum := 0.0
 	for _, u := range l.inTransit(w) {
@@ -275,7 +275,7 @@ func (s *script) chart() string {
 		if g.transit != nil {
 			line += inTransit(g, int32(w))
 		}
-		if g.waits[w] {
+		if g.hasParked[w] {
 			line += " delayed"
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")

@@ -62,31 +62,31 @@ func newSoftsync(env Env, common Common, params Params) (Scheme, error) {
 	if p.Lambda0 > 0 {
 		m = byStaleness{lambda0: p.Lambda0, version: env.Start}
 	}
-	r := rule{name: "softsync", mix: m, release: p.Release, perPush: true, several: p.Q}
+	r := rule{name: "softsync", mix: m, release: p.Release, perPush: true, pushesPerVersion: p.Q}
 	return newGate(env, common, FoldArrival, r.limited(p.Staleness))
 }
 
-// commitSeveral commits the pushes that are pending at once, each with the weight of one.
-func (g *gate) commitSeveral(w int32, iter int64, out []Decision) []Decision {
+// commitPending commits all pending pushes at once, each with the weight of one.
+func (g *gate) commitPending(w int32, iter int64, out []Decision) []Decision {
 	out = g.commit(w, iter, float64(g.pendingPushes)*g.weight, out)
 	g.mix.committed(g, &out[len(out)-1])
 	return out
 }
 
-// byStaleness weighs each of the pushes of a version by lambda = lambda0 / tau. The commit is of their weighted mean, at the
-// share sum of lambda / q: for equal batches that is 1/q * the sum of lambda_j * update_j. As a mean at a share it is also
-// right for statistics, which are values and no steps.
+// byStaleness weighs each push of a version by lambda = lambda0 / tau. The commit is the weighted mean of the pushes,
+// with the share sum of lambda / q. For equal batches that is 1/q * the sum of lambda_j * update_j. Being a mean with a
+// share, it is also right for statistics, which are values and not steps.
 type byStaleness struct {
 	plain
 	lambda0 float64
-	version int64   // commits of the shard so far, as its pushes count them in Seen
+	version int64   // commits of the shard so far, in the count that its pushes have in Seen
 	shares  float64 // sum of the weights of the pending pushes
-	samples float64 // the same of weight times samples
+	samples float64 // sum of weight times samples of the pending pushes
 }
 
 func (m byStaleness) weigh(g *gate, p push, seen int64) float64 {
 	if seen > m.version {
-		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
+		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
 	}
 	lambda := m.lambda0 / float64(max(1, m.version-seen))
 	m.shares += lambda

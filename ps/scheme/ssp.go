@@ -35,7 +35,7 @@ var ssp = Entry{
 	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls cost much",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
-	// Bösen's Inc adds what a client computed as it is [C].
+	// Bösen's Inc adds what a client has computed unscaled [C].
 	Weight:     "1/N; 1 with push: delta",
 	DeltaWhole: true,
 	Params:     func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
@@ -59,7 +59,7 @@ func newSSP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("ssp: %w", err)
 	}
 	if p.Cache && common.Fold == FoldRank {
-		return nil, errors.New("ssp: cache: a reply must contain all that its worker has pushed, and fold: rank keeps pushes back; use fold: arrival")
+		return nil, errors.New("ssp: cache: a reply must contain all pushes of its worker, and fold: rank delays pushes; use fold: arrival")
 	}
 	r := rule{name: "ssp", limit: fixed{p.Staleness}, release: p.Release, perPush: true}
 	return newGate(env, common, FoldArrival, r)

@@ -37,7 +37,7 @@ var scopeNames = []string{"shard", "server"}
 
 func (s Scope) String() string { return nameOf(scopeNames, int(s), "scope") }
 
-// String is one line for goldens and stall reports: kind, shard, worker, iteration, and what the kind adds.
+// String is one line for goldens and stall reports: kind, shard, worker, iteration, and the fields of the kind.
 func (ev Event) String() string {
 	head := fmt.Sprintf("%v s%d w%d", ev.Kind, ev.Shard, ev.Worker)
 	switch ev.Kind {
@@ -73,7 +73,7 @@ func (ev Event) String() string {
 	return head
 }
 
-// String is one line for goldens and stall reports; folds and commits read as the assignment they order.
+// String is one line for goldens and stall reports; folds and commits are shown as assignments.
 func (d Decision) String() string {
 	head := fmt.Sprintf("%v s%d", d.Kind, d.Shard)
 	if d.Worker != NoWorker {

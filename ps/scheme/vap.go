@@ -59,10 +59,10 @@ func newVAP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("vap: %w", err)
 	}
 	n := env.Workers
-	l := &transit{keys: p, saw: make([]int64, n), next: make([]int32, n+1), prev: make([]int32, n+1),
-		sent: make([][]update, n), heldBack: make([]bool, n), held: make([]heldPush, 0, n)}
-	for w := range l.saw {
-		l.saw[w] = idle
+	l := &transit{keys: p, reads: make([]int64, n), next: make([]int32, n+1), prev: make([]int32, n+1),
+		updates: make([][]update, n), hasHeld: make([]bool, n), held: make([]heldPush, 0, n)}
+	for w := range l.reads {
+		l.reads[w] = idle
 	}
 	l.next[n], l.prev[n] = int32(n), int32(n)
 	r := rule{name: "vap", release: ReleaseSoft, perPush: true}.limited(p.Staleness)
@@ -75,38 +75,41 @@ func newVAP(env Env, common Common, params Params) (Scheme, error) {
 	return s, err
 }
 
-// transit is vap's limit. An update of worker p is in transit while a worker computes on a version without it. That is
-// told from the replies: a worker reads the version of its last reply from that reply until its next push has landed.
-// One that waits does not count, for it will read everything: its reply is yet to come. So an update that is not in
-// transit any more never is again, and those in transit are the newest of their worker.
+// transit is vap's limit. An update of worker p is in transit while some worker computes on a version without it. The
+// replies tell this: a worker reads the version of its last reply from that reply until its next push has landed. A
+// worker that waits does not count, since its reply is yet to come and will contain everything. So an update that is no
+// longer in transit never is again, and the updates in transit are the newest of their worker.
 //
-// It cannot stop the run. On one shard: while anybody computes, a push will come; once nobody does, nothing is in transit
-// and every push goes in. Over several shards a worker that computes for one of them may wait at another:
+// The condition cannot stop the run. On one shard: while any worker computes, a push will arrive; once none does,
+// nothing is in transit and every push fits. Over several shards, a worker that computes for one of them may wait at
+// another:
 //
-//   - strict: true, where no rule makes anybody wait but by holding a push. Say that everybody waits, and let b(p) be
-//     when p began its last iteration. If a push of p is held at some shard, then for an older update of p that some q
-//     has not seen, though q was answered there after b(q). That update was committed before p was answered there, thus
-//     before b(p). So b(q) < b(p), and q waits too: for somebody with a smaller b still. Workers are finite; nobody waits.
-//   - strict: false, where other rules may make a worker wait for slower ones. The slowest worker waits nowhere: no rule
-//     makes it, and here its push goes in.
+//   - strict: true, where other rules make no worker wait. Suppose that every worker waits, and let b(p) be the time at which p
+//     began its last iteration. If a push of p is held at some shard, the cause is an older update of p that some q has not seen,
+//     although q was answered there after b(q). That update was committed before p was answered there, thus before b(p). So
+//     b(q) < b(p), and q waits too, for a worker with a smaller b still. There are finitely many workers: a contradiction.
+//   - strict: false, where other rules may make a worker wait for slower ones. The slowest worker waits nowhere: no rule makes
+//     it wait, and here its push fits.
 type transit struct {
-	fixed      // the bound on c - v, of a worker whose push is in
-	keys       VAPParams
-	weight     float64    // share of a push: its update is weight times its mean, times the learning rate
-	version    int64      // commits so far
-	saw        []int64    // by worker: the version that it computes on, idle if it does not
-	next, prev []int32    // the workers that compute, as a ring through len(saw), by ascending version: that of their replies
-	sent       [][]update // by worker: its updates that may be in transit, the oldest first; at most transitMax
-	held       []heldPush // landed pushes that wait, in order of arrival; at most one of a worker
-	heldBack   []bool     // by worker: it has one in held
-	judged     int        // of held: how many have been found not to fit since the oldest version read, or v, was another
-	judgedAt   [2]int64   // that version and that v
+	fixed   // the bound on c - v, of a worker whose push was committed
+	keys    VAPParams
+	weight  float64 // share of a push: its update is weight times its mean, times the learning rate
+	version int64   // commits so far
+	reads   []int64 // per worker: the version that it computes on, idle if it does not compute
+	// The workers that compute, as a ring through len(reads), in the order of their replies, thus by ascending version.
+	next, prev []int32
+	updates    [][]update // per worker: its updates that may be in transit, oldest first; at most transitMax
+	held       []heldPush // landed pushes that wait, in order of arrival; at most one per worker
+	hasHeld    []bool     // per worker: it has a push in held
+	// Number of pushes in held that do not fit, as judged since the oldest version read, or v, last changed.
+	judged   int
+	judgedAt [2]int64 // that version and that v
 }
 
 // update is a push that was committed.
 type update struct {
-	version int64   // the first that contains it
-	norm    float64 // the largest element of its mean; +Inf where that is not a number
+	version int64   // the first version that contains it
+	norm    float64 // the largest element of its mean; +Inf where that is NaN
 }
 
 // heldPush is a push whose slot is still taken.
@@ -117,62 +120,62 @@ type heldPush struct {
 }
 
 const (
-	idle       = -1   // in saw: computes on no version
-	noKey      = -1   // the key of a pull that waits for nothing but its worker's push to go in
-	transitMax = 1024 // of one worker; where it has so many in transit, its next push waits as if it did not fit
+	idle       = -1   // in reads: computes on no version
+	noKey      = -1   // key of a pull that waits only until its worker's push is committed
+	transitMax = 1024 // updates of one worker in transit; its next push then waits as if it did not fit
 )
 
-// holds says whether a push of w waits; never without a transit.
-func (l *transit) holds(w int32) bool { return l != nil && l.heldBack[w] }
+// holds says whether a push of w waits; false without a transit.
+func (l *transit) holds(w int32) bool { return l != nil && l.hasHeld[w] }
 
-// hold takes a push that has landed.
+// hold adds a push that has landed.
 func (l *transit) hold(p push, norm float32) {
 	h := heldPush{push: p, norm: float64(norm)}
 	if h.norm != h.norm {
 		h.norm = math.Inf(1)
 	}
 	l.held = append(l.held, h)
-	l.heldBack[p.worker] = true
+	l.hasHeld[p.worker] = true
 }
 
-// pushed: the worker reads no parameters of this shard until it is answered again.
+// pushed notes that the worker reads no parameters of this shard until its next reply.
 func (l *transit) pushed(ev Event) { l.stop(ev.Worker) }
 
-// leaves and forget: whatever it had read, it is not computing for this run.
-func (l *transit) leaves(w int32) { l.stop(w) }
-func (l *transit) forget(w int32) { l.stop(w) }
+// workerLeft and workerJoined note that the worker computes on no version.
+func (l *transit) workerLeft(w int32)   { l.stop(w) }
+func (l *transit) workerJoined(w int32) { l.stop(w) }
 
-// replied: the worker computes on the current version from now on.
+// replied notes that the worker computes on the current version from now on.
 func (l *transit) replied(w int32, _ time.Duration) {
 	l.stop(w)
-	ring := int32(len(l.saw))
+	ring := int32(len(l.reads))
 	last := l.prev[ring]
 	l.next[last], l.prev[w], l.next[w], l.prev[ring] = w, last, ring, w
-	l.saw[w] = l.version
+	l.reads[w] = l.version
 }
 
 func (l *transit) stop(w int32) {
-	if l.saw[w] == idle {
+	if l.reads[w] == idle {
 		return
 	}
 	l.next[l.prev[w]], l.prev[l.next[w]] = l.next[w], l.prev[w]
-	l.saw[w] = idle
+	l.reads[w] = idle
 }
 
-// oldest is the oldest version that anybody computes on: updates up to it are in transit no more.
+// oldest is the oldest version that a worker computes on: updates up to it are no longer in transit.
 func (l *transit) oldest() int64 {
-	if first := l.next[len(l.saw)]; int(first) < len(l.saw) {
-		return l.saw[first]
+	if first := l.next[len(l.reads)]; int(first) < len(l.reads) {
+		return l.reads[first]
 	}
 	return math.MaxInt64
 }
 
 // admitPushes folds and commits the pushes that fit, each as a version, and says whether there were any. It runs when v
-// has moved as far as it can and before anybody is answered. Nothing that it does makes room for another push.
+// has moved as far as it can, and before any reply. A push that it commits never makes room for another one.
 func (l *transit) admitPushes(g *gate, out []Decision) ([]Decision, bool) {
 	now := [2]int64{l.oldest(), g.v}
 	if now[0] != l.judgedAt[0] || now[1] != l.judgedAt[1] && !l.keys.Strict {
-		l.judged = 0 // else v has moved at most, which leaves less room than there was
+		l.judged = 0 // otherwise at most v has moved, which only leaves less room
 	}
 	kept := l.held[:l.judged]
 	before := len(l.held)
@@ -183,8 +186,8 @@ func (l *transit) admitPushes(g *gate, out []Decision) ([]Decision, bool) {
 			continue
 		}
 		l.version++
-		l.sent[h.worker] = append(l.sent[h.worker], update{l.version, h.norm})
-		l.heldBack[h.worker] = false
+		l.updates[h.worker] = append(l.updates[h.worker], update{l.version, h.norm})
+		l.hasHeld[h.worker] = false
 		out = g.fold(h.push, out)
 		out = g.commit(h.worker, h.iter, g.weight, out)
 	}
@@ -208,12 +211,12 @@ func (l *transit) fits(g *gate, h heldPush) bool {
 	return l.weight*(sum+h.norm) <= l.keys.V0/math.Sqrt(float64(g.v+1))
 }
 
-// inTransit lists the updates of w that are in transit, and forgets its older ones.
+// inTransit lists the updates of w that are in transit, and forgets older ones.
 func (l *transit) inTransit(w int32) []update {
 	oldest, k := l.oldest(), 0
-	for k < len(l.sent[w]) && l.sent[w][k].version <= oldest {
+	for k < len(l.updates[w]) && l.updates[w][k].version <= oldest {
 		k++
 	}
-	l.sent[w] = append(l.sent[w][:0], l.sent[w][k:]...)
-	return l.sent[w]
+	l.updates[w] = append(l.updates[w][:0], l.updates[w][k:]...)
+	return l.updates[w]
 }

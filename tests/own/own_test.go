@@ -55,7 +55,7 @@ func TestAnIncompleteSchemeIsRefused(t *testing.T) {
 	}
 	program := filepath.Join(dir, "twice")
 	says(t, "", "go", "build", "-C", dir, "-o", program, ".")
-	refused(t, `scheme "ssp": there is one of that name`, program, "explain", "ssp")
+	refused(t, `scheme "ssp": the name is taken`, program, "explain", "ssp")
 }
 
 // dependOnSources lists the folders of the sources, so that `go test` takes no result from its cache after one has changed.

@@ -6,14 +6,14 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// keys are what a rule with `scheme: alternate` may set in the YAML.
+// keys are the keys of a rule with `scheme: alternate` in the YAML.
 type keys struct {
 	Staleness int64 `yaml:"staleness" min:"0" doc:"bound on c - v in even iterations; in odd ones it is 0"`
 }
 
 func (k *keys) Check() error { return scheme.CheckTags(k) }
 
-// Bound is the idea: workers wait for each other before every second iteration only.
+// Bound is the idea: workers wait for each other only before every second iteration.
 func (k *keys) Bound(c int64) int64 { return k.Staleness * (1 - c%2) }
 
 var alternate = scheme.Entry{

@@ -11,7 +11,7 @@ type pushID struct {
 	iter   int64
 }
 
-// audit keeps its own books of a run and names the first decision that does not fit them.
+// audit keeps its own record of a run and reports the first decision that contradicts it.
 type audit struct {
 	lead    int64 // bound on c - v of a pull that is answered
 	bounded bool
@@ -20,23 +20,23 @@ type audit struct {
 	left  []bool
 	v     int64
 
-	quorum   int           // counting pushes that close an iteration; 0: only all live workers do
-	accepted map[int64]int // counting pushes per iteration, looked at where there is a quorum
+	quorum   int           // counting pushes that close an iteration; 0: an iteration closes with the pushes of all live workers
+	accepted map[int64]int // counting pushes per iteration, used where there is a quorum
 
-	announced map[int32]int64  // pushes that wait for a grant: worker to iteration
-	out       *scheme.Decision // the grant under which nothing has landed yet
-	epoch     int64            // of the last grant revoked
-	agrees    bool             // it must tell which iterations are closed
-	closed    int64            // iterations that it said are
+	announced   map[int32]int64  // pushes that wait for a grant: worker to iteration
+	outstanding *scheme.Decision // the grant under which nothing has landed yet
+	epoch       int64            // of the last grant revoked
+	agrees      bool             // the scheme must say which iterations are closed
+	closed      int64            // number of iterations that it has said are closed
 
-	landed         map[pushID]int64 // pushes whose slot is taken, with their samples
-	wanted         map[int32]int64  // open pulls: worker to c
-	pendingPushes  int
-	pendingSamples int64
-	weighs         bool // pushes of one version may weigh less than 1
-	weighed        float64
-	means          int  // accumulators there are beside the pending sums
-	written        bool // the pending sums, since the last commit
+	landed          map[pushID]int64 // pushes that occupy a slot, with their samples
+	wanted          map[int32]int64  // open pulls: worker to c
+	pendingPushes   int
+	pendingSamples  int64
+	hasWeights      bool // pushes of one version may weigh less than 1
+	weightedSamples float64
+	means           int  // accumulators beside the pending sums
+	written         bool // the pending sums were written since the last commit
 
 	copies     scheme.Copies
 	subscribed []bool // workers that were answered since they came
@@ -56,7 +56,7 @@ func newAudit(v Variant, env scheme.Env) *audit {
 		}
 	}
 	if p, ok := v.Params.(*scheme.SoftsyncParams); ok {
-		a.weighs = p.Lambda0 > 0
+		a.hasWeights = p.Lambda0 > 0
 	}
 	if v.Entry.Means != nil {
 		a.means = v.Entry.Means(v.Params)
@@ -84,7 +84,7 @@ func (a *audit) moveV() {
 			low = c
 		}
 	}
-	if low < 0 && a.v >= 0 { // nobody is left: all that was pushed is closed
+	if low < 0 && a.v >= 0 { // nobody is left: every pushed iteration is closed
 		low = top
 	}
 	a.v = max(a.v, low)
@@ -93,22 +93,22 @@ func (a *audit) moveV() {
 	}
 }
 
-// see checks one step; the error says what is wrong with which decision.
+// see checks one step; the error says which decision is wrong and why.
 func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 	v := a.v
 	switch w := ev.Worker; ev.Kind {
 	case scheme.Ready:
 		a.announced[w] = ev.Iter
 	case scheme.Pushed:
-		if a.out != nil && a.out.Worker == w {
-			a.out = nil
+		if a.outstanding != nil && a.outstanding.Worker == w {
+			a.outstanding = nil
 		}
 		a.landed[pushID{w, ev.Iter}] = ev.Samples
 		a.clock[w] = ev.Iter + 1
 		if ev.Samples > 0 && !a.left[w] && ev.Iter >= a.v && (a.quorum == 0 || a.accepted[ev.Iter] < a.quorum) {
 			a.accepted[ev.Iter]++
 		}
-		if !a.left[w] { // of one that left it closes nothing
+		if !a.left[w] { // the push of a worker that has left closes nothing
 			a.moveV()
 		}
 	case scheme.Wanted:
@@ -118,8 +118,8 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 			a.left[w], a.subscribed[w] = true, false
 			delete(a.wanted, w)
 			delete(a.announced, w)
-			if a.out != nil && a.out.Worker == w {
-				a.out = nil
+			if a.outstanding != nil && a.outstanding.Worker == w {
+				a.outstanding = nil
 			}
 			a.moveV()
 		}
@@ -137,7 +137,7 @@ func (a *audit) see(ev scheme.Event, decisions []scheme.Decision) error {
 		return fmt.Errorf("%v: %w", ev, err)
 	}
 	if a.agrees && a.closed != a.v {
-		return fmt.Errorf("%v: v is %d, and it said that %d iterations are closed", ev, a.v, a.closed)
+		return fmt.Errorf("%v: v is %d, but the scheme said that %d iterations are closed", ev, a.v, a.closed)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 	case scheme.Fold:
 		return a.fold(d)
 	case scheme.Drop:
-		return a.take(d)
+		return a.freeSlot(d)
 	case scheme.Commit:
 		return a.commit(d)
 	case scheme.Reply:
@@ -166,7 +166,7 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 		return nil
 	case scheme.Publish:
 		if a.copies == scheme.Published && d.Iter == a.v && d.Src == scheme.SlotParams {
-			return nil // to whom, and when, is for published
+			return nil // published checks to whom and when
 		}
 	case scheme.Close:
 		return a.close(d)
@@ -174,8 +174,8 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 	return fmt.Errorf("schemetest has no rule for this kind")
 }
 
-// take frees the slot of a push.
-func (a *audit) take(d scheme.Decision) error {
+// freeSlot frees the slot of a push.
+func (a *audit) freeSlot(d scheme.Decision) error {
 	id := pushID{d.Worker, d.Iter}
 	if _, ok := a.landed[id]; !ok || d.Src != scheme.SlotPush {
 		return fmt.Errorf("no such push has landed, or it was folded or dropped before")
@@ -189,7 +189,7 @@ func (a *audit) fold(d scheme.Decision) error {
 		return a.foldMeans(d)
 	}
 	samples := a.landed[pushID{d.Worker, d.Iter}]
-	if err := a.take(d); err != nil {
+	if err := a.freeSlot(d); err != nil {
 		return err
 	}
 	first := a.pendingPushes == 0
@@ -200,17 +200,17 @@ func (a *audit) fold(d scheme.Decision) error {
 		return fmt.Errorf("first fold after a commit keeps old sums")
 	case !first && d.Scale != 1:
 		return fmt.Errorf("changes sums that are not committed yet")
-	case !a.weighs && d.Weight != 1 || !(d.Weight > 0 && d.Weight <= 1):
+	case !a.hasWeights && d.Weight != 1 || !(d.Weight > 0 && d.Weight <= 1):
 		return fmt.Errorf("weight %v", d.Weight)
 	}
 	a.pendingPushes++
 	a.pendingSamples += samples
-	a.weighed += d.Weight * float64(samples)
+	a.weightedSamples += d.Weight * float64(samples)
 	return nil
 }
 
-// foldMeans checks a fold of a scheme that has accumulators: a push goes into one of them, and from there into the
-// pending sums.
+// foldMeans checks a fold of a scheme that has accumulators: a push is folded into an accumulator, and the accumulator
+// into the pending sums.
 func (a *audit) foldMeans(d scheme.Decision) error {
 	mean := d.Dst
 	if d.Dst == scheme.SlotPending {
@@ -227,16 +227,16 @@ func (a *audit) foldMeans(d scheme.Decision) error {
 	}
 	a.pendingPushes++
 	a.pendingSamples += a.landed[pushID{d.Worker, d.Iter}]
-	return a.take(d)
+	return a.freeSlot(d)
 }
 
 func (a *audit) commit(d scheme.Decision) error {
 	weight := 1 / float64(d.Samples)
-	if a.weighs {
-		weight = 1 / a.weighed // of a weighted mean
+	if a.hasWeights {
+		weight = 1 / a.weightedSamples // a weighted mean
 	}
 	if a.means > 0 {
-		weight = 1 // a mean is over pushes and samples already
+		weight = 1 // a mean is already over pushes and samples
 	}
 	switch {
 	case a.means > 0 && (a.pendingPushes != 1 || !a.written):
@@ -250,7 +250,7 @@ func (a *audit) commit(d scheme.Decision) error {
 	case d.Scale <= 0 || d.Scale > 1:
 		return fmt.Errorf("scale %v", d.Scale)
 	}
-	a.pendingPushes, a.pendingSamples, a.weighed, a.written = 0, 0, 0, false
+	a.pendingPushes, a.pendingSamples, a.weightedSamples, a.written = 0, 0, 0, false
 	return nil
 }
 
@@ -273,26 +273,26 @@ func (a *audit) grant(d scheme.Decision) error {
 	switch {
 	case !waits || iter != d.Iter:
 		return fmt.Errorf("no such push waits for a grant")
-	case a.out != nil:
-		return fmt.Errorf("%v is still out", *a.out)
+	case a.outstanding != nil:
+		return fmt.Errorf("%v is still out", *a.outstanding)
 	case d.Epoch <= a.epoch:
 		return fmt.Errorf("epoch %d was revoked before", a.epoch)
 	}
 	delete(a.announced, d.Worker)
-	a.out = &d
+	a.outstanding = &d
 	return nil
 }
 
 func (a *audit) revoke(d scheme.Decision) error {
-	if a.out == nil || a.out.Worker != d.Worker || a.out.Iter != d.Iter || a.out.Epoch != d.Epoch {
+	if a.outstanding == nil || a.outstanding.Worker != d.Worker || a.outstanding.Iter != d.Iter || a.outstanding.Epoch != d.Epoch {
 		return fmt.Errorf("no such grant is out")
 	}
-	a.out, a.epoch = nil, d.Epoch
+	a.outstanding, a.epoch = nil, d.Epoch
 	return nil
 }
 
-// published checks that a step of v, and nothing else, is published, once to each worker that was answered before and is
-// not answered now.
+// published checks that each step of v, and nothing else, is published, once to each worker that was answered before
+// and is not answered by this step.
 func (a *audit) published(moved bool, decisions []scheme.Decision) error {
 	times := make([]int, len(a.left))
 	answered := make([]bool, len(a.left))
@@ -317,11 +317,11 @@ func (a *audit) published(moved bool, decisions []scheme.Decision) error {
 	return nil
 }
 
-// close: iterations close in order, with all that was folded committed, and before v.
+// close checks that iterations close in order, before v, and with all folds committed.
 func (a *audit) close(d scheme.Decision) error {
 	switch {
 	case !a.agrees:
-		return fmt.Errorf("nobody asked which iterations are closed")
+		return fmt.Errorf("this scheme must not say which iterations are closed")
 	case d.Iter < a.closed || d.Iter >= a.v || a.pendingPushes > 0 || d.Worker != scheme.NoWorker:
 		return fmt.Errorf("v is %d, %d iterations were closed before, %d pushes are pending", a.v, a.closed, a.pendingPushes)
 	}

@@ -10,7 +10,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Shard is the shard number of every event of a Driver.
+// Shard is the shard number in every event of a Driver.
 const Shard int32 = 5
 
 type state uint8
@@ -19,39 +19,39 @@ const (
 	computing state = iota // holds parameters, will push next
 	announced              // has a push ready and waits for the grant (schemes that schedule a link)
 	granted                // may push
-	pushed                 // push landed, will ask for parameters
+	pushed                 // push has landed, will ask for parameters
 	waiting                // asked, not answered
 	gone                   // left, or never came
 )
 
 type worker struct {
-	state state
-	clock int64 // iterations it has pushed or passed over, as the worker knows it
-	next  int64 // the iteration it computes
-	seen  int64 // the version it was answered with
-	late  bool  // it left while a push was on the way
-	heard bool  // the scheme was told that the reply has left the server
-	fed   bool  // versions are published to it
-	copy  int64 // v of the last, or less
+	state            state
+	clock            int64 // iterations that it has pushed or skipped, as the worker knows
+	next             int64 // the iteration it computes
+	seen             int64 // the version it was answered with
+	leftWhilePushing bool  // it left while a push was in flight
+	sentTold         bool  // the scheme was told that the reply has left the server
+	subscribed       bool  // versions are published to it
+	copyClock        int64 // v of the last published version, or less
 }
 
-// Driver plays the workers of one shard against a scheme, in the order that rapid draws. Its workers obey the
-// protocol: push, then ask, then wait. Speeds are uneven and one worker is a straggler.
+// Driver plays the workers of one shard against a scheme, in an order that rapid draws. Its workers follow the
+// protocol: push, then ask, then wait. Their speeds are uneven, and one worker is a straggler.
 type Driver struct {
 	Env scheme.Env
-	// Plain leaves out everything but pushing and pulling until the workers finish.
+	// Plain leaves out everything except pushing and pulling until the workers finish.
 	Plain bool
 	// Grants makes the workers announce each push and wait for the grant, and gives the scheme its alarms.
 	Grants bool
 	// Norms fills in the norms of a push; nil leaves them out.
 	Norms func(ev *scheme.Event)
-	// Fed workers ask for their first version, and then start iteration c on what was published, if its v is c - Bound or
-	// more.
-	Fed   bool
-	Bound int64
-	// Quit lets everybody leave at the end wherever they stand, as when a shard changes its scheme.
+	// Subscribed workers ask for their first version only. They then start iteration c on a published version if its v
+	// is at least c - Bound.
+	Subscribed bool
+	Bound      int64
+	// Quit makes all workers leave at the end, wherever they are, as when a shard changes its scheme.
 	Quit bool
-	// See is told each event with the decisions that answered it.
+	// See is told each event, with the decisions that answered it.
 	See func(ev scheme.Event, decisions []scheme.Decision)
 
 	t       *rapid.T
@@ -63,7 +63,7 @@ type Driver struct {
 	out     []scheme.Decision
 }
 
-// DrawEnv draws a run of 1 to 6 workers that starts afresh or from clocks of an earlier run.
+// DrawEnv draws a run of 1 to 6 workers that starts from the beginning or from the clocks of an earlier run.
 func DrawEnv(t *rapid.T) scheme.Env {
 	env := scheme.Env{
 		Workers: rapid.SampledFrom([]int{2, 3, 4, 6, 1}).Draw(t, "workers"), Shards: []int32{Shard}, Servers: 3,
@@ -80,7 +80,7 @@ func DrawEnv(t *rapid.T) scheme.Env {
 	return env
 }
 
-// DrawNorms draws the norms of pushes, for a variant that asks for them; nil for another.
+// DrawNorms draws the norms of pushes for a variant that needs norms; it returns nil for others.
 func (v Variant) DrawNorms(t *rapid.T) func(*scheme.Event) {
 	if !v.Entry.WantsNorms(v.Params) {
 		return nil
@@ -92,8 +92,8 @@ func (v Variant) DrawNorms(t *rapid.T) func(*scheme.Event) {
 	}
 }
 
-// Run plays up to 250 drawn actions, then lets every worker reach the same last iteration and leave. It fails
-// if the workers stall.
+// Run plays up to 250 drawn actions, then lets every worker reach the same last iteration and leave. It fails if the
+// workers stall.
 func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
 	d.t, d.scheme = t, s
 	d.workers = make([]worker, d.Env.Workers)
@@ -129,30 +129,30 @@ func (d *Driver) Run(t *rapid.T, s scheme.Scheme) {
 	d.finish()
 }
 
-// act lets one worker do something; a waiting one mostly waits.
+// act makes one worker do something; a waiting worker mostly waits.
 func (d *Driver) act(w int) {
-	d.ring()
+	d.fireAlarms()
 	me := &d.workers[w]
 	odd := 0
 	if !d.Plain {
 		odd = rapid.IntRange(0, 24).Draw(d.t, "odd")
 	}
 	switch {
-	case me.state == gone && odd >= 22 && me.late:
+	case me.state == gone && odd >= 22 && me.leftWhilePushing:
 		d.send(w, scheme.Pushed, me.next)
-		me.clock, me.late = me.next+1, false
+		me.clock, me.leftWhilePushing = me.next+1, false
 	case me.state == gone && odd >= 20:
 		me.clock += int64(max(0, rapid.IntRange(-3, 2).Draw(d.t, "came further elsewhere")))
 		d.send(w, scheme.Joined, me.clock)
-		me.state, me.late = pushed, false
+		me.state, me.leftWhilePushing = pushed, false
 	case me.state == gone && odd == 19:
 		d.send(w, scheme.Left, 0) // told twice
 	case me.state == gone:
 	case odd == 24:
 		d.send(w, scheme.Left, 0)
-		me.state, me.late, me.fed = gone, me.state == granted || me.state == computing && !d.Grants, false
+		me.state, me.leftWhilePushing, me.subscribed = gone, me.state == granted || me.state == computing && !d.Grants, false
 	case odd == 23 && me.state == computing:
-		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard is further on
+		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard has sent it ahead
 	case odd == 21 && d.Grants:
 		d.at += time.Duration(rapid.IntRange(1, 40).Draw(d.t, "stands still")) * time.Millisecond
 	case odd == 22:
@@ -162,16 +162,16 @@ func (d *Driver) act(w int) {
 	}
 }
 
-// step lets a worker take its next step in the protocol and tells whether there was one.
+// step makes a worker take its next step of the protocol, and says whether there was one.
 func (d *Driver) step(w int) bool {
 	me := &d.workers[w]
 	switch {
 	case me.state == computing && d.Grants:
-		if !me.heard && !d.Plain && rapid.IntRange(0, 4).Draw(d.t, "told in time") == 0 {
-			me.heard = true // so late that it says nothing
+		if !me.sentTold && !d.Plain && rapid.IntRange(0, 4).Draw(d.t, "told in time") == 0 {
+			me.sentTold = true // Sent comes so late that it does not matter
 		}
-		if !me.heard {
-			me.heard = true
+		if !me.sentTold {
+			me.sentTold = true
 			d.send(w, scheme.Sent, me.next)
 		}
 		me.state = announced
@@ -184,8 +184,8 @@ func (d *Driver) step(w int) bool {
 		return true
 	case me.state == pushed:
 		me.state = waiting
-		if me.fed {
-			d.startFed(w)
+		if me.subscribed {
+			d.startOnCopy(w)
 			return true
 		}
 		d.send(w, scheme.Wanted, me.clock)
@@ -194,14 +194,14 @@ func (d *Driver) step(w int) bool {
 	return false
 }
 
-// startFed lets a worker go on if what was published to it is new enough.
-func (d *Driver) startFed(w int) {
-	if me := &d.workers[w]; me.copy >= me.clock-d.Bound {
+// startOnCopy lets a subscribed worker continue if its last version is new enough.
+func (d *Driver) startOnCopy(w int) {
+	if me := &d.workers[w]; me.copyClock >= me.clock-d.Bound {
 		me.state, me.next = computing, me.clock
 	}
 }
 
-// finish runs every worker to the same iteration; whoever is there leaves. The stalled are told by name.
+// finish runs every worker to the same iteration, at which it leaves. It fails if the workers stall.
 func (d *Driver) finish() {
 	last := int64(0)
 	for _, me := range d.workers {
@@ -209,7 +209,7 @@ func (d *Driver) finish() {
 	}
 	last += 3
 	for {
-		d.ring()
+		d.fireAlarms()
 		moved, all := false, true
 		for w := range d.workers {
 			me := &d.workers[w]
@@ -258,8 +258,8 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 	d.tell(ev)
 }
 
-// ring gives the alarms that are due, in the order of their times.
-func (d *Driver) ring() {
+// fireAlarms gives the scheme the alarms that are due, in the order of their times.
+func (d *Driver) fireAlarms() {
 	for len(d.alarms) > 0 {
 		first := slices.Min(d.alarms)
 		if first > d.at {
@@ -270,7 +270,7 @@ func (d *Driver) ring() {
 	}
 }
 
-// tell gives the scheme an event, and what it decides to the workers.
+// tell gives the scheme an event, and gives its decisions to the workers.
 func (d *Driver) tell(ev scheme.Event) {
 	d.out = d.scheme.Step(ev, d.out[:0])
 	for _, dec := range d.out {
@@ -285,17 +285,17 @@ func (d *Driver) tell(ev scheme.Event) {
 		}
 		switch you := &d.workers[dec.Worker]; {
 		case dec.Kind == scheme.Reply && you.state == waiting:
-			you.state, you.next, you.seen, you.heard = computing, dec.Iter, d.version, false
-			you.fed, you.copy = d.Fed, dec.Iter-d.Bound
-		case dec.Kind == scheme.Publish && d.Fed:
-			if you.copy, you.seen = dec.Iter, d.version; you.state == waiting && you.fed {
-				d.startFed(int(dec.Worker))
+			you.state, you.next, you.seen, you.sentTold = computing, dec.Iter, d.version, false
+			you.subscribed, you.copyClock = d.Subscribed, dec.Iter-d.Bound
+		case dec.Kind == scheme.Publish && d.Subscribed:
+			if you.copyClock, you.seen = dec.Iter, d.version; you.state == waiting && you.subscribed {
+				d.startOnCopy(int(dec.Worker))
 			}
 		case dec.Kind == scheme.Grant && you.state == announced && dec.Iter == you.next:
 			you.state = granted
 		case dec.Kind == scheme.Revoke && you.state == granted && dec.Iter == you.next:
 			if d.Plain || rapid.Bool().Draw(d.t, "the grant is taken back before the push leaves") {
-				you.state = computing // and will announce it again
+				you.state = computing // it will announce the push again
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// checkMemory lets everybody leave, and goes on with two new instances as a resumed run does: what the first one remembers
-// is all that they are told beside clocks and version, they remember it just so, and decide alike on the same events.
-// Memory that is cut, or longer than it was, is refused and changes nothing.
+// checkMemory lets all workers leave, and continues with two new instances as a resumed run does. They are told the
+// first instance's memory, the clocks and the version. They must return the same memory, and decide alike on the same
+// events. Memory that is cut or too long must be refused and must change nothing.
 func checkMemory(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
@@ -20,7 +20,7 @@ func checkMemory(t *rapid.T, v Variant) {
 		clocks[w] = max(0, c)
 	}
 	versions := env.Start
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if ev.Kind == scheme.Pushed {
 			clocks[ev.Worker] = max(clocks[ev.Worker], ev.Iter+1)
 		}
@@ -39,7 +39,7 @@ func checkMemory(t *rapid.T, v Variant) {
 	if memory == nil {
 		return
 	}
-	top := slices.Max(clocks) // as where workers may be behind
+	top := slices.Max(clocks) // as under schemes where workers may be behind
 	for w := range clocks {
 		clocks[w] = top
 	}

@@ -1,5 +1,5 @@
-// Package schemetest is the conformance suite of the schemes: what the driver of any scheme may rely on, checked
-// on random runs of one shard. Each failure shrinks to a short run.
+// Package schemetest is the conformance suite of the schemes: the guarantees that the driver of any scheme relies on,
+// checked on random runs of one shard. Each failure shrinks to a short run.
 package schemetest
 
 import (
@@ -15,18 +15,19 @@ import (
 
 // Run checks an entry with every setting of Variants:
 //
-//   - each push that lands is folded or dropped exactly once, and what is folded is committed
-//   - each pull is answered exactly once or vanishes when its worker leaves; nobody else is answered
-//   - each step of v is published once to each worker that was answered, where the entry says so, and nothing else is
+//   - each push that lands is folded or dropped exactly once, and each folded push is committed
+//   - each pull is answered exactly once or vanishes when its worker leaves; no other worker is answered
+//   - each step of v is published once to each subscribed worker, where the entry publishes, and nothing else is
 //   - a pull is answered only while c - v is within LeadMax
-//   - whenever everybody has left, nothing is staged or pending: a shard may change its scheme there
-//   - everybody reaches the last iteration: with uneven speeds, a straggler, workers that leave, come back, pass
-//     over iterations or push nothing
-//   - of a scheme that grants: a grant answers an announcement, one is out at a time, only that one is revoked, and who
-//     is never granted never pushes
+//   - whenever all workers have left, nothing is staged or pending: a shard may change its scheme there
+//   - every worker reaches the last iteration: with uneven speeds, a straggler, and workers that leave, come back, skip
+//     iterations or push nothing
+//   - of a scheme that grants: a grant answers an announcement, one grant is out at a time, only that one is revoked, and a
+//     worker without a grant never pushes
 //   - the first fold after a commit overwrites the pending sums, later ones add
 //   - the same events give the same decisions, also after the state was saved and restored half-way
-//   - what it remembers when everybody has left is all that two new instances need to decide alike, beside clocks and version
+//   - the memory of a scheme that all workers have left, with clocks and version, is all that two new instances need to decide
+//     alike
 //   - damaged state and damaged memory are refused
 func Run(t *testing.T, e scheme.Entry) {
 	variants := Variants(e)
@@ -47,7 +48,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, Quit: rapid.IntRange(0, 3).Draw(t, "quit") == 0, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Quit: rapid.IntRange(0, 3).Draw(t, "quit") == 0, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		if err := a.see(ev, decisions); err != nil {
 			t.Fatalf("%v; state: %v", err, s)
 		}
@@ -58,7 +59,7 @@ func checkBooks(t *rapid.T, v Variant) {
 	}
 }
 
-// checkTwins runs two more instances on the same events: one from the start, and one restored from the state
+// checkTwins runs two more instances on the same events: one from the start, and one restored from the state that was
 // saved at a drawn event.
 func checkTwins(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
@@ -66,7 +67,7 @@ func checkTwins(t *rapid.T, v Variant) {
 	var restored scheme.Scheme
 	saveAt := rapid.IntRange(1, 60).Draw(t, "save at event")
 	events := 0
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
 		same(t, "a second instance", ev, decisions, second.Step(ev, nil))
 		if restored != nil {
 			same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
@@ -98,17 +99,17 @@ func restore(t *rapid.T, from, to scheme.Scheme) {
 	}
 	again, err := to.MarshalBinary()
 	if err != nil || !bytes.Equal(saved, again) {
-		t.Fatalf("saving what was restored gives other bytes (%v): %x, was %x", err, again, saved)
+		t.Fatalf("saving the restored state gives other bytes (%v): %x, was %x", err, again, saved)
 	}
 }
 
-// checkDamage changes, cuts or lengthens saved state. What is not refused must be a state that saves to the
-// very bytes it was read from; what is refused must leave the instance as it was.
+// checkDamage changes, cuts or lengthens saved state. State that is accepted must save to the very bytes it was read
+// from. State that is refused must leave the instance unchanged.
 func checkDamage(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	states := [][]byte{}
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Fed: v.fed(t), Bound: v.bound(), See: func(scheme.Event, []scheme.Decision) {
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(scheme.Event, []scheme.Decision) {
 		b, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatalf("save: %v", err)

@@ -41,11 +41,11 @@ func (v Variant) New(env scheme.Env) scheme.Scheme {
 // LeadMax is the bound on c - v of the variant.
 func (v Variant) LeadMax() (lead int64, ok bool) { return v.Entry.LeadMax(v.Params) }
 
-// Grants says whether the scheme schedules a link: its workers push when they are told to.
+// Grants says whether the scheme schedules a link, so that its workers push when they are told to.
 func (v Variant) Grants() bool { return v.Entry.Scope == scheme.PerServer }
 
-// fed says whether workers of a run live on what is published to them; where it is, mostly.
-func (v Variant) fed(t *rapid.T) bool {
+// drawSubscribed draws whether the workers of a run subscribe; under a scheme that publishes they mostly do.
+func (v Variant) drawSubscribed(t *rapid.T) bool {
 	return v.Entry.CopiesOf(v.Params) == scheme.Published && rapid.IntRange(0, 3).Draw(t, "fed") > 0
 }
 
@@ -54,9 +54,9 @@ func (v Variant) bound() int64 {
 	return lead
 }
 
-// Variants lists the combinations of fold order and parameter values that the entry accepts: each value of a
-// bool or a list, the smallest, second and fourth value of an integer, and the smallest, middle and largest of a
-// fraction (2 where it has no largest). Where there are very many it lists enough of them to have each pair of values.
+// Variants lists the combinations of fold order and parameter values that the entry accepts. For a bool or a list it
+// tries each value; for an integer the smallest, second and fourth value; for a fraction the smallest, middle and
+// largest (2 where there is no limit). Of very many combinations it keeps enough to have each pair of values.
 func Variants(e scheme.Entry) []Variant {
 	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
 	var accepted []Variant
@@ -71,11 +71,11 @@ func Variants(e scheme.Entry) []Variant {
 	return pairwise(accepted)
 }
 
-// combinationsMax is the number of variants that are all tried; of more, those that pairwise keeps.
+// combinationsMax is the number of variants up to which all are tried; beyond it, those that pairwise keeps.
 const combinationsMax = 24
 
-// pairwise keeps enough of the variants that each two values of two keys that any variant has together are
-// together in one that is kept. The order is shuffled, so that those kept differ in the other keys too.
+// pairwise keeps enough of the variants that every two values of two keys which occur together occur together in a kept
+// variant. It goes through the variants in random order, so that the kept ones differ in the other keys too.
 func pairwise(all []Variant) (kept []Variant) {
 	if len(all) <= combinationsMax {
 		return all
