@@ -148,7 +148,7 @@ func (l *Lead) toEvaluate(reports []report) ([]int64, error) {
 	var told int64
 	for _, rep := range reports {
 		if rep.Server != nil {
-			told += rep.Server.Told
+			told += rep.Server.SentToRank0
 		}
 	}
 	from := 0

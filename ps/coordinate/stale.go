@@ -21,8 +21,8 @@ func (l *Lead) collect(reports []report) {
 		if rep.Server == nil || rank == l.station.Me {
 			continue
 		}
-		for rule := range rep.Server.Unheard.Rules {
-			l.window.stale[rule].Merge(&rep.Server.Unheard.Rules[rule])
+		for rule := range rep.Server.Unreported.Rules {
+			l.window.stale[rule].Merge(&rep.Server.Unreported.Rules[rule])
 		}
 		sum := int64(0)
 		for _, sh := range rep.Server.Shards {

@@ -138,7 +138,7 @@ func (r *rank) makeSides() error {
 		r.run.Server.OpenAhead()
 	}
 	if r.station.Roles.Leader(r.station.Me) >= 0 {
-		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Reached: r.reached, Aside: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteBeside}
+		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.reached, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteBeside}
 		if r.run.Worker, err = train.New(r.station, o); err != nil {
 			return err
 		}

@@ -10,16 +10,16 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Receives of short pushes are posted before the push is announced. MPI copies a message that finds no receive, and once
-// more when one comes; of up to 64 KiB that was measured to cost a tenth of a round.
+// Receives of short pushes are posted before the push is announced. MPI copies a message that finds no receive, and copies
+// it again when the receive is posted; for messages of up to 64 KiB that was measured to cost a tenth of a round.
 
-// ahead is where the next push of a worker lands, while no header has said that it comes.
+// ahead is where the next push of a worker is received before a header has announced it.
 type ahead struct {
-	buf    *comm.Buf // becomes its slot's memory, and that of the slot this; nil until used
-	posted bool      // receives are posted
-	ops    []comm.Op // by piece of the shard; 0: none, or it has landed
-	landed []int32   // pieces that came before the header, which went on another channel
-	due    bool      // it is in Side.due
+	buf    *comm.Buf // swapped with the memory of the push's slot; nil until used
+	posted bool      // the receives are posted
+	ops    []comm.Op // by piece of the shard; 0: none, or its piece has landed
+	landed []int32   // pieces that landed before the header, which travels on another channel
+	queued bool      // the worker is in Side.dueAhead
 }
 
 // OpenAhead posts receives for the first push of every worker.
@@ -28,45 +28,45 @@ func (s *Side) OpenAhead() {
 		if st == nil || !s.station.Routes.ReceivesAhead(st.sh) {
 			continue
 		}
-		st.ahead = make([]ahead, len(st.in))
+		st.ahead = make([]ahead, len(st.arrivals))
 		for w := range st.ahead {
 			if st.grads[w] == nil {
 				st.ahead[w].ops = make([]comm.Op, len(st.sh.Pieces))
-				s.soon(st, int32(w))
+				s.queueAhead(st, int32(w))
 			}
 		}
 	}
 	s.postDue()
 }
 
-// due is a worker whose next push shall be received ahead.
-type due struct {
+// aheadPush is a worker's next push of a shard, whose receives are to be posted ahead.
+type aheadPush struct {
 	st *store
 	w  int32
 }
 
-// soon has receives posted when the batch has said what it has to say.
-func (s *Side) soon(st *store, w int32) {
-	if a := &st.ahead[w]; a.ops != nil && !a.due {
-		a.due = true
-		s.due = append(s.due, due{st, w})
+// queueAhead has receives posted after the messages of the current batch were sent.
+func (s *Side) queueAhead(st *store, w int32) {
+	if a := &st.ahead[w]; a.ops != nil && !a.queued {
+		a.queued = true
+		s.dueAhead = append(s.dueAhead, aheadPush{st, w})
 	}
 }
 
-// postDue posts what is due. What a fold still reads is left for a later batch, and so is the worker whose push was
-// announced meanwhile, and lands now.
+// postDue posts the queued receives. It leaves for a later batch a buffer that a fold still reads, and a worker whose push
+// was announced meanwhile and is landing.
 func (s *Side) postDue() {
-	kept := s.due[:0]
-	for _, d := range s.due {
+	kept := s.dueAhead[:0]
+	for _, d := range s.dueAhead {
 		a := &d.st.ahead[d.w]
-		if d.st.in[d.w].open > 0 || a.buf != nil && slices.Contains(d.st.lent, a.buf) {
+		if d.st.arrivals[d.w].missing > 0 || a.buf != nil && slices.Contains(d.st.readSlots, a.buf) {
 			kept = append(kept, d)
 			continue
 		}
-		a.due = false
+		a.queued = false
 		s.post(d.st, d.w)
 	}
-	s.due = kept
+	s.dueAhead = kept
 }
 
 func (s *Side) post(st *store, w int32) {
@@ -90,26 +90,26 @@ func (s *Side) post(st *store, w int32) {
 	}
 }
 
-// stagedAhead gives a slot the memory that its push lands in, if receives were posted. Pieces that have landed are told to
-// the node when it has seen the header.
-func (s *Side) stagedAhead(st *store, e *core.Effect) bool {
+// stageAhead gives a slot the memory that its push is received into, if receives were posted ahead; else it returns false.
+// The node hears of pieces that have already landed after it has handled the header.
+func (s *Side) stageAhead(st *store, e *core.Effect) bool {
 	if st.ahead == nil || !st.ahead[e.To].posted {
 		return false
 	}
 	a, to := &st.ahead[e.To], &st.slots[e.Slot]
 	a.posted = false
 	a.buf, to.own = to.own, a.buf
-	to.push, to.of = to.own.F32(), -1
-	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
+	to.push, to.owner = to.own.F32(), -1
+	st.arrivals[e.To] = arrival{slot: e.Slot, missing: int32(len(st.sh.Pieces)), samples: e.Samples}
 	for _, piece := range a.landed {
-		s.sent = append(s.sent, s.landedOf(st, piece, e.To))
+		s.sentInFrames = append(s.sentInFrames, s.landedInput(st, piece, e.To))
 	}
 	a.landed = a.landed[:0]
 	return true
 }
 
-// cameAhead takes a piece for which a receive was posted ahead, and says whether its header has yet to come.
-func (s *Side) cameAhead(st *store, p *shard.Piece, w int32) bool {
+// receivedAhead handles a piece whose receive was posted ahead. It returns true if the push's header has not arrived.
+func (s *Side) receivedAhead(st *store, p *shard.Piece, w int32) bool {
 	a := &st.ahead[w]
 	i := p.ID - st.sh.Pieces[0].ID
 	if a.ops[i] != 0 {
@@ -122,7 +122,7 @@ func (s *Side) cameAhead(st *store, p *shard.Piece, w int32) bool {
 	return a.posted
 }
 
-// CloseAhead takes back the receives of pushes that never came.
+// CloseAhead cancels the receives of pushes that never arrived.
 func (s *Side) CloseAhead() {
 	for _, st := range s.stores {
 		if st == nil {
@@ -138,5 +138,5 @@ func (s *Side) CloseAhead() {
 	}
 }
 
-// Idle says that no receive is posted ahead any more.
+// Idle says that no receive is posted ahead.
 func (s *Side) Idle() bool { return s.posted == 0 }

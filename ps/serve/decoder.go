@@ -7,48 +7,48 @@ import (
 	"fluentps/ps/shard"
 )
 
-// decoder is a server's memory for one shard whose pieces do not travel as they are.
+// decoder is a server's memory for the encoded pieces of one shard.
 type decoder struct {
 	in, out shard.Places
-	inbox   []*comm.Buf // by worker: one push of each is on its way at a time; nil until used
+	inbox   []*comm.Buf // by worker, which has one push in flight at a time; nil until used
 	outbox  []outbox    // by buffer of a version
 }
 
-// outbox is a version as it travels. It is encoded once for all workers, piece by piece.
+// outbox is an encoded version. It is encoded once for all workers, piece by piece.
 type outbox struct {
 	buf *comm.Buf
-	n   []int // by piece of the shard, how many bytes it has; -1: not encoded
+	n   []int // by piece of the shard: encoded length in bytes; -1: not encoded
 }
 
 func newDecoder(sh *shard.Shard, workers, bufs int) decoder {
 	return decoder{in: shard.PushPlaces(sh.Pieces), out: shard.ReplyPlaces(sh.Pieces), inbox: make([]*comm.Buf, workers), outbox: make([]outbox, bufs)}
 }
 
-// forget is told that a buffer gets another version.
-func (d *decoder) forget(buf int32) {
+// invalidate marks the encoded pieces of a buffer as old, because the buffer gets another version.
+func (d *decoder) invalidate(buf int32) {
 	for i := range d.outbox[buf].n {
 		d.outbox[buf].n[i] = -1
 	}
 }
 
-// came is what came into the inbox of a worker of a piece.
-func (d *decoder) came(w, piece int32, n int) []byte {
+// received returns the n bytes of a piece that have arrived in a worker's inbox.
+func (d *decoder) received(w, piece int32, n int) []byte {
 	off := d.in.Of(piece)
 	return d.inbox[w].Bytes()[off : off+n]
 }
 
-// inboxOf is where a piece of a worker's push is received: n bytes of it, at most.
+// inboxOf returns where a piece of a worker's push is received, and its longest message in bytes.
 func (s *Side) inboxOf(st *store, w int32, p *shard.Piece) (b *comm.Buf, off, n int) {
 	if !s.station.Routes.EncodesPushes() {
 		off, n = st.at(p)
-		return st.slots[st.in[w].slot].own, off, n
+		return st.slots[st.arrivals[w].slot].own, off, n
 	}
-	return s.memory(st.coded.inbox, w, int64(st.coded.in.Total)), st.coded.in.Of(p.ID), int(p.PushBytes)
+	return s.bufferAt(st.coded.inbox, w, int64(st.coded.in.Total)), st.coded.in.Of(p.ID), int(p.PushBytes)
 }
 
-// decode puts a piece of a push into its slot, and says whether it could.
+// decode writes a piece of a push to its slot. It returns false if the message is damaged; the run has then failed.
 func (s *Side) decode(st *store, w int32, p *shard.Piece, values []byte) bool {
-	slot := st.slots[st.in[w].slot].own
+	slot := st.slots[st.arrivals[w].slot].own
 	codec := s.station.Routes.PushCodec(p.ID)
 	if codec == nil {
 		off, n := st.at(p)
@@ -62,7 +62,7 @@ func (s *Side) decode(st *store, w int32, p *shard.Piece, values []byte) bool {
 	return true
 }
 
-// encoded is a piece of a version as it travels; b is nil when there was no memory for it, and the run has failed.
+// encoded returns the bytes of a version's piece as they are sent. b is nil if memory is short; the run has then failed.
 func (s *Side) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf, off, n int) {
 	if !s.station.Routes.EncodesReplies() {
 		off, n = st.at(p)
@@ -76,7 +76,7 @@ func (s *Side) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf, off, 
 			return nil, 0, 0
 		}
 		o.buf, o.n = b, make([]int, len(st.sh.Pieces))
-		st.coded.forget(buf)
+		st.coded.invalidate(buf)
 	}
 	off = st.coded.out.Of(p.ID)
 	n = o.n[p.ID-st.sh.Pieces[0].ID]

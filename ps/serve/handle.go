@@ -5,11 +5,12 @@ import (
 	"fluentps/ps/core"
 )
 
-// Handle registers the server's. Its folds are timed before a batch's messages leave, and its replies behind them.
+// Handle registers the server's messages. The time of folds ends before a batch's messages are sent; the time of replies
+// ends after that.
 func (s *Side) Handle() {
 	net := s.station.Net
-	net.BeforeSending, net.AfterSending = s.folded, func() {
-		s.answered()
+	net.BeforeSending, net.AfterSending = s.endFoldTime, func() {
+		s.endReplyTime()
 		s.postDue()
 	}
 	arrived := func(h *wire.Header) { s.Step(core.Input{Kind: core.Arrived, Msg: *h}) }
@@ -17,18 +18,18 @@ func (s *Side) Handle() {
 		net.HandleHeader(k, arrived)
 	}
 	if s.station.Routes.Keyed() != nil {
-		net.HandleHeader(wire.Pull, s.keysAsked)
+		net.HandleHeader(wire.Pull, s.pullAsked)
 	} else {
 		net.HandleHeader(wire.Pull, arrived)
 	}
 	net.Handle(wire.PushPiece, func(from int, m *wire.Record) {
 		if s.station.Accepts(from, m, s.station.Routes.AcceptsPush(m.Piece, len(m.Data)) && s.owns(m.Piece) && s.station.WorkerOf[from] >= 0) {
-			s.inlineCame(from, m.Piece, m.Data)
+			s.inlineReceived(from, m.Piece, m.Data)
 		}
 	})
 	net.Handle(wire.PieceThere, func(from int, m *wire.Record) {
 		if s.station.Accepts(from, m, s.owns(m.Piece) && s.station.WorkerOf[from] >= 0) {
-			s.pieceThere(from, m.Piece)
+			s.pieceInPlace(from, m.Piece)
 		}
 	})
 }

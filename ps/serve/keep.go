@@ -6,21 +6,21 @@ import (
 	"fluentps/ps/station"
 )
 
-// What is kept for a checkpoint while it is written, and training goes on. Versions are immutable, so that of a shard is
-// written from where it is, and its node makes none in its place meanwhile; all else is copied.
+// State is kept for a checkpoint while the checkpoint is written and training goes on. Versions are immutable, so a shard's
+// parameters are written from the version's own buffer, which the node leaves alone meanwhile; all other state is copied.
 
-// version is what a server has kept so far of the version that is to be saved.
+// version is the part of a version that the server has kept so far for a checkpoint.
 type version struct {
 	states  map[int32]ShardState
-	vectors map[int32][][]float32 // by shard: those of the state
-	copies  map[int32][][]float32 // by shard: memory that is used again
+	vectors map[int32][][]float32 // by shard: the vectors of the state
+	copies  map[int32][][]float32 // by shard: memory that the next checkpoint reuses
 }
 
-// keepVersion keeps a shard as it is; with the last one of this server the file is written.
+// keepVersion keeps the state of a shard. The last shard of this server starts the writing of the file.
 func (s *Side) keepVersion(e *core.Effect) {
 	s.keepShard(e.Shard, e.Src)
 	if e.Shard == 0 {
-		clock := s.version.states[0].Node.Closed // not the version, which counted pushes where the run was asynchronous before
+		clock := s.version.states[0].Node.Closed // not the version: that counts pushes if the run was asynchronous before
 		s.o.Observer.Kept(clock)
 	}
 	if len(s.version.states) == len(s.node.Shards()) {
@@ -28,7 +28,7 @@ func (s *Side) keepVersion(e *core.Effect) {
 	}
 }
 
-// keepShard keeps a shard as it is. The node leaves this buffer as it is until it is told Written.
+// keepShard keeps the state of a shard. The node leaves the buffer alone until it is told Written.
 func (s *Side) keepShard(id, buf int32) {
 	v := &s.version
 	if v.states == nil {
@@ -41,7 +41,7 @@ func (s *Side) keepShard(id, buf int32) {
 	v.vectors[id] = append([][]float32{st.bufs[buf].F32()}, v.copies[id]...)
 }
 
-// KeepAll keeps all shards as they are in a pause, and begins to write the file.
+// KeepAll keeps the state of all shards in a pause, and begins to write the file.
 func (s *Side) KeepAll() (state State) {
 	ids := s.node.Shards()
 	if len(ids) == 0 {
@@ -55,7 +55,7 @@ func (s *Side) KeepAll() (state State) {
 	return state
 }
 
-// writeVersion writes what was kept of all shards.
+// writeVersion begins to write the state that was kept of all shards.
 func (s *Side) writeVersion(iter int64) {
 	v := &s.version
 	var all State

@@ -10,19 +10,20 @@ import (
 	"fluentps/ps/shard"
 )
 
-// The server's side of pieces: those of pushes land in slots, those of versions leave from the version's own buffer.
+// The server's side of pieces: the pieces of pushes land in slots, and the pieces of versions leave from the version's own
+// buffer.
 
-// arrival is a push whose pieces are landing.
+// arrival is a push that is arriving.
 type arrival struct {
 	slot    int32
-	open    int32 // pieces that have not landed
+	missing int32 // pieces that have not landed
 	samples int64
 }
 
-// departure is a version whose pieces are leaving.
+// departure is a version that is being sent to a worker.
 type departure struct {
-	buf  int32
-	open int32 // pieces that have not left
+	buf    int32
+	unsent int32 // pieces that have not been sent
 }
 
 // stage receives the pieces of a push into a slot.
@@ -32,17 +33,17 @@ func (s *Side) stage(e *core.Effect) {
 		st.slots = append(st.slots, slot{})
 	}
 	if st.grads[e.To] != nil {
-		s.stageThere(e)
+		s.stageInPlace(e)
 		return
 	}
-	if s.stagedAhead(st, e) {
+	if s.stageAhead(st, e) {
 		return
 	}
-	if !s.ownMemory(st, &st.slots[e.Slot]) {
+	if !s.useOwnMemory(st, &st.slots[e.Slot]) {
 		return
 	}
-	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
-	if st.apart[0] == 0 {
+	st.arrivals[e.To] = arrival{slot: e.Slot, missing: int32(len(st.sh.Pieces)), samples: e.Samples}
+	if st.messages[0] == 0 {
 		return
 	}
 	for i := range st.sh.Pieces {
@@ -53,8 +54,8 @@ func (s *Side) stage(e *core.Effect) {
 	}
 }
 
-// receive posts the receive of a piece of a push, or of the keys of a pull, which land in the same place; false when there was no
-// memory for it, and the run has failed.
+// receive posts the receive of a piece of a push, or of the keys of a pull, which land in the same place. It returns false
+// if memory is short; the run has then failed.
 func (s *Side) receive(st *store, w int32, p *shard.Piece, tag uint32, h comm.Handler) bool {
 	b, off, n := s.inboxOf(st, w, p)
 	if b == nil {
@@ -67,17 +68,17 @@ func (s *Side) receive(st *store, w int32, p *shard.Piece, tag uint32, h comm.Ha
 	return true
 }
 
-// at is a piece's place in a buffer of its shard, in bytes.
+// at is the place of a piece in a buffer of its shard, in bytes.
 func (st *store) at(p *shard.Piece) (off, n int) {
 	return (p.Lo - st.sh.Lo) * shard.ElemBytes, (p.Hi - p.Lo) * shard.ElemBytes
 }
 
-// pieceCame takes a piece of a push that came on the data channel.
-func (s *Side) pieceCame(d comm.Done) {
+// pieceReceived handles a piece of a push from the data channel.
+func (s *Side) pieceReceived(d comm.Done) {
 	p := &s.station.Plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.station.WorkerOf[d.Peer]
 	st := s.stores[p.Shard]
-	if st.ahead != nil && s.cameAhead(st, p, w) {
+	if st.ahead != nil && s.receivedAhead(st, p, w) {
 		if _, n := st.at(p); !s.station.Net.Closing() && s.station.Net.Whole(d, n, "push of shard %s from worker %d", st.sh.Name, w) {
 			s.station.Net.Traffic.Received += int64(n)
 		}
@@ -86,20 +87,20 @@ func (s *Side) pieceCame(d comm.Done) {
 	_, n := st.at(p)
 	encoded := s.station.Routes.EncodesPushes()
 	if encoded {
-		n = d.N // at most that of its place
+		n = d.N // the receive was posted for the size of its place, at most
 	}
 	if d.Err != nil || d.N != n {
 		s.station.Net.Whole(d, n, "push of shard %s from worker %d", st.sh.Name, w)
 		return
 	}
 	s.station.Net.Traffic.Received += int64(d.N)
-	if !encoded || s.decode(st, w, p, st.coded.came(w, p.ID, d.N)) {
+	if !encoded || s.decode(st, w, p, st.coded.received(w, p.ID, d.N)) {
 		s.pieceLanded(st, p.ID, w)
 	}
 }
 
-// inlineCame takes a piece of a push that came in a frame; its header went before.
-func (s *Side) inlineCame(from int, piece int32, values []byte) {
+// inlineReceived handles a piece of a push from a frame; its header arrived before.
+func (s *Side) inlineReceived(from int, piece int32, values []byte) {
 	p := &s.station.Plan.Pieces[piece]
 	w := s.station.WorkerOf[from]
 	st := s.stores[p.Shard]
@@ -108,87 +109,88 @@ func (s *Side) inlineCame(from int, piece int32, values []byte) {
 	}
 }
 
-// pieceLanded tells the node.
+// pieceLanded delivers a landed piece to the node.
 func (s *Side) pieceLanded(st *store, piece, w int32) {
 	s.station.Net.Begin()
-	s.Step(s.landedOf(st, piece, w))
+	s.Step(s.landedInput(st, piece, w))
 	s.station.Net.End()
 }
 
-// landedOf counts a piece that has landed, and is what the node is told: with the norms of the push if this was the last
-// piece and the scheme asks for them.
-func (s *Side) landedOf(st *store, piece, w int32) core.Input {
-	a := &st.in[w]
+// landedInput counts a landed piece and returns the input for the node. The input of the last piece has the norms of the
+// push, if the scheme asks for them.
+func (s *Side) landedInput(st *store, piece, w int32) core.Input {
+	a := &st.arrivals[w]
 	in := core.Input{Kind: core.PieceLanded, Piece: piece, Shard: st.sh.ID, Slot: a.slot, Worker: w}
-	if a.open--; a.open > 0 {
+	if a.missing--; a.missing > 0 {
 		return in
 	}
 	if st.norms {
-		s.folding()
+		s.beginFoldTime()
 		st.measure(&in, s.node.Shard(in.Shard).Cur, a.samples)
 	}
 	if st.ahead != nil {
-		s.soon(st, w)
+		s.queueAhead(st, w)
 	}
 	return in
 }
 
-// folding begins folds or commits: what was done before in this batch are replies.
-func (s *Side) folding() {
-	if !s.folds {
-		s.answered()
+// beginFoldTime begins the time of folds and commits; the time of the batch so far belongs to replies.
+func (s *Side) beginFoldTime() {
+	if !s.foldTiming {
+		s.endReplyTime()
 		s.station.Net.Clock()
-		s.folds = true
+		s.foldTiming = true
 	}
 }
 
-// folded takes the time of the folds and commits that were just done.
-func (s *Side) folded() {
-	if s.folds {
-		s.folds = false
+// endFoldTime ends the time of folds and commits.
+func (s *Side) endFoldTime() {
+	if s.foldTiming {
+		s.foldTiming = false
 		s.spans.Add(metrics.Fold, s.station.Net.Lap())
 	}
 }
 
-// answered takes the time of the replies that have left with this batch.
-func (s *Side) answered() {
-	if s.answers {
-		s.answers = false
+// endReplyTime ends the time of replies.
+func (s *Side) endReplyTime() {
+	if s.replyTiming {
+		s.replyTiming = false
 		s.spans.Add(metrics.Pull, s.station.Net.Lap())
 	}
 }
 
-// reply sends a version, asked for or published: from its own buffer, without a copy, where it travels as it is.
+// reply sends a version that was pulled or is published. A version that is not encoded leaves from its own buffer, without
+// a copy.
 func (s *Side) reply(e *core.Effect) {
-	s.folded()
-	s.answers = true
+	s.endFoldTime()
+	s.replyTiming = true
 	st := s.stores[e.Shard]
 	to := s.station.Roles.Workers[e.To]
 	if e.Msg.Kind == wire.Reply {
 		st.lead.Add(e.Msg.Iter - e.Msg.Clock)
 	}
 	if e.Near {
-		s.replyNear(e)
+		s.replyShared(e)
 		return
 	}
 	s.station.Net.Send(to, &e.Msg)
-	if s.apart = e.Apart; s.apart {
+	if s.byPiece = e.Apart; s.byPiece {
 		return
 	}
 	for i := range st.sh.Pieces {
 		s.sendReply(st, &st.sh.Pieces[i], e)
 	}
-	if st.gone[e.To] = (departure{buf: e.Src, open: int32(st.apart[1])}); st.apart[1] == 0 {
-		s.sent = append(s.sent, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
+	if st.departures[e.To] = (departure{buf: e.Src, unsent: int32(st.messages[1])}); st.messages[1] == 0 {
+		s.sentInFrames = append(s.sentInFrames, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
 	}
 }
 
-// replyPiece sends one piece of a reply whose header has gone ahead.
+// replyPiece sends one piece of a reply whose header was sent before.
 func (s *Side) replyPiece(e *core.Effect) {
 	st := s.stores[e.Shard]
 	s.sendReply(st, &s.station.Plan.Pieces[e.Piece], e)
 	if s.station.Routes.Reply(e.Piece, e.To) == layout.InFrame {
-		s.sent = append(s.sent, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
+		s.sentInFrames = append(s.sentInFrames, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
 	}
 }
 
@@ -206,17 +208,17 @@ func (s *Side) sendReply(st *store, p *shard.Piece, e *core.Effect) {
 	}
 }
 
-// pieceLeft takes it that a piece of a reply has left on the data channel.
+// pieceLeft tells the node that a piece of a reply was sent on the data channel.
 func (s *Side) pieceLeft(d comm.Done) {
 	s.station.Net.Fail(d.Err)
 	p := &s.station.Plan.Pieces[d.Tag%layout.PiecesMax]
 	w := s.station.WorkerOf[d.Peer]
-	g := &s.stores[p.Shard].gone[w]
-	if s.apart {
+	g := &s.stores[p.Shard].departures[w]
+	if s.byPiece {
 		s.Step(core.Input{Kind: core.ReplyPieceSent, Piece: p.ID, Worker: w})
 		return
 	}
-	if g.open--; g.open == 0 {
+	if g.unsent--; g.unsent == 0 {
 		s.Step(core.Input{Kind: core.ReplySent, Shard: p.Shard, Buf: g.buf, Worker: w})
 	}
 }

@@ -5,24 +5,24 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Report is what a server has to tell when training is over.
+// Report is what a server reports at the end of training.
 type Report struct {
-	Spans   metrics.Spans
-	Shards  []ShardReport
-	Told    int64 // messages that rank 0 must have had
-	Unheard unheard
+	Spans       metrics.Spans
+	Shards      []ShardReport
+	SentToRank0 int64 // number of messages that rank 0 must have received
+	Unreported  unreported
 }
 
-// ShardReport is that of one of its shards.
+// ShardReport is the part of one shard.
 type ShardReport struct {
 	State core.ShardState
 	Stale metrics.Hist
 	Lead  metrics.Hist
 }
 
-// Report is what the server has to tell when training is over.
+// Report returns the server's report at the end of training.
 func (s *Side) Report() *Report {
-	rep := &Report{Spans: s.spans, Told: s.told, Unheard: s.unheard}
+	rep := &Report{Spans: s.spans, SentToRank0: s.sentToRank0, Unreported: s.unreported}
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
 		rep.Shards = append(rep.Shards, ShardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})

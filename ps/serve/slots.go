@@ -9,16 +9,16 @@ import (
 	"fluentps/ps/optim"
 )
 
-// memoryOf takes the memory of a shard's versions: all in shared memory, or the first.
-func (s *Side) memoryOf(st *store) (err error) {
+// allocVersions allocates the memory of a shard's versions: all of them in shared memory, or the first one in its own.
+func (s *Side) allocVersions(st *store) (err error) {
 	r := s.station
 	for w, rank := range r.Roles.Workers {
-		st.near = st.near || r.Routes.Shares(st.sh.ID, int32(w))
+		st.shared = st.shared || r.Routes.Shares(st.sh.ID, int32(w))
 		if r.Routes.Lends(st.sh.ID, int32(w)) {
 			st.grads[w] = r.Gradients(rank).F32()[st.sh.Lo:st.sh.Hi]
 		}
 	}
-	if !st.near {
+	if !st.shared {
 		st.bufs[0], err = r.Transport.Alloc(int(st.sh.Bytes()))
 		return err
 	}
@@ -30,34 +30,34 @@ func (s *Side) memoryOf(st *store) (err error) {
 
 // slot is a staged push.
 type slot struct {
-	own  *comm.Buf // nil until used
-	push []float32 // where it is: in own, or in its worker's memory
-	of   int32     // that worker, or -1
+	own   *comm.Buf // the server's memory; nil until used
+	push  []float32 // the push: in own, or in its worker's memory
+	owner int32     // the worker whose memory push is in; -1: none
 }
 
-// stageThere notes a push that stays where it is.
-func (s *Side) stageThere(e *core.Effect) {
+// stageInPlace notes a push that stays in its worker's memory.
+func (s *Side) stageInPlace(e *core.Effect) {
 	st := s.stores[e.Shard]
-	st.slots[e.Slot].push, st.slots[e.Slot].of = st.grads[e.To], e.To
-	st.in[e.To] = arrival{slot: e.Slot, open: int32(len(st.sh.Pieces)), samples: e.Samples}
+	st.slots[e.Slot].push, st.slots[e.Slot].owner = st.grads[e.To], e.To
+	st.arrivals[e.To] = arrival{slot: e.Slot, missing: int32(len(st.sh.Pieces)), samples: e.Samples}
 }
 
-// pieceThere takes a piece of a push that stays where it is; the header went before.
-func (s *Side) pieceThere(from int, piece int32) {
+// pieceInPlace handles a piece of a push that stays in its worker's memory; the header arrived before.
+func (s *Side) pieceInPlace(from int, piece int32) {
 	p := &s.station.Plan.Pieces[piece]
 	st, w := s.stores[p.Shard], s.station.WorkerOf[from]
-	if st.grads[w] == nil || st.in[w].open == 0 {
-		s.station.Net.Fail(fmt.Errorf("serve: rank %d says that piece %d is there, and no such push is on its way", from, piece))
+	if st.grads[w] == nil || st.arrivals[w].missing == 0 {
+		s.station.Net.Fail(fmt.Errorf("serve: rank %d announces piece %d in shared memory, and no push of that piece is in flight", from, piece))
 		return
 	}
 	s.station.Net.Traffic.Shared += p.Bytes()
 	s.pieceLanded(st, piece, w)
 }
 
-// merge adds a part of a push to those that have landed.
+// merge adds a part of a push to the parts that have landed.
 func (s *Side) merge(e *core.Effect) {
 	st := s.stores[e.Shard]
-	s.folding()
+	s.beginFoldTime()
 	optim.AddDelta(st.slots[e.Dst].push, st.slots[e.Slot].push, 1)
 }
 
@@ -65,17 +65,18 @@ func (s *Side) merge(e *core.Effect) {
 func (s *Side) ownPush(e *core.Effect) {
 	st := s.stores[e.Shard]
 	to := &st.slots[e.Slot]
-	s.folding()
+	s.beginFoldTime()
 	from := to.push
-	if s.ownMemory(st, to) {
+	if s.useOwnMemory(st, to) {
 		copy(to.push, from)
 	}
 }
 
-// ownMemory gives a slot the server's own memory, which nothing has to be read of any more.
-func (s *Side) ownMemory(st *store, to *slot) bool {
-	if slices.Contains(st.lent, to.own) {
-		s.folding()
+// useOwnMemory gives a slot the server's own memory, after all folds that read it. It returns false if memory is short; the
+// run has then failed.
+func (s *Side) useOwnMemory(st *store, to *slot) bool {
+	if slices.Contains(st.readSlots, to.own) {
+		s.beginFoldTime()
 		st.flush()
 	}
 	if to.own == nil {
@@ -86,17 +87,18 @@ func (s *Side) ownMemory(st *store, to *slot) bool {
 		}
 		to.own = b
 	}
-	to.push, to.of = to.own.F32(), -1
+	to.push, to.owner = to.own.F32(), -1
 	return true
 }
 
-// replyNear says which version it is, and that the worker may write its gradients again.
-func (s *Side) replyNear(e *core.Effect) {
+// replyShared names the version to a worker that reads it in shared memory, and thereby lets the worker overwrite its
+// gradients.
+func (s *Side) replyShared(e *core.Effect) {
 	st := s.stores[e.Shard]
-	if st.borrows[e.To] {
-		s.folding()
+	if st.readsGrads[e.To] {
+		s.beginFoldTime()
 		st.flush()
-		s.folded()
+		s.endFoldTime()
 	}
 	s.station.Net.Send(s.station.Roles.Workers[e.To], &e.Msg)
 }

@@ -10,14 +10,14 @@ import (
 	"fluentps/ps/shard"
 )
 
-// snapshot keeps a copy of a version until it was evaluated. Where there is no room, training goes on without it.
+// snapshot copies a version, for an evaluation. Without room, training goes on without that snapshot.
 func (s *Side) snapshot(e *core.Effect) {
 	st := s.stores[e.Shard]
-	if int64(len(st.snaps)) >= s.station.SnapshotsMax {
-		if !s.full {
+	if int64(len(st.snapshots)) >= s.station.SnapshotsMax {
+		if !s.snapshotsFull {
 			s.station.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", s.station.SnapshotsMax)
 		}
-		s.full = true
+		s.snapshotsFull = true
 		return
 	}
 	b, err := s.station.Transport.Alloc(int(st.sh.Bytes()))
@@ -26,36 +26,36 @@ func (s *Side) snapshot(e *core.Effect) {
 		return
 	}
 	copy(b.Bytes(), st.bufs[e.Src].Bytes())
-	st.snaps[e.Iter] = b
+	st.snapshots[e.Iter] = b
 	if e.Shard == 0 {
 		s.o.Observer.Snapshot(e.Iter, e.Samples)
 	}
-	s.kept[e.Iter]++
-	if s.kept[e.Iter] == len(s.node.Shards()) {
-		s.told++
+	s.snapshotShards[e.Iter]++
+	if s.snapshotShards[e.Iter] == len(s.node.Shards()) {
+		s.sentToRank0++
 		h := wire.SnapshotKept(e.Iter)
 		s.station.Net.Send(0, &h)
 	}
 }
 
-// Forget drops the snapshots up to k.
+// Forget frees the snapshots up to k.
 func (s *Side) Forget(k int64) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
-		for i, b := range st.snaps {
+		for i, b := range st.snapshots {
 			if i <= k {
 				b.Free()
-				delete(st.snaps, i)
+				delete(st.snapshots, i)
 			}
 		}
 	}
 }
 
-// SendSnapshot answers a rank that asks for this server's slices of snapshot k; -1 is the current version.
+// SendSnapshot sends rank to this server's part of snapshot k; k = -1 is the current version.
 func (s *Side) SendSnapshot(to int, k int64) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
-		b := st.snaps[k]
+		b := st.snapshots[k]
 		if k < 0 {
 			b = st.bufs[s.node.Shard(id).Cur]
 		}

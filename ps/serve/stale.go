@@ -9,33 +9,33 @@ import (
 	"fluentps/ps/station"
 )
 
-// How stale pushes were is known where they are committed, and shown by rank 0. The other servers tell it now and then, in one
-// message each, about as often as they give a sign of life; what they have not told when training ends is in their report.
+// A server knows how stale the pushes were that it committed, and rank 0 shows it. The other servers report to rank 0 from
+// time to time, about as often as their signs of life; what is left when training ends is in their Report.
 
-// tellMax is the longest time between two of these messages, for records that are further apart.
-const tellMax = 5 * time.Second
+// reportEveryMax is the longest time between two reports, if records are further apart.
+const reportEveryMax = 5 * time.Second
 
-// tellsMax is the records that fit into one message.
-const tellsMax = comm.CtlMax / wire.Size
+// reportsMax is the number of staleness records in one message.
+const reportsMax = comm.CtlMax / wire.Size
 
-// unheard is what a server has seen and rank 0 has not heard of.
-type unheard struct {
+// unreported is what a server has counted and has not reported to rank 0.
+type unreported struct {
 	Rules   []metrics.Hist // the staleness of pushes, by rule of sync
 	next    int            // the rule to begin with
-	at      time.Duration  // when it may be told
-	delayed int64          // delayed pulls and pushes so far, when that was last told
+	due     time.Duration  // time of the next report
+	delayed int64          // delayed pulls and pushes, as of the last report
 }
 
-// stale counts a push that was committed.
+// stale counts a push that was committed so many versions late.
 func (s *Side) stale(rule int, versions int64) {
 	if s.o.Observer != nil {
 		s.o.Observer.Stale(rule, versions)
 		return
 	}
-	s.unheard.Rules[rule].Add(versions)
+	s.unreported.Rules[rule].Add(versions)
 }
 
-// Delayed counts, over this server's shards, the pulls that a scheme held back and the pushes that waited for their turn.
+// Delayed counts, over this server's shards, the pulls that a scheme delayed and the pushes that waited for their turn.
 func (s *Side) Delayed() (sum int64) {
 	for _, id := range s.node.Shards() {
 		sum += s.node.Shard(id).Stats.Held()
@@ -43,22 +43,23 @@ func (s *Side) Delayed() (sum int64) {
 	return sum
 }
 
-// tellEvery is how often a server tells rank 0: several times between two records.
-func tellEvery(interval time.Duration) time.Duration {
-	return min(tellMax, max(station.BeatEvery, interval/4))
+// reportEvery is the time between two reports of a server: several reports fall between two records.
+func reportEvery(interval time.Duration) time.Duration {
+	return min(reportEveryMax, max(station.BeatEvery, interval/4))
 }
 
-// Tell tells rank 0 what it has not heard of, if it is time to; what one message does not hold goes into the next.
+// Tell sends rank 0 the counts that it does not know, if a report is due. Counts that do not fit into one message go into
+// the next.
 func (s *Side) Tell(now time.Duration) {
-	u := &s.unheard
-	if s.o.Observer != nil || now < u.at {
+	u := &s.unreported
+	if s.o.Observer != nil || now < u.due {
 		return
 	}
-	u.at = now + tellEvery(s.station.Config.Metrics.Interval)
-	delayed, room := s.Delayed(), tellsMax
-	say := func(rule int, versions, pushes int64) {
-		s.told++
-		room--
+	u.due = now + reportEvery(s.station.Config.Metrics.Interval)
+	delayed, free := s.Delayed(), reportsMax
+	send := func(rule int, versions, pushes int64) {
+		s.sentToRank0++
+		free--
 		told := wire.Staleness{Server: s.node.Me(), Rule: int32(rule), Versions: versions, Pushes: pushes, Delayed: delayed}
 		h := told.Header()
 		s.station.Net.Send(0, &h)
@@ -66,16 +67,16 @@ func (s *Side) Tell(now time.Duration) {
 	s.station.Net.Begin()
 	for range u.Rules {
 		h := &u.Rules[u.next]
-		if h.N() > 0 && room < metrics.DigestMax {
-			u.at = now // at the next beat
+		if h.N() > 0 && free < metrics.DigestMax {
+			u.due = now // at the next beat
 			break
 		}
-		h.Digest(func(versions, pushes int64) { say(u.next, versions, pushes) })
+		h.Digest(func(versions, pushes int64) { send(u.next, versions, pushes) })
 		h.Reset()
 		u.next = (u.next + 1) % len(u.Rules)
 	}
-	if room == tellsMax && delayed != u.delayed {
-		say(0, 0, 0)
+	if free == reportsMax && delayed != u.delayed {
+		send(0, 0, 0)
 	}
 	u.delayed = delayed
 	s.station.Net.End()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// explain names, for each shard that holds pulls back, the workers at the smallest clock: they are waited for.
+// explain names, for each shard that delays pulls, the workers at the smallest clock: the shard waits for them.
 func (s *Side) explain(silent time.Duration) string {
 	text := fmt.Sprintf("server %d has heard nothing for %s", s.node.Me(), silent.Round(time.Second))
 	for _, id := range s.node.Shards() {
@@ -27,13 +27,13 @@ func (s *Side) explain(silent time.Duration) string {
 	return text
 }
 
-// Stalled says whom the server waits for, if it has heard nothing for the time warn and did not say so; "" if not. It hears nothing
-// of the time before awake, in training time.
+// Stalled names the workers that the server waits for, if it has heard nothing for at least warn and has not said so yet;
+// else "". Silence counts from awake at the earliest, in training time.
 func (s *Side) Stalled(warn, awake time.Duration) string {
 	if s.done || s.warned || !s.node.Waiting() {
 		return ""
 	}
-	silent := s.station.Now() - max(s.last, awake)
+	silent := s.station.Now() - max(s.lastInput, awake)
 	if warn <= 0 || silent < warn {
 		return ""
 	}
@@ -41,25 +41,25 @@ func (s *Side) Stalled(warn, awake time.Duration) string {
 	return s.explain(silent)
 }
 
-// WaitsFor says whom the server waits for, however short; "" if for nobody.
+// WaitsFor names the workers that the server waits for, however short the wait; "" if none.
 func (s *Side) WaitsFor() string {
 	if s.done || !s.node.Waiting() {
 		return ""
 	}
-	return s.explain(s.station.Now() - s.last)
+	return s.explain(s.station.Now() - s.lastInput)
 }
 
-// Text says where the server stands.
+// Text describes the state of the server.
 func (s *Side) Text() string { return s.node.String() }
 
-// Stopping says that the server ends training.
+// Stopping says that the server has decided to end training.
 func (s *Side) Stopping() bool { return s.node.Stopping() }
 
 // Spent says that the budget is used up.
 func (s *Side) Spent() bool { return s.node.Spent() }
 
-// Shards is how many the server owns.
+// Shards is the number of shards that the server owns.
 func (s *Side) Shards() int { return len(s.node.Shards()) }
 
-// Over says that the server has nothing to do any more.
+// Over says that the server has nothing left to do.
 func (s *Side) Over() bool { return s.done }

@@ -6,25 +6,25 @@ import (
 	"fluentps/ps/layout"
 )
 
-// State is what the file of a server holds beside its vectors: of each shard the parameters, then the vectors of the
-// optimizer.
+// State is the header of a server's checkpoint file. The vectors follow: of each shard the parameters, then the optimizer's
+// vectors.
 type State struct {
 	Shards []ShardState `json:"shards"`
 }
 
-// ShardState is what it holds of one of them.
+// ShardState is the part of one shard.
 type ShardState struct {
 	ID    int32  `json:"id"`
 	Name  string `json:"name"`
-	Lo    int    `json:"lo"` // its place in the arena
+	Lo    int    `json:"lo"` // place in the arena, in elements
 	Hi    int    `json:"hi"`
 	Steps int64  `json:"steps"` // commits of its optimizer
-	// Vectors is how many there are of it: the parameters, and those of the optimizer.
+	// Vectors is the number of the shard's vectors: the parameters, and those of the optimizer.
 	Vectors int        `json:"vectors"`
 	Node    core.Saved `json:"node"`
 }
 
-// Save gives what is saved of a server: vectors in the order of the state, which stay its own.
+// Save returns the server's state and its vectors, which are not copied.
 func (s *Side) Save() (state State, vectors [][]float32) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
@@ -39,7 +39,7 @@ func (s *Side) stateOf(st *store, steps int64) ShardState {
 	return ShardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: layout.Vectors(s.station.Config, st.sh), Node: s.node.Saved(st.sh.ID)}
 }
 
-// Resume puts a server where a checkpoint was made, of which it has this file: the parameters of its stores, the optimizers, and the node.
+// Resume puts the server at a checkpoint, of which it has this file: the parameters, the optimizers and the node.
 func (s *Side) Resume(start *build.Start, state State, vectors [][]float32) {
 	for _, of := range state.Shards {
 		st := s.stores[of.ID]
@@ -54,7 +54,7 @@ func (s *Side) Resume(start *build.Start, state State, vectors [][]float32) {
 	s.node.Resume(start.Clocks, start.Shards)
 }
 
-// Renew makes the node anew after a pause, where the one before stood.
+// Renew replaces the node after a pause, at the clocks of the old one.
 func (s *Side) Renew(start *build.Start) error {
 	old := s.node
 	if err := s.makeNode(start); err != nil {
@@ -66,8 +66,8 @@ func (s *Side) Renew(start *build.Start) error {
 	return nil
 }
 
-// Join takes the counters of a shard that another has a part of: the furthest of all parts. Its scheme remembers
-// nothing of any.
+// Join takes over the counters of another shard that has a part of this one's elements: the larger of both. The merged
+// state has no memory of a scheme.
 func (s *ShardState) Join(from *ShardState) {
 	a, b := &s.Node, &from.Node
 	a.Version, a.Rated, a.Accepted = max(a.Version, b.Version), max(a.Rated, b.Rated), max(a.Accepted, b.Accepted)

@@ -9,29 +9,29 @@ import (
 	"fluentps/ps/shard"
 )
 
-// copies is a worker's memory for the copies that it keeps: versions that land beside the parameters while kernels
-// read those, and pushes of its own that such a version may lack. Both are taken when first used.
+// copies is the memory of a worker that keeps copies of shards: for published versions, which arrive while kernels read the
+// parameters, and for the worker's own pushes that such a version may lack. Each buffer is allocated on first use.
 type copies struct {
-	beside map[int32]*comm.Buf // by shard
-	kept   map[int32][]vector  // by shard and slot
+	published map[int32]*comm.Buf // by shard
+	pushes    map[int32][]vector  // by shard and slot
 }
 
 type vector []float32
 
-// obeyCopies does what the node wants done with a copy. It tells only of shards that no kernel reads at the time.
+// obeyCopies does what the node asks for a copy. The node asks only while no kernel reads the shard.
 func (w *Side) obeyCopies(e *core.Effect) {
 	sh := &w.station.Plan.Shards[e.Shard]
 	params, push := w.arenas.params.F32()[sh.Lo:sh.Hi], vector(w.arenas.grads.F32()[sh.Lo:sh.Hi])
 	switch e.Kind {
 	case core.ExpectBeside:
-		b, err := w.besideOf(sh)
+		b, err := w.publishedBuf(sh)
 		if err != nil {
 			w.station.Net.Fail(err)
 			return
 		}
 		w.expect(e, b, sh.Lo*shard.ElemBytes)
 	case core.Adopt:
-		copy(params, w.arenas.copies.beside[e.Shard].F32())
+		copy(params, w.arenas.copies.published[e.Shard].F32())
 	case core.Keep:
 		copy(w.slot(e.Shard, e.Slot, len(push)), push)
 	case core.AddLocal:
@@ -46,29 +46,29 @@ func (w *Side) obeyCopies(e *core.Effect) {
 	}
 }
 
-// besideOf is where a published version of the shard lands.
-func (w *Side) besideOf(sh *shard.Shard) (*comm.Buf, error) {
-	if b := w.arenas.copies.beside[sh.ID]; b != nil {
+// publishedBuf returns the buffer that a published version of the shard is received into.
+func (w *Side) publishedBuf(sh *shard.Shard) (*comm.Buf, error) {
+	if b := w.arenas.copies.published[sh.ID]; b != nil {
 		return b, nil
 	}
 	b, err := w.station.Transport.Alloc(int(sh.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("published versions of shard %s: %w", sh.Name, err)
 	}
-	if w.arenas.copies.beside == nil {
-		w.arenas.copies.beside = map[int32]*comm.Buf{}
+	if w.arenas.copies.published == nil {
+		w.arenas.copies.published = map[int32]*comm.Buf{}
 	}
-	w.arenas.copies.beside[sh.ID] = b
+	w.arenas.copies.published[sh.ID] = b
 	return b, nil
 }
 
-// slot is where a push of n elements is kept.
+// slot returns the memory that keeps a push of n elements.
 func (w *Side) slot(id, slot int32, n int) vector {
-	if w.arenas.copies.kept == nil {
-		w.arenas.copies.kept = map[int32][]vector{}
+	if w.arenas.copies.pushes == nil {
+		w.arenas.copies.pushes = map[int32][]vector{}
 	}
-	for int(slot) >= len(w.arenas.copies.kept[id]) {
-		w.arenas.copies.kept[id] = append(w.arenas.copies.kept[id], make(vector, n))
+	for int(slot) >= len(w.arenas.copies.pushes[id]) {
+		w.arenas.copies.pushes[id] = append(w.arenas.copies.pushes[id], make(vector, n))
 	}
-	return w.arenas.copies.kept[id][slot]
+	return w.arenas.copies.pushes[id][slot]
 }

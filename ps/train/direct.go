@@ -13,27 +13,27 @@ import (
 	"fluentps/ps/station"
 )
 
-// direct is what of a worker's arenas a CUDA-aware MPI sends from the memory of the GPU and receives there: pieces with a
-// message of their own that travel as they are. The others are copied to the host and from it: those in frames, encoded or
-// pushed as deltas, of shards that the worker keeps copies of or whose server shares memory with it, to a server of its own
-// rank, and all where the ranks of a host are one worker or an all-reduce adds up.
+// direct describes the parts of a worker's arenas that a CUDA-aware MPI sends and receives in GPU memory: pieces that have
+// a message of their own and are not encoded. All others are copied through the host: pieces in frames, encoded pieces,
+// deltas, pieces of shards that the worker keeps copies of or whose server shares memory with it, pieces to a server of
+// the same rank, and all pieces where the ranks of a host are one worker or an all-reduce adds gradients up.
 //
-// MPI knows nothing of a GPU's streams. A piece is handed over when the Event of its layer's gradients has passed, which is
-// behind all kernels that read the layer's parameters, too; a layer is readable when its pieces have been received, and its
-// kernels are launched after that. So both ways are in order with no more waiting than copies need.
+// MPI knows nothing of GPU streams. A piece is handed over when the Event of its layer's gradients has passed; that Event
+// also follows all kernels that read the layer's parameters. A layer is readable when its pieces were received, and its
+// kernels are launched after that. So both directions are ordered without more waiting than copies need.
 type direct struct {
 	device         kernels.Placer
-	pushed, pulled []bool    // by piece: it goes directly; nil: none does
-	params, grads  *comm.Buf // the arenas on the device; nil: there are none
+	pushed, pulled []bool    // by piece: MPI moves it in GPU memory; nil: no piece does
+	params, grads  *comm.Buf // the arenas on the device; nil: none
 }
 
-// place gives the arenas memory on the device, where MPI reaches it and has something to do there.
+// place gives the arenas memory on the device, if MPI reaches that memory and some piece can use it.
 func (w *Side) place(params, grads *comm.Buf) error {
 	r := w.station
-	if w.o.Reached == nil || layout.Reduces(r.Config) {
+	if w.o.Placer == nil || layout.Reduces(r.Config) {
 		return nil
 	}
-	d := direct{device: w.o.Reached}
+	d := direct{device: w.o.Placer}
 	d.pushed, d.pulled = r.Routes.Direct(int32(w.me))
 	var sent, received []kernels.Range
 	for i := range r.Plan.Pieces {
@@ -61,7 +61,7 @@ func (w *Side) place(params, grads *comm.Buf) error {
 	return nil
 }
 
-// arena places an arena of n elements.
+// arena places an arena of n elements on the device.
 func (d *direct) arena(host *comm.Buf, n int, reached []kernels.Range) (*comm.Buf, error) {
 	slices.SortFunc(reached, func(a, b kernels.Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	v, err := d.device.Place(host.F32()[:n], reached)
@@ -71,7 +71,7 @@ func (d *direct) arena(host *comm.Buf, n int, reached []kernels.Range) (*comm.Bu
 	return comm.NewDevice(v.Dev, n*shard.ElemBytes), nil
 }
 
-// pushFrom is the arena that a piece of the gradients is sent from.
+// pushFrom returns the arena that a piece of the gradients is sent from.
 func (d *direct) pushFrom(piece int32, host *comm.Buf) *comm.Buf {
 	if d.pushed != nil && d.pushed[piece] {
 		return d.grads
@@ -79,18 +79,18 @@ func (d *direct) pushFrom(piece int32, host *comm.Buf) *comm.Buf {
 	return host
 }
 
-// lands says whether a piece of the parameters is received on the device.
-func (d *direct) lands(piece int32) bool { return d.pulled != nil && d.pulled[piece] }
+// receivesDirectly says whether a piece of the parameters is received on the device.
+func (d *direct) receivesDirectly(piece int32) bool { return d.pulled != nil && d.pulled[piece] }
 
-// tick lets messages move on a thread that is not the one that drives: MPI looks for the device there.
+// tick lets messages move on a thread other than the driver's: MPI looks for the device on the thread that calls it.
 func (d *direct) tick(t comm.Transport) {
-	if d.device != nil && d.device.Attach() == nil { // a device that has failed says so to who computes
+	if d.device != nil && d.device.Attach() == nil { // the goroutine that computes reports a failed device
 		defer d.device.Detach()
 	}
 	t.Tick()
 }
 
-// bindModel hands the model its arenas.
+// bindModel gives the model its arenas.
 func (w *Side) bindModel(params, grads *comm.Buf) error {
 	if err := station.Announce(w.o.Device, params, grads); err != nil {
 		return err

@@ -8,26 +8,26 @@ import (
 	"fluentps/ps/station"
 )
 
-// Pieces that do not travel as they are (payload in the YAML). Each piece has a place of its own for the bytes that
-// travel, because it is on its way once at a time in each direction:
+// Encoded pieces (payload in the YAML). Each piece has a place of its own for its encoded bytes, because at most one
+// message of it is in flight in each direction:
 //
 //	worker  gradients ─encode─► outbox ═════► inbox of that worker ─decode─► slot     server
 //	worker  parameters ◄─decode─ inbox ◄═════ outbox of the version ◄─encode─ version  server
 //
-// Small ones take the way through frames, and need no inbox. Where no piece is encoded, nothing comes here. Statistics
-// travel as they are beside encoded gradients: they are means of values, in which what a codec drops or rounds away would
-// not come back with the next push. They take the same way, with a codec that changes nothing.
+// Small pieces travel in frames and need no inbox. Without a codec none of this is used. Statistics take the same way with
+// a codec that changes nothing: a statistic is the mean of a value, so the next push would not bring back what a codec
+// drops or rounds away.
 
-// encoder is a worker's memory for pieces that do not travel as they are.
+// encoder is a worker's memory for encoded pieces.
 type encoder struct {
-	out, in shard.Places
-	outbox  *comm.Buf // nil: pushes travel as they are
-	inbox   *comm.Buf // nil: replies do
-	asks    shard.Places
-	keys    *comm.Buf // those that pulls send; nil: their messages have none
-	asked   comm.Handler
-	// residual is what pushes have left out so far, in the layout of the arena: state of the worker, like its optimizer.
-	// nil where the codec keeps none.
+	out, in   shard.Places
+	outbox    *comm.Buf // nil: pushes are not encoded
+	inbox     *comm.Buf // nil: replies are not encoded
+	keyPlaces shard.Places
+	keys      *comm.Buf // those that pulls send; nil: their messages have none
+	keysSent  comm.Handler
+	// residual is what pushes have left out so far, in the layout of the arena: state of the worker, like that of its
+	// optimizer. nil: the codec keeps none.
 	residual *comm.Buf
 }
 
@@ -64,7 +64,7 @@ func (e *encoder) close() {
 	}
 }
 
-// encoded is a piece of the gradients as it travels.
+// encoded returns the bytes of a gradient piece as they are sent.
 func (w *Side) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 	e := &w.enc
 	if e.outbox == nil {
@@ -79,17 +79,17 @@ func (w *Side) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 	return e.outbox, off, w.station.Routes.PushCodec(p.ID).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.arenas.grads.F32()[p.Lo:p.Hi], residual)
 }
 
-// came is what came into the inbox of a piece.
-func (e *encoder) came(piece int32, n int) []byte {
+// received returns the n bytes that have arrived in the inbox of a piece.
+func (e *encoder) received(piece int32, n int) []byte {
 	off := e.in.Of(piece)
 	return e.inbox.Bytes()[off : off+n]
 }
 
-// inboxOf is where a piece of a version is received: n bytes of it, at most.
+// inboxOf returns where a piece of a version is received, and its longest message in bytes.
 func (w *Side) inboxOf(p *shard.Piece) (b *comm.Buf, off, n int) {
 	if w.enc.inbox == nil {
 		off, n = p.InArena()
-		if w.arenas.direct.lands(p.ID) {
+		if w.arenas.direct.receivesDirectly(p.ID) {
 			return w.arenas.direct.params, off, n
 		}
 		to := w.arenas.into[p.Shard]
@@ -98,7 +98,8 @@ func (w *Side) inboxOf(p *shard.Piece) (b *comm.Buf, off, n int) {
 	return w.enc.inbox, w.enc.in.Of(p.ID), int(p.ReplyBytes)
 }
 
-// decode puts a piece of a version where it belongs, and says whether it could.
+// decode writes a piece of a version to the memory that the kernels read. It returns false if the message is damaged; the
+// run has then failed.
 func (w *Side) decode(p *shard.Piece, values []byte) bool {
 	to := w.arenas.into[p.Shard]
 	off, n := p.InArena()

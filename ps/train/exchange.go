@@ -9,16 +9,16 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Exchange is what an iteration knows of those it is computed with: the servers, or the ranks of its node (team.go,
-// member.go). Whoever computes calls Prepare; the driver calls the others.
+// Exchange is the partner of an iteration: the servers, or the other ranks of the node (team.go, member.go). The goroutine
+// that computes calls Prepare; the driver calls the other methods.
 type Exchange interface {
-	Readable(layer int) bool       // its parameters are those of this iteration
-	Writable(layer int) bool       // nothing of its last gradients is to be sent any more
-	Over() bool                    // the exchange before is: all layers are readable
-	Forwarded(h wire.Header)       // forward is over
-	Prepare(layer int, iter int64) // the gradients of a layer are final, and about to be handed over
-	LayerReady(layer int)          // they are handed over
-	TaskDone()                     // the iteration is over
+	Readable(layer int) bool       // the layer's parameters are those of this iteration
+	Writable(layer int) bool       // the layer's previous gradients were all sent
+	Over() bool                    // the previous exchange is over: all layers are readable
+	Forwarded(h wire.Header)       // forward has ended
+	Prepare(layer int, iter int64) // the layer's gradients are final; LayerReady follows
+	LayerReady(layer int)          // hands the layer's gradients over
+	TaskDone()                     // the iteration has ended
 }
 
 // alone is the Exchange of a worker without members.
@@ -32,61 +32,61 @@ func (x alone) Prepare(layer int, iter int64) { x.w.makeDelta(layer, iter, int64
 func (x alone) LayerReady(layer int)          { x.w.handOver(layer) }
 func (x alone) TaskDone()                     { x.w.step(core.Input{Kind: core.TaskDone}) }
 
-// ExchangeBy puts another exchange in the place of pushes and pulls, and gives it the arenas. There are no shards to wait for then, nor
-// anything within an iteration.
+// ExchangeBy replaces pushes and pulls by another exchange, and returns the arenas for it. The worker then waits for no
+// shard, and for nothing within an iteration.
 func (w *Side) ExchangeBy(x Exchange) (params, grads *comm.Buf) {
-	w.with, w.nothing = x, true
+	w.exchange, w.exchangeAfter = x, true
 	w.node.WaitedLast, w.node.Cached = nil, nil
 	return w.arenas.params, w.arenas.grads
 }
 
-// Iterate computes an iteration on the goroutine that calls it.
+// Iterate computes an iteration on the calling goroutine.
 func (w *Side) Iterate(iter int64) {
 	w.node.Started++
-	w.site.start(w.whole(iter))
+	w.site.start(w.wholeTask(iter))
 	w.site.run()
 }
 
-// whole is all of an iteration of the worker's.
-func (w *Side) whole(iter int64) core.Task {
+// wholeTask is a whole iteration of the worker's own.
+func (w *Side) wholeTask(iter int64) core.Task {
 	return core.Task{Owner: int32(w.me), Parts: 1, Iter: iter}
 }
 
-// Exchanged ends the wait of a worker for what was exchanged.
+// Exchanged ends the worker's wait for an exchange.
 func (w *Side) Exchanged(now time.Duration) {
-	w.idle.lastHead = now
-	w.waited(now)
+	w.idle.lastHeader = now
+	w.endWait(now)
 }
 
-// Stepped counts the time of an optimizer step that the worker has taken itself.
-func (w *Side) Stepped(took time.Duration) { w.books.spans.Add(metrics.Fold, took) }
+// Stepped counts the time of an optimizer step that the worker took itself.
+func (w *Side) Stepped(took time.Duration) { w.counters.spans.Add(metrics.Fold, took) }
 
-// End closes the books of the worker's training time.
+// End ends the training time of the worker, which lasted wall.
 func (w *Side) End(wall time.Duration) {
 	w.done = true
-	w.books.spans.Wall = wall
+	w.counters.spans.Wall = wall
 }
 
-// Pieces are those of a layer, in arena order.
+// Pieces returns the pieces of a layer, in arena order.
 func (w *Side) Pieces(layer int) []int32 { return w.pieces[layer] }
 
-// Waits says since when nothing has been computed.
+// Waits says whether the rank computes nothing at present, and since when.
 func (w *Side) Waits() (since time.Duration, yes bool) { return w.idle.from, w.idle.on }
 
-// Me is the worker's index; of a member, its leader's.
+// Me is the worker's index; for a member it is its leader's.
 func (w *Side) Me() int { return w.me }
 
-// Index is the worker's among the ranks that compute.
+// Index is the rank's index among the ranks that compute.
 func (w *Side) Index() int { return w.index }
 
-// Records are the times of its iterations.
-func (w *Side) Records() *metrics.Recorder { return &w.books.records }
+// Records holds the times of the worker's iterations.
+func (w *Side) Records() *metrics.Recorder { return &w.counters.records }
 
-// Over says that the worker has nothing to do any more.
+// Over says that the worker has nothing left to do.
 func (w *Side) Over() bool { return w.done }
 
-// Ready says that the goroutine which drives must run an iteration.
+// Ready says that the goroutine that drives must call Run.
 func (w *Side) Ready() bool { return w.site.ready() }
 
-// Run runs it.
+// Run computes the iteration that was started.
 func (w *Side) Run() { w.site.run() }

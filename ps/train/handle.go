@@ -5,12 +5,12 @@ import (
 	"fluentps/ps/core"
 )
 
-// Handle registers what a worker with a node hears, or a member of a team.
+// Handle registers the messages of a worker that has a node, or of a member of a team.
 func (w *Side) Handle() {
 	net := w.station.Net
 	if m := w.member; m != nil {
 		for _, k := range []wire.Kind{wire.Task, wire.Readable} {
-			net.Handle(k, func(from int, r *wire.Record) { m.came(from, &r.Header) })
+			net.Handle(k, func(from int, r *wire.Record) { m.receive(from, &r.Header) })
 		}
 		return
 	}
@@ -26,12 +26,12 @@ func (w *Side) Handle() {
 	}
 	net.Handle(wire.ReplyPiece, func(from int, m *wire.Record) {
 		if w.station.Accepts(from, m, w.station.Routes.AcceptsReply(m.Piece, len(m.Data))) {
-			w.inlineCame(m.Piece, m.Data)
+			w.inlineReceived(m.Piece, m.Data)
 		}
 	})
-	if l := w.lead; l != nil {
+	if l := w.leader; l != nil {
 		for _, k := range []wire.Kind{wire.Forwarded, wire.Summand} {
-			net.Handle(k, func(from int, r *wire.Record) { l.came(from, &r.Header) })
+			net.Handle(k, func(from int, r *wire.Record) { l.receive(from, &r.Header) })
 		}
 	}
 }

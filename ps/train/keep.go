@@ -5,7 +5,7 @@ import (
 	"fluentps/ps/station"
 )
 
-// keepState copies what a worker keeps, when that is due.
+// keepState copies the worker's state for a checkpoint, if the node says that it is due.
 func (w *Side) keepState() {
 	if w.node == nil || w.station.Net.Err() != nil {
 		return
@@ -15,17 +15,17 @@ func (w *Side) keepState() {
 	}
 }
 
-// KeepAll copies and writes in a pause what the worker keeps.
+// KeepAll copies the worker's state in a pause, and begins to write it.
 func (w *Side) KeepAll() {
 	if w.node != nil {
 		w.writeState(w.node.Next())
 	}
 }
 
-// writeState copies and writes what a worker keeps before it has begun an iteration.
+// writeState copies the worker's state before iteration iter, and begins to write it.
 func (w *Side) writeState(iter int64) {
 	state, vectors := w.Save()
 	state.Next = iter
-	w.arenas.keeps = station.CopyInto(w.arenas.keeps, vectors)
-	w.o.Write(wire.FileSaved{Kind: wire.WorkerFile, Index: int32(w.me), Version: iter}, state, w.arenas.keeps, func() {})
+	w.arenas.savedCopies = station.CopyInto(w.arenas.savedCopies, vectors)
+	w.o.Write(wire.FileSaved{Kind: wire.WorkerFile, Index: int32(w.me), Version: iter}, state, w.arenas.savedCopies, func() {})
 }

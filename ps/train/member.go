@@ -7,16 +7,16 @@ import (
 	"fluentps/comm/wire"
 )
 
-// member is the exchange of a rank that computes for the leader of its node: it is given iterations, and says what it
-// has computed of them. Parameters and gradients are in memory that both share.
+// member is the exchange of a rank that computes for the leader of its node. The leader sends it iterations, and the member
+// reports what it has computed. Both share the memory of parameters and gradients.
 type member struct {
 	w        *Side
 	leader   int // its rank
 	iter     int64
-	readable int         // so many of the first layers are
-	started  int64       // iterations
-	busy     bool        // one is computed
-	next     wire.Header // the task that came before this one's end was noted; its Kind is zero if none
+	readable int         // number of first layers that are readable
+	started  int64       // number of iterations
+	busy     bool        // an iteration is being computed
+	nextTask wire.Header // the task that arrived before the end of the current one was noted; Kind 0: none
 }
 
 func newMember(w *Side, leader int) *member {
@@ -24,7 +24,7 @@ func newMember(w *Side, leader int) *member {
 }
 
 func (m *member) Readable(layer int) bool { return layer < m.readable }
-func (m *member) Writable(int) bool       { return true } // the task says that the last ones were added up
+func (m *member) Writable(int) bool       { return true } // the leader sends a task after it has added up the previous gradients
 func (m *member) Over() bool              { return m.readable == len(m.w.pieces) }
 func (m *member) Prepare(int, int64)      {}
 
@@ -39,42 +39,42 @@ func (m *member) LayerReady(layer int) {
 
 func (m *member) TaskDone() {
 	m.busy = false
-	if h := m.next; h.Kind != 0 {
-		m.next = wire.Header{}
-		m.take(&h)
+	if h := m.nextTask; h.Kind != 0 {
+		m.nextTask = wire.Header{}
+		m.begin(&h)
 	}
 }
 
-// came takes what the leader says.
-func (m *member) came(from int, h *wire.Header) {
+// receive handles a message of the leader.
+func (m *member) receive(from int, h *wire.Header) {
 	if from != m.leader || h.Part < 0 || int(h.Part) > len(m.w.pieces) {
 		m.w.station.Net.Fail(fmt.Errorf("train: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part, m.w.station.Roles.Name(m.w.station.Me)))
 		return
 	}
-	m.w.idle.lastHead = m.w.station.Net.Clock()
+	m.w.idle.lastHeader = m.w.station.Net.Clock()
 	switch {
 	case h.Kind == wire.Task && m.busy:
-		m.next = *h
+		m.nextTask = *h
 	case h.Kind == wire.Task:
-		m.take(h)
-	case m.next.Kind != 0:
-		m.next.Part = h.Part
+		m.begin(h)
+	case m.nextTask.Kind != 0:
+		m.nextTask.Part = h.Part
 	default:
 		m.readable = int(h.Part)
 	}
 	m.w.site.stepped()
 }
 
-// take begins an iteration, or ends training.
-func (m *member) take(h *wire.Header) {
-	m.w.waited(m.w.station.Transport.Now())
+// begin starts an iteration, or ends training.
+func (m *member) begin(h *wire.Header) {
+	m.w.endWait(m.w.station.Transport.Now())
 	if h.Flags&wire.Stop != 0 {
 		m.w.done = true
 		return
 	}
 	m.iter, m.readable, m.busy = h.Iter, int(h.Part), true
 	m.started++
-	m.w.site.start(m.w.whole(h.Iter))
+	m.w.site.start(m.w.wholeTask(h.Iter))
 }
 
 func (m *member) explain(waited time.Duration) string {

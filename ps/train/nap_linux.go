@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// nap sleeps in the system, for so long or until a signal comes.
+// nap sleeps in the system for d, or until a signal arrives.
 func nap(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&t, nil) // whoever naps looks at the clock
+	_ = syscall.Nanosleep(&t, nil) // the caller looks at the clock afterwards
 }

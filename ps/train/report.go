@@ -2,26 +2,26 @@ package train
 
 import "fluentps/ps/metrics"
 
-// Report is what a worker has to tell when training is over.
+// Report is what a worker reports at the end of training.
 type Report struct {
-	Worker     int // of a member, its leader's
-	Index      int // among those that compute
+	Worker     int // index; for a member, its leader's
+	Index      int // among the ranks that compute
 	Member     bool
 	Spans      metrics.Spans
 	Iterations int64
 	Samples    int64
 	LeadMax    int64
 	WaitedLast []int64
-	Records    int   // iterations whose times are kept
-	LeftOut    int64 // iterations whose times found no room
+	Records    int   // number of iterations whose times are kept
+	LeftOut    int64 // number of iterations whose times found no room
 	Cached     []int64
 	Pace       *metrics.Pace
-	Hash       string // of the parameters, where every rank has all of them
+	Hash       string // of the parameters, if every rank has all of them
 }
 
-// Report is what the worker has to tell when training is over.
+// Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
-	rep := &Report{Worker: w.me, Index: w.index, Spans: w.books.spans, Samples: w.books.samples, Records: w.books.records.Len(), LeftOut: w.books.records.LeftOut, Pace: &w.books.pace}
+	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
 	if n := w.node; n != nil {
 		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
 	} else {

@@ -5,7 +5,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// takeGradients takes the gradient arena, of so many bytes: in shared memory where a server reads it.
+// takeGradients allocates the gradient arena of n bytes, in shared memory if a server reads it.
 func (w *Side) takeGradients(n int) (err error) {
 	for s := range w.station.Plan.Shards {
 		if w.station.Routes.Shares(int32(s), int32(w.me)) {

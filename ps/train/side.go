@@ -1,5 +1,5 @@
-// Package train is the working side of a rank: it computes iterations on a device, sends the gradients piece by piece, and receives
-// parameters into the arena that the kernels read. What it does between iterations is its Exchange.
+// Package train is the working side of a rank: it computes iterations on a device, sends the gradients piece by piece, and
+// receives parameters into the arena that the kernels read. Its Exchange defines what happens between iterations.
 package train
 
 import (
@@ -20,44 +20,44 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that
-// the kernels wrote them to, and receives parameters into the arena that the kernels read.
+// Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that the kernels wrote
+// them to, and receives parameters into the arena that the kernels read.
 type Side struct {
-	station *station.Station // whose side this is
-	o       Options
-	node    *core.Worker // nil of a member, for which another rank of its node pushes and pulls
-	me      int          // index among the workers; of a member, its leader's
-	index   int          // among the ranks that compute: whose samples it has
-	model   workload.Model
-	feed    feed
-	slow    slowness
-	pieces  [][]int32 // per layer, the pieces that its gradient completes, in arena order
-	arenas  arenas
-	deltas  deltas
-	enc     encoder       // of what does not travel as it is
-	out     []core.Effect // scratch
-	gone    []int32       // pieces that left in frames, for the node when the effects before are obeyed
-	data    handlers
+	station      *station.Station // of the rank
+	o            Options
+	node         *core.Worker // nil in a member, whose leader pushes and pulls
+	me           int          // index among the workers; in a member, its leader's
+	index        int          // index among the ranks that compute, which selects the samples
+	model        workload.Model
+	feed         feed
+	slow         slowness
+	pieces       [][]int32 // by layer: the pieces that its gradient completes, in arena order
+	arenas       arenas
+	deltas       deltas
+	enc          encoder       // of encoded pieces
+	out          []core.Effect // scratch
+	sentInFrames []int32       // pieces sent in frames; the node hears of them after the current effects
+	data         handlers
 
-	site    site // where it computes
-	it      *iteration
-	with    Exchange
-	nothing bool     // is exchanged while an iteration is computed
-	ranges  *ranges  // nil: all of its own iterations are computed, and nothing else
-	lead    *leading // that is it, where the worker has members
-	member  *member  // the same of a member
-	done    bool
-	idle    idle
-	books   books
+	site          site // where it computes
+	it            *iteration
+	exchange      Exchange
+	exchangeAfter bool        // the exchange follows an iteration: within one, all layers are readable and writable
+	ranges        *ranges     // nil: the worker computes all of its own iterations and nothing else
+	leader        *teamLeader // the exchange of a worker with members, else nil
+	member        *member     // the exchange of a member, else nil
+	done          bool
+	idle          idle
+	counters      counters
 }
 
-// handlers are those of pieces on the data channel, made once.
+// handlers are the functions for pieces on the data channel, made once.
 type handlers struct {
-	landed comm.Handler // of those that come
-	left   comm.Handler // of those that go
+	landed comm.Handler // of received pieces
+	left   comm.Handler // of sent pieces
 }
 
-// feed is where a worker's samples come from.
+// feed is the source of a worker's samples.
 type feed struct {
 	sampler *workload.Sampler
 	augment *workload.Augmenter
@@ -67,57 +67,57 @@ type feed struct {
 
 // arenas are a worker's memory for parameters and gradients.
 type arenas struct {
-	params *comm.Buf
-	grads  *comm.Buf
-	own    []*comm.Buf // memory to give back; windows go with the transport
-	into   []landing   // per shard: where the version that it waits for lands
-	copies copies      // of shards that are not pulled before every iteration
-	direct direct      // of what MPI sends from the device and receives there
-	keeps  [][]float32 // copies of what it saves, for a checkpoint that is being written
+	params      *comm.Buf
+	grads       *comm.Buf
+	allocated   []*comm.Buf // memory to free; windows belong to the transport
+	into        []landing   // by shard: where the awaited version is received
+	copies      copies      // of shards that are not pulled before every iteration
+	direct      direct      // of pieces that MPI sends and receives in GPU memory
+	savedCopies [][]float32 // the state that a checkpoint in writing reads
 }
 
-// deltas are what is pushed as steps of an optimizer of the worker's own.
+// deltas are the parts of a push that are steps of the worker's own optimizer.
 type deltas struct {
-	runs  [][]optim.Run // per layer
-	local *optim.Delta  // nil unless there are some
+	runs  [][]optim.Run // by layer
+	local *optim.Delta  // nil: there are none
 }
 
-// idle is the time in which nothing is computed.
+// idle is the time in which the rank computes nothing.
 type idle struct {
-	on       bool          // an iteration, or a layer of one, cannot start
-	from     time.Duration // when that began
-	lastHead time.Duration // when the last reply header came
-	blocked  time.Duration // before the current iteration and between its layers
-	pull     time.Duration // the same
-	warned   int64         // iteration whose wait was explained, -1: none
+	on         bool          // an iteration, or a layer of one, cannot start
+	from       time.Duration // start of that wait
+	lastHeader time.Duration // arrival of the last reply header
+	blocked    time.Duration // before the current iteration and between its layers
+	pull       time.Duration // likewise
+	warned     int64         // iteration whose wait was explained; -1: the wait before the first iteration; -2: none
 }
 
-// books are what a worker counts.
-type books struct {
-	samples int64
-	spans   metrics.Spans
-	records metrics.Recorder
-	pace    metrics.Pace
-	usual   time.Duration // what an iteration's computing takes, smoothed, without injected slowness
+// counters are what a worker counts.
+type counters struct {
+	samples      int64
+	spans        metrics.Spans
+	records      metrics.Recorder
+	pace         metrics.Pace
+	computeUsual time.Duration // computing time of an iteration, smoothed, without injected slowness
 }
 
-// Options are what a worker is made with.
+// Options are the inputs of New.
 type Options struct {
-	Start   *build.Start   // where the node goes on; nil: it begins
-	Device  kernels.Device // it computes on
-	Reached kernels.Placer // the same, where MPI reaches its memory; else nil
-	Aside   bool           // it computes on a goroutine of its own: the one that drives has a server to drive, too
-	Records bool           // of its iterations are kept
-	Write   station.FileWriter
+	Start      *build.Start   // where the node resumes; nil: at the beginning
+	Device     kernels.Device // computes the iterations
+	Placer     kernels.Placer // the same device, if MPI reaches its memory; else nil
+	Background bool           // compute on a separate goroutine, because the driving one also has a server to drive
+	Records    bool           // keep the times of iterations
+	Write      station.FileWriter
 }
 
-// landing is where the pieces of a version go: a buffer that begins at byte from of the arena.
+// landing is where the pieces of a version are received: a buffer that begins at byte from of the arena.
 type landing struct {
 	buf  *comm.Buf
 	from int
 }
 
-// New makes the working side of a rank that computes, with its memory. It fails where there is no room for that.
+// New makes the working side of a rank that computes, with its memory. It fails if there is not enough memory.
 func New(r *station.Station, o Options) (*Side, error) {
 	c := r.Config
 	me, index := r.Roles.Leader(r.Me), slices.Index(r.Computes, r.Me)
@@ -133,7 +133,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 	own.batch = workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)
 	w := &Side{station: r, o: o, me: me, index: index, model: model, idle: idle{warned: -2},
 		feed: own, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
-	w.data.landed, w.data.left = w.pieceCame, w.pieceLeft
+	w.data.landed, w.data.left = w.pieceReceived, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.Plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
@@ -146,9 +146,9 @@ func New(r *station.Station, o Options) (*Side, error) {
 			w.slow.faults = append(w.slow.faults, f.Slow)
 		}
 	}
-	w.books.pace = metrics.NewPace(len(r.Computes))
+	w.counters.pace = metrics.NewPace(len(r.Computes))
 	if o.Records {
-		w.books.records.Max = layout.RecordsMax(c, len(r.Computes))
+		w.counters.records.Max = layout.RecordsMax(c, len(r.Computes))
 	}
 	w.site, w.it = newSite(w), newIteration(w)
 	if w.member != nil {
@@ -164,7 +164,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 	return w, w.makeRanges()
 }
 
-// newFeed deals out the samples of one of those that compute. It has no batch yet.
+// newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
 func newFeed(r *station.Station, index int) (feed, error) {
 	c, n := r.Config, len(r.Computes)
 	batch := layout.BatchOf(c, n, index)
@@ -176,24 +176,24 @@ func newFeed(r *station.Station, index int) (feed, error) {
 		rows: make([]int32, 0, batch)}, nil
 }
 
-// makeNode makes the node, as it goes on from a checkpoint or a pause, or nil: as it begins.
+// makeNode makes the node, which resumes at start after a checkpoint or a pause; nil: it begins.
 func (w *Side) makeNode(start *build.Start) {
 	r := w.station
 	w.node = r.Build().Worker(w.me, start.Clock(w.me), func(id int32) bool { return r.Routes.Shares(id, int32(w.me)) })
 }
 
-// makeDeltas finds what is pushed as deltas: for that the worker has an optimizer of its own.
+// makeDeltas finds the pieces that are pushed as deltas. For these the worker has an optimizer of its own.
 func (w *Side) makeDeltas() error {
 	r := w.station
 	w.deltas.runs = make([][]optim.Run, len(w.pieces))
-	any := false
+	hasDeltas := false
 	for i := range r.Plan.Pieces {
 		p := &r.Plan.Pieces[i]
 		runs := r.Config.DeltaRuns(r.Plan, p)
 		w.deltas.runs[p.Layer] = append(w.deltas.runs[p.Layer], runs...)
-		any = any || len(runs) > 0
+		hasDeltas = hasDeltas || len(runs) > 0
 	}
-	if !any {
+	if !hasDeltas {
 		return nil
 	}
 	update, err := r.Config.Update()
@@ -204,9 +204,9 @@ func (w *Side) makeDeltas() error {
 	return nil
 }
 
-// Begin lets the worker begin; it waits since that time.
+// Begin starts the worker, which has waited since the given time.
 func (w *Side) Begin(since time.Duration) {
-	w.wait(since)
+	w.beginWait(since)
 	if w.node != nil { // a member waits for its leader
 		w.step(core.Input{Kind: core.Begin})
 	}
@@ -215,7 +215,7 @@ func (w *Side) Begin(since time.Duration) {
 func (w *Side) step(in core.Input) {
 	w.station.Net.Begin()
 	if in.Kind == core.Arrived && (in.Msg.Kind == wire.Reply || in.Msg.Kind == wire.Publish) {
-		w.idle.lastHead = w.station.Net.Clock()
+		w.idle.lastHeader = w.station.Net.Clock()
 	}
 	for next := 0; ; next++ {
 		in.At = w.station.Now()
@@ -223,15 +223,15 @@ func (w *Side) step(in core.Input) {
 		for i := range w.out {
 			w.obey(&w.out[i])
 		}
-		if next == len(w.gone) {
+		if next == len(w.sentInFrames) {
 			break
 		}
-		in = core.Input{Kind: core.PieceSent, Piece: w.gone[next]}
+		in = core.Input{Kind: core.PieceSent, Piece: w.sentInFrames[next]}
 	}
-	w.gone = w.gone[:0]
+	w.sentInFrames = w.sentInFrames[:0]
 	w.site.stepped()
-	if w.lead != nil {
-		w.lead.tell()
+	if w.leader != nil {
+		w.leader.tellMembers()
 	}
 	w.station.Net.End()
 }
@@ -255,9 +255,9 @@ func (w *Side) obey(e *core.Effect) {
 	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
 		w.obeyCopies(e)
 	case core.Compute:
-		w.waited(w.station.Transport.Now())
-		if w.lead != nil {
-			w.lead.begin(e.Iter)
+		w.endWait(w.station.Transport.Now())
+		if w.leader != nil {
+			w.leader.begin(e.Iter)
 		}
 		w.ranges.begin(e.Task())
 		w.site.start(e.Task())
@@ -266,10 +266,10 @@ func (w *Side) obey(e *core.Effect) {
 	case core.SendWorker:
 		r.Net.Send(r.Roles.Workers[e.To], &e.Msg)
 	case core.Done:
-		w.waited(w.station.Transport.Now())
+		w.endWait(w.station.Transport.Now())
 		w.done = true
-		if w.lead != nil {
-			w.lead.dismiss()
+		if w.leader != nil {
+			w.leader.endTraining()
 		}
 		r.Log.Info("the last piece has left", "send", w.node.Sending())
 	default:
@@ -288,19 +288,19 @@ func (w *Side) sendPiece(e *core.Effect) {
 	b, off, n := w.encoded(&w.station.Plan.Pieces[e.Piece])
 	if way == layout.InFrame {
 		w.station.Net.SendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
-		w.gone = append(w.gone, e.Piece)
+		w.sentInFrames = append(w.sentInFrames, e.Piece)
 		return
 	}
 	w.station.Net.SendBulk(to, link.TagPush|uint32(e.Piece), b, off, n, w.data.left)
 }
 
-// pieceLeft takes it that a piece has left on the data channel.
+// pieceLeft tells the node that a piece was sent on the data channel.
 func (w *Side) pieceLeft(d comm.Done) {
 	w.station.Net.Fail(d.Err)
 	w.step(core.Input{Kind: core.PieceSent, Piece: int32(d.Tag % layout.PiecesMax)})
 }
 
-// expect receives a version of a shard into a buffer that begins at byte from of the arena.
+// expect posts the receives of a version of a shard, into a buffer that begins at byte from of the arena.
 func (w *Side) expect(e *core.Effect, into *comm.Buf, from int) {
 	r := w.station
 	w.arenas.into[e.Shard] = landing{into, from}
@@ -314,39 +314,39 @@ func (w *Side) expect(e *core.Effect, into *comm.Buf, from int) {
 	}
 }
 
-// pieceCame takes a piece of a version that came on the data channel.
-func (w *Side) pieceCame(d comm.Done) {
+// pieceReceived handles a piece of a version from the data channel.
+func (w *Side) pieceReceived(d comm.Done) {
 	p := &w.station.Plan.Pieces[d.Tag%layout.PiecesMax]
 	_, n := p.InArena()
 	encoded := w.station.Routes.EncodesReplies()
 	if encoded {
-		n = d.N // at most that of its place
+		n = d.N // the receive was posted for the size of its place, at most
 	}
 	if d.Err != nil || d.N != n {
 		w.station.Net.Whole(d, n, "reply of shard %s", w.station.Plan.Shards[p.Shard].Name)
 		return
 	}
 	w.station.Net.Traffic.Received += int64(d.N)
-	if !encoded || w.decode(p, w.enc.came(p.ID, d.N)) {
+	if !encoded || w.decode(p, w.enc.received(p.ID, d.N)) {
 		w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
 	}
 }
 
-// inlineCame takes a piece of a version that came in a frame; its header went before.
-func (w *Side) inlineCame(piece int32, values []byte) {
+// inlineReceived handles a piece of a version from a frame; its header arrived before.
+func (w *Side) inlineReceived(piece int32, values []byte) {
 	if w.decode(&w.station.Plan.Pieces[piece], values) {
 		w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
 	}
 }
 
-// Close gives the memory back, when nothing is in flight any more.
+// Close frees the memory. Nothing may be in flight any more.
 func (w *Side) Close() {
-	w.station.Net.Fail(w.o.Device.Close()) // before the memory goes that it may have pinned
-	for _, b := range w.arenas.own {
+	w.station.Net.Fail(w.o.Device.Close()) // first, because the device may have pinned the memory
+	for _, b := range w.arenas.allocated {
 		b.Free()
 	}
 	w.enc.close()
-	for _, b := range w.arenas.copies.beside {
+	for _, b := range w.arenas.copies.published {
 		b.Free()
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"fluentps/ps/station/stationtest"
 )
 
-// half is the worker's end of the way of a push, without a run around it.
-func half(t testing.TB, elements int, set ...string) *Side {
+// newPushEnd is the worker's end of a push, without a run around it.
+func newPushEnd(t testing.TB, elements int, set ...string) *Side {
 	t.Helper()
 	r := stationtest.New(t, 1, elements, set...)
 	w := &Side{station: r, arenas: arenas{into: make([]landing, 1)}}
@@ -27,13 +27,13 @@ func half(t testing.TB, elements int, set ...string) *Side {
 	return w
 }
 
-// All that a worker has computed has arrived at its server or is in its residual. The numbers are such that nothing is
+// What a worker has computed either has arrived at its server or is in its residual. The numbers are such that nothing is
 // rounded.
 func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(rt, "elements")
 		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
-		w := half(t, n, "payload="+payload)
+		w := newPushEnd(t, n, "payload="+payload)
 		computed, arrived := make([]float32, n), make([]float32, n)
 		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {
 			for i := range n {
@@ -43,11 +43,11 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 			for k := range w.station.Plan.Pieces {
 				p := &w.station.Plan.Pieces[k]
 				b, off, bytes := w.encoded(p)
-				came := make([]float32, p.Hi-p.Lo)
-				if err := w.station.Routes.PushCodec(p.ID).Decode(came, b.Bytes()[off:off+bytes]); err != nil {
+				received := make([]float32, p.Hi-p.Lo)
+				if err := w.station.Routes.PushCodec(p.ID).Decode(received, b.Bytes()[off:off+bytes]); err != nil {
 					rt.Fatal(err)
 				}
-				for i, x := range came {
+				for i, x := range received {
 					arrived[p.Lo+i] += x
 				}
 			}
@@ -63,19 +63,19 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 	})
 }
 
-// Computing that is over in no time wakes nobody.
+// Short computing starts no timer.
 func TestShortComputingIsNotTickedFor(t *testing.T) {
-	for usual, ticks := range map[time.Duration]bool{0: true, tickFrom - 1: false, tickFrom: true, time.Second: true} {
+	for usual, ticks := range map[time.Duration]bool{0: true, tickComputeMin - 1: false, tickComputeMin: true, time.Second: true} {
 		r := &station.Station{}
-		r.Mu.Lock() // who ticks finds that messages move anyway: there is no transport
-		h := newHere(&Side{station: r, books: books{usual: usual}})
-		h.letTick()
+		r.Mu.Lock() // a tick finds the lock taken and does not use the transport, which is missing here
+		h := newForeground(&Side{station: r, counters: counters{computeUsual: usual}})
+		h.startTicks()
 		if got := h.computing.Load(); got != ticks {
-			t.Errorf("computing that usually takes %v: ticked for: %v", usual, got)
+			t.Errorf("computing that usually takes %v: timer runs: %v", usual, got)
 		}
-		h.endTicks()
+		h.stopTicks()
 		if h.computing.Load() || h.timer.Stop() {
-			t.Errorf("computing that usually takes %v: ticks after it is over", usual)
+			t.Errorf("computing that usually takes %v: timer runs after the end", usual)
 		}
 	}
 }

@@ -7,94 +7,98 @@ import (
 	"fluentps/ps/core"
 )
 
-// site is where a worker computes, as the driver of its node sees it. Whoever holds the rank's lock may step nodes and
-// use the transport: the goroutine that drives holds it as long as it does, and nobody needs it else while that computes.
+// site is where a worker computes, as the driver of its node sees it. The holder of the rank's lock may step nodes and use
+// the transport. The goroutine that drives holds the lock while it drives, and gives it to a timer while it computes.
 type site interface {
-	start(t core.Task) // it can be computed; called by the driver
+	start(t core.Task) // starts a task; called by the driver
 	stepped()          // the node was stepped; called by the driver
-	ready() bool       // it is the goroutine that drives which must run what was started
+	ready() bool       // the driving goroutine must call run
 	run()
-	// The others are called by who computes. report has f run by the driver, with tick that lets messages move too; await waits there until a condition holds or
-	// the run has failed, and then runs f; counts says that this is a wait for replies. It returns how long that took, 0 if
-	// the condition held. pause computes nothing for a time.
-	report(f func(), tick bool)
+	// The goroutine that computes calls the methods below. onDriver has the driver run f; with tick it also lets messages
+	// move. await waits on the driver until a condition holds or the run has failed, and then runs f; counts says that this
+	// is a wait for replies. await returns the duration of the wait, 0 if the condition held. pause computes nothing for a
+	// time.
+	onDriver(f func(), tick bool)
 	await(counts bool, until func() bool, f func()) time.Duration
 	pause(time.Duration)
-	poll() // lets messages come in that are there
+	poll() // receives messages that have arrived
 }
 
-// newSite is another goroutine where the rank has a server, which must answer meanwhile; else the one that drives.
+// newSite returns a background site if the rank has a server, which must answer while the worker computes; else a
+// foreground site.
 func newSite(w *Side) site {
-	if w.o.Aside {
-		return &aside{w: w}
+	if w.o.Background {
+		return &background{w: w}
 	}
-	return newHere(w)
+	return newForeground(w)
 }
 
 // tickEvery is how often a rank that computes lets its messages move. Over TCP they move only then.
 const tickEvery = 500 * time.Microsecond
 
-// tickFrom is the computing below which nobody ticks meanwhile: to be woken costs more than it brings.
-const tickFrom = 200 * time.Microsecond
+// tickComputeMin is the shortest computing time with ticks: below it a wake-up costs more than it brings.
+const tickComputeMin = 200 * time.Microsecond
 
-// here computes on the goroutine that drives. While it does, a timer ticks in its place.
-type here struct {
+// foreground computes on the goroutine that drives. Meanwhile a timer ticks in its place.
+type foreground struct {
 	w         *Side
-	todo      core.Task // what waits to be computed
-	waits     bool      // something does
+	task      core.Task // the task to compute
+	pending   bool      // task waits to be computed
 	timer     *time.Timer
-	computing atomic.Bool // and for so long that the timer runs
+	computing atomic.Bool // the goroutine computes, and the timer runs
 }
 
-func newHere(w *Side) *here {
-	h := &here{w: w}
+func newForeground(w *Side) *foreground {
+	h := &foreground{w: w}
 	h.timer = time.AfterFunc(time.Hour, h.tick)
 	h.timer.Stop()
 	return h
 }
 
-func (h *here) start(t core.Task) { h.todo, h.waits = t, true }
+func (h *foreground) start(t core.Task) { h.task, h.pending = t, true }
 
-func (h *here) ready() bool { return h.waits }
+func (h *foreground) ready() bool { return h.pending }
 
-func (h *here) stepped() {}
+func (h *foreground) stepped() {}
 
 // run leaves the lock to the timer while it computes.
-func (h *here) run() {
-	h.waits = false
+func (h *foreground) run() {
+	h.pending = false
 	r := h.w.station
-	h.letTick()
+	h.startTicks()
 	r.Mu.Unlock()
 	defer func() {
-		h.endTicks()
+		h.stopTicks()
 		r.Mu.Lock()
 	}()
-	h.w.compute(h.todo)
+	h.w.compute(h.task)
 }
 
-// ticks says whether an iteration takes long enough.
-func (h *here) ticks() bool { return h.w.books.usual == 0 || h.w.books.usual >= tickFrom }
+// worthTicking says whether an iteration takes long enough for ticks.
+func (h *foreground) worthTicking() bool {
+	return h.w.counters.computeUsual == 0 || h.w.counters.computeUsual >= tickComputeMin
+}
 
-func (h *here) letTick() {
-	if h.ticks() {
+func (h *foreground) startTicks() {
+	if h.worthTicking() {
 		h.computing.Store(true)
 		h.timer.Reset(tickEvery)
 	}
 }
 
-func (h *here) endTicks() {
+func (h *foreground) stopTicks() {
 	if h.computing.Swap(false) {
 		h.timer.Stop()
 	}
 }
 
-// tick is called by the timer. When the lock is taken, messages move anyway.
-func (h *here) tick() {
+// tick is called by the timer. If the lock is taken, messages move anyway.
+func (h *foreground) tick() {
 	r := h.w.station
 	if r.Mu.TryLock() {
 		defer r.Mu.Unlock()
 		defer r.Guard()
-		if h.computing.Load() { // else the timer went off just when it was over
+		if h.computing.Load() { // else the timer fired just after the computing ended
 			h.w.arenas.direct.tick(r.Transport)
 		}
 	}
@@ -103,49 +107,49 @@ func (h *here) tick() {
 	}
 }
 
-func (h *here) report(f func(), tick bool) {
+func (h *foreground) onDriver(f func(), tick bool) {
 	r := h.w.station
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	if r.Net.Err() == nil {
 		f()
-		if tick && h.ticks() {
+		if tick && h.worthTicking() {
 			r.Transport.Tick()
 		}
 	}
 }
 
-func (h *here) await(counts bool, until func() bool, f func()) (took time.Duration) {
+func (h *foreground) await(counts bool, until func() bool, f func()) (took time.Duration) {
 	w, r := h.w, h.w.station
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	if !until() {
-		h.endTicks()
+		h.stopTicks()
 		from := r.Transport.Now()
 		if counts {
-			w.wait(from)
+			w.beginWait(from)
 		}
 		r.Net.Fail(r.Net.Drive(until))
 		to := r.Transport.Now()
 		if counts {
-			w.waited(to)
+			w.endWait(to)
 		}
 		took = to - from
-		h.letTick()
+		h.startTicks()
 	}
 	f()
 	return took
 }
 
 // pause drives the transport until the time is over: a slow worker computes slowly, but its messages move.
-func (h *here) pause(d time.Duration) {
+func (h *foreground) pause(d time.Duration) {
 	r := h.w.station
-	h.endTicks()
+	h.stopTicks()
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	end := r.Transport.Now() + d
-	woken := end - pauseEnd
-	t := time.AfterFunc(max(0, d-pauseEnd-napFrom), func() {
+	woken := end - pauseSpin
+	t := time.AfterFunc(max(0, d-pauseSpin-napMax), func() {
 		sleepUntil(r.Transport.Now, woken)
 		r.Transport.Post(func() {})
 	})
@@ -154,10 +158,10 @@ func (h *here) pause(d time.Duration) {
 	for r.Net.Err() == nil && r.Transport.Now() < end {
 		r.Transport.Tick()
 	}
-	h.letTick()
+	h.startTicks()
 }
 
-func (h *here) poll() {
+func (h *foreground) poll() {
 	r := h.w.station
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -166,62 +170,62 @@ func (h *here) poll() {
 	}
 }
 
-// aside computes on a goroutine of its own, while another drives.
-type aside struct {
+// background computes on a separate goroutine, while another one drives.
+type background struct {
 	w     *Side
-	until func() bool // what the one that computes waits for, nil: it does not
+	until func() bool // the condition that the computing goroutine waits for; nil: none
 	then  func()
 }
 
-func (a *aside) start(t core.Task) { go a.w.compute(t) }
+func (a *background) start(t core.Task) { go a.w.compute(t) }
 
-func (a *aside) ready() bool { return false }
+func (a *background) ready() bool { return false }
 
-func (a *aside) run() {}
+func (a *background) run() {}
 
-func (a *aside) poll() {}
+func (a *background) poll() {}
 
-func (a *aside) stepped() {
+func (a *background) stepped() {
 	if a.until != nil && a.until() {
 		a.until = nil
 		a.then()
 	}
 }
 
-func (a *aside) report(f func(), _ bool) { a.w.station.Transport.Post(f) }
+func (a *background) onDriver(f func(), _ bool) { a.w.station.Transport.Post(f) }
 
-// pause leaves the transport to the goroutine that drives it, also while it looks at the clock.
-func (a *aside) pause(d time.Duration) {
+// pause leaves the transport to the goroutine that drives it, even while pause spins on the clock.
+func (a *background) pause(d time.Duration) {
 	now := a.w.station.Transport.Now
 	end := now() + d
-	sleepUntil(now, end-pauseEnd)
+	sleepUntil(now, end-pauseSpin)
 	for now() < end {
 	}
 }
 
-func (a *aside) await(counts bool, until func() bool, f func()) time.Duration {
+func (a *background) await(counts bool, until func() bool, f func()) time.Duration {
 	w := a.w
 	from := w.station.Transport.Now()
-	there := make(chan struct{})
+	met := make(chan struct{})
 	w.station.Transport.Post(func() {
 		if !until() {
 			if counts {
-				w.wait(w.station.Transport.Now())
+				w.beginWait(w.station.Transport.Now())
 			}
 			a.until, a.then = until, func() {
 				if counts {
-					w.waited(w.station.Transport.Now())
+					w.endWait(w.station.Transport.Now())
 				}
 				f()
-				close(there)
+				close(met)
 			}
 			return
 		}
 		f()
-		close(there)
+		close(met)
 	})
 	select {
-	case <-there:
+	case <-met:
 	case <-w.station.Ended:
 	}
 	return w.station.Transport.Now() - from

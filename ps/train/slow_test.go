@@ -9,7 +9,7 @@ import (
 	"fluentps/configs"
 )
 
-// Of a steady worker each pause is what was asked for; the first one alone does not know what comes after forward.
+// Each pause of a steady worker is the one asked for, except the first: it does not yet know the time after forward.
 func TestSlownessOfASteadyWorker(t *testing.T) {
 	const us = time.Microsecond
 	s := slowness{faults: []configs.Slow{{Factor: 5}, {Sleep: 10 * us, From: 2, Until: 4}}}
@@ -17,46 +17,46 @@ func TestSlownessOfASteadyWorker(t *testing.T) {
 		if got := s.due(int64(i), 60*us); got != want {
 			t.Errorf("iteration %d: %v, want %v", i, got, want)
 		}
-		s.over(int64(i), 60*us, 200*us, want)
+		s.finished(int64(i), 60*us, 200*us, want)
 	}
-	if s.open != 0 {
-		t.Errorf("%v are open", s.open)
+	if s.owed != 0 {
+		t.Errorf("%v are owed", s.owed)
 	}
 }
 
-// A sleep that took longer is made up for, and so is an iteration that computed longer than the ones before it.
+// A sleep that took too long shortens the next pause, and an iteration that computed longer than those before lengthens it.
 func TestSlownessKeepsItsBooks(t *testing.T) {
 	const ms = time.Millisecond
 	s := slowness{faults: []configs.Slow{{Factor: 3}}}
 	for i, c := range []struct{ forward, own, slept, due time.Duration }{
 		{1 * ms, 3 * ms, 2 * ms, 2 * ms},
-		{1 * ms, 3 * ms, 11 * ms, 10 * ms}, // 4 were left of the first; slept 1 too long
+		{1 * ms, 3 * ms, 11 * ms, 10 * ms}, // 4 owed by the first iteration; slept 1 too long
 		{1 * ms, 9 * ms, 5 * ms, 5 * ms},   // held up after forward
-		{1 * ms, 3 * ms, 18 * ms, 18 * ms}, // 12 of which are of the last one: the shortest rest counts, not that one's
+		{1 * ms, 3 * ms, 18 * ms, 18 * ms}, // 12 owed by the last iteration; the estimate uses the shortest rest, not the last
 		{1 * ms, 3 * ms, 6 * ms, 6 * ms},
 	} {
 		if got := s.due(int64(i), c.forward); got != c.due {
 			t.Errorf("iteration %d: due %v, want %v", i, got, c.due)
 		}
-		s.over(int64(i), c.forward, c.own, c.slept)
+		s.finished(int64(i), c.forward, c.own, c.slept)
 	}
-	if s.open != 0 {
-		t.Errorf("%v are open", s.open)
+	if s.owed != 0 {
+		t.Errorf("%v are open", s.owed)
 	}
 	if none := (&slowness{}); none.due(0, ms) != 0 {
 		t.Error("a worker without faults is slowed")
 	}
 }
 
-// A sleep that took far too long is made up for by half pauses, so that the worker stays slow; and not for ever.
+// A sleep that took far too long halves the next pauses, so that the worker stays slow, but not for ever.
 func TestSlownessOfAStoppedProcess(t *testing.T) {
 	const ms = time.Millisecond
-	for slept, halves := range map[time.Duration]int{4 * ms: 0, 6 * ms: 1, 104 * ms: 50, time.Hour: 2 * forgiven} {
+	for slept, halves := range map[time.Duration]int{4 * ms: 0, 6 * ms: 1, 104 * ms: 50, time.Hour: 2 * oversleptMax} {
 		s := slowness{faults: []configs.Slow{{Sleep: 4 * ms}}}
-		s.over(0, ms, 3*ms, slept)
+		s.finished(0, ms, 3*ms, slept)
 		for i := range int64(halves) {
 			due := s.due(i+1, ms)
-			if s.over(i+1, ms, 3*ms, due); due != 2*ms {
+			if s.finished(i+1, ms, 3*ms, due); due != 2*ms {
 				t.Fatalf("%v slept: %v due in iteration %d, want half of a pause", slept, due, i+1)
 			}
 		}
@@ -66,8 +66,8 @@ func TestSlownessOfAStoppedProcess(t *testing.T) {
 	}
 }
 
-// However iterations vary and sleeps overshoot, what was slept never strays from what was asked for by more than an
-// iteration's worth and two overshoots: over a run the factor is the one that was asked for.
+// However iterations vary and sleeps overshoot, the time slept differs from the time asked for by at most one iteration's
+// worth and two overshoots: over a run the factor is the one that was asked for.
 func TestSlownessAddsUpToTheFactor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		factor := 1 + rapid.Float64Range(0.5, 9).Draw(t, "factor-1")
@@ -78,12 +78,12 @@ func TestSlownessAddsUpToTheFactor(t *testing.T) {
 		for i := range rapid.Int64Range(1, 200).Draw(t, "iterations") {
 			forward, behind := times.Draw(t, "forward"), times.Draw(t, "behind")
 			pause := s.due(i, forward) + time.Duration(rapid.Int64Range(0, late).Draw(t, "late"))
-			s.over(i, forward, forward+behind, pause)
+			s.finished(i, forward, forward+behind, pause)
 			asked += time.Duration((factor - 1) * float64(forward+behind))
 			slept += pause
 			bound := time.Duration((factor-1)*most) + 2*late
-			if d := slept - asked; d > bound || d < -bound || d != -s.open {
-				t.Fatalf("after iteration %d: slept %v, asked for %v; at most %v apart, and %v are open", i, slept, asked, bound, s.open)
+			if d := slept - asked; d > bound || d < -bound || d != -s.owed {
+				t.Fatalf("after iteration %d: slept %v, asked for %v; at most %v apart, and %v are open", i, slept, asked, bound, s.owed)
 			}
 		}
 	})
@@ -93,7 +93,7 @@ func TestSlownessAddsUpToTheFactor(t *testing.T) {
 func TestSleepUntilTheClockSaysSo(t *testing.T) {
 	begin := time.Now()
 	now := func() time.Duration { return time.Since(begin) }
-	for _, d := range []time.Duration{-time.Second, 0, 50 * time.Microsecond, napFrom, napFrom + 3*time.Millisecond} {
+	for _, d := range []time.Duration{-time.Second, 0, 50 * time.Microsecond, napMax, napMax + 3*time.Millisecond} {
 		end := now() + d
 		if sleepUntil(now, end); now() < end {
 			t.Errorf("a sleep of %v ended early", d)

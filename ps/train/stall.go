@@ -8,20 +8,20 @@ import (
 	"fluentps/ps/core"
 )
 
-// waiting says whether the rank can compute nothing before others have done something.
+// waiting says whether the rank can compute nothing until another rank acts.
 func (w *Side) waiting() bool {
 	switch {
 	case !w.idle.on:
 		return false
 	case w.node == nil:
 		return true
-	case w.lead != nil && w.lead.explain() != "":
+	case w.leader != nil && w.leader.explain() != "":
 		return true
 	}
 	return w.node.State() == core.Waiting || w.node.State() == core.Pushing
 }
 
-// iter is the iteration being computed, or the last one.
+// iter is the current iteration, or the last one.
 func (w *Side) iter() int64 {
 	if w.node == nil {
 		return w.member.iter
@@ -29,15 +29,15 @@ func (w *Side) iter() int64 {
 	return w.node.Iter()
 }
 
-// explainWait says which shards the worker waits for, and which servers' grants.
+// explainWait names the shards and the grants of servers that the worker waits for.
 func (w *Side) explainWait(waited time.Duration) string {
 	r := w.station
 	if w.member != nil {
 		return w.member.explain(waited)
 	}
 	text := fmt.Sprintf("worker %d has waited %s to start iteration %d", w.me, waited.Round(time.Second), w.node.Iter()+1)
-	if w.lead != nil {
-		text += w.lead.explain()
+	if w.leader != nil {
+		text += w.leader.explain()
 	}
 	for _, m := range w.node.Ungranted() {
 		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.Net.Place(r.Roles.Servers[m]))
@@ -57,8 +57,8 @@ func (w *Side) explainWait(waited time.Duration) string {
 	return text
 }
 
-// Stalled says what the worker waits for, if that has taken too long and was not said of this iteration, and why it gives up, if it
-// has taken far too long; both "" if not. No wait is longer than since the time awake.
+// Stalled returns a warning if the worker has waited for at least limits.Warn and has not warned in this iteration, and the
+// reason to abort if it has waited for at least limits.Abort; else "". A wait counts from the time awake at the earliest.
 func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, over string) {
 	if w.done || !w.waiting() {
 		return "", ""
@@ -74,7 +74,7 @@ func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, over
 	return warning, over
 }
 
-// WaitsFor says what the worker waits for, however short; "" if it does not.
+// WaitsFor says what the worker waits for, however short the wait; "" if it does not wait.
 func (w *Side) WaitsFor() string {
 	if w.done || !w.waiting() {
 		return ""
@@ -82,11 +82,11 @@ func (w *Side) WaitsFor() string {
 	return w.explainWait(w.station.Transport.Now() - max(w.idle.from, w.station.Began))
 }
 
-// Text says where the worker stands.
+// Text describes the state of the worker.
 func (w *Side) Text() string {
 	switch {
-	case w.lead != nil:
-		return w.node.String() + "; " + w.lead.team.String()
+	case w.leader != nil:
+		return w.node.String() + "; " + w.leader.team.String()
 	case w.node != nil:
 		return w.node.String()
 	}

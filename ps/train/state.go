@@ -9,15 +9,15 @@ import (
 	"fluentps/ps/shard"
 )
 
-// State is what the file of a worker holds beside its vectors: the residual of its pushes, if it has one, then the
-// vectors of its own optimizer. Its samples are a function of the iteration.
+// State is the header of a worker's checkpoint file. The vectors follow: the residual of its pushes, if it has one, then
+// the vectors of its own optimizer. The samples are a function of the iteration.
 type State struct {
 	Next     int64 `json:"next"`
 	Residual bool  `json:"residual"`
-	Steps    int64 `json:"steps"` // of its own optimizer
+	Steps    int64 `json:"steps"` // of the worker's own optimizer
 }
 
-// Vectors is how many vectors the file of each worker holds, and whether the first of them is a residual.
+// Vectors returns how many vectors the file of each worker holds, and whether the first one is a residual.
 func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error) {
 	if residual = c.Payload.Residual(); residual {
 		n++
@@ -32,7 +32,7 @@ func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error)
 	return n, residual, nil
 }
 
-// Save gives what is saved of a worker: vectors in the order of the state, which stay its own.
+// Save returns the worker's state and its vectors, which are not copied.
 func (w *Side) Save() (state State, vectors [][]float32) {
 	state.Next = w.node.Next()
 	if w.enc.residual != nil {
@@ -46,7 +46,7 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 	return state, vectors
 }
 
-// Resume puts back what a worker keeps beside the parameters.
+// Resume restores the worker's state beside the parameters.
 func (w *Side) Resume(of State, vectors [][]float32) error {
 	if w.node == nil { // a member keeps nothing
 		return nil
@@ -61,18 +61,18 @@ func (w *Side) Resume(of State, vectors [][]float32) error {
 		w.deltas.local.Resume(of.Steps)
 	}
 	if len(into) != len(vectors) {
-		return fmt.Errorf("worker %d kept %d vectors, and needs %d now; go on with the payload and push of then", w.me, len(vectors), len(into))
+		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the payload and push of the checkpoint", w.me, len(vectors), len(into))
 	}
 	for i, v := range vectors {
 		if len(v) != len(into[i]) {
-			return fmt.Errorf("worker %d kept a vector of %d elements, and it has %d now", w.me, len(v), len(into[i]))
+			return fmt.Errorf("worker %d saved a vector of %d elements, and it has %d now", w.me, len(v), len(into[i]))
 		}
 		copy(into[i], v)
 	}
 	return nil
 }
 
-// Renew makes the node anew after a pause, where the one before stood.
+// Renew replaces the node after a pause, at the clock of the old one.
 func (w *Side) Renew(start *build.Start) {
 	if old := w.node; old != nil {
 		w.makeNode(start)
@@ -81,7 +81,7 @@ func (w *Side) Renew(start *build.Start) {
 	w.done = false
 }
 
-// Next is the iteration that the worker computes next; 0 of a member.
+// Next is the next iteration of the worker; 0 for a member.
 func (w *Side) Next() int64 {
 	if w.node == nil {
 		return 0

@@ -13,37 +13,37 @@ import (
 	"fluentps/ps/workload"
 )
 
-// What a worker computes where a policy says so (ps/core/work.go): ranges of its own batch and of others', some samples at a time. The
-// gradients of all that is computed of a task are added up; with the last samples they are handed over, layer by layer. A Cancel is
-// heeded between two times, so that the last samples are known when their backward begins.
+// A worker whose work is given by a policy (ps/core/work.go) computes ranges of its own batch and of other workers'
+// batches, a grain of samples at a time. It adds up the gradients of a task, and hands them over, layer by layer, with the
+// last grain. A Cancel takes effect between two grains, so that the last grain is known when its backward begins.
 //
-// What is computed beside an iteration is computed on the parameters that the iteration has read, while replies land: so all of it is
-// computed on a copy of them, which is taken when an iteration of the worker's own begins.
+// Replies arrive while a worker computes ranges of others beside its own iteration, and all of it must use the parameters
+// of the iteration. So the worker computes on a copy of the parameters, which it takes when its own iteration begins.
 
-// ranges is what a worker needs for it.
+// ranges is what such a worker needs.
 type ranges struct {
-	params *comm.Buf      // those that the iteration reads: a copy of the arena
-	iter   int64          // the worker's own that they were taken for, -1: none
-	at     int            // the sample that is begun next
-	n      int            // samples of the grain that was cut last
-	last   bool           // it is the last
-	cutOff bool           // whether one was cut: not where the run is over
-	limit  int32          // no sample from here on is begun; of the task that is computed
-	sums   *comm.Buf      // of the gradients so far, in the layout of the arena
-	batch  workload.Batch // an owner's, whole
-	owners []feed         // of each worker; the sampler is nil until it is needed
-	most   int            // samples that the model takes at a time
-	summed bool           // sums holds something
+	params   *comm.Buf      // the parameters of the iteration: a copy of the arena
+	iter     int64          // the worker's own iteration that params belongs to; -1: none
+	next     int            // first sample of the next grain
+	n        int            // samples of the current grain
+	isLast   bool           // the current grain is the last one
+	hasGrain bool           // the driver has cut a grain: the run goes on
+	limit    int32          // of the current task: no grain begins at this sample or behind it
+	sums     *comm.Buf      // the gradients so far, in the layout of the arena
+	batch    workload.Batch // the whole batch of an owner
+	owners   []feed         // by worker; the sampler is nil until used
+	batchMax int            // samples that the model takes at a time
+	hasSums  bool           // sums holds gradients
 }
 
-// makeRanges makes room for it, if the worker's work is given by a policy.
+// makeRanges allocates the memory of ranges, if a policy gives the worker's work.
 func (w *Side) makeRanges() error {
 	r := w.station
 	if r.Axes.Work == nil {
 		return nil
 	}
-	if w.lead != nil || w.deltas.local != nil || w.arenas.direct.grads != nil || w.arenas.direct.params != nil {
-		return fmt.Errorf("train: worker %d: its work is given by a policy, which is for workers without members, that push gradients of host memory", w.me)
+	if w.leader != nil || w.deltas.local != nil || w.arenas.direct.grads != nil || w.arenas.direct.params != nil {
+		return fmt.Errorf("train: worker %d: a policy gives its work, so it must have no members and push gradients from host memory", w.me)
 	}
 	most := 0
 	for i := range r.Computes {
@@ -61,11 +61,11 @@ func (w *Side) makeRanges() error {
 	if err := w.bindModel(params, w.arenas.grads); err != nil {
 		return err
 	}
-	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, len(r.Computes)), most: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), most)}
+	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, len(r.Computes)), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), most)}
 	return nil
 }
 
-// feedOf is where a worker's samples come from.
+// feedOf returns the feed of a worker.
 func (w *Side) feedOf(owner int) (*feed, error) {
 	if owner == w.index {
 		return &w.feed, nil
@@ -79,7 +79,7 @@ func (w *Side) feedOf(owner int) (*feed, error) {
 	return f, err
 }
 
-// begin takes note of a task before it is computed, and of how much of it.
+// begin notes the end of a task before it is computed.
 func (g *ranges) begin(t core.Task) {
 	if g == nil {
 		return
@@ -90,17 +90,17 @@ func (g *ranges) begin(t core.Task) {
 	}
 }
 
-// cancel takes the end off the task that is computed.
+// cancel shortens the current task: it ends at sample to.
 func (g *ranges) cancel(to int32) { g.limit = min(g.limit, to) }
 
-// computeRanges computes a task; false: the run has failed.
+// computeRanges computes a task. It returns false if the run has failed.
 func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	w, g := it.w, it.w.ranges
-	if it.allRead(); !it.over {
-		return false // the run has failed
+	if it.awaitAllReadable(); !it.allReadable {
+		return false
 	}
-	it.allWritable()
-	if it.own {
+	it.awaitAllWritable()
+	if it.isOwn {
 		copy(g.params.Bytes(), w.arenas.params.Bytes())
 		g.iter = t.Iter
 	}
@@ -112,40 +112,41 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	f.rows = f.sampler.Batch(t.Iter, f.rows)
 	g.batch.Take(w.station.Set.Train, f.rows)
 	f.augment.Apply(g.batch.X, t.Iter)
-	g.summed, it.head = false, wire.Header{}
+	g.hasSums, it.header = false, wire.Header{}
 	grain := int(t.Grain)
-	if grain <= 0 || grain > g.most {
-		grain = g.most
+	if grain <= 0 || grain > g.batchMax {
+		grain = g.batchMax
 	}
-	g.at, g.last = int(t.From), false
-	for !g.last {
-		g.cutOff = false
+	g.next, g.isLast = int(t.From), false
+	for !g.isLast {
+		g.hasGrain = false
 		w.site.poll()
-		w.site.await(false, func() bool { return true }, func() { // it is the driver that cancels, and that knows of failures
-			g.n = max(0, min(grain, min(g.batch.N, int(g.limit))-g.at))
-			g.last = g.at+g.n >= min(g.batch.N, int(g.limit))
-			g.cutOff = w.station.Net.Err() == nil
+		w.site.await(false, func() bool { return true }, func() { // on the driver, which cancels tasks and knows of failures
+			g.n = max(0, min(grain, min(g.batch.N, int(g.limit))-g.next))
+			g.isLast = g.next+g.n >= min(g.batch.N, int(g.limit))
+			g.hasGrain = w.station.Net.Err() == nil
 		})
-		if !g.cutOff {
+		if !g.hasGrain {
 			return false
 		}
-		w.computeSome(g.batch.Part(g.at, g.at+g.n), g.last)
-		g.at += g.n
+		w.computeGrain(g.batch.Part(g.next, g.next+g.n), g.isLast)
+		g.next += g.n
 	}
 	return true
 }
 
-// computeSome computes some samples, none perhaps. With the last ones the sums of the layers are handed over.
-func (w *Side) computeSome(b workload.Batch, last bool) {
+// computeGrain computes the samples of a grain, which may be empty. With the last grain it hands over the sums of the
+// layers.
+func (w *Side) computeGrain(b workload.Batch, last bool) {
 	it, g := w.it, w.ranges
 	if b.N > 0 {
 		loss, correct := w.model.Forward(b, func(int) {})
-		it.head.Samples, it.head.Correct, it.head.Loss = it.head.Samples+int64(b.N), it.head.Correct+int64(correct), it.head.Loss+loss
+		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss
 	}
 	final := g.add
 	if last {
 		it.slowDown()
-		w.site.report(it.forwarded, false)
+		w.site.onDriver(it.forwarded, false)
 		final = func(w *Side, layer int, computed bool) {
 			g.add(w, layer, computed)
 			it.ready(layer)
@@ -160,19 +161,19 @@ func (w *Side) computeSome(b workload.Batch, last bool) {
 	}
 	if !last {
 		copy(g.sums.Bytes(), w.arenas.grads.Bytes())
-		g.summed = true
+		g.hasSums = true
 	}
 }
 
-// add adds what was computed before to the gradients of a layer.
+// add adds the sums so far to the gradients of a layer.
 func (g *ranges) add(w *Side, layer int, computed bool) {
 	for _, id := range w.pieces[layer] {
 		p := &w.station.Plan.Pieces[id]
 		grads, sums := w.arenas.grads.F32()[p.Lo:p.Hi], g.sums.F32()[p.Lo:p.Hi]
 		switch {
-		case computed && g.summed:
+		case computed && g.hasSums:
 			optim.Sum(grads, grads, sums)
-		case g.summed:
+		case g.hasSums:
 			copy(grads, sums)
 		case !computed:
 			clear(grads)
