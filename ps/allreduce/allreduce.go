@@ -1,5 +1,5 @@
-// Package allreduce is `baseline: allreduce`: in place of servers the ranks add up their gradients with a collective, as the exchange of
-// their workers.
+// Package allreduce is `baseline: allreduce`: instead of sending gradients to servers, the ranks add them up with a
+// collective, as the exchange of their workers.
 package allreduce
 
 import (
@@ -18,58 +18,60 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Behind the gradients, in the first bucket, travel what rank 0 wants to know of the other ranks, and its wish to stop.
+// The tail follows the gradients in the first bucket: the counts that rank 0 needs of the other ranks, and its request to
+// stop.
 const (
 	tailLoss = iota
 	tailCorrect
 	tailBlocked
 	tailStop
-	tail // the number of them
+	tailLen // number of elements
 )
 
-var _ = [1]struct{}{}[tail-shard.BucketTail] // what simulate counts
+var _ = [1]struct{}{}[tailLen-shard.BucketTail] // the simulator counts BucketTail
 
 // AllReduce is `baseline: allreduce` on one rank: instead of pushing and pulling, the ranks add up their gradients with a
-// collective, and each takes the same optimizer step on a copy of its own. All ranks are in the same iteration, and what
-// ends the run is either known to all of them or told in the sums, so that all end after the same one.
+// collective, and each takes the same optimizer step on its own copy of the parameters. All ranks are in the same
+// iteration. The end of the run either follows from numbers that all ranks know or is told in the sums, so that all ranks
+// end after the same iteration.
 type AllReduce struct {
-	station  *station.Station
-	observer Observer // nil but on rank 0
-	w        *train.Side
-	sum      comm.Reducer
-	params   *comm.Buf // those of the worker, as the gradients
-	grads    *comm.Buf
-	stores   []*optim.Store // by shard of the plan, which has one server
-	buckets  []shard.Bucket // in the order in which backward completes them
-	of       []int          // the bucket of each piece
-	missing  []int          // of each bucket: pieces that are not ready in this iteration
-	next     int            // the first bucket whose sum was not begun
-	open     int            // sums begun and not complete
-	batch    int64          // samples of all ranks in one iteration
-	version  int64          // steps taken
-	samples  int64
-	asked    bool // rank 0: stop for a reason that only it knows
-	ended    bool
-	snaps    map[int64]*comm.Buf // rank 0: versions kept for evaluation
-	full     bool                // one was left out for want of room
-	warned   int64               // iteration whose wait was explained, -1: none
+	station       *station.Station
+	observer      Observer // nil except on rank 0
+	worker        *train.Side
+	reducer       comm.Reducer
+	params        *comm.Buf // of the worker, like grads
+	grads         *comm.Buf
+	stores        []*optim.Store // by shard of the plan, which has one server
+	buckets       []shard.Bucket // in the order in which backward completes them
+	bucketOf      []int          // by piece
+	missing       []int          // by bucket: pieces that are not ready in this iteration
+	nextBucket    int            // the first bucket whose sum has not begun
+	inFlight      int            // number of sums that have begun and are not complete
+	batch         int64          // samples of all ranks in one iteration
+	version       int64          // number of steps taken
+	samples       int64
+	stopAsked     bool // on rank 0: stop for a reason that only rank 0 knows
+	ended         bool
+	snapshots     map[int64]*comm.Buf // on rank 0: versions kept for evaluation
+	snapshotsFull bool                // a snapshot was left out for want of memory, and the warning was given
+	warned        int64               // iteration whose wait was explained; -1: none
 }
 
-// Observer hears on rank 0 of what all ranks do alike.
+// Observer hears, on rank 0, of the steps that all ranks take alike.
 type Observer interface {
 	Reduced(Iteration)                       // an iteration of all ranks is over
 	Snapshotted(k, samples, iteration int64) // snapshot k was taken, after so many samples and iterations
 }
 
-// Iteration is one iteration of all ranks.
+// Iteration describes one iteration of all ranks.
 type Iteration struct {
-	Version, Samples int64 // versions so far, and samples of this one
+	Version, Samples int64 // versions so far; samples of this iteration
 	Loss             float64
 	Correct, Blocked int64
-	Rate             float64 // of learning
+	Rate             float64 // learning rate
 }
 
-// New makes what takes the place of worker's pushes and pulls. observer is rank 0's, and nil elsewhere.
+// New makes the exchange that replaces a worker's pushes and pulls. observer is nil except on rank 0.
 func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce, error) {
 	sum, ok := r.Transport.(comm.Reducer)
 	if !ok {
@@ -79,8 +81,8 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 	if err != nil {
 		return nil, err
 	}
-	a := &AllReduce{station: r, observer: observer, w: worker, sum: sum, buckets: r.Plan.Buckets(), snaps: map[int64]*comm.Buf{}, warned: -1}
-	a.of, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
+	a := &AllReduce{station: r, observer: observer, worker: worker, reducer: sum, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
+	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
 		st.Spread(r.Config.Device.Threads, station.Parallel)
@@ -98,11 +100,11 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 
 // Train runs iterations until the budget is used up.
 func (a *AllReduce) Train() error {
-	r, w := a.station, a.w
+	r, w := a.station, a.worker
 	for !a.ended {
 		a.begin()
 		w.Iterate(a.version)
-		if err := r.Net.Drive(func() bool { return a.next == len(a.buckets) && a.open == 0 }); err != nil {
+		if err := r.Net.Drive(func() bool { return a.nextBucket == len(a.buckets) && a.inFlight == 0 }); err != nil {
 			return err
 		}
 		a.commit()
@@ -111,14 +113,15 @@ func (a *AllReduce) Train() error {
 }
 
 func (a *AllReduce) begin() {
-	a.next = 0
+	a.nextBucket = 0
 	clear(a.missing)
-	for _, k := range a.of {
+	for _, k := range a.bucketOf {
 		a.missing[k]++
 	}
 }
 
-// AllReduce is the Exchange of the worker. Readable, Writable and Over are true, because iterations wait for each other's end.
+// AllReduce is the worker's train.Exchange. Readable, Writable and Over are always true, because an iteration starts after the end
+// of the previous exchange.
 func (a *AllReduce) Readable(int) bool  { return true }
 func (a *AllReduce) Writable(int) bool  { return true }
 func (a *AllReduce) Over() bool         { return true }
@@ -128,33 +131,33 @@ func (a *AllReduce) TaskDone()          {}
 func (a *AllReduce) Forwarded(h wire.Header) {
 	t := a.grads.F32()[a.station.Plan.Arena:]
 	t[tailLoss], t[tailCorrect], t[tailBlocked], t[tailStop] = float32(h.Loss), float32(h.Correct), float32(h.Blocked), 0
-	if a.asked {
+	if a.stopAsked {
 		t[tailStop] = 1
 	}
 }
 
 func (a *AllReduce) LayerReady(layer int) {
 	a.station.Net.Begin()
-	for _, p := range a.w.Pieces(layer) {
-		a.missing[a.of[p]]--
-		a.start()
+	for _, p := range a.worker.Pieces(layer) {
+		a.missing[a.bucketOf[p]]--
+		a.startSums()
 	}
 	a.station.Net.End()
 }
 
-// start begins the sums of the buckets that are complete, in the same order on all ranks.
-func (a *AllReduce) start() {
-	for a.next < len(a.buckets) && a.missing[a.next] == 0 {
-		b := a.buckets[a.next]
-		if a.next == 0 {
-			b.Hi += tail
+// startSums begins the sums of complete buckets, in the same order on all ranks.
+func (a *AllReduce) startSums() {
+	for a.nextBucket < len(a.buckets) && a.missing[a.nextBucket] == 0 {
+		b := a.buckets[a.nextBucket]
+		if a.nextBucket == 0 {
+			b.Hi += tailLen
 		}
-		a.next++
-		a.open++
+		a.nextBucket++
+		a.inFlight++
 		n := (b.Hi - b.Lo) * shard.ElemBytes
 		a.station.Net.Traffic.Sent += int64(n)
-		a.sum.Iallreduce(a.grads, b.Lo*shard.ElemBytes, n, func(d comm.Done) {
-			a.open--
+		a.reducer.Iallreduce(a.grads, b.Lo*shard.ElemBytes, n, func(d comm.Done) {
+			a.inFlight--
 			a.station.Net.Traffic.Received += int64(d.N)
 			if d.Err != nil {
 				a.station.Net.Fail(fmt.Errorf("allreduce: iteration %d: %w", a.version, d.Err))
@@ -165,40 +168,40 @@ func (a *AllReduce) start() {
 
 // commit takes the step along the sums, and the same decisions on every rank.
 func (a *AllReduce) commit() {
-	r, w := a.station, a.w
+	r, w := a.station, a.worker
 	now := r.Transport.Now()
 	w.Exchanged(now)
 	params, sums := a.params.F32(), a.grads.F32()
 	for id, st := range a.stores {
 		sh := &r.Plan.Shards[id]
 		st.Fold(0, sums[sh.Lo:sh.Hi], 0, 1)
-		st.Commit(params[sh.Lo:sh.Hi], params[sh.Lo:sh.Hi], float64(a.version), 1, 1/float64(a.batch)) // nobody else reads them
+		st.Commit(params[sh.Lo:sh.Hi], params[sh.Lo:sh.Hi], float64(a.version), 1, 1/float64(a.batch)) // in place
 	}
 	before := a.samples
 	a.version++
 	a.samples += a.batch
 	w.Stepped(r.Transport.Now() - now)
-	told := sums[r.Plan.Arena:]
+	tail := sums[r.Plan.Arena:]
 	b := layout.BudgetOf(r.Config, r.Set.Train.Rows(), r.Roles)
-	a.ended = told[tailStop] > 0 || b.Samples > 0 && a.samples >= b.Samples || b.Updates > 0 && a.version >= b.Updates
+	a.ended = tail[tailStop] > 0 || b.Samples > 0 && a.samples >= b.Samples || b.Updates > 0 && a.version >= b.Updates
 	if a.observer == nil {
 		return
 	}
 	if every := r.Config.Evaluate.Samples(r.Set.Train.Rows()); every > 0 && a.samples/every > before/every {
-		a.keep(a.samples/every - 1)
+		a.keepSnapshot(a.samples/every - 1)
 	}
-	a.observer.Reduced(Iteration{Version: a.version, Samples: a.batch, Loss: float64(told[tailLoss]), Correct: int64(told[tailCorrect]), Blocked: int64(told[tailBlocked]),
+	a.observer.Reduced(Iteration{Version: a.version, Samples: a.batch, Loss: float64(tail[tailLoss]), Correct: int64(tail[tailCorrect]), Blocked: int64(tail[tailBlocked]),
 		Rate: a.stores[0].Rate(float64(a.version - 1))})
 }
 
-// keep keeps a copy of the parameters, on rank 0, until it was evaluated.
-func (a *AllReduce) keep(k int64) {
+// keepSnapshot copies the parameters on rank 0, for an evaluation.
+func (a *AllReduce) keepSnapshot(k int64) {
 	r := a.station
-	if int64(len(a.snaps)) >= r.SnapshotsMax {
-		if !a.full {
+	if int64(len(a.snapshots)) >= r.SnapshotsMax {
+		if !a.snapshotsFull {
 			r.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", r.SnapshotsMax)
 		}
-		a.full = true
+		a.snapshotsFull = true
 		return
 	}
 	b, err := r.Transport.Alloc(a.params.Len())
@@ -207,24 +210,24 @@ func (a *AllReduce) keep(k int64) {
 		return
 	}
 	copy(b.Bytes(), a.params.Bytes())
-	a.snaps[k] = b
+	a.snapshots[k] = b
 	a.observer.Snapshotted(k, a.samples, a.version)
 }
 
-// Forget drops the snapshots up to k.
+// Forget frees the snapshots up to k.
 func (a *AllReduce) Forget(k int64) {
-	for i, b := range a.snaps {
+	for i, b := range a.snapshots {
 		if i <= k {
 			b.Free()
-			delete(a.snaps, i)
+			delete(a.snapshots, i)
 		}
 	}
 }
 
-// SendSnapshot answers a rank that asks rank 0 for snapshot k; -1 is the current version.
+// SendSnapshot sends snapshot k to a rank; k = -1 is the current version.
 func (a *AllReduce) SendSnapshot(to int, k int64) {
 	r := a.station
-	b := a.snaps[k]
+	b := a.snapshots[k]
 	if k < 0 {
 		b = a.params
 	}
@@ -242,7 +245,7 @@ func (a *AllReduce) SendSnapshot(to int, k int64) {
 	}
 }
 
-// Hash identifies the parameters of this rank, in model order.
+// Hash is the hash of this rank's parameters, in model order.
 func (a *AllReduce) Hash() string {
 	var flat []float32
 	for _, v := range a.station.Plan.Views(a.params.F32()) {
@@ -251,16 +254,16 @@ func (a *AllReduce) Hash() string {
 	return workload.HashOf(flat)
 }
 
-// Stalled says that the worker waits for the other ranks, if that has taken too long and was not said of this iteration, and why it
-// gives up, if it has taken far too long; both "" if not. Which rank does not come is known to none of those that wait. No wait is
-// longer than since the time awake.
+// Stalled returns a warning if the worker has waited for the other ranks for at least limits.Warn and has not warned in
+// this iteration, and the reason to abort if it has waited for at least limits.Abort; else "". It cannot name the rank that
+// is late: no waiting rank knows it. A wait counts from the time awake at the earliest.
 func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning, over string) {
-	since, waits := a.w.Waits()
+	since, waits := a.worker.Waits()
 	if !waits {
 		return "", ""
 	}
 	waited := a.station.Transport.Now() - max(since, awake)
-	text := fmt.Sprintf("worker %d has waited %s for the other ranks in the all-reduce of iteration %d", a.w.Me(), waited.Round(time.Second), a.version)
+	text := fmt.Sprintf("worker %d has waited %s for the other ranks in the all-reduce of iteration %d", a.worker.Me(), waited.Round(time.Second), a.version)
 	if limits.Warn > 0 && waited >= limits.Warn && a.warned != a.version {
 		a.warned = a.version
 		warning = text
@@ -271,13 +274,13 @@ func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning,
 	return warning, over
 }
 
-// Text says where the ranks stand.
+// Text describes the state of the exchange.
 func (a *AllReduce) Text() string {
-	return fmt.Sprintf("allreduce version=%d begun=%d/%d open=%d", a.version, a.next, len(a.buckets), a.open)
+	return fmt.Sprintf("allreduce version=%d begun=%d/%d open=%d", a.version, a.nextBucket, len(a.buckets), a.inFlight)
 }
 
 // Stop ends training with the next iteration, for a reason that only rank 0 knows.
-func (a *AllReduce) Stop() { a.asked = true }
+func (a *AllReduce) Stop() { a.stopAsked = true }
 
 // Ended says that training is over.
 func (a *AllReduce) Ended() bool { return a.ended }

@@ -8,7 +8,7 @@ import (
 	"fluentps/ps/core"
 )
 
-// Keeper has versions of the parameters for who evaluates.
+// Keeper keeps versions of the parameters for ranks that evaluate.
 type Keeper interface {
 	SendSnapshot(to int, k int64)
 	Forget(k int64)
@@ -20,20 +20,20 @@ func (r *Run) stopNow() {
 		r.Reduce.Stop()
 		return
 	}
-	r.Lead.end.ended = true
-	r.Lead.kept.snapshots.stopped(false, "")
+	r.Lead.end.isFinal = true
+	r.Lead.checkpoints.snapshots.stopped(false, "")
 	r.Server.Step(core.Input{Kind: core.StopNow})
 }
 
-// stopping says on rank 0 whether the budget is used up. In a pause it is not, by that alone.
+// stopping says, on rank 0, whether training is to end. A node that stops for a pause does not end it.
 func (r *Run) stopping() bool {
 	if r.Reduce != nil {
 		return r.Reduce.Ended()
 	}
-	return r.Server.Stopping() && (!r.Lead.kept.snapshots.pausing() || r.Lead.end.ended || r.Server.Spent())
+	return r.Server.Stopping() && (!r.Lead.checkpoints.snapshots.pausing() || r.Lead.end.isFinal || r.Server.Spent())
 }
 
-// atBarrier is rank 0's: PS-Lite's scheduler, which here has no process of its own.
+// atBarrier handles a worker's arrival at the barrier of rank 0, which takes the part of PS-Lite's scheduler process.
 func (r *Run) atBarrier(h wire.Header) {
 	r.releases = r.Scheduler.Step(core.Input{Kind: core.Arrived, Msg: h}, r.releases[:0])
 	for i := range r.releases {
@@ -42,8 +42,9 @@ func (r *Run) atBarrier(h wire.Header) {
 	}
 }
 
-// differ says which ranks ended with other parameters than the first, where every rank has all of them; "" if none.
-func (r *Run) differ(reports []report) string {
+// differingRanks names the ranks whose final parameters differ from those of the first, under a baseline that gives every
+// rank all of them; "" if none.
+func (r *Run) differingRanks(reports []report) string {
 	first := -1
 	var others []string
 	for i, rep := range reports {
@@ -58,5 +59,5 @@ func (r *Run) differ(reports []report) string {
 	if others == nil {
 		return ""
 	}
-	return fmt.Sprintf("the all-reduce left other parameters on %s than on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.station.Net.Place(first))
+	return fmt.Sprintf("after the all-reduce the parameters on %s differ from those on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.station.Net.Place(first))
 }

@@ -11,31 +11,31 @@ import (
 	"fluentps/ps/snapshot"
 )
 
-// Which checkpoint is the best: rank 0 reads each from disk when it is finished, looks at the test set with its
-// parameters, beside training and in turn with its other evaluations, and keeps the best so far. The next checkpoint is not
-// begun before. That of the end has been evaluated by then.
+// Which checkpoint is the best: rank 0 reads each finished checkpoint from disk and evaluates its parameters on the test
+// set, beside training and in turn with its other evaluations. It keeps the best checkpoint so far. The next checkpoint
+// begins only after that. The final checkpoint has been evaluated already.
 
-// best is what rank 0 knows of the best checkpoint of the run. It belongs to who judges.
+// best is what rank 0 knows of the best checkpoint of the run. Only the goroutine that judges uses it.
 type best struct {
-	read  bool
-	sofar *checkpoint.Best // nil: none
+	isLoaded bool             // current was read from the run folder
+	current  *checkpoint.Best // nil: none
 }
 
-// judges says whether each checkpoint is looked at.
+// judges says whether the run evaluates each checkpoint.
 func (l *Lead) judges() bool {
-	return l.station.Config.Checkpoint.Best != configs.BestNone && l.looks.online != nil
+	return l.station.Config.Checkpoint.Best != configs.BestNone && l.evals.online != nil
 }
 
-// judgeNext looks at a checkpoint when its turn has come.
+// judgeNext has a checkpoint judged after the evaluation in progress.
 func (o *online) judgeNext(dir string) {
 	o.checkpoint = dir
 	o.next()
 }
 
-// judged ends that, or gives it up.
+// judged ends the judging of a checkpoint, or drops it from the queue.
 func (o *online) judged() {
 	o.judging, o.checkpoint = false, ""
-	o.l.kept.snapshots.step(snapshot.Event{Kind: snapshot.Judged})
+	o.l.checkpoints.snapshots.step(snapshot.Event{Kind: snapshot.Judged})
 }
 
 func (o *online) judge() {
@@ -43,7 +43,7 @@ func (o *online) judge() {
 	defer r.station.Guard()
 	err := o.take(dir)
 	if err == nil {
-		s, rows := o.e.Whole(), float64(r.station.Set.Test.Rows())
+		s, rows := o.e.Alone(), float64(r.station.Set.Test.Rows())
 		if !r.Halted.Load() {
 			err = o.best.consider(r, dir, s.Loss/rows, float64(s.Correct)/rows)
 		}
@@ -67,7 +67,7 @@ func (o *online) take(dir string) error {
 	for server := range m.Servers {
 		e, err := m.File(checkpoint.ServerFile(server))
 		if err != nil {
-			continue // it has no shards
+			continue // a server without shards writes no file
 		}
 		var state serve.State
 		vectors, err := checkpoint.ReadFile(dir, e, &state)
@@ -82,42 +82,42 @@ func (o *online) take(dir string) error {
 	return nil
 }
 
-// consider keeps a checkpoint with this loss and accuracy if it is better than all before it.
+// consider keeps a checkpoint with this loss and accuracy as the best, if it is better than all before.
 func (b *best) consider(r *Run, dir string, loss, accuracy float64) error {
 	root := filepath.Dir(dir)
-	if !b.read {
+	if !b.isLoaded {
 		var err error
-		if b.sofar, err = checkpoint.ReadBest(root); err != nil {
+		if b.current, err = checkpoint.ReadBest(root); err != nil {
 			return err
 		}
-		b.read = true
+		b.isLoaded = true
 	}
 	by := r.station.Config.Checkpoint.Best
 	value := loss
 	if by == configs.BestAccuracy {
 		value = accuracy
 	}
-	known := b.sofar != nil && b.sofar.By == by
-	worse := known && (by == configs.BestAccuracy && value <= b.sofar.Value || by == configs.BestLoss && value >= b.sofar.Value)
+	comparable := b.current != nil && b.current.By == by
+	worse := comparable && (by == configs.BestAccuracy && value <= b.current.Value || by == configs.BestLoss && value >= b.current.Value)
 	if worse || math.IsNaN(value) || math.IsInf(value, 0) {
 		return nil
 	}
-	now := checkpoint.Best{Checkpoint: filepath.Base(dir), By: by, Value: value}
-	if err := checkpoint.SetBest(r.Folder.Folder, now); err != nil {
+	newBest := checkpoint.Best{Checkpoint: filepath.Base(dir), By: by, Value: value}
+	if err := checkpoint.SetBest(r.Folder.Folder, newBest); err != nil {
 		return err
 	}
-	b.sofar = &now
+	b.current = &newBest
 	r.station.Log.Info("the best checkpoint so far", "folder", dir, by, fmt.Sprintf("%.6g", value))
-	return checkpoint.Prune(r.Folder.Folder, r.station.Config.Checkpoint.Keep) // the best before it may go
+	return checkpoint.Prune(r.Folder.Folder, r.station.Config.Checkpoint.Keep) // the previous best may go
 }
 
-// judgeLast considers the checkpoint of the end, whose version was evaluated last.
+// judgeLast considers the final checkpoint, whose version was evaluated last.
 func (l *Lead) judgeLast() error {
-	n := len(l.looks.evals)
-	if l.kept.saved == "" || l.looks.online == nil || l.station.Config.Checkpoint.Best == configs.BestNone || n == 0 || l.looks.evals[n-1].Samples != l.counts.samples || l.end.reason != "" {
+	n := len(l.evals.results)
+	if l.checkpoints.final == "" || l.evals.online == nil || l.station.Config.Checkpoint.Best == configs.BestNone || n == 0 || l.evals.results[n-1].Samples != l.counts.samples || l.end.reason != "" {
 		return nil
 	}
-	e := l.looks.evals[n-1]
+	e := l.evals.results[n-1]
 	accuracy := 0.0
 	if e.TestAccuracy != nil {
 		accuracy = float64(*e.TestAccuracy)
@@ -125,5 +125,5 @@ func (l *Lead) judgeLast() error {
 	if e.TestLoss == nil {
 		return nil
 	}
-	return l.looks.online.best.consider(l.r, l.kept.saved, float64(*e.TestLoss), accuracy)
+	return l.evals.online.best.consider(l.r, l.checkpoints.final, float64(*e.TestLoss), accuracy)
 }

@@ -9,13 +9,13 @@ import (
 func ProcessCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // only a wrong argument fails
+		return 0 // Getrusage fails only for a wrong argument
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cpuOf adds up the processes. Ranks that are goroutines of one process have all measured the same one.
-func (r *Run) cpuOf(reports []report) time.Duration {
+// cpuTime adds up the CPU times of processes. Ranks that are goroutines of one process report the time of the same process.
+func (r *Run) cpuTime(reports []report) time.Duration {
 	type process struct {
 		host string
 		pid  int

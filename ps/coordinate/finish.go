@@ -16,21 +16,21 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Result is what a run came to. All but Code are rank 0's only.
+// Result is the result of a run. All fields but Code are set on rank 0 only.
 type Result struct {
 	Code       int
 	Summary    *metrics.Summary
-	Dir        string                // run folder, empty if none was asked for
+	Dir        string                // run folder, "" if none was asked for
 	Parameters []float32             // final, in model order
-	Iterations [][]metrics.Iteration // of each worker, the first layout.RecordsMax; only if Options asked for them
+	Iterations [][]metrics.Iteration // of each worker, the first layout.RecordsMax; set only if Options.Iterations
 }
 
-// report is what every rank tells rank 0 when training is over.
+// report is what every rank reports to rank 0 at the end of training.
 type report struct {
 	Server *serve.Report
 	Worker *train.Report
 	Sent   int64
-	Cross  int64 // of Sent, to other hosts
+	Cross  int64 // bytes of Sent that went to other hosts
 	Recv   int64
 	Shared int64
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
@@ -53,12 +53,12 @@ func (r *Run) report() report {
 
 // closing is what rank 0 decides about the end.
 type closing struct {
-	Snapshots []int64 // to be evaluated by all ranks; -1 is the final version
-	Code      int
-	Forget    bool // there is nothing that replicas of checkpoints would be needed for
+	Snapshots    []int64 // for all ranks to evaluate; -1 is the final version
+	Code         int
+	DropReplicas bool // nobody needs the replicas of checkpoints any more
 }
 
-// Finish gathers the reports, evaluates, and lets rank 0 write the summary. All ranks return the same code.
+// Finish gathers the reports, evaluates, and has rank 0 write the summary. All ranks return the same code.
 func (r *Run) Finish() (Result, error) {
 	own := r.report()
 	var err error
@@ -69,11 +69,11 @@ func (r *Run) Finish() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	recorded, unwritten, err := r.iterations(reports)
+	recorded, iterationsErr, err := r.iterations(reports)
 	if err != nil {
 		return Result{}, err
 	}
-	unsaved, err := r.saveLast()
+	saveErr, err := r.saveLast()
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,33 +87,33 @@ func (r *Run) Finish() (Result, error) {
 		return Result{}, err
 	}
 	from := time.Now()
-	sums, final, err := r.look(c.Snapshots)
+	sums, final, err := r.evaluateAtEnd(c.Snapshots)
 	if err != nil {
 		return Result{}, err
 	}
 	res := Result{}
 	if r.station.Me == 0 {
-		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(unwritten, unsaved))
+		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(iterationsErr, saveErr))
 		if err != nil {
 			r.station.Log.Error("not all was written: " + err.Error())
 		}
 		c.Code = res.Code
-		c.Forget = unsaved == nil && (c.Code == station.CodeOK || r.Lead.kept.saved != "")
+		c.DropReplicas = saveErr == nil && (c.Code == station.CodeOK || r.Lead.checkpoints.final != "")
 	}
 	if err := link.Spread(r.station.Net, &c); err != nil {
 		return Result{}, err
 	}
 	res.Code, res.Iterations = c.Code, recorded
 	r.station.Log.Info("end", "code", c.Code)
-	if err := r.Replicas.Close(c.Forget); err != nil {
+	if err := r.Replicas.Close(c.DropReplicas); err != nil {
 		return Result{}, err
 	}
-	r.Over = true                             // a Halt that is sent from here on might find nobody who receives it
-	return res, r.station.Transport.Barrier() // nobody leaves while another may still fetch from it
+	r.EndDecided = true                       // a Halt sent from here on might find no receiver
+	return res, r.station.Transport.Barrier() // no rank leaves while another may still fetch from it
 }
 
-// look evaluates, and gives rank 0 the final parameters in model order.
-func (r *Run) look(indices []int64) ([]evaluate.Sum, []float32, error) {
+// evaluateAtEnd evaluates snapshots, and returns the final parameters in model order on rank 0.
+func (r *Run) evaluateAtEnd(indices []int64) ([]evaluate.Sum, []float32, error) {
 	if len(indices) == 0 && r.station.Me != 0 {
 		return nil, nil, nil
 	}
@@ -131,7 +131,7 @@ func (r *Run) look(indices []int64) ([]evaluate.Sum, []float32, error) {
 	if r.station.Me != 0 {
 		return nil, nil, nil
 	}
-	if err := e.Fetched(-1); err != nil {
+	if err := e.FetchAndWait(-1); err != nil {
 		return nil, nil, err
 	}
 	var flat []float32
@@ -141,94 +141,95 @@ func (r *Run) look(indices []int64) ([]evaluate.Sum, []float32, error) {
 	return sums, flat, nil
 }
 
-// toEvaluate lists the snapshots that every server kept and nobody has looked at, and the final version. It first
-// waits until all that the servers said has arrived, and until rank 0 has looked its own evaluation to the end.
-// A run that was cut short leaves at once.
+// toEvaluate lists the snapshots that every server kept and that were not evaluated, and the final version. It first waits
+// until all messages of the servers have arrived, and for the evaluation in progress. A run that was cut short evaluates
+// nothing.
 func (l *Lead) toEvaluate(reports []report) ([]int64, error) {
-	var told int64
+	var sent int64
 	for _, rep := range reports {
 		if rep.Server != nil {
-			told += rep.Server.SentToRank0
+			sent += rep.Server.SentToRank0
 		}
 	}
 	from := 0
-	if l.looks.online != nil {
-		l.looks.online.closed = true
+	if l.evals.online != nil {
+		l.evals.online.closed = true
 	}
-	err := l.station.Net.Drive(func() bool { return l.heard == told && (l.looks.online == nil || !l.looks.online.busy) })
+	err := l.station.Net.Drive(func() bool { return l.serverMessages == sent && (l.evals.online == nil || !l.evals.online.busy) })
 	if err != nil || l.station.Set.Test.Rows() == 0 || l.end.reason != "" {
 		return nil, err
 	}
-	if l.looks.online != nil {
-		from = l.looks.online.i
+	if l.evals.online != nil {
+		from = l.evals.online.nextIndex
 	}
-	return append(l.looks.complete[from:len(l.looks.complete):len(l.looks.complete)], -1), nil
+	return append(l.evals.complete[from:len(l.evals.complete):len(l.evals.complete)], -1), nil
 }
 
-// conclude is rank 0's: it makes and writes the summary and decides the exit code. The summary is the last file, so that one
-// that says ok stands for all of them; with lacks, or a checkpoint that cannot be amended, it does not say so.
-func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, final []float32, evalTook time.Duration, lacks error) (Result, error) {
+// conclude makes and writes the summary on rank 0, and decides the exit code. The summary is the last file to be written,
+// so a summary that says ok vouches for all files; it does not say ok if there is a writeErr or the checkpoint could not be
+// amended.
+func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, final []float32, evalTook time.Duration, writeErr error) (Result, error) {
 	l := r.Lead
-	if err := l.out.progress.Finish(); err != nil { // that there was nothing left to print says of room nothing
-		l.told(&l.out.unprinted, err)
+	if err := l.out.progress.Finish(); err != nil { // nil may mean that there was nothing to print, and does not end a failure
+		l.noteFailure(&l.out.printFailing, err)
 	}
-	over := r.TrainEnd - r.station.Began + r.station.Before
+	trainedFor := r.TrainEnd - r.station.Began + r.station.Before
 	l.collect(reports)
-	l.rest(over)
+	l.writeRest(trainedFor)
 	s := r.summary(reports, final)
 	rows := int64(r.station.Set.Test.Rows())
-	end := mark{at: over, samples: l.counts.samples, iteration: l.iteration()}
-	whole, concluded := len(sums) > 0 && len(sums) == len(indices), false
+	end := mark{at: trainedFor, samples: l.counts.samples, iteration: l.iteration()}
+	complete, hasFinal := len(sums) > 0 && len(sums) == len(indices), false
 	for i, v := range sums {
 		if k := indices[i]; k >= 0 {
-			// A snapshot is cut per shard, so the last one may lack a few pushes of the final version with its count
-			// of samples; the final version stands for both.
-			if !whole || l.looks.marks[k].samples != end.samples {
-				l.evaluated(l.looks.marks[k], v.Loss, v.Correct, rows)
+			// A snapshot is taken per shard, so the last one may lack a few pushes of the final version although both
+			// have the same count of samples; the final version stands for both.
+			if !complete || l.evals.marks[k].samples != end.samples {
+				l.evaluated(l.evals.marks[k], v.Loss, v.Correct, rows)
 			}
 			continue
 		}
-		if n := len(l.looks.evals); n > 0 && l.looks.evals[n-1].Samples == end.samples {
-			l.looks.evals = l.looks.evals[:n-1]
+		if n := len(l.evals.results); n > 0 && l.evals.results[n-1].Samples == end.samples {
+			l.evals.results = l.evals.results[:n-1]
 		}
 		l.evaluated(end, v.Loss, v.Correct, rows)
-		concluded = true
+		hasFinal = true
 	}
-	if s.Evaluations = l.looks.evals; concluded {
+	if s.Evaluations = l.evals.results; hasFinal {
 		s.Conclude()
 	}
-	if l.looks.online != nil {
-		evalTook += l.looks.online.took
+	if l.evals.online != nil {
+		evalTook += l.evals.online.evalTime
 	}
 	s.EvalS = metrics.Float(evalTook.Seconds())
 	res := Result{Summary: s, Dir: r.Dir(), Parameters: final}
 	s.Finished = metrics.FinishedOK
 	if goal := r.station.Config.Train.Stop.Target; goal > 0 {
 		s.Target = metrics.Some(goal)
-		if l.looks.target != nil {
-			s.TargetReachedS = metrics.Some(*l.looks.target)
+		if l.evals.targetReachedS != nil {
+			s.TargetReachedS = metrics.Some(*l.evals.targetReachedS)
 		} else if r.o.Lead.Require {
 			s.Finished = fmt.Sprintf("target %g not reached", goal)
 			res.Code = station.CodeTarget
 		}
 	}
 	if l.end.reason == "" {
-		l.end.reason = r.differ(reports)
+		l.end.reason = r.differingRanks(reports)
 	}
 	if l.end.reason != "" {
 		s.Finished, res.Code = l.end.reason, l.code()
 	}
-	lacks = errors.Join(lacks, l.amend(), l.judgeLast())
-	if lacks != nil && s.Finished == metrics.FinishedOK {
-		s.Finished = "failed: " + lacks.Error()
+	writeErr = errors.Join(writeErr, l.amend(), l.judgeLast())
+	if writeErr != nil && s.Finished == metrics.FinishedOK {
+		s.Finished = "failed: " + writeErr.Error()
 	}
-	r.Over = true
+	r.EndDecided = true
 	s.WallS = metrics.Float(time.Since(r.o.Lead.Start).Seconds())
-	lacks = errors.Join(lacks, r.writeEnd(s))
-	if lacks != nil && res.Code != station.CodeAgain { // which says that there is a checkpoint to go on from, whatever else is missing
+	writeErr = errors.Join(writeErr, r.writeEnd(s))
+	if writeErr != nil && res.Code != station.CodeAgain { // CodeAgain: the run can be resumed, whatever else is missing
 		res.Code = station.CodeFailed
 	}
-	return res, lacks
+	return res, writeErr
 }
 
 func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
@@ -238,11 +239,11 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		Name: r.station.Config.Name, Mode: r.o.Mode, Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
-		CPUS:             metrics.Some(r.cpuOf(reports).Seconds()),
+		CPUS:             metrics.Some(r.cpuTime(reports).Seconds()),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
 	}
-	s.Unjudged(l.looks.classes)
+	s.Unjudged(l.evals.classes)
 	if r.station.Config.Train.Optimizer.L1 > 0 {
 		s.Sparsity = metrics.SparsityOf(final)
 	}
@@ -282,14 +283,14 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 			}
 			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Samples: w.Samples,
 				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
-			if w.Member { // behind its leader's, because a leader is the first rank of its team
+			if w.Member { // its leader has a row already, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)
 			} else {
 				s.PerWorker = append(s.PerWorker, row)
 			}
 		}
 	}
-	if r.Reduce == nil { // what moves inside a collective is the MPI library's affair
+	if r.Reduce == nil { // only the MPI library knows the bytes of a collective
 		s.BytesBetween = &between
 	}
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}

@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/foreign"
 )
 
-// kernelSets are the sets of all ranks, each once, in order; with the ranks where there are several, since it matters who has
-// which.
+// kernelSets returns the kernel sets of all ranks, each once, sorted. If there are several, each names its ranks, since
+// results depend on who has which.
 func kernelSets(units []UnitReport) []string {
 	var sets []string
 	groups := ranksBy(units, func(u UnitReport) string { return u.KernelSet })
@@ -24,10 +24,11 @@ func kernelSets(units []UnitReport) []string {
 	return sets
 }
 
-// untold stands for the sets of a checkpoint that does not tell them, as those of earlier versions.
-const untold = "kernels that an earlier version did not tell"
+// unknownKernels stands for the kernel sets of a checkpoint that lacks them, as those of earlier versions do.
+const unknownKernels = "kernels that an earlier version did not tell"
 
-// kernelHistory are the sets that the parameters have been computed with: this run's, and those of the checkpoint that it goes on from.
+// kernelHistory returns the kernel sets that the parameters were computed with: those of this run and of the checkpoint
+// that it resumed from.
 func (r *Run) kernelHistory() []string {
 	sets := kernelSets(r.Units)
 	if r.From != nil {
@@ -37,20 +38,20 @@ func (r *Run) kernelHistory() []string {
 	return slices.Compact(sets)
 }
 
-// setsOf are the sets that a checkpoint tells, or the word for none.
+// setsOf returns the kernel sets of a checkpoint, or unknownKernels.
 func setsOf(m *checkpoint.Manifest) []string {
 	if len(m.KernelSets) == 0 {
-		return []string{untold}
+		return []string{unknownKernels}
 	}
 	return m.KernelSets
 }
 
-// kernelWarnings tells of ranks that compute with other kernels than others on processors, or with kernels below what their
-// hardware can do. Each text stands once, with the ranks that it is true of.
+// kernelWarnings warns of ranks that compute on processors with different kernels, and of kernels below what the hardware
+// can do. Each text appears once, with its ranks.
 func kernelWarnings(units []UnitReport) []string {
 	var warnings []string
 	sets, weak := ranksBy(units, func(u UnitReport) string {
-		if u.ID != "" { // of which rank computes on a GPU others tell
+		if u.ID != "" { // unitWarnings covers GPUs
 			return ""
 		}
 		return u.KernelSet
@@ -69,13 +70,14 @@ func kernelWarnings(units []UnitReport) []string {
 	return warnings
 }
 
-// ranksOf is a text and the ranks that it belongs to.
+// ranksOf is a text and the ranks that it applies to.
 type ranksOf struct {
 	text  string
 	ranks []int
 }
 
-// ranksBy groups ranks by a text of their units, in the order of their first; the empty text belongs to none.
+// ranksBy groups ranks by a text of their units, in the order of the first rank of each group. Ranks with the text "" are
+// in no group.
 func ranksBy(units []UnitReport, text func(UnitReport) string) []ranksOf {
 	var groups []ranksOf
 	for rank, u := range units {
@@ -93,7 +95,7 @@ func ranksBy(units []UnitReport, text func(UnitReport) string) []ranksOf {
 	return groups
 }
 
-// ranksText lists ranks with runs drawn together: "ranks 0-3, 7".
+// ranksText lists ranks, with consecutive ones as a range: "ranks 0-3, 7".
 func ranksText(ranks []int) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])
@@ -114,11 +116,11 @@ func ranksText(ranks []int) string {
 	return "ranks " + strings.Join(parts, ", ")
 }
 
-// otherKernels says that a run goes on with other kernels than those that its checkpoint was computed with; "" if it does not.
+// otherKernels warns of a run that resumes with other kernels than those of its checkpoint; "" if they are the same.
 func otherKernels(before, now []string) string {
 	if slices.Equal(before, now) {
 		return ""
 	}
-	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it goes on from the same parameters, but not to the same bits as an uninterrupted run",
+	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it resumes from the same parameters, but its results will differ in the last bits from those of an uninterrupted run",
 		strings.Join(foreign.Texts(before), " and "), strings.Join(now, " and "))
 }

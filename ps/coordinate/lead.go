@@ -15,34 +15,34 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Lead is what rank 0 knows beside its server: it owns the lead shard, so it counts the budget, prints the
-// progress, writes the metrics, and decides about online evaluation.
+// Lead is what rank 0 does beside its server: it owns the lead shard, so it counts the budget, prints the progress, writes
+// the metrics, and decides about online evaluation.
 type Lead struct {
-	r       *Run
-	station *station.Station // that of it
-	budget  core.Budget
-	out     output
-	window  window
-	counts  counts
-	looks   looks
-	end     end
-	kept    kept
-	heard   int64 // messages of servers so far: Ready and Stale
-	// delayed is what the other servers told, by server: pulls and pushes that were held back so far.
+	r              *Run
+	station        *station.Station // of rank 0
+	budget         core.Budget
+	out            output
+	window         window
+	counts         counts
+	evals          evaluations
+	end            end
+	checkpoints    checkpoints
+	serverMessages int64 // number of messages of servers so far: of snapshots and of staleness
+	// delayed is, by server other than rank 0's: pulls and pushes delayed so far, as last reported.
 	delayed map[int32]int64
 }
 
-// output is what rank 0 prints and writes while the run trains.
+// output is what rank 0 prints and writes during training.
 type output struct {
-	sinks    metrics.Sink // nil without a run folder
-	progress *metrics.Progress
-	first    bool          // a record was made
-	redraw   time.Duration // a terminal's bar is not redrawn before
-	// Whether the last of what was to go to the metrics files, or to be printed, could not be.
-	unwritten, unprinted bool
+	sinks     metrics.Sink // nil without a run folder
+	progress  *metrics.Progress
+	hasRecord bool          // a record was made
+	redrawAt  time.Duration // time of the next redraw of a terminal's bar
+	// The last write to the metrics files, or the last print, failed.
+	writeFailing, printFailing bool
 }
 
-// counts are those of the run.
+// counts are the counters of the run.
 type counts struct {
 	accepted int64 // pushes of the lead shard
 	samples  int64
@@ -50,44 +50,44 @@ type counts struct {
 	leadMax  int64
 	lr       float64
 	epoch    metrics.EpochLoss
-	before   int64 // samples before this part of the run
+	before   int64 // samples of earlier parts of the run
 }
 
-// looks is what rank 0 knows of evaluations.
-type looks struct {
-	marks  map[int64]mark // by snapshot index
-	readyN map[int64]int  // by snapshot index: servers that have kept it
-	// complete lists the snapshots that every server has kept. It ascends: a server keeps them in order, so a
-	// later one is never complete before an earlier one that will be.
-	complete []int64
-	owners   int     // servers that own a shard
-	online   *online // nil unless evaluate.where is online
-	evals    []metrics.Evaluation
-	classes  bool // samples have classes, so that there is an accuracy
-	target   *float64
+// evaluations is what rank 0 knows of evaluations.
+type evaluations struct {
+	marks  map[int64]mark // by snapshot
+	keptBy map[int64]int  // by snapshot: number of servers that have kept it
+	// complete lists the snapshots that every server has kept. It ascends: a server keeps snapshots in order, so a later
+	// one is never complete before an earlier one that will be.
+	complete       []int64
+	owners         int     // number of servers that own a shard
+	online         *online // nil unless evaluate.where is online
+	results        []metrics.Evaluation
+	classes        bool     // samples have classes, so there is an accuracy
+	targetReachedS *float64 // nil: not reached
 }
 
 // end is how the run ends.
 type end struct {
-	reason   string // why the run was cut short, empty if it was not
-	early    bool   // at somebody's wish
-	hasty    bool   // and did not want to wait for a checkpoint
-	diverged bool   // and its parameters are worth nothing
-	// stopping is a stop that the node is told at the next beat: a reason may come up inside one of its steps.
-	stopping bool
-	ended    bool // the node was told to stop, for good
+	reason         string // why the run was cut short; "": it was not
+	stoppedEarly   bool   // a user, the batch system or a limit stopped the run
+	skipCheckpoint bool   // the user asked to leave without a checkpoint
+	diverged       bool   // the parameters are useless
+	// stopPending has the node told to stop at the next beat: the reason may arise inside one of its steps.
+	stopPending bool
+	isFinal     bool // the node was told to stop for good
 }
 
-// kept is what rank 0 knows of checkpoints.
-type kept struct {
-	saved    string               // the checkpoint of the end, "": none
-	newest   string               // the last one that is whole, of this part of the run or an earlier one, "": none
-	manifest *checkpoint.Manifest // of it
-	// snapshots coordinates the checkpoints on the way; nil: there are none.
+// checkpoints is what rank 0 knows of checkpoints.
+type checkpoints struct {
+	final    string               // the final checkpoint; "": none
+	newest   string               // the last complete one, of this part of the run or an earlier one; "": none
+	manifest *checkpoint.Manifest // of the final checkpoint
+	// snapshots coordinates the checkpoints during training; nil: there are none.
 	snapshots *snapshots
 }
 
-// window sums what came since the last record.
+// window sums up what has happened since the last record.
 type window struct {
 	from    time.Duration
 	loss    float64
@@ -108,22 +108,22 @@ type mark struct {
 	iteration int64
 }
 
-// NewLead makes what rank 0 has beside its sides.
+// NewLead makes the lead of rank 0.
 func NewLead(r *Run) *Lead {
 	rows := r.station.Set.Train.Rows()
 	l := &Lead{r: r, station: r.station, budget: layout.BudgetOf(r.station.Config, rows, r.station.Roles), counts: counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
-		looks:   looks{classes: !workload.TakesRatings(r.station.Config.Model.Name), marks: map[int64]mark{}, readyN: map[int64]int{}},
+		evals:   evaluations{classes: !workload.TakesRatings(r.station.Config.Model.Name), marks: map[int64]mark{}, keptBy: map[int64]int{}},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.station.Config.Sync))}
 	for m := range r.station.Roles.Servers {
 		if len(r.station.Plan.OfServer(int32(m))) > 0 {
-			l.looks.owners++
+			l.evals.owners++
 		}
 	}
 	l.out.progress = metrics.NewProgress(r.o.Lead.Out, r.o.Lead.Terminal, r.o.Lead.Width, r.station.Config.Metrics.Interval)
 	return l
 }
 
-// Folded counts a push that entered the lead shard.
+// Folded counts a push that was folded into the lead shard.
 func (l *Lead) Folded(m wire.Header) {
 	l.counts.accepted++
 	w := &l.window
@@ -140,45 +140,44 @@ func (l *Lead) Folded(m wire.Header) {
 	l.counts.epoch.Add(m.Loss, m.Samples)
 }
 
-// Committed follows the lead shard's versions.
+// Committed counts a version of the lead shard.
 func (l *Lead) Committed(version, samples int64, rate float64) {
 	l.counts.version = version
 	l.counts.samples += samples
 	l.counts.lr = rate
 	l.Beat()
-	l.kept.snapshots.tick()
+	l.checkpoints.snapshots.tick()
 }
 
-// Beat makes a record when it is time to: the first at once, then one per interval, and as often as a
-// terminal's bar wants to be redrawn.
+// Beat makes a record if one is due: the first at once, then one per interval. It redraws a terminal's bar more often.
 func (l *Lead) Beat() {
-	if l.end.stopping {
-		l.end.stopping = false
+	if l.end.stopPending {
+		l.end.stopPending = false
 		l.station.Transport.Post(l.Stop)
 	}
 	if l.counts.version == 0 {
 		return
 	}
 	now := l.station.Now()
-	due := !l.out.first || now-l.window.from >= l.station.Config.Metrics.Interval
-	if !due && (!l.r.o.Lead.Terminal || now < l.out.redraw) {
+	due := !l.out.hasRecord || now-l.window.from >= l.station.Config.Metrics.Interval
+	if !due && (!l.r.o.Lead.Terminal || now < l.out.redrawAt) {
 		return
 	}
-	l.out.redraw = now + station.BeatEvery
+	l.out.redrawAt = now + station.BeatEvery
 	rec := l.record(now)
 	if due {
 		l.write(rec)
-		l.out.first = true
+		l.out.hasRecord = true
 		l.window = newWindow(now, len(l.station.Config.Sync))
 	}
-	l.told(&l.out.unprinted, l.out.progress.Update(rec, l.fraction(now)))
+	l.noteFailure(&l.out.printFailing, l.out.progress.Update(rec, l.fraction(now)))
 }
 
 // Tick looks whether a checkpoint is due.
-func (l *Lead) Tick() { l.kept.snapshots.tick() }
+func (l *Lead) Tick() { l.checkpoints.snapshots.tick() }
 
-// rest writes what came since the last record, when training is over.
-func (l *Lead) rest(now time.Duration) {
+// writeRest writes the record of what has happened since the last one, at the end of training.
+func (l *Lead) writeRest(now time.Duration) {
 	if l.window.samples > 0 && l.counts.version > 0 {
 		l.write(l.record(now))
 	}
@@ -186,22 +185,23 @@ func (l *Lead) rest(now time.Duration) {
 
 func (l *Lead) write(rec metrics.Record) {
 	if l.out.sinks != nil {
-		l.told(&l.out.unwritten, l.out.sinks.Record(rec))
+		l.noteFailure(&l.out.writeFailing, l.out.sinks.Record(rec))
 	}
 }
 
-// told warns of what could not be told of the run, once until it can again: a full disk is no reason to lose training.
-func (l *Lead) told(failing *bool, err error) {
+// noteFailure warns of output that was left out, and warns again only after output has worked again: a full disk must not
+// cost the training.
+func (l *Lead) noteFailure(failing *bool, err error) {
 	if err != nil && !*failing {
 		l.station.Log.Warn("left out, and training goes on: " + err.Error())
 	}
 	*failing = err != nil
 }
 
-// say prints what also stands in the run folder.
-func (l *Lead) say(text string) {
+// print prints a text that is also in the run folder.
+func (l *Lead) print(text string) {
 	_, err := io.WriteString(l.r.o.Lead.Out, text)
-	l.told(&l.out.unprinted, err)
+	l.noteFailure(&l.out.printFailing, err)
 }
 
 func (l *Lead) record(now time.Duration) metrics.Record {
@@ -211,7 +211,7 @@ func (l *Lead) record(now time.Duration) metrics.Record {
 	w := &l.window
 	if w.samples > 0 {
 		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
-		if l.looks.classes {
+		if l.evals.classes {
 			rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}
@@ -225,10 +225,10 @@ func (l *Lead) record(now time.Duration) metrics.Record {
 	return rec
 }
 
-// iteration counts the run's: accepted pushes of the lead shard / workers.
+// iteration is the run's: the accepted pushes of the lead shard divided by the workers.
 func (l *Lead) iteration() int64 { return l.counts.accepted / int64(len(l.station.Roles.Workers)) }
 
-// fraction is the share of the budget that is used; NaN if there is nothing to count by.
+// fraction is the used share of the budget; NaN if there is no budget.
 func (l *Lead) fraction(now time.Duration) float64 {
 	f := math.NaN()
 	use := func(x float64) {
@@ -248,9 +248,9 @@ func (l *Lead) fraction(now time.Duration) float64 {
 	return f
 }
 
-// halt cuts the run short, orderly, for a reason that the summary gives. The first reason counts.
+// halt cuts the run short in an orderly way, for a reason that the summary gives. The first reason counts.
 func (l *Lead) halt(reason string) {
-	if l.end.reason != "" || l.r.Over {
+	if l.end.reason != "" || l.r.EndDecided {
 		return
 	}
 	if l.r.TrainEnd > 0 || l.r.stopping() {
@@ -259,16 +259,16 @@ func (l *Lead) halt(reason string) {
 	l.end.reason = reason
 	l.r.Halted.Store(true)
 	if l.end.diverged {
-		l.kept.snapshots.stopped(true, reason)
+		l.checkpoints.snapshots.stopped(true, reason)
 	} else {
-		l.kept.snapshots.stopped(true, "")
+		l.checkpoints.snapshots.stopped(true, "")
 	}
-	if l.looks.online != nil {
-		l.looks.online.next()
+	if l.evals.online != nil {
+		l.evals.online.next()
 	}
-	l.told(&l.out.unprinted, l.out.progress.Println("fluentps: "+reason))
+	l.noteFailure(&l.out.printFailing, l.out.progress.Println("fluentps: "+reason))
 	if l.r.TrainEnd == 0 {
-		l.end.stopping = true
+		l.end.stopPending = true
 	}
 }
 
@@ -277,41 +277,41 @@ func (l *Lead) Stop() { l.r.stopNow() }
 
 // Snapshot notes when a snapshot of the lead shard was taken.
 func (l *Lead) Snapshot(k, samples int64) {
-	l.looks.marks[k] = mark{at: l.station.Now(), samples: samples, iteration: l.iteration()}
+	l.evals.marks[k] = mark{at: l.station.Now(), samples: samples, iteration: l.iteration()}
 }
 
-// ready counts the servers that have kept snapshot k of all their shards.
-func (l *Lead) ready(k int64) {
-	l.heard++
-	if l.looks.readyN[k]++; l.looks.readyN[k] == l.looks.owners {
-		l.whole(k)
+// snapshotKept counts the servers that have kept snapshot k of all their shards.
+func (l *Lead) snapshotKept(k int64) {
+	l.serverMessages++
+	if l.evals.keptBy[k]++; l.evals.keptBy[k] == l.evals.owners {
+		l.snapshotComplete(k)
 	}
 }
 
-// whole takes a snapshot of which nothing is missing.
-func (l *Lead) whole(k int64) {
-	l.looks.complete = append(l.looks.complete, k)
-	if l.looks.online != nil {
-		l.looks.online.next()
+// snapshotComplete notes a snapshot that all servers have kept.
+func (l *Lead) snapshotComplete(k int64) {
+	l.evals.complete = append(l.evals.complete, k)
+	if l.evals.online != nil {
+		l.evals.online.next()
 	}
 }
 
-// evaluated takes a result, in the order of the snapshots.
+// evaluated notes a result. Results come in the order of their snapshots.
 func (l *Lead) evaluated(m mark, loss float64, correct, rows int64) {
 	acc := float64(correct) / float64(rows)
 	mean := loss / float64(rows)
 	epoch := float64(m.samples) / float64(l.station.Set.Train.Rows())
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds())}
-	e.Judge(mean, acc, l.looks.classes)
-	l.looks.evals = append(l.looks.evals, e)
+	e.Judge(mean, acc, l.evals.classes)
+	l.evals.results = append(l.evals.results, e)
 	rec := metrics.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	rec.Set(metrics.TestLoss, mean)
-	if l.looks.classes {
+	if l.evals.classes {
 		rec.Set(metrics.TestAccuracy, acc)
 	}
 	l.write(rec)
-	if goal := l.station.Config.Train.Stop.Target; goal > 0 && acc >= goal && l.looks.target == nil {
+	if goal := l.station.Config.Train.Stop.Target; goal > 0 && acc >= goal && l.evals.targetReachedS == nil {
 		s := m.at.Seconds()
-		l.looks.target = &s
+		l.evals.targetReachedS = &s
 	}
 }

@@ -7,55 +7,55 @@ import (
 	"fluentps/ps/evaluate"
 )
 
-// online evaluates snapshots on rank 0 while training goes on: one at a time, in order.
+// online evaluates snapshots on rank 0 during training: one at a time, in order.
 type online struct {
-	l      *Lead
-	e      *evaluate.Evaluator
-	busy   bool
-	closed bool          // training is over: what is left is for all ranks
-	i      int           // the next of looks.complete to look at
-	took   time.Duration // spent evaluating
+	l         *Lead
+	e         *evaluate.Evaluator
+	busy      bool          // an evaluation is in progress
+	closed    bool          // training is over: all ranks evaluate the rest together
+	nextIndex int           // of evaluations.complete: the next one to evaluate
+	evalTime  time.Duration // spent evaluating
 
-	checkpoint string // that is to be looked at when busy ends, or is; "": none
-	judging    bool   // it is
+	checkpoint string // to be judged after the evaluation in progress, or being judged; "": none
+	judging    bool   // it is being judged
 	best       best
 }
 
-// next starts on the next snapshot that is complete, if nothing is being looked at.
+// next starts the next evaluation, if none is in progress.
 func (o *online) next() {
 	l := o.l
 	switch {
-	case l.end.reason != "" && o.checkpoint != "" && !o.judging: // nobody needs to know any more
+	case l.end.reason != "" && o.checkpoint != "" && !o.judging: // the run ends, so the verdict is no longer needed
 		o.judged()
 	case o.busy || o.closed || l.end.reason != "":
 	case o.checkpoint != "":
 		o.busy, o.judging = true, true
 		go o.judge()
-	case o.i < len(l.looks.complete):
+	case o.nextIndex < len(l.evals.complete):
 		o.busy = true
-		o.e.Fetch(l.looks.complete[o.i], func() { go o.look() })
+		o.e.Fetch(l.evals.complete[o.nextIndex], func() { go o.evaluate() })
 	}
 }
 
-func (o *online) look() {
+func (o *online) evaluate() {
 	r := o.l.r
 	defer r.station.Guard()
 	start := time.Now()
-	s := o.e.Whole()
+	s := o.e.Alone()
 	took := time.Since(start)
 	r.station.Transport.Post(func() {
-		o.took += took
+		o.evalTime += took
 		o.busy = false
 		l := o.l
 		if r.Halted.Load() {
 			return
 		}
-		k := l.looks.complete[o.i]
-		l.evaluated(l.looks.marks[k], s.Loss, s.Correct, int64(r.station.Set.Test.Rows()))
-		if l.looks.target != nil && !r.stopping() {
+		k := l.evals.complete[o.nextIndex]
+		l.evaluated(l.evals.marks[k], s.Loss, s.Correct, int64(r.station.Set.Test.Rows()))
+		if l.evals.targetReachedS != nil && !r.stopping() {
 			r.stopNow()
 		}
-		o.i++
+		o.nextIndex++
 		for _, server := range r.station.Keepers() {
 			h := wire.SnapshotLooked(k)
 			r.station.Net.Send(server, &h)

@@ -20,11 +20,11 @@ type RankInfo struct {
 	Role string `json:"role"`
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
-	// Device is what it computes on, left out of a rank that does not.
+	// Device is what the rank computes on; "": it does not compute.
 	Device string `json:"device,omitempty"`
-	// KernelSet is what decides the bits of what it computes.
+	// KernelSet names the kernels, which decide the last bits of results.
 	KernelSet string `json:"kernel_set,omitempty"`
-	// CUDAAware says whether MPI reaches the memory of its GPU: yes, or why not.
+	// CUDAAware says whether MPI reaches the memory of the rank's GPU: yes, or why not.
 	CUDAAware string `json:"cuda_aware_mpi,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func (r *Run) rankMap() []RankInfo {
 	return all
 }
 
-// WriteStart writes what is known before training: a job that dies leaves it for whoever asks why.
+// WriteStart writes what is known before training, so that a job that dies leaves its inputs behind.
 func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	for _, name := range slices.Sorted(maps.Keys(r.o.Lead.Files)) {
 		if err := f.Write(name, r.o.Lead.Files[name]); err != nil {
@@ -95,50 +95,50 @@ func (l *Lead) Open() error {
 		}
 		l.out.sinks = sinks
 	}
-	l.say(b.String() + "\n")
+	l.print(b.String() + "\n")
 	if r.station.Config.Evaluate.Where == "online" && r.station.Set.Test.Rows() > 0 {
 		e, err := evaluate.New(r.station, evaluate.Options{Device: r.o.Device, Halted: &r.Halted})
 		if err != nil {
 			return err
 		}
-		l.looks.online = &online{l: l, e: e}
+		l.evals.online = &online{l: l, e: e}
 	}
 	return nil
 }
 
-// writeEnd prints the breakdown and writes the summaries, each whole or not at all.
+// writeEnd prints the breakdown and writes the summaries, each one completely or not at all.
 func (r *Run) writeEnd(s *metrics.Summary) error {
 	var text strings.Builder
-	if r.Lead.kept.saved != "" {
-		fmt.Fprintf(&text, "Checkpoint: %s\n", r.Lead.kept.saved)
+	if r.Lead.checkpoints.final != "" {
+		fmt.Fprintf(&text, "Checkpoint: %s\n", r.Lead.checkpoints.final)
 		if s.Finished != metrics.FinishedOK {
-			fmt.Fprintf(&text, "  to go on from it: the same command with --resume %s, without --out\n", r.Dir())
+			fmt.Fprintf(&text, "  to resume from it: the same command with --resume %s, without --out\n", r.Dir())
 		}
 	}
 	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
 		return err
 	}
-	r.Lead.say("\n" + text.String())
+	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {
 		return nil
 	}
 	f := r.Folder
-	lacks := errors.Join(f.Write("summary.txt", []byte(text.String())), f.Write("histograms.csv", s.HistogramsCSV()))
-	if lacks != nil && s.Finished == metrics.FinishedOK {
-		s.Finished = "failed: " + lacks.Error()
+	writeErr := errors.Join(f.Write("summary.txt", []byte(text.String())), f.Write("histograms.csv", s.HistogramsCSV()))
+	if writeErr != nil && s.Finished == metrics.FinishedOK {
+		s.Finished = "failed: " + writeErr.Error()
 	}
 	data, err := s.JSON()
 	if err != nil {
 		return err
 	}
-	return errors.Join(lacks, f.Write(SummaryName, data))
+	return errors.Join(writeErr, f.Write(SummaryName, data))
 }
 
 // SummaryName is the file that is written last: it says whether a run has finished.
 const SummaryName = "summary.json"
 
-// Unfinish takes back what the part of the run before this one said at its end.
-func (r *Run) Unfinish() error {
+// RemoveSummary removes the summary of the previous part of a run that is resumed: the run is not finished any more.
+func (r *Run) RemoveSummary() error {
 	if r.station.Me != 0 || r.From == nil && !r.Search.Again {
 		return nil
 	}

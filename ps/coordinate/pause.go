@@ -8,18 +8,19 @@ import (
 	"fluentps/ps/resume"
 )
 
-// Checkpoints while training goes on, where versions are no cuts: all workers stop after the iteration that they are in, as
-// at the end of training (ps/core/pause.go), everything is kept (keep.go of ps/serve and ps/train), and new nodes go on while it is written. That
-// costs the wait for the slowest worker's iteration, the copying of all but parameters, and a pull of these.
+// Checkpoints during training under schemes whose versions are no cuts: all workers stop after their current iteration, as
+// at the end of training (ps/core/pause.go), all state is kept (keep.go of ps/serve and ps/train), and new nodes continue
+// while a goroutine writes it. That costs the wait for the slowest worker's iteration, a copy of all state but the
+// parameters, and a pull of the parameters.
 
-// pauses says whether the run makes its checkpoints so.
+// pauses says whether the run makes its checkpoints in pauses.
 func (r *Run) pauses() bool {
 	return r.station.Config.Checkpoint.Periodic() && r.Folder != nil && r.Reduce == nil && !r.station.Config.InStep()
 }
 
-// GoesOn is called by all ranks when their nodes are done. It says whether that was a pause, and then training has begun
-// again.
-func (r *Run) GoesOn() (bool, error) {
+// ContinueAfterPause is called by all ranks when their nodes are done. It returns true if that was a pause; training has
+// then begun again.
+func (r *Run) ContinueAfterPause() (bool, error) {
 	if !r.pauses() {
 		return false, nil
 	}
@@ -31,20 +32,20 @@ func (r *Run) GoesOn() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var on struct {
+	var decision struct {
 		Again  bool
-		Starts []int64 // by worker: the iteration that it computes next
+		Starts []int64 // by worker: its next iteration
 	}
 	if l := r.Lead; l != nil {
-		on.Again = l.kept.snapshots.goesOn(r.Server.Spent())
+		decision.Again = l.checkpoints.snapshots.nodesDone(r.Server.Spent())
 		for _, rank := range r.station.Roles.Workers {
-			on.Starts = append(on.Starts, all[rank])
+			decision.Starts = append(decision.Starts, all[rank])
 		}
 	}
-	if err := link.Spread(r.station.Net, &on); err != nil || !on.Again {
+	if err := link.Spread(r.station.Net, &decision); err != nil || !decision.Again {
 		return false, err
 	}
-	q := &resume.Origin{Starts: on.Starts}
+	q := &resume.Origin{Starts: decision.Starts}
 	r.keepAll(q)
 	if err := r.Search.AlignClocks(q); err != nil {
 		return false, err
@@ -56,16 +57,16 @@ func (r *Run) GoesOn() (bool, error) {
 		return false, err
 	}
 	if l := r.Lead; l != nil {
-		l.kept.snapshots.paused = r.station.Now() - l.kept.snapshots.pausedAt
+		l.checkpoints.snapshots.paused = r.station.Now() - l.checkpoints.snapshots.pausedAt
 	}
 	r.BeginWorker(r.station.Transport.Now())
 	return true, nil
 }
 
-// keepAll keeps what this rank saves, and begins to write it.
+// keepAll keeps the state of this rank's sides, and begins to write it.
 func (r *Run) keepAll(q *resume.Origin) {
 	if r.Lead != nil {
-		r.Lead.kept.snapshots.named(slices.Clone(q.Starts))
+		r.Lead.checkpoints.snapshots.named(slices.Clone(q.Starts))
 	}
 	if r.Server != nil {
 		q.Server = r.Server.KeepAll()
@@ -75,7 +76,7 @@ func (r *Run) keepAll(q *resume.Origin) {
 	}
 }
 
-// renew makes the nodes anew, where the others stood.
+// renew replaces the nodes of this rank, at the clocks of the old ones.
 func (r *Run) renew(q *resume.Origin) error {
 	if r.Server != nil {
 		if err := r.Server.Renew(q.Start()); err != nil {
@@ -86,15 +87,15 @@ func (r *Run) renew(q *resume.Origin) error {
 		r.Worker.Renew(q.Start())
 	}
 	if l := r.Lead; l != nil {
-		l.kept.snapshots.goOn = false
-		if l.end.ended { // it was too late for the old node
+		l.checkpoints.snapshots.continuing = false
+		if l.end.isFinal { // the old node was told too late
 			r.stopNow()
 		}
 	}
 	return nil
 }
 
-// BeginWorker lets this rank's worker begin, where it has one; it waits since that time.
+// BeginWorker starts this rank's worker, if it has one. The worker has waited since the given time.
 func (r *Run) BeginWorker(since time.Duration) {
 	if w := r.Worker; w != nil {
 		w.Begin(since)

@@ -13,20 +13,22 @@ import (
 	"fluentps/ps/snapshot"
 )
 
-// Checkpoints while training goes on, where each version is a cut (ps/core/resume.go says how it is named ahead), or else
-// in a pause (pause.go). Who has a part of it keeps that (keep.go of ps/serve and ps/train), and a goroutine of its own writes it to disk; then rank 0
-// hears of the file. When it has heard of all, it writes the manifest. One is made at a time.
+// Checkpoints during training: under schemes whose versions are cuts (ps/core/resume.go says how a version is named ahead),
+// or else in a pause (pause.go). Each rank keeps its part (keep.go of ps/serve and ps/train), and a goroutine writes it to
+// disk; then rank 0 hears of the file. When rank 0 has heard of all files, it writes the manifest. One checkpoint is made
+// at a time.
 
-// entryOf is the manifest's row of a file.
+// entryOf is a file's row of the manifest.
 func entryOf(f *wire.FileSaved) checkpoint.Entry {
 	return checkpoint.Entry{Name: replica.FileName(f.Kind, f.Index), Bytes: f.Bytes, CRC32C: f.CRC32C}
 }
 
-// WriteBeside writes a file while training goes on, calls written when the vectors are free again, and tells rank 0.
-func (r *Run) WriteBeside(f wire.FileSaved, state any, vectors [][]float32, written func()) {
+// WriteInBackground writes a file during training, calls written when the vectors may change again, and reports the file to
+// rank 0.
+func (r *Run) WriteInBackground(f wire.FileSaved, state any, vectors [][]float32, written func()) {
 	r.station.Saving.Open++
 	f.Rank = int32(r.station.Me)
-	version := r.Replicas.Take(f.Kind)
+	version := r.Replicas.NextVersion(f.Kind)
 	go func() {
 		defer r.station.Guard()
 		r.Replicas.Write(version, f, state, vectors)
@@ -52,21 +54,21 @@ func (r *Run) draft() *durable.Folder {
 	return r.Folder.In(filepath.Join(checkpoint.Folder, checkpoint.DraftName))
 }
 
-// noCheckpoint says why one is not there that was due. The run goes on.
+// noCheckpoint warns that a due checkpoint was not made. The run continues.
 func (r *Run) noCheckpoint(why string) {
 	r.station.Log.Warn("no checkpoint: " + why)
 }
 
-// finishBeside gives a checkpoint its name; those that are not kept any more go.
-func (r *Run) finishBeside(d *checkpoint.Draft, m *checkpoint.Manifest, keep int) (dir string, err error) {
+// finishDraft gives a checkpoint its name, and removes older ones beyond keep.
+func (r *Run) finishDraft(d *checkpoint.Draft, m *checkpoint.Manifest, keep int) (dir string, err error) {
 	if dir, err = d.Finish(m); err != nil {
 		return "", err
 	}
 	return dir, checkpoint.Prune(r.Folder.Folder, keep)
 }
 
-// settle waits, when training is over, until nobody writes any more. A checkpoint whose version the run did not come to
-// is given up.
+// settle waits, at the end of training, until all files are written. It abandons a checkpoint of a version that the run did
+// not reach.
 func (r *Run) settle() error {
 	if !r.station.Config.Checkpoint.Periodic() || r.Folder == nil {
 		return nil
@@ -74,15 +76,15 @@ func (r *Run) settle() error {
 	if err := r.station.Net.Drive(func() bool { return r.station.Saving.Open == 0 }); err != nil {
 		return err
 	}
-	told, err := link.Gather(r.station.Net, r.station.Saving.Told)
+	sent, err := link.Gather(r.station.Net, r.station.Saving.Told)
 	if err != nil || r.station.Me != 0 {
 		return err
 	}
 	var all int64
-	for _, n := range told {
+	for _, n := range sent {
 		all += n
 	}
-	c := r.Lead.kept.snapshots
+	c := r.Lead.checkpoints.snapshots
 	if c == nil {
 		return nil
 	}

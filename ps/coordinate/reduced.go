@@ -23,8 +23,8 @@ func (l *Lead) Reduced(i allreduce.Iteration) {
 	l.Committed(i.Version, i.Samples, i.Rate)
 }
 
-// Snapshotted is told of a snapshot that is whole at once.
+// Snapshotted notes a snapshot that needs no server, and so is complete.
 func (l *Lead) Snapshotted(k, samples, iteration int64) {
-	l.looks.marks[k] = mark{at: l.station.Now(), samples: samples, iteration: iteration}
-	l.whole(k)
+	l.evals.marks[k] = mark{at: l.station.Now(), samples: samples, iteration: iteration}
+	l.snapshotComplete(k)
 }

@@ -7,7 +7,7 @@ import (
 	"fluentps/ps/resume"
 )
 
-// ResumeSides puts the sides of this rank where the checkpoint was made.
+// ResumeSides puts the sides of this rank at the checkpoint.
 func (r *Run) ResumeSides() error {
 	if r.Lead != nil {
 		r.Lead.resume(r.From)
@@ -26,25 +26,25 @@ func (r *Run) ResumeSides() error {
 	return nil
 }
 
-// resume takes up what rank 0 counted.
+// resume restores the counters of rank 0.
 func (l *Lead) resume(q *resume.Origin) {
 	s := &q.State
 	l.counts.accepted, l.counts.samples, l.counts.version, l.counts.leadMax = s.Accepted, q.Manifest.Samples, s.Version, s.LeadMax
 	rows := l.counts.epoch.Rows
 	l.counts.epoch = s.Loss
 	l.counts.epoch.Rows = rows
-	l.looks.evals, l.looks.target = s.Evals, s.Target
-	if l.kept.newest = q.Dir; l.r.Search.Adopted != "" { // that is gone with the next one
-		l.kept.newest = ""
+	l.evals.results, l.evals.targetReachedS = s.Evals, s.Target
+	if l.checkpoints.newest = q.Dir; l.r.Search.Adopted != "" { // the next checkpoint replaces an adopted replica
+		l.checkpoints.newest = ""
 		if dirs := l.r.Search.Candidates; len(dirs) > 0 {
-			l.kept.newest = dirs[0]
+			l.checkpoints.newest = dirs[0]
 		}
 	}
 	l.window.from = s.Trained
 	l.counts.before = l.counts.samples
 }
 
-// openSinks opens the metrics files: new ones, or those of the run that goes on.
+// openSinks opens the metrics files: new ones, or those of the run that is resumed.
 func (r *Run) openSinks() (metrics.Sink, error) {
 	switch {
 	case r.From != nil:
@@ -55,7 +55,7 @@ func (r *Run) openSinks() (metrics.Sink, error) {
 	return r.Folder.OpenSinks(r.station.Config.Metrics.Sinks, len(r.station.Config.Sync))
 }
 
-// keptIterations are the rows of iterations.csv before the checkpoint. It says how many iterations before it have none.
+// keptIterations returns the rows of iterations.csv before the checkpoint, and warns of iterations that have none.
 func (r *Run) keptIterations() (rows []byte, err error) {
 	if r.From == nil || r.Folder == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func (r *Run) keptIterations() (rows []byte, err error) {
 	}
 	rows, r.From.Unrecorded, err = r.Folder.KeptIterations(starts)
 	if n := r.From.Unrecorded; n > 0 {
-		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that is killed leaves none, and a long one only its first", n, r.From.Manifest.Iteration))
+		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that was killed leaves none, and a long one only its first ones", n, r.From.Manifest.Iteration))
 	}
 	return rows, err
 }

@@ -1,5 +1,5 @@
-// Package coordinate is what rank 0 does for all ranks, and what all do together for it: it counts the budget, prints the progress, writes
-// the metrics, makes checkpoints, has parameters looked at, ends the run and sums it up.
+// Package coordinate is what rank 0 does for all ranks, and what all ranks do together: it counts the budget, prints the
+// progress, writes the metrics, makes checkpoints, has parameters evaluated, ends the run and writes the summary.
 package coordinate
 
 import (
@@ -22,36 +22,36 @@ import (
 	"fluentps/ps/train"
 )
 
-// Run is a run as one rank sees it: its sides, its folder, where it goes on from, and how it ends.
+// Run is a run as one rank sees it: its sides, its folder, the checkpoint that it resumes from, and how it ends.
 type Run struct {
 	station *station.Station
 	o       Options
 	PIDs    []int              // of all ranks
-	Units   []UnitReport       // rank 0 only: those of all ranks
+	Units   []UnitReport       // of all ranks; on rank 0 only
 	Folder  *metrics.RunFolder // nil without one
-	Lock    *lock.Lock         // rank 0 only: of the folder, if there is one
+	Lock    *lock.Lock         // of the run folder, if there is one; on rank 0 only
 
-	Search   *resume.Search    // for what the run goes on from
-	From     *resume.Origin    // that; nil: it begins
-	Replicas *replica.Replicas // of checkpoints, in memory; nil: none
+	Search   *resume.Search    // for the checkpoint to resume from
+	From     *resume.Origin    // the checkpoint that the run resumes from; nil: it begins
+	Replicas *replica.Replicas // checkpoints in memory; nil: none
 
 	Server    *serve.Side          // nil if this rank does not serve
 	Worker    *train.Side          // nil if this rank does not work
 	Lead      *Lead                // rank 0 only
 	Reduce    *allreduce.AllReduce // nil unless baseline: allreduce
 	Scheduler *core.Scheduler      // rank 0 only, with baseline: pslite
-	releases  []core.Effect        // scratch for it
+	releases  []core.Effect        // scratch for Scheduler
 
-	Halted  atomic.Bool // a signal asked to stop; read by an evaluation on another goroutine
-	Hurried atomic.Bool // and a second one to leave without a checkpoint
-	Over    bool        // how the run ended is decided, on rank 0 first: signals and time change nothing any more
+	Halted         atomic.Bool // a signal asked to stop; an evaluation reads this on another goroutine
+	SkipCheckpoint atomic.Bool // a second signal asked to leave without a checkpoint
+	EndDecided     bool        // how the run ends is decided, on rank 0 first: signals and time limits have no effect any more
 
 	TrainEnd         time.Duration
-	CPUStart, CPUEnd time.Duration // of this process
+	CPUStart, CPUEnd time.Duration // CPU time of this process
 	SetupEnd         time.Time
 }
 
-// Options are what a run is started with, as far as it is led by that.
+// Options are the inputs of a run that this package uses.
 type Options struct {
 	Mode       string // mpi, local
 	Build      string // version and commit
@@ -63,12 +63,12 @@ type Options struct {
 	Resume resume.Options
 }
 
-// LeadOptions are what only rank 0 uses.
+// LeadOptions are the inputs that only rank 0 uses.
 type LeadOptions struct {
 	Start    time.Time // when the program started, for wall_s
 	Out      io.Writer // input echo, progress, breakdown
-	Terminal bool      // Out is one
-	Width    int       // of that terminal, in columns
+	Terminal bool      // Out is a terminal
+	Width    int       // of the terminal, in columns
 	Folder   *metrics.FolderSpec
 	Job      string              // number in the batch system; "": none
 	Restarts int                 // how often the batch system has started the job again
@@ -76,10 +76,10 @@ type LeadOptions struct {
 	RunInfo  map[string]any      // what run.json says beside the rank map
 	Require  bool                // exit code 5 if the target is not reached
 	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
-	Known    func(configs.Facts) // told once what the ranks and the data tell of the run, before it trains; may be nil
+	Known    func(configs.Facts) // called once before training with the facts about ranks and data; may be nil
 }
 
-// New makes that of a rank. What is not known yet is set when it is.
+// New makes the run of a rank. Setup sets the other fields.
 func New(st *station.Station, o Options) *Run {
 	return &Run{station: st, o: o, Search: resume.New(st, o.Resume)}
 }
@@ -92,9 +92,9 @@ func (r *Run) Dir() string {
 	return r.Folder.Dir
 }
 
-// Release gives back what setup took, with what a rank without a worker would have computed on and the file of the log; both may
-// be nil. Memory that may still be in flight, or is being written to disk, stays with the transport; after an error, where the rank
-// is not idle, a process ends, or waits for its writers, before it closes one whose windows it shares.
+// Release frees what setup allocated, with the unit of a rank without a worker and the file of the log; both may be nil.
+// Memory that may still be in flight, or is being written to disk, stays with the transport. After an error the rank is not
+// idle: a process then ends, or waits for its writers before it closes a transport whose windows they share.
 func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	net := r.station.Net
 	if idle && r.Server != nil {
@@ -108,8 +108,8 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	if idle && r.Reduce != nil {
 		r.Reduce.Forget(math.MaxInt64)
 	}
-	if idle && r.Lead != nil && r.Lead.looks.online != nil {
-		r.Lead.looks.online.e.Close()
+	if idle && r.Lead != nil && r.Lead.evals.online != nil {
+		r.Lead.evals.online.e.Close()
 	}
 	if r.Replicas != nil {
 		net.Fail(r.Replicas.Release(false))
@@ -120,10 +120,10 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	if log != nil {
 		net.Fail(log.Close())
 	}
-	if r.Lock != nil { // last: whoever waits for it may write from now on
+	if r.Lock != nil { // last: a run that waits for it may write from now on
 		net.Fail(r.Lock.Release())
 	}
-	if r.Folder != nil && idle { // else somebody may still be writing
+	if r.Folder != nil && idle { // else a goroutine may still be writing
 		net.Fail(r.Folder.Close())
 	}
 }

@@ -11,46 +11,47 @@ import (
 	"fluentps/ps/station"
 )
 
-// What a run went on from is still there when it was stopped before it came further. A checkpoint that failed is none.
-func TestWhatIsLeftOfAStoppedRun(t *testing.T) {
+// The checkpoint that a run resumed from is still there if the run was stopped before it made progress.
+func TestReasonForNoCheckpoint(t *testing.T) {
 	c := configstest.Load(t)
 	from := &resume.Origin{State: resume.LeadState{Version: 10}}
 	for _, l := range []struct {
 		Lead
 		want string
 	}{
-		{Lead{r: &Run{}, kept: kept{saved: "checkpoints/000000000001"}, counts: counts{version: 11}}, ""},
+		{Lead{r: &Run{}, checkpoints: checkpoints{final: "checkpoints/000000000001"}, counts: counts{version: 11}}, ""},
 		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}, From: from}, station: &station.Station{Config: c}, counts: counts{version: 10}}, ""},
 		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}, From: from}, station: &station.Station{Config: c}, counts: counts{version: 11}}, "it could not be written"},
 		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}}, station: &station.Station{Config: c}, counts: counts{version: 10}, end: end{diverged: true}}, "the parameters have diverged"},
 	} {
-		if got := l.nothingLeft(); got != l.want {
+		if got := l.noCheckpointReason(); got != l.want {
 			t.Errorf("version %d: %q, want %q", l.counts.version, got, l.want)
 		}
 	}
 }
 
-// A message that names the newest checkpoint names one that stays.
+// A message that names the newest checkpoint must name one that stays.
 func TestTheNewestCheckpointIsNoReplica(t *testing.T) {
 	for _, dirs := range [][]string{nil, {"out/checkpoints/000000000007"}} {
 		l := &Lead{r: &Run{Search: &resume.Search{Adopted: "start", Candidates: dirs}}}
 		l.resume(&resume.Origin{Dir: "/dev/shm/fluentps-0-start/3", Manifest: &checkpoint.Manifest{}})
-		if want := strings.Join(dirs, ""); l.kept.newest != want {
-			t.Errorf("the newest is %q, want %q", l.kept.newest, want)
+		if want := strings.Join(dirs, ""); l.checkpoints.newest != want {
+			t.Errorf("the newest is %q, want %q", l.checkpoints.newest, want)
 		}
 	}
 }
 
-// Goroutines of one process have all measured the same time; processes, also of equal numbers on two hosts, add up.
+// Goroutines of one process report the same time, which counts once; processes add up, also those with equal numbers on two
+// hosts.
 func TestCPUTimeOfProcesses(t *testing.T) {
 	r := &Run{station: &station.Station{Hosts: []string{"a", "a", "b", "a"}}, PIDs: []int{7, 7, 7, 8}}
 	reports := []report{{CPU: 4}, {CPU: 5}, {CPU: 20}, {CPU: 100}}
-	if got := r.cpuOf(reports); got != 125 {
+	if got := r.cpuTime(reports); got != 125 {
 		t.Errorf("%d, want 5 + 20 + 100", got)
 	}
 }
 
-func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
+func TestWarningAboutDifferentKernels(t *testing.T) {
 	const a, b = "oneDNN 3.1.0 avx512, own avx512", "oneDNN 3.1.0 avx2, own avx2"
 	on := func(sets ...string) (units []UnitReport) {
 		for _, s := range sets {
@@ -72,7 +73,7 @@ func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
 		want  string
 	}{
 		{"all the same", on(a, a, a), ""},
-		{"GPUs beside processors, which another warning tells of", on(a, "cuda, X, gemm own"), ""},
+		{"GPUs beside processors, which have another warning", on(a, "cuda, X, gemm own"), ""},
 		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); results depend on who computes them, in the last bits; " +
 			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks"},
 		{"below the hardware", weak, "ranks 0-1, 3: too slow"},
@@ -84,7 +85,7 @@ func TestRanksWithOtherKernelsAreSaid(t *testing.T) {
 	}
 }
 
-// Who has which set matters, too; and a checkpoint that tells nothing is not taken for one of the same.
+// It matters which rank has which set. A checkpoint without sets never counts as equal.
 func TestSetsOfACheckpoint(t *testing.T) {
 	a, b := UnitReport{KernelSet: "a"}, UnitReport{KernelSet: "b"}
 	for _, c := range []struct {
@@ -117,10 +118,10 @@ func TestUnitWarnings(t *testing.T) {
 	}
 }
 
-func TestACheckpointOfOtherKernelsIsSaid(t *testing.T) {
+func TestWarningAboutOtherKernelsOfACheckpoint(t *testing.T) {
 	for _, c := range []struct{ before, now, want string }{
 		{"a", "a", ""},
-		{"a", "b", "computed with a, this run computes with b: it goes on from the same parameters, but not to the same bits"},
+		{"a", "b", "computed with a, this run computes with b: it resumes from the same parameters, but its results will differ in the last bits"},
 		{"a+b", "a", "computed with a and b, this run computes with a"},
 	} {
 		split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '+' }) }

@@ -13,20 +13,20 @@ import (
 	"fluentps/ps/resume"
 )
 
-// What a checkpoint holds, and the one that is written when training is over: nothing is on its way then, every push was
-// folded or dropped, so that it is a cut under every scheme. ps/resume reads it.
+// The final checkpoint: when training is over, nothing is in flight and every push was folded or dropped, so it is a cut
+// under every scheme. ps/resume reads it.
 
-// written is what a rank tells of its files.
-type written struct {
+// savedFiles is what a rank reports of its files.
+type savedFiles struct {
 	Files   []checkpoint.Entry
-	Worker  int // -1: the rank is none
+	Worker  int // -1: the rank is no worker
 	Next    int64
 	Problem string
 }
 
 // writeFiles writes this rank's files into the folder of the checkpoint that is being written.
-func (r *Run) writeFiles() written {
-	all := written{Worker: r.station.Roles.Worker(r.station.Me)}
+func (r *Run) writeFiles() savedFiles {
+	all := savedFiles{Worker: r.station.Roles.Worker(r.station.Me)}
 	in := r.draft()
 	defer in.Close()
 	put := func(name string, state any, vectors [][]float32) {
@@ -49,35 +49,35 @@ func (r *Run) writeFiles() written {
 	return all
 }
 
-// skipFinalSave says that the run leaves no checkpoint at its end: it keeps none, nobody wants to wait for one, what it has is worth
-// nothing, or it is that of the checkpoint that it went on from.
+// skipFinalSave says that the run writes no final checkpoint: it keeps none, the user did not want to wait for one, the
+// parameters are useless, or they are those of the checkpoint that the run resumed from.
 func (l *Lead) skipFinalSave() bool {
 	r := l.r
-	return r.Folder == nil || r.station.Config.Checkpoint.Keep == 0 || r.Reduce != nil || l.end.diverged || r.Hurried.Load() || r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == ""
+	return r.Folder == nil || r.station.Config.Checkpoint.Keep == 0 || r.Reduce != nil || l.end.diverged || r.SkipCheckpoint.Load() || r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == ""
 }
 
-// saveLast writes the checkpoint of the end of training, all ranks together. unwritten is rank 0's, and no reason for the
-// others to end.
-func (r *Run) saveLast() (unwritten, err error) {
+// saveLast writes the final checkpoint, all ranks together. writeErr is set on rank 0 only, and does not end the other
+// ranks.
+func (r *Run) saveLast() (writeErr, err error) {
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
 	var draft *checkpoint.Draft
 	begun := false
 	if r.station.Me == 0 && !r.Lead.skipFinalSave() {
-		if draft, unwritten = checkpoint.Begin(r.Folder.Folder); draft != nil {
+		if draft, writeErr = checkpoint.Begin(r.Folder.Folder); draft != nil {
 			begun = true
 		}
 	}
 	if err := link.Spread(r.station.Net, &begun); err != nil || !begun {
-		return unwritten, err
+		return writeErr, err
 	}
 	all, err := link.Gather(r.station.Net, r.writeFiles())
 	if err != nil || r.station.Me != 0 {
 		return nil, err
 	}
 	if err := r.Lock.Check(); err != nil {
-		return nil, err // what is in the folder is another run's
+		return nil, err // another run owns the folder now
 	}
 	problems := make([]string, len(all))
 	m := r.manifest()
@@ -91,17 +91,17 @@ func (r *Run) saveLast() (unwritten, err error) {
 	if text := r.station.Net.Verdict(problems); text != "" {
 		return errors.Join(errors.New(text), draft.Abandon()), nil
 	}
-	if m.State, unwritten = json.Marshal(r.Lead.save()); unwritten != nil {
-		return errors.Join(unwritten, draft.Abandon()), nil
+	if m.State, writeErr = json.Marshal(r.Lead.save()); writeErr != nil {
+		return errors.Join(writeErr, draft.Abandon()), nil
 	}
-	if r.Lead.kept.saved, unwritten = draft.Finish(m); unwritten != nil {
-		return unwritten, nil
+	if r.Lead.checkpoints.final, writeErr = draft.Finish(m); writeErr != nil {
+		return writeErr, nil
 	}
-	r.Lead.kept.newest, r.Lead.kept.manifest = r.Lead.kept.saved, m
+	r.Lead.checkpoints.newest, r.Lead.checkpoints.manifest = r.Lead.checkpoints.final, m
 	return checkpoint.Prune(r.Folder.Folder, r.station.Config.Checkpoint.Keep), nil
 }
 
-// manifest is that of a checkpoint of this run as it is now, without files.
+// manifest is the manifest of a checkpoint of this run at this moment, without files.
 func (r *Run) manifest() *checkpoint.Manifest {
 	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
 		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: len(r.station.Computes), Starts: make([]int64, len(r.station.Roles.Workers)),
@@ -115,19 +115,19 @@ func (l *Lead) save() resume.LeadState {
 		end = r.station.Transport.Now()
 	}
 	return resume.LeadState{Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted, Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
-		Loss: l.counts.epoch, Evals: l.looks.evals, Target: l.looks.target, Sinks: r.sinkSizes()}
+		Loss: l.counts.epoch, Evals: l.evals.results, Target: l.evals.targetReachedS, Sinks: r.sinkSizes()}
 }
 
-// amend notes in the checkpoint of the end what was seen after it was written: evaluations, and the ends of the metrics.
+// amend adds to the final checkpoint what happened after it was written: evaluations, and the ends of the metrics files.
 func (l *Lead) amend() error {
-	if l.kept.saved == "" {
+	if l.checkpoints.final == "" {
 		return nil
 	}
 	var err error
-	if l.kept.manifest.State, err = json.Marshal(l.save()); err != nil {
+	if l.checkpoints.manifest.State, err = json.Marshal(l.save()); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	return l.r.amend(l.kept.saved, l.kept.manifest)
+	return l.r.amend(l.checkpoints.final, l.checkpoints.manifest)
 }
 
 // amend replaces the manifest of a checkpoint of this run.

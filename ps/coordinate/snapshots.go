@@ -13,27 +13,28 @@ import (
 	"fluentps/ps/snapshot"
 )
 
-// snapshots drives the coordinator of checkpoints on rank 0: what has happened becomes an event, and what it answers is done.
+// snapshots drives the coordinator of checkpoints on rank 0: what happens becomes an event, and the effects of the event
+// are carried out.
 type snapshots struct {
-	l       *Lead
-	c       *snapshot.Coordinator
-	queue   []snapshot.Event // this one, and those that came while it was obeyed; its memory is used again
-	busy    bool             // one is
-	goOn    bool             // nodes that are done have paused, and new ones are made
-	settled bool
+	l          *Lead
+	c          *snapshot.Coordinator
+	queue      []snapshot.Event // the current event, and those that arrived since; its memory is reused
+	busy       bool             // the current event is being handled
+	continuing bool             // the nodes that are done have paused, and new ones are being made
+	settled    bool             // no checkpoint is in progress, and none will be
 
-	draft    *checkpoint.Draft
-	manifest *checkpoint.Manifest // of the checkpoint that is made; nil until the lead shard has come to its version
-	pausedAt time.Duration
-	paused   time.Duration // how long training stood still for it
-	took     time.Duration // to write the file that took longest
-	bytes    int64         // of its files
+	draft        *checkpoint.Draft
+	manifest     *checkpoint.Manifest // of the checkpoint in progress; nil until the lead shard has reached its version
+	pausedAt     time.Duration
+	paused       time.Duration // how long training stood still for it
+	writeTimeMax time.Duration // of the file that took longest
+	bytes        int64         // of its files
 }
 
-// newSnapshots makes one for a run whose last checkpoint was at a time of training and a version.
+// newSnapshots makes the driver for a run whose last checkpoint was at a time of training and a version.
 func newSnapshots(l *Lead, at time.Duration, version int64) *snapshots {
 	r, k := l.r, &l.station.Config.Checkpoint
-	c := snapshot.Config{Every: k.Every, EveryUpdates: k.EveryUpdates, Files: l.looks.owners + len(r.station.Roles.Workers), Pauses: r.pauses(), Judges: l.judges(),
+	c := snapshot.Config{Every: k.Every, EveryUpdates: k.EveryUpdates, Files: l.evals.owners + len(r.station.Roles.Workers), Pauses: r.pauses(), Judges: l.judges(),
 		Place: func(rank int32) string { return r.station.Net.Place(int(rank)) }}
 	if q := r.Replicas; q != nil {
 		c.Copies = q.Copies()
@@ -46,7 +47,7 @@ func newSnapshots(l *Lead, at time.Duration, version int64) *snapshots {
 	return &snapshots{l: l, c: snapshot.New(c, at, version)}
 }
 
-// BeginSnapshots begins to coordinate them, on rank 0 of a run that makes some.
+// BeginSnapshots begins to coordinate checkpoints, on rank 0 of a run that makes some.
 func (r *Run) BeginSnapshots() {
 	if r.Lead == nil || !r.station.Config.Checkpoint.Periodic() || r.Folder == nil || r.Reduce != nil {
 		return
@@ -55,10 +56,10 @@ func (r *Run) BeginSnapshots() {
 	if r.From != nil {
 		at, version = r.From.State.Trained, r.From.State.Version
 	}
-	r.Lead.kept.snapshots = newSnapshots(r.Lead, at, version)
+	r.Lead.checkpoints.snapshots = newSnapshots(r.Lead, at, version)
 }
 
-// step tells the coordinator and obeys. What happens meanwhile is told behind it.
+// step gives the coordinator an event and obeys its effects. Events that arise meanwhile follow.
 func (s *snapshots) step(e snapshot.Event) {
 	if s == nil {
 		return
@@ -97,22 +98,22 @@ func (s *snapshots) obey(e *snapshot.Effect) {
 		s.pausedAt = r.station.Now()
 		r.Server.Step(core.Input{Kind: core.PauseNow})
 	case snapshot.GoOn:
-		s.goOn = true
+		s.continuing = true
 	case snapshot.End:
 	case snapshot.Finish:
 		s.finish(e.Files)
 	case snapshot.Abandon:
 		s.abandon(e.Problem)
 	case snapshot.Made:
-		l.kept.newest = e.Folder
+		l.checkpoints.newest = e.Folder
 		if e.Problem != "" {
 			r.station.Log.Warn("checkpoint " + e.Folder + " is there, but earlier ones stay: " + e.Problem)
 		}
-		r.station.Log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s", s.paused.Seconds(), "bytes", s.bytes, "written_s", s.took.Seconds())
+		r.station.Log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s", s.paused.Seconds(), "bytes", s.bytes, "written_s", s.writeTimeMax.Seconds())
 	case snapshot.Lost:
 		r.noCheckpoint(e.Problem + l.newestText())
 	case snapshot.Judge:
-		l.looks.online.judgeNext(e.Folder)
+		l.evals.online.judgeNext(e.Folder)
 	case snapshot.Tell:
 		s.tellHost(e)
 	case snapshot.Settled:
@@ -122,8 +123,8 @@ func (s *snapshots) obey(e *snapshot.Effect) {
 	}
 }
 
-// beside does something at the run folder on a goroutine, and then tells the coordinator.
-func (s *snapshots) beside(do func() snapshot.Event) {
+// inBackground does something in the run folder on a goroutine, and then gives the coordinator the event.
+func (s *snapshots) inBackground(do func() snapshot.Event) {
 	r := s.l.r
 	go func() {
 		defer r.station.Guard()
@@ -133,25 +134,25 @@ func (s *snapshots) beside(do func() snapshot.Event) {
 }
 
 func (s *snapshots) begin() {
-	s.manifest, s.paused, s.took, s.bytes = nil, 0, 0, 0
+	s.manifest, s.paused, s.writeTimeMax, s.bytes = nil, 0, 0, 0
 	folder := s.l.r.Folder.Folder
-	s.beside(func() snapshot.Event {
+	s.inBackground(func() snapshot.Event {
 		draft, err := checkpoint.Begin(folder)
 		if err != nil {
 			return snapshot.Event{Kind: snapshot.Begun, Problem: problemOf(err)}
 		}
-		s.draft = draft // nobody reads it before Begun is told
+		s.draft = draft // not read before the Begun event
 		return snapshot.Event{Kind: snapshot.Begun, Number: draft.Number()}
 	})
 }
 
-// Kept is told that the version which is saved was kept of the lead shard.
+// Kept is called when the lead shard was kept at the version to be saved.
 func (l *Lead) Kept(clock int64) {
-	l.kept.snapshots.named(slices.Repeat([]int64{clock}, len(l.station.Roles.Workers)))
+	l.checkpoints.snapshots.named(slices.Repeat([]int64{clock}, len(l.station.Roles.Workers)))
 }
 
-// named is told when the lead shard has come to the version that is saved, and each worker's next iteration: this is where the
-// run is.
+// named is called when the lead shard has reached the version to be saved, with each worker's next iteration. The manifest
+// is made here, because it describes the run at this version.
 func (s *snapshots) named(starts []int64) {
 	e := snapshot.Event{Kind: snapshot.Named}
 	m := s.l.r.manifest()
@@ -164,10 +165,10 @@ func (s *snapshots) named(starts []int64) {
 	s.step(e)
 }
 
-// fileSaved is told of a file.
+// fileSaved notes a file that was written.
 func (s *snapshots) fileSaved(f wire.FileSaved) {
 	if f.Place == wire.InFolder {
-		s.took, s.bytes = max(s.took, f.Took), s.bytes+f.Bytes
+		s.writeTimeMax, s.bytes = max(s.writeTimeMax, f.Took), s.bytes+f.Bytes
 	}
 	s.step(snapshot.Event{Kind: snapshot.Saved, File: f})
 }
@@ -176,27 +177,27 @@ func (s *snapshots) finish(files []wire.FileSaved) {
 	r := s.l.r
 	m, draft, keep := *s.manifest, s.draft, r.station.Config.Checkpoint.Keep
 	m.Files = entriesOf(files)
-	s.beside(func() snapshot.Event {
-		if err := r.Lock.Check(); err != nil { // what is in the folder is another run's
+	s.inBackground(func() snapshot.Event {
+		if err := r.Lock.Check(); err != nil { // another run owns the folder now
 			r.station.Transport.Post(func() { r.station.Net.Fail(err) })
 			return snapshot.Event{Kind: snapshot.Finished, Problem: problemOf(err)}
 		}
-		dir, err := r.finishBeside(draft, &m, keep)
+		dir, err := r.finishDraft(draft, &m, keep)
 		return snapshot.Event{Kind: snapshot.Finished, Folder: dir, Problem: problemOf(err)}
 	})
 }
 
 func (s *snapshots) abandon(why string) {
 	draft := s.draft
-	s.beside(func() snapshot.Event {
-		if err := draft.Abandon(); err != nil { // the next one is begun by removing what is left
-			why = "what was written of a checkpoint could not be removed: " + problemOf(err)
+	s.inBackground(func() snapshot.Event {
+		if err := draft.Abandon(); err != nil { // the next checkpoint removes the rest when it begins
+			why = "an unfinished checkpoint could not be removed: " + problemOf(err)
 		}
 		return snapshot.Event{Kind: snapshot.Finished, Problem: why}
 	})
 }
 
-// tellHost sends a host the manifest of a replica, or word that there is none.
+// tellHost sends a host the manifest of a replica, or the message that there is none.
 func (s *snapshots) tellHost(e *snapshot.Effect) {
 	m := *s.manifest
 	m.Number, m.Files = e.Number, entriesOf(e.Files)
@@ -208,7 +209,7 @@ func (s *snapshots) tellHost(e *snapshot.Effect) {
 			return
 		}
 	}
-	s.l.r.Replicas.Tell(int(e.Host), e.Version, text)
+	s.l.r.Replicas.SendManifest(int(e.Host), e.Version, text)
 }
 
 func entriesOf(files []wire.FileSaved) (list []checkpoint.Entry) {
@@ -218,7 +219,7 @@ func entriesOf(files []wire.FileSaved) (list []checkpoint.Entry) {
 	return list
 }
 
-// problemOf is an error in the words of a warning that begins with what it is about; "" if there is none.
+// problemOf is the text of an error for a warning that names its subject already; "" if err is nil.
 func problemOf(err error) string {
 	if err == nil {
 		return ""
@@ -226,18 +227,18 @@ func problemOf(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "checkpoint: "), "checkpoints: ")
 }
 
-// stopped is told that training is to end; cut: short, at somebody's wish or because it diverged, so that what it has is worth
-// nothing.
+// stopped tells the coordinator that training is to end. cut: the run was stopped early. diverged: the parameters are
+// useless, for that reason.
 func (s *snapshots) stopped(cut bool, diverged string) {
 	s.step(snapshot.Event{Kind: snapshot.Stop, Cut: cut, Problem: diverged})
 }
 
-// pausing says that all workers have been asked to stop, and will go on.
-func (s *snapshots) pausing() bool { return s != nil && (s.c.Pausing() || s.goOn) }
+// pausing says that all workers were asked to stop for a pause.
+func (s *snapshots) pausing() bool { return s != nil && (s.c.Pausing() || s.continuing) }
 
-// goesOn decides what it means that all nodes are done.
-func (s *snapshots) goesOn(spent bool) bool {
-	s.goOn = false
+// nodesDone is called when all nodes are done. It returns true if that was a pause.
+func (s *snapshots) nodesDone(spent bool) bool {
+	s.continuing = false
 	s.step(snapshot.Event{Kind: snapshot.NodesDone, Spent: spent})
-	return s.goOn
+	return s.continuing
 }

@@ -8,14 +8,14 @@ import (
 // Stale counts a push that rank 0's server has committed.
 func (l *Lead) Stale(rule int, versions int64) { l.window.stale[rule].Add(versions) }
 
-// staleHeard takes what another server tells.
-func (l *Lead) staleHeard(s wire.Staleness) {
-	l.heard++
+// staleReported takes a report of another server.
+func (l *Lead) staleReported(s wire.Staleness) {
+	l.serverMessages++
 	l.delayed[s.Server] = s.Delayed
 	l.window.stale[s.Rule].AddN(s.Versions, s.Pushes)
 }
 
-// collect takes what the servers had not told when training ended.
+// collect takes the counts that the servers had not reported when training ended.
 func (l *Lead) collect(reports []report) {
 	for rank, rep := range reports {
 		if rep.Server == nil || rank == l.station.Me {
@@ -32,7 +32,7 @@ func (l *Lead) collect(reports []report) {
 	}
 }
 
-// setStale gives a record what is known of staleness and delays.
+// setStale sets the staleness and delays of a record.
 func (l *Lead) setStale(rec *metrics.Record) {
 	var all metrics.Hist
 	for i := range l.window.stale {

@@ -11,62 +11,62 @@ import (
 	"fluentps/ps/station"
 )
 
-// How a run ends that somebody outside stops early: a signal, or the time that it was given.
+// The end of a run that is stopped early from outside: by a signal, or by its time limit.
 
-// CutShort ends training, or the evaluation after it, at somebody's wish. What was trained so far is good to go on with.
+// CutShort ends training early, or the evaluation after it. The run can be resumed.
 func (l *Lead) CutShort(why string) {
 	if l.end.reason == "" {
-		l.end.early = true
+		l.end.stoppedEarly = true
 	}
 	l.halt("stopped by " + why)
 }
 
-// stopAsked is told that a signal came to a rank.
+// stopAsked handles a signal that a rank has received.
 func (l *Lead) stopAsked(s wire.StopAsked) {
 	l.CutShort("a signal to " + l.station.Net.Place(int(s.Rank)))
 	if s.Again {
-		l.Hurry()
+		l.SkipCheckpoint()
 	}
 }
 
-// Hurry gives up the checkpoint of the end. One whose files are being written already is finished.
-func (l *Lead) Hurry() {
-	if l.end.hasty || l.r.Over {
+// SkipCheckpoint gives up the final checkpoint. A checkpoint whose files are already being written is finished.
+func (l *Lead) SkipCheckpoint() {
+	if l.end.skipCheckpoint || l.r.EndDecided {
 		return
 	}
-	l.end.hasty = true
-	l.r.Hurried.Store(true)
-	l.told(&l.out.unprinted, l.out.progress.Println("fluentps: asked again to stop: leaving without a checkpoint"))
+	l.end.skipCheckpoint = true
+	l.r.SkipCheckpoint.Store(true)
+	l.noteFailure(&l.out.printFailing, l.out.progress.Println("fluentps: asked again to stop: leaving without a checkpoint"))
 }
 
-// TimeUp stops a run that has had its time. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
-func (l *Lead) TimeUp() {
+// CheckMaxTime stops a run whose time is up. Rank 0 alone looks at the clock, so that all ranks stop in the same way.
+func (l *Lead) CheckMaxTime() {
 	if limit := l.r.o.Lead.MaxTime; limit > 0 && l.end.reason == "" && time.Since(l.r.o.Lead.Start) >= limit {
 		l.CutShort("--max-time, after " + limit.String())
 	}
 }
 
-// code is the exit code of a run that was cut short: whoever may simply try it again is told apart.
+// code is the exit code of a run that was cut short. CodeAgain says that the same command may be started again.
 func (l *Lead) code() int {
-	if !l.end.early {
+	if !l.end.stoppedEarly {
 		return station.CodeFailed
 	}
-	if why := l.nothingLeft(); why != "" {
-		l.station.Log.Warn("no checkpoint to go on from, and so exit code 1 in place of 75: " + why)
+	if why := l.noCheckpointReason(); why != "" {
+		l.station.Log.Warn("no checkpoint to resume from, so exit code 1 in place of 75: " + why)
 		return station.CodeFailed
 	}
-	if l.standsStill() {
+	if l.atStandstill() {
 		return station.CodeFailed
 	}
 	return station.CodeAgain
 }
 
-// StandstillMax is how many runs in a row may go on from a checkpoint and come no further. Whoever tries again at
-// code 75, as job scripts do, would do so for ever.
+// StandstillMax is how many runs in a row may resume from the same checkpoint without progress. A job script that starts
+// the run again after code 75 would do so for ever.
 const StandstillMax = 3
 
-// standsStill says whether this run is the last of so many, and notes in the checkpoint how many there were.
-func (l *Lead) standsStill() bool {
+// atStandstill says whether this run is the last of so many, and counts it in the checkpoint.
+func (l *Lead) atStandstill() bool {
 	r := l.r
 	if r.From == nil || l.counts.version != r.From.State.Version {
 		return false
@@ -78,25 +78,26 @@ func (l *Lead) standsStill() bool {
 		err = r.amend(r.From.Dir, r.From.Manifest)
 	}
 	if err != nil {
-		r.station.Log.Warn("cannot count how often the run came no further", "error", err)
+		r.station.Log.Warn("cannot count the runs without progress", "error", err)
 	}
 	if s.Standstills < StandstillMax {
 		return false
 	}
-	r.station.Log.Warn(fmt.Sprintf("%s in a row went on from %s and came no further; getting ready took %s of this one's %s: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
+	r.station.Log.Warn(fmt.Sprintf("%s in a row resumed from %s and made no progress; setup took %s of the %s of this run: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
 		metrics.Count(s.Standstills, "run"), r.From.Dir, r.SetupEnd.Sub(r.o.Lead.Start).Round(time.Millisecond), time.Since(r.o.Lead.Start).Round(time.Millisecond)))
 	return true
 }
 
-// nothingLeft says why there is no checkpoint with what was trained, or with some of it for who wanted no more; "" if there is one.
-func (l *Lead) nothingLeft() string {
+// noCheckpointReason says why there is no checkpoint with the trained parameters, or, for a user who wanted no final one,
+// with earlier ones; "" if there is one.
+func (l *Lead) noCheckpointReason() string {
 	r := l.r
 	switch {
-	case l.kept.saved != "" || r.From != nil && l.counts.version == r.From.State.Version:
+	case l.checkpoints.final != "" || r.From != nil && l.counts.version == r.From.State.Version:
 		return ""
-	case r.Hurried.Load() && l.kept.newest != "":
+	case r.SkipCheckpoint.Load() && l.checkpoints.newest != "":
 		return ""
-	case r.Hurried.Load():
+	case r.SkipCheckpoint.Load():
 		return "a second signal asked to leave without one"
 	case r.Folder == nil:
 		return "there is no run folder"
@@ -110,10 +111,10 @@ func (l *Lead) nothingLeft() string {
 	return "it could not be written" + l.newestText()
 }
 
-// newestText names the checkpoint that there is all the same, if there is one.
+// newestText names the newest checkpoint, if there is one.
 func (l *Lead) newestText() string {
-	if l.kept.newest == "" {
+	if l.checkpoints.newest == "" {
 		return ""
 	}
-	return "; the newest is " + l.kept.newest
+	return "; the newest is " + l.checkpoints.newest
 }

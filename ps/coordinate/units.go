@@ -8,22 +8,22 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// UnitReport is what rank 0 knows of a rank's unit. Name, ID and CUDAAware are empty of a rank that computes no gradients.
+// UnitReport is what rank 0 knows of a rank's unit. Name, ID and CUDAAware are empty for a rank that computes no gradients.
 type UnitReport struct {
 	Name, ID  string
-	CUDAAware string // whether MPI reaches its memory; "" if it has none of its own
-	KernelSet string // of its unit; of the host's processor where it only evaluates
+	CUDAAware string // whether MPI reaches its memory; "": it is not a GPU
+	KernelSet string // of the unit; for a rank that only evaluates, of the host's processor
 	Weak      string // what keeps its kernels below what the hardware can do
 }
 
-// Describe notes which kernels a device has.
+// Describe sets the kernels of a device.
 func (u *UnitReport) Describe(device kernels.Device) {
 	if d, ok := device.(kernels.Describer); ok {
 		u.KernelSet, u.Weak = d.KernelSet(), d.Weak()
 	}
 }
 
-// unitWarnings finds what is odd about the devices of a run.
+// unitWarnings warns of unusual devices of a run.
 func unitWarnings(units []UnitReport, hosts []string) []string {
 	warnings := kernelWarnings(units)
 	gpus, cpus := 0, 0

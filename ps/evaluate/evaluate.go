@@ -1,4 +1,5 @@
-// Package evaluate looks at the test set with parameters of its own, on one rank beside training or on all ranks after it.
+// Package evaluate computes the loss and accuracy on the test set with parameters of its own, on one rank beside training
+// or on all ranks after it.
 package evaluate
 
 import (
@@ -15,8 +16,8 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Evaluator looks at the test set with parameters of its own, so that neither training nor a version in
-// flight is touched.
+// Evaluator computes the loss and accuracy on the test set. It has its own parameters, so that it touches neither training
+// nor a version in flight.
 type Evaluator struct {
 	station *station.Station
 	o       Options
@@ -24,19 +25,19 @@ type Evaluator struct {
 	device  kernels.Device
 	model   workload.Model
 	batch   workload.Batch
-	rows    []int32 // up to a batch of them
+	rows    []int32 // of one batch, at most
 }
 
-// Options are what one is made with.
+// Options are the inputs of New.
 type Options struct {
-	Device func() (kernels.Device, error) // to compute on
-	Halted *atomic.Bool                   // nobody wants to know any more
+	Device func() (kernels.Device, error) // opens the device to compute on
+	Halted *atomic.Bool                   // the results are not needed any more
 }
 
-// New makes one, with an arena and a device of its own.
+// New makes an evaluator with an arena and a device of its own.
 func New(r *station.Station, o Options) (*Evaluator, error) {
-	most := workload.EvalRows(r.Config.ModelSpec(), r.Set.Samples())
-	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), most), rows: make([]int32, 0, most)}
+	batchMax := workload.EvalRows(r.Config.ModelSpec(), r.Set.Samples())
+	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax), rows: make([]int32, 0, batchMax)}
 	var err error
 	if e.arena, err = r.Transport.Alloc(r.Plan.Arena * shard.ElemBytes); err != nil {
 		return nil, fmt.Errorf("evaluation arena: %w", err)
@@ -44,7 +45,7 @@ func New(r *station.Station, o Options) (*Evaluator, error) {
 	if e.device, err = o.Device(); err != nil {
 		return nil, err
 	}
-	if e.model, err = workload.NewModel(r.Config.ModelSpec(), r.Set.Samples(), e.device, most); err != nil {
+	if e.model, err = workload.NewModel(r.Config.ModelSpec(), r.Set.Samples(), e.device, batchMax); err != nil {
 		return nil, err
 	}
 	if err := station.Announce(e.device, e.arena); err != nil {
@@ -54,27 +55,27 @@ func New(r *station.Station, o Options) (*Evaluator, error) {
 	return e, nil
 }
 
-// Close gives them back.
+// Close frees the device and the arena.
 func (e *Evaluator) Close() {
 	e.station.Net.Fail(e.device.Close())
 	e.arena.Free()
 }
 
-// Params is the arena that it looks with.
+// Params is the arena of the parameters.
 func (e *Evaluator) Params() []float32 { return e.arena.F32() }
 
-// Fetched is fetch, and waits for it.
-func (e *Evaluator) Fetched(k int64) error {
-	here := false
-	e.Fetch(k, func() { here = true })
-	return e.station.Net.Drive(func() bool { return here })
+// FetchAndWait does Fetch and waits until all has arrived.
+func (e *Evaluator) FetchAndWait(k int64) error {
+	arrived := false
+	e.Fetch(k, func() { arrived = true })
+	return e.station.Net.Drive(func() bool { return arrived })
 }
 
-// Fetch asks every server for its slices of snapshot k (-1: the current version) and calls then when they
-// are all in the arena.
+// Fetch asks every server for its part of snapshot k (-1: the current version), and calls then when all parts are in the
+// arena.
 func (e *Evaluator) Fetch(k int64, then func()) {
 	r := e.station
-	open := len(r.Plan.Pieces)
+	missing := len(r.Plan.Pieces)
 	for m, to := range r.Keepers() {
 		ids := r.Plan.OfServer(int32(m))
 		for _, id := range ids {
@@ -84,7 +85,7 @@ func (e *Evaluator) Fetch(k int64, then func()) {
 					if !r.Net.Whole(d, n, "snapshot %d", k) {
 						return
 					}
-					if open--; open == 0 {
+					if missing--; missing == 0 {
 						then()
 					}
 				})
@@ -97,18 +98,18 @@ func (e *Evaluator) Fetch(k int64, then func()) {
 	}
 }
 
-// chunks is how many batches the test set is cut into, from its first row on. Libraries give a row another last bit where
-// it stands at another place of a product, or in one of another size; so it stands at the same place whoever looks at it.
+// chunks is the number of batches of the test set. The cut is the same for every rank: libraries give a row another last
+// bit at another place of a product, or in a product of another size.
 func (e *Evaluator) chunks() int { return (e.station.Set.Test.Rows() + cap(e.rows) - 1) / cap(e.rows) }
 
-// look gives the loss of each of these chunks, and the hits in all of them; between is called after each. A run that is
-// interrupted does not look to the end: nobody uses what it saw then.
-func (e *Evaluator) look(first, last int, between func()) (losses []float64, correct int64) {
+// evalChunks returns the loss of each chunk from first to last, and the number of hits in all of them; it calls between
+// after each. It stops early in a run that was halted, which uses no result.
+func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float64, correct int64) {
 	t := e.station.Set.Test
-	most := cap(e.rows)
+	batchMax := cap(e.rows)
 	for chunk := first; chunk < last && !e.o.Halted.Load(); chunk++ {
 		e.rows = e.rows[:0]
-		for row := chunk * most; row < min((chunk+1)*most, t.Rows()); row++ {
+		for row := chunk * batchMax; row < min((chunk+1)*batchMax, t.Rows()); row++ {
 			e.rows = append(e.rows, int32(row))
 		}
 		e.batch.Take(t, e.rows)
@@ -120,20 +121,21 @@ func (e *Evaluator) look(first, last int, between func()) (losses []float64, cor
 	return losses, correct
 }
 
-// Whole looks at the test set alone.
-func (e *Evaluator) Whole() (s Sum) {
-	losses, correct := e.look(0, e.chunks(), func() {})
+// Alone evaluates the whole test set on this rank.
+func (e *Evaluator) Alone() (s Sum) {
+	losses, correct := e.evalChunks(0, e.chunks(), func() {})
 	s.add(losses, correct)
 	return s
 }
 
-// part is one rank's share of one evaluation. Losses of chunks travel as their bits: they may be infinite or not a number.
+// part is one rank's share of an evaluation. Losses of chunks travel as their bits: they may be infinite or not a number.
 type part struct {
 	LossBits []uint64
 	Correct  int64
 }
 
-// Sum is one evaluation. Losses are added chunk by chunk, in order, so that it has the same bits however many looked.
+// Sum is the result of an evaluation. Losses are added chunk by chunk, in order, so that the bits do not depend on the
+// number of ranks.
 type Sum struct {
 	Loss    float64
 	Correct int64
@@ -146,17 +148,17 @@ func (s *Sum) add(losses []float64, correct int64) {
 	s.Correct += correct
 }
 
-// Together evaluates snapshots with all ranks: each looks at its share of the chunks. Only rank 0 gets the
-// sums; fewer than asked for if the run was interrupted meanwhile, as on says there.
-func (e *Evaluator) Together(indices []int64, on func() bool) ([]Sum, error) {
+// Together evaluates snapshots on all ranks: each computes its share of the chunks. Only rank 0 gets the sums. It gets
+// fewer than asked for if the run was interrupted, which goOn tells on rank 0.
+func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 	r := e.station
 	first, last := e.chunks()*r.Me/r.Transport.Size(), e.chunks()*(r.Me+1)/r.Transport.Size()
 	var sums []Sum
 	for _, k := range indices {
-		if err := e.Fetched(k); err != nil {
+		if err := e.FetchAndWait(k); err != nil {
 			return nil, err
 		}
-		losses, correct := e.look(first, last, r.Transport.Tick)
+		losses, correct := e.evalChunks(first, last, r.Transport.Tick)
 		mine := part{Correct: correct}
 		for _, l := range losses {
 			mine.LossBits = append(mine.LossBits, math.Float64bits(l))
@@ -165,24 +167,24 @@ func (e *Evaluator) Together(indices []int64, on func() bool) ([]Sum, error) {
 		if err != nil {
 			return nil, err
 		}
-		goesOn := true
+		continues := true
 		if r.Me == 0 {
-			if goesOn = on(); goesOn {
-				sums = append(sums, added(all))
+			if continues = goOn(); continues {
+				sums = append(sums, sumOf(all))
 			}
 		}
-		if err := link.Spread(r.Net, &goesOn); err != nil {
+		if err := link.Spread(r.Net, &continues); err != nil {
 			return nil, err
 		}
-		if !goesOn { // what the ranks summed is not whole
+		if !continues { // the sums are incomplete
 			break
 		}
 	}
 	return sums, nil
 }
 
-// added is the evaluation of which ranks have these parts, in rank order, which is that of the chunks.
-func added(parts []part) (s Sum) {
+// sumOf adds up the parts of all ranks, in rank order, which is the order of the chunks.
+func sumOf(parts []part) (s Sum) {
 	for _, p := range parts {
 		losses := make([]float64, len(p.LossBits))
 		for i, bits := range p.LossBits {

@@ -7,11 +7,11 @@ import (
 	"fluentps/ps/shard"
 )
 
-// pushBytes and replyBytes are what a piece takes on the wire, at most.
+// pushBytes and replyBytes are the most bytes of a piece on the wire.
 func pushBytes(p *shard.Piece) int64  { return p.PushBytes }
 func replyBytes(p *shard.Piece) int64 { return p.ReplyBytes }
 
-// workerEncodedBytes is what the codecs take at a worker beside what is encoded, with the residual.
+// workerEncodedBytes is a worker's memory for encoded pieces, with the residual.
 func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 	encodesPush, encodesPull := encodes(c)
 	for i := range p.Shards {
@@ -30,7 +30,7 @@ func workerEncodedBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 	return bytes
 }
 
-// serverEncodedBytes is what they take at a server for one shard: a push of each worker, and every version.
+// serverEncodedBytes is a server's memory for encoded pieces of one shard: a push of each worker, and every version.
 func serverEncodedBytes(c *configs.Config, sh *shard.Shard, workers int) (bytes int64) {
 	push, reply := sh.WireBytes()
 	encodesPush, encodesPull := encodes(c)
@@ -43,12 +43,12 @@ func serverEncodedBytes(c *configs.Config, sh *shard.Shard, workers int) (bytes 
 	return bytes
 }
 
-// withKeys says whether messages have lists of keys.
+// withKeys says whether messages carry lists of keys.
 func withKeys(c *configs.Config) bool {
 	return c.InRounds() && c.BaselineKeys != shard.KeysTensor
 }
 
-// encodes says whether pushes and replies do not travel as they are.
+// encodes says whether pushes and replies are encoded.
 func encodes(c *configs.Config) (push, pull bool) {
 	if withKeys(c) {
 		return true, true
@@ -56,7 +56,7 @@ func encodes(c *configs.Config) (push, pull bool) {
 	return c.Payload.Encoded()
 }
 
-// messageBytes is the longest piece in memory whose message, with its keys, is not longer than messages may be.
+// messageBytes is the longest piece in memory whose message, with its keys, is within comm.MessageMax.
 func messageBytes(c *configs.Config, parameters int) int64 {
 	switch c.BaselineKeys {
 	case shard.KeysScalar:
@@ -67,7 +67,7 @@ func messageBytes(c *configs.Config, parameters int) int64 {
 	return comm.MessageMax
 }
 
-// keyedCodecs are those of the pieces; nil where messages have no lists of keys.
+// keyedCodecs returns the codec of each piece; nil if messages carry no lists of keys.
 func keyedCodecs(c *configs.Config, p *shard.Plan) []*payload.Keyed {
 	if !withKeys(c) {
 		return nil

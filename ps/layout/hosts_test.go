@@ -30,8 +30,8 @@ func hostsOf(t testing.TB, c *configs.Config, hosts []string) (all []HostMemory,
 	return all, roles, q
 }
 
-// What the hosts take together is what the ranks may take, which cluster.memory_max bounds, with the data and a program for
-// each; however the ranks lie.
+// The memory of a host is the sum of the memory of its ranks, which cluster.memory_max bounds, with the data and a program
+// for each rank, for any placement of the ranks.
 func TestHostsTakeWhatTheirRanksDo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(4, 9).Draw(rt, "ranks")
@@ -79,7 +79,7 @@ func TestHostsTakeWhatTheirRanksDo(t *testing.T) {
 	})
 }
 
-// A sum that does not fit an integer is no small one.
+// A sum that overflows must not appear to be small.
 func TestMemoryThatDoesNotFitIsRefused(t *testing.T) {
 	m := Memory{Server: math.MaxInt64 - 5, Evaluation: 10, Layers: math.MaxInt64}
 	if m.Total() >= 0 {

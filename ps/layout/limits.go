@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// aheadBytes is the memory of pushes of a shard that are received ahead.
+// aheadBytes is the memory for the pushes of a shard that are received ahead.
 func (t *Routes) aheadBytes(sh *shard.Shard) int64 {
 	if !t.ReceivesAhead(sh) {
 		return 0
@@ -20,7 +20,7 @@ func (t *Routes) aheadBytes(sh *shard.Shard) int64 {
 	return int64(len(t.roles.Workers)) * sh.Bytes()
 }
 
-// TailBytes is what a worker's gradient arena has behind the gradients.
+// TailBytes is what a worker's gradient arena has behind the gradients, in bytes.
 func TailBytes(c *configs.Config) int {
 	if !Reduces(c) {
 		return 0
@@ -28,26 +28,27 @@ func TailBytes(c *configs.Config) int {
 	return shard.BucketTail * shard.ElemBytes
 }
 
-// SnapshotsMax bounds the snapshots kept of one shard at once, whatever room there is.
+// SnapshotsMax bounds the snapshots that are kept of one shard at a time, even if memory allows more.
 const SnapshotsMax = 1000
 
-// Limits says how many snapshots every server can keep, or which rank may need more memory than
-// cluster.memory_max. It counts all buffers but the data set's, the parcels of replicas, which depend on the hosts, and 8 MiB
-// for each file of a checkpoint that is being written; nothing grows past that, but that buffers come from slabs: one of 1 to
-// 4 MiB for each length in use may be empty for the most part (comm.Pool).
+// Limits returns how many snapshots every server can keep. It fails if a rank may need more than cluster.memory_max. It
+// counts all buffers except the data set, the parcels of replicas, which depend on the hosts, and 8 MiB for each file of a
+// checkpoint in writing. Memory does not grow past that, except that buffers come from slabs: one slab of 1 to 4 MiB for
+// each length in use may be mostly empty (comm.Pool).
 func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
 	all, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
 	if err != nil {
 		return 0, err
 	}
-	return roomFor(c, p, roles, all)
+	return snapshotsThatFit(c, p, roles, all)
 }
 
-// Scratch is the memory, in bytes, for the values and gradients of a model's layers: of a rank that computes, and of any while
-// it evaluates.
+// Scratch is the memory, in bytes, for the values and gradients of a model's layers: of a rank that computes, and of any
+// rank while it evaluates.
 type Scratch struct{ Worker, Evaluation int64 }
 
-// ScratchOf counts it for samples such as from. On a GPU a worker's is the GPU's, whose driver says when there is too little.
+// ScratchOf counts the scratch for samples such as from. On a GPU a worker's scratch is in GPU memory, whose driver reports
+// a shortage.
 func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 	spec := c.ModelSpec()
 	s := Scratch{Evaluation: workload.ScratchBytes(spec, from, workload.EvalRows(spec, from))}
@@ -57,12 +58,12 @@ func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 	return s
 }
 
-// RecordsMax is how many iterations of one worker are kept for iterations.csv: bounded for the file's sake, and to
-// a small part of the memory.
+// RecordsMax is how many iterations of one worker are kept for iterations.csv. It bounds the file, and takes a small part
+// of the memory.
 func RecordsMax(c *configs.Config, workers int) int {
 	const part = 256
-	most := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
-	return int(min(int64(most), c.Cluster.MemoryMax/part/metrics.IterationBytes))
+	longest := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
+	return int(min(int64(longest), c.Cluster.MemoryMax/part/metrics.IterationBytes))
 }
 
 func shardBytes(p *shard.Plan, server int32) int64 {
@@ -73,8 +74,8 @@ func shardBytes(p *shard.Plan, server int32) int64 {
 	return n
 }
 
-// judgedBytes is what rank 0 reads at once of a checkpoint that it looks at: the file of the server with most.
-func judgedBytes(c *configs.Config, p *shard.Plan) (most int64) {
+// judgeBytes is what rank 0 reads at a time of a checkpoint that it evaluates: the largest file of a server.
+func judgeBytes(c *configs.Config, p *shard.Plan) (most int64) {
 	if c.Checkpoint.Best == configs.BestNone {
 		return 0
 	}
@@ -88,25 +89,25 @@ func judgedBytes(c *configs.Config, p *shard.Plan) (most int64) {
 	return most
 }
 
-// OptimizerVectors is how many numbers the optimizer keeps beside each parameter.
+// OptimizerVectors is how many numbers the optimizer keeps for each parameter.
 func OptimizerVectors(c *configs.Config) int64 {
 	u, err := c.Update()
 	if err != nil {
-		panic("layout: an optimizer that passed the check: " + err.Error())
+		panic("layout: the optimizer of a checked configuration: " + err.Error())
 	}
 	return int64(u.Rule.State())
 }
 
-// WorkerBytes is what a worker takes: parameters and gradients, the state of its own optimizer, and what it keeps and
-// receives beside the parameters where versions are published to it, what does not travel as it is, and what it copies for
-// checkpoints.
+// WorkerBytes is a worker's memory: parameters and gradients, the state of its own optimizer, copies and published versions
+// of shards, encoded pieces, and copies for checkpoints.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + keptBytes(c, p)
+	return 2*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
 
-// keptBytes is what a worker copies for a checkpoint while training goes on: residual, and the state of its own optimizer.
-func keptBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
+// checkpointCopyBytes is what a worker copies for a checkpoint during training: the residual and the state of its own
+// optimizer.
+func checkpointCopyBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 	if !c.Checkpoint.Periodic() {
 		return 0
 	}
@@ -124,7 +125,7 @@ func sumBytes(p *shard.Plan, roles shard.Roles, worker int) int64 {
 	return int64(p.Arena) * shard.ElemBytes
 }
 
-// localBytes is the state of the optimizer that a worker has of its own where it pushes deltas, or pushes nothing.
+// localBytes is the state of the worker's own optimizer, which it has if it pushes deltas or pushes nothing.
 func localBytes(c *configs.Config, p *shard.Plan) int64 {
 	if Reduces(c) {
 		return OptimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
@@ -137,14 +138,13 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 	return 0
 }
 
-// Versions is how many buffers a server has for the versions of a shard.
+// Versions is the number of a server's buffers for the versions of a shard.
 func Versions(c *configs.Config, workers int) int {
 	return core.Buffers(workers, c.Checkpoint.Periodic())
 }
 
-// ServerBytes is the most memory that a server's shards take: its versions, the staged pushes, the pending
-// sums and the optimizer's state of each, what of them does not travel as it is, the pushes that are received ahead, and
-// what is copied for a checkpoint while training goes on.
+// ServerBytes is the most memory that a server's shards take: versions, staged pushes, pending sums, the optimizer's state,
+// encoded pieces, pushes that are received ahead, and copies for checkpoints.
 func (t *Routes) ServerBytes(server int32) (int64, error) {
 	var total int64
 	c, p, workers := t.cfg, t.plan, len(t.roles.Workers)
@@ -162,15 +162,15 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 		}
 		vectors += state
 		if c.Checkpoint.Periodic() {
-			vectors += state // the copy that is written
+			vectors += state // the copy for a checkpoint in writing
 		}
-		versions := int64(Versions(c, workers)) * int64(aligned(int(s.Bytes()))) // as far apart as in shared memory
+		versions := int64(Versions(c, workers)) * int64(aligned(int(s.Bytes()))) // aligned as in shared memory
 		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
 	}
 	return total, nil
 }
 
-// Vectors is how many vectors there are of a shard: the parameters, and those of the optimizer.
+// Vectors is the number of vectors of a shard: the parameters, and those of the optimizer.
 func Vectors(c *configs.Config, sh *shard.Shard) int {
 	if c.Optimized(sh) {
 		return 1 + int(OptimizerVectors(c))
@@ -178,12 +178,12 @@ func Vectors(c *configs.Config, sh *shard.Shard) int {
 	return 1
 }
 
-// snapshotsOf is about how many snapshots a run of that length takes; Limits is what holds.
+// snapshotsOf estimates how many snapshots a run of that length takes. The bound is Limits.
 func snapshotsOf(c *configs.Config, n configs.Length, rows int) int64 {
 	every, samples := float64(c.Evaluate.Samples(rows)), min(n.Samples, n.Iterations*float64(n.PerIteration))
 	if every == 0 {
 		return 0
 	}
-	// Pushes on their way when the budget is used up may pass a few marks more; each shard keeps one a commit.
+	// Pushes in flight when the budget is used up may pass a few more marks; a shard keeps one snapshot a commit.
 	return int64(min(SnapshotsMax, math.Floor(samples/every)+1+float64(c.Cluster.Servers)))
 }

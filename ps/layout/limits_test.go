@@ -12,7 +12,7 @@ import (
 
 func paramsOf(n int) []workload.Param { return []workload.Param{{Name: "w", Shape: []int{n}}} }
 
-// Memory that plan prints: what is encoded, once for each worker or version, and the residual.
+// plan counts the memory of encoded pieces, once for each worker or version, and the residual.
 func TestEncodedBytesAreInTheLimits(t *testing.T) {
 	plain, coded := load(t), load(t, "payload={push: topk, ratio: 0.1, pull: float16}")
 	bytes := func(cfg *configs.Config) (worker, server int64) {
@@ -43,7 +43,7 @@ func TestEncodedBytesAreInTheLimits(t *testing.T) {
 	}
 }
 
-// A piece with its keys is never longer than a message, and no longer than it must be.
+// A piece with its keys is never longer than a message, and no shorter than it need be.
 func TestMessagesWithKeysFit(t *testing.T) {
 	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
 	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
@@ -57,7 +57,7 @@ func TestMessagesWithKeysFit(t *testing.T) {
 	}
 }
 
-// A model of more pieces than there may be, or than there is memory for, is refused before they are listed.
+// A model with more pieces than allowed, or than memory allows, is refused before the pieces are listed.
 func TestPiecesAreCountedBeforeTheyAreListed(t *testing.T) {
 	for _, c := range []struct {
 		set    string
@@ -75,7 +75,7 @@ func TestPiecesAreCountedBeforeTheyAreListed(t *testing.T) {
 	}
 }
 
-// The limit that plan prints for a server is what its shards really may take: versions, slots, sums, optimizer.
+// The limit that plan prints for a server is what its shards may take: versions, slots, sums, optimizer.
 func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
 	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1)
@@ -92,11 +92,11 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	}
 	saving := load(t, "checkpoint.every_updates=5", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
 	if more, err := routesOf(saving, p, 4).ServerBytes(0); err != nil || more != got+448+400 {
-		t.Errorf("ServerBytes = %d, %v with checkpoints on the way; want %d, a version that is written and a copy of the momentum", more, err, got+448+400)
+		t.Errorf("ServerBytes = %d, %v with checkpoints during training; want %d, a version in writing and a copy of the momentum", more, err, got+448+400)
 	}
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := routesOf(two, p, 4).ServerBytes(0); err != nil || again != got {
-		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, what the greediest needs", again, err, got)
+		t.Errorf("ServerBytes = %d, %v with schemes in turn; want %d, the most that any of them needs", again, err, got)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
 	}
 }
 
-// routesOf are those of a run with one server and so many workers, who share no memory.
+// routesOf are the routes of a run with one server and so many workers that share no memory.
 func routesOf(c *configs.Config, p *shard.Plan, workers int) *Routes {
 	roles := shard.Roles{Servers: []int{0}}
 	for w := range workers {
@@ -133,8 +133,7 @@ func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
 	if got := sumBytes(p, roles, 0); got != arena {
 		t.Errorf("%d bytes for sums, want %d", got, arena)
 	}
-	// Parameters, gradients and sums of the leader, and the versions and sums of its server on rank 0, are what there must
-	// be room for.
+	// Rank 0 needs room for the parameters, gradients and sums of the leader, and for the versions and sums of its server.
 	c.Cluster.MemoryMax = 3*arena + arena + 1<<20
 	_, err = Limits(c, p, roles, Scratch{})
 	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {

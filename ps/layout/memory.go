@@ -10,17 +10,17 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Memory is the most that one rank takes for buffers, in bytes: what cluster.memory_max bounds.
+// Memory is the most memory that one rank takes for buffers, in bytes. cluster.memory_max bounds it.
 type Memory struct {
-	Server     int64 // of its shards
-	Worker     int64 // of its worker, or of what it computes for one
+	Server     int64 // of the shards that it serves
+	Worker     int64 // of its worker, or of a member
 	Evaluation int64
 	Control    int64 // control messages
-	Records    int64 // of its worker's iterations
+	Records    int64 // of the iterations of its worker
 	Layers     int64 // values and gradients of a batch
 }
 
-// Total is the sum; one that does not fit is negative.
+// Total is the sum; negative if it overflows.
 func (m Memory) Total() int64 {
 	total := int64(0)
 	for _, part := range []int64{m.Server, m.Worker, m.Evaluation, m.Control, m.Records, m.Layers} {
@@ -31,7 +31,7 @@ func (m Memory) Total() int64 {
 	return total
 }
 
-// text lists what the parts are for, with what makes them smaller.
+// text lists the parts, each with the settings that make it smaller.
 func (m Memory) text() string {
 	var parts []string
 	for _, q := range []struct {
@@ -52,11 +52,11 @@ func (m Memory) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// memoryOfRanks is what each rank may take.
+// memoryOfRanks returns the most memory of each rank.
 func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
 	c, p, roles := t.cfg, t.plan, t.roles
 	computes := len(roles.Computing())
-	all := make([]Memory, worldOf(roles))
+	all := make([]Memory, rankCount(roles))
 	arena, rounds := int64(p.Arena)*shard.ElemBytes, roundBytes(c, p, roles)
 	for rank := range all {
 		m := &all[rank]
@@ -77,14 +77,14 @@ func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
 			m.Layers = scratch.Worker
 		}
 		if rank == 0 && c.Evaluate.Where == "online" {
-			m.Evaluation += arena + judgedBytes(c, p)
+			m.Evaluation += arena + judgeBytes(c, p)
 		}
 	}
 	return all, nil
 }
 
-// worldOf is the number of ranks.
-func worldOf(roles shard.Roles) (ranks int) {
+// rankCount is the number of ranks.
+func rankCount(roles shard.Roles) (ranks int) {
 	for _, list := range [][]int{roles.Servers, roles.Computing()} {
 		for _, rank := range list {
 			ranks = max(ranks, rank+1)
@@ -93,8 +93,9 @@ func worldOf(roles shard.Roles) (ranks int) {
 	return ranks
 }
 
-// roomFor says how many snapshots every server can keep beside that, or which rank may need more than cluster.memory_max.
-func roomFor(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) (snapshots int64, err error) {
+// snapshotsThatFit returns how many snapshots every server can keep beside its other memory. It fails if a rank may need
+// more than cluster.memory_max.
+func snapshotsThatFit(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) (snapshots int64, err error) {
 	snapshots = SnapshotsMax
 	for rank, m := range all {
 		total := m.Total()
@@ -102,15 +103,15 @@ func roomFor(c *configs.Config, p *shard.Plan, roles shard.Roles, all []Memory) 
 			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
 				rank, roles.Name(rank), metrics.Size(total), metrics.Size(c.Cluster.MemoryMax), m.text())
 		}
-		if each := keptOf(c, p, roles, rank); each > 0 {
+		if each := snapshotBytes(c, p, roles, rank); each > 0 {
 			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/each)
 		}
 	}
 	return snapshots, nil
 }
 
-// keptOf is what one snapshot takes of a rank.
-func keptOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
+// snapshotBytes is what one snapshot takes on a rank.
+func snapshotBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) int64 {
 	if rank == 0 && Reduces(c) {
 		return max(1, int64(p.Arena)*shard.ElemBytes)
 	}

@@ -18,16 +18,16 @@ func (noDevice) Alloc(int) (kernels.Vec, error) { return kernels.Vec{}, nil }
 
 func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
 
-// Prepared is what every rank knows before it takes memory for training.
+// Prepared is what every rank knows before it allocates memory for training.
 type Prepared struct {
 	Model     workload.Model   // unbound: the architecture
 	Params    []workload.Param // in model order, as in the plan
 	Plan      *shard.Plan
-	Snapshots int64 // of a shard kept at once
+	Snapshots int64 // of a shard, kept at a time
 }
 
-// Prepare cuts the shards, or says why these ranks cannot train on the set: what it refuses no run begins with, so whoever
-// plans a run asks it too.
+// Prepare cuts the shards. It fails if these ranks cannot train on the set. No run begins with a configuration that Prepare
+// refuses, so plan calls it too.
 func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepared, err error) {
 	computes := len(roles.Computing())
 	if err := Check(c, set, computes); err != nil {
@@ -50,26 +50,26 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepare
 	return q, err
 }
 
-// checkPieces refuses a model of more pieces than a plan may have, or than there is memory for, before they are listed.
+// checkPieces refuses a model with more pieces than a plan may have, or than memory allows, before the pieces are listed.
 func checkPieces(c *configs.Config, params []workload.Param) error {
 	elements := int64(0)
 	for _, p := range params {
 		elements += int64(p.N())
 	}
-	fewest := elements / max(1, c.Shards.MaxBytes/shard.ElemBytes)
-	if fewest > PiecesMax {
-		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is %d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, fewest, PiecesMax)
+	piecesMin := elements / max(1, c.Shards.MaxBytes/shard.ElemBytes)
+	if piecesMin > PiecesMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is %d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, piecesMin, PiecesMax)
 	}
-	const listed = 2 // by the plan and by its shard
-	if bytes := fewest * listed * shard.PieceSize; bytes > c.Cluster.MemoryMax {
+	const lists = 2 // a piece is in the list of the plan and in that of its shard
+	if bytes := piecesMin * lists * shard.PieceSize; bytes > c.Cluster.MemoryMax {
 		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more, whose list alone takes %s; cluster.memory_max is %s: raise shards.max_bytes",
-			c.Shards.MaxBytes, elements, fewest, metrics.Size(bytes), metrics.Size(c.Cluster.MemoryMax))
+			c.Shards.MaxBytes, elements, piecesMin, metrics.Size(bytes), metrics.Size(c.Cluster.MemoryMax))
 	}
 	return nil
 }
 
-// Check finds what only the data and the ranks can tell: it is nil if this many workers, or ranks that compute for them,
-// can train on the set.
+// Check finds errors that depend on the data and the ranks. It returns nil if this many workers, or ranks that compute for
+// them, can train on the set.
 func Check(c *configs.Config, set *workload.Set, workers int) error {
 	if n := c.Train.BatchGlobal; n > 0 && n < workers {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
@@ -100,8 +100,7 @@ func ModelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
 	return workload.NewModel(c.ModelSpec(), set.Samples(), noDevice{}, 1)
 }
 
-// Roles says who serves, who works, and who computes for whom, under this configuration. With baseline: allreduce nobody
-// serves.
+// Roles returns which ranks serve, which work, and which compute for a worker. With baseline: allreduce no rank serves.
 func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
 	if Reduces(c) {
 		return shard.AllWork(len(hosts)), nil
@@ -113,7 +112,7 @@ func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
 	return roles, err
 }
 
-// Reduces says whether the ranks add their gradients up with a collective, and nobody serves.
+// Reduces says whether the ranks add their gradients up with a collective, without servers.
 func Reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllreduce }
 
 // Teams says whether the ranks of a host compute as one worker.

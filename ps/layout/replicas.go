@@ -10,14 +10,14 @@ import (
 	"fluentps/ps/shard"
 )
 
-// A file travels in parcels, one at a time between two ranks, each with a header: version, offset, length of the file,
-// index, kind.
+// A file travels in parcels, one at a time between two ranks. Each parcel has a header: version, offset, length of the
+// file, index, kind.
 const (
-	ParcelMax  = 256 << 10 // bytes of the file in one
+	ParcelMax  = 256 << 10 // bytes of the file in a parcel
 	ParcelHead = 32
 )
 
-// planReplicas says how much of the memory file system of each host the replicas of checkpoints take.
+// planReplicas prints how much of the memory file system of each host the replicas of checkpoints take.
 func planReplicas(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string) {
 	if c.Checkpoint.Replica == 0 {
 		return
@@ -41,7 +41,7 @@ func planReplicas(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n", strings.Join(text, ", "), MemoryRoot, metrics.Size(int64(slices.Max(senders)+2)*(ParcelHead+ParcelMax)))
 }
 
-// nodesOf is the first rank of the host of each.
+// nodesOf returns, by rank, the first rank of its host.
 func nodesOf(hosts []string) []int {
 	nodes, first := make([]int, len(hosts)), map[string]int{}
 	for rank, host := range hosts {
@@ -60,7 +60,7 @@ func replicaBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []s
 		return bytes
 	}
 	for rank, to := range Neighbors(nodesOf(hosts)) {
-		n := 2 * savedBytes(c, p, roles, rank) // the version that is whole, and the next
+		n := 2 * savedBytes(c, p, roles, rank) // the complete version and the next one
 		bytes[hosts[rank]] += n
 		if to >= 0 {
 			bytes[hosts[to]] += n
@@ -69,7 +69,7 @@ func replicaBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []s
 	return bytes
 }
 
-// savedBytes is what a rank's vectors take in a checkpoint.
+// savedBytes is the size of a rank's vectors in a checkpoint.
 func savedBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) (bytes int64) {
 	if server := roles.Server(rank); server >= 0 {
 		for _, id := range p.OfServer(int32(server)) {
@@ -81,24 +81,24 @@ func savedBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) (
 		}
 	}
 	if roles.Worker(rank) >= 0 {
-		bytes += keptBytes(c, p)
+		bytes += checkpointCopyBytes(c, p)
 	}
 	return bytes
 }
 
-// ReplicaWarnings says where replicas protect against less than one may think.
+// ReplicaWarnings warns if replicas protect against less than a user may expect.
 func ReplicaWarnings(c *configs.Config, hosts []string) []string {
 	if c.Checkpoint.Replica == 0 || slices.ContainsFunc(hosts, func(host string) bool { return host != hosts[0] }) {
 		return nil
 	}
-	return []string{"checkpoint.replica: all ranks are on one host, so that replicas outlive processes and not the host"}
+	return []string{"checkpoint.replica: all ranks are on one host, so replicas survive the loss of processes, but not of the host"}
 }
 
 // MemoryRoot is the memory file system of a host.
 const MemoryRoot = "/dev/shm"
 
-// Neighbors are the ranks to which a rank sends its files, by rank: spread over those of the next host. -1: there is one
-// host.
+// Neighbors returns, by rank, the rank that receives its files: the ranks of a host spread their files over those of the
+// next host. -1: there is only one host.
 func Neighbors(nodeOf []int) []int {
 	var nodes []int
 	ranks := map[int][]int{}

@@ -15,9 +15,9 @@ type Way uint8
 
 const (
 	InFrame Way = iota // in a control message, behind their header
-	OnData             // in a message of their own, whose receive is posted when the header has come
-	Ahead              // the same; of pushes: the receive is posted before the header comes
-	InPlace            // not at all: they are read where they lie, in memory that worker and server share
+	OnData             // in a message of their own, whose receive is posted after the header has arrived
+	Ahead              // in a message of their own, whose receive is posted before the header arrives; pushes only
+	InPlace            // not sent: they are read in memory that worker and server share
 	ways
 )
 
@@ -25,60 +25,60 @@ func (w Way) String() string {
 	return [ways]string{"with the headers", "by themselves", "by themselves, received ahead", "in shared memory"}[w]
 }
 
-// InlineMax is the longest piece that travels in a frame, in bytes: the header of its push and the pull behind it find
-// room there too.
+// InlineMax is the longest piece that travels in a frame, in bytes: it leaves room for the header of its push and the pull
+// behind it.
 const InlineMax = (comm.CtlMax - 2*wire.Size - wire.PieceSize) &^ (shard.ElemBytes - 1)
 
-// SharedMin is the size from which a shard goes through shared memory, in bytes. A smaller one is in the frame that must be
-// sent anyway, which was measured to be as fast up to here.
+// SharedMin is the smallest shard that goes through shared memory, in bytes. A smaller one fits into the frame that must be
+// sent anyway, which was measured to be as fast.
 const SharedMin = 1024
 
 // PiecesMax bounds the pieces of a plan: the low bits of a data message's tag name one.
 const PiecesMax = 1 << 24
 
 const (
-	aheadMax = 64 << 10 // the longest shard whose pushes are received ahead, in bytes
-	// AheadMost bounds the receives that a server posts ahead. Every poll asks MPI about all of them, and was measured to take
-	// 0.3 us with 256 and 11 us with 8000 (MPICH: 3 and 88).
-	AheadMost = 256
+	aheadShardMax = 64 << 10 // the largest shard whose pushes are received ahead, in bytes
+	// AheadReceivesMax bounds the receives that a server posts ahead. Every poll asks MPI about all of them, which was
+	// measured to take 0.3 us for 256 receives and 11 us for 8000 (MPICH: 3 and 88).
+	AheadReceivesMax = 256
 )
 
-// Thresholds are the sizes by which ways are chosen, in bytes; zeros are InlineMax and SharedMin.
+// Thresholds are the sizes by which ways are chosen, in bytes. 0 stands for InlineMax and SharedMin.
 type Thresholds struct {
 	Inline int
 	Shared int64
 }
 
 // Routes are the ways of all pieces, decided once for a run. They follow from the configuration, the shards, the roles and
-// who shares memory, so all ranks know all of them, and a receive is posted before what it is for is sent.
+// the ranks that share memory. So all ranks know all ways, and can post a receive before the message is sent.
 type Routes struct {
 	cfg   *configs.Config
 	plan  *shard.Plan
 	roles shard.Roles
-	// By piece: its way where its worker and its server share no memory.
+	// By piece: its way if its worker and its server share no memory.
 	push, reply []Way
-	// By piece, what it is encoded with; nil: all pieces of that direction travel as they are.
+	// By piece: its codec; nil: no piece of that direction is encoded.
 	pushCodec, replyCodec []payload.Codec
-	keyed                 []*payload.Keyed // by piece, where messages have lists of keys: its codec, both ways
-	shared                []bool           // by shard: versions and pushes go through memory where worker and server share it
+	keyed                 []*payload.Keyed // by piece: its codec, both ways, if messages carry lists of keys; else nil
+	shared                []bool           // by shard: versions and pushes go through memory that worker and server share
 	copies                []bool           // by shard: workers keep copies of it, and do not wait until a push was read
-	deltas                []bool           // by piece: a part of it is pushed as deltas, which the host makes
-	// By worker, and by shard of its server: the first rank that shares memory with it.
+	deltas                []bool           // by piece: a part of it is pushed as deltas, which the host computes
+	// By worker, and by server: the first rank that shares memory with it.
 	nodeOfWorker, nodeOfServer []int
 }
 
-// NewRoutes decides the ways. nodes has for each rank the first rank that it shares a window with; nil: nobody shares one.
-func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int, at Thresholds) *Routes {
-	if at.Inline == 0 {
-		at.Inline = InlineMax
+// NewRoutes decides the ways. nodes is, by rank, the first rank that shares a window with it; nil: no ranks share one.
+func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int, limits Thresholds) *Routes {
+	if limits.Inline == 0 {
+		limits.Inline = InlineMax
 	}
-	if at.Shared == 0 {
-		at.Shared = SharedMin
+	if limits.Shared == 0 {
+		limits.Shared = SharedMin
 	}
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
-	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, at.Shared), copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
-	t.push, t.reply = inlined(p, copyOf, pushBytes, at.Inline), inlined(p, copyOf, replyBytes, at.Inline)
-	t.pushCodec, t.replyCodec = t.rows(t.codecs(c.PushCodec())), t.codecs(c.PullCodec())
+	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, limits.Shared), copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
+	t.push, t.reply = inlineWays(p, copyOf, pushBytes, limits.Inline), inlineWays(p, copyOf, replyBytes, limits.Inline)
+	t.pushCodec, t.replyCodec = t.addRowCodecs(t.codecsOf(c.PushCodec())), t.codecsOf(c.PullCodec())
 	for i := range p.Shards {
 		t.copies[i] = copyOf(p.Shards[i].Rule).Kind != scheme.Pulled
 	}
@@ -90,17 +90,17 @@ func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int,
 	return t
 }
 
-// ByMessages are the same routes where nobody shares memory after all.
+// ByMessages returns the same routes without shared memory.
 func (t *Routes) ByMessages() *Routes {
 	by := *t
 	by.placeNodes(nil)
 	return &by
 }
 
-// inlined finds the pieces that travel in frames: those of at most longest bytes on the wire. Of a shard that workers keep a
-// copy of, all do or none: there the header of a push may come before the last piece of the push ahead of it, and its own
-// pieces must not.
-func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []Way {
+// inlineWays finds the pieces that travel in frames: those of at most longest bytes on the wire. Of a shard that workers
+// keep a copy of, either all pieces do or none: the header of a push of such a shard may arrive before the last piece of
+// the previous push, and the pieces in the frame must not.
+func inlineWays(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []Way {
 	in := make([]Way, len(p.Pieces))
 	for i := range p.Shards {
 		sh := &p.Shards[i]
@@ -120,40 +120,41 @@ func inlined(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.P
 	return in
 }
 
-// sharedShards finds the shards that go through shared memory where a server and a worker have it: those of at least so many
-// bytes. A scheme that schedules the server's link has its pushes sent on it, and what is encoded is sent, so that it has the
-// same values on all ways.
-func sharedShards(c *configs.Config, p *shard.Plan, least int64) []bool {
+// sharedShards finds the shards of at least bytesMin bytes that may go through shared memory. A scheme that schedules the
+// server's link needs its pushes sent on it. Encoded pieces are always sent, so that a piece has the same values on all
+// ways.
+func sharedShards(c *configs.Config, p *shard.Plan, bytesMin int64) []bool {
 	shared := make([]bool, len(p.Shards))
 	push, pull := c.Payload.Encoded()
 	if c.Cluster.SharedMemory == configs.SharedOff || c.Baseline != configs.BaselineNone || push || pull {
 		return shared
 	}
 	for i := range p.Shards {
-		shared[i] = p.Shards[i].Bytes() >= least && !core.Scheduled(c.Sync[p.Shards[i].Rule].Scheme)
+		shared[i] = p.Shards[i].Bytes() >= bytesMin && !core.Scheduled(c.Sync[p.Shards[i].Rule].Scheme)
 	}
 	return shared
 }
 
-// receiveAhead finds the shards whose pushes are received before they are announced: short ones, in their order, as long as a
-// server's receives, as many as the pieces of all workers, stay within AheadMost. Of a worker that keeps a copy the next push
-// may come while the last one lands; what is encoded has a place of its own.
+// receiveAhead finds the shards whose pushes are received before they are announced: short ones, in the order of shards, as
+// long as a server's receives (one for each piece of each worker) stay within AheadReceivesMax. Not a shard that workers
+// keep a copy of, because the next push may arrive while the last one lands; and no encoded pushes, which land in a place
+// of their own.
 func (t *Routes) receiveAhead() {
 	if t.EncodesPushes() {
 		return
 	}
-	left := make([]int, t.plan.Servers)
-	for i := range left {
-		left[i] = AheadMost
+	receivesLeft := make([]int, t.plan.Servers)
+	for i := range receivesLeft {
+		receivesLeft[i] = AheadReceivesMax
 	}
 	for i := range t.plan.Shards {
 		sh := &t.plan.Shards[i]
-		pieces, _ := t.Apart(sh)
+		pieces, _ := t.MessagesOf(sh)
 		n := pieces * len(t.roles.Workers)
-		if sh.Bytes() > aheadMax || t.copies[i] || n == 0 || n > left[sh.Server] {
+		if sh.Bytes() > aheadShardMax || t.copies[i] || n == 0 || n > receivesLeft[sh.Server] {
 			continue
 		}
-		left[sh.Server] -= n
+		receivesLeft[sh.Server] -= n
 		for _, q := range sh.Pieces {
 			if t.push[q.ID] == OnData {
 				t.push[q.ID] = Ahead

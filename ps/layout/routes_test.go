@@ -21,13 +21,13 @@ func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
 		kind scheme.Copies
 		want string
 	}{{scheme.Pulled, "[with the headers by themselves with the headers]"}, {scheme.Cached, "[by themselves by themselves by themselves]"}, {scheme.Published, "[by themselves by themselves by themselves]"}} {
-		if got := fmt.Sprint(inlined(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, InlineMax)); got != c.want {
+		if got := fmt.Sprint(inlineWays(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, InlineMax)); got != c.want {
 			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
 		}
 	}
 }
 
-// A piece that is not one of the plan, or not as long as it, does not reach any memory.
+// A frame with a piece that is not in the plan, or has another length, is refused.
 func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
 	r := &Routes{push: []Way{InFrame, OnData}, plan: &shard.Plan{Pieces: []shard.Piece{{Hi: 4, PushBytes: 16}, {Lo: 4, Hi: 8, PushBytes: 16}}}}
 	for _, c := range []struct {
@@ -41,7 +41,8 @@ func TestAPieceThatIsNotOfThePlanIsRefused(t *testing.T) {
 	}
 }
 
-// However many short shards a server has, it receives at most so many pushes ahead, and counts the memory of just these.
+// However many short shards a server has, it receives a bounded number of pushes ahead, and counts the memory of exactly
+// these.
 func TestMemoryOfPushesReceivedAhead(t *testing.T) {
 	const layers = 80
 	c := load(t, "sync=[{match: '*', scheme: bsp}]", "cluster={servers: 1, shared_memory: off}", "shards={slice: layer}")
@@ -57,13 +58,14 @@ func TestMemoryOfPushesReceivedAhead(t *testing.T) {
 	for i := range p.Shards {
 		total += routes.aheadBytes(&p.Shards[i])
 	}
-	if want := int64(AheadMost) * 4096 * shard.ElemBytes; total != want {
+	if want := int64(AheadReceivesMax) * 4096 * shard.ElemBytes; total != want {
 		t.Errorf("%d bytes for pushes received ahead, want %d", total, want)
 	}
 }
 
-// A worker that shares memory with the server of a shard reads its versions there, and its gradients are read where they are
-// unless it keeps copies; without memory, or with a scheme that schedules the link, or encoded, all is sent.
+// A worker that shares memory with a shard's server reads the versions there, and the server reads its gradients in place
+// unless the worker keeps copies. Without shared memory, with a scheme that schedules the link, or with a codec, all is
+// sent.
 func TestWaysOfPieces(t *testing.T) {
 	long := Thresholds{Inline: 1000}
 	for _, c := range []struct {
@@ -96,8 +98,8 @@ func TestWaysOfPieces(t *testing.T) {
 	}
 }
 
-// What MPI may send from a GPU's memory: messages of their own, as they are, between ranks that share none, which the host has
-// no hand in.
+// MPI sends from GPU memory messages that are not encoded, between ranks that share no memory, of values that the host does
+// not touch.
 func TestDirectPieces(t *testing.T) {
 	for _, c := range []struct {
 		set           []string

@@ -13,8 +13,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// A dumb user of rows: an embedding beside a dense layer, cut anywhere. What a push takes is what the rows take that some sample
-// touched, at most what the plan says; and what comes out is what went in, to the bit.
+// An embedding beside a dense layer, cut anywhere. A push takes the bytes of the rows that some sample touched, at most
+// those that the plan states; the decoded values equal the encoded ones, to the bit.
 func TestPushesOfRows(t *testing.T) {
 	c := configstest.Load(t, "cluster.servers=2", "payload={}")
 	partial := 0
@@ -57,7 +57,7 @@ func TestPushesOfRows(t *testing.T) {
 	}
 }
 
-// pieceOfRows sends a piece, and says whether it begins within a row.
+// pieceOfRows encodes and decodes a piece, and returns 1 if it begins within a row.
 func pieceOfRows(t *rapid.T, plan *shard.Plan, p *shard.Piece, routes *Routes, grads []float32, touched []bool) (partial int) {
 	codec := routes.PushCodec(p.ID)
 	buf := make([]byte, p.PushBytes)
@@ -67,7 +67,7 @@ func pieceOfRows(t *rapid.T, plan *shard.Plan, p *shard.Piece, routes *Routes, g
 		got[i] = float32(math.NaN())
 	}
 	if err := codec.Decode(got, buf[:n]); err != nil || !slices.Equal(got, grads) {
-		t.Fatalf("piece %+v: %v, %v came of %v", *p, err, got, grads)
+		t.Fatalf("piece %+v: %v, decoded %v of %v", *p, err, got, grads)
 	}
 	width, cut := plan.Rows(p)
 	want := 4 * len(grads)
@@ -87,7 +87,7 @@ func pieceOfRows(t *rapid.T, plan *shard.Plan, p *shard.Piece, routes *Routes, g
 		}
 	}
 	if n != want {
-		t.Fatalf("piece %+v of rows of %d, of the first of which %d are elsewhere: %d bytes, want %d", *p, width, cut, n, want)
+		t.Fatalf("piece %+v of rows of %d, with %d elements of the first row in another piece: %d bytes, want %d", *p, width, cut, n, want)
 	}
 	return min(1, cut)
 }

@@ -1,6 +1,6 @@
-// Package layout says what of a run follows from its configuration, the shapes of its data and its ranks alone: who serves and
-// works, how the parameters are cut, the way of every piece between a worker and its server, how much memory each rank and
-// host takes, and the text of plan. It is pure: the runtime obeys it, and whoever plans a run asks it the same questions.
+// Package layout computes what follows from a configuration, the shapes of its data and its ranks alone: which ranks serve
+// and work, how the parameters are cut, the way of every piece between a worker and its server, the memory of each rank and
+// host, and the text of plan. It is pure: the runtime obeys it, and the tools that plan a run ask it the same questions.
 package layout
 
 import (
@@ -31,7 +31,7 @@ func DataSpec(c *configs.Config) workload.DataSpec {
 	return d
 }
 
-// Plan is the shard map of a model for this many servers.
+// Plan cuts a model into shards for this many servers.
 func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
 	flat := make([]shard.Param, len(params))
 	for i, p := range params {
@@ -44,7 +44,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	}
 	switch {
 	case Reduces(c):
-		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the arena, whole
+		o.Servers, o.Slice, o.MaxBytes = 1, "even", comm.MessageMax // the whole arena is one shard
 		if c.Train.Optimizer.Name == "lars" {
 			o.Slice = "layer" // the step is taken shard by shard
 		}
@@ -71,13 +71,13 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	return p, nil
 }
 
-// CopyOf is how a worker keeps its copy of the shards of a rule.
+// CopyOf says how a worker keeps its copy of the shards of a rule.
 func CopyOf(c *configs.Config, rule, workers int) core.Copy {
 	r := &c.Sync[rule]
 	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
 }
 
-// BatchOf is the batch of one of those that compute.
+// BatchOf is the batch size of one of the ranks that compute.
 func BatchOf(c *configs.Config, workers, worker int) int {
 	if c.Train.BatchGlobal > 0 {
 		return shard.Share(c.Train.BatchGlobal, workers)[worker]
@@ -85,7 +85,7 @@ func BatchOf(c *configs.Config, workers, worker int) int {
 	return c.Train.BatchPerWorker
 }
 
-// BudgetOf is what the lead shard counts: samples over all workers, and versions.
+// BudgetOf is the budget that the lead shard counts: samples over all workers, and versions.
 func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 	team := 0
 	for w := range roles.Workers {

@@ -12,8 +12,8 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Text is what the verb plan prints and plan.txt holds: roles by host, the shard table, memory and
-// traffic, and warnings. With the rates of the network cards it has the least time of an iteration, too; nil: they are not known.
+// Text is what plan prints and plan.txt holds: roles by host, the table of shards, memory and traffic, and warnings. With the rates
+// of the network cards it also has the least time of an iteration; nil: the rates are unknown.
 func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set, rates *network.Rates) string {
 	rows := set.Train.Rows()
 	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
@@ -27,7 +27,7 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}
 	planMemory(&b, t, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
-	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory tells what is wrong
+	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory prints the error
 		planHosts(&b, all, set)
 	}
 	planCheckpoints(&b, c, p, len(roles.Workers))

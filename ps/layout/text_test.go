@@ -122,8 +122,8 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
-// Uneven servers are warned of where another slicing evens them out, and not where they shall be uneven.
-func TestAFullServerIsWarnedOf(t *testing.T) {
+// plan warns of uneven servers if another slicing evens them out, but not if they are uneven on purpose.
+func TestWarningAboutAFullServer(t *testing.T) {
 	for _, c := range []struct {
 		set  string
 		warn bool
@@ -156,16 +156,16 @@ func TestAFullServerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The plan says when checkpoints are written, whether anybody waits for them, and which are kept.
+// The plan says when checkpoints are written, whether workers wait for them, and which are kept.
 func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
 	for _, c := range []struct {
 		set  []string
 		want string
 	}{
-		{[]string{"checkpoint.every=10m"}, "every 10m0s, of a version that is named ahead; nobody waits\n  kept: the newest 3\n"},
+		{[]string{"checkpoint.every=10m"}, "every 10m0s, of a version announced in advance; no worker waits\n  kept: the newest 3\n"},
 		{[]string{"checkpoint={every_updates: 50, keep: 2, best: loss}", "evaluate.where=online", "sync=[{match: '*', scheme: asp}]"},
-			"every 50 versions of the lead shard, for each all workers pause until the slowest has ended its iteration\n  kept: the newest 2, and the best by test loss, for which rank 0 looks at each, beside training\n"},
-		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"}, "has ended its iteration, the same one for all\n"},
+			"every 50 versions of the lead shard, all workers pause for each until the slowest has ended its iteration\n  kept: the newest 2, and the best by test loss, for which rank 0 evaluates each, beside training\n"},
+		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"}, "has ended its iteration, the same iteration for all\n"},
 	} {
 		if text := textOf(t, c.set...); !strings.Contains(text, c.want) {
 			t.Errorf("%v: no %q in\n%s", c.set, c.want, text)
@@ -173,8 +173,8 @@ func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
 	}
 }
 
-// The plan says at which share of a step an update of single pushes is, where it knows: what ssp makes of gradients it does, though
-// deltas weigh otherwise.
+// The plan says at which share of a step an update of single pushes is, if it knows. It knows for gradients under ssp,
+// although deltas have another weight.
 func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
 	for _, c := range []struct{ rule, want string }{
 		{"scheme: asp", ", at 1/4 of a whole step"},
@@ -182,7 +182,7 @@ func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
 		{"scheme: ssp, weight: 0.5", ", at 0.5 of a whole step"},
 		{"scheme: ssp, push: delta", ", at 1 of a whole step"},
 		{"scheme: essp", ", at 1 of a whole step"},
-		{"scheme: dynsgd", ", at a share of a step that fluentps explain dynsgd tells"},
+		{"scheme: dynsgd", ", at the share of a step that fluentps explain dynsgd gives"},
 	} {
 		if text := textOf(t, "sync=[{match: '*', "+c.rule+"}]"); !strings.Contains(text, c.want+"\n") {
 			t.Errorf("%s: no %q in\n%s", c.rule, c.want, text)

@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// planCheckpoints says when checkpoints are written while training goes on, how large they are, and which are kept.
+// planCheckpoints prints when checkpoints are written during training, how large they are, and which are kept.
 func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, workers int) {
 	k := &c.Checkpoint
 	if !k.Periodic() {
@@ -19,11 +19,11 @@ func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, worke
 	if k.EveryUpdates > 0 {
 		every = fmt.Sprintf("every %d versions of the lead shard", k.EveryUpdates)
 	}
-	how := "of a version that is named ahead; nobody waits"
+	how := "of a version announced in advance; no worker waits"
 	if !c.InStep() {
-		how = "for each all workers pause until the slowest has ended its iteration"
+		how = "all workers pause for each until the slowest has ended its iteration"
 		if c.Whole() {
-			how += ", the same one for all"
+			how += ", the same iteration for all"
 		}
 	}
 	var bytes int64
@@ -31,10 +31,10 @@ func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, worke
 		s := &p.Shards[i]
 		bytes += s.Bytes() * int64(Vectors(c, s))
 	}
-	bytes += int64(workers) * keptBytes(c, p)
+	bytes += int64(workers) * checkpointCopyBytes(c, p)
 	fmt.Fprintf(b, "\nCheckpoints of %s: %s, %s\n  kept: the newest %d", metrics.Size(bytes), every, how, k.Keep)
 	if k.Best != configs.BestNone {
-		fmt.Fprintf(b, ", and the best by test %s, for which rank 0 looks at each, beside training", k.Best)
+		fmt.Fprintf(b, ", and the best by test %s, for which rank 0 evaluates each, beside training", k.Best)
 	}
 	b.WriteString("\n")
 }

@@ -20,7 +20,7 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 			fmt.Fprintf(b, "  server %d: %v\n", m, err)
 			continue
 		}
-		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, metrics.Size(bytes), besideText(c))
+		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, metrics.Size(bytes), codecAndCopyText(c))
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", metrics.Size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	computes := len(roles.Computing())
@@ -39,7 +39,7 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 	for rank := range ranks {
 		frames = max(frames, t.FrameBytes(rank)+roundBytes(c, p, roles))
 	}
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s behind them inside MPI, at most %s of those that are filled and leave, %s while it evaluates\n",
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s queued inside MPI, at most %s of messages being filled or sent, %s while it evaluates\n",
 		metrics.Size(int64(RingDepth(ranks))*comm.CtlMax), metrics.Size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
 	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
 		n = min(n, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
@@ -49,7 +49,7 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 
 // workerText says what a worker's memory is for.
 func workerText(c *configs.Config, p *shard.Plan) string {
-	text := "parameters and gradients" + besideText(c)
+	text := "parameters and gradients" + codecAndCopyText(c)
 	if localBytes(c, p) > 0 {
 		text += ", optimizer of its own"
 	}
@@ -61,8 +61,8 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 	return text
 }
 
-// besideText names the memory of codecs and checkpoints, where there is any.
-func besideText(c *configs.Config) string {
+// codecAndCopyText names the memory of codecs and of copies for checkpoints, if there is any.
+func codecAndCopyText(c *configs.Config) string {
 	text := ""
 	if c.Payload.Lossy() {
 		text = ", encoded pieces"

@@ -8,7 +8,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// planRoutes counts the pieces of an iteration by their ways, where ranks of one host share memory.
+// planRoutes prints the pieces of an iteration by their ways, provided that ranks of one host share memory.
 func planRoutes(b *strings.Builder, t *Routes) {
 	if Reduces(t.cfg) {
 		return
@@ -33,13 +33,13 @@ func planRoutes(b *strings.Builder, t *Routes) {
 		sent, received := 0, 0
 		for w := range t.roles.Workers {
 			push, reply := t.Direct(int32(w))
-			sent, received = sent+trues(push), received+trues(reply)
+			sent, received = sent+countTrue(push), received+countTrue(reply)
 		}
-		fmt.Fprintf(b, "  of these from the memory of GPUs and into it, where MPI reaches that: %d pushed, %d replied\n", sent, received)
+		fmt.Fprintf(b, "  of these from and to the memory of GPUs, if MPI reaches that: %d pushed, %d replied\n", sent, received)
 	}
 }
 
-func trues(list []bool) (n int) {
+func countTrue(list []bool) (n int) {
 	for _, yes := range list {
 		if yes {
 			n++

@@ -9,17 +9,17 @@ import (
 	"fluentps/ps/shard"
 )
 
-// planNameMax is the columns of a shard's name. Of a longer one the end is shown, which tells it from others.
+// planNameMax is the columns of a shard's name. A longer name is shown by its end, which tells it from others.
 const planNameMax = 24
 
-// planShards is the table of shards. Which parts of which parameters each of them has stands beside the rest, or below where that
-// would be too wide.
+// planShards prints the table of shards. The parts of parameters in a shard are in its row, or below it if the row would be
+// too wide.
 func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
-	most := c.Shards.MaxBytes
+	pieceMax := c.Shards.MaxBytes
 	if c.InRounds() {
-		most = messageBytes(c, len(p.Params))
+		pieceMax = messageBytes(c, len(p.Params))
 	}
-	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, metrics.Size(most))
+	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, metrics.Size(pieceMax))
 	rows := [][]string{{"shard", "name", "scheme", "server", "elements", "bytes", "pieces"}}
 	params := []string{"parameters"}
 	for i := range p.Shards {
@@ -30,7 +30,7 @@ func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	b.WriteString(metrics.Listed(rows, params, 2))
 }
 
-// partsOf names the parts of parameters in a shard, the first few of them.
+// partsOf names the first few parts of parameters in a shard.
 func partsOf(p *shard.Plan, s *shard.Shard) string {
 	var names []string
 	for _, g := range s.Segs {

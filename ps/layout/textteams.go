@@ -9,7 +9,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// planTeams says who computes for whom, where the ranks of a host are one worker, and what that spares the network.
+// planTeams prints which ranks compute for which worker, if the ranks of a host are one worker, and how many bytes that
+// saves on the network.
 func planTeams(b *strings.Builder, p *shard.Plan, roles shard.Roles, hosts []string) {
 	if roles.Teams == nil {
 		return
@@ -25,11 +26,11 @@ func planTeams(b *strings.Builder, p *shard.Plan, roles shard.Roles, hosts []str
 		fmt.Fprintf(b, "  w%d on %s: ranks %s\n", w, hosts[roles.Workers[w]], strings.Trim(fmt.Sprint(roles.Team(w)), "[]"))
 	}
 	fmt.Fprintf(b, "  parameters and gradients between hosts per iteration: %s; without hierarchy %s\n",
-		metrics.Size(betweenHosts(p, roles, roles.Workers, hosts)), metrics.Size(betweenHosts(p, roles, computes, hosts)))
+		metrics.Size(bytesBetweenHosts(p, roles, roles.Workers, hosts)), metrics.Size(bytesBetweenHosts(p, roles, computes, hosts)))
 }
 
-// betweenHosts is how many bytes of parameters and gradients cross the network when these ranks push and pull once.
-func betweenHosts(p *shard.Plan, roles shard.Roles, ranks []int, hosts []string) int64 {
+// bytesBetweenHosts is how many bytes of parameters and gradients cross the network when these ranks push and pull once.
+func bytesBetweenHosts(p *shard.Plan, roles shard.Roles, ranks []int, hosts []string) int64 {
 	var bytes int64
 	for _, rank := range ranks {
 		for i := range p.Shards {
@@ -42,13 +43,13 @@ func betweenHosts(p *shard.Plan, roles shard.Roles, ranks []int, hosts []string)
 	return bytes
 }
 
-// planMixed says what the servers of mixed placement hold.
+// planMixed prints what the servers of mixed placement hold.
 func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles) {
 	if c.Cluster.Placement != "mixed" || Reduces(c) {
 		return
 	}
-	alone := c.Cluster.Servers
-	shares := shard.MixedShares(alone, len(roles.Servers)-alone)
+	dedicated := c.Cluster.Servers
+	shares := shard.MixedShares(dedicated, len(roles.Servers)-dedicated)
 	total := 0
 	for _, s := range shares {
 		total += s
@@ -57,5 +58,5 @@ func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard
 		return fmt.Sprintf("%.1f%% of the parameters, about %s", 100*float64(share)/float64(total), metrics.Size(int64(p.Arena)*shard.ElemBytes*int64(share)/int64(total)))
 	}
 	fmt.Fprintf(b, "\nPlacement mixed (the split of BytePS, for one rank a machine): %d that only serve hold %s each\n  %d that work too hold %s each\n",
-		alone, part(shares[0]), len(shares)-alone, part(shares[len(shares)-1]))
+		dedicated, part(shares[0]), len(shares)-dedicated, part(shares[len(shares)-1]))
 }

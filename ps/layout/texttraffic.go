@@ -10,7 +10,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// planTraffic counts what a worker and its servers send in one iteration, if nothing leaves together that need not.
+// planTraffic prints what a worker and its servers send in one iteration, at most: messages that could leave together are
+// counted apart.
 func planTraffic(b *strings.Builder, t *Routes) {
 	c, p, workers := t.cfg, t.plan, len(t.roles.Workers)
 	if Reduces(c) {
@@ -20,16 +21,16 @@ func planTraffic(b *strings.Builder, t *Routes) {
 	var messages, bulk, small, smallReplies, push, pull, reply int64
 	for i := range p.Shards {
 		n := t.traffic(&p.Shards[i], false)
-		messages, bulk = messages+n.up+n.down, bulk+n.bulkPush+n.bulkReply
-		small, smallReplies = small+n.push, smallReplies+n.reply
+		messages, bulk = messages+n.framesUp+n.framesDown, bulk+n.bulkPush+n.bulkReply
+		small, smallReplies = small+n.inlinePush, smallReplies+n.inlineReply
 		up, down := p.Shards[i].WireBytes()
 		push, reply = push+up, reply+down
 	}
 	headers := 3 * int64(len(p.Shards)) // push, pull, reply
-	if c.InRounds() {                   // acknowledgements, the barrier and its release too; each is a message
+	if c.InRounds() {                   // also acknowledgements, the barrier and its release; each is a message
 		headers += int64(len(p.Shards)) + 2
 		messages = headers
-		for i := range p.Shards { // and the keys that pulls have
+		for i := range p.Shards { // and the keys of pulls
 			if keys := p.Shards[i].PullBytes(); keys > 0 {
 				bulk, pull = bulk+int64(len(p.Shards[i].Pieces)), pull+keys
 			}
@@ -37,15 +38,15 @@ func planTraffic(b *strings.Builder, t *Routes) {
 	}
 	bytes := push + pull + reply + headers*wire.Size + (small+smallReplies)*wire.PieceSize
 	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", messages+bulk, metrics.Size(bytes), workers, metrics.Size(bytes*int64(workers)))
-	of := fmt.Sprint(small)
+	pieces := fmt.Sprint(small)
 	if smallReplies != small {
-		of = fmt.Sprintf("%d of pushes and %d of replies", small, smallReplies)
+		pieces = fmt.Sprintf("%d of pushes and %d of replies", small, smallReplies)
 	}
-	fmt.Fprintf(b, "  %s of %s, those of at most %s, travel with the headers\n", of, metrics.Count(len(p.Pieces), "piece"), metrics.Size(InlineMax))
+	fmt.Fprintf(b, "  %s of %s, those of at most %s, travel with the headers\n", pieces, metrics.Count(len(p.Pieces), "piece"), metrics.Size(InlineMax))
 	planPayload(b, c, p, push, reply)
 }
 
-// planPayload says what the codecs make of a push and of a reply.
+// planPayload prints the encoded size of a push and of a reply.
 func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, reply int64) {
 	if !c.Payload.Lossy() {
 		return
@@ -59,7 +60,8 @@ func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, rep
 	}
 }
 
-// planSend says how much is in flight between a worker and a server, and so for how long a piece delays a more urgent one.
+// planSend prints how much is in flight between a worker and a server. That bounds how long a piece delays a more urgent
+// one.
 func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	if c.Baseline != configs.BaselineNone {
 		return
@@ -81,7 +83,7 @@ func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	}
 }
 
-// planBaseline says what the run is, in place of our protocol.
+// planBaseline prints what a baseline does instead of our protocol.
 func planBaseline(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	switch c.Baseline {
 	case configs.BaselineAllreduce:
@@ -95,16 +97,16 @@ func planBaseline(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	}
 }
 
-// keysText says what a key is and what a message.
+// keysText describes, by the setting, a key and a message.
 var keysText = map[string]string{
 	shard.KeysTensor: "every tensor is a key, with a message of its own",
 	shard.KeysList:   "every tensor is a key, and a message has all that a server holds, with 12 bytes a tensor of key and length, a pull with 8",
 	shard.KeysScalar: "every scalar is a key, and a message has all that a server holds: 12 bytes a parameter pushed, 8 pulled, 12 replied",
 }
 
-// planReduced is the traffic of an all-reduce. What moves inside it is the MPI library's affair.
+// planReduced prints the traffic of an all-reduce. What moves inside it is up to the MPI library.
 func planReduced(b *strings.Builder, p *shard.Plan, workers int) {
 	bytes := int64(p.Arena+shard.BucketTail) * shard.ElemBytes
-	fmt.Fprintf(b, "\nTraffic per iteration: each worker gives %s to the collective and takes as much, the sums; a ring would move %s each way\n",
+	fmt.Fprintf(b, "\nTraffic per iteration: each worker passes %s to the collective and receives sums of the same size; a ring would move %s each way\n",
 		metrics.Size(bytes), metrics.Size(2*bytes*int64(workers-1)/int64(workers)))
 }

@@ -13,7 +13,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// planChanges says when a rule's shards change their scheme.
+// planChanges prints when the shards of a rule change their scheme.
 func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, rows int) {
 	for i := range c.Sync {
 		if len(c.Sync[i].Then) == 0 || !slices.ContainsFunc(p.Shards, func(s shard.Shard) bool { return int(s.Rule) == i }) {
@@ -32,12 +32,12 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 	}
 }
 
-// FactsOf is what the ranks and the data tell of a run, beside its configuration.
+// FactsOf is what the ranks and the data add to the configuration of a run.
 func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
 	return configs.Facts{Workers: len(roles.Workers), Computes: len(roles.Computing()), Servers: len(roles.Servers), Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
 }
 
-// planTraining says how long the run is, in iterations and in updates, and of how many samples an update is.
+// planTraining prints the length of the run, in iterations and in updates, and the samples of an update.
 func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
 	f := FactsOf(p, roles, rows)
 	n := c.Length(f)
@@ -46,15 +46,15 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 		of = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", of)
-	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), whole(n.Epoch), budgetText(c.Train.Stop))
-	told := map[string]bool{}
+	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), decimal(n.Epoch), budgetText(c.Train.Stop))
+	printed := map[string]bool{}
 	for i := range c.Sync {
-		if !takes(p, i) {
+		if !hasShards(p, i) {
 			continue
 		}
 		phases := c.Sync[i].Phases()
 		ends, err := c.PhasesOf(i, f.Computes, rows)
-		if err != nil { // planChanges says so
+		if err != nil { // planChanges prints the error
 			continue
 		}
 		from := 0.0
@@ -64,8 +64,8 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 				to = min(to, float64(ends[k].Until))
 			}
 			text := updatesText(&phases[k], n, f, from, to)
-			if !told[text] {
-				told[text] = true
+			if !printed[text] {
+				printed[text] = true
 				b.WriteString(text)
 			}
 			from = to
@@ -73,8 +73,8 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	}
 }
 
-// takes says whether a rule has shards.
-func takes(p *shard.Plan, rule int) bool {
+// hasShards says whether a rule has shards.
+func hasShards(p *shard.Plan, rule int) bool {
 	for i := range p.Shards {
 		if int(p.Shards[i].Rule) == rule {
 			return true
@@ -87,7 +87,7 @@ func iterationsText(n configs.Length) string {
 	if math.IsInf(n.Iterations, 1) {
 		return "as many as the time allows"
 	}
-	return whole(n.Iterations) + " in all"
+	return decimal(n.Iterations) + " in all"
 }
 
 func budgetText(s configs.Stop) string {
@@ -105,7 +105,7 @@ func budgetText(s configs.Stop) string {
 		words = append(words, s.Time.String())
 	}
 	if s.Target > 0 {
-		words = append(words, "test accuracy "+whole(s.Target))
+		words = append(words, "test accuracy "+decimal(s.Target))
 	}
 	if len(words) == 1 {
 		return words[0]
@@ -113,50 +113,50 @@ func budgetText(s configs.Stop) string {
 	return strings.Join(words, ", or ") + ", whichever comes first"
 }
 
-// updatesText tells how many versions a scheme makes of a shard between two clocks, and what each of them is.
+// updatesText says how many versions a scheme makes of a shard between two clocks, and what each version is.
 func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to float64) string {
 	each := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
-	versions, what, batch := to-from, "one for each iteration", float64(n.PerIteration)
+	versions, meaning, batch := to-from, "one for each iteration", float64(n.PerIteration)
 	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
-		what, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
+		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
 	}
 	if !ph.Whole() {
 		several := float64(ph.Several())
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
-		what, batch = "one for each push", each*several
+		meaning, batch = "one for each push", each*several
 		if several > 1 {
-			what = fmt.Sprintf("one for any %d pushes", ph.Several())
+			meaning = fmt.Sprintf("one for any %d pushes", ph.Several())
 		}
 	}
-	number := whole(versions) + " updates"
+	number := decimal(versions) + " updates"
 	if math.IsInf(versions, 1) {
 		number = "updates"
 	} else if versions == 1 {
 		number = "1 update"
 	}
-	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s", ph.Scheme, number, what, plural(math.Round(batch), "sample"))
+	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s", ph.Scheme, number, meaning, plural(math.Round(batch), "sample"))
 	return text + shareText(ph, f.Workers) + "\n"
 }
 
-// shareText says how large a step an update of single pushes is beside one of a whole iteration.
+// shareText compares the step of an update of single pushes with that of a whole iteration.
 func shareText(ph *configs.Phase, workers int) string {
 	e, _ := scheme.Lookup(ph.Scheme)
 	switch weight := ph.Common.Weight; {
 	case ph.Whole(), ph.Several() > 1 && weight == 0:
 		return ""
 	case weight > 0:
-		return fmt.Sprintf(", at %s of a whole step", whole(weight*float64(ph.Several())))
-	case e.Weight != "" && !e.DeltaWhole: // whose deltas have their weight filled in
-		return ", at a share of a step that fluentps explain " + e.Name + " tells"
+		return fmt.Sprintf(", at %s of a whole step", decimal(weight*float64(ph.Several())))
+	case e.Weight != "" && !e.DeltaWhole: // DeltaWhole fills in the weight of deltas
+		return ", at the share of a step that fluentps explain " + e.Name + " gives"
 	}
 	return fmt.Sprintf(", at 1/%d of a whole step", workers)
 }
 
-func whole(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func plural(n float64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return whole(n) + " " + noun
+	return decimal(n) + " " + noun
 }

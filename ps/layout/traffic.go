@@ -7,8 +7,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// roundBytes is the memory for the messages that a rank has in rounds beside those that FrameBytes counts: a pull of its own
-// for every shard, an acknowledgement of every push, and the releases.
+// roundBytes is the memory for the messages of a rank in rounds that FrameBytes does not count: a pull of its own for every
+// shard, an acknowledgement of every push, and the releases.
 func roundBytes(c *configs.Config, p *shard.Plan, roles shard.Roles) int64 {
 	if !c.InRounds() {
 		return 0
@@ -17,26 +17,26 @@ func roundBytes(c *configs.Config, p *shard.Plan, roles shard.Roles) int64 {
 	return FrameSmall * (int64(len(p.Shards))*(workers+1) + workers)
 }
 
-// FrameSmall is enough for a few headers: a frame without pieces keeps no more while it is on its way.
+// FrameSmall is room for a few headers, in bytes: a frame without pieces keeps no more while it is in flight.
 const FrameSmall = 512
 
-// RingDepth bounds the control messages that may be on their way to one rank without waiting in MPI's own queue.
+// RingDepth is the number of control messages that may be in flight to one rank without waiting in MPI's own queue.
 func RingDepth(ranks int) int { return min(256, 8+4*ranks) }
 
-// traffic is what the push, pull and reply of one shard take, if nothing leaves together that need not.
+// traffic counts what the push, pull and reply of one shard send, in as many frames as there can be.
 type traffic struct {
-	up, down            int64 // frames
-	bulkPush, bulkReply int64 // pieces on the data channel
-	push, reply         int64 // pieces in frames
-	announced           int64 // pieces that a frame of a push may announce at most, where memory is shared
+	framesUp, framesDown    int64
+	bulkPush, bulkReply     int64 // pieces on the data channel
+	inlinePush, inlineReply int64 // pieces in frames
+	announced               int64 // most pieces that a frame of a push announces, if memory is shared
 }
 
-// traffic counts: a frame goes up with the first layer that is ready, with the last, whose pull it has too, and with
-// each that has small pieces. Frames go down as many as the small pieces fill. Of a shard that may go through shared memory
-// each layer is announced.
+// traffic counts the messages of a shard. A frame goes up with the first layer that is ready, with the last layer, which
+// also carries the pull, and with each layer that has small pieces. The small pieces determine the frames down. For a shard
+// that may go through shared memory, each layer is announced.
 func (t *Routes) traffic(sh *shard.Shard, shared bool) traffic {
 	layers := map[int32]bool{sh.Pieces[0].Layer: true, sh.Pieces[len(sh.Pieces)-1].Layer: true}
-	n := traffic{down: 1}
+	n := traffic{framesDown: 1}
 	fill := wire.Size
 	for i := range sh.Pieces {
 		q := &sh.Pieces[i]
@@ -45,7 +45,7 @@ func (t *Routes) traffic(sh *shard.Shard, shared bool) traffic {
 			n.announced++
 		}
 		if t.push[q.ID] == InFrame {
-			n.push++
+			n.inlinePush++
 			layers[q.Layer] = true
 		} else {
 			n.bulkPush++
@@ -54,20 +54,20 @@ func (t *Routes) traffic(sh *shard.Shard, shared bool) traffic {
 			n.bulkReply++
 			continue
 		}
-		n.reply++
+		n.inlineReply++
 		bytes := wire.PieceSize + int(q.ReplyBytes)
 		if fill += bytes; fill > comm.CtlMax {
-			n.down++
+			n.framesDown++
 			fill = bytes
 		}
 	}
-	n.up = int64(len(layers))
+	n.framesUp = int64(len(layers))
 	return n
 }
 
-// FrameBytes is the most memory for control messages of a rank that are filled or on their way: those by which its worker
-// pushes and pulls each shard, and its server answers each worker. A worker that need not wait for replies has pushes of
-// several iterations on their way.
+// FrameBytes is the most memory for a rank's control messages that are being filled or in flight: those by which its worker
+// pushes and pulls each shard, and its server answers each worker. A worker that does not wait for replies has pushes of
+// several iterations in flight.
 func (t *Routes) FrameBytes(rank int) int64 {
 	p, roles := t.plan, t.roles
 	var total int64
@@ -76,45 +76,45 @@ func (t *Routes) FrameBytes(rank int) int64 {
 		sh := &p.Shards[i]
 		n := t.traffic(sh, t.shared[i])
 		if works {
-			total += frameOf(n.push, n.announced) * n.up * (CopyOf(t.cfg, sh.Rule, len(roles.Workers)).Bound + 1)
+			total += frameBytes(n.inlinePush, n.announced) * n.framesUp * (CopyOf(t.cfg, sh.Rule, len(roles.Workers)).Bound + 1)
 		}
 		if server == int(sh.Server) {
-			total += frameOf(n.reply, 0) * n.down * int64(len(roles.Workers))
+			total += frameBytes(n.inlineReply, 0) * n.framesDown * int64(len(roles.Workers))
 		}
 	}
-	return total + fillBytes(roles, rank) + orderBytes(p, roles, rank)
+	return total + fillBytes(roles, rank) + teamBytes(p, roles, rank)
 }
 
-// fillBytes is the most memory for messages that one batch fills at the same time. However little is said to a rank, its
-// message has the room of a long one until it leaves; with bsp a server answers all workers in one batch.
+// fillBytes is the most memory for messages that one batch fills at the same time. A message has the room of a long one
+// until it leaves, however short it is; with bsp a server answers all workers in one batch.
 func fillBytes(roles shard.Roles, rank int) int64 {
-	told := 0
+	peers := 0
 	if roles.Server(rank) >= 0 {
-		told += len(roles.Workers) + len(roles.Servers) - 1
+		peers += len(roles.Workers) + len(roles.Servers) - 1
 	}
 	if w := roles.Worker(rank); w >= 0 {
-		told += len(roles.Servers) + len(roles.Team(w)) - 1
+		peers += len(roles.Servers) + len(roles.Team(w)) - 1
 	} else if roles.Leader(rank) >= 0 {
-		told++
+		peers++
 	}
-	return int64(told) * comm.CtlMax
+	return int64(peers) * comm.CtlMax
 }
 
-// orderBytes is the most memory for what the ranks of a team say to each other in one iteration: a leader the iteration
-// and each layer that becomes readable, a member that forward is over and each layer that is final.
-func orderBytes(p *shard.Plan, roles shard.Roles, rank int) int64 {
+// teamBytes is the most memory for the messages between the ranks of a team in one iteration: a leader sends the iteration
+// and each layer that becomes readable, a member the end of forward and each layer that is final.
+func teamBytes(p *shard.Plan, roles shard.Roles, rank int) int64 {
 	lead := roles.Leader(rank)
 	if lead < 0 {
 		return 0
 	}
-	said := FrameSmall * int64(layersOf(p)+1)
+	perMember := FrameSmall * int64(layersOf(p)+1)
 	switch members := len(roles.Team(lead)) - 1; {
 	case members == 0:
 		return 0
 	case roles.Worker(rank) >= 0:
-		return said * int64(members)
+		return perMember * int64(members)
 	}
-	return said
+	return perMember
 }
 
 func layersOf(p *shard.Plan) int {
@@ -125,8 +125,8 @@ func layersOf(p *shard.Plan) int {
 	return layers
 }
 
-// frameOf is the memory of a frame, with pieces or without, or with so many announced.
-func frameOf(pieces, announced int64) int64 {
+// frameBytes is the memory of a frame with so many pieces and so many announced ones.
+func frameBytes(pieces, announced int64) int64 {
 	if pieces > 0 || 2*wire.Size+announced*wire.PieceSize > FrameSmall {
 		return comm.CtlMax
 	}

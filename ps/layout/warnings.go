@@ -24,7 +24,7 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 		}
 	}
 	mean := float64(p.Arena) * shard.ElemBytes / float64(p.Servers)
-	if float64(most) > 1.5*mean && p.Servers > 1 && c.Shards.Slice != "even" { // else it holds what it shall: see placement mixed
+	if float64(most) > 1.5*mean && p.Servers > 1 && c.Shards.Slice != "even" { // with even slices it is uneven on purpose: placement mixed
 		w = append(w, fmt.Sprintf("the fullest server holds %.1f times the mean: use shards.slice: even", float64(most)/mean))
 	}
 	names, used := map[string]bool{}, map[int]bool{}
@@ -33,7 +33,7 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 		used[p.Shards[i].Rule] = true
 	}
 	for i, rule := range c.Sync {
-		if !used[i] && strings.Trim(rule.Match, "*") != "" { // the last rule must take what the others leave, if that is nothing
+		if !used[i] && strings.Trim(rule.Match, "*") != "" { // the last rule takes what the others leave, which may be nothing
 			w = append(w, fmt.Sprintf("sync: match %q takes no parameter of this model; they are %s", rule.Match, paramNames(p)))
 		}
 	}
@@ -42,7 +42,7 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", metrics.Size(window), metrics.Size(largest), metrics.Size(window/2)))
 	}
 	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "fifo" {
-		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others overtake, and is answered when all of them have landed: with shards.slice: slices each is answered by itself", c.Send.Order, i, metrics.Count(len(p.Shards[i].Pieces), "piece")))
+		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others may overtake, and is answered only after all of them have landed; with shards.slice: slices each piece is answered by itself", c.Send.Order, i, metrics.Count(len(p.Shards[i].Pieces), "piece")))
 	}
 	if names["bsp"] && len(names) > 1 {
 		w = append(w, "a bsp shard beside others: a worker starts when its last shard has replied, so the strictest shard sets the pace")

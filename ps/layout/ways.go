@@ -10,7 +10,7 @@ import (
 
 // Push is the way of a piece of a worker's push.
 func (t *Routes) Push(piece, worker int32) Way {
-	if t.Lends(t.plan.Pieces[piece].Shard, worker) {
+	if t.ReadsGradients(t.plan.Pieces[piece].Shard, worker) {
 		return InPlace
 	}
 	return t.push[piece]
@@ -29,15 +29,15 @@ func (t *Routes) Shares(id, worker int32) bool {
 	return t.nodeOfWorker != nil && t.shared[id] && t.nodeOfWorker[worker] == t.nodeOfServer[t.plan.Shards[id].Server]
 }
 
-// Lends says whether the server of a shard reads the gradients of a worker where they are, too: one that keeps copies does not
-// wait for that.
-func (t *Routes) Lends(id, worker int32) bool { return t.Shares(id, worker) && !t.copies[id] }
+// ReadsGradients says whether the server of a shard reads a worker's gradients in the worker's memory. It does not if the
+// worker keeps a copy of the shard, because such a worker does not wait until its gradients were read.
+func (t *Routes) ReadsGradients(id, worker int32) bool { return t.Shares(id, worker) && !t.copies[id] }
 
-// SharedShards are the shards that go through memory where a server and a worker share it.
+// SharedShards says, by shard, whether it goes through memory that a server and a worker share.
 func (t *Routes) SharedShards() []bool { return t.shared }
 
-// Apart is how many pieces of a push of a shard, and of a reply, are messages of their own where they are sent.
-func (t *Routes) Apart(sh *shard.Shard) (pushed, replied int) {
+// MessagesOf is how many pieces of a push of a shard, and of a reply, have a message of their own when they are sent.
+func (t *Routes) MessagesOf(sh *shard.Shard) (pushed, replied int) {
 	for i := range sh.Pieces {
 		if t.push[sh.Pieces[i].ID] != InFrame {
 			pushed++
@@ -49,16 +49,16 @@ func (t *Routes) Apart(sh *shard.Shard) (pushed, replied int) {
 	return pushed, replied
 }
 
-// ReceivesAhead says whether pushes of a shard are received before they are announced, where they are sent.
+// ReceivesAhead says whether pushes of a shard that are sent are received before they are announced.
 func (t *Routes) ReceivesAhead(sh *shard.Shard) bool {
 	return slices.ContainsFunc(sh.Pieces, func(q shard.Piece) bool { return t.push[q.ID] == Ahead })
 }
 
-// EncodesPushes and EncodesReplies say whether pieces of pushes, and of replies, do not travel as they are.
+// EncodesPushes and EncodesReplies say whether pieces of pushes, and of replies, are encoded.
 func (t *Routes) EncodesPushes() bool  { return t.pushCodec != nil }
 func (t *Routes) EncodesReplies() bool { return t.replyCodec != nil }
 
-// PushCodec and ReplyCodec are what a piece is encoded with; nil: it travels as it is.
+// PushCodec and ReplyCodec return the codec of a piece; nil: it is not encoded.
 func (t *Routes) PushCodec(piece int32) payload.Codec  { return codecOf(t.pushCodec, piece) }
 func (t *Routes) ReplyCodec(piece int32) payload.Codec { return codecOf(t.replyCodec, piece) }
 
@@ -69,26 +69,26 @@ func codecOf(codecs []payload.Codec, piece int32) payload.Codec {
 	return codecs[piece]
 }
 
-// Keyed are the codecs of the pieces where messages have lists of keys, which pulls have, too; nil where they have none.
+// Keyed returns the codecs of the pieces if messages carry lists of keys, and pulls do too; else nil.
 func (t *Routes) Keyed() []*payload.Keyed { return t.keyed }
 
-// AcceptsPush and AcceptsReply say whether n bytes in a frame may be those of a piece: whoever sends them may be damaged, or
-// another program.
+// AcceptsPush and AcceptsReply say whether a piece in a frame may have n bytes. The sender may be damaged, or another
+// program.
 func (t *Routes) AcceptsPush(piece int32, n int) bool {
-	return int(piece) < len(t.push) && t.push[piece] == InFrame && fits(n, t.plan.Pieces[piece].PushBytes, t.EncodesPushes())
+	return int(piece) < len(t.push) && t.push[piece] == InFrame && isLength(n, t.plan.Pieces[piece].PushBytes, t.EncodesPushes())
 }
 
 func (t *Routes) AcceptsReply(piece int32, n int) bool {
-	return int(piece) < len(t.reply) && t.reply[piece] == InFrame && fits(n, t.plan.Pieces[piece].ReplyBytes, t.EncodesReplies())
+	return int(piece) < len(t.reply) && t.reply[piece] == InFrame && isLength(n, t.plan.Pieces[piece].ReplyBytes, t.EncodesReplies())
 }
 
-func fits(n int, most int64, encoded bool) bool {
-	return int64(n) == most || encoded && int64(n) < most
+func isLength(n int, longest int64, encoded bool) bool {
+	return int64(n) == longest || encoded && int64(n) < longest
 }
 
-// Direct says which pieces of a worker go from and to its GPU's memory, where MPI reaches that: those with a message of their
-// own that travel as they are, to and from another rank, and that nothing on the host has to touch. What ranks of a team share
-// is the host's, and so are copies.
+// Direct says which pieces of a worker MPI sends from and receives into GPU memory, if MPI reaches that: those with a
+// message of their own, not encoded, to and from another rank, that the host need not touch. The host touches what ranks of
+// a team share, copies of shards, and deltas.
 func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 	pushed, replied = make([]bool, len(t.push)), make([]bool, len(t.reply))
 	if len(t.roles.Team(int(worker))) > 1 {
@@ -106,7 +106,7 @@ func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 	return pushed, replied
 }
 
-// placeNodes notes who shares memory.
+// placeNodes notes which workers and servers share memory.
 func (t *Routes) placeNodes(nodes []int) {
 	t.nodeOfWorker, t.nodeOfServer = nil, nil
 	if nodes == nil || !slices.Contains(t.shared, true) {
@@ -120,10 +120,10 @@ func (t *Routes) placeNodes(nodes []int) {
 	}
 }
 
-// codecs gives each piece its codec, where those of trained parameters have this one. Statistics travel as they are beside
-// encoded gradients, with a codec that changes nothing: they are means of values, in which what a codec drops or rounds away
-// would not come back with the next push.
-func (t *Routes) codecs(codec payload.Codec) []payload.Codec {
+// codecsOf returns the codec of each piece, where pieces of trained parameters have the given one. Statistics have a codec
+// that changes nothing: a statistic is the mean of a value, so the next push would not bring back what a codec drops or
+// rounds away.
+func (t *Routes) codecsOf(codec payload.Codec) []payload.Codec {
 	if codec == nil && t.keyed == nil {
 		return nil
 	}
@@ -142,9 +142,9 @@ func (t *Routes) codecs(codec payload.Codec) []payload.Codec {
 	return all
 }
 
-// rows gives the pieces of parameters that have rows their codec, where pushes travel as they are but for that.
-func (t *Routes) rows(codecs []payload.Codec) []payload.Codec {
-	if codecs != nil || t.cfg.InRounds() || Reduces(t.cfg) { // where the plan has no room for them
+// addRowCodecs gives the pieces of parameters that have rows their codec, if pushes are not encoded otherwise.
+func (t *Routes) addRowCodecs(codecs []payload.Codec) []payload.Codec {
+	if codecs != nil || t.cfg.InRounds() || Reduces(t.cfg) { // their plans leave no room for row codecs
 		return codecs
 	}
 	for i := range t.plan.Pieces {

@@ -1,5 +1,5 @@
-// Package replica keeps checkpoints in the memory of hosts: who writes a file writes it there, too, and sends it to a rank of the next
-// host. So all files outlive any one host.
+// Package replica keeps checkpoints in the memory of hosts (checkpoint.replica: 1), so that all files survive the loss of
+// any one host.
 package replica
 
 import (
@@ -21,59 +21,60 @@ import (
 	"fluentps/ps/station"
 )
 
-// Replicas of a checkpoint while training goes on (checkpoint.replica: 1). Who writes a file into the run folder writes it
-// into the memory of its host, too, and sends it to a rank of the next host, which writes it there: so all files outlive any
-// one host, and, on one host, all processes. When rank 0 has heard of all of them it sends the manifest to every host;
-// there the version before goes. ps/resume reads them.
+// Replicas of a checkpoint during training: a rank that writes a file into the run folder also writes it into the memory of
+// its host, and sends it to a rank of the next host, which writes it there. So all files survive the loss of any one host,
+// and, on one host, of all processes. When rank 0 has heard of all files it sends the manifest to every host, which then
+// removes the previous version. ps/resume reads replicas.
 
-// Replicas are those of one start, as one rank sees them.
+// Replicas are the replicas of one start, as one rank sees them.
 type Replicas struct {
-	r       *station.Station
-	o       Options
-	dir     string
-	at      *durable.Folder       // the same, open
-	own     *checkpoint.Replicas  // of the first rank of a host
-	before  string                // the start that the run went on from; it goes with the first version that is complete
-	spare   int64                 // bytes that stay free in the host's memory file system
-	next    int                   // rank that keeps what this one writes; -1: there is one host
-	written [wire.FileKinds]int64 // by kind: files so far; a file's number is its version
-	out     map[int]*outgoing     // by rank
-	in      []*incoming
-	posted  int // receives
-	closing bool
+	station        *station.Station
+	o              Options
+	dir            string
+	folder         *durable.Folder       // dir, open
+	hostReplicas   *checkpoint.Replicas  // on the first rank of a host, else nil
+	previousStart  string // the start that the run resumed from; its replicas go with the first complete version of this one
+	spareBytes     int64                 // to be left free in the host's memory file system
+	next           int                   // rank that keeps the files of this one; -1: there is only one host
+	written        [wire.FileKinds]int64 // by kind: number of files so far; a file's number is its version
+	out            map[int]*outgoing     // by rank
+	in             []*incoming
+	receivesPosted int // in flight
+	closing        bool
 }
 
-// Options are what replicas are begun with.
+// Options are the inputs of Open.
 type Options struct {
 	Memory  string             // the memory file system of this host; "": /dev/shm
-	Host    string             // its name
+	Host    string             // name of this host
 	Folder  *metrics.RunFolder // of the run
-	Adopted string             // the start whose replicas the run goes on from; "": none
-	Earlier []string           // rank 0 only: starts of this run that may have left replicas
+	Adopted string             // the start whose replicas the run resumes from; "": none
+	Earlier []string           // rank 0 only: earlier starts of this run that may have left replicas
 }
 
-// Open begins those of this start; nil: the configuration wants none. Where a host has no place for them, the run goes on without.
+// Open begins the replicas of this start. It returns nil if the configuration wants none, and, after a warning, if a host
+// has no memory for them: the run continues without.
 func Open(r *station.Station, o Options) (*Replicas, error) {
 	c := &r.Config.Checkpoint
 	if c.Replica == 0 || !c.Periodic() || o.Folder == nil {
 		return nil, nil
 	}
-	var said struct {
+	var decision struct {
 		Start, Before string
-		Over          []string // starts of which nothing is needed any more
+		Obsolete      []string // starts whose replicas nobody needs any more
 	}
 	if r.Me == 0 {
-		said.Start, said.Before = newStart(), o.Adopted
-		said.Over = slices.DeleteFunc(o.Earlier, func(start string) bool { return start == o.Adopted })
+		decision.Start, decision.Before = newStart(), o.Adopted
+		decision.Obsolete = slices.DeleteFunc(o.Earlier, func(start string) bool { return start == o.Adopted })
 	}
-	if err := link.Spread(r.Net, &said); err != nil {
+	if err := link.Spread(r.Net, &decision); err != nil {
 		return nil, err
 	}
 	memory := cmp.Or(o.Memory, layout.MemoryRoot)
-	q := &Replicas{r: r, o: o, dir: checkpoint.ReplicaDir(memory, said.Start), before: said.Before, spare: SpareMemory(r), next: -1, out: map[int]*outgoing{}}
+	q := &Replicas{station: r, o: o, dir: checkpoint.ReplicaDir(memory, decision.Start), previousStart: decision.Before, spareBytes: SpareMemory(r), next: -1, out: map[int]*outgoing{}}
 	problem := ""
 	if FirstOfHost(r) {
-		if err := q.hold(memory, said.Start, said.Over); err != nil {
+		if err := q.claimHost(memory, decision.Start, decision.Obsolete); err != nil {
 			problem = err.Error()
 		}
 	}
@@ -82,7 +83,7 @@ func Open(r *station.Station, o Options) (*Replicas, error) {
 		return q, err
 	}
 	if r.Me == 0 {
-		if err := noteStart(o.Folder, said.Start, said.Before); err != nil {
+		if err := noteStart(o.Folder, decision.Start, decision.Before); err != nil {
 			all[0] = err.Error()
 		}
 		problem = r.Net.Verdict(all)
@@ -94,29 +95,29 @@ func Open(r *station.Station, o Options) (*Replicas, error) {
 		if r.Me == 0 {
 			r.Log.Warn("no replicas of checkpoints: " + problem)
 		}
-		q.before = "" // what was before may be needed once more
+		q.previousStart = "" // keep its replicas: another resume may need them
 		return nil, q.Release(true)
 	}
-	return q, q.open(memory, said.Start)
+	return q, q.open(memory, decision.Start)
 }
 
-// hold makes this host ready for a start.
-func (q *Replicas) hold(memory, start string, over []string) error {
-	err := checkpoint.SweepReplicas(memory, q.before, time.Now())
-	for _, old := range over {
+// claimHost prepares this host for a start, and removes the replicas of obsolete starts.
+func (q *Replicas) claimHost(memory, start string, obsolete []string) error {
+	err := checkpoint.SweepReplicas(memory, q.previousStart, time.Now())
+	for _, old := range obsolete {
 		err = errors.Join(err, checkpoint.RemoveReplicas(memory, old))
 	}
 	if err == nil {
-		q.own, err = checkpoint.HoldReplicas(memory, start)
+		q.hostReplicas, err = checkpoint.HoldReplicas(memory, start)
 	}
 	return err
 }
 
-// open posts the receives from all who may send here.
+// open posts the receives from all ranks that may send to this one.
 func (q *Replicas) open(memory, start string) error {
-	r := q.r
+	r := q.station
 	var err error
-	if q.at, err = checkpoint.OpenReplicas(memory, start); err != nil {
+	if q.folder, err = checkpoint.OpenReplicas(memory, start); err != nil {
 		return err
 	}
 	next := layout.Neighbors(r.NodeOf)
@@ -129,135 +130,135 @@ func (q *Replicas) open(memory, start string) error {
 		if err != nil {
 			return err
 		}
-		in := &incoming{q: q, from: from, b: b}
+		in := &incoming{replicas: q, from: from, buf: b}
 		q.in = append(q.in, in)
 		in.post()
 	}
 	return nil
 }
 
-// Copies says whether files have a second place, on another host.
+// Copies says whether files have a second copy, on another host.
 func (q *Replicas) Copies() bool { return q.next >= 0 }
 
-// Take counts a file that is to be written; 0: there are no replicas.
-func (q *Replicas) Take(kind wire.FileKind) int64 {
+// NextVersion counts a file to be written and returns its version; 0: there are no replicas.
+func (q *Replicas) NextVersion(kind wire.FileKind) int64 {
 	if q == nil {
 		return 0
 	}
-	q.r.Saving.Open++
+	q.station.Saving.Open++
 	q.written[kind]++
 	return q.written[kind]
 }
 
-// Write writes a file into this host's memory; not on the goroutine that drives.
+// Write writes a file into this host's memory. It must not run on the goroutine that drives.
 func (q *Replicas) Write(version int64, f wire.FileSaved, state any, vectors [][]float32) {
 	if q == nil {
 		return
 	}
-	of := checkpoint.MakeReplicaVersion(q.at, version)
-	e, err := checkpoint.WriteReplica(of, FileName(f.Kind, f.Index), q.spare, state, vectors...)
+	of := checkpoint.MakeReplicaVersion(q.folder, version)
+	e, err := checkpoint.WriteReplica(of, FileName(f.Kind, f.Index), q.spareBytes, state, vectors...)
 	err = errors.Join(err, of.Close())
-	q.r.Transport.Post(func() {
+	q.station.Transport.Post(func() {
 		f.Version, f.Place, f.Bytes, f.CRC32C = version, wire.InMemory, e.Bytes, e.CRC32C
-		q.wrote(of.Path(FileName(f.Kind, f.Index)), f, err)
+		q.reportWritten(of.Path(FileName(f.Kind, f.Index)), f, err)
 	})
 }
 
-// wrote tells rank 0 of a file in memory, and sends it to the next host.
-func (q *Replicas) wrote(path string, saved wire.FileSaved, err error) {
-	r := q.r
+// reportWritten reports a file in memory to rank 0, and sends it to the next host.
+func (q *Replicas) reportWritten(path string, saved wire.FileSaved, err error) {
+	r := q.station
 	r.Saving.Open--
 	var f *os.File
 	if err == nil && q.next >= 0 {
 		f, err = durable.Open(path)
 	}
 	if saved.Failed = err != nil; err != nil {
-		q.noReplica(err)
+		q.warnNoReplica(err)
 	}
 	r.Saving.Told++
 	r.TellSaved(&saved)
 	if f != nil {
-		r.Saving.Told++ // by the rank that gets it
-		q.to(q.next).put(parcel{version: saved.Version, kind: saved.Kind, index: saved.Index, length: saved.Bytes, f: f})
+		r.Saving.Told++ // the rank that receives the file reports it
+		q.outgoingTo(q.next).send(parcel{version: saved.Version, kind: saved.Kind, index: saved.Index, length: saved.Bytes, file: f})
 	}
 }
 
-func (q *Replicas) noReplica(err error) {
+func (q *Replicas) warnNoReplica(err error) {
 	text := err.Error()
 	var path *fs.PathError
-	if errors.As(err, &path) { // the words around it are of checkpoints on disk
+	if errors.As(err, &path) { // the text around it is about checkpoints on disk
 		text = path.Error()
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		text += "; the memory of host " + q.o.Host + " has no room; plan says how much is needed, and checkpoint.replica: 0 does without"
+		text += "; the memory of host " + q.o.Host + " has no room; plan says how much is needed, and checkpoint.replica: 0 makes no replicas"
 	}
-	q.r.Log.Warn("no replica of this checkpoint: " + text)
+	q.station.Log.Warn("no replica of this checkpoint: " + text)
 }
 
-// got is told that a file is there, or is not, and tells rank 0.
-func (q *Replicas) got(p *parcel, err error) {
-	f := wire.FileSaved{Rank: int32(q.r.Me), Kind: p.kind, Index: p.index, Place: wire.InNeighbor, Version: p.version}
+// received reports to rank 0 a file that has arrived, or could not be written.
+func (q *Replicas) received(p *parcel, err error) {
+	f := wire.FileSaved{Rank: int32(q.station.Me), Kind: p.kind, Index: p.index, Place: wire.InNeighbor, Version: p.version}
 	if p.kind == wire.ManifestFile {
 		f.Place = wire.OnHost
 		if err == nil {
-			err = q.settled(p)
+			err = q.finishVersion(p)
 		}
 	}
 	if f.Failed = err != nil; err != nil {
-		q.noReplica(err)
+		q.warnNoReplica(err)
 	}
-	q.r.TellSaved(&f)
+	q.station.TellSaved(&f)
 }
 
-// settled ends a version on this host: it is complete, and those before it go, or it goes.
-func (q *Replicas) settled(p *parcel) error {
+// finishVersion ends a version on this host: a complete one replaces all before it, and one that was given up is removed.
+func (q *Replicas) finishVersion(p *parcel) error {
 	if p.length == 0 {
-		return q.own.Drop(p.version)
+		return q.hostReplicas.Drop(p.version)
 	}
-	return errors.Join(q.own.Keep(p.version), q.forgetBefore())
+	return errors.Join(q.hostReplicas.Keep(p.version), q.removePrevious())
 }
 
-// Release is for the end: nothing is on its way any more.
+// Release gives the host's memory up, at the end. Nothing may be in flight any more.
 func (q *Replicas) Release(remove bool) error {
-	if q.at != nil && remove { // else somebody may still be writing
-		_ = q.at.Close()
+	if q.folder != nil && remove { // else a goroutine may still be writing
+		_ = q.folder.Close()
 	}
-	if q.own == nil {
+	if q.hostReplicas == nil {
 		return nil
 	}
-	own := q.own
-	q.own = nil
+	own := q.hostReplicas
+	q.hostReplicas = nil
 	var err error
 	if remove {
-		err = q.forgetBefore()
+		err = q.removePrevious()
 	}
 	return errors.Join(err, own.Release(remove))
 }
 
-// forgetBefore removes what the start before left on this host.
-func (q *Replicas) forgetBefore() error {
-	before := q.before
-	if q.before = ""; before == "" {
+// removePrevious removes the replicas of the previous start from this host.
+func (q *Replicas) removePrevious() error {
+	before := q.previousStart
+	if q.previousStart = ""; before == "" {
 		return nil
 	}
 	return checkpoint.RemoveReplicas(filepath.Dir(q.dir), before)
 }
 
-// Close takes the receives back, and with remove the files.
+// Close cancels the receives, and with remove deletes the files.
 func (q *Replicas) Close(remove bool) error {
 	if q == nil {
 		return nil
 	}
-	r := q.r
+	r := q.station
 	q.closing = true
 	for _, in := range q.in {
 		r.Transport.Cancel(in.op)
 	}
-	if err := r.Net.Drive(func() bool { return q.posted == 0 }); err != nil {
+	if err := r.Net.Drive(func() bool { return q.receivesPosted == 0 }); err != nil {
 		return err
 	}
 	for _, in := range q.in {
-		in.b.Free()
+		in.buf.Free()
 	}
 	if r.Me == 0 && remove {
 		if err := q.o.Folder.Remove(StartsFile); err != nil {
@@ -267,16 +268,16 @@ func (q *Replicas) Close(remove bool) error {
 	return q.Release(remove)
 }
 
-// Tell sends a host the manifest of a version that is complete, or, where it is empty, word that the version is given up.
-func (q *Replicas) Tell(host int, version int64, manifest []byte) {
+// SendManifest sends a host the manifest of a complete version. An empty manifest says that the version is given up.
+func (q *Replicas) SendManifest(host int, version int64, manifest []byte) {
 	end := parcel{version: version, kind: wire.ManifestFile, text: manifest, length: int64(len(manifest))}
-	if host != q.r.Me {
-		q.to(host).put(end)
+	if host != q.station.Me {
+		q.outgoingTo(host).send(end)
 		return
 	}
 	var err error
 	if end.length > 0 {
-		err = checkpoint.WriteReplicaManifest(q.at, end.version, end.text)
+		err = checkpoint.WriteReplicaManifest(q.folder, end.version, end.text)
 	}
-	q.got(&end, err)
+	q.received(&end, err)
 }

@@ -16,34 +16,34 @@ import (
 	"fluentps/ps/station"
 )
 
-// StartsFile names in the run folder the start that writes replicas, and the one that it went on from, whose are the newest
-// until it has some of its own.
+// StartsFile, in the run folder, names the start that writes replicas, and the start that it resumed from, whose replicas
+// are the newest until the first start has some.
 const (
 	StartsFile = "replica"
-	startsMax  = 4 << 10 // bytes of it
+	startsMax  = 4 << 10 // bytes of the file
 )
 
-// startForm is what newStart makes: it becomes part of a path.
+// startForm is the form of names of starts, which become part of a path.
 var startForm = regexp.MustCompile(`^[0-9a-z]{1,64}$`)
 
-// newStart is the name of a start, which no other has.
+// newStart returns a unique name.
 func newStart() string {
 	name := make([]byte, 8)
-	_, _ = rand.Read(name) // it never fails
+	_, _ = rand.Read(name) // never fails
 	return hex.EncodeToString(name)
 }
 
-// noteStart writes them down.
-func noteStart(folder *metrics.RunFolder, start, before string) error {
-	return folder.Write(StartsFile, []byte(start+"\n"+before+"\n"))
+// noteStart writes StartsFile.
+func noteStart(folder *metrics.RunFolder, start, previous string) error {
+	return folder.Write(StartsFile, []byte(start+"\n"+previous+"\n"))
 }
 
-// Starts names the starts of a run whose replicas may be newer than the checkpoints in its folder: the last one, and
-// the one that it went on from the replicas of, if it did.
+// Starts returns the starts of a run whose replicas may be newer than the checkpoints in its folder: the last start, and
+// the start from whose replicas it resumed, if any.
 func Starts(dir string) []string {
 	text, err := durable.ReadFile(filepath.Join(dir, StartsFile), startsMax)
 	if err != nil {
-		return nil // there were none
+		return nil // no start has made replicas
 	}
 	return slices.DeleteFunc(strings.Fields(string(text)), func(name string) bool { return !startForm.MatchString(name) })
 }
@@ -51,7 +51,7 @@ func Starts(dir string) []string {
 // FirstOfHost says whether this rank acts for its host.
 func FirstOfHost(r *station.Station) bool { return r.NodeOf[r.Me] == r.Me }
 
-// SpareMemory is what replicas leave free on this host, for what MPI maps there.
+// SpareMemory is the memory that replicas leave free on this host, in bytes, because MPI maps memory there.
 func SpareMemory(r *station.Station) int64 {
 	ranks := 0
 	for _, node := range r.NodeOf {

@@ -72,7 +72,7 @@ func TestReceivesAheadAreBounded(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if n := <-server.ahead; n != layout.AheadMost {
-		t.Errorf("%d receives posted ahead, want %d", n, layout.AheadMost)
+	if n := <-server.ahead; n != layout.AheadReceivesMax {
+		t.Errorf("%d receives posted ahead, want %d", n, layout.AheadReceivesMax)
 	}
 }

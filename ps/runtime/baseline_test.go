@@ -198,7 +198,7 @@ func TestAllreduceThatLeavesOtherBitsIsFound(t *testing.T) {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 		}
 	}
-	if want := "the all-reduce left other parameters on rank 1, host here than on rank 0, host here"; !strings.Contains(res[0].Summary.Finished, want) {
+	if want := "after the all-reduce the parameters on rank 1, host here differ from those on rank 0, host here"; !strings.Contains(res[0].Summary.Finished, want) {
 		t.Errorf("finished %q", res[0].Summary.Finished)
 	}
 }

@@ -16,7 +16,7 @@ func TestDelayedAndReorderedMessagesChangeNothingThatIsPromised(t *testing.T) {
 			shake := func(set ...string) Result {
 				c := load(t, set...)
 				ts := faulty.Wrap(inproc.New(6, inproc.Options{}), faulty.Options{Seed: seed, DelayMax: 4})
-				res, errs := over(t, ts, c, func(o *Options) { o.at.Inline = []int{0, -1, 40}[seed%3] })
+				res, errs := over(t, ts, c, func(o *Options) { o.thresholds.Inline = []int{0, -1, 40}[seed%3] })
 				for i, err := range errs {
 					if err != nil {
 						t.Fatalf("rank %d: %v", i, err)

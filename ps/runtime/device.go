@@ -15,12 +15,12 @@ import (
 // Unit is what a rank computes on.
 type Unit struct {
 	kernels.Device
-	ID   string // of a GPU, the same on all ranks that share it; "" of the host's processor
-	Note string // why it is not what it might have been; "" if it is
+	ID   string // of a GPU, the same on all ranks that share it; "": the host's processor
+	Note string // why it is a fallback; "": it is not
 }
 
-// newUnit is a device of this rank: where it computes, what the options choose for it; else, and where they choose
-// nothing, the host's processor. So a rank that only serves never touches a GPU.
+// newUnit opens a device of this rank: the one that the options choose for a rank that computes, else the host's processor.
+// So a rank that only serves never touches a GPU.
 func (r *rank) newUnit() (Unit, error) {
 	i := slices.Index(r.station.Computes, r.station.Me)
 	if i >= 0 && r.o.NewUnit != nil {
@@ -36,39 +36,39 @@ func (r *rank) newUnit() (Unit, error) {
 	return Unit{Device: device}, err
 }
 
-// newDevice is the device of such a unit.
+// newDevice is newUnit without the rest of the Unit.
 func (r *rank) newDevice() (kernels.Device, error) {
 	u, err := r.newUnit()
 	return u.Device, err
 }
 
-// openUnit finds what this rank computes on, and tells rank 0. Ranks that want what their host does not have end the run
-// for all.
+// openUnit opens the unit of this rank and reports it to rank 0. A rank whose host lacks the device that it asks for ends
+// the run on all ranks.
 func (r *rank) openUnit() error {
-	var wrong, failed error
+	var usageErr, failedErr error
 	var mine coordinate.UnitReport
 	if slices.Contains(r.station.Computes, r.station.Me) {
 		var err error
 		var broken *kernels.Failure
 		if r.unit, err = r.newUnit(); errors.As(err, &broken) {
-			failed = err
+			failedErr = err
 		} else if err != nil {
-			wrong = err
+			usageErr = err
 		} else {
 			mine = coordinate.UnitReport{Name: r.unit.Name(), ID: r.unit.ID}
-			mine.CUDAAware, wrong = r.reachUnit()
+			mine.CUDAAware, usageErr = r.checkCUDAAware()
 			mine.Describe(r.unit.Device)
 		}
 	} else if evaluates, err := r.o.NewDevice(); err != nil {
-		wrong = err
+		usageErr = err
 	} else {
 		mine.Describe(evaluates)
-		failed = evaluates.Close()
+		failedErr = evaluates.Close()
 	}
-	if err := r.station.Net.Agree(wrong, CodeUsage); err != nil {
+	if err := r.station.Net.Agree(usageErr, CodeUsage); err != nil {
 		return err
 	}
-	if err := r.station.Net.Agree(failed, CodeFailed); err != nil {
+	if err := r.station.Net.Agree(failedErr, CodeFailed); err != nil {
 		return err
 	}
 	var err error
@@ -76,7 +76,7 @@ func (r *rank) openUnit() error {
 	return err
 }
 
-// unitLog tells once what a worker computes on.
+// unitLog logs once what a worker computes on.
 func (r *rank) unitLog() {
 	if r.unit.Device == nil {
 		return
@@ -88,9 +88,9 @@ func (r *rank) unitLog() {
 	r.station.Log.Info("computes on " + r.unit.Name())
 }
 
-// reachUnit finds out whether MPI reaches the memory of this rank's device, and says it in words: none of a device without
-// memory of its own. It is an error if MPI must reach it and does not.
-func (r *rank) reachUnit() (answer string, err error) {
+// checkCUDAAware finds out whether MPI reaches the memory of this rank's device, and says it in words; "" for a device
+// without memory of its own. It fails if the configuration requires it and MPI does not.
+func (r *rank) checkCUDAAware() (answer string, err error) {
 	wanted := r.station.Config.Device.CUDAAwareMPI
 	device, ok := r.unit.Device.(kernels.Placer)
 	switch {
@@ -99,16 +99,16 @@ func (r *rank) reachUnit() (answer string, err error) {
 	case wanted == configs.CUDAAwareOff:
 		return "not asked: device.cuda_aware_mpi is off", nil
 	}
-	no := errors.New("ranks of one process do without MPI")
+	notAware := errors.New("ranks of one process use no MPI")
 	if t, ok := r.station.Transport.(comm.CUDAAware); ok {
-		no = t.CUDAAware()
+		notAware = t.CUDAAware()
 	}
 	switch {
-	case no == nil:
-		r.reached = device
+	case notAware == nil:
+		r.placer = device
 		return "yes", nil
 	case wanted == configs.CUDAAwareOn:
-		return "", fmt.Errorf("device.cuda_aware_mpi: on, but %w; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", no)
+		return "", fmt.Errorf("device.cuda_aware_mpi: on, but %w; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", notAware)
 	}
-	return "no: " + no.Error(), nil
+	return "no: " + notAware.Error(), nil
 }

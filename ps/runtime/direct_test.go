@@ -260,7 +260,7 @@ func TestNoKernelTouchesWhatIsOnItsWay(t *testing.T) {
 		count := &copied{}
 		_, errs := over(t, inproc.New(6, inproc.Options{Hosts: []int{0, 1, 2, 3, 4, 5}}), c, func(o *Options) {
 			o.Transport = slow{reaching{o.Transport, nil}, &count.flights}
-			o.at.Inline = 1
+			o.thresholds.Inline = 1
 			counts := count
 			o.NewUnit = func(int) (Unit, error) {
 				d := &distant{Device: cpu.New(1), copied: counts, eager: i > 0}
@@ -292,7 +292,7 @@ func trainDistant(t *testing.T, hosts []int, inlineMax int, no error, set ...str
 			reaching
 			comm.Reducer
 		}{reaching{o.Transport, no}, reducer}
-		o.at.Inline = inlineMax
+		o.thresholds.Inline = inlineMax
 		counts := count
 		o.NewUnit = func(int) (Unit, error) {
 			d := &distant{Device: cpu.New(1), copied: counts}

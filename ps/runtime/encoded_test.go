@@ -25,7 +25,7 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}"}
 	hash := func(ranks, longest int, set ...string) string {
 		t.Helper()
-		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.at.Inline = longest })
+		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.thresholds.Inline = longest })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(set, err)
 		}
@@ -98,7 +98,7 @@ func TestPayloadsLearn(t *testing.T) {
 func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}", "ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
 		for _, longest := range []int{-1, 0} {
-			res, errs := world(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.at.Inline = longest })
+			res, errs := world(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.thresholds.Inline = longest })
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 			for i := range ts {
 				ts[i] = damaging{ts[i], c.tag, c.damage}
 			}
-			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.at.Inline = -1 })
+			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.thresholds.Inline = -1 })
 			err := errors.Join(errs...)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {

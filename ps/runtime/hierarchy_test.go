@@ -250,7 +250,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 	}}
 	res, errs := over(t, ts, cfg, func(o *Options) {
 		o.Host = "abb"[o.Transport.Rank():][:1]
-		o.at.Inline = -1
+		o.thresholds.Inline = -1
 		if o.Transport.Rank() != 2 {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // allNear lets the shortest shard go through shared memory.
-func allNear(o *Options) { o.at.Shared = 1 }
+func allNear(o *Options) { o.thresholds.Shared = 1 }
 
 // nearly runs a world with as much shared memory as its hosts allow; hosts: of each rank.
 func nearly(t *testing.T, hosts []int, set ...string) Result {
@@ -192,7 +192,7 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 	for _, tr := range inproc.New(6, inproc.Options{}) {
 		ts = append(ts, poor{tr})
 	}
-	res, errs := over(t, ts, load(t), func(o *Options) { o.at.Shared, o.Warn = 1, &warned })
+	res, errs := over(t, ts, load(t), func(o *Options) { o.thresholds.Shared, o.Warn = 1, &warned })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 func TestAnAnnouncementWithoutAPushFailsTheRun(t *testing.T) {
 	ts := inproc.New(2, inproc.Options{})
 	_, errs := over(t, []comm.Transport{ts[0], announcer{ts[1]}}, load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 says that piece 0 is there, and no such push is on its way") {
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 announces piece 0 in shared memory, and no push of that piece is in flight") {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/station"
 )
 
-// openFolder lets rank 0 make the run folder, and every rank its log in it.
+// openFolder has rank 0 make the run folder, and opens the log of every rank in it.
 func (r *rank) openFolder() error {
 	var problem error
 	if r.station.Me == 0 && r.o.Lead.Folder != nil {
@@ -26,7 +26,7 @@ func (r *rank) openFolder() error {
 			problem = r.lockFolder()
 		}
 		if problem == nil {
-			problem = r.run.WriteStart(f) // of a run that goes on: its checkpoints have the values of then
+			problem = r.run.WriteStart(f) // also when resuming: the checkpoints hold the earlier values
 		}
 	}
 	made := struct{ Dir, Problem string }{Dir: r.run.Dir()}
@@ -47,20 +47,20 @@ func (r *rank) openFolder() error {
 			r.run.Folder = metrics.At(made.Dir)
 		}
 		file, err := r.run.Folder.OpenLog(r.station.Me)
-		if err != nil { // a host that does not share the file system trains all the same
+		if err != nil { // a host that does not share the file system trains without a log
 			r.station.Log.Warn("no log file on this rank", "error", err)
 		} else {
 			r.file, spec.File = file, file
 		}
 	}
 	r.station.Log = metrics.NewLogger(spec)
-	r.known()
+	r.nameRanks()
 	r.station.Log.Info("start", "pid", r.o.PID, "servers", len(r.station.Roles.Servers), "workers", len(r.station.Roles.Workers), "shards", len(r.station.Plan.Shards))
 	return nil
 }
 
-// lockFolder keeps other runs out of the run folder. Rank 0 waits where another may be in it. What that one has written
-// meanwhile counts, unless one checkpoint was asked for.
+// lockFolder keeps other runs out of the run folder. Rank 0 waits while another run may be in it. Checkpoints that the
+// other run has written meanwhile count, unless the user asked for one checkpoint.
 func (r *rank) lockFolder() error {
 	me := lock.Owner{Host: r.o.Host, Job: r.o.Lead.Job, Restarts: r.o.Lead.Restarts, Since: r.o.Lead.Start}
 	var err error

@@ -1,9 +1,10 @@
-// Package runtime is a rank of a run from its start to its end: it finds out where everybody is, opens the rooms in order, trains, ends
-// the run with all others, and closes the rooms in reverse.
+// Package runtime is a rank of a run from its start to its end: it learns where all ranks are, opens the rooms in order,
+// trains, ends the run with all other ranks, and closes the rooms in reverse.
 //
-// Every rank calls Run with the same configuration. A rank without a worker serves: its goroutine drives the transport for good, and
-// the state machines run inside the handlers. A worker's goroutine computes and drives the transport while it waits, so no message
-// costs a goroutine hand-off. A rank that is both computes on a second goroutine, because its server must answer meanwhile.
+// Every rank calls Run with the same configuration. On a rank without a worker one goroutine drives the transport all the
+// time, and the state machines run inside the handlers. A worker's goroutine computes, and drives the transport while it
+// waits, so no message costs a goroutine hand-off. A rank that serves and works computes on a second goroutine, because its
+// server must answer meanwhile.
 package runtime
 
 import (
@@ -21,51 +22,52 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Options are what one rank is started with. All ranks must have equal Config, Hash and Mode.
+// Options are the inputs of one rank. All ranks must have equal Config, Hash and Mode.
 type Options struct {
 	Config    *configs.Config // nil only if Problem says why
-	Hash      string          // identifies Config; compared over ranks
-	Problem   error           // what went wrong on this rank before Run; all ranks then leave with code 2
+	Hash      string          // identifies Config; compared between ranks
+	Problem   error           // an error of this rank before Run; all ranks then leave with code 2
 	Transport comm.Transport
 	Mode      string // mpi, local
 	Host      string
 	PID       int
-	Build     string // version and commit; compared over ranks
+	Build     string // version and commit; compared between ranks
 
 	Load      func(workload.DataSpec) (*workload.Set, error) // nil: workload.Load
 	NewDevice func() (kernels.Device, error)
-	NewUnit   func(local int) (Unit, error) // of a rank that computes, before which so many of its host do; nil: NewDevice
-	Bind      func(on bool) int             // keeps this thread on one core, whose number it returns, or -1 if not; may be nil
+	NewUnit   func(local int) (Unit, error) // of a rank that computes; local is its index among those of its host; nil: NewDevice
+	Bind      func(on bool) int             // binds this thread to a core and returns the core's number; -1: not bound; may be nil
 
 	Lead LeadOptions
 
-	// Resume and AllowChanged are equal on all ranks. Resume is a run folder whose newest checkpoint that is whole the run
-	// goes on from, resume.Auto, or empty; AllowChanged are keys of the configuration that may have other values than there.
+	// Resume and AllowChanged are equal on all ranks. Resume is a run folder, whose newest complete checkpoint the run
+	// resumes from, or resume.Auto, or "". AllowChanged lists keys of the configuration that may differ from the
+	// checkpoint's.
 	Resume       string
 	AllowChanged []string
 	Memory       string // the memory file system of this host, for replicas of checkpoints; "": /dev/shm
 
 	Warn       io.Writer     // WARN and above, from every rank
-	LogLevel   slog.Level    // least level of the log files; the zero value is Info
-	Interrupt  <-chan string // names of signals that ask to stop, with SignalAgain behind the second, or of the one that asks for the state; may be nil
-	Decided    core.Decided  // told what the schemes of this rank's server decide; may be nil
+	LogLevel   slog.Level    // lowest level of the log files; the zero value is Info
+	Interrupt  <-chan string // names of signals: those that ask to stop, the second with SignalAgain appended, or SignalState; may be nil
+	Decided    core.Decided  // told of the decisions of this rank's schemes; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	mute bool              // of tests: it beats once and no more
-	at   layout.Thresholds // of tests: the sizes by which ways are chosen
-	axes station.Axes      // doors, which tests use
+	mute       bool              // for tests: send one heartbeat and no more
+	thresholds layout.Thresholds // for tests: the sizes by which ways are chosen
+	axes       station.Axes      // for tests: hooks
 }
 
-// SignalState is the signal at which a rank prints where it stands, and goes on.
+// SignalState is the signal at which a rank prints its state; the run continues.
 const SignalState = "SIGUSR2"
 
-// SignalAgain behind the name of a signal makes it the second one: the run leaves no checkpoint any more.
+// SignalAgain, appended to the name of a signal, marks the second one: the run leaves without a checkpoint.
 const SignalAgain = " again"
 
 // LeadOptions are what only rank 0 uses.
 type LeadOptions = coordinate.LeadOptions
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result = coordinate.Result
 
 // Exit codes that all ranks agree on.
@@ -78,5 +80,5 @@ const (
 	CodeAgain  = station.CodeAgain // stopped early with a checkpoint
 )
 
-// ExitError is an error that every rank returns alike, with the code to leave with.
+// ExitError is an error that every rank returns alike, with the exit code.
 type ExitError = link.ExitError

@@ -69,7 +69,7 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 				return started
 			}}
 			res, errs := over(t, ts, cfg, func(o *Options) {
-				o.at.Inline = -1 // a frame has the parameters of both layers
+				o.thresholds.Inline = -1 // a frame has the parameters of both layers
 				products := 0
 				o.NewDevice = func() (kernels.Device, error) {
 					return watched{cpu.New(1), func(k *kernels.Kernel) {

@@ -15,13 +15,14 @@ type rank struct {
 	station *station.Station
 	run     *coordinate.Run
 	o       Options
-	file    *os.File // of the log; may be nil
+	file    *os.File // the log; may be nil
 
-	unit    Unit           // what it computes on; none of a rank that does not
-	reached kernels.Placer // that, where MPI reaches its memory; else nil
+	unit   Unit           // zero on a rank that does not compute
+	placer kernels.Placer // the unit, if MPI reaches its memory; else nil
 
-	live   *liveness.Liveness // nil where the transport has no heartbeats
+	live   *liveness.Liveness // nil: the transport has no heartbeats
 	gaveUp bool               // the run ends with CodeStall
-	// awake is when this process went on after it was stopped, 0: it was not. No wait is longer than since then.
-	awake time.Duration
+	// awakeSince is when this process last continued after it was stopped; 0: it never was. No wait counts from an earlier
+	// time.
+	awakeSince time.Duration
 }

@@ -16,9 +16,9 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Run trains on this rank. Every rank of the world calls it, with its own Transport; it returns when all are
-// done. The caller closes the transport and leaves with Result.Code, the same on every rank. An *ExitError is
-// agreed too; after any other error the world is to be aborted.
+// Run trains on this rank. Every rank of the world calls it, with its own Transport, and it returns when all ranks are
+// done. The caller closes the transport and leaves with Result.Code, which is the same on every rank. An *ExitError is
+// agreed on, too; after any other error the caller aborts the world.
 func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
 		o.Load = workload.Load
@@ -38,11 +38,11 @@ func Run(o Options) (res Result, err error) {
 	if err := r.station.Net.Open(); err != nil {
 		return Result{Code: CodeFailed}, err
 	}
-	res, err = r.proceed()
+	res, err = r.setupAndTrain()
 	var agreed *ExitError
 	var aborted *comm.AbortError
 	if err != nil && !errors.As(err, &agreed) {
-		if !errors.As(err, &aborted) { // else the rank that aborted has said why
+		if !errors.As(err, &aborted) { // else the rank that aborted has logged the reason
 			r.station.Log.Error("run", "error", err)
 		}
 		r.release(false)
@@ -52,12 +52,12 @@ func Run(o Options) (res Result, err error) {
 		res.Code = agreed.Code
 	}
 	r.live.Conclude(res.Code)
-	if closing := r.closeLink(); closing != nil && err == nil {
-		err = closing
+	if closeErr := r.closeLink(); closeErr != nil && err == nil {
+		err = closeErr
 	}
 	r.release(true)
-	if freeing := r.station.Unshare(); freeing != nil && err == nil {
-		err = freeing
+	if unshareErr := r.station.Unshare(); unshareErr != nil && err == nil {
+		err = unshareErr
 	}
 	if agreed != nil {
 		return Result{Code: agreed.Code}, agreed
@@ -65,12 +65,12 @@ func Run(o Options) (res Result, err error) {
 	return res, err
 }
 
-// proceed sets up, trains and ends.
-func (r *rank) proceed() (Result, error) {
+// setupAndTrain sets up, trains and ends the run.
+func (r *rank) setupAndTrain() (Result, error) {
 	if err := r.setup(); err != nil {
 		return Result{}, err
 	}
-	if err := r.run.Unfinish(); err != nil {
+	if err := r.run.RemoveSummary(); err != nil {
 		return Result{}, err
 	}
 	r.bind()
@@ -90,7 +90,7 @@ func (r *rank) proceed() (Result, error) {
 	return res, err
 }
 
-// bind keeps the thread that drives on one core, if the configuration wants that and it helps.
+// bind keeps the driving thread on one core, if the configuration asks for it and it helps.
 func (r *rank) bind() {
 	if r.o.Bind == nil {
 		return
@@ -100,7 +100,7 @@ func (r *rank) bind() {
 	}
 }
 
-// release gives back what setup took.
+// release frees what setup allocated.
 func (r *rank) release(idle bool) {
 	var unit io.Closer
 	if r.unit.Device != nil {
@@ -109,7 +109,7 @@ func (r *rank) release(idle bool) {
 	r.run.Release(idle, unit, r.file)
 }
 
-// closeLink takes all receives back.
+// closeLink cancels all receives.
 func (r *rank) closeLink() error {
 	cancel, idle := func() {}, func() bool { return true }
 	if s := r.run.Server; s != nil {
@@ -118,12 +118,12 @@ func (r *rank) closeLink() error {
 	return r.station.Net.Close(cancel, idle)
 }
 
-// train drives the nodes of this rank until both are done.
+// train drives the nodes of this rank until both are done, and takes the times.
 func (r *rank) train() error {
 	r.station.Mu.Lock()
 	defer r.station.Mu.Unlock()
 	defer close(r.station.Ended)
-	if err := r.driven(); err != nil {
+	if err := r.driveTraining(); err != nil {
 		return err
 	}
 	r.run.TrainEnd, r.run.CPUEnd = r.station.Transport.Now(), coordinate.ProcessCPU()
@@ -137,24 +137,24 @@ func (r *rank) train() error {
 	return nil
 }
 
-// driven is train without its books.
-func (r *rank) driven() error {
+// driveTraining drives the nodes of this rank until training is over.
+func (r *rank) driveTraining() error {
 	if r.run.Reduce != nil {
 		return r.run.Reduce.Train()
 	}
 	r.run.BeginWorker(r.station.Began)
 	for {
-		if err := r.untilDone(); err != nil {
+		if err := r.driveNodes(); err != nil {
 			return err
 		}
-		if again, err := r.run.GoesOn(); err != nil || !again {
+		if again, err := r.run.ContinueAfterPause(); err != nil || !again {
 			return err
 		}
 	}
 }
 
-// untilDone drives the nodes of this rank until all they had to do is done.
-func (r *rank) untilDone() error {
+// driveNodes drives the nodes of this rank until they are done: at the end of training, or in a pause.
+func (r *rank) driveNodes() error {
 	w := r.run.Worker
 	over := func() bool {
 		return (r.run.Server == nil || r.run.Server.Over()) && (w == nil || w.Over()) && r.station.Net.Idle()

@@ -125,7 +125,7 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		})
 	}
 	for _, longest := range []int{-1, 64} { // no piece in a frame, and some
-		res, errs := world(t, load(t, "model={name: mlp, layers: [8]}"), 6, func(o *Options) { o.at.Inline = longest })
+		res, errs := world(t, load(t, "model={name: mlp, layers: [8]}"), 6, func(o *Options) { o.thresholds.Inline = longest })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/train"
 )
 
-// hello is what every rank says first.
+// hello is the first message of every rank.
 type hello struct {
 	Host    string
 	Node    int // the first rank that this one shares memory with
@@ -22,17 +22,17 @@ type hello struct {
 	Problem string
 }
 
-// setup ends with every rank ready to train, or with the same error on all of them.
+// setup returns with every rank ready to train, or with the same error on all of them.
 func (r *rank) setup() error {
 	if err := r.greet(); err != nil {
 		return err
 	}
 	roles, err := layout.Roles(r.station.Config, r.station.Hosts)
 	if err != nil {
-		return station.Usage("%v", err) // the same on every rank: they know the same hosts
+		return station.Usage("%v", err) // the same error on every rank, since all know the same hosts
 	}
 	r.station.Roles, r.station.Computes = roles, roles.Computing()
-	r.known()
+	r.nameRanks()
 	set, err := r.o.Load(layout.DataSpec(r.station.Config))
 	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r *rank) setup() error {
 	if err := r.station.OpenTeam(); err != nil {
 		return err
 	}
-	if err := r.station.Share(r.o.at); err != nil {
+	if err := r.station.Share(r.o.thresholds); err != nil {
 		return err
 	}
 	if r.o.Resume != "" {
@@ -81,7 +81,7 @@ func (r *rank) setup() error {
 	return nil
 }
 
-// greet tells everybody where everybody is, and refuses ranks that do not belong together.
+// greet exchanges the hellos of all ranks, and refuses ranks that do not belong together.
 func (r *rank) greet() error {
 	mine := hello{Host: r.o.Host, Node: int(r.station.Transport.NodePeers()[0]), PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
 	if r.o.Problem != nil {
@@ -138,7 +138,7 @@ func (r *rank) makeSides() error {
 		r.run.Server.OpenAhead()
 	}
 	if r.station.Roles.Leader(r.station.Me) >= 0 {
-		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.reached, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteBeside}
+		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteInBackground}
 		if r.run.Worker, err = train.New(r.station, o); err != nil {
 			return err
 		}
@@ -165,14 +165,14 @@ func (r *rank) makeSides() error {
 }
 
 func (r *rank) serveOptions() serve.Options {
-	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteBeside}
+	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteInBackground}
 	if r.run.Lead != nil {
 		o.Observer = r.run.Lead
 	}
 	return o
 }
 
-// handle registers who hears what on this rank. No message of training comes before all ranks have.
+// handle registers the messages of this rank's sides. No message of training arrives before all ranks have done so.
 func (r *rank) handle() {
 	if r.run.Lead != nil {
 		r.run.Lead.Handle()

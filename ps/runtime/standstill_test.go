@@ -59,15 +59,15 @@ func TestStandstillsEnd(t *testing.T) {
 		return warn.String()
 	}
 	for range coordinate.StandstillMax - 1 {
-		if said := stopped("5", CodeAgain); strings.Contains(said, "no further") {
+		if said := stopped("5", CodeAgain); strings.Contains(said, "no progress") {
 			t.Errorf("said %q", said)
 		}
 	}
-	want3 := "3 runs in a row went on from " + filepath.Join(dir, "checkpoints", "000000000001") + " and came no further"
+	want3 := "3 runs in a row resumed from " + filepath.Join(dir, "checkpoints", "000000000001") + " and made no progress"
 	if said := stopped("5", CodeFailed); strings.Count(said, want3) != 1 {
 		t.Errorf("said %q, want %q once", said, want3)
 	}
-	stopped("7", CodeAgain) // it came further
+	stopped("7", CodeAgain) // it made progress
 	stopped("7", CodeAgain)
 	if s := mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 7 {
 		t.Errorf("sha256 %s, want %s; resumed %+v", s.ParametersSHA256, want, s.Resumed)

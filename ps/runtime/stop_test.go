@@ -103,7 +103,7 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by a signal to rank 2, host here" {
 			t.Errorf("%v: finished %q", c.set, s.Finished)
 		}
-		if want := "no checkpoint to go on from, and so exit code 1 in place of 75: " + c.says; strings.Count(warn.String(), want) != 1 {
+		if want := "no checkpoint to resume from, so exit code 1 in place of 75: " + c.says; strings.Count(warn.String(), want) != 1 {
 			t.Errorf("%v: said %q, want %q once", c.set, warn.String(), want)
 		}
 	}

@@ -23,14 +23,14 @@ func (r *rank) watch(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case name := <-r.o.Interrupt:
-			if strings.HasSuffix(name, SignalAgain) { // also where the goroutine that drives is busy for long
-				r.run.Hurried.Store(true)
+			if strings.HasSuffix(name, SignalAgain) { // at once, because the driving goroutine may be busy for long
+				r.run.SkipCheckpoint.Store(true)
 			}
 			r.station.Transport.Post(func() { r.interrupted(name) })
 		case <-tick.C:
 			now := time.Now()
 			if now.Sub(last) >= liveness.PauseMin { // this process was stopped
-				r.station.Transport.Post(func() { r.awake = r.station.Transport.Now() })
+				r.station.Transport.Post(func() { r.awakeSince = r.station.Transport.Now() })
 			}
 			last = now
 			r.station.Transport.Post(r.beat)
@@ -38,15 +38,15 @@ func (r *rank) watch(stop <-chan struct{}) {
 	}
 }
 
-// interrupted ends the run early and orderly, or only prints the state. A launcher sends its signal to every rank, but a person may send
-// one to a single rank: whoever gets it tells rank 0, which acts on the first.
+// interrupted ends the run early but in order, or only prints the state. A launcher signals every rank, but a user may
+// signal a single one. Each rank that gets a signal tells rank 0, which acts on the first.
 func (r *rank) interrupted(name string) {
 	r.station.Log.Info("signal", "name", name)
 	if name == SignalState {
 		r.printState()
 		return
 	}
-	if r.run.Over {
+	if r.run.EndDecided {
 		return
 	}
 	r.run.Halted.Store(true)
@@ -55,7 +55,7 @@ func (r *rank) interrupted(name string) {
 	case r.run.Lead != nil:
 		r.run.Lead.CutShort(name)
 		if again {
-			r.run.Lead.Hurry()
+			r.run.Lead.SkipCheckpoint()
 		}
 		r.run.Lead.Beat()
 	default:
@@ -65,14 +65,14 @@ func (r *rank) interrupted(name string) {
 }
 
 func (r *rank) beat() {
-	if r.run.Lead != nil && !r.run.Over {
-		r.run.Lead.TimeUp()
+	if r.run.Lead != nil && !r.run.EndDecided {
+		r.run.Lead.CheckMaxTime()
 	}
 	if r.run.TrainEnd > 0 || r.station.Began == 0 {
 		return
 	}
 	if r.run.Server != nil {
-		r.run.Server.Tell(r.station.Now())
+		r.run.Server.ReportStaleness(r.station.Now())
 	}
 	if r.run.Lead != nil {
 		r.run.Lead.Beat()
@@ -81,10 +81,10 @@ func (r *rank) beat() {
 			r.run.Lead.Stop()
 		}
 	}
-	r.stall()
+	r.checkStall()
 }
 
-// openLiveness begins to beat and to listen.
+// openLiveness starts the failure detector.
 func (r *rank) openLiveness() *liveness.Liveness {
 	o := liveness.Options{Code: CodeStall, Separate: r.station.Me == 0 || r.o.Mode == "mpi", Log: r.station.Log, Guard: r.guarded, Mute: r.o.mute,
 		State: func() { r.printState(); r.explainWaits() }}
@@ -94,8 +94,8 @@ func (r *rank) openLiveness() *liveness.Liveness {
 	return liveness.Open(r.station.Transport, o)
 }
 
-// known tells whoever listens who the ranks are.
-func (r *rank) known() {
+// nameRanks gives the failure detector the names of the ranks.
+func (r *rank) nameRanks() {
 	names := make([]string, len(r.station.Hosts))
 	for rank := range names {
 		names[rank] = fmt.Sprintf("%s (%s)", r.station.Net.Place(rank), r.station.Roles.Name(rank))
@@ -103,7 +103,7 @@ func (r *rank) known() {
 	r.live.Know(names, r.station.Log)
 }
 
-// giveUp ends the run with all nodes' states, after this rank has said why.
+// giveUp ends the run and has all ranks print their states. This rank has logged the reason.
 func (r *rank) giveUp() {
 	switch {
 	case r.live == nil:
@@ -114,24 +114,24 @@ func (r *rank) giveUp() {
 	}
 }
 
-// stall explains a wait that is too long, once, and ends the job when it is far too long. A worker says which shards
-// it waits for, a server whom it waits for.
-func (r *rank) stall() {
+// checkStall warns once of a wait that is too long, and ends the run when the wait is far too long. A worker names the
+// shards that it waits for, a server the workers.
+func (r *rank) checkStall() {
 	limits := r.station.Config.Stall
 	if r.gaveUp {
 		return
 	}
 	if s := r.run.Server; s != nil {
-		if text := s.Stalled(limits.Warn, r.awake-r.station.Began+r.station.Before); text != "" {
+		if text := s.Stalled(limits.Warn, r.awakeSince-r.station.Began+r.station.Before); text != "" {
 			r.station.Log.Warn("stall: " + text)
 		}
 	}
 	var warning, over string
 	switch {
 	case r.run.Reduce != nil:
-		warning, over = r.run.Reduce.Stalled(limits, r.awake)
+		warning, over = r.run.Reduce.Stalled(limits, r.awakeSince)
 	case r.run.Worker != nil:
-		warning, over = r.run.Worker.Stalled(limits, r.awake)
+		warning, over = r.run.Worker.Stalled(limits, r.awakeSince)
 	}
 	if warning != "" {
 		r.station.Log.Warn("stall: " + warning)
@@ -142,7 +142,7 @@ func (r *rank) stall() {
 	}
 }
 
-// explainWaits says who is waited for, where that is known, however short the wait.
+// explainWaits logs what the sides of this rank wait for, if known, however short the wait.
 func (r *rank) explainWaits() {
 	if r.station.Began == 0 || r.run.TrainEnd > 0 || r.run.Reduce != nil {
 		return
@@ -161,12 +161,11 @@ func (r *rank) explainWaits() {
 	}
 }
 
-// guard turns a panic, which is a bug of ours, into a report with rank and seed and the end of all ranks.
-// Without it the other ranks would wait for this one.
-// res and err, where there are any, become what the caller of a rank that panicked gets.
+// guard turns a panic, which is a bug of ours, into a report with rank and seed, and ends all ranks. Otherwise the other
+// ranks would wait for this one. *res and *err become the return values of the rank that panicked; both may be nil.
 func (r *rank) guard(res *Result, err *error) { r.panicked(recover(), res, err) }
 
-// guarded is guard on a goroutine, which returns nothing.
+// guarded is guard for a goroutine, which returns nothing.
 func (r *rank) guarded() { r.panicked(recover(), nil, nil) }
 
 func (r *rank) panicked(p any, res *Result, err *error) {
@@ -175,7 +174,7 @@ func (r *rank) panicked(p any, res *Result, err *error) {
 	}
 	why, _ := p.(error)
 	var device *kernels.Failure
-	if errors.As(why, &device) { // which is nobody's mistake
+	if errors.As(why, &device) { // a broken device is no bug of ours
 		if res != nil {
 			*res, *err = Result{Code: CodeFailed}, why
 		}
@@ -194,22 +193,22 @@ func (r *rank) panicked(p any, res *Result, err *error) {
 	r.station.Transport.Abort(CodeFailed)
 }
 
-// printState says where the nodes of this rank stand, and lets them go on.
+// printState logs the state of this rank's nodes; the run continues.
 func (r *rank) printState() {
 	if r.station.Began == 0 {
 		r.station.Log.Warn("state: not training yet")
 		return
 	}
 	text := ""
-	say := func(s string) { text += "; " + s }
+	add := func(s string) { text += "; " + s }
 	if r.run.Server != nil {
-		say(r.run.Server.Text())
+		add(r.run.Server.Text())
 	}
 	if r.run.Worker != nil {
-		say(r.run.Worker.Text())
+		add(r.run.Worker.Text())
 	}
 	if a := r.run.Reduce; a != nil {
-		say(a.Text())
+		add(a.Text())
 	}
 	r.station.Log.Warn("state after " + r.station.Now().Round(time.Millisecond).String() + " of training" + text)
 }

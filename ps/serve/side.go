@@ -129,7 +129,7 @@ func (s *Side) newStore(id int32, update optim.Update) (*store, error) {
 	sh := &r.Plan.Shards[id]
 	workers := len(r.Roles.Workers)
 	st := &store{sh: sh, bufs: make([]*comm.Buf, layout.Versions(r.Config, workers)), arrivals: make([]arrival, workers), grads: make([][]float32, workers), readsGrads: make([]bool, workers), departures: make([]departure, workers), snapshots: map[int64]*comm.Buf{}}
-	st.messages[0], st.messages[1] = r.Routes.Apart(sh)
+	st.messages[0], st.messages[1] = r.Routes.MessagesOf(sh)
 	st.coded = newDecoder(sh, workers, len(st.bufs))
 	if r.Routes.Keyed() != nil {
 		st.keyedPulls = make([]keyedPull, workers)

@@ -14,7 +14,7 @@ func (s *Side) allocVersions(st *store) (err error) {
 	r := s.station
 	for w, rank := range r.Roles.Workers {
 		st.shared = st.shared || r.Routes.Shares(st.sh.ID, int32(w))
-		if r.Routes.Lends(st.sh.ID, int32(w)) {
+		if r.Routes.ReadsGradients(st.sh.ID, int32(w)) {
 			st.grads[w] = r.Gradients(rank).F32()[st.sh.Lo:st.sh.Hi]
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Side) Forget(k int64) {
 	}
 }
 
-// SendSnapshot sends rank to this server's part of snapshot k; k = -1 is the current version.
+// SendSnapshot sends this server's part of snapshot k to a rank; k = -1 is the current version.
 func (s *Side) SendSnapshot(to int, k int64) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]

@@ -48,9 +48,9 @@ func reportEvery(interval time.Duration) time.Duration {
 	return min(reportEveryMax, max(station.BeatEvery, interval/4))
 }
 
-// Tell sends rank 0 the counts that it does not know, if a report is due. Counts that do not fit into one message go into
-// the next.
-func (s *Side) Tell(now time.Duration) {
+// ReportStaleness sends rank 0 the counts that it does not know, if a report is due. Counts that do not fit into one
+// message go into the next.
+func (s *Side) ReportStaleness(now time.Duration) {
 	u := &s.unreported
 	if s.o.Observer != nil || now < u.due {
 		return

@@ -167,7 +167,7 @@ func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 		"WARN: no checkpoint: no space or quota left; free some, or set checkpoint.keep: 0",
 		"; the newest is " + dir + "/checkpoints/0",
 		"WARN: left out, and training goes on: metrics: write record: write " + dir + "/metrics.",
-		"no checkpoint to go on from, and so exit code 1 in place of 75: it could not be written; the newest is",
+		"no checkpoint to resume from, so exit code 1 in place of 75: it could not be written; the newest is",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no word of %q in\n%s", want, said)
