@@ -26,10 +26,17 @@ type problem struct {
 	at   *yaml.Node // nil: the value itself
 	msg  string
 	hint string
+	fine bool // the shape is right: what a number or a text says is wrong
 }
 
 func problemf(hint, format string, args ...any) *problem {
 	return &problem{msg: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// ofFine marks a problem of a value whose shape is right.
+func ofFine(p *problem) *problem {
+	p.fine = true
+	return p
 }
 
 // read puts the value of the node into the leaf's destination, or says all that is wrong with it.
@@ -79,11 +86,13 @@ func readInt[T int | int64 | uint64](l *leaf, ptr *T, n *yaml.Node) *problem {
 	var v T
 	if p := readPlain(&v, n, "!!int", "a whole number"); p != nil {
 		if _, text := asText(n, "!!int"); !text && n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || wholeNumber.MatchString(n.Value)) {
-			return problemf("", "%s does not fit: %s", clip(n.Value), l.wantWhole())
+			return ofFine(problemf("", "%s does not fit: %s", clip(n.Value), l.wantWhole()))
 		}
 		if hint := wholeHint(n); hint != "" {
 			p.hint = hint
 		}
+		var float float64
+		p.fine = n.ShortTag() == "!!float" && n.Decode(&float) == nil && float == math.Trunc(float) // JSON has one kind of numbers
 		return p
 	}
 	if l.span.set && float64(v) > l.span.hi && laterNumber(l.pattern()) {
@@ -121,7 +130,9 @@ func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 		return problemf(hint, "want a number, got %s", describe(n))
 	}
 	if !l.span.has(v) {
-		return problemf("", "%s, got %s", l.span.want(number), clip(n.Value))
+		p := problemf("", "%s, got %s", l.span.want(number), clip(n.Value))
+		p.fine = math.IsNaN(v) || math.IsInf(v, 0) // JSON has none
+		return p
 	}
 	if v == 0 {
 		v = 0 // -0.0 is written as 0, and reads back equal
@@ -136,7 +147,7 @@ func (l *leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
 		return problemf(severalHint(l.spec.path, n), "want a word, got %s", describe(n))
 	}
 	text := tag == "!!str" || tag == "!!timestamp" || override
-	if !text && len(l.values) == 0 {
+	if !text && len(l.values()) == 0 {
 		return problemf(fmt.Sprintf("write %q if that is meant", n.Value), "want text, got %s", describe(n))
 	}
 	if p := l.allows(n.Value); p != nil {
@@ -148,25 +159,23 @@ func (l *leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
 
 // allows checks one word against the legal ones, or the key's own rule.
 func (l *leaf) allows(word string) *problem {
-	if len(l.values) > 0 {
-		for _, v := range l.values {
+	if len(l.values()) > 0 {
+		for _, v := range l.values() {
 			if v == word {
 				return nil
 			}
 		}
 		if hint, ok := belongs(l.pattern(), word); ok {
-			return problemf(hint, "%s is no value of this key; it has: %s", clip(strconv.Quote(word)), strings.Join(l.values, ", "))
+			return problemf(hint, "%s is no value of this key; it has: %s", clip(strconv.Quote(word)), strings.Join(l.values(), ", "))
 		}
 		if laterValue(l.pattern(), word) {
-			return problemf("", "%s is not in this version; it has: %s", clip(word), strings.Join(l.values, ", "))
+			return problemf("", "%s is not in this version; it has: %s", clip(word), strings.Join(l.values(), ", "))
 		}
-		return problemf(didYouMean(word, l.values), "%s is unknown", clip(strconv.Quote(word)))
+		return problemf(didYouMean(word, l.values()), "%s is unknown", clip(strconv.Quote(word)))
 	}
-	if l.text != nil {
-		if err := l.text(word); err != nil {
-			what, hint, _ := strings.Cut(err.Error(), "; ")
-			return problemf(hint, "%s", what)
-		}
+	if l.text != nil && !l.text.MatchString(word) {
+		what, hint, _ := strings.Cut(l.text.refusal(word), "; ")
+		return problemf(hint, "%s", what)
 	}
 	return nil
 }
@@ -184,7 +193,7 @@ func readDuration(l *leaf, ptr *time.Duration, n *yaml.Node) *problem {
 		return problemf(timeHint(n.Value), "want a time, got %s", describe(n))
 	}
 	if !l.span.has(d.Seconds()) {
-		return problemf("", "%s, got %s", l.span.want(func(s float64) string { return number(s) + "s" }), clip(n.Value))
+		return ofFine(problemf("", "%s, got %s", l.span.want(func(s float64) string { return number(s) + "s" }), clip(n.Value)))
 	}
 	*ptr = d
 	return nil
@@ -218,10 +227,12 @@ func readSize(l *leaf, ptr *byteSize, n *yaml.Node) *problem {
 	}
 	v, err := parseSize(n.Value)
 	if err != nil {
-		return problemf(sizeHint(n.Value), "want a size of whole bytes, got %s", describe(n))
+		p := problemf(sizeHint(n.Value), "want a size of whole bytes, got %s", describe(n))
+		p.fine = sizeForm.MatchString(n.Value)
+		return p
 	}
 	if !l.span.has(float64(v)) {
-		return problemf("", "%s, got %s", l.span.want(func(b float64) string { return formatSize(int64(b)) }), clip(n.Value))
+		return ofFine(problemf("", "%s, got %s", l.span.want(func(b float64) string { return formatSize(int64(b)) }), clip(n.Value)))
 	}
 	*ptr = byteSize(v)
 	return nil
@@ -256,7 +267,7 @@ func (l *leaf) readList(n *yaml.Node, override bool) []*problem {
 		n = deref(n)
 		one := leaf{spec: l.spec, ptr: dst, path: l.path}
 		found := one.read(n, override)
-		if len(found) == 0 && len(l.values) > 0 && seen[n.Value] {
+		if len(found) == 0 && len(l.values()) > 0 && seen[n.Value] {
 			found = []*problem{problemf("remove one of them", "%s is listed twice", n.Value)}
 		}
 		seen[n.Value] = true

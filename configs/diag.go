@@ -46,6 +46,7 @@ type Diagnostic struct {
 	Hint     string   `json:"hint,omitempty"` // the way out
 	Severity Severity `json:"severity"`
 	Source   string   `json:"source,omitempty"` // the line that File:Line names
+	shape    bool     // the file breaks the JSON Schema here: a key or a value as such is wrong, whatever others are
 }
 
 // String is the one-line form: file:line:col: path: what; hint.

@@ -119,8 +119,8 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if line := "run " + file; !strings.HasPrefix(string(src), "# ") || !strings.Contains(string(src), strings.Replace(line, "run ", "configs/", 1)) {
-				t.Errorf("does not open with a comment that shows its command line with configs/%s", file)
+			if line := "run " + file; !strings.HasPrefix(string(src), modeline+"# ") || !strings.Contains(string(src), strings.Replace(line, "run ", "configs/", 1)) {
+				t.Errorf("does not open with the modeline of editors and a comment that shows its command line with configs/%s", file)
 			}
 			if want := strings.TrimSuffix(filepath.Base(file), ".yaml"); c.Name != want {
 				t.Errorf("name is %s, want %s as the file", c.Name, want)

@@ -38,9 +38,9 @@ func (w *idler) rules() {
 		}
 		phases := r.Phases()
 		for k := range phases {
-			t := bind(path, ruleKeys(), r)
+			t := bind(path, ruleKeys, r)
 			if len(phases) > 1 {
-				t = bind(fmt.Sprintf("%s.schemes[%d]", path, k), phaseKeys(), &phases[k])
+				t = bind(fmt.Sprintf("%s.schemes[%d]", path, k), phaseKeys, &phases[k])
 			}
 			e, known := bindScheme(t, &phases[k].Params, phases[k].Scheme)
 			if known {

@@ -44,22 +44,27 @@ const (
 	CUDAAwareOff  = "off"
 )
 
+// words is a list that no table has.
+type words []string
+
+func (w words) list() []string { return w }
+
 // Names that have no table of their own: the key is the only place where they are chosen.
 var (
-	baselines   = []string{BaselineNone, BaselineAllreduce, BaselinePSLite}
-	hierarchies = []string{HierarchyNone, HierarchyNode}
-	sharings    = []string{SharedAuto, SharedOff}
-	bindings    = []string{BindAuto, BindOff}
-	bests       = []string{BestNone, BestAccuracy, BestLoss}
-	evaluations = []string{"after", "online"}
-	gemms       = []string{"own", "cublas", "auto"}
-	maths       = []string{"float32", "tf32"}
-	awarenesses = []string{CUDAAwareAuto, CUDAAwareOn, CUDAAwareOff}
-	devices     = []string{"cpu", "cuda", "auto"}
-	policies    = []string{"fixed"}
-	folds       = []string{string(scheme.FoldRank), string(scheme.FoldArrival)}
-	pushes      = []string{PushGradient, PushDelta}
-	updates     = []string{UpdateOptimizer, UpdateAdd}
-	sinks       = []string{"jsonl", "csv"}
-	noises      = []string{"none", "normal", "exponential", "two_state", "trace"}
+	baselines   = words{BaselineNone, BaselineAllreduce, BaselinePSLite}
+	hierarchies = words{HierarchyNone, HierarchyNode}
+	sharings    = words{SharedAuto, SharedOff}
+	bindings    = words{BindAuto, BindOff}
+	bests       = words{BestNone, BestAccuracy, BestLoss}
+	evaluations = words{"after", "online"}
+	gemms       = words{"own", "cublas", "auto"}
+	maths       = words{"float32", "tf32"}
+	awarenesses = words{CUDAAwareAuto, CUDAAwareOn, CUDAAwareOff}
+	devices     = words{"cpu", "cuda", "auto"}
+	policies    = words{"fixed"}
+	folds       = words{string(scheme.FoldRank), string(scheme.FoldArrival)}
+	pushes      = words{PushGradient, PushDelta}
+	updates     = words{UpdateOptimizer, UpdateAdd}
+	sinks       = words{"jsonl", "csv"}
+	noises      = words{"none", "normal", "exponential", "two_state", "trace"}
 )

@@ -201,9 +201,9 @@ func (k *knownPaths) fill() {
 			k.words = append(k.words, section)
 		}
 	}
-	list("sync[]", bind("", ruleKeys(), &Rule{}).leaves)
+	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
 	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
-	list("sync[].schemes[]", bind("", phaseKeys(), &Phase{}).leaves)
+	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	for _, e := range scheme.All {
 		list("sync[]", paramsOf(e.Params()))

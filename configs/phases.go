@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -90,19 +89,17 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 
 // ruleSpec is a key that a rule with one scheme and a list of schemes share.
 func ruleSpec(path string) spec {
-	i := slices.IndexFunc(ruleKeys(), func(k key[Rule]) bool { return k.path == path })
-	return ruleKeys()[i].spec
+	i := slices.IndexFunc(ruleKeys, func(k key[Rule]) bool { return k.path == path })
+	return ruleKeys[i].spec
 }
 
 // phaseKeys are the keys of every item of schemes; those of its scheme come from the scheme's table.
-var phaseKeys = sync.OnceValue(func() []key[Phase] {
-	return []key[Phase]{
-		{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
-		{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
-		{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
-		{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
-	}
-})
+var phaseKeys = []key[Phase]{
+	{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
+	{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
+	{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
+	{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
+}
 
 // bindPhased makes the table of a rule with a list of schemes.
 func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
@@ -162,8 +159,8 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 
 // unknownBesideSchemes reports a key of a rule that belongs into one of its schemes, or nowhere.
 func (w *walker) unknownBesideSchemes(t *table, section string, key *yaml.Node) {
-	if slices.Contains(bind("", phaseKeys(), &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
-		w.fatal(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "stands beside schemes")
+	if slices.Contains(bind("", phaseKeys, &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
+		w.misshapen(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "stands beside schemes")
 		return
 	}
 	w.unknownKey(t, section, key)
@@ -175,7 +172,7 @@ const schemesExample = "schemes: [{scheme: bsp, until: 100}, {scheme: ssp, stale
 func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, schemesExample)
 	if ok && len(items) < 2 {
-		w.fatal(n, l.path, "write scheme: in the rule itself, or "+schemesExample, "want at least 2 schemes, got %d", len(items))
+		w.misshapen(n, l.path, "write scheme: in the rule itself, or "+schemesExample, "want at least 2 schemes, got %d", len(items))
 		ok = false
 	}
 	if !ok {
@@ -186,7 +183,7 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 	for i := 0; i < len(items) && !w.more; i++ {
 		path, item := fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])
 		if item.Kind != yaml.MappingNode {
-			w.fatal(item, path, "write {scheme: bsp, until: 100}", "want a scheme with its keys, got %s", describe(item))
+			w.misshapen(item, path, "write {scheme: bsp, until: 100}", "want a scheme with its keys, got %s", describe(item))
 			continue
 		}
 		w.crossUntil(w.phase(&(*ptr)[i], path, item, w.rows[len(w.rows)-1].deltas), *ptr, i, item)
@@ -196,7 +193,7 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 
 // phase reads one of them; delta says what the rule pushes.
 func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table {
-	t := bind(path, phaseKeys(), ph)
+	t := bind(path, phaseKeys, ph)
 	name := valueOf(n, "scheme")
 	e, known := bindScheme(t, &ph.Params, name)
 	if delta {
@@ -205,7 +202,7 @@ func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table 
 	before := len(w.diags)
 	w.mapping(t, "", n, func(t *table, _ string, key *yaml.Node) {
 		if key.Value == "match" || key.Value == "servers" || key.Value == "push" || key.Value == "update" {
-			w.fatal(key, join(path, key.Value), "write it beside schemes", "is one for all schemes of a rule")
+			w.misshapen(key, join(path, key.Value), "write it beside schemes", "is one for all schemes of a rule")
 			return
 		}
 		w.unknownInRule(t, key, name, known)
@@ -242,11 +239,17 @@ func (w *walker) crossUntil(t *table, all []Phase, i int, n *yaml.Node) {
 	}
 }
 
+// iterationsSpec and epochsSpec are the two forms of until.
+var (
+	iterationsSpec = spec{path: "until", span: from(1, 1e15)}
+	epochsSpec     = spec{path: "epochs", span: aboveTo(0, 1e9)}
+)
+
 // readUntil reads a number of iterations, or {epochs: 2}.
 func readUntil(ptr *Until, n *yaml.Node) *problem {
 	const hint = "write a number of iterations, or {epochs: 2}"
 	if n.Kind != yaml.MappingNode {
-		l := leaf{spec: &spec{path: "until", span: from(1, 1e15)}, path: "until"}
+		l := leaf{spec: &iterationsSpec, path: "until"}
 		p := readInt(&l, &ptr.Iterations, n)
 		if p != nil && p.hint == "" {
 			p.hint = hint
@@ -264,7 +267,7 @@ func readUntil(ptr *Until, n *yaml.Node) *problem {
 	if n.Content[0].Value == "iterations" {
 		return problemf("write until: "+clip(value.Value), "iterations need no key")
 	}
-	l := leaf{spec: &spec{path: "epochs", span: aboveTo(0, 1e9)}, path: "epochs"}
+	l := leaf{spec: &epochsSpec, path: "epochs"}
 	p := readFloat(&l, &ptr.Epochs, value)
 	if p != nil {
 		p.at, p.hint = value, cmp.Or(p.hint, hint)

@@ -114,8 +114,8 @@ func draw(t *rapid.T, l *leaf) string {
 	switch p := l.ptr.(type) {
 	case *string:
 		*p = "fc1.x"
-		if len(l.values) > 0 {
-			*p = rapid.SampledFrom(l.values).Draw(t, l.path)
+		if len(l.values()) > 0 {
+			*p = rapid.SampledFrom(l.values()).Draw(t, l.path)
 		}
 	case *bool:
 		*p = rapid.Bool().Draw(t, l.path)

@@ -129,7 +129,7 @@ func (p *printer) leaf(l *leaf, start string) {
 			path, phases := fmt.Sprintf("%s[%d]", l.path, i), r.Phases()
 			t := bindPhased(path, r, &phases)
 			if len(phases) == 1 {
-				t = bind(path, ruleKeys(), r)
+				t = bind(path, ruleKeys, r)
 				bindScheme(t, &r.Params, r.Scheme)
 			}
 			p.table(t, "  - ", "    ")
@@ -138,7 +138,7 @@ func (p *printer) leaf(l *leaf, start string) {
 		p.line(start, "")
 		for i := range *v {
 			ph := &(*v)[i]
-			t := bind(fmt.Sprintf("%s[%d]", l.path, i), phaseKeys(), ph)
+			t := bind(fmt.Sprintf("%s[%d]", l.path, i), phaseKeys, ph)
 			bindScheme(t, &ph.Params, ph.Scheme)
 			p.table(t, "      - ", "        ")
 		}

@@ -16,11 +16,11 @@ import (
 // items returns the mappings of a list of rules or faults; ok is false if the list itself is wrong.
 func (w *walker) items(l *leaf, n *yaml.Node, example string) (items []*yaml.Node, ok bool) {
 	if n.Kind != yaml.SequenceNode {
-		w.fatal(n, l.path, "write it as a list: "+example, "want a list, got %s", describe(n))
+		w.misshapen(n, l.path, "write it as a list: "+example, "want a list, got %s", describe(n))
 		return nil, false
 	}
 	if len(n.Content) > itemsMax {
-		w.fatal(n, l.path, "shorten the list", "%d items, more than the %d allowed", len(n.Content), itemsMax)
+		w.misshapen(n, l.path, "shorten the list", "%d items, more than the %d allowed", len(n.Content), itemsMax)
 		return nil, false
 	}
 	return n.Content, true
@@ -44,13 +44,13 @@ func (w *walker) rules(ptr *[]Rule, l *leaf, n *yaml.Node) bool {
 // rule reads one sync rule. The scheme is looked up first, for its name decides which keys there are.
 func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
-		w.fatal(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", describe(n))
+		w.misshapen(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", describe(n))
 		return false
 	}
 	if child(n, "schemes") != nil {
 		return w.phasedRule(r, path, n)
 	}
-	t := bind(path, ruleKeys(), r)
+	t := bind(path, ruleKeys, r)
 	w.rows = append(w.rows, t)
 	entry, known := bindScheme(t, &r.Params, valueOf(n, "scheme"))
 	if known {
@@ -176,22 +176,24 @@ func (w *walker) schemeError(t *table, e scheme.Entry, err error) {
 		at = l
 	}
 	what, hint, _ := strings.Cut(msg, "; ")
-	w.fatal(at.node, at.path, cmp.Or(hint, at.meaning()), "%s", what)
+	d := w.problem(at.node, at.path, cmp.Or(hint, at.meaning()), what)
+	d.shape = !at.params.has(at.number())
+	w.add(d)
 }
 
 func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool) {
 	path := join(t.prefix, key.Value)
 	if key.Value == "until" { // an item of schemes has the key
-		w.fatal(key, path, "write "+schemesExample, "belongs to a list of schemes")
+		w.misshapen(key, path, "write "+schemesExample, "belongs to a list of schemes")
 		return
 	}
 	if hint, later := laterKey(indices.ReplaceAllString(path, "[]")); later {
-		w.fatal(key, path, hint, "this key is not in this version")
+		w.misshapen(key, path, hint, "this key is not in this version")
 		return
 	}
 	if owners := ownersOf(key.Value); len(owners) > 0 {
 		if known {
-			w.fatal(key, path, "remove it, or take scheme: "+orList(owners), "belongs to %s, not to %s", orList(owners), name)
+			w.misshapen(key, path, "remove it, or take scheme: "+orList(owners), "belongs to %s, not to %s", orList(owners), name)
 		}
 		return
 	}
@@ -199,7 +201,7 @@ func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool
 		return // it may belong to the scheme that was meant
 	}
 	if hint, ok := t.ruleWord(key.Value); ok {
-		w.fatal(key, path, hint, "unknown key")
+		w.misshapen(key, path, hint, "unknown key")
 		return
 	}
 	w.unknownKey(t, "", key)
@@ -226,8 +228,7 @@ var plainTypes = map[reflect.Kind]reflect.Type{
 	reflect.Int64: reflect.TypeFor[int64](), reflect.Uint64: reflect.TypeFor[uint64](), reflect.Float64: reflect.TypeFor[float64](),
 }
 
-// paramsOf binds the keys of a scheme: the fields with a yaml tag. Their ranges are checked by Params.Check, so
-// only the legal words are taken from the tags. A field of another type is our own mistake and panics.
+// paramsOf binds the keys of a scheme: the fields with a yaml tag. A field of another type is our own mistake and panics.
 func paramsOf(p scheme.Params) []*leaf {
 	v := reflect.ValueOf(p).Elem()
 	var leaves []*leaf
@@ -245,9 +246,9 @@ func paramsOf(p scheme.Params) []*leaf {
 			panic(fmt.Sprintf("configs: no reader for the type %s of %T.%s", f.Type, p, f.Name))
 		}
 		ptr := v.Field(i).Addr().Convert(reflect.PointerTo(plain)).Interface()
-		s := &spec{path: name, def: format(ptr), doc: f.Tag.Get("doc")}
-		if words := f.Tag.Get("values"); words != "" {
-			s.values = strings.Split(words, ",")
+		s := &spec{path: name, def: format(ptr), doc: f.Tag.Get("doc"), params: spanOf(f.Tag)}
+		if list := f.Tag.Get("values"); list != "" {
+			s.words = words(strings.Split(list, ",")).list
 		}
 		leaves = append(leaves, &leaf{spec: s, ptr: ptr})
 	}
@@ -264,7 +265,7 @@ func (w *walker) faults(ptr *[]Fault, l *leaf, n *yaml.Node) bool {
 	for i := 0; i < len(items) && !w.more; i++ {
 		path, item := fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])
 		if item.Kind != yaml.MappingNode {
-			w.fatal(item, path, "write {worker: 3, slow: {factor: 5}}", "want a fault, got %s", describe(item))
+			w.misshapen(item, path, "write {worker: 3, slow: {factor: 5}}", "want a fault, got %s", describe(item))
 			continue
 		}
 		t := bind(path, faultKeys, &(*ptr)[i])

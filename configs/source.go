@@ -93,7 +93,9 @@ func parse(t *text, src []byte) (*yaml.Node, *Diagnostic) {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return refuse(root.Line, root.Column, "want keys and values at the top, got "+describe(deref(root)), "write key: value, as in name: first")
+		d := t.at(root.Line, root.Column, "want keys and values at the top, got "+describe(deref(root)), "write key: value, as in name: first")
+		d.shape = true
+		return nil, &d
 	}
 	if deep := tooDeep(root, 1); deep != nil {
 		return refuse(deep.Line, deep.Column, fmt.Sprintf("nested more than %d deep", depthMax), "no key needs that")

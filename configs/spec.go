@@ -1,10 +1,10 @@
 package configs
 
 import (
-	"errors"
-	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,15 +13,24 @@ import (
 
 // spec is what the table knows of one key.
 type spec struct {
-	path     string             // within its table; sections by dots
-	def      string             // the default as YAML; "" for none
-	required bool               // missing is an error
-	values   []string           // the legal words; nil: any
-	span     span               // the legal numbers, times in seconds, sizes in bytes
-	text     func(string) error // further rule of a text; its error is "what; hint"
-	items    int                // fewest items of a list
-	only     *only              // the key exists only then
+	path     string          // within its table; sections by dots
+	def      string          // the default as YAML; "" for none
+	required bool            // missing is an error
+	words    func() []string // the legal words; nil: any
+	span     span            // the legal numbers, times in seconds, sizes in bytes
+	params   span            // the same of a key of a scheme, whose Params.Check says what is wrong with others
+	text     *textForm       // of a text; nil: any
+	items    int             // fewest items of a list
+	only     *only           // the key exists only then
 	doc      string
+}
+
+// values lists the legal words; nil: any. It asks each time, for a scheme may be added at run time.
+func (s *spec) values() []string {
+	if s.words == nil {
+		return nil
+	}
+	return s.words()
 }
 
 // only ties a key to the value of another key that stands before it in the table.
@@ -55,6 +64,17 @@ func (l *leaf) meaning() string {
 		hint += " (default " + l.def + ")"
 	}
 	return hint
+}
+
+// number is the value of a key that has one; else 0.
+func (l *leaf) number() float64 {
+	switch v := reflect.ValueOf(l.ptr).Elem(); {
+	case v.CanInt():
+		return float64(v.Int())
+	case v.CanFloat():
+		return v.Float()
+	}
+	return 0
 }
 
 // pattern is the path without list indices.
@@ -183,7 +203,7 @@ func Keys() []Key {
 	var out []Key
 	list := func(prefix string, leaves []*leaf) {
 		for _, l := range leaves {
-			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values, Required: l.required, Limit: limitText(l), Doc: l.doc}
+			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values(), Required: l.required, Limit: limitText(l), Doc: l.doc}
 			if l.only != nil {
 				k.With = l.only.path + ": " + orList(l.only.values)
 			}
@@ -191,9 +211,9 @@ func Keys() []Key {
 		}
 	}
 	list("", bind("", topKeys, &Config{}).leaves)
-	list("sync[]", bind("", ruleKeys(), &Rule{}).leaves)
+	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
 	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
-	list("sync[].schemes[]", bind("", phaseKeys(), &Phase{}).leaves)
+	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
 	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
 	return out
 }
@@ -218,7 +238,7 @@ func limitText(l *leaf) string {
 func typeName(l *leaf) string {
 	switch l.ptr.(type) {
 	case *string:
-		if len(l.values) > 0 {
+		if l.values() != nil {
 			return "one of"
 		}
 		return "text"
@@ -240,31 +260,23 @@ func typeName(l *leaf) string {
 	return "list"
 }
 
+// textForm is what a text must look like.
+type textForm struct {
+	*regexp.Regexp
+	refusal func(text string) string // of a text that does not match: "what; hint"
+}
+
 var (
-	runNameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
-	globForm    = regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`)
+	runName = textForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
+		return clip(strconv.Quote(s)) + " does not name a folder; use letters, digits, - _ . (not first: - .), at most 100"
+	}}
+	glob = textForm{regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`), func(s string) string {
+		return clip(strconv.Quote(s)) + " is not a pattern of parameter names; use a name such as fc1.weight, with * for any characters and ? for one"
+	}}
+	filePath = textForm{regexp.MustCompile(`^[^\x00]+$`), func(s string) string {
+		if s == "" {
+			return "the path is empty; name a file or folder"
+		}
+		return "the path holds a zero byte; name a file or folder"
+	}}
 )
-
-func checkRunName(s string) error {
-	if runNameForm.MatchString(s) {
-		return nil
-	}
-	return fmt.Errorf("%s does not name a folder; use letters, digits, - _ . (not first: - .), at most 100", clip(fmt.Sprintf("%q", s)))
-}
-
-func checkGlob(s string) error {
-	if globForm.MatchString(s) {
-		return nil
-	}
-	return fmt.Errorf("%s is not a pattern of parameter names; use a name such as fc1.weight, with * for any characters and ? for one", clip(fmt.Sprintf("%q", s)))
-}
-
-func checkPath(s string) error {
-	switch {
-	case s == "":
-		return errors.New("the path is empty; name a file or folder")
-	case strings.ContainsRune(s, 0):
-		return errors.New("the path holds a zero byte; name a file or folder")
-	}
-	return nil
-}

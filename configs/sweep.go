@@ -72,7 +72,7 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 		case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
 			return w.pointList(value)
 		}
-		w.fatal(key, sweepKey, "write train.optimizer.lr: [0.1, 0.01] below it for all combinations, or a list of {train.optimizer.lr: 0.1, seed: 1}",
+		w.misshapen(key, sweepKey, "write train.optimizer.lr: [0.1, 0.01] below it for all combinations, or a list of {train.optimizer.lr: 0.1, seed: 1}",
 			"want paths with lists of values, or a list of settings, got %s", filled(value))
 		return nil
 	}
@@ -89,7 +89,7 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 			continue
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
-			w.fatal(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
+			w.misshapen(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {
@@ -115,7 +115,7 @@ func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	for i, item := range n.Content {
 		settings := deref(item)
 		if settings.Kind != yaml.MappingNode || len(settings.Content) == 0 {
-			w.fatal(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}", "want settings, got %s", describe(settings))
+			w.misshapen(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}", "want settings, got %s", describe(settings))
 			continue
 		}
 		var set []setting
@@ -134,13 +134,13 @@ func (w *walker) sweepPath(key *yaml.Node) (path string, steps []step, ok bool) 
 	path = key.Value
 	steps, _, err := parsePath(path)
 	if key.Kind != yaml.ScalarNode || err != nil {
-		w.fatal(key, sweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", describe(key))
+		w.misshapen(key, sweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", describe(key))
 		return "", nil, false
 	}
 	known := &knownPaths{}
 	known.fill()
 	if _, ok := known.isText[show(steps, true)]; !ok {
-		w.fatal(key, join(sweepKey, path), w.nearPath(&override{name: path, path: steps}, known), "unknown key")
+		w.misshapen(key, join(sweepKey, path), w.nearPath(&override{name: path, path: steps}, known), "unknown key")
 		return "", nil, false
 	}
 	return path, steps, true

@@ -31,11 +31,17 @@ func (w *walker) textOf(n *yaml.Node) *text {
 
 // report adds a problem at a node.
 func (w *walker) report(s Severity, n *yaml.Node, path, hint, format string, args ...any) {
+	d := w.problem(n, path, hint, fmt.Sprintf(format, args...))
+	d.Severity = s
+	w.add(d)
+}
+
+func (w *walker) problem(n *yaml.Node, path, hint, msg string) Diagnostic {
 	t := w.textOf(n)
 	line, col := t.place(n)
-	d := t.at(line, col, fmt.Sprintf(format, args...), hint)
-	d.Path, d.Severity = path, s
-	w.add(d)
+	d := t.at(line, col, msg, hint)
+	d.Path = path
+	return d
 }
 
 func (w *walker) add(d Diagnostic) {
@@ -51,6 +57,13 @@ func (w *walker) add(d Diagnostic) {
 
 func (w *walker) fatal(n *yaml.Node, path, hint, format string, args ...any) {
 	w.report(Fatal, n, path, hint, format, args...)
+}
+
+// misshapen is fatal for what the JSON Schema refuses, too.
+func (w *walker) misshapen(n *yaml.Node, path, hint, format string, args ...any) {
+	d := w.problem(n, path, hint, fmt.Sprintf(format, args...))
+	d.shape = true
+	w.add(d)
 }
 
 func (w *walker) root(n *yaml.Node) {
@@ -120,7 +133,7 @@ func (w *walker) section(t *table, rel string, key, value *yaml.Node, unknown fu
 		w.mapping(t, rel, value, unknown)
 	case isNull(value): // all of its keys are commented out
 	default:
-		w.fatal(value, path, "its keys are: "+strings.Join(t.below(rel), ", ")+t.withWord(rel, value.Value), "want keys and values, got %s", describe(value))
+		w.misshapen(value, path, "its keys are: "+strings.Join(t.below(rel), ", ")+t.withWord(rel, value.Value), "want keys and values, got %s", describe(value))
 		t.excuse(rel)
 	}
 }
@@ -143,7 +156,7 @@ func (w *walker) value(l *leaf, key, value *yaml.Node) {
 	}
 	if isNull(value) {
 		l.bad = true
-		w.fatal(key, l.path, "write one, or remove the key", "the key has no value")
+		w.misshapen(key, l.path, "write one, or remove the key", "the key has no value")
 		return
 	}
 	for _, p := range l.read(value, w.from[value] != nil) {
@@ -152,7 +165,9 @@ func (w *walker) value(l *leaf, key, value *yaml.Node) {
 		if p.at != nil {
 			at = p.at
 		}
-		w.fatal(at, l.path, cmp.Or(p.hint, l.meaning()), "%s", p.msg)
+		d := w.problem(at, l.path, cmp.Or(p.hint, l.meaning()), p.msg)
+		d.shape = !p.fine
+		w.add(d)
 	}
 	if !l.bad {
 		w.octal(l, value)
@@ -190,7 +205,7 @@ func (w *walker) unknownTop(t *table, section string, key *yaml.Node) {
 	name := key.Value
 	path := join(section, name)
 	if hint, later := laterKey(path); later {
-		w.fatal(key, path, hint, "this key is not in this version")
+		w.misshapen(key, path, hint, "this key is not in this version")
 		return
 	}
 	w.unknownKey(t, section, key)
@@ -211,7 +226,7 @@ func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	if len(near) == 0 {
 		hint = w.further(t, section, name, legal, hint)
 	}
-	w.fatal(key, join(t.prefix, join(section, name)), hint, "unknown key")
+	w.misshapen(key, join(t.prefix, join(section, name)), hint, "unknown key")
 }
 
 // further looks for what a word stands for that is near no key of its section. What it probably is is not reported as
@@ -259,12 +274,12 @@ func (w *walker) finish(t *table, n *yaml.Node) {
 		case l.key != nil && known && !holds:
 			by := t.byPath[l.only.path]
 			l.bad = true
-			w.fatal(l.key, l.path, fmt.Sprintf("remove it, or change %s", by.path),
+			w.misshapen(l.key, l.path, fmt.Sprintf("remove it, or change %s", by.path),
 				"belongs to %s: %s, not %s", by.path, orList(l.only.values), *by.ptr.(*string))
 		case l.key != nil || l.bad || !known || !holds:
 		case l.required:
 			l.bad = true
-			w.fatal(w.sectionOf(t, l, n), l.path, missingHint(l), "is missing")
+			w.misshapen(w.sectionOf(t, l, n), l.path, missingHint(l), "is missing")
 		case l.def != "":
 			w.fill(l)
 		}
@@ -272,8 +287,8 @@ func (w *walker) finish(t *table, n *yaml.Node) {
 }
 
 func missingHint(l *leaf) string {
-	if len(l.values) > 0 {
-		return "it is one of: " + strings.Join(l.values, ", ")
+	if len(l.values()) > 0 {
+		return "it is one of: " + strings.Join(l.values(), ", ")
 	}
 	return "set it: " + l.doc
 }

@@ -77,7 +77,7 @@ func (t *table) ruleWord(word string) (hint string, ok bool) {
 // withWord shows the section with the word that was given in its place, if a key of it has that value.
 func (t *table) withWord(rel, word string) string {
 	for _, name := range []string{"name", "set", "kind", "push"} {
-		if l := t.byPath[join(rel, name)]; l != nil && slices.Contains(l.values, word) {
+		if l := t.byPath[join(rel, name)]; l != nil && slices.Contains(l.values(), word) {
 			return fmt.Sprintf("; write %s: {%s: %s} with those that it needs", lastName(join(t.prefix, rel)), name, word)
 		}
 	}

@@ -1,0 +1,362 @@
+package configs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/scheme"
+)
+
+// form is a JSON Schema of draft 7. The values of its maps are *form, or false for what must not be there.
+type form struct {
+	Draft       string           `json:"$schema,omitempty"`
+	Title       string           `json:"title,omitempty"`
+	Ref         string           `json:"$ref,omitempty"`
+	Type        any              `json:"type,omitempty"` // a word, or a list of them
+	Description string           `json:"description,omitempty"`
+	Default     any              `json:"default,omitempty"`
+	Enum        []string         `json:"enum,omitempty"`
+	Pattern     string           `json:"pattern,omitempty"`
+	Min         *float64         `json:"minimum,omitempty"`
+	Max         *float64         `json:"maximum,omitempty"`
+	Above       *float64         `json:"exclusiveMinimum,omitempty"`
+	Below       *float64         `json:"exclusiveMaximum,omitempty"`
+	Items       *form            `json:"items,omitempty"`
+	ItemsMin    int              `json:"minItems,omitempty"`
+	ItemsMax    int              `json:"maxItems,omitempty"`
+	Unique      bool             `json:"uniqueItems,omitempty"`
+	Properties  map[string]any   `json:"properties,omitempty"`
+	Patterns    map[string]*form `json:"patternProperties,omitempty"`
+	Further     any              `json:"additionalProperties,omitempty"` // false: no others
+	Hidden      bool             `json:"doNotSuggest,omitempty"`         // by editors: another part of the schema says more
+	PropsMin    int              `json:"minProperties,omitempty"`
+	Required    []string         `json:"required,omitempty"`
+	Any         []*form          `json:"anyOf,omitempty"`
+	All         []*form          `json:"allOf,omitempty"`
+	If          *form            `json:"if,omitempty"`
+	Then        *form            `json:"then,omitempty"`
+	Else        *form            `json:"else,omitempty"`
+	Definitions map[string]*form `json:"definitions,omitempty"`
+}
+
+const (
+	defined = "#/definitions/"
+	draft   = "http://json-schema.org/draft-07/schema#"
+)
+
+// Schema is the JSON Schema of the YAML, from the tables that Parse goes by. It says of each key by itself what is legal, and
+// with which values of another key it exists; what a check across keys refuses is legal here.
+func Schema() []byte {
+	all := map[string]*form{
+		"rule":   ruleForm(bind("", ruleKeys, &Rule{})),
+		"phased": bindPhased("", &Rule{}, &[]Phase{}).object("", nil),
+		"phase":  ruleForm(bind("", phaseKeys, &Phase{})),
+		"fault":  bind("", faultKeys, &Fault{}).object("", nil),
+	}
+	for _, e := range scheme.All {
+		all["scheme."+e.Name] = schemeForm(e)
+	}
+	s := bind("", topKeys, &Config{}).object("", all)
+	all[sweepKey], all["setting"] = sweepForms()
+	s.Properties[sweepKey] = &form{Ref: defined + sweepKey}
+	s.Draft, s.Title, s.Definitions = draft, "A run of fluentps", all
+	var out bytes.Buffer
+	to := json.NewEncoder(&out)
+	to.SetEscapeHTML(false)
+	to.SetIndent("", " ")
+	if err := to.Encode(s); err != nil {
+		panic("configs: the schema holds only words and numbers: " + err.Error())
+	}
+	return oneLiners.ReplaceAll(out.Bytes(), []byte("{$1}"))
+}
+
+// oneLiners are objects of one plain value, which take three lines.
+var oneLiners = regexp.MustCompile(`\{\n *([^\n{}]*)\n *\}`)
+
+// object is the schema of a section of a table, of the whole table for "". Where there are definitions, the keys and sections
+// below it are among them, each by its path.
+func (t *table) object(section string, definitions map[string]*form) *form {
+	s := &form{Type: "object", Properties: map[string]any{}, Further: false}
+	for _, name := range t.below(section) {
+		path := join(section, name)
+		_, isSection := t.sections[path]
+		var of *form
+		required := false
+		if l := t.leaf(path); l != nil {
+			of, required = l.form(), l.required && l.only == nil
+		}
+		if isSection {
+			in := t.object(path, definitions)
+			switch {
+			case of != nil:
+				in = &form{Any: []*form{of, in}}
+			case len(in.Required) > 0:
+				required = true
+			default:
+				in.Type = []string{"object", "null"} // all of its keys are commented out
+			}
+			of = in
+		}
+		if required {
+			s.Required = append(s.Required, name)
+		}
+		s.Properties[name] = of
+		if definitions != nil {
+			definitions[path], s.Properties[name] = of, &form{Ref: defined + path}
+		}
+	}
+	s.All = t.conditions(section)
+	return s
+}
+
+// conditions says which keys there are with which values of a key of the section.
+func (t *table) conditions(section string) (all []*form) {
+	of := map[string]*form{}
+	for _, l := range t.leaves {
+		if l.only == nil {
+			continue
+		}
+		by := l.only.path
+		if t.hasWord(by) {
+			by = join(by, wordName)
+		}
+		name, in := strings.CutPrefix(by, prefixOf(section))
+		if !in || strings.Contains(name, ".") {
+			continue
+		}
+		id := by + " " + strings.Join(l.only.values, " ")
+		c := of[id]
+		if c == nil {
+			c = &form{If: &form{Properties: map[string]any{name: &form{Enum: l.only.values}}}}
+			if !slices.Contains(l.only.values, t.leaf(by).def) {
+				c.If.Required = []string{name}
+			}
+			of[id], all = c, append(all, c)
+		}
+		path := strings.Split(strings.TrimPrefix(l.spec.path, prefixOf(section)), ".")
+		c.Else = c.Else.without(path)
+		if l.required {
+			c.Then = &form{Required: append(c.Then.required(), path[0])}
+		}
+	}
+	return all
+}
+
+func prefixOf(section string) string {
+	if section == "" {
+		return ""
+	}
+	return section + "."
+}
+
+func (s *form) required() []string {
+	if s == nil {
+		return nil
+	}
+	return s.Required
+}
+
+// without forbids a key, and makes the schema if there is none yet.
+func (s *form) without(path []string) *form {
+	if s == nil {
+		s = &form{Properties: map[string]any{}}
+	}
+	if len(path) == 1 {
+		s.Properties[path[0]] = false
+		return s
+	}
+	in, _ := s.Properties[path[0]].(*form)
+	s.Properties[path[0]] = in.without(path[1:])
+	return s
+}
+
+// form is the schema of one value.
+func (l *leaf) form() *form {
+	s := &form{Description: l.description(), Default: l.example()}
+	switch l.ptr.(type) {
+	case *string:
+		s.text(l)
+	case *bool:
+		s.Type = "boolean"
+	case *int, *int64:
+		s.number("integer", l)
+	case *uint64:
+		s.number("integer", l)
+		s.Min = new(float64)
+	case *float64:
+		s.number("number", l)
+	case *time.Duration:
+		s.Type, s.Pattern = "string", `^[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	case *byteSize:
+		s.Type, s.Pattern = "string", sizeForm.String()
+	case *workerIndex:
+		s.Any = []*form{{Type: "integer", Min: new(float64)}, {Enum: []string{"*"}}}
+	case *Until:
+		iterations, epochs := &form{}, &form{}
+		iterations.number("integer", &leaf{spec: &iterationsSpec})
+		epochs.number("number", &leaf{spec: &epochsSpec})
+		s.Any = []*form{iterations, {Type: "object", Properties: map[string]any{"epochs": epochs}, Required: []string{"epochs"}, Further: false}}
+	case *[]string:
+		s.list(l, new(string))
+	case *[]int, *[]int64:
+		s.list(l, new(int64))
+	case *[]float64:
+		s.list(l, new(float64))
+	case *[]Rule:
+		s.items(0, &form{If: &form{Required: []string{"schemes"}}, Then: &form{Ref: defined + "phased"}, Else: &form{Ref: defined + "rule"}})
+	case *[]Phase:
+		s.items(2, &form{Ref: defined + "phase"})
+	case *[]Fault:
+		s.items(0, &form{Ref: defined + "fault"})
+	default:
+		panic(fmt.Sprintf("configs: no schema for %T of %s", l.ptr, l.path))
+	}
+	return s
+}
+
+// description is what an editor shows.
+func (l *leaf) description() string {
+	more := ""
+	switch l.ptr.(type) {
+	case *time.Duration:
+		more = "; a time, such as 30s, 10m or 1h30m"
+	case *byteSize:
+		more = "; a size, such as 64KiB, 4MiB or 1MB"
+	}
+	if limit := limitText(l); limit != "" {
+		more += "; " + strings.TrimPrefix(limit, "must be ")
+	}
+	if l.def != "" {
+		more += "; default " + l.def
+	}
+	if l.only != nil {
+		more += "; only with " + l.only.path + ": " + orList(l.only.values)
+	}
+	return l.doc + more
+}
+
+// example is the default as JSON; nil for none.
+func (l *leaf) example() (v any) {
+	if err := yaml.Unmarshal([]byte(l.def), &v); err != nil {
+		panic("configs: default of " + l.path + ": " + err.Error())
+	}
+	return v
+}
+
+func (s *form) text(l *leaf) {
+	s.Enum = l.values()
+	if l.values() == nil {
+		s.Type = "string"
+	}
+	if l.text != nil {
+		s.Pattern = l.text.String()
+	}
+}
+
+func (s *form) number(kind string, l *leaf) {
+	s.Type = kind
+	for _, limits := range []span{l.span, l.params} {
+		s.limit(limits)
+	}
+}
+
+func (s *form) limit(limits span) {
+	if !limits.set {
+		return
+	}
+	low, high := &s.Min, &s.Max
+	if limits.loOpen {
+		low = &s.Above
+	}
+	if limits.hiOpen {
+		high = &s.Below
+	}
+	if !math.IsInf(limits.lo, -1) {
+		*low = &limits.lo
+	}
+	if !math.IsInf(limits.hi, 1) {
+		*high = &limits.hi
+	}
+}
+
+// list is a list of plain values, such as item points to.
+func (s *form) list(l *leaf, item any) {
+	one := *l.spec
+	one.doc, one.def, one.only = "", "", nil
+	of := (&leaf{spec: &one, ptr: item}).form()
+	of.Description = ""
+	s.items(l.items, of)
+	s.Unique = l.values() != nil
+}
+
+func (s *form) items(least int, of *form) {
+	s.Type, s.Items, s.ItemsMin, s.ItemsMax = "array", of, least, itemsMax
+}
+
+// ruleForm is the schema of what names a scheme: a rule, or an item of schemes. Its other keys are those of that scheme.
+func ruleForm(t *table) *form {
+	s := t.object("", nil)
+	for _, e := range scheme.All {
+		for _, name := range keysOf(e) {
+			s.Properties[name] = &form{Hidden: true}
+		}
+		s.All = append(s.All, &form{
+			If:   &form{Properties: map[string]any{"scheme": &form{Enum: []string{e.Name}}}, Required: []string{"scheme"}},
+			Then: &form{Ref: defined + "scheme." + e.Name},
+		})
+	}
+	return s
+}
+
+// schemeForm is the schema of the keys that a scheme has for itself, and that others have and it has not.
+func schemeForm(e scheme.Entry) *form {
+	s := &form{Description: e.Rule, Properties: map[string]any{"fold": &form{Default: e.Fold}}}
+	for _, other := range scheme.All {
+		for _, name := range keysOf(other) {
+			s.Properties[name] = false
+		}
+	}
+	for _, l := range paramsOf(e.Params()) {
+		s.Properties[l.spec.path] = l.form()
+	}
+	return s
+}
+
+// sweepForms are the schemas of sweep, all combinations of values or a list of settings, and of one setting. Paths into lists
+// take any value.
+func sweepForms() (sweep, setting *form) {
+	known := &knownPaths{}
+	known.fill()
+	values, settings := map[string]any{}, map[string]any{}
+	var inLists []string
+	for _, path := range known.all() {
+		if strings.Contains(path, "[]") {
+			inLists = append(inLists, strings.NewReplacer("[]", `\[[0-9]{1,9}\]`, ".", `\.`).Replace(path))
+			continue
+		}
+		value := &form{Any: []*form{{Ref: defined + path}, {Type: "null"}}}
+		if known.isText[path] { // as with --set
+			value.Any = append(value.Any, &form{Type: []string{"number", "boolean"}})
+		}
+		settings[path] = value
+		values[path] = &form{Type: "array", Items: &form{Ref: defined + "setting/properties/" + path}, ItemsMin: 1}
+	}
+	pattern := "^(" + strings.Join(inLists, "|") + ")$"
+	sweep = &form{
+		Description: "several runs: paths with lists of values for all combinations, or a list of settings",
+		Any: []*form{
+			{Type: "object", PropsMin: 1, Properties: values, Patterns: map[string]*form{pattern: {Type: "array", ItemsMin: 1}}, Further: false},
+			{Type: "array", ItemsMin: 1, Items: &form{Ref: defined + "setting"}},
+		},
+	}
+	setting = &form{Type: "object", PropsMin: 1, Properties: settings, Patterns: map[string]*form{pattern: {}}, Further: false}
+	return sweep, setting
+}
