@@ -39,7 +39,7 @@ func accept(t *testing.T, src string, o Options) (*Config, *Origins) {
 
 // TestValues compares a whole Config field by field, so that no key lands in the wrong place.
 func TestValues(t *testing.T) {
-	c, _, ds := Load("testdata/everything.good.yaml", Options{})
+	c, _, ds := Parse("everything.yaml", sources(t)["everything.good.yaml"], Options{})
 	if len(ds) > 0 {
 		t.Fatal(written(t, ds))
 	}
@@ -153,11 +153,7 @@ func TestEnvList(t *testing.T) {
 
 // TestAliasOverride changes one use of an anchor and leaves the other alone.
 func TestAliasOverride(t *testing.T) {
-	src, err := os.ReadFile("testdata/anchors.good.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := accept(t, string(src), Options{Set: []string{"faults[1].slow.factor=9"}})
+	c, _ := accept(t, string(sources(t)["anchors.good.yaml"]), Options{Set: []string{"faults[1].slow.factor=9"}})
 	if c.Faults[0].Slow.Factor != 2 || c.Faults[1].Slow.Factor != 9 {
 		t.Errorf("factors are %v and %v, want 2 and 9", c.Faults[0].Slow.Factor, c.Faults[1].Slow.Factor)
 	}

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"fluentps/ps/scheme"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with NAME.bad.want or NAME.good.want beside the YAML.
+// golden compares with NAME.want beside the YAML.
 func golden(t *testing.T, yamlFile string, got []byte) {
 	t.Helper()
 	got = unlisted(got)
@@ -50,7 +52,7 @@ func unlisted(got []byte) []byte {
 	}))
 }
 
-func files(t *testing.T, pattern string, least int) []string {
+func files(t testing.TB, pattern string, least int) []string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) < least {
@@ -68,44 +70,100 @@ func written(t *testing.T, ds Diagnostics) string {
 	return b.String()
 }
 
-// load is Load with the base name in messages, so that goldens do not depend on the folder.
-func load(t *testing.T, file string, o Options) (*Config, *Origins, Diagnostics) {
-	t.Helper()
-	src, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+// cases runs f on every NAME.yaml with that ending in the archives of testdata, one a topic, and compares what it returns with
+// the NAME.want behind it.
+func cases(t *testing.T, ending string, least int, f func(t *testing.T, name string, src []byte) string) {
+	seen := map[string]bool{}
+	for _, file := range files(t, "testdata/*.txtar", 10) {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var with []txtar.File
+		for i, in := range a.Files {
+			if want := strings.TrimSuffix(in.Name, ".yaml") + ".want"; strings.HasSuffix(in.Name, ending) {
+				t.Run(in.Name, func(t *testing.T) {
+					if seen[in.Name] {
+						t.Error("is there twice")
+					}
+					seen[in.Name] = true
+					got := unlisted([]byte(f(t, in.Name, in.Data)))
+					with = append(with, in, txtar.File{Name: want, Data: got})
+					if there := i+1 < len(a.Files) && a.Files[i+1].Name == want; !*update && (!there || !bytes.Equal(got, a.Files[i+1].Data)) {
+						t.Errorf("output differs from %s in %s\n--- got\n%s", want, file, got)
+					}
+				})
+			} else if len(with) == 0 || with[len(with)-1].Name != in.Name {
+				with = append(with, in)
+			}
+		}
+		if a.Files = with; *update && !t.Failed() {
+			if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	return Parse(filepath.Base(file), src, o)
+	if len(seen) < least {
+		t.Errorf("%d cases end in %s, want at least %d", len(seen), ending, least)
+	}
+}
+
+// sources are all files of the archives, by name.
+func sources(t testing.TB) map[string][]byte {
+	t.Helper()
+	src := map[string][]byte{}
+	for _, file := range files(t, "testdata/*.txtar", 10) {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if strings.HasSuffix(f.Name, ".yaml") {
+				src[f.Name] = f.Data
+			}
+		}
+	}
+	return src
+}
+
+// everySource are those, the other files of testdata, and the examples.
+func everySource(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := sources(t)
+	for _, file := range append(files(t, "testdata/*.yaml", 1), files(t, "examples/*.yaml", 8)...) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = src
+	}
+	return all
 }
 
 func TestBadFiles(t *testing.T) {
-	for _, file := range files(t, "testdata/*.bad.yaml", 25) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, _, ds := load(t, file, Options{})
-			if c != nil || !ds.Failed() {
-				t.Errorf("was accepted: %v", ds)
-			}
-			sane(t, ds)
-			golden(t, file, []byte(written(t, ds)))
-		})
-	}
+	cases(t, ".bad.yaml", 100, func(t *testing.T, name string, src []byte) string {
+		c, _, ds := Parse(name, src, Options{})
+		if c != nil || !ds.Failed() {
+			t.Errorf("was accepted: %v", ds)
+		}
+		sane(t, ds)
+		return written(t, ds)
+	})
 }
 
 func TestGoodFiles(t *testing.T) {
-	for _, file := range files(t, "testdata/*.good.yaml", 8) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, origins, ds := load(t, file, Options{})
-			if c == nil || ds.Failed() {
-				t.Fatalf("was refused:\n%s", written(t, ds))
-			}
-			out := bytes.NewBufferString(written(t, ds))
-			if err := c.Resolved(out, origins); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, file, out.Bytes())
-			roundTrip(t, c, origins, ofValues(ds))
-		})
-	}
+	cases(t, ".good.yaml", 50, func(t *testing.T, name string, src []byte) string {
+		c, origins, ds := Parse(name, src, Options{})
+		if c == nil || ds.Failed() {
+			t.Fatalf("was refused:\n%s", written(t, ds))
+		}
+		roundTrip(t, c, origins, ofValues(ds))
+		out := bytes.NewBufferString(written(t, ds))
+		if err := c.Resolved(out, origins); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	})
 }
 
 func TestExamples(t *testing.T) {

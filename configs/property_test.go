@@ -2,9 +2,9 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"math"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,18 +203,9 @@ func TestSetEveryPath(t *testing.T) {
 // FuzzParse demands that nothing panics, that every problem has a place and a message, and that whatever is
 // accepted survives the way through its resolved form.
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/*.yaml", "examples/*.yaml"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range found {
-			src, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(src, "seed=3", "DEVICE__THREADS=2")
-		}
+	all := everySource(f)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f.Add(all[name], "seed=3", "DEVICE__THREADS=2")
 	}
 	f.Add([]byte(base), "sync[0]={match: x, scheme: ssp}", "SYNC__0__SCHEME=asp")
 	f.Add([]byte(base), "faults[0].slow.factor=2", "FAULTS__0__WORKER=*")
@@ -235,12 +226,10 @@ func FuzzParse(f *testing.F) {
 
 // BenchmarkCheck is one file from text to diagnostics; about a millisecond keeps check instant.
 func BenchmarkCheck(b *testing.B) {
-	for _, file := range []string{"examples/fashion-mlp-mixed.yaml", "testdata/everything.good.yaml", "testdata/unknown-keys.bad.yaml", "testdata/syntax-indent.bad.yaml"} {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(filepath.Base(file), func(b *testing.B) {
+	all := everySource(b)
+	for _, file := range []string{"fashion-mlp-mixed.yaml", "everything.good.yaml", "unknown-keys.bad.yaml", "syntax-indent.bad.yaml"} {
+		src := all[file]
+		b.Run(file, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
 				_, _, ds := Parse(file, src, Options{Set: []string{"seed=3"}})

@@ -8,8 +8,6 @@ import (
 	"math"
 	"math/big"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,14 +96,8 @@ func TestSchemaFile(t *testing.T) {
 func TestSchemaAgreesWithCheck(t *testing.T) {
 	s := compiled(t)
 	seen := 0
-	for _, file := range slices.Concat(files(t, "examples/*.yaml", 8), files(t, "testdata/*.yaml", 100)) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			src, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen += agrees(t, s, src)
-		})
+	for name, src := range everySource(t) {
+		t.Run(name, func(t *testing.T) { seen += agrees(t, s, src) })
 	}
 	if seen < 150 {
 		t.Errorf("the schema tells of %d problems, want at least 150", seen)

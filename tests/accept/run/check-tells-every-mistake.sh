@@ -7,8 +7,14 @@ set -eu
 count=0
 problems=0
 slowest=0
-for file in configs/testdata/*.bad.yaml; do
-	[ -e "$file" ] || fail "no configs/testdata/*.bad.yaml"
+mkdir "$TMP/cases"
+# Each archive holds files behind lines such as -- NAME.bad.yaml --.
+LC_ALL=C awk -v to="$TMP/cases" '
+	FNR == 1 { file = "" }
+	/^-- [^ ]+ --$/ { if (file) close(file); file = to "/" $2; printf "" >file; next }
+	file { print >file }' configs/testdata/*.txtar
+for file in "$TMP"/cases/*.bad.yaml; do
+	[ -e "$file" ] || fail "no *.bad.yaml in configs/testdata/*.txtar"
 	# The best of three: the machine may be busy with something else.
 	best=1000000
 	for _ in 1 2 3; do
