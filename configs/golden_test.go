@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,12 +159,71 @@ func TestGoodFiles(t *testing.T) {
 			t.Fatalf("was refused:\n%s", written(t, ds))
 		}
 		roundTrip(t, c, origins, ofValues(ds))
-		out := bytes.NewBufferString(written(t, ds))
-		if err := c.Resolved(out, origins); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
+		return written(t, ds) + differing(c, origins)
 	})
+}
+
+// differing lists what a file gives, with its origin, and what is then another value than the table's default. So a new key with a
+// default changes the golden of the defaults alone.
+func differing(c *Config, origins *Origins) string {
+	var lines []string
+	values, defaults := Values(c), tableDefaults(c)
+	for path, value := range values {
+		origin := origins.Of(path)
+		if rule := strings.HasPrefix(path, "sync["); origin != "default" || defaults[path] != value && !(rule && origins.Of("sync") == "default") {
+			lines = append(lines, fmt.Sprintf("%-*s# %s\n", originCol, path+": "+value, origin))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// tableDefaults are the defaults of all keys, and of those of the schemes that c has, as Values writes them.
+func tableDefaults(c *Config) map[string]string {
+	defaults := map[string]string{}
+	add := func(leaves []*leaf) {
+		for _, l := range leaves {
+			defaults[l.path] = l.def
+			if l.def != "" && l.spec.path != "sync" && l.spec.path != "faults" {
+				(&walker{}).fill(l)
+				defaults[l.path] = format(l.ptr)
+			}
+		}
+	}
+	add(bind("", topKeys, &Config{}).leaves)
+	defaults["faults"] = "[]"
+	for i := range c.Faults {
+		add(bind(fmt.Sprintf("faults[%d]", i), faultKeys, &Fault{}).leaves)
+	}
+	for i, r := range c.Sync {
+		path, phases := fmt.Sprintf("sync[%d]", i), r.Phases()
+		add(bind(path, ruleKeys, &Rule{}).leaves)
+		for k, ph := range phases {
+			if len(phases) > 1 {
+				path = fmt.Sprintf("sync[%d].schemes[%d]", i, k)
+			}
+			t := bind(path, phaseKeys, &Phase{})
+			bindScheme(t, new(scheme.Params), ph.Scheme)
+			add(t.leaves)
+		}
+	}
+	return defaults
+}
+
+// TestDefaults is every key, and its default.
+func TestDefaults(t *testing.T) {
+	var text strings.Builder
+	for _, k := range Keys() {
+		switch {
+		case k.Default != "":
+			fmt.Fprintf(&text, "%s: %s\n", k.Path, k.Default)
+		case k.Required:
+			fmt.Fprintf(&text, "%s  # must be set\n", k.Path)
+		default:
+			fmt.Fprintf(&text, "%s  # may be set\n", k.Path)
+		}
+	}
+	golden(t, "testdata/defaults.yaml", []byte(text.String()))
 }
 
 func TestExamples(t *testing.T) {
