@@ -14,7 +14,7 @@ import (
 
 // ModelSpec is the model as workload makes it.
 func (c *Config) ModelSpec() workload.ModelSpec {
-	return workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers, Compute: c.Model.Compute, Rank: c.Model.Rank}
+	return c.Model
 }
 
 // Matches lists the globs of the rules, and the servers that each is for, nil where that is all.
@@ -38,10 +38,9 @@ func (t Train) BatchMax(computing int) int {
 
 // Update is how gradients become parameters: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {
-	o, d := c.Train.Optimizer, c.Train.Schedule
-	rule, err := optim.New(optim.Spec{Name: o.Name, LR: o.LR, Momentum: o.Momentum, Trust: o.Trust, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay})
-	return optim.Update{Rule: rule, LR: o.LR,
-		Sched: optim.Schedule{Name: d.Name, Every: d.Every, At: d.At, Factor: d.Factor, Over: d.Over, Floor: d.Floor, Power: d.Power, Gamma: d.Gamma, WarmUp: d.WarmUp}}, err
+	o := c.Train.Optimizer
+	rule, err := optim.New(o.Spec)
+	return optim.Update{Rule: rule, LR: o.LR, Sched: c.Train.Schedule}, err
 }
 
 // decay is the weight decay of the parameter of that name: none for those that no_decay names.
@@ -145,6 +144,5 @@ func (c *Config) sendEntry() send.Entry {
 }
 
 func (c *Config) sendOptions(largest int64, node int) send.Options {
-	s := &c.Send
-	return send.Options{Largest: largest, Window: s.Window, Credit: s.Credit, Tune: s.Tune, Seed: c.Seed, Node: uint64(node)}
+	return send.Options{Spec: c.Send, Largest: largest, Seed: c.Seed, Node: uint64(node)}
 }

@@ -12,8 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/comm"
+	"fluentps/comm/payload"
+	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
+	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 const base = `name: base
@@ -46,17 +52,17 @@ func TestValues(t *testing.T) {
 	want := &Config{
 		Name: "everything_1.2-x", Seed: 18446744073709551615, Baseline: BaselineNone,
 		Cluster: Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: SharedOff, Bind: BindOff, MemoryMax: 8 << 30},
-		Data:    Data{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
-		Model:   Model{Name: "mlp", Layers: []int{512, 256, 128}},
+		Data:    workload.Data{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
+		Model:   workload.ModelSpec{Name: "mlp", Layers: []int{512, 256, 128}},
 		Train: Train{
 			BatchGlobal: 1024,
-			Optimizer:   Optimizer{Name: "nesterov", LR: 1e-3, WeightDecay: 5e-4, NoDecay: []string{}},
-			Schedule:    Schedule{Name: "step", At: []int64{1000, 2000}, Factor: 0.5, WarmUp: 100},
+			Optimizer:   Optimizer{Spec: optim.Spec{Name: "nesterov", LR: 1e-3, WeightDecay: 5e-4}, NoDecay: []string{}},
+			Schedule:    optim.Schedule{Name: "step", At: []int64{1000, 2000}, Factor: 0.5, WarmUp: 100},
 			Stop:        Stop{Epochs: 2.5, Samples: 10000000, Updates: 4000, Time: 90 * time.Minute, Target: 0.975},
 		},
 		Evaluate: Evaluate{EveryEpochs: 0.25, Where: "online"},
 		Device:   Device{Kind: "cpu", Threads: 4},
-		Shards:   Shards{Slice: "layer", MaxBytes: 1500000},
+		Shards:   shard.Spec{Slice: "layer", MaxBytes: 1500000},
 		Sync: []Rule{
 			{Match: "fc?.bias", Push: "gradient", Update: "optimizer",
 				Phase: Phase{Scheme: "bsp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.25}, Params: &scheme.BSPParams{Strict: false, Release: scheme.ReleaseBlock}}},
@@ -65,15 +71,15 @@ func TestValues(t *testing.T) {
 			{Match: "*", Push: "gradient", Update: "optimizer",
 				Phase: Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
 		},
-		Send:    Send{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
-		Payload: Payload{Push: "threshold", Pull: "bfloat16", Ratio: 0.125, Threshold: 0.5}, Work: Work{Policy: "fixed"}, Local: Local{Steps: 1},
+		Send:    send.Spec{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
+		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}}, Work: Work{Policy: "fixed"}, Local: Local{Steps: 1},
 		Faults: []Fault{
 			{Worker: -1, Slow: Slow{Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},
 		},
 		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
 		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
-		Metrics:    Metrics{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
+		Metrics:    metrics.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
 			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},
 			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},
@@ -295,6 +301,16 @@ func TestTableDefaults(t *testing.T) {
 			if len(w.diags) > 0 {
 				t.Errorf("default of %s: %s", l.path, w.diags[0])
 			}
+		}
+	}
+}
+
+// TestLimitsOfOthers holds numbers in tags to those that the code goes by.
+func TestLimitsOfOthers(t *testing.T) {
+	top := bind("", topKeys, &Config{})
+	for path, want := range map[string]span{"shards.max_bytes": from(shard.ElemBytes, comm.MessageMax), "train.optimizer.epsilon": from(optim.EpsilonMin, 1e30)} {
+		if got := top.byPath[path].span; got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
 }

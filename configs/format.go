@@ -48,6 +48,32 @@ func format(ptr any) string {
 	panic(fmt.Sprintf("configs: no form for %T", ptr))
 }
 
+// defaultText is a default as a reader writes it.
+func defaultText(ptr any) string {
+	switch v := ptr.(type) {
+	case *byteSize:
+		for _, u := range []struct {
+			name string
+			size byteSize
+		}{{"GB", 1e9}, {"MB", 1e6}} {
+			if *v > 0 && *v%u.size == 0 {
+				return strconv.FormatInt(int64(*v/u.size), 10) + u.name
+			}
+		}
+	case *time.Duration:
+		return strings.Replace(formatDuration(*v), "µ", "u", 1)
+	case *float64:
+		if *v > 0 && *v < 1e-3 {
+			return strings.Replace(strconv.FormatFloat(*v, 'e', -1, 64), "e-0", "e-", 1)
+		}
+	case *[]Rule:
+		return formatList(*v, func(r Rule) string { return fmt.Sprintf("{match: %s, scheme: %s}", formatString(r.Match), r.Scheme) })
+	case *[]Fault:
+		return "[]"
+	}
+	return format(ptr)
+}
+
 func formatList[T any](items []T, one func(T) string) string {
 	words := make([]string, len(items))
 	for i, v := range items {

@@ -180,31 +180,33 @@ func differing(c *Config, origins *Origins) string {
 
 // tableDefaults are the defaults of all keys, and of those of the schemes that c has, as Values writes them.
 func tableDefaults(c *Config) map[string]string {
-	defaults := map[string]string{}
-	add := func(leaves []*leaf) {
-		for _, l := range leaves {
-			defaults[l.path] = l.def
-			if l.def != "" && l.spec.path != "sync" && l.spec.path != "faults" {
-				(&walker{}).fill(l)
+	defaults := map[string]string{"faults": "[]"}
+	add := func(t *table) {
+		for _, l := range t.leaves {
+			switch l.ptr.(type) {
+			case *[]Rule, *[]Fault:
+			default:
 				defaults[l.path] = format(l.ptr)
 			}
 		}
 	}
-	add(bind("", topKeys, &Config{}).leaves)
-	defaults["faults"] = "[]"
+	top := Defaults()
+	add(bind("", topKeys, &top))
 	for i := range c.Faults {
-		add(bind(fmt.Sprintf("faults[%d]", i), faultKeys, &Fault{}).leaves)
+		add(bind(fmt.Sprintf("faults[%d]", i), faultKeys, &Fault{}))
 	}
 	for i, r := range c.Sync {
-		path, phases := fmt.Sprintf("sync[%d]", i), r.Phases()
-		add(bind(path, ruleKeys, &Rule{}).leaves)
+		path, rule, phases := fmt.Sprintf("sync[%d]", i), newRule(), r.Phases()
+		add(bind(path, ruleKeys, &rule))
 		for k, ph := range phases {
 			if len(phases) > 1 {
 				path = fmt.Sprintf("sync[%d].schemes[%d]", i, k)
 			}
-			t := bind(path, phaseKeys, &Phase{})
-			bindScheme(t, new(scheme.Params), ph.Scheme)
-			add(t.leaves)
+			phase := Phase{}
+			t := bind(path, phaseKeys, &phase)
+			e, _ := bindScheme(t, &phase.Params, ph.Scheme)
+			phase.Common.Fold = e.Fold
+			add(t)
 		}
 	}
 	return defaults

@@ -48,7 +48,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 
 // warn adds a warning at the value of a key, where that was given and is not the default.
 func (w *idler) warn(l *leaf, hint, what string, args ...any) {
-	if l.def == "" || format(l.ptr) != l.def {
+	if !l.isDefault() {
 		w.at(l.path, hint, what, args...)
 	}
 }
@@ -140,7 +140,7 @@ func (w *idler) schedule() {
 func (w *idler) optimizer() {
 	l := w.leaf("train.optimizer.no_decay")
 	names := w.names()
-	if format(l.ptr) == l.def || names == nil {
+	if l.isDefault() || names == nil {
 		return
 	}
 	for i, glob := range w.c.Train.Optimizer.NoDecay {

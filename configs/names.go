@@ -1,7 +1,5 @@
 package configs
 
-import "fluentps/ps/scheme"
-
 // What a push carries, and how a commit changes the parameters. A gradient goes through the optimizer on the server; a
 // delta went through the worker's own, and is added.
 const (
@@ -42,29 +40,4 @@ const (
 	CUDAAwareAuto = "auto"
 	CUDAAwareOn   = "on"
 	CUDAAwareOff  = "off"
-)
-
-// words is a list that no table has.
-type words []string
-
-func (w words) list() []string { return w }
-
-// Names that have no table of their own: the key is the only place where they are chosen.
-var (
-	baselines   = words{BaselineNone, BaselineAllreduce, BaselinePSLite}
-	hierarchies = words{HierarchyNone, HierarchyNode}
-	sharings    = words{SharedAuto, SharedOff}
-	bindings    = words{BindAuto, BindOff}
-	bests       = words{BestNone, BestAccuracy, BestLoss}
-	evaluations = words{"after", "online"}
-	gemms       = words{"own", "cublas", "auto"}
-	maths       = words{"float32", "tf32"}
-	awarenesses = words{CUDAAwareAuto, CUDAAwareOn, CUDAAwareOff}
-	devices     = words{"cpu", "cuda", "auto"}
-	policies    = words{"fixed"}
-	folds       = words{string(scheme.FoldRank), string(scheme.FoldArrival)}
-	pushes      = words{PushGradient, PushDelta}
-	updates     = words{UpdateOptimizer, UpdateAdd}
-	sinks       = words{"jsonl", "csv"}
-	noises      = words{"none", "normal", "exponential", "two_state", "trace"}
 )

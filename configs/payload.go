@@ -42,7 +42,7 @@ func (c *Config) codec(name string) payload.Codec {
 	if asItIs(name) {
 		return nil
 	}
-	codec, err := payload.New(name, payload.Params{Ratio: c.Payload.Ratio, Threshold: c.Payload.Threshold})
+	codec, err := payload.New(name, c.Payload.Params)
 	if err != nil {
 		panic(fmt.Sprintf("configs: payload passed the check: %v", err))
 	}

@@ -15,10 +15,10 @@ import (
 
 // Phase is one of the schemes that a rule's shards have in turn.
 type Phase struct {
-	Scheme string
-	Common scheme.Common // fold order and weight, defaults filled from the scheme's table entry
+	Scheme string        `yaml:"scheme,required" values:"@schemes" doc:"when a pull is answered and how pushes become a version"`
+	Common scheme.Common `yaml:",inline"` // defaults filled from the scheme's table entry
 	Params scheme.Params // the scheme's own keys, defaults filled, checked
-	Until  Until         // where the next one takes over; zero in the last
+	Until  Until         `yaml:"until,omitempty" doc:"the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"`
 }
 
 // Until is a clock of a run, given in one of two units; zero is none.
@@ -89,16 +89,8 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 
 // ruleSpec is a key that a rule with one scheme and a list of schemes share.
 func ruleSpec(path string) spec {
-	i := slices.IndexFunc(ruleKeys, func(k key[Rule]) bool { return k.path == path })
-	return ruleKeys[i].spec
-}
-
-// phaseKeys are the keys of every item of schemes; those of its scheme come from the scheme's table.
-var phaseKeys = []key[Phase]{
-	{ruleSpec("scheme"), func(p *Phase) any { return &p.Scheme }},
-	{ruleSpec("fold"), func(p *Phase) any { return (*string)(&p.Common.Fold) }},
-	{ruleSpec("weight"), func(p *Phase) any { return &p.Common.Weight }},
-	{spec{path: "until", doc: "the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"}, func(p *Phase) any { return &p.Until }},
+	rows := ruleKeys()
+	return rows[slices.IndexFunc(rows, func(r row) bool { return r.path == path })].spec
 }
 
 // bindPhased makes the table of a rule with a list of schemes.

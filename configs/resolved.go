@@ -161,7 +161,7 @@ func (p *printer) value(start, text string, l *leaf) {
 		p.values[l.path] = text
 	}
 	if p.defaults != nil {
-		p.defaults[l.path] = text == l.def
+		p.defaults[l.path] = l.isDefault()
 	}
 	p.line(start+" "+text, l.path)
 }

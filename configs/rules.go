@@ -3,10 +3,8 @@ package configs
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -218,41 +216,6 @@ func ownersOf(name string) []string {
 		}
 	}
 	return owners
-}
-
-var durationType = reflect.TypeFor[time.Duration]()
-
-// plainTypes are the types that a scheme's key may have, by kind: a named string is read as a string.
-var plainTypes = map[reflect.Kind]reflect.Type{
-	reflect.String: reflect.TypeFor[string](), reflect.Bool: reflect.TypeFor[bool](), reflect.Int: reflect.TypeFor[int](),
-	reflect.Int64: reflect.TypeFor[int64](), reflect.Uint64: reflect.TypeFor[uint64](), reflect.Float64: reflect.TypeFor[float64](),
-}
-
-// paramsOf binds the keys of a scheme: the fields with a yaml tag. A field of another type is our own mistake and panics.
-func paramsOf(p scheme.Params) []*leaf {
-	v := reflect.ValueOf(p).Elem()
-	var leaves []*leaf
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		plain := plainTypes[f.Type.Kind()]
-		if f.Type == durationType {
-			plain = durationType
-		}
-		if plain == nil {
-			panic(fmt.Sprintf("configs: no reader for the type %s of %T.%s", f.Type, p, f.Name))
-		}
-		ptr := v.Field(i).Addr().Convert(reflect.PointerTo(plain)).Interface()
-		s := &spec{path: name, def: format(ptr), doc: f.Tag.Get("doc"), params: spanOf(f.Tag)}
-		if list := f.Tag.Get("values"); list != "" {
-			s.words = words(strings.Split(list, ",")).list
-		}
-		leaves = append(leaves, &leaf{spec: s, ptr: ptr})
-	}
-	return leaves
 }
 
 func (w *walker) faults(ptr *[]Fault, l *leaf, n *yaml.Node) bool {

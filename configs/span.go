@@ -3,7 +3,6 @@ package configs
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 )
 
@@ -14,32 +13,12 @@ type span struct {
 	loOpen, hiOpen bool
 }
 
-func atLeast(lo float64) span { return span{set: true, lo: lo, hi: math.Inf(1)} }
-func above(lo float64) span   { return span{set: true, lo: lo, loOpen: true, hi: math.Inf(1)} }
 func from(lo, hi float64) span {
 	return span{set: true, lo: lo, hi: hi}
 }
 
-// aboveTo is (lo, hi], fromBelow is [lo, hi).
-func aboveTo(lo, hi float64) span   { return span{set: true, lo: lo, loOpen: true, hi: hi} }
-func fromBelow(lo, hi float64) span { return span{set: true, lo: lo, hi: hi, hiOpen: true} }
-
-// spanOf reads the tags min and max.
-func spanOf(tag reflect.StructTag) span {
-	s := span{lo: math.Inf(-1), hi: math.Inf(1)}
-	for name, end := range map[string]*float64{"min": &s.lo, "max": &s.hi} {
-		text, ok := tag.Lookup(name)
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			panic(fmt.Sprintf("configs: tag %s: %v", name, err))
-		}
-		*end, s.set = v, true
-	}
-	return s
-}
+// aboveTo is (lo, hi].
+func aboveTo(lo, hi float64) span { return span{set: true, lo: lo, loOpen: true, hi: hi} }
 
 func (s span) has(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {

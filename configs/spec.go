@@ -39,14 +39,6 @@ type only struct {
 	values []string
 }
 
-func when(path string, values ...string) *only { return &only{path, values} }
-
-// key is a row of the table of T.
-type key[T any] struct {
-	spec
-	at func(*T) any // where the value goes
-}
-
 // leaf is a key bound to its destination.
 type leaf struct {
 	*spec
@@ -56,6 +48,8 @@ type leaf struct {
 	node *yaml.Node // its value
 	bad  bool       // a problem with the value has been reported
 }
+
+func (l *leaf) isDefault() bool { return l.def != "" && defaultText(l.ptr) == l.def }
 
 // meaning is the hint of last resort: what the key is for, and what it is when left out.
 func (l *leaf) meaning() string {
@@ -92,10 +86,11 @@ type table struct {
 }
 
 // bind makes the table of one T.
-func bind[T any](prefix string, keys []key[T], root *T) *table {
+func bind[T any](prefix string, keys func() []row, root *T) *table {
 	t := &table{prefix: prefix, byPath: map[string]*leaf{}, sections: map[string]*yaml.Node{}}
-	for i := range keys {
-		t.add(&keys[i].spec, keys[i].at(root))
+	rows, v := keys(), reflect.ValueOf(root).Elem()
+	for i := range rows {
+		t.add(&rows[i].spec, rows[i].pointer(v))
 	}
 	return t
 }
@@ -265,6 +260,9 @@ type textForm struct {
 	*regexp.Regexp
 	refusal func(text string) string // of a text that does not match: "what; hint"
 }
+
+// textForms are those that tags name.
+var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath}
 
 var (
 	runName = textForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {

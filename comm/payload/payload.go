@@ -42,9 +42,12 @@ type Entry struct {
 
 // Params are the numbers of a codec. A codec ignores those that it does not use.
 type Params struct {
-	Ratio     float64 // topk: the share of elements that is sent; threshold: the largest share that is sent. In (0, 1]
-	Threshold float64 // threshold: elements up to this magnitude are not sent. >= 0. A push is a sum over samples, not a mean
+	Ratio     float64 `yaml:"ratio" above:"0" max:"1" when:"push=@sparse payloads" doc:"topk: the share of a piece's elements that is sent; threshold: the largest share"`
+	Threshold float64 `yaml:"threshold" min:"0" max:"1e30" when:"push=threshold" doc:"elements of a magnitude up to it are not sent; a push is a sum over samples"`
 }
+
+// Defaults sends a hundredth of the elements, whatever is above a thousandth.
+func Defaults() Params { return Params{Ratio: 0.01, Threshold: 0.001} }
 
 // All is the table of codecs, the default first.
 var All = []Entry{

@@ -111,7 +111,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples")), PerPush: 10}
 	order := rapid.SampledFrom(send.Names()).Draw(t, "order")
-	options := send.Options{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}
+	options := send.Options{Spec: send.Spec{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}}
 	return newOrderedCluster(plan, workers, rules, budget, 25, order, options), rules
 }
 

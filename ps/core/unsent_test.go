@@ -23,7 +23,7 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	for id := range int32(3) {
 		schemes[id] = mustScheme(rule{name: "asp"}, []int32{id}, 0, 2)
 	}
-	s := NewServer(ServerConfig{Plan: plan, Workers: 2, Schemes: schemes, Send: order.Reply(send.Options{Window: 4})})
+	s := NewServer(ServerConfig{Plan: plan, Workers: 2, Schemes: schemes, Send: order.Reply(send.Options{Spec: send.Spec{Window: 4}})})
 	var log []string
 	var flying []int32
 	step := func(in Input) {

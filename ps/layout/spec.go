@@ -5,7 +5,6 @@ package layout
 
 import (
 	"fmt"
-	"strings"
 
 	"fluentps/comm"
 	"fluentps/comm/payload"
@@ -17,19 +16,7 @@ import (
 )
 
 // DataSpec is the data set that the configuration names.
-func DataSpec(c *configs.Config) workload.DataSpec {
-	d := workload.DataSpec{Set: c.Data.Set, Path: c.Data.Path, Test: c.Data.Test, Scale: c.Data.Scale, Normalize: c.Data.Normalize, Center: c.Data.Center,
-		Rows: c.Data.Rows, TestRows: c.Data.TestRows, Features: c.Data.Features, Classes: c.Data.Classes, Nonzeros: c.Data.Nonzeros,
-		Matrix: workload.Matrix{Rows: c.Data.Matrix.Rows, Columns: c.Data.Matrix.Columns}, Rank: c.Data.Matrix.Rank, Noise: c.Data.Matrix.Noise,
-		Memory: c.Cluster.MemoryMax}
-	if strings.HasPrefix(c.Data.Set, "generated") {
-		d.Seed = c.Seed
-		if i := c.Data.Image; len(i) == 3 {
-			d.Image = workload.Image{Channels: i[0], Height: i[1], Width: i[2]}
-		}
-	}
-	return d
-}
+func DataSpec(c *configs.Config) workload.DataSpec { return c.Data.Spec(c.Seed, c.Cluster.MemoryMax) }
 
 // Plan cuts a model into shards for this many servers.
 func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {

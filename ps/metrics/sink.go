@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Sink writes the records of a run. Every record is one Write of one whole line and nothing is buffered, so neither a killed job
@@ -20,6 +21,18 @@ type Sink interface {
 }
 
 var sinkNames = []string{"jsonl", "csv"}
+
+// SinkNames lists what OpenSinks knows.
+func SinkNames() []string { return slices.Clone(sinkNames) }
+
+// Spec says where records go and how often a line is printed.
+type Spec struct {
+	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics file"`
+	Interval time.Duration `yaml:"interval" min:"0.1" doc:"time between two progress lines"`
+}
+
+// Defaults writes both forms.
+func Defaults() Spec { return Spec{Sinks: SinkNames(), Interval: 30 * time.Second} }
 
 // JSONL writes one JSON object per record. Absent values are left out; values that are not finite are null.
 func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }

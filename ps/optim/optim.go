@@ -12,17 +12,23 @@ import (
 	"strings"
 )
 
-// Spec names a rule and its constants, as in the YAML. LR is checked here but applied through Args,
-// WeightDecay likewise: a Rule itself knows neither the schedule nor which segment is spared.
+// Spec names a rule and its constants, as in the YAML. LR is per version for BSP, per N pushes for schemes that apply each push.
+// It is checked here but applied through Args, WeightDecay likewise: a Rule itself knows neither the schedule nor which segment
+// is spared.
 type Spec struct {
-	Name        string  // one of Names()
-	LR          float64 // > 0; per version for BSP, per N pushes for schemes that apply each push
-	Momentum    float64 // in [0, 1); of momentum, nesterov and lars
-	Trust       float64 // > 0; of lars: the size of a step beside the parameters, at lr 1
-	Beta1       float64 // in [0, 1); of adam: what remains of the first moment
-	Beta2       float64 // in [0, 1); of adam: what remains of the second
-	Epsilon     float64 // > 0; of adam: added to the root of the second moment
-	WeightDecay float64 // >= 0; L2, added to the gradient
+	Name        string  `yaml:"name" values:"@optimizers" doc:"the update rule"`
+	LR          float64 `yaml:"lr,required" above:"0" doc:"learning rate of one update"`
+	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars" doc:"share of the last step in the next"`
+	Trust       float64 `yaml:"trust" above:"0" when:"name=lars" doc:"norm of a layer's step beside that of its parameters, at lr 1 and without momentum"`
+	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam" doc:"share of the mean of gradients that remains in the next"`
+	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam" doc:"the same of the mean of their squares"`
+	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
+	WeightDecay float64 `yaml:"weight_decay" min:"0" doc:"L2 penalty, added to the gradient"`
+}
+
+// Defaults is a rule of which only the learning rate is missing.
+func Defaults() Spec {
+	return Spec{Name: "sgd", Momentum: 0.9, Trust: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 }
 
 // Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src.

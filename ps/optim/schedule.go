@@ -9,15 +9,20 @@ import (
 // Schedule scales the learning rate over iterations. All iteration numbers count a shard's own clock:
 // accepted pushes / N, so BSP's versions.
 type Schedule struct {
-	Name   string  // one of ScheduleNames()
-	Every  int64   // step: iterations between two drops; 0: At is used
-	At     []int64 // step: the iterations at which the rate drops, increasing
-	Factor float64 // step: multiplies the rate at each drop
-	Over   int64   // cosine, poly: iterations from the end of warm-up to the floor
-	Floor  float64 // cosine, poly: what the factor ends at and stays at
-	Power  float64 // poly: exponent of the remaining share of Over; inv: of 1 + Gamma * iterations
-	Gamma  float64 // inv: by what an iteration raises the divisor
-	WarmUp int64   // iterations of linear warm-up, for every schedule; 0: none
+	Name   string  `yaml:"name" values:"@schedules" doc:"how the learning rate changes over iterations"`
+	Every  int64   `yaml:"every,omitempty" min:"1" when:"name=step" doc:"iterations between two drops; or at"`
+	At     []int64 `yaml:"at,omitempty" min:"1" items:"1" when:"name=step" doc:"iterations at which the rate drops; or every"`
+	Factor float64 `yaml:"factor" above:"0" when:"name=step" doc:"multiplies the rate at each drop"`
+	Over   int64   `yaml:"over,required" min:"1" when:"name=cosine,poly" doc:"iterations after warm-up in which the rate falls to its floor; it stays there"`
+	Floor  float64 `yaml:"floor" min:"0" below:"1" when:"name=cosine,poly" doc:"share of lr that the rate ends at; 0: nothing is learnt after over"`
+	Power  float64 `yaml:"power" above:"0" when:"name=poly,inv" doc:"poly: the rate falls as this power of the share of over that remains, 1 is linearly; inv: it is divided by this power of 1 + gamma * iterations, 0.75 unless set, and 0.5 with gamma 1 is 1/sqrt(t)"`
+	Gamma  float64 `yaml:"gamma" above:"0" when:"name=inv" doc:"inv: what each iteration after warm-up adds to the divisor"`
+	WarmUp int64   `yaml:"warm_up" min:"0" doc:"iterations of linear warm-up; 0: none"`
+}
+
+// ScheduleDefaults leaves the rate as it is.
+func ScheduleDefaults() Schedule {
+	return Schedule{Name: "constant", Factor: 0.1, Power: 2, Gamma: 1e-4}
 }
 
 var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv"}

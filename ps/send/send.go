@@ -45,12 +45,24 @@ type Policy interface {
 	fmt.Stringer
 }
 
+// Spec is the order, and what belongs to it. A policy heeds no key but those that its Entry lists.
+type Spec struct {
+	Order   string `yaml:"order" values:"@orders" doc:"the order in which a worker's pieces leave"`
+	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=priority" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: room for two of the largest pieces"`
+	Credit  int64  `yaml:"credit" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"pieces leave while fewer bytes than that are in flight between a worker and a server, each way"`
+	Tune    Tune   `yaml:"tune"`
+	Overlap bool   `yaml:"overlap" doc:"a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"`
+}
+
+// Defaults is what is sent how where nothing is said.
+func Defaults() Spec {
+	return Spec{Order: All[0].Name, Credit: 16e6, Tune: Tune{Points: 15, Steps: 100, Min: 4e6, Max: 64e6}, Overlap: true}
+}
+
 // Options are what a policy is made from: the keys under send:, and facts about its node.
 type Options struct {
-	Largest int64 // bytes on the wire of the largest piece that the policy may be handed
-	Window  int64 // priority: bytes in flight to one destination; 0: room for two of the largest pieces
-	Credit  int64 // credit: the initial number of bytes in flight to one destination, at least 1
-	Tune    Tune
+	Spec
+	Largest int64  // bytes on the wire of the largest piece that the policy may be handed
 	Seed    uint64 // of the run
 	Node    uint64 // the node that the policy belongs to: generators follow from (Seed, Node)
 }

@@ -28,8 +28,8 @@ type script struct {
 func newScript(t *rapid.T, e Entry) *script {
 	largest := int64(rapid.IntRange(1, 50).Draw(t, "largest"))
 	s := &script{t: t, dests: rapid.IntRange(1, 3).Draw(t, "destinations"), gone: map[[2]int32]int{}, o: Options{
-		Largest: largest, Window: int64(rapid.IntRange(0, 200).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 200).Draw(t, "credit")),
-		Tune: Tune{Points: rapid.IntRange(0, 6).Draw(t, "points"), Steps: 1, Min: 10, Max: 300}, Seed: 3}}
+		Spec: Spec{Window: int64(rapid.IntRange(0, 200).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 200).Draw(t, "credit")),
+			Tune: Tune{Points: rapid.IntRange(0, 6).Draw(t, "points"), Steps: 1, Min: 10, Max: 300}}, Largest: largest, Seed: 3}}
 	s.policy, s.whole = e.New(s.o), true
 	if e.Reply != nil && rapid.Bool().Draw(t, "reply") {
 		s.policy, s.whole = e.Reply(s.o), false
@@ -244,7 +244,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 	for name, room := range rooms {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				o := Options{Largest: 20, Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}
+				o := Options{Largest: 20, Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
 				e, _ := Lookup(name)
 				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}}
 				if rapid.Bool().Draw(t, "reply") {
@@ -320,7 +320,7 @@ func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
 func TestTheEndsOfCredit(t *testing.T) {
 	e, _ := Lookup("credit")
 	for bytes, want := range map[int64][]int32{1: {2, 0, 1}, 1 << 40: {2, 1, 0}} {
-		p := e.New(Options{Credit: bytes})
+		p := e.New(Options{Spec: Spec{Credit: bytes}})
 		var gone []int32
 		for layer := int32(2); layer >= 0; layer-- {
 			gone = p.Step(Event{Kind: Handed, Piece: layer, Layer: layer, Shard: layer, Bytes: 100}, gone)
@@ -352,7 +352,7 @@ func TestFifoKeepsTheOrderOfReadiness(t *testing.T) {
 // In steady state a policy makes no garbage.
 func TestPoliciesDoNotAllocate(t *testing.T) {
 	for _, e := range All {
-		p := e.New(Options{Largest: 100, Credit: 150})
+		p := e.New(Options{Largest: 100, Spec: Spec{Credit: 150}})
 		out := make([]int32, 0, 64)
 		iteration := func() {
 			out = p.Step(Event{Kind: Started}, out[:0])

@@ -11,9 +11,10 @@ import (
 // million parameters [A]. It names its search "Bayesian"; the kind of search here is ours [R]: a Gaussian process over
 // the logarithm of the credit, whose next point has the greatest expected improvement.
 type Tune struct {
-	Points   int   // credits that are tried, the configured one first; 0: none, the credit stays
-	Steps    int   // iterations over which the time of one iteration is averaged, at least 1
-	Min, Max int64 // bytes: the range, 0 < Min <= Max
+	Points int   `yaml:"points" min:"0" max:"1000" when:"order=credit" doc:"credits that each worker tries before it keeps the best; 0: none"`
+	Steps  int   `yaml:"steps" min:"1" max:"1e6" when:"order=credit" doc:"iterations over which the time of one is averaged"`
+	Min    int64 `yaml:"min" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"smallest credit that is tried"`
+	Max    int64 `yaml:"max" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"largest credit that is tried"`
 }
 
 // tuner searches for the credit with the shortest iterations of this worker. Each worker searches for its own, and

@@ -31,7 +31,7 @@ func tune(o Options, cost func(int64) float64, spread float64, seed uint64) (tri
 	return tried, c
 }
 
-var tuned = Options{Credit: 16e6, Tune: Tune{Points: 15, Steps: 20, Min: 4e6, Max: 64e6}}
+var tuned = Options{Spec: Spec{Credit: 16e6, Tune: Tune{Points: 15, Steps: 20, Min: 4e6, Max: 64e6}}}
 
 // On curves with their best credit anywhere in the range, or at its ends, a search of 15 points comes within 2% of the
 // best step, with and without noise of 5% per step.

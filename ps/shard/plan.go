@@ -25,6 +25,15 @@ type Param struct {
 	Stat  bool // a statistic (batch norm): averaged, not trained
 }
 
+// Spec says how parameters are cut.
+type Spec struct {
+	Slice    string `yaml:"slice" values:"@slices" doc:"how parameters are cut over servers: even parts, a shard per layer, P3's slices of layers, or PS-Lite's key range"`
+	MaxBytes int64  `yaml:"max_bytes" min:"4B" max:"64MiB" unit:"bytes" doc:"a piece is never longer"`
+}
+
+// Defaults cuts evenly.
+func Defaults() Spec { return Spec{Slice: "even", MaxBytes: 4 << 20} }
+
 // Options say how to cut.
 type Options struct {
 	Slice    string   // even, layer, slices, range

@@ -9,8 +9,8 @@ import (
 // with Crop zeros on each side and cut back to its size at any place of that, and with Flip half of them are mirrored,
 // left to right. Zero is the mean of a channel where values are normalised.
 type Augment struct {
-	Crop int  // in pixels, smaller than images are high and wide, so that a part of each stays
-	Flip bool // mirror half of the images
+	Crop int  `yaml:"crop" min:"0" max:"65535" when:"set=idx,cifar10" doc:"training images are padded with so many zeros on each side, and cut back to their size at random"`
+	Flip bool `yaml:"flip" when:"set=idx,cifar10" doc:"half of the training images are mirrored, left to right"`
 }
 
 // Check refuses what cannot be done with images of this shape.

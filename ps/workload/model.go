@@ -70,12 +70,14 @@ type Model interface {
 
 // ModelSpec chooses a model.
 type ModelSpec struct {
-	Name   string // one of ModelNames
-	Layers []int  // mlp: widths of the hidden layers, first to last; synthetic: parameters of each layer
-	// Compute is the time of one step's computing; of "synthetic" only.
-	Compute time.Duration
-	Rank    int // matrix_factorization: columns of the left factor, rows of the right one
+	Name    string        `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
+	Layers  []int         `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
+	Compute time.Duration `yaml:"compute" min:"0" when:"name=synthetic" doc:"time of one step's computing, a third of it forward"`
+	Rank    int           `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
 }
+
+// ModelDefaults is a model of which only the name is missing.
+func ModelDefaults() ModelSpec { return ModelSpec{Rank: 10} }
 
 // modelEntry is one model: layers on a device, or made by plain.
 type modelEntry struct {

@@ -8,7 +8,10 @@ import (
 )
 
 // Matrix is the size of a matrix, known entries of which are the samples. Both are at least 1, or both 0.
-type Matrix struct{ Rows, Columns int }
+type Matrix struct {
+	Rows    int `yaml:"rows" min:"1" max:"16777216" when:"set=generated_ratings" doc:"rows of the matrix of which data.rows entries are known"`
+	Columns int `yaml:"columns" min:"1" max:"16777216" when:"set=generated_ratings" doc:"its columns"`
+}
 
 const (
 	// ratingCols are the values of a sample: row number, column number, value.
