@@ -86,13 +86,23 @@ func (w *walker) crossSynthetic(t *table) {
 	if name.bad || w.cfg.Model.Name != "synthetic" {
 		return
 	}
+	if r := w.deltaRule(t); r != nil {
+		w.fatal(name.node, name.path, "choose a model that learns, or a scheme that pushes gradients",
+			"synthetic writes its gradients only once, and match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
+	}
+}
+
+// deltaRule is the first rule that pushes deltas; nil for none, or where sync is wrong already.
+func (w *walker) deltaRule(t *table) *Rule {
+	if t.byPath["sync"].bad {
+		return nil
+	}
 	for i := range w.cfg.Sync {
 		if r := &w.cfg.Sync[i]; r.Push == PushDelta {
-			w.fatal(name.node, name.path, "choose a model that learns, or a scheme that pushes gradients",
-				"synthetic writes its gradients only once, and match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
-			return
+			return r
 		}
 	}
+	return nil
 }
 
 // nodeOf is the best place for a problem with a key: its value, else its section.

@@ -15,14 +15,8 @@ func (w *walker) crossLARS(t *table) {
 		w.fatal(name.node, name.path, "set shards.slice: layer",
 			"lars takes the norms of whole layers, and with shards.slice %s shards are no layers", w.cfg.Shards.Slice)
 	}
-	if t.byPath["sync"].bad {
-		return
-	}
-	for i := range w.cfg.Sync {
-		if r := &w.cfg.Sync[i]; r.Push == PushDelta {
-			w.fatal(name.node, name.path, "set another optimizer, or a scheme that pushes gradients in that rule",
-				"lars takes the norms of whole layers on the servers, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
-			return
-		}
+	if r := w.deltaRule(t); r != nil {
+		w.fatal(name.node, name.path, "set another optimizer, or a scheme that pushes gradients in that rule",
+			"lars takes the norms of whole layers on the servers, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
 	}
 }

@@ -5,15 +5,12 @@ import "gopkg.in/yaml.v3"
 // crossL1 demands that servers take the steps: deltas of several workers add up to what is 0 in none of them.
 func (w *walker) crossL1(t *table) {
 	l1 := t.byPath["train.optimizer.l1"]
-	if l1.bad || w.cfg.Train.Optimizer.L1 == 0 || t.byPath["sync"].bad {
+	if l1.bad || w.cfg.Train.Optimizer.L1 == 0 {
 		return
 	}
-	for i := range w.cfg.Sync {
-		if r := &w.cfg.Sync[i]; r.Push == PushDelta {
-			w.fatal(l1.node, l1.path, "remove it, or take a scheme that pushes gradients in that rule",
-				"l1 makes parameters exactly 0 in the step of a server, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
-			return
-		}
+	if r := w.deltaRule(t); r != nil {
+		w.fatal(l1.node, l1.path, "remove it, or take a scheme that pushes gradients in that rule",
+			"l1 makes parameters exactly 0 in the step of a server, and under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
 	}
 }
 
