@@ -262,7 +262,7 @@ func ofValues(ds Diagnostics) (n int) {
 }
 
 // roundTrip demands that the resolved form, with and without origins, loads to an equal Config with the same
-// hash and as many warnings as the original had.
+// hash and as many warnings as the original had, and that the schema takes it.
 func roundTrip(t *testing.T, c *Config, origins *Origins, warnings int) {
 	t.Helper()
 	for _, o := range []*Origins{origins, nil} {
@@ -276,6 +276,9 @@ func roundTrip(t *testing.T, c *Config, origins *Origins, warnings int) {
 		}
 		if !reflect.DeepEqual(c, again) {
 			t.Errorf("resolved form loads to\n%+v, want\n%+v", again, c)
+		}
+		if err := fits(out.Bytes()); err != nil {
+			t.Errorf("the schema refuses the resolved form: %v\n%s", err, out.String())
 		}
 		if Hash(c) != Hash(again) {
 			t.Errorf("hash of the resolved form is %s, want %s", Hash(again), Hash(c))

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -177,6 +178,13 @@ func TestSetEveryPath(t *testing.T) {
 		c, origins, ds := Parse("base.yaml", []byte(base), o)
 		if ds.Failed() {
 			t.Fatalf("%v is refused: %s", o, ds[0])
+		}
+		var resolved bytes.Buffer
+		if err := c.Resolved(&resolved, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := fits(resolved.Bytes()); err != nil {
+			t.Fatalf("the schema refuses %v: %v", o, err)
 		}
 		got := ""
 		for _, g := range bind("", topKeys, c).leaves {

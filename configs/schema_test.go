@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,21 +24,31 @@ const schemaFile = "examples/schema.json"
 // modeline is the first line of each example: an editor takes the schema that lies beside the file.
 const modeline = "# yaml-language-server: $schema=schema.json\n"
 
-func compiled(t *testing.T) *jsonschema.Schema {
-	t.Helper()
+func compiled() *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource(schemaFile, doc); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	s, err := c.Compile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
+	return c.MustCompile(schemaFile)
+}
+
+var schema = sync.OnceValue(compiled)
+
+// fits takes a file that is accepted to the schema.
+func fits(src []byte) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(src, &doc); err != nil {
+		return err
 	}
-	return s
+	v, ok := asJSON(doc.Content[0])
+	if !ok {
+		return errors.New("no JSON")
+	}
+	return schema().Validate(v)
 }
 
 // asJSON is a file as an editor takes it to the schema; ok is false where JSON cannot hold it.
@@ -94,10 +105,9 @@ func TestSchemaFile(t *testing.T) {
 // TestSchemaAgreesWithCheck: the schema takes what is accepted, and what is refused for no key and no value as such. Of every
 // other problem it tells, too, at the same place.
 func TestSchemaAgreesWithCheck(t *testing.T) {
-	s := compiled(t)
 	seen := 0
 	for name, src := range everySource(t) {
-		t.Run(name, func(t *testing.T) { seen += agrees(t, s, src) })
+		t.Run(name, func(t *testing.T) { seen += agrees(t, schema(), src) })
 	}
 	if seen < 150 {
 		t.Errorf("the schema tells of %d problems, want at least 150", seen)
@@ -187,7 +197,7 @@ func TestSchemesOfOthers(t *testing.T) {
 	scheme.All = append(all[:len(all):len(all)], other)
 	src := strings.Replace(base, "scheme: ssp", "scheme: theirs", 1)
 	accept(t, src, Options{})
-	if seen := agrees(t, compiled(t), []byte(src)); seen != 0 {
+	if seen := agrees(t, compiled(), []byte(src)); seen != 0 {
 		t.Errorf("the schema refuses %d keys of it", seen)
 	}
 }
