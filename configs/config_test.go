@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"fluentps/comm"
 	"fluentps/comm/payload"
 	"fluentps/ps/metrics"
@@ -43,9 +45,10 @@ func accept(t *testing.T, src string, o Options) (*Config, *Origins) {
 	return c, origins
 }
 
-// TestValues compares a whole Config field by field, so that no key lands in the wrong place.
+// TestValues compares a whole Config field by field, so that no key lands in the wrong place. What the file does not give is as
+// the constructor has it.
 func TestValues(t *testing.T) {
-	c, _, ds := Parse("everything.yaml", sources(t)["everything.good.yaml"], Options{})
+	c, origins, ds := Parse("everything.yaml", sources(t)["everything.good.yaml"], Options{})
 	if len(ds) > 0 {
 		t.Fatal(written(t, ds))
 	}
@@ -87,6 +90,13 @@ func TestValues(t *testing.T) {
 			FoldRate: 0, CommitRate: 512 << 20, PushNorm: 0.1, Gradients: true,
 		},
 	}
+	top := bind("", topKeys, want)
+	for _, l := range top.leaves {
+		if origins.Of(l.path) != "default" {
+			l.key = &yaml.Node{}
+		}
+	}
+	(&walker{}).finish(top, nil) // with the defaults of the rest
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v, want\n%+v", c, want)
 	}

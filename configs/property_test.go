@@ -16,37 +16,25 @@ import (
 	"fluentps/ps/workload"
 )
 
-// also lists what else must be set for a key to be legal in the base file.
+// also lists what else must be set for a key to be legal in the base file, beside the key that it belongs to.
 var also = map[string][]string{
 	"checkpoint.best":          {"checkpoint.every=10m", "evaluate.where=online"},
 	"data.set":                 {"data.path=p", "data.test=t"},
-	"data.path":                {"data.set=idx"},
 	"data.test":                {"data.set=csv", "data.path=p"},
 	"data.scale":               {"data.set=csv", "data.path=p", "data.test=t"},
 	"data.normalize":           {"data.set=idx", "data.path=p"},
 	"data.augment.crop":        {"data.set=idx", "data.path=p"},
 	"data.augment.flip":        {"data.set=idx", "data.path=p"},
 	"model.name":               {"model.layers=null", "data.classes=2"},
-	"model.compute":            {"model.name=synthetic"},
 	"train.batch_global":       {"train.batch_per_worker=null"},
-	"train.schedule.every":     {"train.schedule.name=step"},
-	"train.schedule.at":        {"train.schedule.name=step"},
 	"train.schedule.factor":    {"train.schedule.name=step", "train.schedule.every=5"},
-	"train.schedule.over":      {"train.schedule.name=cosine"},
 	"train.schedule.floor":     {"train.schedule.name=cosine", "train.schedule.over=5"},
 	"train.schedule.power":     {"train.schedule.name=poly", "train.schedule.over=5"},
-	"train.schedule.gamma":     {"train.schedule.name=inv"},
 	"train.schedule.name":      {"train.schedule.every=5", "train.schedule.over=5"},
 	"train.stop.target":        {"evaluate.where=online"},
 	"train.optimizer.name":     {"train.optimizer.momentum=null", "shards.slice=layer"},
-	"send.window":              {"send.order=priority"},
-	"send.credit":              {"send.order=credit"},
-	"send.tune.points":         {"send.order=credit"},
-	"send.tune.steps":          {"send.order=credit"},
 	"send.tune.min":            {"send.order=credit", "send.tune.max=1048576GiB"},
 	"send.tune.max":            {"send.order=credit", "send.tune.min=1B"},
-	"payload.ratio":            {"payload.push=topk"},
-	"payload.threshold":        {"payload.push=threshold"},
 	"stall.abort":              {"stall.warn=0s"},
 	"baseline":                 {`sync=[{match: "*", scheme: bsp}]`},
 	"baseline.keys":            {"baseline.name=pslite", `sync=[{match: "*", scheme: bsp}]`},
@@ -55,11 +43,6 @@ var also = map[string][]string{
 	"checkpoint.every_updates": {`sync=[{match: "*", scheme: bsp}]`},
 	"sync[1].cache":            {"sync[1].push=delta"},
 	"evaluate.every_epochs":    {"evaluate.where=online"},
-	"simulate.noise.spread":    {"simulate.noise.kind=normal"},
-	"simulate.noise.factor":    {"simulate.noise.kind=two_state"},
-	"simulate.noise.enter":     {"simulate.noise.kind=two_state"},
-	"simulate.noise.leave":     {"simulate.noise.kind=two_state"},
-	"simulate.noise.path":      {"simulate.noise.kind=trace"},
 	"simulate.noise.kind":      {"simulate.noise.path=p"},
 	"data.matrix.rows":         {"data.set=generated_ratings", "model={name: matrix_factorization}"},
 	"data.matrix.columns":      {"data.set=generated_ratings", "model={name: matrix_factorization}"},
@@ -74,15 +57,15 @@ var also = map[string][]string{
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
-	"device.index":            {"device.kind=cuda"},
-	"device.gemm":             {"device.kind=cuda"},
-	"device.math":             {"device.kind=cuda"},
-	"device.cuda_aware_mpi":   {"device.kind=cuda"},
 }
 
 // needs drops what the drawn value does not allow.
-func needs(path, value string) []string {
+func needs(l *leaf, value string) []string {
 	var out []string
+	path := l.path
+	if also[path] == nil && l.only != nil {
+		return []string{l.only.path + "=" + l.only.values[0]}
+	}
 	for _, s := range also[path] {
 		switch {
 		case path == "model.name" && workload.NeedsImages(value) && s == "data.classes=2":
@@ -167,7 +150,7 @@ func TestSetEveryPath(t *testing.T) {
 		l := rapid.SampledFrom(leaves).Filter(func(l *leaf) bool { return l.path != "sync" && l.path != "faults" }).Draw(t, "key")
 		seen[l.path] = true
 		value := draw(t, l)
-		o := Options{Set: needs(l.path, strings.Trim(value, `"`))}
+		o := Options{Set: needs(l, strings.Trim(value, `"`))}
 		origin := "--set"
 		if rapid.Bool().Draw(t, "env") {
 			name := "FLUENTPS_" + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(l.path))
