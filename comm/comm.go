@@ -6,7 +6,7 @@
 //
 // The loop of a rank that only serves:
 //
-//	post(t)                       // Irecv ..., handlers that Step a node and Isend what it says
+//	post(t)                       // Irecv ..., handlers that Step a node and Isend its messages
 //	err := t.Drive(func() bool { return finished })
 //
 // What every transport promises, and commtest.Run checks:

@@ -7,7 +7,7 @@ import (
 
 // CUDAAware is a Transport that may move messages between memory of NVIDIA GPUs and hosts.
 type CUDAAware interface {
-	// CUDAAware is nil if Isend and Irecv take Bufs of NewDevice, else why they do not.
+	// CUDAAware returns nil if Isend and Irecv accept Bufs of NewDevice, otherwise the reason why they do not.
 	CUDAAware() error
 }
 

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-func TestADeviceBufIsWhereItsMemoryIs(t *testing.T) {
+func TestADeviceBufHasTheDeviceAddress(t *testing.T) {
 	const address = 0x700000000000
 	b := NewDevice(address, 64)
 	span := Span(b, 16, 8)

@@ -56,7 +56,7 @@ func TestCheckOption(t *testing.T) {
 }
 
 // Each option is in each part that it is for, before the first command, and nowhere else.
-func TestScriptAsksForWhatItIsTold(t *testing.T) {
+func TestScriptHasExactlyTheGivenOptions(t *testing.T) {
 	s := templates()["servers-on-cpu-nodes.sbatch"]
 	s.Account, s.QOS = "proj", "high"
 	s.Parts[0].Memory, s.Parts[0].Options = 1, []string{"--constraint=cpu"}

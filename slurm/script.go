@@ -142,14 +142,14 @@ func (s *Script) head(w *writer) {
 
 func (s *Script) part(w *writer, p Part) {
 	w.sbatch("Hosts.", fmt.Sprintf("--nodes=%d", p.Nodes))
-	who := ", servers and workers together."
+	roles := ", servers and workers together."
 	if p.What != "" {
-		who = "."
+		roles = "."
 	}
 	if p.Ranks%p.Nodes == 0 {
-		w.sbatch("Ranks on each of them"+who, fmt.Sprintf("--ntasks-per-node=%d", p.Ranks/p.Nodes))
+		w.sbatch("Ranks on each of them"+roles, fmt.Sprintf("--ntasks-per-node=%d", p.Ranks/p.Nodes))
 	} else {
-		w.sbatch("Ranks over all of them"+who, fmt.Sprintf("--ntasks=%d", p.Ranks))
+		w.sbatch("Ranks over all of them"+roles, fmt.Sprintf("--ntasks=%d", p.Ranks))
 	}
 	if p.Cores > 0 {
 		w.sbatch("Cores for each rank.", fmt.Sprintf("--cpus-per-task=%d", p.Cores))

@@ -118,7 +118,7 @@ func testScript() *Script {
 
 // With several parts srun may hang after the end of the run. The job ends all the same, with the code of the run. A
 // launcher is never killed before the run has written its summary.
-func TestALauncherThatStaysIsEnded(t *testing.T) {
+func TestALauncherThatHangsIsKilled(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash on this machine")
 	}
@@ -127,13 +127,13 @@ func TestALauncherThatStaysIsEnded(t *testing.T) {
 		code          int
 		says          string
 	}{
-		{"stays", "sleep 1.1\n" + writesSummary + "exec sleep 1000 >/dev/null 2>&1\n", 0, "srun "},
+		{"hangs", "sleep 1.1\n" + writesSummary + "exec sleep 1000 >/dev/null 2>&1\n", 0, "srun "},
 		{"takes its time", "sleep 1\n" + writesSummary, 0, "srun "},
 		{"fails late", "sleep 1; exit 7", 7, "srun "},
 		{"killed", "kill -KILL $$", 137, "srun "},
-		{"stays when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
-		{"stays when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
-		{"goes on where a summary was before", "mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
+		{"hangs when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
+		{"hangs when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
+		{"keeps running beside an old summary", "mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
 	} {
 		s := testScript()
 		s.Parts = append(s.Parts, Part{Nodes: 1, Ranks: 2})
@@ -247,7 +247,7 @@ func TestQuote(t *testing.T) {
 }
 
 // With several hosts Open MPI's launcher probes whether they are alive.
-func TestMpirunOverHostsAsksWhetherTheyAreThere(t *testing.T) {
+func TestMpirunOverHostsSendsKeepAlives(t *testing.T) {
 	s := templates()["single-node.sbatch"]
 	if strings.Contains(s.Text(), "keepalive") {
 		t.Error("on one host, too")

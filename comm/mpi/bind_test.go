@@ -22,7 +22,7 @@ func allowed(t *testing.T, thread string) string {
 }
 
 // If ranks share cores, this thread stays on one, and no other thread does; otherwise nothing changes.
-func TestRankKeepsToOneCore(t *testing.T) {
+func TestRankStaysOnOneCore(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := allowed(t, "thread-self")

@@ -61,7 +61,7 @@ func family(library string) string {
 // It returns "" and "" if that is open: srun serves both families through its plugins, and with one launcher inside the
 // other either may be meant. PMI_RANK alone may also come from srun --mpi=pmi2; only MPICH's launcher sets
 // MPI_LOCALNRANKS.
-func launcherFamily(getenv func(string) string) (whose, from string) {
+func launcherFamily(getenv func(string) string) (starter, from string) {
 	const ompi, hydra = "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"
 	byHydra := getenv(hydra) != "" && getenv("PMI_RANK") != ""
 	switch byOMPI := getenv(ompi) != ""; {
@@ -77,8 +77,8 @@ func launcherFamily(getenv func(string) string) (whose, from string) {
 // is initialised: MPI itself would make each process a world of its own, or die for lack of daemons.
 func checkLauncher(compiled string, getenv func(string) string) error {
 	mine := family(compiled)
-	whose, from := launcherFamily(getenv)
-	if whose == "" || whose == mine {
+	starter, from := launcherFamily(getenv)
+	if starter == "" || starter == mine {
 		return nil
 	}
 	launcher, started, rebuild := "mpirun", "mpiexec", "make build MPI=mpich"
@@ -86,7 +86,7 @@ func checkLauncher(compiled string, getenv func(string) string) error {
 		launcher, started, rebuild = "mpiexec", "mpirun", "make build"
 	}
 	return fmt.Errorf("mpi: this binary is built for %s (%s), but %s's %s started it (%s is set): use %s's %s, or a binary for %s: %s",
-		mine, compiled, whose, started, from, mine, launcher, whose, rebuild)
+		mine, compiled, starter, started, from, mine, launcher, starter, rebuild)
 }
 
 // CheckWorld compares the world that MPI sees with the ranks that the launcher started. They differ if the binary's MPI

@@ -9,7 +9,7 @@ import (
 
 // The pages that Open MPI maps for each rank are allocated. Not so the many GiB that other libraries map and hardly
 // use, nor any if little would be left for others.
-func TestWhichMappingsAreTaken(t *testing.T) {
+func TestWhichMappingsArePopulated(t *testing.T) {
 	const maps = `00400000-00401000 rw-p 00000000 fe:00 12 /usr/bin/fluentps
 10000000-10401000 rw-s 00000000 00:1a 2 /dev/shm/vader_segment.h.0.1
 20000000-21001000 rw-s 00000000 00:1a 3 /dev/shm/sm_segment.h.0.2

@@ -329,7 +329,7 @@ func residentBytes(t *testing.T) int {
 }
 
 // A busy rank lets Go reschedule it again and again, also after it drove before all ranks had agreed on a clock.
-func TestRankRestsWhileBusy(t *testing.T) {
+func TestRankYieldsWhileBusy(t *testing.T) {
 	tr := world.(*transport)
 	if now := tr.Now(); now < 0 || now > time.Hour || tr.yieldedAt > now {
 		t.Fatalf("the clock says %v, and the last yield was at %v", now, tr.yieldedAt)

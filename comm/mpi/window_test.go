@@ -94,7 +94,7 @@ func TestMessagesWhereSharedMemoryIsFull(t *testing.T) {
 
 // Ranks that each have a user namespace, as in containers without root, may not open each other's descriptors, and
 // still share memory; no name is left behind.
-func TestWindowsOfRanksThatMayNotLookAtEachOther(t *testing.T) {
+func TestWindowsAcrossUserNamespaces(t *testing.T) {
 	apart := []string{"unshare", "--user", "--map-root-user"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no user namespace on this machine: %v %s", err, out)

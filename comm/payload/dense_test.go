@@ -100,8 +100,8 @@ func TestRoundsToNearestEven(t *testing.T) {
 	}
 }
 
-// TestDensePassesEqualTheirTwins, over numbers of every exponent, odd ones, NaNs, many lengths and alignments.
-func TestDensePassesEqualTheirTwins(t *testing.T) {
+// TestDenseKernelsEqualTheGoLoops, over numbers of every exponent, odd ones, NaNs, many lengths and alignments.
+func TestDenseKernelsEqualTheGoLoops(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 3000 {
 		n, at := rng.IntN(70), rng.IntN(9)

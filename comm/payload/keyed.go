@@ -123,7 +123,8 @@ func (k *Keyed) lookUp(key uint64, last int) (at int, err error) {
 
 func (k *Keyed) Decode(dst []float32, src []byte) error {
 	if len(dst) != k.n || len(src) != k.EncodedMax(k.n) {
-		return fmt.Errorf("payload: received %d bytes for %d values with their keys, which take %d; both sides need the same model and shards",
+		return fmt.Errorf(
+			"payload: received %d bytes for %d values with their keys, which take %d; both sides need the same model and shards",
 			len(src), len(dst), k.EncodedMax(k.n))
 	}
 	values := src[k.head():]

@@ -93,7 +93,7 @@ func TestEveryKeyIsLookedUp(t *testing.T) {
 	})
 }
 
-func TestWhatIsSaidOfAWrongKey(t *testing.T) {
+func TestErrorsOfWrongKeys(t *testing.T) {
 	codec := KeyedScalars(100, 3)
 	wire := make([]byte, codec.EncodedMax(3))
 	for _, c := range []struct {

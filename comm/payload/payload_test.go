@@ -54,8 +54,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotLossyComesBack holds the table to the truth about which codecs are lossy.
-func TestWhatIsNotLossyComesBack(t *testing.T) {
+// TestLosslessCodecsRoundTrip holds the table to the truth about which codecs are lossy.
+func TestLosslessCodecsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	src := make([]float32, 1000)
 	for i := range src {

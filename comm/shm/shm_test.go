@@ -24,7 +24,7 @@ func allocatedBytes(t *testing.T, f *os.File) (blocks int64, links uint64) {
 }
 
 // From the beginning a file has its pages and no name, and reads as zeros.
-func TestAFileHasItsPages(t *testing.T) {
+func TestCreateAllocatesAllPages(t *testing.T) {
 	const n = 3<<20 + 17
 	dir := t.TempDir()
 	f, err := Create(dir, n, 0)
@@ -45,7 +45,7 @@ func TestAFileHasItsPages(t *testing.T) {
 
 // A file without enough space, spare bytes included, allocates nothing, not even for a moment: others use the disk of
 // this test, too.
-func TestWithoutSpareRoomNothingIsTaken(t *testing.T) {
+func TestNothingIsAllocatedWithoutSpareSpace(t *testing.T) {
 	const n = 1 << 20
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "a"))
@@ -77,7 +77,7 @@ func TestWithoutSpareRoomNothingIsTaken(t *testing.T) {
 }
 
 // Reserved space does not count as length: the length shows how much was written.
-func TestReservedRoomIsNoLength(t *testing.T) {
+func TestReservedSpaceIsNotLength(t *testing.T) {
 	const n = 1 << 20
 	f, err := os.Create(filepath.Join(t.TempDir(), "a"))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestReservedRoomIsNoLength(t *testing.T) {
 }
 
 // Without allocation in advance, writing allocates.
-func TestFilling(t *testing.T) {
+func TestFillWithoutAllocationInAdvance(t *testing.T) {
 	for _, n := range []int64{0, 1, 1 << 20, 1<<21 + 5} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "a"))
 		if err != nil {

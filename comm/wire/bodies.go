@@ -79,7 +79,7 @@ func StalenessOf(h *Header) Staleness {
 // StopAsked is the body of Halt: a request to stop.
 type StopAsked struct {
 	Rank  int32 // the rank that received the signal
-	Again bool  // this is a second signal: skip the checkpoint
+	Again bool  // this is a second signal: do not wait for a checkpoint
 }
 
 // Header returns the message.

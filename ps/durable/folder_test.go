@@ -149,7 +149,7 @@ func create1(f *Folder, name string) error {
 }
 
 // Files go into the folder that was opened, whatever folder has its name by then.
-func TestAnotherFolderOfTheNameGetsNothing(t *testing.T) {
+func TestWritesGoToTheFolderThatWasOpened(t *testing.T) {
 	root := t.TempDir()
 	dir, away, other := filepath.Join(root, "run"), filepath.Join(root, "away"), t.TempDir()
 	must(t, os.Mkdir(dir, 0o777))

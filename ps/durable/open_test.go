@@ -26,7 +26,7 @@ func TestOpenReadsAFileThroughALink(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
+func TestOpenRefusesOtherThanRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

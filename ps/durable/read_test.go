@@ -25,7 +25,7 @@ func TestReadFileStopsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestOpenStreamTakesThePipesOfTheProcess(t *testing.T) {
+func TestOpenStreamAcceptsPipesOfTheProcess(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestOpenStreamTakesThePipesOfTheProcess(t *testing.T) {
 
 // A path that only begins like a stream of the process is treated like any other: opening a FIFO does not wait, and no
 // device is read.
-func TestOpenStreamTakesNoDetours(t *testing.T) {
+func TestOpenStreamRefusesOtherSpellings(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ type frames struct {
 	open  []*frame // by rank; nil: no records yet
 	dirty []int32  // ranks with an open frame, and perhaps some whose frame has left
 	bulk  []bulk
-	spare [2][]*frame // by size: frameSmall, comm.CtlMax
+	spare [2][]*frame // by size: layout.FrameSmall, comm.CtlMax
 	apart bool        // every header begins a message of its own, as with PS-Lite
 }
 

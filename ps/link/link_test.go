@@ -74,7 +74,7 @@ func TestRecordsGoToTheirHandlers(t *testing.T) {
 }
 
 // A message without a handler ends the run with an error, not with a nil pointer.
-func TestAMessageThatNobodyWaitsForEndsTheRun(t *testing.T) {
+func TestAMessageWithoutAHandlerEndsTheRun(t *testing.T) {
 	errs := links(t, 2, func(l *Link) error {
 		if l.me == 0 {
 			l.Send(1, &wire.Header{Kind: wire.Push})
@@ -103,7 +103,7 @@ func TestASecondHandlerIsABug(t *testing.T) {
 }
 
 // If one rank finds a problem, all ranks return the same error, which names the rank and its host.
-func TestAllAgreeOnWhatOneFindsWrong(t *testing.T) {
+func TestAllRanksReturnTheErrorOfOne(t *testing.T) {
 	errs := links(t, 3, func(l *Link) error {
 		all, err := Gather(l, l.me*l.me)
 		if err != nil {

@@ -178,8 +178,8 @@ func (l *Liveness) watch() {
 	}
 }
 
-// stateWait returns how long a rank that ends the run itself waits for the states of others: rank 0 coordinates that,
-// if it lives.
+// stateWait returns how long this rank waits for the states of others before it aborts: the other ranks give rank 0,
+// which coordinates the end, more time.
 func (l *Liveness) stateWait() time.Duration {
 	if l.me == 0 {
 		return stateMax

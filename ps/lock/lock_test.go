@@ -295,7 +295,7 @@ func TestAFolderThatCannotBeLocked(t *testing.T) {
 
 // Any user who can write the folder may have written the lock: its text sends no commands to a terminal, and proposes
 // none to a user.
-func TestWhatAForeignLockSaysIsShownAndNotObeyed(t *testing.T) {
+func TestTextOfAForeignLockIsEscaped(t *testing.T) {
 	since := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		owner Owner
@@ -347,7 +347,7 @@ func TestALockIsARegularFile(t *testing.T) {
 }
 
 // A killed process is dead even if its parent has not waited for it: in a container possibly no parent does.
-func TestLives(t *testing.T) {
+func TestIsAlive(t *testing.T) {
 	if machine() == "" {
 		t.Skip("this system does not tell processes apart")
 	}
@@ -357,7 +357,8 @@ func TestLives(t *testing.T) {
 	}
 	pid := sleeper.Process.Pid
 	at := processStart(pid)
-	if !isAlive(pid, at) || !isAlive(pid, "") || isAlive(pid, at+"0") || isAlive(0, "") || !isAlive(os.Getpid(), processStart(os.Getpid())) {
+	if !isAlive(pid, at) || !isAlive(pid, "") || isAlive(pid, at+"0") ||
+		isAlive(0, "") || !isAlive(os.Getpid(), processStart(os.Getpid())) {
 		t.Errorf("process %d of %s lives: %t; this one: %t", pid, at, isAlive(pid, at), isAlive(os.Getpid(), processStart(os.Getpid())))
 	}
 	if err := sleeper.Process.Kill(); err != nil {

@@ -106,7 +106,8 @@ func Run(ctx context.Context, o Options) (End, error) {
 		}
 		switch {
 		case n == s.Restarts:
-			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf("run: %s, and all restarts of --restarts %d are used up; continue with --resume %s",
+			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf(
+				"run: %s, and all restarts of --restarts %d are used up; continue with --resume %s",
 				died, s.Restarts, s.resumeFrom())}, nil
 		case deaths == deathsMax:
 			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf(

@@ -72,7 +72,7 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 }
 
 // The loss is not reported if the checkpoint seems to be from the future, because a clock was set back.
-func TestALossByAClockThatWasSetBackIsNotSaid(t *testing.T) {
+func TestNoLossIsReportedAfterTheClockWasSetBack(t *testing.T) {
 	dir := t.TempDir()
 	d, err := checkpoint.Begin(durable.Below(dir))
 	if err != nil {

@@ -13,14 +13,14 @@ whatis("Version: main")
 whatis("Category: machine learning")
 whatis("Description: a parameter server for HPC clusters")
 
--- The clone that this file is in. Where the file is copied elsewhere, write the folder above bin/ here.
+-- The clone that contains this file. In a copy of this file elsewhere, set this to the folder that contains bin/.
 local root = myFileName():gsub("/slurm/env/modulefiles/.*", "")
 
 -- One build at a time: another version of this module is replaced.
 family("fluentps")
 
--- The MPI that it was built with, where that is a module too: the program does not start without its libraries, and
--- mpirun must be of the same MPI. Write the name that `module avail` shows.
+-- The MPI that the program was built with, if that is a module, too: the program does not start without its libraries, and
+-- mpirun must belong to the same MPI. Use the name that `module avail` shows.
 -- depends_on("openmpi/4.1.4")
 
 if mode() == "load" and not isFile(pathJoin(root, "bin", "fluentps")) then
