@@ -73,7 +73,7 @@ type Iteration struct {
 
 // New makes the exchange that replaces a worker's pushes and pulls. observer is nil except on rank 0.
 func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce, error) {
-	sum, ok := r.Transport.(comm.Reducer)
+	reducer, ok := r.Transport.(comm.Reducer)
 	if !ok {
 		return nil, fmt.Errorf("baseline allreduce: the transport %T has no collective sum", r.Transport)
 	}
@@ -81,7 +81,7 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 	if err != nil {
 		return nil, err
 	}
-	a := &AllReduce{station: r, observer: observer, worker: worker, reducer: sum, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
+	a := &AllReduce{station: r, observer: observer, worker: worker, reducer: reducer, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
 	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
@@ -257,7 +257,7 @@ func (a *AllReduce) Hash() string {
 // Stalled returns a warning if the worker has waited for the other ranks for at least limits.Warn and has not warned in
 // this iteration, and the reason to abort if it has waited for at least limits.Abort; else "". It cannot name the rank that
 // is late: no waiting rank knows it. A wait counts from the time awake at the earliest.
-func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning, over string) {
+func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning, abort string) {
 	since, waits := a.worker.Waits()
 	if !waits {
 		return "", ""
@@ -269,9 +269,9 @@ func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning,
 		warning = text
 	}
 	if limits.Abort > 0 && waited >= limits.Abort {
-		over = text
+		abort = text
 	}
-	return warning, over
+	return warning, abort
 }
 
 // Text describes the state of the exchange.

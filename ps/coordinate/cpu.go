@@ -20,12 +20,12 @@ func (r *Run) cpuTime(reports []report) time.Duration {
 		host string
 		pid  int
 	}
-	of := map[process]time.Duration{}
+	counted := map[process]time.Duration{}
 	var sum time.Duration
 	for rank, rep := range reports {
 		p := process{r.station.Hosts[rank], r.PIDs[rank]}
-		if more := rep.CPU - of[p]; more > 0 {
-			of[p] += more
+		if more := rep.CPU - counted[p]; more > 0 {
+			counted[p] += more
 			sum += more
 		}
 	}

@@ -55,7 +55,7 @@ func (r *Run) report() report {
 type closing struct {
 	Snapshots    []int64 // for all ranks to evaluate; -1 is the final version
 	Code         int
-	DropReplicas bool // nobody needs the replicas of checkpoints any more
+	DropReplicas bool // the replicas of checkpoints are not needed any more
 }
 
 // Finish gathers the reports, evaluates, and has rank 0 write the summary. All ranks return the same code.
@@ -95,7 +95,7 @@ func (r *Run) Finish() (Result, error) {
 	if r.station.Me == 0 {
 		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(iterationsErr, saveErr))
 		if err != nil {
-			r.station.Log.Error("not all was written: " + err.Error())
+			r.station.Log.Error("some files were not written: " + err.Error())
 		}
 		c.Code = res.Code
 		c.DropReplicas = saveErr == nil && (c.Code == station.CodeOK || r.Lead.checkpoints.final != "")

@@ -36,12 +36,12 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 			text.Write(rows)
 		}
 	}
-	kept, readErr := r.keptIterations()
+	keptRows, readErr := r.keptIterations()
 	writeErr = errors.Join(writeErr, readErr) // a damaged file of an earlier part must not cost the final checkpoint
 	if f != nil && writeErr == nil {
-		writeErr = f.Append(kept)
+		writeErr = f.Append(keptRows)
 	}
-	before := metrics.RowsOf(kept)
+	before := metrics.RowsOf(keptRows)
 	for _, from := range r.station.Computes {
 		w := reports[from].Worker
 		leftOut += w.LeftOut

@@ -10,7 +10,7 @@ import (
 )
 
 // kernelSets returns the kernel sets of all ranks, each once, sorted. If there are several, each names its ranks, since
-// results depend on who has which.
+// results depend on the assignment.
 func kernelSets(units []UnitReport) []string {
 	var sets []string
 	groups := ranksBy(units, func(u UnitReport) string { return u.KernelSet })
@@ -61,7 +61,7 @@ func kernelWarnings(units []UnitReport) []string {
 		for _, s := range sets {
 			parts = append(parts, fmt.Sprintf("%s (%s)", s.text, ranksText(s.ranks)))
 		}
-		warnings = append(warnings, fmt.Sprintf("ranks compute with different kernels: %s; results depend on who computes them, in the last bits; "+
+		warnings = append(warnings, fmt.Sprintf("ranks compute with different kernels: %s; the last bits of results depend on the rank that computes them; "+
 			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks", strings.Join(parts, ", ")))
 	}
 	for _, w := range weak {

@@ -37,7 +37,7 @@ type output struct {
 	sinks     metrics.Sink // nil without a run folder
 	progress  *metrics.Progress
 	hasRecord bool          // a record was made
-	redrawAt  time.Duration // time of the next redraw of a terminal's bar
+	redrawAt  time.Duration // a terminal's bar is not redrawn earlier
 	// The last write to the metrics files, or the last print, failed.
 	writeFailing, printFailing bool
 }

@@ -74,7 +74,7 @@ func TestWarningAboutDifferentKernels(t *testing.T) {
 	}{
 		{"all the same", on(a, a, a), ""},
 		{"GPUs beside processors, which have another warning", on(a, "cuda, X, gemm own"), ""},
-		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); results depend on who computes them, in the last bits; " +
+		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); the last bits of results depend on the rank that computes them; " +
 			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks"},
 		{"below the hardware", weak, "ranks 0-1, 3: too slow"},
 		{"one of them", weak[2:], "rank 1: too slow"},

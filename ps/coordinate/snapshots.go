@@ -107,7 +107,7 @@ func (s *snapshots) obey(e *snapshot.Effect) {
 	case snapshot.Made:
 		l.checkpoints.newest = e.Folder
 		if e.Problem != "" {
-			r.station.Log.Warn("checkpoint " + e.Folder + " is there, but earlier ones stay: " + e.Problem)
+			r.station.Log.Warn("checkpoint " + e.Folder + " was written, but earlier ones were not removed: " + e.Problem)
 		}
 		r.station.Log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s", s.paused.Seconds(), "bytes", s.bytes, "written_s", s.writeTimeMax.Seconds())
 	case snapshot.Lost:

@@ -159,11 +159,11 @@ func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 			return nil, err
 		}
 		losses, correct := e.evalChunks(first, last, r.Transport.Tick)
-		mine := part{Correct: correct}
+		own := part{Correct: correct}
 		for _, l := range losses {
-			mine.LossBits = append(mine.LossBits, math.Float64bits(l))
+			own.LossBits = append(own.LossBits, math.Float64bits(l))
 		}
-		all, err := link.Gather(r.Net, mine)
+		all, err := link.Gather(r.Net, own)
 		if err != nil {
 			return nil, err
 		}

@@ -58,11 +58,11 @@ const (
 func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) ([]HostMemory, error) {
 	computes := len(roles.Computing())
 	scratch := ScratchOf(c, set.Samples(), computes)
-	each, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
+	ranks, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
 	if err != nil {
 		return nil, err
 	}
-	snapshots, err := snapshotsThatFit(c, p, roles, each)
+	snapshots, err := snapshotsThatFit(c, p, roles, ranks)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, 
 	dataBytes, readBytes := set.Bytes(), set.ReadBytes()
 	var all []HostMemory
 	index := map[string]int{}
-	for rank, m := range each {
+	for rank, m := range ranks {
 		i, known := index[hosts[rank]]
 		if !known {
 			i = len(all)

@@ -75,7 +75,7 @@ func shardBytes(p *shard.Plan, server int32) int64 {
 }
 
 // judgeBytes is what rank 0 reads at a time of a checkpoint that it evaluates: the largest file of a server.
-func judgeBytes(c *configs.Config, p *shard.Plan) (most int64) {
+func judgeBytes(c *configs.Config, p *shard.Plan) (bytesMax int64) {
 	if c.Checkpoint.Best == configs.BestNone {
 		return 0
 	}
@@ -84,9 +84,9 @@ func judgeBytes(c *configs.Config, p *shard.Plan) (most int64) {
 		for _, id := range p.OfServer(int32(server)) {
 			n += p.Shards[id].Bytes() * int64(Vectors(c, &p.Shards[id]))
 		}
-		most = max(most, n)
+		bytesMax = max(bytesMax, n)
 	}
-	return most
+	return bytesMax
 }
 
 // OptimizerVectors is how many numbers the optimizer keeps for each parameter.

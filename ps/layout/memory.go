@@ -103,8 +103,8 @@ func snapshotsThatFit(c *configs.Config, p *shard.Plan, roles shard.Roles, all [
 			return 0, fmt.Errorf("rank %d (%s) may need %s and cluster.memory_max is %s: %s; raise cluster.memory_max if the hosts have it",
 				rank, roles.Name(rank), metrics.Size(total), metrics.Size(c.Cluster.MemoryMax), m.text())
 		}
-		if each := snapshotBytes(c, p, roles, rank); each > 0 {
-			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/each)
+		if bytes := snapshotBytes(c, p, roles, rank); bytes > 0 {
+			snapshots = min(snapshots, (c.Cluster.MemoryMax-total)/bytes)
 		}
 	}
 	return snapshots, nil

@@ -51,10 +51,10 @@ func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, rep
 	if !c.Payload.Lossy() {
 		return
 	}
-	whole := int64(p.Arena) * shard.ElemBytes
-	fmt.Fprintf(b, "Payload: lossy: pushes %s, at most %s of %s; replies %s, %s\n", c.Payload.PushText(), metrics.Size(push), metrics.Size(whole), c.Payload.Pull, metrics.Size(reply))
+	arena := int64(p.Arena) * shard.ElemBytes
+	fmt.Fprintf(b, "Payload: lossy: pushes %s, at most %s of %s; replies %s, %s\n", c.Payload.PushText(), metrics.Size(push), metrics.Size(arena), c.Payload.Pull, metrics.Size(reply))
 	if bytes := workerEncodedBytes(c, p); c.Payload.Residual() {
-		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces, %s for the residual of its pushes\n", metrics.Size(bytes-whole), metrics.Size(whole))
+		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces, %s for the residual of its pushes\n", metrics.Size(bytes-arena), metrics.Size(arena))
 	} else {
 		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces\n", metrics.Size(bytes))
 	}

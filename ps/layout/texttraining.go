@@ -41,11 +41,11 @@ func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
 func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) {
 	f := FactsOf(p, roles, rows)
 	n := c.Length(f)
-	of := fmt.Sprintf("%d samples each", c.Train.BatchPerWorker)
+	batches := fmt.Sprintf("%d samples each", c.Train.BatchPerWorker)
 	if c.Train.BatchGlobal > 0 {
-		of = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
+		batches = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
 	}
-	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", of)
+	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), decimal(n.Epoch), budgetText(c.Train.Stop))
 	printed := map[string]bool{}
 	for i := range c.Sync {
@@ -115,15 +115,15 @@ func budgetText(s configs.Stop) string {
 
 // updatesText says how many versions a scheme makes of a shard between two clocks, and what each version is.
 func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to float64) string {
-	each := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
+	perPush := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
 	versions, meaning, batch := to-from, "one for each iteration", float64(n.PerIteration)
 	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
-		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), each*float64(p.Required)
+		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), perPush*float64(p.Required)
 	}
 	if !ph.Whole() {
 		several := float64(ph.Several())
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
-		meaning, batch = "one for each push", each*several
+		meaning, batch = "one for each push", perPush*several
 		if several > 1 {
 			meaning = fmt.Sprintf("one for any %d pushes", ph.Several())
 		}

@@ -13,10 +13,10 @@ import (
 func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 	var w []string
 	load := make([]int64, p.Servers)
-	var most int64
+	var fullest int64
 	for i := range p.Shards {
 		load[p.Shards[i].Server] += p.Shards[i].Bytes()
-		most = max(most, load[p.Shards[i].Server])
+		fullest = max(fullest, load[p.Shards[i].Server])
 	}
 	for m, n := range load {
 		if n == 0 {
@@ -24,8 +24,8 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 		}
 	}
 	mean := float64(p.Arena) * shard.ElemBytes / float64(p.Servers)
-	if float64(most) > 1.5*mean && p.Servers > 1 && c.Shards.Slice != "even" { // with even slices it is uneven on purpose: placement mixed
-		w = append(w, fmt.Sprintf("the fullest server holds %.1f times the mean: use shards.slice: even", float64(most)/mean))
+	if float64(fullest) > 1.5*mean && p.Servers > 1 && c.Shards.Slice != "even" { // with even slices it is uneven on purpose: placement mixed
+		w = append(w, fmt.Sprintf("the fullest server holds %.1f times the mean: use shards.slice: even", float64(fullest)/mean))
 	}
 	names, used := map[string]bool{}, map[int]bool{}
 	for i := range p.Shards {

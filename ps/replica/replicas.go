@@ -33,7 +33,7 @@ type Replicas struct {
 	dir            string
 	folder         *durable.Folder       // dir, open
 	hostReplicas   *checkpoint.Replicas  // on the first rank of a host, else nil
-	previousStart  string // the start that the run resumed from; its replicas go with the first complete version of this one
+	previousStart  string                // the start that the run resumed from; its replicas go with the first complete version of this one
 	spareBytes     int64                 // to be left free in the host's memory file system
 	next           int                   // rank that keeps the files of this one; -1: there is only one host
 	written        [wire.FileKinds]int64 // by kind: number of files so far; a file's number is its version
@@ -61,7 +61,7 @@ func Open(r *station.Station, o Options) (*Replicas, error) {
 	}
 	var decision struct {
 		Start, Before string
-		Obsolete      []string // starts whose replicas nobody needs any more
+		Obsolete      []string // starts whose replicas are not needed any more
 	}
 	if r.Me == 0 {
 		decision.Start, decision.Before = newStart(), o.Adopted
@@ -155,12 +155,12 @@ func (q *Replicas) Write(version int64, f wire.FileSaved, state any, vectors [][
 	if q == nil {
 		return
 	}
-	of := checkpoint.MakeReplicaVersion(q.folder, version)
-	e, err := checkpoint.WriteReplica(of, FileName(f.Kind, f.Index), q.spareBytes, state, vectors...)
-	err = errors.Join(err, of.Close())
+	folder := checkpoint.MakeReplicaVersion(q.folder, version)
+	e, err := checkpoint.WriteReplica(folder, FileName(f.Kind, f.Index), q.spareBytes, state, vectors...)
+	err = errors.Join(err, folder.Close())
 	q.station.Transport.Post(func() {
 		f.Version, f.Place, f.Bytes, f.CRC32C = version, wire.InMemory, e.Bytes, e.CRC32C
-		q.reportWritten(of.Path(FileName(f.Kind, f.Index)), f, err)
+		q.reportWritten(folder.Path(FileName(f.Kind, f.Index)), f, err)
 	})
 }
 

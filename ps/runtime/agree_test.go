@@ -11,15 +11,15 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// With contributors: step every shard of the rule takes the pushes of the same workers, over three servers, beside a rule
-// that holds the lead shard, and with a straggler that is mostly dropped.
+// With contributors: step every shard of the rule takes the pushes of the same workers. The run has three servers, another
+// rule that holds the lead shard, and a straggler whose pushes are mostly dropped.
 func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 	for _, fold := range []string{"rank", "arrival"} {
 		c := load(t, "cluster.servers=3", "train.stop={samples: 2400}", straggler, "model={name: mlp, layers: [16]}",
 			"sync=[{match: 'fc1.bias', scheme: asp}, {match: '*', scheme: drop, required: 3, contributors: step, fold: "+fold+"}]")
 		var mu sync.Mutex
 		sets := map[int32]map[int64][]int32{} // shard, iteration
-		begin := together(4)
+		begin := beginTogether(4)
 		res, errs := world(t, c, 7, func(o *Options) {
 			begin(o)
 			o.Decided = core.Decided(func(_ scheme.Event, decisions []scheme.Decision) {
@@ -64,7 +64,7 @@ func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 	}
 }
 
-// text is the contributors by iteration, one line each.
+// text lists the contributors by iteration, one line each.
 func text(sets map[int64][]int32) string {
 	var lines []string
 	for iter, who := range sets {
@@ -76,14 +76,14 @@ func text(sets map[int64][]int32) string {
 	return strings.Join(lines, "")
 }
 
-// With all workers required it is bsp to the bit, and so it is in turn with bsp.
+// Drop that requires all workers equals bsp to the bit, also in turn with bsp.
 func TestDropOfAllWithContributorsOfAStepKeepsTheBits(t *testing.T) {
-	want := trained(t, load(t), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t), 6).Summary.ParametersSHA256
 	for _, scheme := range []string{
 		"scheme: drop, contributors: step",
 		"schemes: [{scheme: drop, contributors: step, until: 9}, {scheme: bsp, until: 20}, {scheme: drop, contributors: step}]",
 	} {
-		if got := trained(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).Summary.ParametersSHA256; got != want {
+		if got := mustTrain(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).Summary.ParametersSHA256; got != want {
 			t.Errorf("%s: other bits than bsp", scheme)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"fluentps/ps/link"
 )
 
-// Pushes that are received ahead have the bits of those that are read in shared memory: also when a fold still reads the
-// memory that the next one would land in, and when they come before their headers. The first layer has 16 kB.
+// Pushes that are received ahead give the bits of pushes that are read in shared memory, also if a fold still reads the
+// memory for the next push, and if pieces arrive before their headers. The first layer has 16 kB.
 func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 	for _, c := range []struct {
 		sync    string
@@ -24,10 +24,10 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 		{"{match: '*', scheme: softsync, q: 3}", 1},
 	} {
 		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}", "model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
-		want := nearly(t, make([]int, c.workers+1), set...).Summary
+		want := trainShared(t, make([]int, c.workers+1), set...).Summary
 		for seed := range uint64(4) {
 			ts := faulty.Wrap(inproc.New(c.workers+1, inproc.Options{}), faulty.Options{Seed: seed, DelayMax: int(2 * seed)})
-			res, errs := over(t, ts, load(t, append(set, "cluster.shared_memory=off")...), nil)
+			res, errs := runOver(t, ts, load(t, append(set, "cluster.shared_memory=off")...), nil)
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -38,37 +38,37 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// posting counts the receives of pushes that its rank has posted when setup is over.
-type posting struct {
+// receiveCounter counts the receives of pushes that its rank has posted at the end of setup.
+type receiveCounter struct {
 	comm.Transport
-	now   int
-	ahead chan int
+	posted int
+	ahead  chan int
 }
 
-func (p *posting) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+func (p *receiveCounter) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	if ch == comm.Data && tag&^(layout.PiecesMax-1) == link.TagPush {
-		p.now++
+		p.posted++
 	}
 	return p.Transport.Irecv(from, ch, tag, b, off, n, h)
 }
 
-func (p *posting) Barrier() error {
+func (p *receiveCounter) Barrier() error {
 	select {
-	case p.ahead <- p.now:
-	default: // a later one
+	case p.ahead <- p.posted:
+	default: // a later barrier
 	}
 	return p.Transport.Barrier()
 }
 
-// However many shards there are, a server posts at most so many receives ahead.
+// A server posts a bounded number of receives ahead, however many shards there are.
 func TestReceivesAheadAreBounded(t *testing.T) {
 	const layers, workers = 80, 4
 	c := load(t, "sync=[{match: '*', scheme: bsp}]", "cluster={servers: 1, shared_memory: off}", "shards={slice: layer}",
 		"model={name: synthetic, layers: ["+strings.Repeat("4096, ", layers)+"]}", "train.stop={updates: 3}")
 	ts := inproc.New(1+workers, inproc.Options{})
-	server := &posting{Transport: ts[0], ahead: make(chan int, 1)}
+	server := &receiveCounter{Transport: ts[0], ahead: make(chan int, 1)}
 	ts[0] = server
-	_, errs := over(t, ts, c, nil)
+	_, errs := runOver(t, ts, c, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

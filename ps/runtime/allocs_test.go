@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/layout"
 )
 
-// An iteration takes no memory, on no rank: buffers, handlers and queues are kept. What is measured is what a longer
-// run takes beyond a shorter one.
+// An iteration allocates nothing on any rank: buffers, handlers and queues are kept. The test compares the allocations of a
+// longer and a shorter run.
 func TestAnIterationTakesNoMemory(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector takes memory of its own")
@@ -23,7 +23,7 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		{1, 1, 64, "{}", "auto", "none"},                  // in frames
 		{1, 1, layout.InlineMax, "{}", "off", "none"},     // on the data channel
 		{2, 2, 64, "{}", "auto", "none"},                  // one frame of several shards
-		{1, 2, 3 * layout.InlineMax, "{}", "off", "none"}, // and several workers
+		{1, 2, 3 * layout.InlineMax, "{}", "off", "none"}, // several workers
 		{1, 2, layout.InlineMax, "{}", "auto", "none"},    // in shared memory
 		{1, 2, 64, "{push: bfloat16, pull: float16}", "auto", "none"},
 		{1, 2, layout.InlineMax, "{push: topk, pull: bfloat16}", "auto", "none"},
@@ -36,12 +36,12 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload, "baseline="+c.baseline)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			trained(t, cfg, c.servers+c.workers)
+			mustTrain(t, cfg, c.servers+c.workers)
 			runtime.ReadMemStats(&after)
 			return int64(after.Mallocs - before.Mallocs)
 		}
 		const warm, more = 1000, 4000
-		// One for every message would be 1 and more, each time; a longer run may meet a deeper queue, and cut memory for it.
+		// One allocation a message would give 1 or more each time. A longer run may meet a deeper queue and allocate for it.
 		each := math.Inf(1)
 		for try := 0; try < 3 && each > 0.6; try++ {
 			base := taken(warm)

@@ -13,10 +13,10 @@ import (
 	"fluentps/ps/workload"
 )
 
-// testImage is what asImages says of the 20 features of generated rows.
+// testImage is the shape that asImages gives the 20 features of generated rows.
 var testImage = workload.Image{Channels: 1, Height: 4, Width: 5}
 
-// asImages makes generated rows images: there are no made-up ones, and the arithmetic does not mind.
+// asImages declares generated rows to be images, because no generated image set has this shape.
 func asImages(o *Options) {
 	o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 		set, err := cached(spec)
@@ -29,13 +29,13 @@ func asImages(o *Options) {
 	}
 }
 
-// Each worker augments its own batches as the augmenter of its number says, on every way to sum gradients; the same run
-// gives the same bits.
+// Each worker augments its own batches with the augmenter of its index, however gradients are summed. The same run gives
+// the same bits.
 func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		ranks int
-		hosts string // "": one
+		hosts string // "": one host
 		set   []string
 	}{
 		{"2 servers", 6, "", nil},
@@ -50,7 +50,7 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 				if ts = inproc.New(c.ranks, inproc.Options{}); c.hosts != "" {
 					ts = hosted(c.hosts)
 				}
-				res, errs := over(t, ts, cfg, func(o *Options) {
+				res, errs := runOver(t, ts, cfg, func(o *Options) {
 					asImages(o)
 					if c.hosts != "" {
 						o.Host = c.hosts[o.Transport.Rank():][:1]
@@ -68,20 +68,20 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 				t.Error("the same run ends with other bits")
 			}
 			want := sequential(t, cfg, 4, 30)
-			if d := away(got.Parameters, want); !(d <= 1e-5) {
+			if d := relativeDistance(got.Parameters, want); !(d <= 1e-5) {
 				t.Errorf("%.3g away from a sequential run, the limit is 1e-5", d)
 			}
-			if d := away(plain.Parameters, want); d < 0.01 {
+			if d := relativeDistance(plain.Parameters, want); d < 0.01 {
 				t.Errorf("without augmentation a run ends only %.3g away", d)
 			}
 			if loss := testLoss(t, got.Parameters); math.Abs(loss-float64(*got.Summary.TestLoss)) > 1e-5 {
-				t.Errorf("test loss %.6f, of the test images as they are %.6f", float64(*got.Summary.TestLoss), loss)
+				t.Errorf("test loss %.6f, of the unchanged test images %.6f", float64(*got.Summary.TestLoss), loss)
 			}
 		})
 	}
 }
 
-// testLoss is that of softmax on the whole test set.
+// testLoss is the loss of softmax on the whole test set.
 func testLoss(t *testing.T, parameters []float32) float64 {
 	t.Helper()
 	cfg := load(t)
@@ -109,7 +109,7 @@ func testLoss(t *testing.T, parameters []float32) float64 {
 	return loss / float64(n)
 }
 
-// What only the data can tell is refused before training, on all ranks.
+// An augmentation that does not fit the data is refused before training, on all ranks.
 func TestAugmentationThatDoesNotFitTheDataIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		spec   workload.Augment

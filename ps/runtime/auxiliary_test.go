@@ -17,9 +17,10 @@ import (
 	"fluentps/ps/workload"
 )
 
-// What is beside the checkpoint decides no code of a run that can go on, and what is printed decides none at all.
+// Files other than the checkpoint do not change the exit code of a run that can be resumed, and printed output never
+// changes it.
 
-// blocking makes folders, at the first look at the data, where files of the run folder are to be written.
+// blocking makes folders in the places of files of the run folder, when the data is first read.
 type blocking struct {
 	workload.Table
 	once  *sync.Once
@@ -37,12 +38,12 @@ func (b blocking) Fill(x []float32, y []int32, rows []int32) {
 }
 
 func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
-	want := trained(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
 	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {coordinate.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", coordinate.SummaryName}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			dir, once, looks, signals := filepath.Join(t.TempDir(), "out"), &sync.Once{}, new(atomic.Int32), make(chan string, 1)
 			var warn lines
-			res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", func(o *Options) {
+			res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", func(o *Options) {
 				o.Warn = &warn
 				o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 					set, err := cached(spec)
@@ -57,10 +58,10 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 					o.Interrupt = signals
 				}
 			})
-			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
+			if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
 				t.Errorf("finished %q", s.Finished)
 			}
-			if says := names[len(names)-1]; !strings.Contains(warn.String(), "not all was written: ") || !strings.Contains(warn.String(), says) {
+			if says := names[len(names)-1]; !strings.Contains(warn.String(), "some files were not written: ") || !strings.Contains(warn.String(), says) {
 				t.Errorf("%q does not say that %s is missing", warn.String(), says)
 			}
 			for _, name := range []string{"summary.txt", "histograms.csv", coordinate.SummaryName} {
@@ -75,17 +76,17 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if s := mustPart(t, load(t, "train.stop={updates: 60}"), 6, dir, dir).Summary; s.ParametersSHA256 != want {
-				t.Errorf("it went on to sha256 %s, want %s", s.ParametersSHA256, want)
+			if s := mustRunPart(t, load(t, "train.stop={updates: 60}"), 6, dir, dir).Summary; s.ParametersSHA256 != want {
+				t.Errorf("resumed to sha256 %s, want %s", s.ParametersSHA256, want)
 			}
 		})
 	}
 }
 
-// A summary that could not be written whole is not one of a run that finished.
-func TestASummaryOfWhichAPartIsMissingIsNotOK(t *testing.T) {
+// A summary that could not be written completely does not say that the run finished.
+func TestAnIncompleteSummaryIsNotOK(t *testing.T) {
 	dir, once := filepath.Join(t.TempDir(), "out"), &sync.Once{}
-	res, errs := partOf(t, load(t), 6, dir, "", func(o *Options) {
+	res, errs := runPart(t, load(t), 6, dir, "", func(o *Options) {
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
@@ -96,16 +97,16 @@ func TestASummaryOfWhichAPartIsMissingIsNotOK(t *testing.T) {
 			return &spoilt, nil
 		}
 	})
-	agreedOn(t, CodeFailed, res, errs)
+	mustAgree(t, CodeFailed, res, errs)
 	if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: ") || !strings.Contains(got, "summary.txt") {
 		t.Errorf("finished %q", got)
 	}
 }
 
-// noRoom is a standard output on a file system that is full from the first line on.
-type noRoom struct{}
+// fullOutput is a standard output on a file system that is full from the first line on.
+type fullOutput struct{}
 
-func (noRoom) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+func (fullOutput) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestAnOutputWithoutRoomChangesNoCode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
@@ -116,31 +117,31 @@ func TestAnOutputWithoutRoomChangesNoCode(t *testing.T) {
 		if code == CodeOK {
 			ask, resume, c = func(*Options) {}, dir, load(t, "train.stop={updates: 60}")
 		}
-		res, errs := partOf(t, c, 6, dir, resume, func(o *Options) {
+		res, errs := runPart(t, c, 6, dir, resume, func(o *Options) {
 			ask(o)
 			if o.Warn = &warn; o.Transport.Rank() == 0 {
-				o.Lead.Out = noRoom{}
+				o.Lead.Out = fullOutput{}
 			}
 		})
-		if s := agreedOn(t, code, res, errs).Summary; finishedIn(t, dir) != s.Finished || (s.Finished == metrics.FinishedOK) != (code == CodeOK) {
+		if s := mustAgree(t, code, res, errs).Summary; finishedIn(t, dir) != s.Finished || (s.Finished == metrics.FinishedOK) != (code == CodeOK) {
 			t.Errorf("code %d: finished %q, in the file %q", code, s.Finished, finishedIn(t, dir))
 		}
 		if n := strings.Count(warn.String(), "left out, and training goes on: no space left on device"); n != 1 {
 			t.Errorf("code %d: warned %d times in %q", code, n, warn.String())
 		}
 	}
-	res, errs := world(t, load(t), 6, func(o *Options) { o.Lead.Out = noRoom{} })
-	agreedOn(t, CodeOK, res, errs)
+	res, errs := world(t, load(t), 6, func(o *Options) { o.Lead.Out = fullOutput{} })
+	mustAgree(t, CodeOK, res, errs)
 }
 
-// A part of a run that is killed leaves no rows in iterations.csv, and the next one says how many that are.
-func TestIterationsThatAKilledPartDidNotLeave(t *testing.T) {
+// A part of a run that was killed leaves no rows in iterations.csv, and the next part says how many are missing.
+func TestIterationsOfAKilledPartAreMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	first := mustPart(t, load(t, "train.stop={updates: 8}"), 6, dir, "").Summary
+	first := mustRunPart(t, load(t, "train.stop={updates: 8}"), 6, dir, "").Summary
 	if first.Workers != 4 {
 		t.Fatalf("%d workers, want 4", first.Workers)
 	}
-	mustPart(t, load(t, "train.stop={updates: 20}"), 6, dir, dir)
+	mustRunPart(t, load(t, "train.stop={updates: 20}"), 6, dir, dir)
 	rows := func() int {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(dir, metrics.IterationsName))
@@ -152,7 +153,7 @@ func TestIterationsThatAKilledPartDidNotLeave(t *testing.T) {
 	if n := rows(); n != 4*20 {
 		t.Fatalf("%d rows of two parts that ended in order, want 80", n)
 	}
-	// As if the second part had left its checkpoint and been killed: the file is that of the first.
+	// As if the second part had been killed after its checkpoint: the file is the one of the first part.
 	text, err := os.ReadFile(filepath.Join(dir, metrics.IterationsName))
 	if err != nil {
 		t.Fatal(err)
@@ -168,8 +169,8 @@ func TestIterationsThatAKilledPartDidNotLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warn lines
-	res, errs := partOf(t, load(t, "train.stop={updates: 25}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-	s := agreedOn(t, CodeOK, res, errs).Summary
+	res, errs := runPart(t, load(t, "train.stop={updates: 25}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+	s := mustAgree(t, CodeOK, res, errs).Summary
 	if s.Resumed == nil || s.Resumed.Unrecorded != 4*12 || rows() != 4*13 {
 		t.Errorf("resumed %+v with %d rows, want 48 that are missing and 52", s.Resumed, rows())
 	}

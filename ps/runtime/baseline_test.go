@@ -15,10 +15,10 @@ import (
 	"fluentps/ps/shard"
 )
 
-// pslite is another protocol for the same sums in the same order: the bits are those of BSP, whatever has a key, and however
-// the keys are cut.
+// pslite is another protocol for the same sums in the same order: its bits are those of BSP, for all kinds of keys and all
+// cuts.
 func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
-	want := trained(t, load(t), 6)
+	want := mustTrain(t, load(t), 6)
 	var settings [][]string
 	for _, keys := range shard.KeyForms() {
 		for _, set := range [][]string{
@@ -35,7 +35,7 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 	for _, set := range append(settings, []string{"baseline.keys=tensor", "shards.slice=layer"}, nil) {
 		t.Run(strings.Join(set, " "), func(t *testing.T) {
 			c := load(t, append([]string{"baseline=pslite"}, set...)...)
-			keys := shard.KeysTensor // of the plain word
+			keys := shard.KeysTensor // the default of baseline: pslite
 			if set != nil {
 				keys = c.BaselineKeys
 			}
@@ -43,7 +43,7 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 			if c.Cluster.Placement == "colocate" {
 				ranks = 4
 			}
-			got := trained(t, c, ranks).Summary
+			got := mustTrain(t, c, ranks).Summary
 			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.BaselineKeys != keys || got.Finished != "ok" {
 				t.Errorf("%s ended %q with %s, bsp with %s", got.Baseline, got.Finished, got.ParametersSHA256, want.Summary.ParametersSHA256)
 			}
@@ -52,16 +52,16 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 			}
 			for _, sh := range got.PerShard {
 				if sh.Pushes != 120 || sh.DelayedPulls != 0 {
-					t.Errorf("shard %s had %d pushes, and %d pulls were delayed: behind the barrier none may be", sh.Name, sh.Pushes, sh.DelayedPulls)
+					t.Errorf("shard %s had %d pushes, and %d pulls were delayed: after the barrier none may be", sh.Name, sh.Pushes, sh.DelayedPulls)
 				}
 			}
 		})
 	}
 }
 
-// A key is a tensor and a message, and with PS-Lite's own slicer all lie on server 0.
+// Each tensor has a key and a message, and PS-Lite's own slicer puts all on server 0.
 func TestPSLiteHasAShardForEveryTensor(t *testing.T) {
-	s := trained(t, load(t, "baseline=pslite", "model={name: mlp, layers: [12]}", "shards.max_bytes=64B", "train.stop.updates=3"), 6).Summary
+	s := mustTrain(t, load(t, "baseline=pslite", "model={name: mlp, layers: [12]}", "shards.max_bytes=64B", "train.stop.updates=3"), 6).Summary
 	var got []string
 	for _, sh := range s.PerShard {
 		got = append(got, sh.Name)
@@ -74,7 +74,7 @@ func TestPSLiteHasAShardForEveryTensor(t *testing.T) {
 	}
 }
 
-// The collective adds in another order than a server, so the result is BSP's within the tolerance of floats.
+// The collective adds in another order than a server, so the result equals BSP's within float tolerance.
 func TestAllreduceTrainsAsBSP(t *testing.T) {
 	for _, set := range [][]string{
 		nil,
@@ -86,8 +86,8 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 		{`faults=[{worker: 2, slow: {sleep: 2ms}}]`},
 	} {
 		t.Run(strings.Join(set, " "), func(t *testing.T) {
-			want := trained(t, load(t, set...), 6)
-			got := trained(t, load(t, append(set, "baseline=allreduce")...), 4)
+			want := mustTrain(t, load(t, set...), 6)
+			got := mustTrain(t, load(t, append(set, "baseline=allreduce")...), 4)
 			a, b := got.Summary, want.Summary
 			if a.Baseline != "allreduce" || a.Finished != "ok" || a.Servers != 0 || a.Workers != 4 || len(a.PerShard) != 0 || a.MaxLead != 0 {
 				t.Errorf("summary %+v", a)
@@ -118,8 +118,8 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 
 // One rank alone adds nothing up: its bits are those of one worker under BSP.
 func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
-	want := trained(t, load(t, "cluster.servers=1"), 2).Summary
-	got := trained(t, load(t, "baseline=allreduce"), 1).Summary
+	want := mustTrain(t, load(t, "cluster.servers=1"), 2).Summary
+	got := mustTrain(t, load(t, "baseline=allreduce"), 1).Summary
 	if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
 		t.Errorf("sha256 %s after %d samples, bsp %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 	}
@@ -127,13 +127,13 @@ func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
 
 func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 	t.Run("target", func(t *testing.T) {
-		s := trained(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
+		s := mustTrain(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
 		if s.Finished != "ok" || s.TargetReachedS == nil || s.Samples >= 2000*480 || s.Samples%24 != 0 {
 			t.Errorf("summary %+v", s)
 		}
 	})
 	t.Run("time", func(t *testing.T) {
-		s := trained(t, load(t, "baseline=allreduce", "train.stop={time: 300ms}"), 3).Summary
+		s := mustTrain(t, load(t, "baseline=allreduce", "train.stop={time: 300ms}"), 3).Summary
 		if s.Finished != "ok" || s.Samples == 0 {
 			t.Errorf("summary %+v", s)
 		}
@@ -173,12 +173,12 @@ func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 	})
 }
 
-// bits is a Transport whose collective leaves other bits on one rank.
-type bits struct {
+// damagedSums is a Transport whose collective gives one rank other bits.
+type damagedSums struct {
 	comm.Transport
 }
 
-func (b bits) Iallreduce(buf *comm.Buf, off, n int, h comm.Handler) comm.Op {
+func (b damagedSums) Iallreduce(buf *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	return b.Transport.(comm.Reducer).Iallreduce(buf, off, n, func(d comm.Done) {
 		if b.Rank() == 1 {
 			buf.F32()[off/4] += 1e-3
@@ -190,9 +190,9 @@ func (b bits) Iallreduce(buf *comm.Buf, off, n int, h comm.Handler) comm.Op {
 func TestAllreduceThatLeavesOtherBitsIsFound(t *testing.T) {
 	ts := inproc.New(3, inproc.Options{})
 	for i := range ts {
-		ts[i] = bits{ts[i]}
+		ts[i] = damagedSums{ts[i]}
 	}
-	res, errs := over(t, ts, load(t, "baseline=allreduce"), nil)
+	res, errs := runOver(t, ts, load(t, "baseline=allreduce"), nil)
 	for i := range res {
 		if errs[i] != nil || res[i].Code != CodeFailed {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
@@ -203,15 +203,15 @@ func TestAllreduceThatLeavesOtherBitsIsFound(t *testing.T) {
 	}
 }
 
-// plain is a Transport without a collective.
-type plain struct{ comm.Transport }
+// noCollective is a Transport without a collective.
+type noCollective struct{ comm.Transport }
 
 func TestAllreduceNeedsACollective(t *testing.T) {
 	ts := inproc.New(2, inproc.Options{})
 	for i := range ts {
-		ts[i] = plain{ts[i]}
+		ts[i] = noCollective{ts[i]}
 	}
-	_, errs := over(t, ts, load(t, "baseline=allreduce"), nil)
+	_, errs := runOver(t, ts, load(t, "baseline=allreduce"), nil)
 	for i, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "has no collective sum") {
 			t.Errorf("rank %d: %v", i, err)
@@ -219,7 +219,7 @@ func TestAllreduceNeedsACollective(t *testing.T) {
 	}
 }
 
-// The folder of a baseline has what that of a run has, and says which it is.
+// The run folder of a baseline has the files of any run, and names the baseline.
 func TestBaselinesLeaveARunFolder(t *testing.T) {
 	for _, baseline := range []string{"allreduce", "pslite"} {
 		t.Run(baseline, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Of all checkpoints of a run, on the way and at its end, the one that does best on the test set is the best, and it stays
-// when others go; a run goes on from it by that name.
+// The best checkpoint is the one with the best result on the test set, among those during training and at the end. It stays
+// when others are removed, and a run can be resumed from it by the name best.
 func TestTheBestCheckpointIsKept(t *testing.T) {
 	for _, by := range []string{"accuracy", "loss"} {
 		for _, sync := range []string{"{match: '*', scheme: bsp}", "{match: '*', scheme: asp}"} {
@@ -21,12 +21,12 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 					return []string{"sync=[" + sync + "]", "train.stop=" + stop, "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 1, where: online}", "checkpoint={every_updates: 10, keep: 1000, best: " + by + "}", "data.partition=overlap_reshuffle"}
 				}
 				root, dirs := "", []string(nil)
-				for epochs := 30; len(dirs) < 2; epochs *= 4 { // a run may be over before a busy disk has a second one
+				for epochs := 30; len(dirs) < 2; epochs *= 4 { // on a busy disk a run may end before its second checkpoint
 					if epochs > 10_000 {
 						t.Fatalf("checkpoints %v", dirs)
 					}
 					dir := filepath.Join(t.TempDir(), "out")
-					mustPart(t, load(t, to(fmt.Sprintf("{epochs: %d}", epochs))...), 6, dir, "")
+					mustRunPart(t, load(t, to(fmt.Sprintf("{epochs: %d}", epochs))...), 6, dir, "")
 					root = filepath.Join(dir, checkpoint.Folder)
 					var err error
 					if dirs, err = checkpoint.List(root); err != nil {
@@ -38,8 +38,8 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 					t.Fatalf("the best is %+v: %v", best, err)
 				}
 				named := false
-				for _, d := range dirs { // each as a run evaluates it that goes on from it and has nothing left to do
-					s := mustPart(t, load(t, to("{samples: 1}")...), 6, "", d).Summary
+				for _, d := range dirs { // evaluate each by a run that resumes from it and has nothing left to train
+					s := mustRunPart(t, load(t, to("{samples: 1}")...), 6, "", d).Summary
 					value := float64(*s.TestLoss)
 					ahead := best.Value - value
 					if by == "accuracy" {
@@ -61,19 +61,19 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 				if err := checkpoint.Prune(durable.Below(filepath.Dir(root)), 1); err != nil {
 					t.Fatal(err)
 				}
-				s := mustPart(t, load(t, to("{samples: 1}")...), 6, "", filepath.Join(root, checkpoint.BestName)).Summary
+				s := mustRunPart(t, load(t, to("{samples: 1}")...), 6, "", filepath.Join(root, checkpoint.BestName)).Summary
 				if s.Resumed == nil || filepath.Base(s.Resumed.Checkpoint) != best.Checkpoint {
-					t.Errorf("--resume best took up %+v, not %s", s.Resumed, best.Checkpoint)
+					t.Errorf("--resume best resumed from %+v, not %s", s.Resumed, best.Checkpoint)
 				}
 			})
 		}
 	}
 }
 
-// With keep: 1 there is the newest checkpoint, and the best where that is another.
+// With keep: 1 the newest checkpoint is left, and the best one if that is another.
 func TestNewestAndBestAreLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "train.stop={epochs: 30}", "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 0, where: online}", "checkpoint={every_updates: 5, keep: 1, best: loss}"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={epochs: 30}", "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 0, where: online}", "checkpoint={every_updates: 5, keep: 1, best: loss}"), 6, dir, "")
 	root := filepath.Join(dir, checkpoint.Folder)
 	dirs, err := checkpoint.List(root)
 	if err != nil || len(dirs) == 0 || len(dirs) > 2 {
@@ -85,15 +85,15 @@ func TestNewestAndBestAreLeft(t *testing.T) {
 	}
 }
 
-// Who names a checkpoint that is not there is told so.
-func TestOneCheckpointThatIsNotThere(t *testing.T) {
+// --resume with the name of a missing checkpoint fails with the reason.
+func TestANamedCheckpointThatIsMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, updates(5)), 6, dir, "")
+	mustRunPart(t, load(t, updates(5)), 6, dir, "")
 	for name, want := range map[string]string{
 		"000000000009": "000000000009; the newest of 1 in " + filepath.Join(dir, checkpoint.Folder) + " is 000000000001",
 		"best":         "has no best checkpoint: checkpoint.best was none",
 	} {
-		_, errs := partOf(t, load(t), 6, dir, filepath.Join(dir, checkpoint.Folder, name), nil)
+		_, errs := runPart(t, load(t), 6, dir, filepath.Join(dir, checkpoint.Folder, name), nil)
 		for rank, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("rank %d: %v; want %q", rank, err, want)
@@ -102,11 +102,11 @@ func TestOneCheckpointThatIsNotThere(t *testing.T) {
 	}
 }
 
-// In place of a checkpoint that was asked for, and is damaged, no other is taken.
-func TestOneCheckpointThatIsDamaged(t *testing.T) {
+// --resume with the name of a damaged checkpoint fails; it does not take another one.
+func TestANamedCheckpointThatIsDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	signals := whenSaved(dir, "SIGTERM")
-	partOf(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, "", func(o *Options) {
+	runPart(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, "", func(o *Options) {
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = signals
 		}
@@ -118,7 +118,7 @@ func TestOneCheckpointThatIsDamaged(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dirs[0], checkpoint.ServerFile(0)), 100); err != nil {
 		t.Fatal(err)
 	}
-	_, errs := partOf(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
+	_, errs := runPart(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
 	want := "--resume: the checkpoint is not whole; name another, or " + dir + ", whose newest that is whole is taken"
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -127,16 +127,16 @@ func TestOneCheckpointThatIsDamaged(t *testing.T) {
 	}
 }
 
-// Where it is not known which checkpoint is the best, none is removed, and those that are written are not said to be missing.
-func TestWithoutAWordOfTheBestAllStay(t *testing.T) {
+// If the best checkpoint is unknown, none is removed, and no warning says that a checkpoint is missing.
+func TestAllCheckpointsStayIfTheBestIsUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, updates(5)), 6, dir, "")
+	mustRunPart(t, load(t, updates(5)), 6, dir, "")
 	root := filepath.Join(dir, checkpoint.Folder)
 	if err := os.WriteFile(filepath.Join(root, "best.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	warn, ends := whenSaid(t, "SIGTERM", "earlier ones stay: ")
-	_, errs := partOf(t, load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) {
+	warn, ends := whenSaid(t, "SIGTERM", "earlier ones were not removed: ")
+	_, errs := runPart(t, load(t, "train.stop={time: 1h}", "checkpoint={every_updates: 5, keep: 1}"), 6, dir, dir, func(o *Options) {
 		o.Warn = warn
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = ends
@@ -147,7 +147,7 @@ func TestWithoutAWordOfTheBestAllStay(t *testing.T) {
 		t.Errorf("checkpoints %v, %v", dirs, err)
 	}
 	said := warn.String()
-	if !strings.Contains(said, "is there, but earlier ones stay: ") || strings.Contains(said, "no checkpoint: ") {
+	if !strings.Contains(said, "was written, but earlier ones were not removed: ") || strings.Contains(said, "no checkpoint: ") {
 		t.Errorf("said %q, errors %v", said, errs)
 	}
 }

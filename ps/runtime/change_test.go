@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// Schemes that are bsp under other names give its bits, whichever of them has which iterations.
+// Schemes that equal bsp give its bits, whichever of them has which iterations.
 func TestChangesBetweenSchemesThatAreBSPKeepTheBits(t *testing.T) {
-	want := trained(t, load(t), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t), 6).Summary.ParametersSHA256
 	for _, schemes := range []string{
 		"[{scheme: bsp, until: 7}, {scheme: bsp}]",
 		"[{scheme: bsp, until: {epochs: 0.5}}, {scheme: ssp, staleness: 0, fold: rank, until: {epochs: 1.5}}, {scheme: drop}]",
 		"[{scheme: drop, until: 1}, {scheme: bounded_delay, tau: 0, fold: rank, until: 2}, {scheme: bsp}]",
 	} {
-		s := trained(t, load(t, "sync=[{match: '*', schemes: "+schemes+"}]"), 6).Summary
+		s := mustTrain(t, load(t, "sync=[{match: '*', schemes: "+schemes+"}]"), 6).Summary
 		if s.ParametersSHA256 != want {
 			t.Errorf("%s: other bits than bsp", schemes)
 		}
@@ -24,9 +24,9 @@ func TestChangesBetweenSchemesThatAreBSPKeepTheBits(t *testing.T) {
 	}
 }
 
-// Each scheme rules its own iterations: with bsp first and asp later nobody leads at first and everybody may later; the
-// other way round the lead is what it was before the change.
-func TestALeadComesWithTheSchemeThatAllowsIt(t *testing.T) {
+// Each scheme rules its own iterations. With bsp first and asp later no worker leads at first, and any worker may lead
+// later; in the other order the lead after the change is what it was before.
+func TestTheLeadFollowsTheScheme(t *testing.T) {
 	lead := func(schemes string) int64 {
 		s := trainTogether(t, load(t, "sync=[{match: '*', schemes: "+schemes+"}]", straggler, "train.stop={samples: 1600}")).Summary
 		if s.Finished != "ok" || s.Samples < 1600 {
@@ -49,7 +49,7 @@ func TestALeadComesWithTheSchemeThatAllowsIt(t *testing.T) {
 func TestRulesThatChangeBesideEachOther(t *testing.T) {
 	sync := "sync=[{match: '*.bias', schemes: [{scheme: drop, required: 3, until: 9}, {scheme: ssp, staleness: 1}]}," +
 		" {match: '*', schemes: [{scheme: asp, until: 5}, {scheme: drop, required: 3, until: 30}, {scheme: softsync, q: 3}]}]"
-	s := trained(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
+	s := mustTrain(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
 	if s.Finished != "ok" || s.PerShard[0].Scheme != "drop>ssp" || s.PerShard[len(s.PerShard)-1].Scheme != "asp>drop>softsync" {
 		t.Errorf("finished %q, shards %+v", s.Finished, s.PerShard)
 	}

@@ -10,13 +10,13 @@ import (
 
 // BSP gives the same bits when messages are delayed and overtake each other, and mixed schemes still end.
 func TestDelayedAndReorderedMessagesChangeNothingThatIsPromised(t *testing.T) {
-	want := trained(t, load(t), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t), 6).Summary.ParametersSHA256
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			shake := func(set ...string) Result {
 				c := load(t, set...)
 				ts := faulty.Wrap(inproc.New(6, inproc.Options{}), faulty.Options{Seed: seed, DelayMax: 4})
-				res, errs := over(t, ts, c, func(o *Options) { o.thresholds.Inline = []int{0, -1, 40}[seed%3] })
+				res, errs := runOver(t, ts, c, func(o *Options) { o.thresholds.Inline = []int{0, -1, 40}[seed%3] })
 				for i, err := range errs {
 					if err != nil {
 						t.Fatalf("rank %d: %v", i, err)

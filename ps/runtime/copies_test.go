@@ -9,10 +9,9 @@ import (
 	"fluentps/ps/shard"
 )
 
-// A worker that is alone reads of its copy what it would read of its server, to the bit: it adds its own updates as the
-// server's commits do, also those that a published version lacks. So it trains the same parameters, whether it pulls
-// before every iteration, keeps a cache, or is published to; on a rank of its own or beside the server; in one piece or
-// many.
+// The copy of a single worker equals its server's parameters to the bit: the worker adds its own updates as the server's
+// commits do, also those that a published version lacks. So it trains the same parameters whether it pulls before every
+// iteration, keeps a cache, or has versions published to it; on a rank of its own or on the server's; in one piece or many.
 func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 	for _, world := range []struct {
 		ranks int
@@ -24,14 +23,14 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 	} {
 		for _, rule := range []string{"ssp, push: delta, cache: true, staleness: 3", "ssp, push: delta, cache: true, weight: 0.3, staleness: 2", "essp, staleness: 2", "essp, staleness: 0, weight: 0.3", "essp, staleness: 40"} {
 			t.Run(fmt.Sprintf("%d ranks, %s", world.ranks, rule), func(t *testing.T) {
-				got := trained(t, load(t, append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
+				got := mustTrain(t, load(t, append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
 				n := got.PerWorker[0].Iterations
 				weight := ""
 				if strings.Contains(rule, "weight") {
 					weight = ", weight: 0.3"
 				}
 				asp := fmt.Sprintf("sync=[{match: '*', scheme: asp, push: delta%s}]", weight)
-				want := trained(t, load(t, append(world.set, fmt.Sprintf("train.stop={updates: %d}", n), asp)...), world.ranks).Summary
+				want := mustTrain(t, load(t, append(world.set, fmt.Sprintf("train.stop={updates: %d}", n), asp)...), world.ranks).Summary
 				if got.ParametersSHA256 != want.ParametersSHA256 || want.PerWorker[0].Iterations != n {
 					t.Errorf("%d iterations give %.12s, asp gives %.12s in %d", n, got.ParametersSHA256, want.ParametersSHA256, want.PerWorker[0].Iterations)
 				}
@@ -40,7 +39,7 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 					if (sh.CachedReads > 0) != cached || (sh.SavedBytes > 0) != cached || (sh.Published > 0) != published || sh.StalenessMax != 0 {
 						t.Errorf("shard %+v", sh)
 					}
-					asked := int64(0) // at the end, when the budget may be used up before the next version comes
+					asked := int64(0) // at the end, when the budget may be used up before the next version arrives
 					if sh.Shard == 0 {
 						var s int64
 						_, after, _ := strings.Cut(rule, "staleness: ")
@@ -58,8 +57,7 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 	}
 }
 
-// What a worker may need for copies is counted: a version beside the arena and s+1 pushes, of the shards that are
-// published.
+// The memory limits count a worker's copies: for published shards a version beside the arena and s+1 pushes.
 func TestCopiesAreCountedAsMemory(t *testing.T) {
 	bytes := func(sync string) (n, arena int64) {
 		c := load(t, "train.optimizer={name: sgd, lr: 0.1}", "sync="+sync)

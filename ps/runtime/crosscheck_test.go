@@ -30,8 +30,8 @@ func seal(t testing.TB, dir, body string) {
 	}
 }
 
-// craft changes the text of a manifest, or the header and the vectors of a file, and makes all checksums valid again.
-func craft(t testing.TB, dir, name string, change func(text string, vectors []byte) (string, []byte)) {
+// rewriteFile changes the text of a manifest, or the header and the vectors of a file, and makes all checksums valid again.
+func rewriteFile(t testing.TB, dir, name string, change func(text string, vectors []byte) (string, []byte)) {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)
@@ -62,8 +62,8 @@ func craft(t testing.TB, dir, name string, change func(text string, vectors []by
 	}
 }
 
-// field replaces what the first match of a pattern has in brackets.
-func field(t testing.TB, pattern, by string) func(string, []byte) (string, []byte) {
+// replaceField replaces the parenthesized part of the first match of a pattern.
+func replaceField(t testing.TB, pattern, by string) func(string, []byte) (string, []byte) {
 	return func(text string, vectors []byte) (string, []byte) {
 		at := regexp.MustCompile(pattern).FindStringSubmatchIndex(text)
 		if at == nil {
@@ -73,8 +73,8 @@ func field(t testing.TB, pattern, by string) func(string, []byte) (string, []byt
 	}
 }
 
-// number replaces an element of the vectors.
-func number(at int, by float64) func(string, []byte) (string, []byte) {
+// replaceElement replaces an element of the vectors.
+func replaceElement(at int, by float64) func(string, []byte) (string, []byte) {
 	return func(text string, vectors []byte) (string, []byte) {
 		if at < 0 {
 			at += len(vectors) / 4
@@ -84,8 +84,8 @@ func number(at int, by float64) func(string, []byte) (string, []byte) {
 	}
 }
 
-// twice says that a file has one vector more, of the same numbers.
-func twice(t testing.TB) func(string, []byte) (string, []byte) {
+// doubleVectors makes a file claim one more vector, with the same elements in all.
+func doubleVectors(t testing.TB) func(string, []byte) (string, []byte) {
 	return func(text string, vectors []byte) (string, []byte) {
 		at := regexp.MustCompile(`"lengths":\[(\d+)\]`).FindStringSubmatchIndex(text)
 		if at == nil {
@@ -95,16 +95,16 @@ func twice(t testing.TB) func(string, []byte) (string, []byte) {
 	}
 }
 
-// A checkpoint whose checksums are valid, and whose fields no run wrote so: the field is named, and the run goes on from the
-// checkpoint before, to the bits of one that was never interrupted.
-func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
+// A checkpoint with valid checksums may have fields that no run wrote. The error names the field, and the run resumes from
+// the previous checkpoint, to the bits of a run that was never interrupted.
+func TestInvalidFieldsAreNamed(t *testing.T) {
 	const tiny = "-9223372036854775808"
 	type crafted struct {
 		file   string
 		change func(string, []byte) (string, []byte)
 		says   string
 	}
-	in := func(file, pattern, by, says string) crafted { return crafted{file, field(t, pattern, by), says} }
+	in := func(file, pattern, by, says string) crafted { return crafted{file, replaceField(t, pattern, by), says} }
 	lead, server, worker, manifest := "server-0000.bin", "server-0001.bin", "worker-0002.bin", "manifest.json"
 	var cases []crafted
 	for key, by := range map[string]string{"version": "-1", "samples": tiny, "rated": "-1", "accepted": "-5", "closed": "12345", "until": "-2"} {
@@ -123,17 +123,17 @@ func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
 		in(lead, `"vectors":(\d+)`, "-1", "shards[0].vectors is -1"),
 		in(lead, `"vectors":(\d+)`, "1", "there are"),
 		in(lead, `"vectors":(\d+)`, "16", "and the file has others"),
-		crafted{lead, number(0, math.NaN()), "of its parameters is NaN"},
-		crafted{server, number(3, math.Inf(-1)), "of its parameters is -Inf"},
-		crafted{server, number(-1, -1), "of vector 2 of its optimizer is -1"},
-		crafted{server, number(-1, math.NaN()), "of vector 2 of its optimizer is NaN"},
+		crafted{lead, replaceElement(0, math.NaN()), "of its parameters is NaN"},
+		crafted{server, replaceElement(3, math.Inf(-1)), "of its parameters is -Inf"},
+		crafted{server, replaceElement(-1, -1), "of vector 2 of its optimizer is -1"},
+		crafted{server, replaceElement(-1, math.NaN()), "of vector 2 of its optimizer is NaN"},
 		in(worker, `"next":(\d+)`, "1000000", "worker-0002.bin: next is 1000000, and starts[2] of manifest.json is 9"),
 		in(worker, `"next":(\d+)`, tiny, "next is "+tiny),
 		in(worker, `"steps":(\d+)`, "-1", "steps is -1"),
 		in(worker, `"state":({.*})}`, "{}", "it has no next"),
-		crafted{worker, number(1, math.NaN()), "element 1 of its residual is NaN"},
+		crafted{worker, replaceElement(1, math.NaN()), "element 1 of its residual is NaN"},
 		in(worker, `"residual":(true)`, "false", `worker-0002.bin: residual is false, and with payload.push "topk" it is true`),
-		crafted{worker, twice(t), "worker-0002.bin: it has 2 vectors, and a worker of its configuration keeps 1"},
+		crafted{worker, doubleVectors(t), "worker-0002.bin: it has 2 vectors, and a worker of its configuration keeps 1"},
 		in(manifest, `"iteration": ?(\d+)`, "-1", "iteration is -1"),
 		in(manifest, `"samples": ?(\d+)`, tiny, "samples is "+tiny),
 		in(manifest, `"number": ?(\d+)`, "999", "number is 999, and its folder is that of number 2"),
@@ -157,20 +157,20 @@ func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
 	)
 	set := []string{"train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}
 	to := func(updates int) []string { return append(set, fmt.Sprintf("train.stop={updates: %d}", updates)) }
-	want := trained(t, load(t, to(12)...), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, to(12)...), 6).Summary.ParametersSHA256
 	origin := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, to(5)...), 6, origin, "")
-	mustPart(t, load(t, to(9)...), 6, origin, origin)
+	mustRunPart(t, load(t, to(5)...), 6, origin, "")
+	mustRunPart(t, load(t, to(9)...), 6, origin, origin)
 	for _, c := range cases {
 		t.Run(c.file+" "+c.says, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
 				t.Fatal(err)
 			}
-			craft(t, filepath.Join(dir, checkpoint.Folder, "000000000002"), c.file, c.change)
+			rewriteFile(t, filepath.Join(dir, checkpoint.Folder, "000000000002"), c.file, c.change)
 			var warn lines
-			res, errs := partOf(t, load(t, to(12)...), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := agreedOn(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
+			res, errs := runPart(t, load(t, to(12)...), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+			if s := mustAgree(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
 				t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want)
 			}
 			if !strings.Contains(warn.String(), c.says) {
@@ -180,7 +180,7 @@ func TestFieldsThatNoRunWroteAreNamed(t *testing.T) {
 	}
 }
 
-// A manifest or a file of a checkpoint that is a FIFO or a device is passed over like a damaged one, at once.
+// A FIFO or a device in the place of a manifest or a file counts as damage at once; nothing reads it.
 func TestACheckpointHasRegularFiles(t *testing.T) {
 	for _, name := range []string{"manifest.json", "server-0001.bin", "worker-0000.bin"} {
 		for what, put := range map[string]func(path string) error{
@@ -188,29 +188,29 @@ func TestACheckpointHasRegularFiles(t *testing.T) {
 			"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
 		} {
 			dir := filepath.Join(t.TempDir(), "out")
-			mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
-			mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
+			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			mustRunPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
 			path := filepath.Join(dir, checkpoint.Folder, "000000000002", name)
 			if err := errors.Join(os.Remove(path), put(path)); err != nil {
 				t.Fatal(err)
 			}
 			var warn lines
-			res, errs := partOf(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := agreedOn(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 || !strings.Contains(warn.String(), "is "+what+", must be a regular file") {
+			res, errs := runPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+			if s := mustAgree(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 || !strings.Contains(warn.String(), "is "+what+", must be a regular file") {
 				t.Errorf("%s that is %s: resumed at %+v; %s", name, what, s.Resumed, warn.String())
 			}
 		}
 	}
 }
 
-// Where the servers are others, shards of then that overlap would leave others without their elements.
-func TestShardsOfThenAreApart(t *testing.T) {
+// With other servers, overlapping shards of the checkpoint would leave other shards without their elements.
+func TestOverlappingShardsOfACheckpointAreRefused(t *testing.T) {
 	set := []string{"model={name: mlp, layers: [16]}", "shards.slice=layer"}
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, append(set, "train.stop={updates: 5}")...), 6, dir, "")
+	mustRunPart(t, load(t, append(set, "train.stop={updates: 5}")...), 6, dir, "")
 	newest := filepath.Join(dir, checkpoint.Folder, "000000000001")
 	var lengths struct{ Lengths []int }
-	craft(t, newest, "server-0001.bin", func(text string, vectors []byte) (string, []byte) {
+	rewriteFile(t, newest, "server-0001.bin", func(text string, vectors []byte) (string, []byte) {
 		if err := json.Unmarshal([]byte(text), &lengths); err != nil {
 			t.Fatal(err)
 		}
@@ -219,24 +219,24 @@ func TestShardsOfThenAreApart(t *testing.T) {
 		n := lengths.Lengths[len(lengths.Lengths)-1]
 		return text[:last[2]] + fmt.Sprintf(`0,"hi":%d`, n) + text[last[5]:], vectors
 	})
-	_, errs := partOf(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir, func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
+	_, errs := runPart(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir, func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
 	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "both have the elements") {
 		t.Errorf("%v", err)
 	}
 }
 
-// Where versions count pushes and no iterations, because the run was asynchronous before, a checkpoint made while a synchronous
-// one trains says the iterations of its workers all the same.
+// Versions may count pushes, not iterations, because the run was asynchronous before. A checkpoint made later under a
+// synchronous scheme still names the iterations of its workers.
 func TestVersionsThatAreNoIterations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	allowed := func(o *Options) { o.AllowChanged = []string{"sync[0].scheme", "sync[0].fold"} }
-	mustPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
+	mustRunPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
 	saved := func() int {
 		dirs, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 		return len(dirs)
 	}
 	stop, over := make(chan string, 1), make(chan struct{})
-	go func() { // until one was made while training went on
+	go func() { // until a checkpoint was made during training
 		for saved() < 3 {
 			select {
 			case <-over:
@@ -247,13 +247,13 @@ func TestVersionsThatAreNoIterations(t *testing.T) {
 		stop <- "SIGTERM"
 	}()
 	set := []string{"train.stop={updates: 100000000}", "checkpoint={every_updates: 3, keep: 1000}", "evaluate={every_epochs: 0}"}
-	res, errs := partOf(t, load(t, set...), 6, dir, dir, func(o *Options) {
+	res, errs := runPart(t, load(t, set...), 6, dir, dir, func(o *Options) {
 		if allowed(o); o.Transport.Rank() == 0 {
 			o.Interrupt = stop
 		}
 	})
 	close(over)
-	agreedOn(t, CodeAgain, res, errs)
+	mustAgree(t, CodeAgain, res, errs)
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 	if err != nil || len(dirs) < 3 {
 		t.Fatal(dirs, err)
@@ -264,22 +264,23 @@ func TestVersionsThatAreNoIterations(t *testing.T) {
 	}
 	set[0] = fmt.Sprintf("train.stop={updates: %d}", m.Iteration+100)
 	var warn lines
-	res, errs = partOf(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
-	agreedOn(t, CodeOK, res, errs)
+	res, errs = runPart(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
+	mustAgree(t, CodeOK, res, errs)
 	if warn.String() != "" {
 		t.Error(warn.String())
 	}
 }
 
-// What a scheme remembers is tried before the checkpoint is taken: the shard is named, and the one before taken, if it may be.
-func TestAMemoryThatNoSchemeWroteIsNamed(t *testing.T) {
+// The state of a scheme is validated before a checkpoint is taken. The error names the shard, and the run takes the
+// previous checkpoint, if it may.
+func TestInvalidSchemeStateIsNamed(t *testing.T) {
 	origin := filepath.Join(t.TempDir(), "out")
 	set := []string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}
 	to := func(updates int) *configs.Config {
 		return load(t, append(set, fmt.Sprintf("train.stop={updates: %d}", updates))...)
 	}
-	mustPart(t, to(40), 6, origin, "")
-	mustPart(t, to(80), 6, origin, origin)
+	mustRunPart(t, to(40), 6, origin, "")
+	mustRunPart(t, to(80), 6, origin, origin)
 	for name, change := range map[string]func(memory []byte) []byte{
 		"of nothing":   func([]byte) []byte { return make([]byte, 3) },
 		"out of range": func(memory []byte) []byte { return append(memory[:len(memory)-1], 0x7f) },
@@ -289,7 +290,7 @@ func TestAMemoryThatNoSchemeWroteIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		newest := filepath.Join(dir, checkpoint.Folder, "000000000002")
-		craft(t, newest, "server-0000.bin", func(text string, vectors []byte) (string, []byte) {
+		rewriteFile(t, newest, "server-0000.bin", func(text string, vectors []byte) (string, []byte) {
 			at := regexp.MustCompile(`"memory":"([^"]*)"`).FindStringSubmatchIndex(text)
 			memory, err := base64.StdEncoding.DecodeString(text[at[2]:at[3]])
 			if err != nil {
@@ -298,20 +299,21 @@ func TestAMemoryThatNoSchemeWroteIsNamed(t *testing.T) {
 			return text[:at[2]] + base64.StdEncoding.EncodeToString(change(memory)) + text[at[3]:], vectors
 		})
 		const says = "server-0000.bin: shards[0].node.memory: "
-		_, errs := partOf(t, to(120), 6, dir, newest, nil)
+		_, errs := runPart(t, to(120), 6, dir, newest, nil)
 		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the checkpoint is not whole") {
 			t.Errorf("%s, of that checkpoint: %v", name, err)
 		}
 		var warn lines
-		res, errs := partOf(t, to(120), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-		if s := agreedOn(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" || !strings.Contains(warn.String(), says) {
+		res, errs := runPart(t, to(120), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+		if s := mustAgree(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" || !strings.Contains(warn.String(), says) {
 			t.Errorf("%s: resumed at %+v; %s", name, s.Resumed, warn.String())
 		}
 	}
 }
 
-// Another payload, or another scheme, that was asked for is no damage: what the checkpoint has for it is refused by its name.
-func TestWhatWasAskedForIsNoDamage(t *testing.T) {
+// A run that asks for another payload or scheme than the checkpoint has is refused with the names of the keys. That is no
+// damage of the checkpoint.
+func TestAConfigurationErrorIsNoDamage(t *testing.T) {
 	for _, c := range []struct {
 		was, now []string
 		allowed  []string
@@ -321,8 +323,8 @@ func TestWhatWasAskedForIsNoDamage(t *testing.T) {
 		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"}, []string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
-		mustPart(t, load(t, append(c.was, "train.stop={updates: 20}")...), 6, dir, "")
-		_, errs := partOf(t, load(t, append(c.now, "train.stop={updates: 40}")...), 6, dir, dir, func(o *Options) { o.AllowChanged = c.allowed })
+		mustRunPart(t, load(t, append(c.was, "train.stop={updates: 20}")...), 6, dir, "")
+		_, errs := runPart(t, load(t, append(c.now, "train.stop={updates: 40}")...), 6, dir, dir, func(o *Options) { o.AllowChanged = c.allowed })
 		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "whole") || strings.Contains(err.Error(), "bug") {
 			t.Errorf("%v: %v, want %q", c.allowed, err, c.says)
 		}

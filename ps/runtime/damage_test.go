@@ -11,10 +11,10 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Whatever happened to the newest checkpoint: it is said and named, and the run goes on from the one before, to the bits of
-// one that was never interrupted.
+// Any damage to the newest checkpoint is reported with its name. The run resumes from the previous checkpoint, to the bits
+// of a run that was never interrupted.
 func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
-	want := trained(t, load(t, "train.stop={updates: 12}"), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, "train.stop={updates: 12}"), 6).Summary.ParametersSHA256
 	for _, c := range []struct {
 		name, file string
 		damage     func(path string, data []byte) error
@@ -45,8 +45,8 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
-			mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
+			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			mustRunPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
 			newest := filepath.Join(dir, checkpoint.Folder, "000000000002")
 			path := filepath.Join(newest, c.file)
 			data, err := os.ReadFile(path)
@@ -54,8 +54,8 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			var warn lines
-			res, errs := partOf(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := agreedOn(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
+			res, errs := runPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+			if s := mustAgree(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
 				t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want)
 			}
 			for _, text := range []string{"checkpoint " + newest, c.file, c.says, "going on from the one before checkpoint=" + filepath.Join(dir, checkpoint.Folder, "000000000001")} {

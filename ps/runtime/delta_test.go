@@ -16,9 +16,9 @@ func relative(got, want []float32) float64 {
 	return math.Sqrt(diff / norm)
 }
 
-// One local step with plain SGD, averaged over the workers, is the synchronous update (sync-core 6.1 [P]): bsp with
-// deltas trains what bsp with gradients does. With momentum of the workers' own it is the same still, for the mean of
-// the workers' velocities is the velocity of the mean. A schedule and weight decay reach the deltas too.
+// One local step with plain SGD, averaged over the workers, is the synchronous update (sync-core 6.1 [P]): bsp with deltas
+// trains the same as bsp with gradients. That holds with the workers' own momentum, too, because the mean of the workers'
+// velocities is the velocity of the mean. A schedule and weight decay also reach the deltas.
 func TestDeltasOfOneStepAreTheSynchronousUpdate(t *testing.T) {
 	for name, set := range map[string][]string{
 		"sgd":      {"train.optimizer={name: sgd, lr: 0.1, weight_decay: 0.01}"},
@@ -31,8 +31,8 @@ func TestDeltasOfOneStepAreTheSynchronousUpdate(t *testing.T) {
 			if name != "mixed" {
 				deltas = append(base, `sync=[{match: "*", scheme: bsp, push: delta}]`)
 			}
-			want := trained(t, load(t, append(base, `sync=[{match: "*", scheme: bsp}]`)...), 6).Parameters
-			got := trained(t, load(t, deltas...), 6).Parameters
+			want := mustTrain(t, load(t, append(base, `sync=[{match: "*", scheme: bsp}]`)...), 6).Parameters
+			got := mustTrain(t, load(t, deltas...), 6).Parameters
 			if rel := relative(got, want); !(rel <= 1e-5) || len(got) != len(want) {
 				t.Errorf("relative difference %.3g over %d parameters, the limit is 1e-5", rel, len(want))
 			}

@@ -46,7 +46,7 @@ func (r *rank) newDevice() (kernels.Device, error) {
 // the run on all ranks.
 func (r *rank) openUnit() error {
 	var usageErr, failedErr error
-	var mine coordinate.UnitReport
+	var own coordinate.UnitReport
 	if slices.Contains(r.station.Computes, r.station.Me) {
 		var err error
 		var broken *kernels.Failure
@@ -55,14 +55,14 @@ func (r *rank) openUnit() error {
 		} else if err != nil {
 			usageErr = err
 		} else {
-			mine = coordinate.UnitReport{Name: r.unit.Name(), ID: r.unit.ID}
-			mine.CUDAAware, usageErr = r.checkCUDAAware()
-			mine.Describe(r.unit.Device)
+			own = coordinate.UnitReport{Name: r.unit.Name(), ID: r.unit.ID}
+			own.CUDAAware, usageErr = r.checkCUDAAware()
+			own.Describe(r.unit.Device)
 		}
 	} else if evaluates, err := r.o.NewDevice(); err != nil {
 		usageErr = err
 	} else {
-		mine.Describe(evaluates)
+		own.Describe(evaluates)
 		failedErr = evaluates.Close()
 	}
 	if err := r.station.Net.Agree(usageErr, CodeUsage); err != nil {
@@ -72,7 +72,7 @@ func (r *rank) openUnit() error {
 		return err
 	}
 	var err error
-	r.run.Units, err = link.Gather(r.station.Net, mine)
+	r.run.Units, err = link.Gather(r.station.Net, own)
 	return err
 }
 

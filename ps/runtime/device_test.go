@@ -12,15 +12,15 @@ import (
 	"fluentps/kernels/cpu"
 )
 
-// named is a device of another name.
-type named struct {
+// renamedDevice is a device of another name.
+type renamedDevice struct {
 	kernels.Device
 	name string
 }
 
-func (d named) Name() string { return d.name }
+func (d renamedDevice) Name() string { return d.name }
 
-// Ranks that compute are numbered on their host, and only they are asked what they compute on.
+// The ranks that compute are numbered on their host, and only they are asked for their unit.
 func TestUnitsOfRanksThatCompute(t *testing.T) {
 	var lock sync.Mutex
 	var asked []string
@@ -36,7 +36,7 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 			lock.Lock()
 			defer lock.Unlock()
 			asked = append(asked, fmt.Sprintf("%s/%d", host, local))
-			return Unit{Device: named{cpu.New(1), fmt.Sprintf("gpu %d", local)}, ID: host}, nil // one for all of a host
+			return Unit{Device: renamedDevice{cpu.New(1), fmt.Sprintf("gpu %d", local)}, ID: host}, nil // the ranks of a host share one
 		}
 	})
 	for rank, err := range errs {
@@ -48,7 +48,7 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 	for _, a := range asked {
 		seen[a]++
 	}
-	// Each is asked once to train, and once to evaluate after it.
+	// Each is opened once to train, and once more to evaluate after it.
 	if len(seen) != 4 || seen["host0/0"] != 2 || seen["host0/1"] != 2 || seen["host1/0"] != 2 || seen["host1/1"] != 2 {
 		t.Errorf("asked for %v, want the places 0 and 1 of both hosts", seen)
 	}
@@ -64,8 +64,8 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 	}
 }
 
-// A device that is not there is a mistake of whoever wrote the configuration; one that fails is not.
-func TestUnitsThatCannotBeHad(t *testing.T) {
+// A missing device is an error of the configuration; a device that fails is not.
+func TestMissingAndBrokenDevices(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int

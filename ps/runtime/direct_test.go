@@ -18,36 +18,36 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// distant is a device with memory of its own, in which a network can read and write. It computes and copies at once, or
-// late: no more, and no earlier, than somebody waits for.
+// distant is a device with memory of its own, which a network can read and write. If eager, it computes and copies at once;
+// else only when a goroutine waits, and only what that goroutine waits for.
 type distant struct {
 	kernels.Device
-	eager  bool
-	todo   []func() // of all that was asked of it, what is not done
-	done   int
-	homes  []home
-	copied *copied
+	eager   bool
+	pending []func() // all requests; those done are nil
+	done    int      // number of requests done
+	homes   []home
+	copied  *copyCounts
 }
 
-// home is where wrapped or placed host memory lies on the device.
+// home is the place on the device of host memory that was wrapped or placed.
 type home struct {
 	host, memory []float32
 	reached      []kernels.Range
 }
 
-// copied counts elements that devices copied, and the arenas placed in them.
-type copied struct {
+// copyCounts counts elements that devices copied, and the arenas placed on them.
+type copyCounts struct {
 	sync.Mutex
 	in, out, placed int
-	flights         flights
+	flights         inFlight
 }
 
-// flights are the bytes that a network may read or write, as it was asked to and has not said to be over.
-type flights struct {
+// inFlight are the bytes that the network may read or write: operations that were posted and have not completed.
+type inFlight struct {
 	sync.Mutex
-	spans map[[2]uintptr]int
-	all   int
-	hurt  []string // kernels that ran on them
+	spans      map[[2]uintptr]int
+	all        int
+	violations []string // kernels that ran on bytes in flight
 }
 
 func spanOf[T any](p []T) [2]uintptr {
@@ -55,7 +55,7 @@ func spanOf[T any](p []T) [2]uintptr {
 	return [2]uintptr{from, from + uintptr(len(p))*unsafe.Sizeof(p[0])}
 }
 
-func (f *flights) begin(b []byte) (end func()) {
+func (f *inFlight) begin(b []byte) (end func()) {
 	f.Lock()
 	defer f.Unlock()
 	if f.spans == nil {
@@ -73,7 +73,7 @@ func (f *flights) begin(b []byte) (end func()) {
 	}
 }
 
-func (f *flights) check(k *kernels.Kernel, a kernels.Args) {
+func (f *inFlight) check(k *kernels.Kernel, a kernels.Args) {
 	f.Lock()
 	defer f.Unlock()
 	for _, v := range a.V {
@@ -83,7 +83,7 @@ func (f *flights) check(k *kernels.Kernel, a kernels.Args) {
 		at := spanOf(v.Host)
 		for s := range f.spans {
 			if s[0] < at[1] && at[0] < s[1] {
-				f.hurt = append(f.hurt, k.Name)
+				f.violations = append(f.violations, k.Name)
 			}
 		}
 	}
@@ -91,15 +91,15 @@ func (f *flights) check(k *kernels.Kernel, a kernels.Args) {
 
 func (d *distant) upTo(n int) {
 	for ; d.done < n; d.done++ {
-		d.todo[d.done]()
-		d.todo[d.done] = nil
+		d.pending[d.done]()
+		d.pending[d.done] = nil
 	}
 }
 
 func (d *distant) late(f func()) {
-	d.todo = append(d.todo, f)
+	d.pending = append(d.pending, f)
 	if d.eager {
-		d.upTo(len(d.todo))
+		d.upTo(len(d.pending))
 	}
 }
 
@@ -119,8 +119,8 @@ func (d *distant) Place(p []float32, reached []kernels.Range) (kernels.Vec, erro
 func (d *distant) Attach() error { return nil }
 func (d *distant) Detach()       {}
 
-// inside is where q begins in p, or -1.
-func inside(p, q []float32) int {
+// offsetIn is the offset of q in p, in elements; -1: q is not in p.
+func offsetIn(p, q []float32) int {
 	at := int(uintptr(unsafe.Pointer(unsafe.SliceData(q)))-uintptr(unsafe.Pointer(unsafe.SliceData(p)))) / 4
 	if at < 0 || at+len(q) > len(p) {
 		return -1
@@ -130,7 +130,7 @@ func inside(p, q []float32) int {
 
 func (d *distant) Wrap(p []float32) (kernels.Vec, error) {
 	for _, h := range d.homes {
-		if at := inside(h.host, p); at >= 0 {
+		if at := offsetIn(h.host, p); at >= 0 {
 			return d.vec(h.memory[at : at+len(p)]), nil
 		}
 	}
@@ -139,11 +139,11 @@ func (d *distant) Wrap(p []float32) (kernels.Vec, error) {
 	return d.vec(h.memory), nil
 }
 
-// apart calls f for the elements of a vector that the device copies, with both sides.
-func (d *distant) apart(v kernels.Vec, f func(host, memory []float32)) {
-	i := slices.IndexFunc(d.homes, func(h home) bool { return inside(h.memory, v.Host) >= 0 })
+// eachCopied calls f for the elements of a vector that the device copies, with both sides.
+func (d *distant) eachCopied(v kernels.Vec, f func(host, memory []float32)) {
+	i := slices.IndexFunc(d.homes, func(h home) bool { return offsetIn(h.memory, v.Host) >= 0 })
 	h := d.homes[i]
-	at := inside(h.memory, v.Host)
+	at := offsetIn(h.memory, v.Host)
 	for e := at; e < at+v.N; e++ {
 		if !slices.ContainsFunc(h.reached, func(r kernels.Range) bool { return r.Lo <= e && e < r.Hi }) {
 			f(h.host[e:e+1], h.memory[e:e+1])
@@ -152,7 +152,7 @@ func (d *distant) apart(v kernels.Vec, f func(host, memory []float32)) {
 }
 
 func (d *distant) Refresh(v kernels.Vec) error {
-	d.apart(v, func(host, memory []float32) {
+	d.eachCopied(v, func(host, memory []float32) {
 		value := host[0]
 		d.late(func() { memory[0] = value })
 		d.copied.add(1, 0)
@@ -161,14 +161,14 @@ func (d *distant) Refresh(v kernels.Vec) error {
 }
 
 func (d *distant) Fetch(v kernels.Vec) (kernels.Event, error) {
-	d.apart(v, func(host, memory []float32) {
+	d.eachCopied(v, func(host, memory []float32) {
 		d.late(func() { host[0] = memory[0] })
 		d.copied.add(0, 1)
 	})
-	return point{d, len(d.todo)}, nil
+	return point{d, len(d.pending)}, nil
 }
 
-func (c *copied) add(in, out int) {
+func (c *copyCounts) add(in, out int) {
 	c.Lock()
 	defer c.Unlock()
 	c.in, c.out = c.in+in, c.out+out
@@ -193,7 +193,7 @@ func (d *distant) Upload(dst kernels.Vec, src []float32) error {
 }
 
 func (d *distant) Download(dst []float32, src kernels.Vec) error {
-	d.upTo(len(d.todo))
+	d.upTo(len(d.pending))
 	copy(dst, src.Host)
 	return nil
 }
@@ -209,11 +209,11 @@ func (d *distant) Launch(k *kernels.Kernel, a kernels.Args) error {
 }
 
 func (d *distant) Sync() error {
-	d.upTo(len(d.todo))
+	d.upTo(len(d.pending))
 	return nil
 }
 
-// reaching is a transport that reaches the memory of devices, or says why not.
+// reaching is a transport that reaches the memory of devices, or gives the reason why not.
 type reaching struct {
 	comm.Transport
 	no error
@@ -221,10 +221,10 @@ type reaching struct {
 
 func (r reaching) CUDAAware() error { return r.no }
 
-// slow is a transport that says late of a bulk message that it has left.
+// slow is a transport that reports late that a bulk message has left.
 type slow struct {
 	reaching
-	flights *flights
+	flights *inFlight
 }
 
 func (s slow) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
@@ -253,39 +253,39 @@ func (s slow) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, 
 	return s.Transport.Irecv(from, ch, tag, b, off, n, h)
 }
 
-// No kernel runs on what the network may be reading or writing, however late that says that it is done.
+// No kernel runs on memory that the network may be reading or writing, however late a transport reports completion.
 func TestNoKernelTouchesWhatIsOnItsWay(t *testing.T) {
 	for i, set := range [][]string{nil, nil, {"send.order=priority", "shards.max_bytes=128B"}, {`sync=[{match: "*", scheme: asp}]`}, {"send.overlap=false"}} {
 		c := load(t, append([]string{"model={name: mlp, layers: [24, 16]}"}, set...)...)
-		count := &copied{}
-		_, errs := over(t, inproc.New(6, inproc.Options{Hosts: []int{0, 1, 2, 3, 4, 5}}), c, func(o *Options) {
+		count := &copyCounts{}
+		_, errs := runOver(t, inproc.New(6, inproc.Options{Hosts: []int{0, 1, 2, 3, 4, 5}}), c, func(o *Options) {
 			o.Transport = slow{reaching{o.Transport, nil}, &count.flights}
 			o.thresholds.Inline = 1
 			counts := count
 			o.NewUnit = func(int) (Unit, error) {
 				d := &distant{Device: cpu.New(1), copied: counts, eager: i > 0}
-				counts = &copied{}
+				counts = &copyCounts{}
 				return Unit{Device: d, ID: "gpu"}, nil
 			}
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if f := &count.flights; f.all == 0 || len(f.spans) > 0 || len(f.hurt) > 0 {
-			t.Errorf("%v: %d messages, %d of them are still on their way; kernels on what was: %v", set, f.all, len(f.spans), f.hurt)
+		if f := &count.flights; f.all == 0 || len(f.spans) > 0 || len(f.violations) > 0 {
+			t.Errorf("%v: %d messages, %d of them still in flight; kernels on memory in flight: %v", set, f.all, len(f.spans), f.violations)
 		}
 	}
 }
 
-// trainDistant trains on devices with memory of their own, one rank a host where hosts is nil.
-func trainDistant(t *testing.T, hosts []int, inlineMax int, no error, set ...string) (res Result, count *copied) {
+// trainDistant trains on devices with memory of their own; hosts nil: one rank a host.
+func trainDistant(t *testing.T, hosts []int, inlineMax int, no error, set ...string) (res Result, count *copyCounts) {
 	t.Helper()
 	const ranks = 6
 	if hosts == nil {
 		hosts = []int{0, 1, 2, 3, 4, 5}
 	}
-	count = &copied{}
-	results, errs := over(t, inproc.New(ranks, inproc.Options{Hosts: hosts}), load(t, set...), func(o *Options) {
+	count = &copyCounts{}
+	results, errs := runOver(t, inproc.New(ranks, inproc.Options{Hosts: hosts}), load(t, set...), func(o *Options) {
 		o.Host = string(rune('a' + hosts[o.Transport.Rank()]))
 		reducer, _ := o.Transport.(comm.Reducer)
 		o.Transport = struct {
@@ -296,7 +296,7 @@ func trainDistant(t *testing.T, hosts []int, inlineMax int, no error, set ...str
 		counts := count
 		o.NewUnit = func(int) (Unit, error) {
 			d := &distant{Device: cpu.New(1), copied: counts}
-			counts = &copied{} // the next one evaluates
+			counts = &copyCounts{} // the next device evaluates
 			return Unit{Device: d, ID: "gpu"}, nil
 		}
 	})
@@ -306,8 +306,8 @@ func trainDistant(t *testing.T, hosts []int, inlineMax int, no error, set ...str
 	return results[0], count
 }
 
-// A network that reaches the memory of devices brings parameters there and takes gradients from there, in the same order
-// as where they are copied: the result has the same bits. What it does not reach is copied, and nothing else is.
+// A network that reaches device memory writes parameters and reads gradients there, in the same order as with copies: the
+// result has the same bits. Only what the network does not reach is copied.
 func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 	mlp := []string{"model={name: mlp, layers: [24, 16]}"}
 	const arena = 20*24 + 24 + 24*16 + 16 + 16*4 + 4
@@ -319,7 +319,7 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		hosts     []int
 		inlineMax int
 		direct    bool
-		in, out   int // elements that are copied in an iteration of all workers, -1: some
+		in, out   int // elements copied in an iteration of all workers; -1: some
 	}{
 		{"all pieces", nil, nil, 1, true, 0, 0},
 		{"a shard per layer", []string{"shards.slice=layer"}, nil, 1, true, 0, 0},
@@ -358,14 +358,15 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 	}
 }
 
-// Where a key asks for it the network must reach the devices; else the run says how it is, for each device of its own memory.
+// With device.cuda_aware_mpi: on the network must reach the devices; otherwise the run reports the answer for each device
+// with memory of its own.
 func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 	for _, c := range []struct {
 		key      string
 		no       error
 		want     string
 		problem  string
-		distance int // ranks with such a device
+		distance int // number of ranks with such a device
 	}{
 		{"auto", nil, "yes", "", 2},
 		{"on", nil, "yes", "", 2},
@@ -382,7 +383,7 @@ func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 			o.Transport = reaching{o.Transport, c.no}
 			if c.distance > 0 {
 				o.NewUnit = func(int) (Unit, error) {
-					return Unit{Device: &distant{Device: cpu.New(1), copied: &copied{}}, ID: "gpu"}, nil
+					return Unit{Device: &distant{Device: cpu.New(1), copied: &copyCounts{}}, ID: "gpu"}, nil
 				}
 			}
 		})
@@ -407,10 +408,10 @@ func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 	}
 	_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: on}", "cluster.servers=1"), 2, func(o *Options) {
 		o.NewUnit = func(int) (Unit, error) {
-			return Unit{Device: &distant{Device: cpu.New(1), copied: &copied{}}, ID: "gpu"}, nil
+			return Unit{Device: &distant{Device: cpu.New(1), copied: &copyCounts{}}, ID: "gpu"}, nil
 		}
 	})
-	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "on, but ranks of one process do without MPI") {
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "on, but ranks of one process use no MPI") {
 		t.Errorf("in one process: %v", err)
 	}
 }

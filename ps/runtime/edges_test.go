@@ -37,7 +37,7 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 		t.Errorf("finished %q", s.Finished)
 	}
 	if s.Iterations >= 50*480/32 {
-		t.Errorf("it went on for %d iterations", s.Iterations)
+		t.Errorf("the run continued for %d iterations", s.Iterations)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	if err != nil || !json.Valid(data) {
@@ -45,8 +45,8 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 	}
 }
 
-// An infinite loss of the test set alone does not end a run, and is null in the summary.
-func TestAnInfiniteTestLossIsASummaryAllTheSame(t *testing.T) {
+// An infinite loss on the test set alone does not end a run, and is null in the summary.
+func TestAnInfiniteTestLossDoesNotEndARun(t *testing.T) {
 	res, errs := world(t, load(t), 6, func(o *Options) {
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 			set, err := cached(spec)
@@ -54,7 +54,7 @@ func TestAnInfiniteTestLossIsASummaryAllTheSame(t *testing.T) {
 				return nil, err
 			}
 			broken := *set
-			broken.Test = nans{set.Test}
+			broken.Test = nanTable{set.Test}
 			return &broken, nil
 		}
 	})
@@ -66,15 +66,15 @@ func TestAnInfiniteTestLossIsASummaryAllTheSame(t *testing.T) {
 	}
 }
 
-// full is a disk with room for so many writes, and again after it has refused so many. With the next one that it takes it
-// asks the run to stop.
-type full struct {
+// fullDisk is a disk that takes room writes, refuses the next most ones, and then takes writes again. It then asks the run
+// to stop.
+type fullDisk struct {
 	lines
 	room, refused, most int
 	stop                chan string
 }
 
-func (f *full) Write(p []byte) (int, error) {
+func (f *fullDisk) Write(p []byte) (int, error) {
 	if f.room--; f.room < 0 && f.refused < f.most {
 		f.refused++
 		return 0, syscall.ENOSPC
@@ -88,17 +88,17 @@ func (f *full) Write(p []byte) (int, error) {
 	return f.lines.Write(p)
 }
 
-// What cannot be printed costs no training, and is warned of once: the next line may find room.
+// Output that cannot be printed does not stop training. It is warned of once, because a later line may be printed.
 func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
 	var warn lines
-	out := &full{room: 3, most: 2, stop: make(chan string, 1)}
+	out := &fullDisk{room: 3, most: 2, stop: make(chan string, 1)}
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := partOf(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+	res, errs := runPart(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
 		if o.Warn = &warn; o.Transport.Rank() == 0 {
 			o.Lead.Out, o.Interrupt = out, out.stop
 		}
 	})
-	if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" || out.refused != 2 {
+	if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" || out.refused != 2 {
 		t.Errorf("finished %q, and %d lines were refused", s.Finished, out.refused)
 	}
 	if text := "left out, and training goes on: metrics: progress: no space left on device"; strings.Count(warn.String(), text) != 1 {
@@ -106,10 +106,10 @@ func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
 	}
 }
 
-// nans is a table whose values are not numbers.
-type nans struct{ workload.Table }
+// nanTable is a table whose values are not numbers.
+type nanTable struct{ workload.Table }
 
-func (n nans) Fill(x []float32, y []int32, rows []int32) {
+func (n nanTable) Fill(x []float32, y []int32, rows []int32) {
 	n.Table.Fill(x, y, rows)
 	for i := range x {
 		x[i] = float32(math.NaN())
@@ -152,8 +152,8 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// leastMemory is the smallest cluster.memory_max, within 64 bytes, that a run of the model with 20 features and 4 classes
-// is let in with.
+// leastMemory is the smallest cluster.memory_max, within 64 bytes, that admits a run of the model with 20 features and 4
+// classes.
 func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	t.Helper()
 	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers)
@@ -173,8 +173,8 @@ func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	}
 }
 
-// Where there is room for few snapshots only, later ones are left out, with a warning, and the run goes on; online
-// evaluation gives the room back.
+// If memory is enough for a few snapshots only, later ones are left out, with a warning, and the run continues. Online
+// evaluation frees snapshots.
 func TestSnapshotsStayWithinTheirRoom(t *testing.T) {
 	for where, want := range map[string]func(int) bool{
 		"after":  func(n int) bool { return n >= 10 && n <= 30 }, // of 200
@@ -214,7 +214,7 @@ func TestASignalToAnyRankEndsTheRun(t *testing.T) {
 	}
 }
 
-// interrupting is data that sends a signal the nth time it is looked at, and takes its time from then on.
+// interrupting is data that sends a signal at the nth read, and is slow from then on.
 type interrupting struct {
 	workload.Table
 	looks   *atomic.Int32
@@ -237,7 +237,7 @@ func (i interrupting) Fill(x []float32, y []int32, rows []int32) {
 func TestASignalEndsEvaluationToo(t *testing.T) {
 	for where, finished := range map[string]string{
 		"after":  "trained to the end, but evaluation was stopped by SIGTERM",
-		"online": "stopped by SIGTERM", // in training or after it
+		"online": "stopped by SIGTERM", // during training or after it
 	} {
 		signals, looks := make(chan string, 1), new(atomic.Int32)
 		c := load(t, "evaluate={every_epochs: 0.1, where: "+where+"}", "train.stop={epochs: 30}")
@@ -262,7 +262,7 @@ func TestASignalEndsEvaluationToo(t *testing.T) {
 		if !strings.HasSuffix(s.Finished, finished) || res[5].Code != CodeFailed {
 			t.Errorf("%s: finished %q, code %d", where, s.Finished, res[5].Code)
 		}
-		// All 300 evaluations would be some thousand looks of 20 ms.
+		// All 300 evaluations would be some thousand reads of 20 ms.
 		if n := looks.Load(); n > 300 || s.TestAccuracy != nil {
 			t.Errorf("%s: %d looks at the test set, accuracy %v", where, n, s.TestAccuracy)
 		}
@@ -271,7 +271,7 @@ func TestASignalEndsEvaluationToo(t *testing.T) {
 
 // Weight decay spares exactly the parameters that no_decay names.
 func TestNoDecaySparesWhatItNames(t *testing.T) {
-	sha := func(set ...string) string { return trained(t, load(t, set...), 6).Summary.ParametersSHA256 }
+	sha := func(set ...string) string { return mustTrain(t, load(t, set...), 6).Summary.ParametersSHA256 }
 	decay := "train.optimizer.weight_decay=0.1"
 	none, all := sha(), sha(decay, "train.optimizer.no_decay=['*']")
 	weights, biases := sha(decay), sha(decay, "train.optimizer.no_decay=['*.weight']")
@@ -283,12 +283,12 @@ func TestNoDecaySparesWhatItNames(t *testing.T) {
 	}
 }
 
-// The seconds of a role's spans, with the rest, are the training time, and no span is counted twice. A busy machine may let
-// a rank start or end late, or take the core of all that are fast; it does not each time.
+// The spans of a role, with the rest, add up to the training time, and no span is counted twice. A busy machine may start
+// or end a rank late, or take the core away from the fast ranks, but not in every try.
 func TestSpansAddUpToTheTrainingTime(t *testing.T) {
 	var problems []string
 	for range 3 {
-		s := trained(t, load(t, straggler, "train.stop={epochs: 24}"), 6).Summary
+		s := mustTrain(t, load(t, straggler, "train.stop={epochs: 24}"), 6).Summary
 		problems = nil
 		for role, times := range s.PerRole {
 			total := 0.0
@@ -312,7 +312,7 @@ func TestSpansAddUpToTheTrainingTime(t *testing.T) {
 	t.Errorf("three times; the last: %s", strings.Join(problems, "; "))
 }
 
-// The last record closes the books: all that was pushed is in the records, and the lead in them is the summary's.
+// The last record completes the metrics: the records contain all pushes, and their lead is the summary's.
 func TestTheLastRecordClosesTheBooks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: 960}", "evaluate.every_epochs=0"), 6, func(o *Options) {

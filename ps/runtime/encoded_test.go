@@ -15,12 +15,12 @@ import (
 	"fluentps/ps/link"
 )
 
-// lossyPayloads are the codecs, one way and both ways.
+// lossyPayloads are the codecs, in one direction and in both.
 var lossyPayloads = []string{"{push: float16}", "{push: bfloat16, pull: bfloat16}", "{pull: float16}",
 	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
 
-// However pieces travel, in frames or on the data channel, whole or in the order of a policy, to ranks that serve and
-// work, the same numbers arrive.
+// The same numbers arrive however pieces travel: in frames or on the data channel, whole or in the order of a policy, also
+// to ranks that serve and work.
 func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}"}
 	hash := func(ranks, longest int, set ...string) string {
@@ -42,7 +42,7 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 			t.Errorf("%s gives the parameters of %s", p, other)
 		}
 		seen[want] = p
-		for _, longest := range []int{-1, 100} { // no piece in a frame, and some
+		for _, longest := range []int{-1, 100} { // no pieces in frames; some pieces in frames
 			if got := hash(6, longest, p); got != want {
 				t.Errorf("%s with pieces of up to %d bytes in frames: sha256 %.12s, want %.12s", p, longest, got, want)
 			}
@@ -56,10 +56,10 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 	}
 }
 
-// parameters trains and gives the final ones.
+// parameters trains and returns the final parameters.
 func parameters(t *testing.T, set ...string) []float32 {
 	t.Helper()
-	return trained(t, load(t, set...), 6).Parameters
+	return mustTrain(t, load(t, set...), 6).Parameters
 }
 
 func distance(a, b []float32) (most float64) {
@@ -69,10 +69,11 @@ func distance(a, b []float32) (most float64) {
 	return most
 }
 
-// settling lets a run end at a small rate, where its accuracy does not depend on who was late, and late with which rows.
-var settling = []string{"train.stop={epochs: 14}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [100], factor: 0.02}"}
+// slowEnd lets a run end at a small learning rate, so that its accuracy does not depend on which worker was late with which
+// rows.
+var slowEnd = []string{"train.stop={epochs: 14}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [100], factor: 0.02}"}
 
-// Half the bytes move the parameters a little; a topk that leaves nothing out moves them not at all.
+// Halved floats change the parameters a little; a topk that leaves nothing out does not change them.
 func TestPayloadsLearn(t *testing.T) {
 	full := parameters(t)
 	for payload, most := range map[string]float64{"{push: topk, ratio: 1}": 0, "{push: threshold, threshold: 0, ratio: 1}": 0,
@@ -83,7 +84,7 @@ func TestPayloadsLearn(t *testing.T) {
 	}
 	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2", "r2sp", "dynsgd", "consgd"} {
 		for _, payload := range []string{"{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.02, ratio: 0.1, pull: bfloat16}"} {
-			s := trained(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6).Summary
+			s := mustTrain(t, load(t, append(slowEnd, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6).Summary
 			if acc := float64(*s.TestAccuracy); acc < 0.8 {
 				t.Errorf("%s, %s: test accuracy %.3f, want 0.8 as without", payload, scheme, acc)
 			}
@@ -94,11 +95,11 @@ func TestPayloadsLearn(t *testing.T) {
 	}
 }
 
-// Copies that workers keep are refreshed from versions that lost something, on either way; pushes of halves may be dropped.
+// Workers refresh their copies from lossy versions, and push lossy gradients; lossy pushes may be dropped.
 func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}", "ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
 		for _, longest := range []int{-1, 0} {
-			res, errs := world(t, load(t, append(settling, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.thresholds.Inline = longest })
+			res, errs := world(t, load(t, append(slowEnd, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.thresholds.Inline = longest })
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -110,18 +111,18 @@ func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 }
 
 // The bytes on the wire are those of the codec, to the byte.
-func TestPayloadsTakeTheBytesThatTheyShould(t *testing.T) {
+func TestPayloadsTakeTheirBytes(t *testing.T) {
 	const updates, layer = 30, 5000
 	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1", "shards.slice=layer", "train.optimizer.lr=0.001"}
-	full := trained(t, load(t, append(set, "cluster.shared_memory=off")...), 5).Summary
+	full := mustTrain(t, load(t, append(set, "cluster.shared_memory=off")...), 5).Summary
 	pushes, replies := int64(4*updates), int64(4*(updates+1))
 	for payload, saved := range map[string]int64{
 		"{push: bfloat16}":                pushes * 2 * (layer + 100),
 		"{pull: float16}":                 replies * 2 * (layer + 100),
 		"{push: float16, pull: bfloat16}": (pushes + replies) * 2 * (layer + 100),
-		"{push: topk, ratio: 0.01}":       pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize), // the large piece has become one of those in frames
+		"{push: topk, ratio: 0.01}":       pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize), // the large piece now travels in a frame
 	} {
-		s := trained(t, load(t, append(set, "payload="+payload)...), 5).Summary
+		s := mustTrain(t, load(t, append(set, "payload="+payload)...), 5).Summary
 		if got := full.BytesSent - s.BytesSent; got != saved || s.BytesReceived != s.BytesSent || s.BytesShared != 0 {
 			t.Errorf("%s: %d bytes less than %d were sent, want %d; %d received of %d", payload, got, full.BytesSent, saved, s.BytesReceived, s.BytesSent)
 		}
@@ -142,7 +143,7 @@ func (d damaging) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off
 	return d.Transport.Isend(to, ch, tag, b, off, n, h)
 }
 
-// What no codec writes ends the run, and the error says whose it is and of what.
+// A message that no codec writes ends the run, and the error names the sender and the content.
 func TestDamagedPiecesEndTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		payload string
@@ -164,7 +165,7 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 			for i := range ts {
 				ts[i] = damaging{ts[i], c.tag, c.damage}
 			}
-			_, errs := over(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.thresholds.Inline = -1 })
+			_, errs := runOver(t, ts, load(t, "cluster.servers=1", "payload="+c.payload), func(o *Options) { o.thresholds.Inline = -1 })
 			err := errors.Join(errs...)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -175,7 +176,7 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 	}
 }
 
-// A team's worker encodes the sums of its members' gradients, and decodes parameters into the memory that they read.
+// A team's worker encodes the sums of its members' gradients, and decodes parameters into the memory that the members read.
 func TestPayloadsOfTeams(t *testing.T) {
 	teams := func(payload string) Result {
 		return trainOn(t, "saabb", load(t, "cluster={servers: 1, hierarchy: node}", "payload="+payload))

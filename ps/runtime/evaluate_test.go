@@ -7,13 +7,13 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// An evaluation has the same bits whoever looks at the test set: any number of ranks when training is over, or rank 0 alone
-// beside it. The test set is several batches, and the last one is not full.
+// An evaluation has the same bits whichever ranks compute it: any number of ranks after training, or rank 0 alone beside
+// it. The test set is several batches, and the last one is not full.
 func TestEvaluationsAreTheSameWhoeverLooks(t *testing.T) {
 	set := []string{"data={set: generated, rows: 480, test_rows: 700, features: 37, classes: 5}", "model={name: mlp, layers: [19]}", updates(40)}
 	evaluations := func(ranks int, change ...string) []metrics.Evaluation {
 		t.Helper()
-		return trained(t, load(t, append(change, set...)...), ranks).Summary.Evaluations
+		return mustTrain(t, load(t, append(change, set...)...), ranks).Summary.Evaluations
 	}
 	want := evaluations(6)
 	for _, c := range []struct {
@@ -32,15 +32,15 @@ func TestEvaluationsAreTheSameWhoeverLooks(t *testing.T) {
 			t.Fatalf("%s: %d evaluations, want %d", c.name, len(got), len(want))
 		}
 		for i := range got {
-			if a, b := looked(got[i]), looked(want[i]); a != b {
+			if a, b := evaluationText(got[i]), evaluationText(want[i]); a != b {
 				t.Errorf("%s: evaluation %d is %s; with two servers, when training was over, %s", c.name, i, a, b)
 			}
 		}
 	}
 }
 
-// looked is what an evaluation found, with all digits, and not when.
-func looked(e metrics.Evaluation) string {
+// evaluationText is the result of an evaluation with all digits, without its time.
+func evaluationText(e metrics.Evaluation) string {
 	e.AtS = 0
 	data, err := json.Marshal(e)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// counted counts the messages of one rank, and looks at the frames.
+// counted counts the messages of one rank, and decodes the frames.
 type counted struct {
 	comm.Transport
 	mu     sync.Mutex
@@ -45,7 +45,7 @@ func (c *counted) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off
 	return c.Transport.Isend(to, ch, tag, b, off, n, h)
 }
 
-// traced runs a world of one server and one worker and counts what the two send.
+// traced runs a world of one server and one worker and counts the messages of both.
 func traced(t *testing.T, set ...string) (server, worker *counted) {
 	t.Helper()
 	all := []*counted{{}, {}}
@@ -54,7 +54,7 @@ func traced(t *testing.T, set ...string) (server, worker *counted) {
 		all[i].Transport = tr
 		ts = append(ts, all[i])
 	}
-	_, errs := over(t, ts, load(t, append(set, "cluster.servers=1", "evaluate.every_epochs=0")...), nil)
+	_, errs := runOver(t, ts, load(t, append(set, "cluster.servers=1", "evaluate.every_epochs=0")...), nil)
 	for i, err := range errs {
 		if err != nil {
 			t.Fatalf("rank %d: %v", i, err)
@@ -63,7 +63,7 @@ func traced(t *testing.T, set ...string) (server, worker *counted) {
 	return all[0], all[1]
 }
 
-func has(t *testing.T, frames []string, want string, n int) {
+func mustContain(t *testing.T, frames []string, want string, n int) {
 	t.Helper()
 	got := 0
 	for _, f := range frames {
@@ -76,48 +76,48 @@ func has(t *testing.T, frames []string, want string, n int) {
 	}
 }
 
-// A small push and pull is one message up and one down.
+// A small push and its pull are one message up and one down.
 func TestASmallShardTakesOneMessageEachWay(t *testing.T) {
 	s, w := traced(t)
-	has(t, w.frames, "push pushpiece pull", 30)
-	has(t, s.frames, "reply replypiece", 31)
+	mustContain(t, w.frames, "push pushpiece pull", 30)
+	mustContain(t, s.frames, "reply replypiece", 31)
 	if w.bulk != 0 || s.bulk != 0 {
 		t.Errorf("%d pieces up and %d down on the data channel, want none", w.bulk, s.bulk)
 	}
-	has(t, w.frames, "pull", 1) // the first parameters
-	has(t, w.frames, "left", 1)
+	mustContain(t, w.frames, "pull", 1) // the first parameters
+	mustContain(t, w.frames, "left", 1)
 }
 
-// A large one has one message of headers and its pieces each way.
+// A large push has one message of headers, and one for each of its pieces, each way.
 func TestALargeShardTakesOneFrameEachWay(t *testing.T) {
 	n := layout.InlineMax/shard.ElemBytes + 1
 	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d]}", n), "cluster.shared_memory=off")
-	has(t, w.frames, "push pull", 30)
-	has(t, s.frames, "reply", 31)
+	mustContain(t, w.frames, "push pull", 30)
+	mustContain(t, s.frames, "reply", 31)
 	if w.bulk != 30 || s.bulk != 31 {
 		t.Errorf("%d pieces up and %d down on the data channel", w.bulk, s.bulk)
 	}
 }
 
-// Layers that become ready one after another leave one after another; a frame that is full leaves, and the next goes on.
+// Layers that become ready one after another leave one after another. A full frame leaves, and the next frame has the rest.
 func TestFramesAreFilledAndSplit(t *testing.T) {
 	n := layout.InlineMax / shard.ElemBytes
 	s, w := traced(t, fmt.Sprintf("model={name: synthetic, layers: [%d, 1, %d]}", n, n), "cluster.shared_memory=off")
-	has(t, w.frames, "push pushpiece", 30)
-	has(t, w.frames, "pushpiece", 30)
-	has(t, w.frames, "pushpiece pull", 30)
-	has(t, s.frames, "reply replypiece replypiece", 31)
-	has(t, s.frames, "replypiece", 31)
+	mustContain(t, w.frames, "push pushpiece", 30)
+	mustContain(t, w.frames, "pushpiece", 30)
+	mustContain(t, w.frames, "pushpiece pull", 30)
+	mustContain(t, s.frames, "reply replypiece replypiece", 31)
+	mustContain(t, s.frames, "replypiece", 31)
 }
 
-// keptBytes counts the memory of frames and of the ring, by its sizes.
-type keptBytes struct {
+// memoryMeter counts the memory of frames and of the ring, by their sizes.
+type memoryMeter struct {
 	comm.Transport
 	mu    sync.Mutex
 	bytes int64
 }
 
-func (k *keptBytes) Alloc(n int) (*comm.Buf, error) {
+func (k *memoryMeter) Alloc(n int) (*comm.Buf, error) {
 	if n == layout.FrameSmall || n == comm.CtlMax {
 		k.mu.Lock()
 		k.bytes += int64(n)
@@ -130,13 +130,13 @@ func (k *keptBytes) Alloc(n int) (*comm.Buf, error) {
 func TestFramesStayWithinTheirLimit(t *testing.T) {
 	const workers = 12
 	c := load(t, "model={name: synthetic, layers: [3000]}", "cluster={servers: 1, shared_memory: off}", "evaluate.every_epochs=0")
-	all := make([]*keptBytes, workers+1)
+	all := make([]*memoryMeter, workers+1)
 	var ts []comm.Transport
 	for i, tr := range inproc.New(len(all), inproc.Options{}) {
-		all[i] = &keptBytes{Transport: tr}
+		all[i] = &memoryMeter{Transport: tr}
 		ts = append(ts, all[i])
 	}
-	_, errs := over(t, ts, c, nil)
+	_, errs := runOver(t, ts, c, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

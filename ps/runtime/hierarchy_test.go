@@ -21,7 +21,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// hosted makes the ranks of a world on hosts, a letter each: ranks of other hosts share no memory.
+// hosted makes the ranks of a world on hosts, one letter each: ranks of different hosts share no memory.
 func hosted(hosts string) []comm.Transport {
 	numbers := make([]int, len(hosts))
 	for i := range hosts {
@@ -30,10 +30,10 @@ func hosted(hosts string) []comm.Transport {
 	return inproc.New(len(hosts), inproc.Options{Hosts: numbers})
 }
 
-// on runs a configuration with a rank for each letter of hosts.
-func on(t testing.TB, hosts string, c *configs.Config, change func(*Options)) ([]Result, []error) {
+// runOnHosts runs a configuration with a rank for each letter of hosts.
+func runOnHosts(t testing.TB, hosts string, c *configs.Config, change func(*Options)) ([]Result, []error) {
 	t.Helper()
-	return over(t, hosted(hosts), c, func(o *Options) {
+	return runOver(t, hosted(hosts), c, func(o *Options) {
 		o.Host = hosts[o.Transport.Rank():][:1]
 		if change != nil {
 			change(o)
@@ -43,15 +43,15 @@ func on(t testing.TB, hosts string, c *configs.Config, change func(*Options)) ([
 
 func trainOn(t testing.TB, hosts string, c *configs.Config) Result {
 	t.Helper()
-	res, errs := on(t, hosts, c, nil)
+	res, errs := runOnHosts(t, hosts, c, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	return res[0]
 }
 
-// away is the distance between two vectors, relative to the second.
-func away(a, b []float32) float64 {
+// relativeDistance is the distance between two vectors, relative to the second.
+func relativeDistance(a, b []float32) float64 {
 	var diff, norm float64
 	for i := range b {
 		d := float64(a[i]) - float64(b[i])
@@ -61,8 +61,8 @@ func away(a, b []float32) float64 {
 	return math.Sqrt(diff / norm)
 }
 
-// The law of hierarchy: what comes out is what comes out flat, within float tolerance, for any number of ranks on each
-// host; and to the bit where each host has one.
+// The law of hierarchy: the result is that of the flat run, within float tolerance, for any number of ranks on each host,
+// and to the bit if each host has one rank.
 func TestHierarchyEqualsFlat(t *testing.T) {
 	for _, c := range []struct {
 		hosts string
@@ -92,7 +92,7 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 			if a.Workers != len(roles.Workers) || a.Computing != 4 || a.Hierarchy != "node" || a.Finished != "ok" || a.Iterations != 30 || a.Samples != b.Samples || a.MaxLead != 0 {
 				t.Errorf("summary %+v", a)
 			}
-			if x := away(node.Parameters, flat.Parameters); !(x <= 1e-5) {
+			if x := relativeDistance(node.Parameters, flat.Parameters); !(x <= 1e-5) {
 				t.Errorf("relative difference %.3g, the limit is 1e-5", x)
 			}
 			if x := math.Abs(float64(*a.TrainLoss - *b.TrainLoss)); !(x <= 1e-5) {
@@ -108,7 +108,7 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 	}
 }
 
-// Where sums are exact the bits are those of flat: those of the gradients of model synthetic are.
+// If sums are exact, as for the gradients of model synthetic, the bits are those of the flat run.
 func TestHierarchyEqualsFlatExactlyForIntegers(t *testing.T) {
 	set := []string{"model={name: synthetic, layers: [100, 3000, 7]}", "train.optimizer={name: sgd, lr: 0.0625}", "train.stop={updates: 12}", "evaluate.every_epochs=0"}
 	flat := trainOn(t, "aaaabb", load(t, set...)).Summary
@@ -118,7 +118,7 @@ func TestHierarchyEqualsFlatExactlyForIntegers(t *testing.T) {
 	}
 }
 
-// Two ranks on each of two hosts: what crosses between them halves, parameters and gradients and their headers alike.
+// With two ranks on each of two hosts, half as much crosses the network: parameters, gradients and their headers.
 func TestHierarchyHalvesWhatCrossesTheNetwork(t *testing.T) {
 	set := []string{"model={name: mlp, layers: [64]}"}
 	flat := trainOn(t, "aaabbb", load(t, set...)).Summary
@@ -126,15 +126,15 @@ func TestHierarchyHalvesWhatCrossesTheNetwork(t *testing.T) {
 	if *flat.BytesBetween == 0 || 2**node.BytesBetween != *flat.BytesBetween {
 		t.Errorf("%d bytes between hosts, flat %d", *node.BytesBetween, *flat.BytesBetween)
 	}
-	if f := float64(node.BytesSent) / float64(flat.BytesSent); f > 0.65 { // with what is said inside a host
+	if f := float64(node.BytesSent) / float64(flat.BytesSent); f > 0.65 { // including the messages inside a host
 		t.Errorf("%d bytes sent, flat %d", node.BytesSent, flat.BytesSent)
 	}
 }
 
-// The summary has each member under its worker, and iterations.csv the times of all that compute.
+// The summary lists each member under its worker, and iterations.csv has the times of all ranks that compute.
 func TestHierarchyInTheRunFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := on(t, "aaaabb", load(t, "cluster.hierarchy=node", `faults=[{worker: 1, slow: {sleep: 2ms}}]`), func(o *Options) {
+	res, errs := runOnHosts(t, "aaaabb", load(t, "cluster.hierarchy=node", `faults=[{worker: 1, slow: {sleep: 2ms}}]`), func(o *Options) {
 		o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -192,8 +192,8 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 	}
 }
 
-// Teams are workers like any other for every scheme, also where what they push are deltas, where they keep copies, where
-// the link is scheduled, and where members serve.
+// Teams are workers like any other under every scheme, also if they push deltas, keep copies, have their link scheduled, or
+// if members serve.
 func TestHierarchyUnderOtherSchemes(t *testing.T) {
 	for _, set := range [][]string{
 		{"sync=[{match: '*', scheme: asp}]"},
@@ -222,24 +222,24 @@ func TestHierarchyUnderOtherSchemes(t *testing.T) {
 	}
 }
 
-// A delta is the step of the team: under BSP with plain SGD, the sum of all samples weighs as it does flat.
+// A delta is the step of the team: under BSP with plain SGD, the sum of all samples weighs as much as in the flat run.
 func TestHierarchyPushesTheDeltaOfTheTeam(t *testing.T) {
 	set := []string{"sync=[{match: '*', scheme: bsp, push: delta}]", "train.optimizer={name: sgd, lr: 0.1}"}
 	flat := trainOn(t, "aaaabb", load(t, set...))
 	node := trainOn(t, "aaaabb", load(t, append(set, "cluster.hierarchy=node")...))
-	if x := away(node.Parameters, flat.Parameters); !(x <= 1e-5) {
+	if x := relativeDistance(node.Parameters, flat.Parameters); !(x <= 1e-5) {
 		t.Errorf("relative difference %.3g, the limit is 1e-5", x)
 	}
 }
 
 // A member starts forward on layer 0 while its leader waits for the parameters of layer 1, which leave the server only
-// when the member has launched the first kernel of the iteration.
+// after the member has launched the first kernel of the iteration.
 func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 	cfg := load(t, "cluster={servers: 1, hierarchy: node}", "model={name: mlp, layers: [6]}", "shards.slice=layer", "train.stop={updates: 3}", "evaluate.every_epochs=0")
 	started := make(chan struct{})
 	ts := hosted("abb")
 	replies := 0
-	ts[0] = held{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
+	ts[0] = delayingSend{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
 		if ch != comm.Data || tag != link.TagReply|1 {
 			return nil
 		}
@@ -248,7 +248,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 		}
 		return started
 	}}
-	res, errs := over(t, ts, cfg, func(o *Options) {
+	res, errs := runOver(t, ts, cfg, func(o *Options) {
 		o.Host = "abb"[o.Transport.Rank():][:1]
 		o.thresholds.Inline = -1
 		if o.Transport.Rank() != 2 {
@@ -269,7 +269,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if s := res[0].Summary; replies != 4 || s.Iterations != 3 || float64(s.TrainS) >= soon.Seconds() {
+	if s := res[0].Summary; replies != 4 || s.Iterations != 3 || float64(s.TrainS) >= waitMax.Seconds() {
 		t.Errorf("%d replies, %+v", replies, s)
 	}
 }
@@ -277,7 +277,7 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 func TestASignalToAMemberEndsTheRun(t *testing.T) {
 	stop := make(chan string, 1)
 	stop <- "SIGTERM"
-	res, errs := on(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), func(o *Options) {
+	res, errs := runOnHosts(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), func(o *Options) {
 		if o.Transport.Rank() == 4 {
 			o.Interrupt = stop
 		}
@@ -292,10 +292,10 @@ func TestASignalToAMemberEndsTheRun(t *testing.T) {
 	}
 }
 
-// A member that dies takes the run with it, and says why.
+// A member that fails ends the run and gives the reason.
 func TestAMemberThatFailsEndsTheRun(t *testing.T) {
 	var said lines
-	_, errs := on(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}"), func(o *Options) {
+	_, errs := runOnHosts(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}"), func(o *Options) {
 		o.Warn = &said
 		if o.Transport.Rank() != 4 {
 			return
@@ -319,19 +319,19 @@ func TestAMemberThatFailsEndsTheRun(t *testing.T) {
 	}
 }
 
-// Who waits for whom is told from both sides.
+// Both sides of a wait within a team explain it.
 func TestAStallOfATeamIsExplained(t *testing.T) {
 	c := load(t, "cluster={servers: 1, hierarchy: node}", "stall={warn: 300ms, abort: 1h}", `faults=[{worker: 3, slow: {sleep: 30s}}]`)
-	stalls(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`, `member w0\.1 has waited \d+s behind iteration 0 for its leader, rank 1, host a`)
+	mustStall(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`, `member w0\.1 has waited \d+s after iteration 0 for its leader, rank 1, host a`)
 }
 
-// Hosts by name must be those that share memory.
+// Ranks with the same host name must share memory.
 func TestHierarchyRefusesNamesThatAreNotHosts(t *testing.T) {
 	for _, c := range []struct{ memory, names, want string }{
 		{"aabb", "aaaa", "rank 2, host a has the name of rank 0's host, but shares memory with rank 2, host a"},
 		{"aaaa", "aabb", "rank 2, host b has the name of rank 2's host, but shares memory with rank 0, host a"},
 	} {
-		res, errs := over(t, hosted(c.memory), load(t, "cluster={servers: 1, hierarchy: node}"), func(o *Options) {
+		res, errs := runOver(t, hosted(c.memory), load(t, "cluster={servers: 1, hierarchy: node}"), func(o *Options) {
 			o.Host = c.names[o.Transport.Rank():][:1]
 		})
 		for i, err := range errs {

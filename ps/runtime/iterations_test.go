@@ -17,7 +17,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// recorded trains with a run folder and returns what is in its iterations.csv.
+// recorded trains with a run folder and returns the content of its iterations.csv.
 func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Summary, [][]metrics.Iteration) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
@@ -37,7 +37,7 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 	return res[0].Summary, all
 }
 
-// Without a run folder, rank 0 has the times too if it asks for them, and the CPU time in any case.
+// Without a run folder rank 0 has the times, too, if it asks for them, and always the CPU time.
 func TestIterationsWithoutAFolder(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
 		res, errs := world(t, load(t, "cluster.servers=1"), 3, func(o *Options) { o.Iterations = wanted })
@@ -65,7 +65,7 @@ func TestIterationsWithoutAFolder(t *testing.T) {
 	}
 }
 
-// The rows of a worker add up to what the summary says of it.
+// The rows of a worker add up to its numbers in the summary.
 func TestIterationsAddUpToTheSummary(t *testing.T) {
 	const slept = 3 * time.Millisecond
 	for name, set := range map[string][]string{
@@ -95,7 +95,7 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 						t.Errorf("worker %d, row %d: %v injected into %v", w, i, it.Injected, it.Compute)
 					}
 				}
-				// What a sleep took longer is recorded, and the next one is shorter for it.
+				// A sleep that took too long is recorded as it was, and the next one is shorter.
 				if asked := slept.Seconds() * float64(len(of)); w == 1 && (injected < asked || injected == asked) {
 					t.Errorf("%g s injected, want the %g that were asked for, and what the clock says beyond", injected, asked)
 				}
@@ -110,7 +110,7 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 	}
 }
 
-// The records of more iterations than there is room for are left out, with a warning that says so.
+// Records beyond the limit are left out, with a warning.
 func TestIterationsStayWithinTheirRoom(t *testing.T) {
 	var warn lines
 	s, all := recorded(t, 6, &warn, "cluster.memory_max=1MiB", "train.stop={epochs: 40}", "evaluate.every_epochs=0")
@@ -125,19 +125,19 @@ func TestIterationsStayWithinTheirRoom(t *testing.T) {
 	}
 }
 
-// spoiling makes a folder where the file is to be written, as soon as somebody trains.
-type spoiling struct {
+// blockingIterations makes a folder in the place of the file, as soon as a rank trains.
+type blockingIterations struct {
 	workload.Table
 	once *sync.Once
 	dir  string
 }
 
-func (s spoiling) Fill(x []float32, y []int32, rows []int32) {
+func (s blockingIterations) Fill(x []float32, y []int32, rows []int32) {
 	s.once.Do(func() { _ = os.MkdirAll(filepath.Join(s.dir, "."+metrics.IterationsName+".new", "x"), 0o777) })
 	s.Table.Fill(x, y, rows)
 }
 
-// A file that cannot be written costs no rank its way out, nor the run its summary; but the run has failed.
+// A file that cannot be written keeps no rank from leaving, and the summary is written; but the run has failed.
 func TestIterationsThatCannotBeWritten(t *testing.T) {
 	dir, once := filepath.Join(t.TempDir(), "out"), &sync.Once{}
 	var warn lines
@@ -149,7 +149,7 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 				return nil, err
 			}
 			spoilt := *set
-			spoilt.Train = spoiling{set.Train, once, dir}
+			spoilt.Train = blockingIterations{set.Train, once, dir}
 			return &spoilt, nil
 		}
 		if o.Transport.Rank() == 0 {
@@ -169,19 +169,19 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Rows of a part before that cannot be read cost a run that goes on neither the checkpoint of its end nor its summary, and
-// nobody writes over them.
-func TestRowsBeforeThatCannotBeRead(t *testing.T) {
+// Unreadable rows of an earlier part cost a resumed run neither its final checkpoint nor its summary, and are not
+// overwritten.
+func TestUnreadableRowsOfAnEarlierPart(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "garbage": "\x00\x01garbage\n1,2\n", "another header": "worker,iteration\n0,0\n"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
 			path := filepath.Join(dir, metrics.IterationsName)
 			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			res, errs := partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, nil)
-			if s := agreedOn(t, CodeFailed, res, errs).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
+			res, errs := runPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, nil)
+			if s := mustAgree(t, CodeFailed, res, errs).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
 				t.Errorf("summary %+v", s)
 			}
 			if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: line 1 is not the header") || !strings.Contains(got, "remove the file") {
@@ -197,7 +197,7 @@ func TestRowsBeforeThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A run that goes on has no more rows of a worker than one that was never interrupted: its readers refuse more.
+// A resumed run has no more rows of a worker than one that was never interrupted: the readers refuse more.
 func TestRowsAreBoundedOverAllParts(t *testing.T) {
 	const most = 200
 	dir := filepath.Join(t.TempDir(), "out")
@@ -206,8 +206,8 @@ func TestRowsAreBoundedOverAllParts(t *testing.T) {
 		c.Cluster.MemoryMax = most * 256 * metrics.IterationBytes
 		return c
 	}
-	mustPart(t, to(150), 6, dir, "")
-	mustPart(t, to(300), 6, dir, dir)
+	mustRunPart(t, to(150), 6, dir, "")
+	mustRunPart(t, to(300), 6, dir, dir)
 	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
 	if err != nil {
 		t.Fatal(err)

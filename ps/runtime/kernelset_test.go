@@ -15,18 +15,19 @@ import (
 	"fluentps/ps/coordinate"
 )
 
-// elsewhere computes as the processor does, and says that it is another set.
+// elsewhere is the processor under the name of another kernel set.
 type elsewhere struct{ kernels.Device }
 
 func (elsewhere) KernelSet() string { return "kernels of another machine" }
 func (elsewhere) Weak() string      { return "" }
 
-// The set of each rank stands in run.json, those of all in a checkpoint; who goes on with others is told.
+// run.json has the kernel set of each rank, a checkpoint those of all ranks. A run that resumes with other kernels gets a
+// warning.
 func TestKernelSetsAreRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	part := func(updates int, resume string, device kernels.Device) string {
 		var out strings.Builder
-		_, errs := partOf(t, load(t, fmt.Sprintf("train.stop={updates: %d}", updates)), 3, dir, resume, func(o *Options) {
+		_, errs := runPart(t, load(t, fmt.Sprintf("train.stop={updates: %d}", updates)), 3, dir, resume, func(o *Options) {
 			o.NewDevice = func() (kernels.Device, error) { return device, nil }
 			if o.Transport.Rank() == 0 {
 				o.Lead.Out = &out
@@ -54,12 +55,12 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 		}
 	}
 	if out := part(4, dir, cpu.New(1)); strings.Contains(out, "the checkpoint was computed with") {
-		t.Errorf("a run that goes on with the same kernels is warned:\n%s", out)
+		t.Errorf("a warning about a run that resumes with the same kernels:\n%s", out)
 	}
 	if out, want := part(6, dir, elsewhere{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+", this run computes with kernels of another machine"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
-	// What a checkpoint was computed with is the whole course of the run, not its last part.
+	// A checkpoint names the kernels of the whole run, not only those of its last part.
 	both := []string{ours, "kernels of another machine"}
 	slices.Sort(both)
 	if out, want := part(8, dir, elsewhere{cpu.New(1)}), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {

@@ -15,8 +15,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// What is counted is what travelled, down to the header: with a list of tensors 12 bytes a tensor beside the values, each
-// way, and 8 in a pull; where every scalar has a key 12 bytes a parameter pushed, 8 pulled and 12 replied. On server 0 alone.
+// All bytes of messages count, headers included: with a list of tensors 12 bytes a tensor beside the values, each way, and
+// 8 in a pull; with a key for every scalar 12 bytes a parameter pushed, 8 pulled and 12 replied. All is on server 0.
 func TestBytesOfMessagesWithKeys(t *testing.T) {
 	const workers, iterations = 4, 5
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 		{shard.KeysScalar, 1, func(n, _ int64) int64 { return 12 * n }, func(n, _ int64) int64 { return 8 * n }},
 	} {
 		cfg := load(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}", "train.stop={updates: 5}", "evaluate={every_epochs: 0}")
-		s := trained(t, cfg, 6).Summary
+		s := mustTrain(t, cfg, 6).Summary
 		n, k := int64(0), int64(4)
 		for _, sh := range s.PerShard {
 			n += sh.Bytes / shard.ElemBytes
@@ -40,13 +40,13 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 		if int64(len(s.PerShard)) != c.messages {
 			t.Errorf("%s: %d shards, want %d", c.keys, len(s.PerShard), c.messages)
 		}
-		// Pushes and acknowledgements, one more pull and reply than those, barriers and releases, and good-bye to both servers.
+		// Pushes and acknowledgements, one more pull and reply than those, barriers and releases, and Left to both servers.
 		headers := int64(wire.Size) * (2*iterations*c.messages + 2*(iterations+1)*c.messages + 2*iterations + 2)
 		each := headers + (2*iterations+1)*(c.push(n, k)+c.messages*wire.PieceSize) + (iterations+1)*c.pull(n, k)
 		if s.BytesSent != workers*each || s.BytesReceived != s.BytesSent {
 			t.Errorf("%s: %d bytes sent, %d received, want %d", c.keys, s.BytesSent, s.BytesReceived, workers*each)
 		}
-		// plan says what an iteration takes: these pushes are answered once.
+		// plan counts the messages of an iteration, in which each push is answered once.
 		messages, bytes := 4*c.messages+2, wire.Size*(4*c.messages+2)+2*(c.push(n, k)+c.messages*wire.PieceSize)+c.pull(n, k)
 		if c.keys != shard.KeysTensor {
 			messages++ // the keys of a pull never travel in a frame
@@ -58,13 +58,13 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 	}
 }
 
-// A wrong key is seen by whoever receives it, in a push, in a pull and in a reply, and ends the run.
+// The receiver of a push, a pull or a reply finds a wrong key, which ends the run.
 func TestAWrongKeyEndsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		keys   string
 		sender int // a server is rank 0, a worker rank 1
 		tag    uint32
-		at     int // byte that is changed
+		at     int // index of the byte to change
 		want   string
 	}{
 		{"scalar", 1, link.TagPush, 9, "push of shard */range0 from worker 0"},
@@ -79,7 +79,7 @@ func TestAWrongKeyEndsTheRun(t *testing.T) {
 			set := []string{"baseline={name: pslite, keys: " + c.keys + "}", "cluster.servers=1", "model={name: mlp, layers: [80, 40]}"} // too much for a frame
 			ts := inproc.New(3, inproc.Options{})
 			ts[c.sender] = &changing{Transport: ts[c.sender], tag: c.tag, at: c.at}
-			_, errs := over(t, ts, load(t, set...), nil)
+			_, errs := runOver(t, ts, load(t, set...), nil)
 			said := false
 			for _, err := range errs {
 				said = said || err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), "key")
@@ -115,7 +115,7 @@ func (c *changing) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, of
 	return c.Transport.Isend(to, ch, tag, other, 0, n, h)
 }
 
-// planOf is the plan of a run of so many ranks.
+// planOf is the text of plan for a run of so many ranks.
 func planOf(t *testing.T, c *configs.Config, ranks int) string {
 	t.Helper()
 	set, err := cached(layout.DataSpec(c))

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// A run makes so many updates of a shard as plan says, give or take what is on its way when the budget is used up; under bsp
-// exactly so many.
+// A run makes as many updates of a shard as plan says, give or take those in flight when the budget is used up; under bsp
+// exactly as many.
 func TestARunIsAsLongAsPlanSays(t *testing.T) {
 	const workers = 4
 	for _, rule := range []string{
@@ -43,12 +43,12 @@ func TestARunIsAsLongAsPlanSays(t *testing.T) {
 			}
 			n := c.Length(known)
 			ph := c.Sync[0].Phases()[0]
-			slack := 2.0 * workers // pushes on their way
+			slack := 2.0 * workers // pushes in flight
 			switch {
 			case rule == "scheme: bsp":
 				slack = 0
 			case strings.Contains(rule, "drop"):
-				slack = n.Iterations / 3 // all four are on time where nobody is late
+				slack = n.Iterations / 3 // without a straggler all four are on time
 			}
 			if want := ph.Versions(n); math.Abs(float64(commits)-want) > slack {
 				t.Errorf("%s, %s: %d versions, want %v", rule, stop, commits, want)

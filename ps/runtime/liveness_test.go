@@ -11,7 +11,7 @@ import (
 	"fluentps/comm/inproc"
 )
 
-// endsByItself runs a world that somebody must end with CodeStall, and gives what was said.
+// endsByItself runs a world that some rank must end with CodeStall, and returns the log.
 func endsByItself(t *testing.T, set []string, change func(*Options)) string {
 	t.Helper()
 	var said lines
@@ -28,7 +28,7 @@ func endsByItself(t *testing.T, set []string, change func(*Options)) string {
 	return said.String()
 }
 
-// A rank of which nothing is heard ends the run: it is named, and every other rank says where it stands.
+// A silent rank ends the run: the log names it, and every other rank prints its state.
 func TestASilentRankEndsTheRun(t *testing.T) {
 	for mute, name := range map[int]string{0: `rank 0, host here \(s0\)`, 3: `rank 3, host here \(w1\)`} {
 		said := endsByItself(t, []string{"stall.peer=1s"}, func(o *Options) { o.mute = o.Transport.Rank() == mute })
@@ -41,9 +41,9 @@ func TestASilentRankEndsTheRun(t *testing.T) {
 	}
 }
 
-// The rank that gives up has all ranks print their states, also where it is not rank 0.
+// The rank that gives up has all ranks print their states, also if it is not rank 0.
 func TestAStallHasAllStatesPrinted(t *testing.T) {
-	for _, worker := range []int{0, 3} { // all others wait for it, and one of them gives up
+	for _, worker := range []int{0, 3} { // all other ranks wait for this worker, and one of them gives up
 		said := endsByItself(t, []string{fmt.Sprintf("faults=[{worker: %d, slow: {sleep: 30s}}]", worker), "stall={warn: 100ms, abort: 400ms}"}, func(o *Options) {})
 		if !strings.Contains(said, "giving up after stall.abort 400ms") {
 			t.Errorf("nobody says why:\n%s", said)
@@ -54,13 +54,13 @@ func TestAStallHasAllStatesPrinted(t *testing.T) {
 	}
 }
 
-// A transport without heartbeats is no reason not to train.
+// A run trains over a transport without heartbeats.
 func TestRunsWithoutHeartbeats(t *testing.T) {
 	ts := inproc.New(6, inproc.Options{})
 	for i, inner := range ts {
 		ts[i] = struct{ comm.Transport }{inner}
 	}
-	if _, errs := over(t, ts, load(t, "stall.peer=1s"), nil); errors.Join(errs...) != nil {
+	if _, errs := runOver(t, ts, load(t, "stall.peer=1s"), nil); errors.Join(errs...) != nil {
 		t.Error(errs)
 	}
 }

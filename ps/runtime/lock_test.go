@@ -14,19 +14,19 @@ import (
 	"fluentps/ps/workload"
 )
 
-// calling is data at whose first rows something else is done.
-type calling struct {
+// callbackData is data that calls a function when its first rows are read.
+type callbackData struct {
 	workload.Table
 	once *sync.Once
 	do   func()
 }
 
-func (c calling) Fill(x []float32, y []int32, rows []int32) {
+func (c callbackData) Fill(x []float32, y []int32, rows []int32) {
 	c.once.Do(c.do)
 	c.Table.Fill(x, y, rows)
 }
 
-// meanwhile does something once training has begun.
+// meanwhile calls do once training has begun.
 func meanwhile(do func()) func(*Options) {
 	once := new(sync.Once)
 	return func(o *Options) {
@@ -36,21 +36,21 @@ func meanwhile(do func()) func(*Options) {
 				return nil, err
 			}
 			mine := *set
-			mine.Train = calling{set.Train, once, do}
+			mine.Train = callbackData{set.Train, once, do}
 			return &mine, nil
 		}
 	}
 }
 
-// While a run writes its folder, no other goes on in it; behind it one does, and finds what it left.
+// While a run writes its folder, no other run is resumed in it. Afterwards one is, and finds the checkpoints of the first.
 func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "train.stop={updates: 3}"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={updates: 3}"), 6, dir, "")
 	var second []error
-	res, errs := partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, meanwhile(func() {
-		_, second = partOf(t, load(t, "train.stop={updates: 9}"), 6, dir, resume.Auto, nil)
+	res, errs := runPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, meanwhile(func() {
+		_, second = runPart(t, load(t, "train.stop={updates: 9}"), 6, dir, resume.Auto, nil)
 	}))
-	if s := agreedOn(t, CodeOK, res, errs).Summary; s.Iterations != 9 {
+	if s := mustAgree(t, CodeOK, res, errs).Summary; s.Iterations != 9 {
 		t.Errorf("the first came to iteration %d, want 9", s.Iterations)
 	}
 	for rank, err := range second {
@@ -59,7 +59,7 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 			t.Fatalf("rank %d of the second: %v", rank, err)
 		}
 	}
-	if s := mustPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir).Summary; s.Resumed.Iteration != 9 {
+	if s := mustRunPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir).Summary; s.Resumed.Iteration != 9 {
 		t.Errorf("resumed at iteration %d, want 9", s.Resumed.Iteration)
 	}
 	if _, err := os.Stat(filepath.Join(dir, lock.Name)); err == nil {
@@ -67,7 +67,7 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	}
 }
 
-// A run whose folder another has taken over ends, and leaves no checkpoint there.
+// A run whose folder another run has taken over ends, and writes no checkpoint there.
 func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 	for name, set := range map[string][]string{
 		"at the end": {"train.stop={updates: 24}"},
@@ -77,7 +77,7 @@ func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			path := filepath.Join(dir, lock.Name)
 			const other = `{"host": "far", "pid": 7, "token": "other"}` + "\n0\n"
-			_, errs := partOf(t, load(t, set...), 6, dir, "", meanwhile(func() {
+			_, errs := runPart(t, load(t, set...), 6, dir, "", meanwhile(func() {
 				if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(other), 0o666)); err != nil {
 					t.Error(err)
 				}

@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// finishedIn is what the summary in a run folder says of how the run ended; "" if there is none.
+// finishedIn returns how the run ended, from the summary in a run folder; "" if there is none.
 func finishedIn(t *testing.T, dir string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, coordinate.SummaryName))
@@ -31,35 +31,35 @@ func finishedIn(t *testing.T, dir string) string {
 	return s.Finished
 }
 
-// dying is data that ends the world the nth time it is looked at.
-type dying struct {
+// abortingData is data that aborts the world at the nth read.
+type abortingData struct {
 	workload.Table
 	looks *atomic.Int32
 	nth   int32
 	die   func()
 }
 
-func (d dying) Fill(x []float32, y []int32, rows []int32) {
+func (d abortingData) Fill(x []float32, y []int32, rows []int32) {
 	if d.looks.Add(1) == d.nth {
 		d.die()
 	}
 	d.Table.Fill(x, y, rows)
 }
 
-// The summary says ok from the end of a run on until a later part of it begins to train; scripts go by that. What was refused
-// before it could train takes nothing back.
+// The summary says ok from the end of a run until a later part begins to train; scripts rely on that. A run that is refused
+// before it trains leaves the summary.
 func TestTheSummaryOfAnEarlierPartIsTakenBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t), 6, dir, "")
+	mustRunPart(t, load(t), 6, dir, "")
 	if got := finishedIn(t, dir); got != metrics.FinishedOK {
 		t.Fatalf("finished %q", got)
 	}
-	if _, errs := partOf(t, load(t, "seed=12"), 6, dir, dir, nil); errs[0] == nil || finishedIn(t, dir) != metrics.FinishedOK {
+	if _, errs := runPart(t, load(t, "seed=12"), 6, dir, dir, nil); errs[0] == nil || finishedIn(t, dir) != metrics.FinishedOK {
 		t.Errorf("%v; finished %q after what was refused, want ok still", errs[0], finishedIn(t, dir))
 	}
 	more := load(t, "train.stop={updates: 60000}")
 	looks := new(atomic.Int32)
-	_, errs := partOf(t, more, 6, dir, dir, func(o *Options) {
+	_, errs := runPart(t, more, 6, dir, dir, func(o *Options) {
 		die := func() { o.Transport.Abort(CodeFailed) }
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 			set, err := cached(spec)
@@ -67,20 +67,20 @@ func TestTheSummaryOfAnEarlierPartIsTakenBack(t *testing.T) {
 				return nil, err
 			}
 			mine := *set
-			mine.Train = dying{set.Train, looks, 40, die}
+			mine.Train = abortingData{set.Train, looks, 40, die}
 			return &mine, nil
 		}
 	})
 	if errs[0] == nil || finishedIn(t, dir) != "" {
 		t.Errorf("%v; finished %q after the world ended in training, want nothing", errs[0], finishedIn(t, dir))
 	}
-	mustPart(t, load(t, "train.stop={updates: 50}"), 6, dir, dir)
+	mustRunPart(t, load(t, "train.stop={updates: 50}"), 6, dir, dir)
 	if got := finishedIn(t, dir); got != metrics.FinishedOK {
 		t.Errorf("finished %q", got)
 	}
 }
 
-// A run that could not write its checkpoint has not finished well, and its summary does not say so.
+// A run that could not write its checkpoint has failed, and its summary does not say ok.
 func TestARunWithoutTheCheckpointThatIsDueHasFailed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	looks := new(atomic.Int32)
@@ -89,18 +89,18 @@ func TestARunWithoutTheCheckpointThatIsDueHasFailed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	res, errs := partOf(t, load(t), 6, dir, "", func(o *Options) {
+	res, errs := runPart(t, load(t), 6, dir, "", func(o *Options) {
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err
 			}
 			mine := *set
-			mine.Train = dying{set.Train, looks, 1, inTheWay}
+			mine.Train = abortingData{set.Train, looks, 1, inTheWay}
 			return &mine, nil
 		}
 	})
-	agreedOn(t, CodeFailed, res, errs)
+	mustAgree(t, CodeFailed, res, errs)
 	if got := finishedIn(t, dir); len(got) < 8 || got[:8] != "failed: " {
 		t.Errorf("finished %q", got)
 	}

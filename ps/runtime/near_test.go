@@ -16,23 +16,24 @@ import (
 	"fluentps/ps/checkpoint"
 )
 
-// allNear lets the shortest shard go through shared memory.
-func allNear(o *Options) { o.thresholds.Shared = 1 }
+// shareAllShards lets even the shortest shard go through shared memory.
+func shareAllShards(o *Options) { o.thresholds.Shared = 1 }
 
-// nearly runs a world with as much shared memory as its hosts allow; hosts: of each rank.
-func nearly(t *testing.T, hosts []int, set ...string) Result {
+// trainShared runs a world with as much shared memory as its hosts allow. hosts is the host of each rank.
+func trainShared(t *testing.T, hosts []int, set ...string) Result {
 	t.Helper()
-	res, errs := over(t, inproc.New(len(hosts), inproc.Options{Hosts: hosts}), load(t, set...), allNear)
+	res, errs := runOver(t, inproc.New(len(hosts), inproc.Options{Hosts: hosts}), load(t, set...), shareAllShards)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	return res[0]
 }
 
-// BSP is exact: the same bits through shared memory, through messages, and where some pairs have the one and some the other.
+// BSP is exact: it has the same bits through shared memory, through messages, and if some pairs use the one and some the
+// other.
 func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [24, 16]}", "shards={slice: layer, max_bytes: 256B}"}
-	want := trained(t, load(t, append(model, "cluster.shared_memory=off")...), 6).Summary
+	want := mustTrain(t, load(t, append(model, "cluster.shared_memory=off")...), 6).Summary
 	if want.BytesShared != 0 {
 		t.Errorf("%d bytes were shared with cluster.shared_memory=off", want.BytesShared)
 	}
@@ -41,7 +42,7 @@ func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 		name  string
 		hosts []int
 		set   []string
-		all   bool // nothing but headers is sent
+		all   bool // only headers are sent
 	}{
 		{"one host", one, nil, true},
 		{"two hosts", []int{0, 1, 0, 0, 1, 1}, nil, false},
@@ -54,7 +55,7 @@ func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 		{"folds at arrival would differ", one, []string{"device.threads=2"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := nearly(t, c.hosts, append(append([]string{}, model...), c.set...)...).Summary
+			s := trainShared(t, c.hosts, append(append([]string{}, model...), c.set...)...).Summary
 			if s.ParametersSHA256 != want.ParametersSHA256 {
 				t.Errorf("sha256 %s, want %s", s.ParametersSHA256, want.ParametersSHA256)
 			}
@@ -72,8 +73,8 @@ func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 	}
 }
 
-// What is saved on the way is read where workers read it, in shared memory, while training goes on: the version that is
-// found on disk is the one that a run has that saves none.
+// A checkpoint during training reads the version where workers read it, in shared memory: the version on disk equals that
+// of a run that saves none.
 func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		t.Run(placement, func(t *testing.T) {
@@ -83,14 +84,14 @@ func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			signals, ended := make(chan string, 1), make(chan struct{})
 			go interruptAt(dir, 3, signals, ended)
-			res, errs := partOf(t, with("train.stop={time: 1h}", "checkpoint.every_updates=2"), n, dir, "", func(o *Options) {
-				allNear(o)
+			res, errs := runPart(t, with("train.stop={time: 1h}", "checkpoint.every_updates=2"), n, dir, "", func(o *Options) {
+				shareAllShards(o)
 				if o.Transport.Rank() == 0 {
 					o.Interrupt = signals
 				}
 			})
 			close(ended)
-			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.BytesShared == 0 {
+			if s := mustAgree(t, CodeAgain, res, errs).Summary; s.BytesShared == 0 {
 				t.Error("nothing went through shared memory: the test looks at nothing")
 			}
 			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
@@ -102,8 +103,8 @@ func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := trained(t, with(updates(m.Iteration+5)), n).Summary.ParametersSHA256
-				if got := mustPart(t, with(updates(m.Iteration+5)), n, "", d).Summary.ParametersSHA256; got != want {
+				want := mustTrain(t, with(updates(m.Iteration+5)), n).Summary.ParametersSHA256
+				if got := mustRunPart(t, with(updates(m.Iteration+5)), n, "", d).Summary.ParametersSHA256; got != want {
 					t.Errorf("from iteration %d in %s: sha256 %s, want %s", m.Iteration, d, got, want)
 				}
 			}
@@ -111,7 +112,7 @@ func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 	}
 }
 
-// Every scheme runs to its end with some pairs near and some not, keeps its bound, and loses no push.
+// Every scheme runs to its end with some pairs in shared memory and some not, keeps its bound, and loses no push.
 func TestSchemesThroughSharedMemory(t *testing.T) {
 	for _, c := range []struct {
 		sync string
@@ -132,7 +133,7 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 	} {
 		for _, hosts := range [][]int{{0, 0, 0, 0, 0, 0}, {0, 1, 0, 1, 0, 1}} {
 			t.Run(fmt.Sprint(c.sync, hosts), func(t *testing.T) {
-				s := nearly(t, hosts, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}").Summary
+				s := trainShared(t, hosts, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}").Summary
 				if s.Finished != "ok" || s.Samples < 1600 || s.MaxLead > c.max {
 					t.Errorf("finished %q after %d samples at a lead of %d, the bound is %d", s.Finished, s.Samples, s.MaxLead, c.max)
 				}
@@ -149,50 +150,50 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 	}
 }
 
-// A worker that is answered before its push is in a version writes its next gradients where that one was: it counts all the
-// same. With one worker everything has an order, so that the bits say it. How long a worker to whom versions are published
-// runs on past the stop depends on when they come: as many iterations of asp give the same bits.
+// A worker that is answered before its push is committed overwrites its gradients; the push still counts. With one worker
+// everything has an order, so the bits show it. How long a worker with published versions runs on past the stop depends on
+// when they arrive: as many iterations of asp give the same bits.
 func TestPushesThatWaitForACommitAreNotOverwritten(t *testing.T) {
 	for _, sync := range []string{"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: softsync, q: 2, staleness: 4}", "{match: '*', scheme: essp, staleness: 2}", "{match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}"} {
 		set := []string{"cluster.servers=1", "sync=[" + sync + "]", "train.stop={samples: 240}"}
-		s := nearly(t, []int{0, 0}, set...).Summary
+		s := trainShared(t, []int{0, 0}, set...).Summary
 		if strings.Contains(sync, "essp") {
 			set[1], set[2] = "sync=[{match: '*', scheme: asp, push: delta}]", fmt.Sprintf("train.stop={updates: %d}", sumIterations(s))
 		}
-		want := trained(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
+		want := mustTrain(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
 		if s.ParametersSHA256 != want.ParametersSHA256 || s.Samples < 240 || s.Samples != want.Samples || s.BytesShared == 0 {
 			t.Errorf("%s: sha256 %s after %d samples, by messages %s after %d; %d bytes shared", sync, s.ParametersSHA256, s.Samples, want.ParametersSHA256, want.Samples, s.BytesShared)
 		}
 	}
 }
 
-// A near shard is a header and an announcement up, a header down.
+// A shard in shared memory takes a header and an announcement up, and a header down.
 func TestANearShardTakesHeadersAlone(t *testing.T) {
 	s, w := traced(t, "model={name: synthetic, layers: [1000, 1500]}", "shards.max_bytes=4KiB")
-	has(t, w.frames, "push piecethere piecethere", 30)
-	has(t, w.frames, "piecethere pull", 30)
-	has(t, s.frames, "reply", 31)
+	mustContain(t, w.frames, "push piecethere piecethere", 30)
+	mustContain(t, w.frames, "piecethere pull", 30)
+	mustContain(t, s.frames, "reply", 31)
 	if w.bulk != 0 || s.bulk != 0 {
 		t.Errorf("%d pieces up and %d down on the data channel, want none", w.bulk, s.bulk)
 	}
 }
 
-// poor has no shared memory.
-type poor struct{ comm.Transport }
+// noSharedMemory is a Transport without shared memory.
+type noSharedMemory struct{ comm.Transport }
 
-func (p poor) Shared(int) (*comm.Window, error) {
+func (p noSharedMemory) Shared(int) (*comm.Window, error) {
 	return nil, fmt.Errorf("rank 1 cannot have 5 bytes: %w", comm.ErrNoMemory)
 }
 
-// Where there is no memory to share, ranks send messages, and one of them says so.
+// Without shared memory ranks send messages, and one of them warns.
 func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
-	want := trained(t, load(t, "cluster.shared_memory=off"), 6).Summary
+	want := mustTrain(t, load(t, "cluster.shared_memory=off"), 6).Summary
 	var warned lines
 	var ts []comm.Transport
 	for _, tr := range inproc.New(6, inproc.Options{}) {
-		ts = append(ts, poor{tr})
+		ts = append(ts, noSharedMemory{tr})
 	}
-	res, errs := over(t, ts, load(t), func(o *Options) { o.thresholds.Shared, o.Warn = 1, &warned })
+	res, errs := runOver(t, ts, load(t), func(o *Options) { o.thresholds.Shared, o.Warn = 1, &warned })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -204,19 +205,19 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 	}
 }
 
-// An announcement that fits no push reaches no memory.
+// An announcement that fits no push ends the run, and no memory is read.
 func TestAnAnnouncementWithoutAPushFailsTheRun(t *testing.T) {
 	ts := inproc.New(2, inproc.Options{})
-	_, errs := over(t, []comm.Transport{ts[0], announcer{ts[1]}}, load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
+	_, errs := runOver(t, []comm.Transport{ts[0], doubleAnnouncer{ts[1]}}, load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 announces piece 0 in shared memory, and no push of that piece is in flight") {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 }
 
-// announcer says of each push twice that it is there.
-type announcer struct{ comm.Transport }
+// doubleAnnouncer announces each push in shared memory twice.
+type doubleAnnouncer struct{ comm.Transport }
 
-func (a announcer) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+func (a doubleAnnouncer) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
 	if ch != comm.Ctl {
 		return a.Transport.Isend(to, ch, tag, b, off, n, h)
 	}

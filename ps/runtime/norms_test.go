@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// What a worker has in transit is bounded in a real run too: with a bound of 0 fast workers wait for others to read, with
-// a large one nobody does, and what is learnt is the same. Deltas have norms as gradients have. All workers sleep, for
-// fast ones that compute nothing may else be through before the straggler has begun, with nobody to wait for.
+// vap bounds what a worker has in transit in a real run, too: with a bound of 0 fast workers wait for others to read, with
+// a large one no worker waits, and the result is as good. Deltas have norms like gradients. All workers sleep, because fast
+// workers that compute nothing may finish before the straggler has begun, with no worker to wait for.
 func TestVAPHoldsBackByValue(t *testing.T) {
 	const slow = "faults=[{worker: 0, slow: {sleep: 1ms}}, {worker: 1, slow: {sleep: 1ms}}, {worker: 2, slow: {sleep: 1ms}}, {worker: 3, slow: {sleep: 3ms}}]"
 	for _, push := range []string{"gradient", "delta"} {

@@ -29,22 +29,22 @@ func (r *rank) openFolder() error {
 			problem = r.run.WriteStart(f) // also when resuming: the checkpoints hold the earlier values
 		}
 	}
-	made := struct{ Dir, Problem string }{Dir: r.run.Dir()}
+	result := struct{ Dir, Problem string }{Dir: r.run.Dir()}
 	if problem != nil {
-		made.Problem = problem.Error()
+		result.Problem = problem.Error()
 	}
-	if err := link.Spread(r.station.Net, &made); err != nil {
+	if err := link.Spread(r.station.Net, &result); err != nil {
 		return err
 	}
-	if made.Problem != "" {
-		return station.Usage("%s", made.Problem)
+	if result.Problem != "" {
+		return station.Usage("%s", result.Problem)
 	}
-	r.run.Search.Dir = made.Dir
+	r.run.Search.Dir = result.Dir
 	role := r.station.Roles.Name(r.station.Me)
 	spec := metrics.LogSpec{Rank: r.station.Me, Role: role, Tag: role, Host: r.o.Host, Level: r.o.LogLevel, Stderr: r.o.Warn}
-	if made.Dir != "" {
+	if result.Dir != "" {
 		if r.run.Folder == nil {
-			r.run.Folder = metrics.At(made.Dir)
+			r.run.Folder = metrics.At(result.Dir)
 		}
 		file, err := r.run.Folder.OpenLog(r.station.Me)
 		if err != nil { // a host that does not share the file system trains without a log

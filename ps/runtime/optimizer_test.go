@@ -10,12 +10,12 @@ func TestOptimizersGiveTheSameBitsOverServersAndPieces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := append([]string{"model={name: mlp, layers: [16, 8]}"}, set...)
-			want := trained(t, load(t, append(base, "cluster.servers=1")...), 5).Summary
+			want := mustTrain(t, load(t, append(base, "cluster.servers=1")...), 5).Summary
 			if *want.TestAccuracy < 0.6 {
 				t.Errorf("test accuracy %.3f after %d iterations", *want.TestAccuracy, want.Iterations)
 			}
 			for ranks, cut := range map[int]string{6: "cluster={servers: 2}", 7: "cluster={servers: 3}", 4: "cluster={servers: 2, placement: colocate}"} {
-				got := trained(t, load(t, append(base, cut, "shards.max_bytes=64B", "device.threads=2")...), ranks).Summary
+				got := mustTrain(t, load(t, append(base, cut, "shards.max_bytes=64B", "device.threads=2")...), ranks).Summary
 				if got.ParametersSHA256 != want.ParametersSHA256 {
 					t.Errorf("%s: sha256 %s, want %s", cut, got.ParametersSHA256, want.ParametersSHA256)
 				}

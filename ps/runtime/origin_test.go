@@ -12,22 +12,22 @@ import (
 	"fluentps/ps/checkpoint"
 )
 
-// otherRanks goes on in a copy of a run folder with other numbers of ranks or other shards.
+// otherRanks resumes in a copy of a run folder with other numbers of ranks or other shards.
 func otherRanks(t *testing.T, from string, n int, allowed []string, set ...string) Result {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "copy")
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	res, errs := partOf(t, load(t, set...), n, dir, dir, func(o *Options) { o.AllowChanged = allowed })
+	res, errs := runPart(t, load(t, set...), n, dir, dir, func(o *Options) { o.AllowChanged = allowed })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	return res[0]
 }
 
-// A checkpoint of 2 servers and 4 workers is read by other ranks to the bit. Under BSP other servers and other shards change
-// nothing of what follows; other workers train on.
+// Other ranks read a checkpoint of 2 servers and 4 workers to the bit. Under BSP other servers and other shards do not
+// change the rest of the run; other workers train on.
 func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 	for _, same := range [][]string{
 		{"train.optimizer={name: adam, lr: 0.01}", "model={name: mlp, layers: [24, 16]}"},
@@ -35,8 +35,8 @@ func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 	} {
 		with := func(set ...string) []string { return append(slices.Clone(same), set...) }
 		dir := filepath.Join(t.TempDir(), "out")
-		first := mustPart(t, load(t, with("train.stop={updates: 20}")...), 6, dir, "").Summary
-		whole := trained(t, load(t, with("train.stop={updates: 40}")...), 6).Summary
+		first := mustRunPart(t, load(t, with("train.stop={updates: 20}")...), 6, dir, "").Summary
+		whole := mustTrain(t, load(t, with("train.stop={updates: 40}")...), 6).Summary
 		var two string
 		for _, c := range []struct {
 			servers, workers int
@@ -73,12 +73,12 @@ func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 	}
 }
 
-// Schemes whose shards are at versions of their own go on with other ranks, too, and count on.
+// Schemes whose shards are at different versions also resume with other ranks, and continue their counts.
 func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 	for _, scheme := range []string{"asp", "ssp", "drop, required: 3", "pssp, staleness: 1", "r2sp", "essp"} {
 		same := []string{"sync=[{match: '*', scheme: " + scheme + "}]", "model={name: mlp, layers: [24, 16]}", "data.partition=overlap_reshuffle"}
 		dir := filepath.Join(t.TempDir(), "out")
-		first := mustPart(t, load(t, append(same, "train.stop={epochs: 4}")...), 6, dir, "").Summary
+		first := mustRunPart(t, load(t, append(same, "train.stop={epochs: 4}")...), 6, dir, "").Summary
 		for _, n := range []struct{ servers, workers int }{{3, 2}, {1, 5}} {
 			allowed := []string{"cluster.servers", "workers"}
 			set := append(slices.Clone(same), fmt.Sprintf("cluster.servers=%d", n.servers))
@@ -93,22 +93,22 @@ func TestOtherSchemesGoOnWithOtherRanks(t *testing.T) {
 	}
 }
 
-// Counts that other workers cannot have, because as many iterations of theirs are too many pushes, are named.
+// The error names counts that other workers cannot have, because they would mean too many pushes.
 func TestCountsThatOtherWorkersCannotHave(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "cluster.servers=1", updates(5)), 2, dir, "")
+	mustRunPart(t, load(t, "cluster.servers=1", updates(5)), 2, dir, "")
 	newest, most := filepath.Join(dir, checkpoint.Folder, "000000000001"), fmt.Sprint(int64(checkpoint.CountMax))
-	craft(t, newest, "server-0000.bin", field(t, `"rated":(\d+)`, most))
+	rewriteFile(t, newest, "server-0000.bin", replaceField(t, `"rated":(\d+)`, most))
 	again := func() error {
-		_, errs := partOf(t, load(t, "cluster.servers=1", updates(20)), 10, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
+		_, errs := runPart(t, load(t, "cluster.servers=1", updates(20)), 10, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
 		return errors.Join(errs...)
 	}
 	if err := again(); err == nil || !strings.Contains(err.Error(), `node.rated is `+most+`, of 1 workers; of 9, as many iterations are more than `+most) {
 		t.Error(err)
 	}
-	craft(t, newest, "server-0000.bin", field(t, `"accepted":(\d+)`, most))
+	rewriteFile(t, newest, "server-0000.bin", replaceField(t, `"accepted":(\d+)`, most))
 	for _, key := range []string{"iteration", "accepted"} {
-		craft(t, newest, "manifest.json", field(t, `"`+key+`": ?(\d+)`, most))
+		rewriteFile(t, newest, "manifest.json", replaceField(t, `"`+key+`": ?(\d+)`, most))
 	}
 	if err := again(); err == nil || !strings.Contains(err.Error(), "manifest.json: state.accepted is "+most+", of 1 workers") {
 		t.Error(err)

@@ -12,10 +12,10 @@ import (
 	"fluentps/ps/link"
 )
 
-// soon is how long a test waits for what must come, before it fails.
-const soon = 20 * time.Second
+// waitMax is how long a test waits for an event before it fails.
+const waitMax = 20 * time.Second
 
-// watched tells of each kernel before it is launched.
+// watched calls a function before each kernel is launched.
 type watched struct {
 	kernels.Device
 	launch func(k *kernels.Kernel)
@@ -26,13 +26,13 @@ func (d watched) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return d.Device.Launch(k, a)
 }
 
-// held keeps a send back until it may go.
-type held struct {
+// delayingSend delays a send until it is released.
+type delayingSend struct {
 	comm.Transport
 	holds func(ch comm.Chan, tag uint32) (until <-chan struct{})
 }
 
-func (h held) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, done comm.Handler) comm.Op {
+func (h delayingSend) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, done comm.Handler) comm.Op {
 	until := h.holds(ch, tag)
 	if until == nil {
 		return h.Transport.Isend(to, ch, tag, b, off, n, done)
@@ -40,15 +40,15 @@ func (h held) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n 
 	go func() {
 		select {
 		case <-until:
-		case <-time.After(soon):
+		case <-time.After(waitMax):
 		}
 		h.Post(func() { h.Transport.Isend(to, ch, tag, b, off, n, done) })
 	}()
 	return 0
 }
 
-// Forward starts on layer 0 while the parameters of layer 1 are kept back: those of iteration 1 leave the server only
-// when the first kernel of that iteration was launched. A rank that serves, too, computes elsewhere but just so.
+// Forward starts on layer 0 while the parameters of layer 1 are delayed: those of iteration 1 leave the server only after
+// the first kernel of that iteration was launched. A rank that also serves does the same on its second goroutine.
 func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 	for _, c := range []struct {
 		placement string
@@ -59,7 +59,7 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 			started := make(chan struct{})
 			ts := inproc.New(c.ranks, inproc.Options{})
 			replies := 0
-			ts[0] = held{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
+			ts[0] = delayingSend{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
 				if ch != comm.Data || tag != link.TagReply|1 {
 					return nil
 				}
@@ -68,8 +68,8 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 				}
 				return started
 			}}
-			res, errs := over(t, ts, cfg, func(o *Options) {
-				o.thresholds.Inline = -1 // a frame has the parameters of both layers
+			res, errs := runOver(t, ts, cfg, func(o *Options) {
+				o.thresholds.Inline = -1 // one frame would carry the parameters of both layers
 				products := 0
 				o.NewDevice = func() (kernels.Device, error) {
 					return watched{cpu.New(1), func(k *kernels.Kernel) {
@@ -88,14 +88,14 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 			if replies != 4 || res[0].Summary.Iterations != 3 {
 				t.Errorf("%d replies, %+v", replies, res[0].Summary)
 			}
-			if float64(res[0].Summary.TrainS) >= soon.Seconds() {
+			if float64(res[0].Summary.TrainS) >= waitMax.Seconds() {
 				t.Error("forward did not start on layer 0 before the parameters of layer 1 were there")
 			}
 		})
 	}
 }
 
-// What comes for a worker is taken in while it computes: a kernel that waits for it ends.
+// A worker receives messages while it computes: a kernel that waits for one ends.
 func TestMessagesMoveWhileAWorkerComputes(t *testing.T) {
 	waited := 0
 	_, errs := world(t, load(t, "cluster.servers=1", "train.stop={updates: 2}", "evaluate.every_epochs=0"), 2, func(o *Options) {
@@ -112,8 +112,8 @@ func TestMessagesMoveWhileAWorkerComputes(t *testing.T) {
 				o.Transport.Post(func() { close(ran) })
 				select {
 				case <-ran:
-				case <-time.After(soon):
-					t.Error("nobody ticked while the worker computed")
+				case <-time.After(waitMax):
+					t.Error("no tick while the worker computed")
 				}
 			}}, nil
 		}

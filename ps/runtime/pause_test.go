@@ -25,8 +25,8 @@ var schemesThatPause = []string{
 	"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
 }
 
-// holdsEachPushOnce fails unless every shard of a checkpoint has just the pushes of the iterations before those that its
-// workers go on with; where a scheme drops some, no more than these.
+// holdsEachPushOnce fails unless every shard of a checkpoint has exactly the pushes of the iterations before its workers'
+// next ones; at most these, if the scheme drops some.
 func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifest {
 	t.Helper()
 	m, err := checkpoint.Open(dir)
@@ -41,7 +41,7 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 	for i := range m.Servers {
 		e, err := m.File(checkpoint.ServerFile(i))
 		if err != nil {
-			continue // it has no shards
+			continue // a server without shards
 		}
 		var state serve.State
 		if _, err := checkpoint.ReadFile(dir, e, &state); err != nil {
@@ -50,7 +50,7 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 		for _, sh := range state.Shards {
 			shards++
 			if n := sh.Node; n.Samples != batch*n.Accepted || n.Accepted > all || !drops && n.Accepted != all {
-				t.Errorf("%s: shard %s has %d pushes with %d samples, and its workers go on at %v", filepath.Base(dir), sh.Name, n.Accepted, n.Samples, m.Starts)
+				t.Errorf("%s: shard %s has %d pushes with %d samples, and its workers resume at %v", filepath.Base(dir), sh.Name, n.Accepted, n.Samples, m.Starts)
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 	return m
 }
 
-// Under every scheme checkpoints are written while training goes on, and each of them has every push of the iterations
-// before it once, at all shards; so has a run that was killed and goes on from one.
+// Under every scheme checkpoints are written during training, and all shards of each have every push of the earlier
+// iterations once. The same holds for a run that was killed and resumes from one.
 func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
 	for _, sync := range schemesThatPause {
 		t.Run(sync, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
 			looked(3)
 			killedAfter(t, dir, 2)
 			from := looked(2)
-			s := mustPart(t, to(fmt.Sprintf("{samples: %d}", from.Samples+4000)), 6, dir, dir).Summary
+			s := mustRunPart(t, to(fmt.Sprintf("{samples: %d}", from.Samples+4000)), 6, dir, dir).Summary
 			if end := looked(3); s.Resumed == nil || s.Resumed.Samples != from.Samples || end.Samples != s.Samples {
 				t.Errorf("resumed at %+v, of %d samples; %d at the end, %d in its checkpoint", s.Resumed, from.Samples, s.Samples, end.Samples)
 			}
@@ -104,8 +104,9 @@ func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
 	}
 }
 
-// The same whatever there is beside the scheme: placements, payloads with residuals, optimizers at servers and workers, teams,
-// phases, evaluations beside training. No residual and no iteration is lost; who has a part of the run goes on with it.
+// The same holds for other placements, payloads with residuals, optimizers at servers and workers, teams, phases, and
+// evaluations beside training. No residual and no iteration is lost, and every rank that has a part of the run resumes with
+// it.
 func TestPausesOfOtherRuns(t *testing.T) {
 	for name, set := range map[string][]string{
 		"colocate": {"cluster.placement=colocate", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
@@ -124,7 +125,7 @@ func TestPausesOfOtherRuns(t *testing.T) {
 				t.Helper()
 				c := load(t, append([]string{`sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "*", scheme: asp}]`, "train.stop=" + stop,
 					"checkpoint={every_updates: 25, keep: 1000}", "evaluate.every_epochs=0"}, set...)...)
-				res, errs := over(t, hosted(hosts), c, func(o *Options) {
+				res, errs := runOver(t, hosted(hosts), c, func(o *Options) {
 					o.Resume, o.Host = resume, hosts[o.Transport.Rank():][:1]
 					if o.Transport.Rank() == 0 {
 						o.Lead.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
@@ -157,8 +158,9 @@ func TestPausesOfOtherRuns(t *testing.T) {
 	}
 }
 
-// A pause changes no bit: drop with the pushes of all workers is bsp, but for it that workers might be behind, so that its
-// checkpoints need pauses. It ends as bsp does that was never paused, and so does a run that goes on from such a checkpoint.
+// A pause changes no bit. Drop with the pushes of all workers equals bsp, but its workers might be behind, so its
+// checkpoints need pauses. It ends with the bits of a bsp run without pauses, and so does a run that resumes from such a
+// checkpoint.
 func TestAPauseChangesNoBit(t *testing.T) {
 	for name, set := range map[string][]string{
 		"momentum": nil,
@@ -177,19 +179,19 @@ func TestAPauseChangesNoBit(t *testing.T) {
 			}
 			end := holdsEachPushOnce(t, dirs[0], false)
 			stop := fmt.Sprintf("{updates: %d}", end.Iteration+30)
-			want := trained(t, to("bsp", stop), 6).Summary
-			if got := mustPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
-				t.Errorf("behind %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			want := mustTrain(t, to("bsp", stop), 6).Summary
+			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+				t.Errorf("after %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}
 			killedAfter(t, dir, 2)
-			if got := mustPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
 				t.Errorf("from the second checkpoint: sha256 %s of %d samples, want %s of %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}
 		})
 	}
 }
 
-// Whoever stops a run, a signal to any rank or its time, whatever pause it comes into: it stops for good, with a checkpoint
+// A run that is stopped, by a signal to any rank or by its time limit, at any moment of a pause, ends with a checkpoint
 // that has every push once.
 func TestARunIsStoppedInAPause(t *testing.T) {
 	sync := []string{"sync=[{match: '*.bias', scheme: ssp, staleness: 1}, {match: '*', scheme: asp}]", "checkpoint={every_updates: 1, keep: 2}", "evaluate.every_epochs=0"}
@@ -203,13 +205,13 @@ func TestARunIsStoppedInAPause(t *testing.T) {
 	}
 	for nth := range int32(12) {
 		dir := filepath.Join(t.TempDir(), "out")
-		res, errs := partOf(t, load(t, append(sync, "train.stop={time: 1h}")...), 6, dir, "", signalling("SIGUSR1", int(nth%6), 1+7*nth))
-		if s := agreedOn(t, CodeAgain, res, errs).Summary; !strings.HasPrefix(s.Finished, "stopped by ") {
+		res, errs := runPart(t, load(t, append(sync, "train.stop={time: 1h}")...), 6, dir, "", signalling("SIGUSR1", int(nth%6), 1+7*nth))
+		if s := mustAgree(t, CodeAgain, res, errs).Summary; !strings.HasPrefix(s.Finished, "stopped by ") {
 			t.Errorf("finished %q", s.Finished)
 		}
 		newest(dir)
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, append(sync, "train.stop={time: 300ms}")...), 6, dir, "")
+	mustRunPart(t, load(t, append(sync, "train.stop={time: 300ms}")...), 6, dir, "")
 	newest(dir)
 }

@@ -4,5 +4,5 @@ package runtime
 
 const (
 	underRace       = true
-	residualUpdates = 2 // each further one is the same code once more, some 20 times slower
+	residualUpdates = 2 // each further update runs the same code, some 20 times slower
 )

@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Matrix factorization learns up to the noise of its data under schemes that fold in any order; its loss is a mean squared
-// error, and nobody speaks of an accuracy.
+// Matrix factorization learns down to the noise of its data under schemes that fold in any order. Its loss is a mean
+// squared error, and no output mentions an accuracy.
 func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 	for _, rule := range []string{"bsp", "ssp, staleness: 3", "asp", "ssp, staleness: 3, push: delta, cache: true"} {
 		t.Run(rule, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 	}
 }
 
-// A run that fails before anybody has looked at the test set does not speak of an accuracy either.
+// A run that fails before the first evaluation does not mention an accuracy either.
 func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
 	c := load(t, "data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1e30}", "train.stop={epochs: 30}")
 	s := trainTogether(t, c).Summary
@@ -71,7 +71,7 @@ func TestL1LeavesZeros(t *testing.T) {
 	for _, rule := range []string{"bsp", "ssp, staleness: 2"} {
 		few := zeros("train.optimizer={name: sgd, lr: 0.1, l1: 0.15}", fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
 		all := zeros("train.optimizer={name: sgd, lr: 0.1, l1: 10}", fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
-		if few < 1 || few > 15 || all != 20 { // the bias is spared
+		if few < 1 || few > 15 || all != 20 { // the bias has no penalty
 			t.Errorf("%s: %d zeros with l1 0.15, %d with 10; want some, and all 20 weights", rule, few, all)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 	"fluentps/ps/resume"
 )
 
-// memories are the memory file systems of hosts, by their letters.
+// memories are the memory file systems of hosts, by letter.
 type memories struct {
 	t    *testing.T
 	root string
@@ -41,8 +41,8 @@ func (m memories) of(host string) string {
 	return dir
 }
 
-// holds lists what is in the memory of a host, without the names of starts.
-func (m memories) holds(host string) (names []string) {
+// files lists the files in the memory of a host, without the names of starts.
+func (m memories) files(host string) (names []string) {
 	all, err := filepath.Glob(filepath.Join(m.of(host), "*", "*", "*"))
 	if err != nil {
 		m.t.Fatal(err)
@@ -53,8 +53,8 @@ func (m memories) holds(host string) (names []string) {
 	return names
 }
 
-// whole lists the hosts that have the manifest of a version from that number on.
-func (m memories) whole(number int) (hosts []string) {
+// hostsWithManifest lists the hosts that have the manifest of a version from that number on.
+func (m memories) hostsWithManifest(number int) (hosts []string) {
 	all, err := filepath.Glob(filepath.Join(m.root, "*", "*", "*", "manifest.json"))
 	if err != nil {
 		m.t.Error(err)
@@ -69,8 +69,9 @@ func (m memories) whole(number int) (hosts []string) {
 	return hosts
 }
 
-// dies runs the first part of a run, which is aborted when it has written that many checkpoints, as by the death of a rank.
-func dies(t *testing.T, hosts string, c *configs.Config, dir string, number int, m memories, warn io.Writer) {
+// runUntilAborted runs the first part of a run, and aborts it, as the death of a rank does, when so many checkpoints are
+// written.
+func runUntilAborted(t *testing.T, hosts string, c *configs.Config, dir string, number int, m memories, warn io.Writer) {
 	t.Helper()
 	ts := hosted(hosts)
 	over := make(chan struct{})
@@ -79,7 +80,7 @@ func dies(t *testing.T, hosts string, c *configs.Config, dir string, number int,
 		defer ts[len(ts)-1].Abort(CodeFailed)
 		for {
 			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-			if err != nil || len(dirs) >= number && len(m.whole(number)) == want {
+			if err != nil || len(dirs) >= number && len(m.hostsWithManifest(number)) == want {
 				return
 			}
 			select {
@@ -89,30 +90,30 @@ func dies(t *testing.T, hosts string, c *configs.Config, dir string, number int,
 			}
 		}
 	}()
-	_, errs := partOn(t, ts, hosts, c, dir, "", m, warn)
+	_, errs := runPartOnHosts(t, ts, hosts, c, dir, "", m, warn)
 	close(over)
-	quiet(t)
+	waitForWriters(t)
 	var aborted *comm.AbortError
 	if err := errors.Join(errs...); !errors.As(err, &aborted) {
 		t.Fatalf("not aborted: %v", err)
 	}
 }
 
-// quiet waits for the goroutines that write files: the end of a process would have ended them, too.
-func quiet(t *testing.T) {
+// waitForWriters waits for the goroutines that write files; in a real abort the process ends them.
+func waitForWriters(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	for {
 		text := string(stacks[:goruntime.Stack(stacks, true)])
-		if !strings.Contains(text, "fluentps/ps/coordinate.") { // nobody else is left: the ranks have returned
+		if !strings.Contains(text, "fluentps/ps/coordinate.") { // only the writers can be left: the ranks have returned
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func partOn(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, dir, resume string, m memories, warn io.Writer) ([]Result, []error) {
-	return over(t, ts, c, func(o *Options) {
+func runPartOnHosts(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, dir, resume string, m memories, warn io.Writer) ([]Result, []error) {
+	return runOver(t, ts, c, func(o *Options) {
 		o.Host = hosts[o.Transport.Rank():][:1]
 		o.Memory, o.Resume = m.of(o.Host), resume
 		if warn != nil {
@@ -124,8 +125,8 @@ func partOn(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, 
 	})
 }
 
-// A run whose checkpoints on disk are gone goes on from the memory of its hosts to the same bits, also without one of them,
-// and on other ranks. In the end nothing is left there.
+// A run whose checkpoints on disk are gone resumes from the memory of its hosts to the same bits, also without one of the
+// hosts, and on other ranks. At the end nothing is left in memory.
 func TestReplicasAreGoneOnFrom(t *testing.T) {
 	for name, q := range map[string]struct {
 		hosts, again, lost string
@@ -140,7 +141,7 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 		"three hosts":    {hosts: "aabbcc", again: "aaccbb"},
 		"large":          {hosts: "aabb", set: []string{"model={name: mlp, layers: [4000]}", "train.optimizer={name: adam, lr: 0.001}"}},
 	} {
-		if underRace && name == "large" { // see underRaceToo
+		if underRace && name == "large" { // see runsInRaceMode
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000, replica: 1}"}, q.set...)...)
 			}
 			dir := filepath.Join(t.TempDir(), "out")
-			dies(t, q.hosts, to("{time: 1h}"), dir, 2, m, nil)
+			runUntilAborted(t, q.hosts, to("{time: 1h}"), dir, 2, m, nil)
 			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +173,7 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 			}
 			stop := fmt.Sprintf("{updates: %d}", last.Iteration+50)
 			ts := hosted(again)
-			res, errs := over(t, ts, to(stop), func(o *Options) {
+			res, errs := runOver(t, ts, to(stop), func(o *Options) {
 				o.Host = again[o.Transport.Rank():][:1]
 				o.Memory, o.Resume, o.AllowChanged = m.of(o.Host), resume.Auto, q.allow
 				if o.Transport.Rank() == 0 {
@@ -186,11 +187,11 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 			if got.Resumed == nil || got.Resumed.Iteration < last.Iteration || !strings.HasPrefix(got.Resumed.Checkpoint, m.root) {
 				t.Fatalf("resumed %+v, the last checkpoint is of iteration %d", got.Resumed, last.Iteration)
 			}
-			if want := trained(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 && (got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
+			if want := mustTrain(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 && (got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
 				t.Errorf("sha256 %s after %d samples, want %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}
 			for _, host := range "abcd" {
-				if list := m.holds(string(host)); len(list) > 0 {
+				if list := m.files(string(host)); len(list) > 0 {
 					t.Errorf("host %c still has %v", host, list)
 				}
 			}
@@ -198,7 +199,7 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 	}
 }
 
-// Whenever a job dies, it goes on, from memory or from the run folder or anew, and ends with the same bits.
+// Whenever a job dies, it resumes from memory or from the run folder or begins again, and ends with the same bits.
 func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 	const hosts = "aabbc"
 	m := memories{t, t.TempDir()}
@@ -214,7 +215,7 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer ts[n%len(ts)].Abort(CodeFailed)
-			for n%2 == 1 { // when a manifest has come since
+			for n%2 == 1 { // after the next manifest
 				all, _ := filepath.Glob(filepath.Join(m.root, "*", "*", "*", "manifest.json"))
 				if slices.ContainsFunc(all, func(path string) bool { info, err := os.Stat(path); return err == nil && info.ModTime().After(begun) }) {
 					break
@@ -225,7 +226,7 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 			close(ended)
 		}()
 		var said lines
-		_, errs := over(t, ts, to("{time: 1h}"), func(o *Options) {
+		_, errs := runOver(t, ts, to("{time: 1h}"), func(o *Options) {
 			o.Host = hosts[o.Transport.Rank():][:1]
 			o.Memory, o.Resume, o.Warn = m.of(o.Host), resume.Auto, &said
 			if o.Transport.Rank() == 0 {
@@ -233,7 +234,7 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 			}
 		})
 		<-ended
-		quiet(t)
+		waitForWriters(t)
 		var aborted *comm.AbortError
 		if err := errors.Join(errs...); !errors.As(err, &aborted) {
 			t.Fatalf("start %d: not aborted: %v", n, err)
@@ -249,7 +250,7 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 		}
 	}
 	if fromMemory < 5 {
-		t.Errorf("%d starts went on from memory, and 5 could", fromMemory)
+		t.Errorf("%d starts resumed from memory, and 5 could", fromMemory)
 	}
 	var last int64
 	for _, host := range "abc" {
@@ -264,35 +265,35 @@ func TestReplicasOfARunThatDiesAtRandomMoments(t *testing.T) {
 		}
 	}
 	stop := fmt.Sprintf("{updates: %d}", last+30)
-	res, errs := partOn(t, hosted(hosts), hosts, to(stop), dir, resume.Auto, m, nil)
+	res, errs := runPartOnHosts(t, hosted(hosts), hosts, to(stop), dir, resume.Auto, m, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if want := trained(t, to(stop), len(hosts)).Summary; res[0].Summary.ParametersSHA256 != want.ParametersSHA256 {
+	if want := mustTrain(t, to(stop), len(hosts)).Summary; res[0].Summary.ParametersSHA256 != want.ParametersSHA256 {
 		t.Errorf("sha256 %s, want %s", res[0].Summary.ParametersSHA256, want.ParametersSHA256)
 	}
 	for _, host := range "abc" {
-		if list := m.holds(string(host)); len(list) > 0 {
+		if list := m.files(string(host)); len(list) > 0 {
 			t.Errorf("host %c still has %v", host, list)
 		}
 	}
 }
 
-// replicasOf runs until there are replicas, and dies; it gives the settings that go on, and the folder.
+// replicasOf runs until there are replicas, and aborts. It returns the settings to resume with, and the folder.
 func replicasOf(t *testing.T, hosts string, m memories) (to func(string) *configs.Config, dir string) {
 	to = func(stop string) *configs.Config {
 		return load(t, "train.stop="+stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000, replica: 1}")
 	}
 	dir = filepath.Join(t.TempDir(), "out")
-	dies(t, hosts, to("{time: 1h}"), dir, 2, m, nil)
+	runUntilAborted(t, hosts, to("{time: 1h}"), dir, 2, m, nil)
 	return to, dir
 }
 
-// resumedAt goes on, and says from where, and what was said on the way.
+// resumedAt resumes, and returns the checkpoint that it resumed from, and the log.
 func resumedAt(t *testing.T, hosts string, c *configs.Config, dir string, m memories) (from, said string) {
 	t.Helper()
 	var warn lines
-	res, errs := partOn(t, hosted(hosts), hosts, c, dir, resume.Auto, m, &warn)
+	res, errs := runPartOnHosts(t, hosted(hosts), hosts, c, dir, resume.Auto, m, &warn)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +303,8 @@ func resumedAt(t *testing.T, hosts string, c *configs.Config, dir string, m memo
 	return from, warn.String()
 }
 
-// A run that goes on from memory, and no further, leaves in its folder what it had found there.
-func TestWhatWasInMemoryIsWrittenAtTheEnd(t *testing.T) {
+// A run that resumes from memory and trains no further writes that checkpoint to its folder.
+func TestAResumedReplicaIsWrittenAtTheEnd(t *testing.T) {
 	const hosts = "aabb"
 	m := memories{t, t.TempDir()}
 	to, dir := replicasOf(t, hosts, m)
@@ -318,15 +319,15 @@ func TestWhatWasInMemoryIsWrittenAtTheEnd(t *testing.T) {
 	if q, err := checkpoint.Open(dirs[0]); err != nil || q.Iteration < 40 {
 		t.Errorf("%+v, %v", q, err)
 	}
-	if a, b := m.holds("a"), m.holds("b"); len(a)+len(b) > 0 {
+	if a, b := m.files("a"), m.files("b"); len(a)+len(b) > 0 {
 		t.Errorf("memory still has %v and %v", a, b)
 	}
 }
 
-// Replicas that are damaged, incomplete, of another start, or older than the run folder's checkpoints are left alone.
+// Replicas that are damaged, incomplete, of another start, or older than the run folder's checkpoints are ignored.
 func TestReplicasThatAreNotTaken(t *testing.T) {
 	const hosts = "aabb"
-	// each does something to the copies of a file, on all hosts and of all versions.
+	// each changes the copies of a file, on all hosts and of all versions.
 	each := func(m memories, name string, do func(path string) error) error {
 		all, err := filepath.Glob(filepath.Join(m.root, "*", "*", "*", name))
 		if err != nil || len(all) < 2 {
@@ -399,7 +400,7 @@ func TestReplicasThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// Who names a checkpoint gets that one, though the memory has a newer one.
+// A run that names a checkpoint resumes from that one, even if memory has a newer one.
 func TestReplicasAreNotTakenForACheckpointThatWasNamed(t *testing.T) {
 	const hosts = "aabb"
 	m := memories{t, t.TempDir()}
@@ -408,20 +409,20 @@ func TestReplicasAreNotTakenForACheckpointThatWasNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, errs := partOn(t, hosted(hosts), hosts, to("{updates: 1}"), dir, dirs[0], m, nil)
+	res, errs := runPartOnHosts(t, hosted(hosts), hosts, to("{updates: 1}"), dir, dirs[0], m, nil)
 	if err := errors.Join(errs...); err != nil || res[0].Summary.Resumed.Checkpoint != dirs[0] {
 		t.Errorf("resumed %+v, %v; want %s", res[0].Summary.Resumed, err, dirs[0])
 	}
 }
 
-// A version that a host has no room for is given up, on all hosts; the run goes on, and the next one is whole.
+// A version that a host has no memory for is given up on all hosts; the run continues, and the next version is complete.
 func TestAHostWithoutRoomCostsAReplicaAndNoMore(t *testing.T) {
 	const hosts = "aabb"
 	m := memories{t, t.TempDir()}
 	c := load(t, "train.stop={time: 1h}", "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000, replica: 1}")
 	dir := filepath.Join(t.TempDir(), "out")
 	go func() {
-		for { // a file stands in the way of the folder
+		for { // a file takes the place of the folder
 			if all, _ := filepath.Glob(filepath.Join(m.of("b"), "fluentps-*")); len(all) > 0 {
 				if err := os.WriteFile(filepath.Join(all[0], "2"), nil, 0o600); err != nil {
 					t.Error(err)
@@ -432,19 +433,19 @@ func TestAHostWithoutRoomCostsAReplicaAndNoMore(t *testing.T) {
 		}
 	}()
 	var said lines
-	dies(t, hosts, c, dir, 3, m, &said)
+	runUntilAborted(t, hosts, c, dir, 3, m, &said)
 	if n := strings.Count(said.String(), "no replica of this checkpoint"); n == 0 {
 		t.Errorf("nobody said that there is no replica of the second one:\n%s", said.String())
 	}
 	for _, host := range []string{"a", "b"} {
-		if list := m.holds(host); slices.ContainsFunc(list, func(name string) bool { return strings.HasPrefix(name, "2/") }) {
+		if list := m.files(host); slices.ContainsFunc(list, func(name string) bool { return strings.HasPrefix(name, "2/") }) {
 			t.Errorf("host %s still has %v", host, list)
 		}
 	}
 }
 
-// Without a place for replicas a run says so, and goes on without.
-func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
+// A run without memory for replicas warns, and trains without them.
+func TestARunWithoutMemoryForReplicasTrains(t *testing.T) {
 	m := memories{t, t.TempDir()}
 	if err := os.WriteFile(filepath.Join(m.root, "none"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -468,7 +469,7 @@ func TestWithoutMemoryForReplicasARunGoesOn(t *testing.T) {
 	}
 }
 
-// Each file is on two hosts where there are two, and the files of a host are spread over the ranks of the next.
+// If there are two hosts, each file is on two of them, and the files of a host are spread over the ranks of the next.
 func TestNeighborsAreOnTheNextHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 20).Draw(t, "hosts")

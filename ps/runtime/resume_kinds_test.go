@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/resume"
 )
 
-// The ranks of a host that compute as one worker go on together, with the residual and the optimizer of their worker.
+// The ranks of a host that compute as one worker resume together, with the residual and the optimizer of their worker.
 func TestTeamsGoOn(t *testing.T) {
 	part := func(dir, resume, stop string) *metrics.Summary {
 		t.Helper()
@@ -22,7 +22,7 @@ func TestTeamsGoOn(t *testing.T) {
 		if resume == "" {
 			go interruptAt(dir, 2, signals, ended)
 		}
-		res, errs := over(t, hosted(hosts), c, func(o *Options) {
+		res, errs := runOver(t, hosted(hosts), c, func(o *Options) {
 			o.Resume, o.Host = resume, hosts[o.Transport.Rank():][:1]
 			if o.Transport.Rank() == 0 && dir != "" {
 				o.Lead.Folder, o.Interrupt = &metrics.FolderSpec{Out: dir}, signals
@@ -55,10 +55,10 @@ func TestTeamsGoOn(t *testing.T) {
 	}
 }
 
-// What diverged is no place to go on from.
+// A run that has diverged leaves no checkpoint to resume from.
 func TestARunThatDivergesLeavesNoCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := partOf(t, load(t, "train.optimizer={name: sgd, lr: 1e38}", "model={name: mlp, layers: [8]}", updates(10000)), 6, dir, "", nil)
+	res, errs := runPart(t, load(t, "train.optimizer={name: sgd, lr: 1e38}", "model={name: mlp, layers: [8]}", updates(10000)), 6, dir, "", nil)
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeFailed || !strings.HasPrefix(res[0].Summary.Finished, "diverged") {
 		t.Fatalf("code %d, finished %q: %v", res[0].Code, res[0].Summary.Finished, err)
 	}
@@ -67,19 +67,19 @@ func TestARunThatDivergesLeavesNoCheckpoint(t *testing.T) {
 	}
 }
 
-// Evaluations beside training go on: those of before are kept, and each epoch is looked at once.
+// A resumed run continues its evaluations beside training: earlier ones are kept, and each epoch is evaluated once.
 func TestEvaluationsGoOn(t *testing.T) {
 	for _, where := range []string{"online", "after"} {
 		set := []string{"evaluate={every_epochs: 1, where: " + where + "}", "data.partition=overlap_reshuffle"}
 		dir := filepath.Join(t.TempDir(), "out")
-		mustPart(t, load(t, append(set, updates(30))...), 6, dir, "")
-		got := mustPart(t, load(t, append(set, updates(75))...), 6, dir, dir).Summary.Evaluations
-		want := trained(t, load(t, append(set, updates(75))...), 6).Summary.Evaluations
+		mustRunPart(t, load(t, append(set, updates(30))...), 6, dir, "")
+		got := mustRunPart(t, load(t, append(set, updates(75))...), 6, dir, dir).Summary.Evaluations
+		want := mustTrain(t, load(t, append(set, updates(75))...), 6).Summary.Evaluations
 		if len(got) != len(want) || len(got) != 5 {
 			t.Fatalf("%s: %d evaluations, and %d without interruption", where, len(got), len(want))
 		}
 		for i := range got {
-			if a, b := looked(got[i]), looked(want[i]); a != b {
+			if a, b := evaluationText(got[i]), evaluationText(want[i]); a != b {
 				t.Errorf("%s: evaluation %d of %d is %s, want %s", where, i, len(got), a, b)
 			}
 		}

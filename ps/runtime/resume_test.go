@@ -15,8 +15,8 @@ import (
 	"fluentps/ps/resume"
 )
 
-// partOf runs a part of a run of n ranks in a folder: the first, or where resume is not empty one that goes on.
-func partOf(t testing.TB, c *configs.Config, n int, dir, resume string, change func(*Options)) ([]Result, []error) {
+// runPart runs a part of a run of n ranks in a folder: the first one, or with resume a later one.
+func runPart(t testing.TB, c *configs.Config, n int, dir, resume string, change func(*Options)) ([]Result, []error) {
 	t.Helper()
 	return world(t, c, n, func(o *Options) {
 		o.Resume = resume
@@ -29,10 +29,10 @@ func partOf(t testing.TB, c *configs.Config, n int, dir, resume string, change f
 	})
 }
 
-// mustPart is partOf that must end well; it gives rank 0's result.
-func mustPart(t testing.TB, c *configs.Config, n int, dir, resume string) Result {
+// mustRunPart is runPart that must end well. It returns rank 0's result.
+func mustRunPart(t testing.TB, c *configs.Config, n int, dir, resume string) Result {
 	t.Helper()
-	res, errs := partOf(t, c, n, dir, resume, nil)
+	res, errs := runPart(t, c, n, dir, resume, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +42,8 @@ func mustPart(t testing.TB, c *configs.Config, n int, dir, resume string) Result
 	return res[0]
 }
 
-// A run under BSP that goes on from its checkpoint ends with the bits of one that was never interrupted, whatever the
-// optimizer, the payload, the placement, what is pushed, and the slicing; also when it goes on twice.
+// A run under BSP that resumes from its checkpoint ends with the bits of a run that was never interrupted, for any
+// optimizer, payload, placement, kind of push and slicing; also if it resumes twice.
 func TestAResumedRunIsBitEqual(t *testing.T) {
 	for name, set := range map[string][]string{
 		"sgd":       {"train.optimizer={name: sgd, lr: 0.1}"},
@@ -62,7 +62,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"colocate":  {"cluster.placement=colocate"},
 		"residual":  {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"},
 	} {
-		if underRace && name == "residual" { // see underRaceToo
+		if underRace && name == "residual" { // see runsInRaceMode
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -73,13 +73,13 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 			to := func(updates int) *configs.Config {
 				return load(t, append([]string{fmt.Sprintf("train.stop={updates: %d}", updates)}, set...)...)
 			}
-			want := trained(t, to(24), n).Summary
+			want := mustTrain(t, to(24), n).Summary
 			dir := filepath.Join(t.TempDir(), "out")
-			if s := mustPart(t, to(7), n, dir, "").Summary; s.Iterations != 7 || s.Resumed != nil {
+			if s := mustRunPart(t, to(7), n, dir, "").Summary; s.Iterations != 7 || s.Resumed != nil {
 				t.Fatalf("%d iterations, resumed %+v", s.Iterations, s.Resumed)
 			}
-			mustPart(t, to(11), n, dir, dir)
-			got := mustPart(t, to(24), n, dir, dir).Summary
+			mustRunPart(t, to(11), n, dir, dir)
+			got := mustRunPart(t, to(24), n, dir, dir).Summary
 			if got.ParametersSHA256 != want.ParametersSHA256 {
 				t.Errorf("sha256 %s, want %s", got.ParametersSHA256, want.ParametersSHA256)
 			}
@@ -93,7 +93,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 	}
 }
 
-// Under every scheme the run goes on where it was, counts on, and learns.
+// Under every scheme a run resumes where it was, continues its counts, and learns.
 func TestEverySchemeGoesOn(t *testing.T) {
 	for _, sync := range []string{
 		"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*', scheme: ssp, staleness: 2, fold: rank}",
@@ -109,8 +109,8 @@ func TestEverySchemeGoesOn(t *testing.T) {
 				return load(t, "sync=["+sync+"]", fmt.Sprintf("train.stop={epochs: %d}", epochs), "data.partition=overlap_reshuffle")
 			}
 			dir := filepath.Join(t.TempDir(), "out")
-			first := mustPart(t, to(3), 6, dir, "").Summary
-			again := mustPart(t, to(30), 6, dir, dir).Summary
+			first := mustRunPart(t, to(3), 6, dir, "").Summary
+			again := mustRunPart(t, to(30), 6, dir, dir).Summary
 			if again.Resumed == nil || again.Resumed.Samples != first.Samples || again.Samples < 30*480 || first.Samples < 3*480 {
 				t.Fatalf("%d samples, then %d after %+v", first.Samples, again.Samples, again.Resumed)
 			}
@@ -136,8 +136,8 @@ func TestEverySchemeGoesOn(t *testing.T) {
 
 func TestABudgetThatIsUsedUpEndsAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	first := mustPart(t, load(t), 6, dir, "").Summary
-	again := mustPart(t, load(t), 6, dir, resume.Auto).Summary
+	first := mustRunPart(t, load(t), 6, dir, "").Summary
+	again := mustRunPart(t, load(t), 6, dir, resume.Auto).Summary
 	if again.Samples != first.Samples || again.ParametersSHA256 != first.ParametersSHA256 || len(again.Evaluations) != len(first.Evaluations) {
 		t.Errorf("%d samples became %d, %d evaluations %d", first.Samples, again.Samples, len(first.Evaluations), len(again.Evaluations))
 	}
@@ -161,15 +161,15 @@ func samplesOf(t *testing.T, dir string) (samples []string) {
 
 func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
-	mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
+	mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
 	newest := filepath.Join(dir, checkpoint.Folder, "000000000002")
 	if err := os.Truncate(filepath.Join(newest, checkpoint.ServerFile(1)), 40); err != nil {
 		t.Fatal(err)
 	}
-	want := trained(t, load(t, "train.stop={updates: 12}"), 6).Summary
+	want := mustTrain(t, load(t, "train.stop={updates: 12}"), 6).Summary
 	var warn lines
-	res, errs := partOf(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+	res, errs := runPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +187,12 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 			t.Errorf("records at %v samples: what came after the checkpoint is still there", got)
 		}
 	}
-	for n := range 2 { // and where none is whole, all are named
+	for n := range 2 { // the error names all, if none is complete
 		if err := os.Remove(filepath.Join(dir, checkpoint.Folder, fmt.Sprintf("%012d", 1+2*n), checkpoint.WorkerFile(2))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, errs = partOf(t, load(t), 6, dir, dir, nil)
+	_, errs = runPart(t, load(t), 6, dir, dir, nil)
 	for rank, err := range errs {
 		var agreed *ExitError
 		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is whole; to begin again, leave --resume out") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
@@ -203,7 +203,7 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 
 func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t), 6, dir, "")
+	mustRunPart(t, load(t), 6, dir, "")
 	for _, c := range []struct {
 		name   string
 		ranks  int
@@ -224,7 +224,7 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, are others than now"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, errs := partOf(t, load(t, c.set...), c.ranks, dir, dir, c.change)
+			_, errs := runPart(t, load(t, c.set...), c.ranks, dir, dir, c.change)
 			for rank, err := range errs {
 				var agreed *ExitError
 				if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), c.want) {
@@ -233,7 +233,7 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 			}
 		})
 	}
-	res, errs := partOf(t, load(t, "train.optimizer.lr=0.05", "train.stop={updates: 40}"), 6, dir, dir, func(o *Options) { o.AllowChanged = []string{"train.optimizer.lr"} })
+	res, errs := runPart(t, load(t, "train.optimizer.lr=0.05", "train.stop={updates: 40}"), 6, dir, dir, func(o *Options) { o.AllowChanged = []string{"train.optimizer.lr"} })
 	if err := errors.Join(errs...); err != nil || res[0].Summary.Iterations != 40 {
 		t.Errorf("with the key allowed: %v", err)
 	}
@@ -264,15 +264,15 @@ func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 		t.Errorf("%s after %s, resumed %+v", next.Dir, first.Dir, next.Summary.Resumed)
 	}
 	if fresh := run(""); fresh.Dir == first.Dir || fresh.Summary.Resumed != nil {
-		t.Errorf("without --resume the run went on in %s", fresh.Dir)
+		t.Errorf("without --resume the run resumed in %s", fresh.Dir)
 	}
-	// A run that was killed before its first checkpoint begins again in its folder.
+	// A run that was killed before its first checkpoint begins anew in its folder.
 	dir := filepath.Join(root, "out")
-	mustPart(t, load(t, "train.stop={updates: 5}", "checkpoint.keep=0"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={updates: 5}", "checkpoint.keep=0"), 6, dir, "")
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.Folder)); err == nil {
 		t.Error("keep: 0 left checkpoints")
 	}
-	if s := mustPart(t, c, 6, dir, resume.Auto).Summary; s.Resumed != nil || s.Iterations != 8 {
+	if s := mustRunPart(t, c, 6, dir, resume.Auto).Summary; s.Resumed != nil || s.Iterations != 8 {
 		t.Errorf("%d iterations, resumed %+v", s.Iterations, s.Resumed)
 	}
 }
@@ -293,8 +293,8 @@ func killedAfter(t *testing.T, dir string, number int) {
 	}
 }
 
-// A checkpoint that was written while training went on is a cut: the run that goes on from it ends with the bits of one
-// that was never interrupted, and counts as one.
+// A checkpoint that was written during training is a cut: a run that resumes from it ends with the bits and counts of a run
+// that was never interrupted.
 func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 	for name, set := range map[string][]string{
 		"momentum":    nil,
@@ -327,7 +327,7 @@ func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 				t.Fatalf("%+v, %v", m, err)
 			}
 			stop := fmt.Sprintf("{updates: %d}", m.Iteration+30)
-			want, got := trained(t, to(stop), n).Summary, mustPart(t, to(stop), n, dir, dir).Summary
+			want, got := mustTrain(t, to(stop), n).Summary, mustRunPart(t, to(stop), n, dir, dir).Summary
 			if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != want.Iterations || got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
 				t.Errorf("from %+v: sha256 %s after %d iterations and %d samples, loss %v; want %s, %d, %d and %v",
 					got.Resumed, got.ParametersSHA256, got.Iterations, got.Samples, *got.TrainLoss, want.ParametersSHA256, want.Iterations, want.Samples, *want.TrainLoss)
@@ -344,7 +344,7 @@ func interrupted(t *testing.T, c *configs.Config, n int, dir string, number int)
 	t.Helper()
 	signals, over := make(chan string, 1), make(chan struct{})
 	go interruptAt(dir, number, signals, over)
-	res, errs := partOf(t, c, n, dir, "", func(o *Options) {
+	res, errs := runPart(t, c, n, dir, "", func(o *Options) {
 		if o.Transport.Rank() == 0 {
 			o.Interrupt = signals
 		}

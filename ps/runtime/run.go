@@ -96,7 +96,7 @@ func (r *rank) bind() {
 		return
 	}
 	if core := r.o.Bind(r.station.Config.Cluster.Bind == configs.BindAuto); core >= 0 {
-		r.station.Log.Info("keeps to one core, for this host has more ranks than cores", "core", core)
+		r.station.Log.Info("bound to one core, because this host has more ranks than cores", "core", core)
 	}
 }
 
@@ -156,12 +156,12 @@ func (r *rank) driveTraining() error {
 // driveNodes drives the nodes of this rank until they are done: at the end of training, or in a pause.
 func (r *rank) driveNodes() error {
 	w := r.run.Worker
-	over := func() bool {
+	isDone := func() bool {
 		return (r.run.Server == nil || r.run.Server.Over()) && (w == nil || w.Over()) && r.station.Net.Idle()
 	}
-	due := func() bool { return over() || w != nil && w.Ready() }
+	isDue := func() bool { return isDone() || w != nil && w.Ready() }
 	for {
-		if err := r.station.Net.Drive(due); err != nil || over() {
+		if err := r.station.Net.Drive(isDue); err != nil || isDone() {
 			return err
 		}
 		w.Run()

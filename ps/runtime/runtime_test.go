@@ -33,10 +33,10 @@ func options(c *configs.Config, tr comm.Transport) Options {
 // world runs ranks as goroutines; change edits each rank's options.
 func world(t testing.TB, c *configs.Config, n int, change func(*Options)) ([]Result, []error) {
 	t.Helper()
-	return over(t, inproc.New(n, inproc.Options{}), c, change)
+	return runOver(t, inproc.New(n, inproc.Options{}), c, change)
 }
 
-func over(t testing.TB, ts []comm.Transport, c *configs.Config, change func(*Options)) ([]Result, []error) {
+func runOver(t testing.TB, ts []comm.Transport, c *configs.Config, change func(*Options)) ([]Result, []error) {
 	t.Helper()
 	res, errs := make([]Result, len(ts)), make([]error, len(ts))
 	var wg sync.WaitGroup
@@ -64,8 +64,8 @@ func over(t testing.TB, ts []comm.Transport, c *configs.Config, change func(*Opt
 	return res, errs
 }
 
-// trained is world that must end well; it gives rank 0's result.
-func trained(t testing.TB, c *configs.Config, n int) Result {
+// mustTrain is world that must end well. It returns rank 0's result.
+func mustTrain(t testing.TB, c *configs.Config, n int) Result {
 	t.Helper()
 	res, errs := world(t, c, n, nil)
 	for i, err := range errs {
@@ -77,7 +77,7 @@ func trained(t testing.TB, c *configs.Config, n int) Result {
 }
 
 func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
-	s := trained(t, load(t), 6).Summary
+	s := mustTrain(t, load(t), 6).Summary
 	if s.Finished != "ok" || s.Mode != "local" || s.Servers != 2 || s.Workers != 4 || s.Iterations != 30 || s.Samples != 960 {
 		t.Errorf("summary %+v", s)
 	}
@@ -100,9 +100,9 @@ func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
 	}
 }
 
-// BSP is exact: the same bits for 1, 2 and 3 servers, every slicing, piece size, placement and fold of ranks.
+// BSP is exact: the same bits for 1, 2 and 3 servers, and every slicing, piece size, placement and fold of ranks.
 func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
-	want := trained(t, load(t, "cluster.servers=1"), 5).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, "cluster.servers=1"), 5).Summary.ParametersSHA256
 	for _, c := range []struct {
 		ranks int
 		set   []string
@@ -119,28 +119,28 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		{6, []string{"cluster.placement=pack", "evaluate.where=online"}},
 	} {
 		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
-			if got := trained(t, load(t, c.set...), c.ranks).Summary.ParametersSHA256; got != want {
+			if got := mustTrain(t, load(t, c.set...), c.ranks).Summary.ParametersSHA256; got != want {
 				t.Errorf("sha256 %s, want %s", got, want)
 			}
 		})
 	}
-	for _, longest := range []int{-1, 64} { // no piece in a frame, and some
+	for _, longest := range []int{-1, 64} { // no pieces in frames; some pieces in frames
 		res, errs := world(t, load(t, "model={name: mlp, layers: [8]}"), 6, func(o *Options) { o.thresholds.Inline = longest })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := res[0].Summary.ParametersSHA256, trained(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
+		if got, want := res[0].Summary.ParametersSHA256, mustTrain(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
 			t.Errorf("pieces of up to %d bytes in frames: sha256 %s, want %s", longest, got, want)
 		}
 	}
 	layers := []string{"model={name: mlp, layers: [24, 16, 8]}", "shards.slice=layer", "shards.max_bytes=256B"} // forward may start early
-	want4 := trained(t, load(t, append(layers, "cluster.servers=1")...), 5).Summary.ParametersSHA256
+	want4 := mustTrain(t, load(t, append(layers, "cluster.servers=1")...), 5).Summary.ParametersSHA256
 	for ranks, cluster := range map[int]string{6: "cluster={servers: 2}", 4: "cluster={servers: 2, placement: colocate}"} {
-		if got := trained(t, load(t, append(layers, cluster)...), ranks).Summary.ParametersSHA256; got != want4 {
+		if got := mustTrain(t, load(t, append(layers, cluster)...), ranks).Summary.ParametersSHA256; got != want4 {
 			t.Errorf("4 layers, %s: sha256 %s, want %s", cluster, got, want4)
 		}
 	}
-	if other := trained(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
+	if other := mustTrain(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
 		t.Error("another seed gave the same parameters")
 	}
 }

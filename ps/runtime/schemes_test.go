@@ -51,7 +51,7 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 		t.Run(c.sync, func(t *testing.T) {
 			samples := int64(1600)
 			if drops := strings.Contains(c.sync, "required"); drops {
-				samples *= 20 // nobody waits for the straggler, and its first push takes 3 ms
+				samples *= 20 // no worker waits for the straggler, whose first push takes 3 ms
 			}
 			s := trainTogether(t, load(t, "sync=["+c.sync+"]", straggler, fmt.Sprintf("train.stop={samples: %d}", samples))).Summary
 			if s.MaxLead < c.min || s.MaxLead > c.max {
@@ -69,9 +69,9 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 	}
 }
 
-// A backup worker costs the others no waiting: they go on while the straggler computes what will be dropped, and it
-// takes up where they are, at every shard.
-func TestDropGoesOnWithoutTheStraggler(t *testing.T) {
+// A backup worker makes no other worker wait: the others train on while the straggler computes a push that will be dropped,
+// and the straggler continues at their clock, at every shard.
+func TestDropDoesNotWaitForTheStraggler(t *testing.T) {
 	for _, sync := range []string{
 		"[{match: '*', scheme: drop, required: 3}]",
 		"[{match: '*.bias', scheme: drop, required: 2}, {match: '*', scheme: drop, required: 3}]",
@@ -85,10 +85,10 @@ func TestDropGoesOnWithoutTheStraggler(t *testing.T) {
 	}
 }
 
-// Beside a scheme that waits for all, drop has nothing to drop for long, and nobody hangs.
+// Beside a scheme that waits for all, drop has nothing to drop for long, and no worker is blocked for good.
 func TestDropBesideBSP(t *testing.T) {
 	sync := "sync=[{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: bsp}]"
-	s := trained(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
+	s := mustTrain(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
 	if s.Finished != "ok" || s.MaxLead != 0 {
 		t.Errorf("finished %q at a lead of %d", s.Finished, s.MaxLead)
 	}
@@ -102,11 +102,11 @@ func sumIterations(s *metrics.Summary) int64 {
 	return n
 }
 
-// Every scheme learns what BSP learns: N pushes at weight 1/N weigh as one BSP step.
+// Every scheme learns what BSP learns: N pushes at weight 1/N weigh as much as one BSP step.
 func TestEverySchemeLearnsTheSame(t *testing.T) {
-	// A rank that has no core for a while must neither take its rows out of the training nor, late, decide how it ends.
+	// A rank without a core for a while must neither keep its rows out of the training nor, when late, decide how it ends.
 	long := []string{"train.stop={epochs: 80}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [600], factor: 0.1}"}
-	bsp := float64(*trained(t, load(t, long...), 6).Summary.TestAccuracy)
+	bsp := float64(*mustTrain(t, load(t, long...), 6).Summary.TestAccuracy)
 	for _, sync := range []string{
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
 		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
@@ -114,12 +114,12 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 		"[{match: '*.bias', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]",
 		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
-		// Under the detector each scheme runs in TestCheckpointsOfEverySchemeHaveEachPushOnce, and most of them in others; here
-		// they only run for longer.
-		if !underRaceToo(sync, "[{match: '*', scheme: asp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]") {
+		// With the race detector each scheme runs in TestCheckpointsOfEverySchemeHaveEachPushOnce, and most of them in other
+		// tests; here they would only run longer.
+		if !runsInRaceMode(sync, "[{match: '*', scheme: asp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]") {
 			continue
 		}
-		if acc := float64(*trained(t, load(t, append(long, "sync="+sync)...), 6).Summary.TestAccuracy); acc < bsp-0.05 {
+		if acc := float64(*mustTrain(t, load(t, append(long, "sync="+sync)...), 6).Summary.TestAccuracy); acc < bsp-0.05 {
 			t.Errorf("%s: test accuracy %.3f, bsp %.3f", sync, acc, bsp)
 		}
 	}
@@ -127,7 +127,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 
 func TestOnlineTargetStopsTheRun(t *testing.T) {
 	c := load(t, "train.stop={epochs: 20000, target: 0.6}", "evaluate={every_epochs: 0.5, where: online}")
-	s := trained(t, c, 6).Summary
+	s := mustTrain(t, c, 6).Summary
 	if s.TargetReachedS == nil || s.Samples >= 20000*480 {
 		t.Fatalf("target_reached_s %v after %d samples", s.TargetReachedS, s.Samples)
 	}
@@ -155,7 +155,7 @@ func TestRequireATargetThatIsNotReached(t *testing.T) {
 }
 
 func TestTimeEndsTheRun(t *testing.T) {
-	s := trained(t, load(t, "train.stop={time: 300ms}", "evaluate.every_epochs=0", straggler), 6).Summary
+	s := mustTrain(t, load(t, "train.stop={time: 300ms}", "evaluate.every_epochs=0", straggler), 6).Summary
 	if s.TrainS < 0.3 || s.Finished != "ok" || s.Samples == 0 {
 		t.Errorf("finished %q after %v s and %d samples", s.Finished, s.TrainS, s.Samples)
 	}
@@ -197,7 +197,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 
 func TestAStallIsExplained(t *testing.T) {
 	c := load(t, "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 1h}")
-	stalls(t, "aaaaaa", c, `worker 0 has waited \d+s to start iteration 1; .*\(bsp\) of server 0`, `server 1 has heard nothing for \d+s; shard 1 .*\(bsp\) waits for worker 2 `)
+	mustStall(t, "aaaaaa", c, `worker 0 has waited \d+s to start iteration 1; .*\(bsp\) of server 0`, `server 1 has heard nothing for \d+s; shard 1 .*\(bsp\) waits for worker 2 `)
 }
 
 func TestAStallAborts(t *testing.T) {
@@ -258,7 +258,7 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 	}
 }
 
-// The metrics say when a snapshot was taken, not when it was looked at.
+// The metrics name the time when a snapshot was taken, not when it was evaluated.
 func TestEvaluationsCarryTheIterationOfTheirSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	_, errs := world(t, load(t), 6, func(o *Options) {

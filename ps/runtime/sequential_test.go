@@ -14,9 +14,9 @@ import (
 	"fluentps/ps/workload"
 )
 
-// sequential trains on one machine, in the plainest way: per step, the concatenated batches of all workers
-// in rank order, the mean gradient, sgd with l1, momentum or adam in float64. It shares with the real run the model's kernels,
-// the samples and the initial values, and nothing else: no plan, node, scheme, optimizer or transport.
+// sequential trains on one machine, in the plainest way: each step takes the concatenated batches of all workers in rank
+// order, the mean gradient, and sgd with l1, momentum or adam in float64. It shares with the real run only the model's
+// kernels, the samples and the initial values: no plan, node, scheme, optimizer or transport.
 func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
 	set, err := cached(layout.DataSpec(c))
@@ -127,7 +127,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d servers", c.name, servers), func(t *testing.T) {
 				set := append([]string{fmt.Sprintf("train.stop.updates=%d", c.steps), fmt.Sprintf("cluster.servers=%d", servers)}, c.set...)
 				cfg := load(t, set...)
-				got := trained(t, cfg, 4+servers).Parameters
+				got := mustTrain(t, cfg, 4+servers).Parameters
 				want := sequential(t, cfg, 4, c.steps)
 				var diff, norm float64
 				for e := range want {

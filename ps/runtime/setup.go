@@ -83,11 +83,11 @@ func (r *rank) setup() error {
 
 // greet exchanges the hellos of all ranks, and refuses ranks that do not belong together.
 func (r *rank) greet() error {
-	mine := hello{Host: r.o.Host, Node: int(r.station.Transport.NodePeers()[0]), PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
+	own := hello{Host: r.o.Host, Node: int(r.station.Transport.NodePeers()[0]), PID: r.o.PID, Hash: r.o.Hash, Build: r.o.Build}
 	if r.o.Problem != nil {
-		mine.Problem = r.o.Problem.Error()
+		own.Problem = r.o.Problem.Error()
 	}
-	all, err := link.Gather(r.station.Net, mine)
+	all, err := link.Gather(r.station.Net, own)
 	if err != nil {
 		return err
 	}

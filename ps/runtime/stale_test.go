@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// rowsOf are the records in a run folder.
+// rowsOf returns the records in a run folder.
 func rowsOf(t *testing.T, dir string) (rows []map[string]float64) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
@@ -29,13 +29,13 @@ func rowsOf(t *testing.T, dir string) (rows []map[string]float64) {
 	return rows
 }
 
-// The records have the staleness of every rule, also of one whose shards are all on another server than the lead shard: what
-// was the largest over the run is the largest of some record, and delayed pulls are those of all servers in the end. So it is
-// where the servers tell while training goes on, and where their reports at the end are all.
+// The records have the staleness of every rule, also of a rule whose shards are all on another server than the lead shard.
+// The largest staleness of the run is in some record, and the delayed pulls at the end are those of all servers. That holds
+// if the servers report during training, and if only their reports at the end count.
 func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 	for _, c := range []struct {
 		interval string
-		most     int // records
+		most     int // number of records, at most
 	}{{"100ms", 10_000}, {"1h", 2}} {
 		t.Run(c.interval, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
@@ -57,7 +57,7 @@ func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 				delayed += sh.DelayedPulls
 			}
 			if servers["sync[0]/staleness_max"] == servers["sync[1]/staleness_max"] || want["sync[1]/staleness_max"] == 0 {
-				t.Fatalf("servers %v, staleness %v: nothing to see", servers, want)
+				t.Fatalf("servers %v, staleness %v: the test compares nothing", servers, want)
 			}
 			got, last, train := map[string]int64{}, 0.0, 0
 			for _, row := range rowsOf(t, dir) {

@@ -10,23 +10,23 @@ import (
 	"fluentps/ps/workload"
 )
 
-// looking is test data at whose first rows a signal is sent.
-type looking struct {
+// signallingData is test data that sends a signal when its first rows are read.
+type signallingData struct {
 	workload.Table
 	ask func()
 }
 
-func (l looking) Fill(x []float32, y []int32, rows []int32) {
+func (l signallingData) Fill(x []float32, y []int32, rows []int32) {
 	l.ask()
 	l.Table.Fill(x, y, rows)
 }
 
-// stoppedWhileEvaluating asks a run to stop when it evaluates.
+// stoppedWhileEvaluating asks a run to stop while it evaluates.
 func stoppedWhileEvaluating(warn *lines) func(*Options) {
 	signals := make(chan string)
 	ask := sync.OnceFunc(func() {
 		signals <- "SIGUSR1"
-		signals <- SignalState // which is received when the one before has been passed on
+		signals <- SignalState // received only after the previous signal was passed on
 	})
 	return func(o *Options) {
 		o.Warn = warn
@@ -36,7 +36,7 @@ func stoppedWhileEvaluating(warn *lines) func(*Options) {
 				return nil, err
 			}
 			mine := *set
-			mine.Test = looking{set.Test, ask}
+			mine.Test = signallingData{set.Test, ask}
 			return &mine, nil
 		}
 		if o.Transport.Rank() == 0 {
@@ -45,17 +45,17 @@ func stoppedWhileEvaluating(warn *lines) func(*Options) {
 	}
 }
 
-// A run that is stopped again and again before it came any further is not tried for ever; what it has stays good, and
-// progress makes it begin to count anew.
+// A run that is stopped again and again before it makes progress is not retried for ever. Its checkpoint stays good, and
+// progress resets the count.
 func TestStandstillsEnd(t *testing.T) {
-	want := trained(t, load(t, "train.stop={updates: 9}"), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, "train.stop={updates: 9}"), 6).Summary.ParametersSHA256
 	dir := filepath.Join(t.TempDir(), "out")
-	mustPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
 	stopped := func(updates string, code int) string {
 		t.Helper()
 		var warn lines
-		res, errs := partOf(t, load(t, "train.stop={updates: "+updates+"}"), 6, dir, dir, stoppedWhileEvaluating(&warn))
-		agreedOn(t, code, res, errs)
+		res, errs := runPart(t, load(t, "train.stop={updates: "+updates+"}"), 6, dir, dir, stoppedWhileEvaluating(&warn))
+		mustAgree(t, code, res, errs)
 		return warn.String()
 	}
 	for range coordinate.StandstillMax - 1 {
@@ -69,7 +69,7 @@ func TestStandstillsEnd(t *testing.T) {
 	}
 	stopped("7", CodeAgain) // it made progress
 	stopped("7", CodeAgain)
-	if s := mustPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 7 {
+	if s := mustRunPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 7 {
 		t.Errorf("sha256 %s, want %s; resumed %+v", s.ParametersSHA256, want, s.Resumed)
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"fluentps/ps/workload"
 )
 
-// residual trains resnet20 on small generated images: 4 workers with batches of 3, for residualUpdates iterations.
-func residual(t testing.TB, set ...string) *configs.Config {
+// resnetConfig trains resnet20 on small generated images: 4 workers with batches of 3, for residualUpdates iterations.
+func resnetConfig(t testing.TB, set ...string) *configs.Config {
 	t.Helper()
 	return load(t, append([]string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}",
 		"train.batch_per_worker=3", fmt.Sprintf("train.stop={updates: %d}", residualUpdates), "evaluate.every_epochs=10"}, set...)...)
 }
 
-// underRaceToo is what of a test the race detector sees: it makes convolutions some 20 times slower, and the cases run the
-// same code.
-func underRaceToo(name string, few ...string) bool { return !underRace || slices.Contains(few, name) }
+// runsInRaceMode says whether a case of a test runs under the race detector, which makes convolutions some 20 times slower;
+// the other cases run the same code.
+func runsInRaceMode(name string, few ...string) bool { return !underRace || slices.Contains(few, name) }
 
-// parts cuts final parameters into the trained ones and the statistics.
-func parts(t testing.TB, c *configs.Config, all []float32) (trained, statistics []float32) {
+// splitStatistics splits final parameters into the trained ones and the statistics.
+func splitStatistics(t testing.TB, c *configs.Config, all []float32) (trained, statistics []float32) {
 	t.Helper()
 	for _, p := range paramsOfModel(t, c) {
 		if p.Stat {
@@ -53,8 +53,8 @@ func paramsOfModel(t testing.TB, c *configs.Config) []workload.Param {
 	return workload.Params(m)
 }
 
-// averaged trains as BSP is defined, in one loop: all workers compute on the same parameters, trained ones take a step of
-// sgd along the mean gradient, statistics become the mean of the workers' next ones.
+// averaged trains as BSP is defined, in one loop: all workers compute on the same parameters, trained parameters take a
+// step of sgd along the mean gradient, and statistics become the mean of the workers' next ones.
 func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	t.Helper()
 	set, err := cached(layout.DataSpec(c))
@@ -109,23 +109,23 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	return slices.Concat(w...)
 }
 
-// The law "statistics are averages under BSP". At a rate of 0.1 the parameters of so small batches move so far that
-// rounding decides on a ReLU here and there, and the two ways part.
+// The law "statistics are averages under BSP". At a rate of 0.1 the parameters of such small batches move so far that
+// rounding decides on a ReLU here and there, and the two computations diverge.
 func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 	sgd := "train.optimizer={name: sgd, lr: 0.01}"
-	c := residual(t, sgd)
-	wantTrained, want := parts(t, c, averaged(t, c, 4, residualUpdates))
+	c := resnetConfig(t, sgd)
+	wantTrained, want := splitStatistics(t, c, averaged(t, c, 4, residualUpdates))
 	for name, c := range map[string]*configs.Config{
 		"even":       c,
-		"by layer":   residual(t, sgd, "shards={slice: layer, max_bytes: 1KiB}", "cluster.servers=3"),
-		"deltas":     residual(t, sgd, `sync=[{match: "*", scheme: bsp, push: delta}]`),
-		"apart":      residual(t, sgd, `sync=[{match: "*.mean", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`),
-		"all-reduce": residual(t, sgd, "baseline=allreduce"),
-		"ps-lite":    residual(t, sgd, "baseline=pslite"),
-		"lists":      residual(t, sgd, "baseline={name: pslite, keys: list}"),
-		"scalars":    residual(t, sgd, "baseline={name: pslite, keys: scalar}", "shards.slice=even"),
+		"by layer":   resnetConfig(t, sgd, "shards={slice: layer, max_bytes: 1KiB}", "cluster.servers=3"),
+		"deltas":     resnetConfig(t, sgd, `sync=[{match: "*", scheme: bsp, push: delta}]`),
+		"apart":      resnetConfig(t, sgd, `sync=[{match: "*.mean", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`),
+		"all-reduce": resnetConfig(t, sgd, "baseline=allreduce"),
+		"ps-lite":    resnetConfig(t, sgd, "baseline=pslite"),
+		"lists":      resnetConfig(t, sgd, "baseline={name: pslite, keys: list}"),
+		"scalars":    resnetConfig(t, sgd, "baseline={name: pslite, keys: scalar}", "shards.slice=even"),
 	} {
-		if !underRaceToo(name, "by layer") {
+		if !runsInRaceMode(name, "by layer") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -133,26 +133,26 @@ func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 			if c.Baseline == configs.BaselineAllreduce {
 				ranks = 4
 			}
-			trained, got := parts(t, c, trained(t, c, ranks).Parameters)
-			if d := away(got, want); !(d <= 1e-5) {
+			trained, got := splitStatistics(t, c, mustTrain(t, c, ranks).Parameters)
+			if d := relativeDistance(got, want); !(d <= 1e-5) {
 				t.Errorf("statistics are off by %.2g, relative in the norm", d)
 			}
-			if d := away(trained, wantTrained); !(d <= 1e-5) {
+			if d := relativeDistance(trained, wantTrained); !(d <= 1e-5) {
 				t.Errorf("trained parameters are off by %.2g, relative in the norm", d)
 			}
 		})
 	}
-	res := trainOn(t, "aabb", residual(t, sgd, "cluster={servers: 2, placement: colocate, hierarchy: node}"))
-	if _, got := parts(t, c, res.Parameters); !(away(got, want) <= 1e-5) {
-		t.Errorf("with hierarchy statistics are off by %.2g, relative in the norm", away(got, want))
+	res := trainOn(t, "aabb", resnetConfig(t, sgd, "cluster={servers: 2, placement: colocate, hierarchy: node}"))
+	if _, got := splitStatistics(t, c, res.Parameters); !(relativeDistance(got, want) <= 1e-5) {
+		t.Errorf("with hierarchy statistics are off by %.2g, relative in the norm", relativeDistance(got, want))
 	}
 }
 
-// The statistics after one iteration are those of the initial parameters, whatever is made of the gradients.
+// The statistics after one iteration are those of the initial parameters, whatever happens to the gradients.
 func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 	once := "train.stop={updates: 1}"
-	c := residual(t, once)
-	plainTrained, want := parts(t, c, trained(t, c, 6).Parameters)
+	c := resnetConfig(t, once)
+	plainTrained, want := splitStatistics(t, c, mustTrain(t, c, 6).Parameters)
 	for name, set := range map[string][]string{
 		"decay":     {"train.optimizer={name: momentum, lr: 0.1, weight_decay: 0.1, no_decay: []}"},
 		"adam":      {"train.optimizer={name: adam, lr: 0.1}"},
@@ -163,14 +163,14 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 		"threshold": {"payload={push: threshold, ratio: 0.01, threshold: 100}", "shards={slice: layer, max_bytes: 1KiB}"},
 		"deltas":    {`sync=[{match: "*", scheme: bsp, push: delta}]`},
 	} {
-		if !underRaceToo(name, "topk") {
+		if !runsInRaceMode(name, "topk") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			c := residual(t, append(set, once)...)
-			trained, got := parts(t, c, trained(t, c, 6).Parameters)
+			c := resnetConfig(t, append(set, once)...)
+			trained, got := splitStatistics(t, c, mustTrain(t, c, 6).Parameters)
 			if !slices.Equal(got, want) {
-				t.Errorf("statistics differ: they are off by %.2g, relative in the norm", away(got, want))
+				t.Errorf("statistics differ: they are off by %.2g, relative in the norm", relativeDistance(got, want))
 			}
 			if slices.Equal(trained, plainTrained) && name != "deltas" {
 				t.Error("trained parameters are what they were: nothing was compared")
@@ -179,16 +179,16 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 	}
 }
 
-// Under every scheme variances stay above 0 and means finite, also where each push is a version, or workers keep copies.
+// Under every scheme variances stay above 0 and means finite, also if each push is a version, or workers keep copies.
 func TestStatisticsUnderOtherSchemes(t *testing.T) {
 	for _, rule := range []string{"asp", "ssp, staleness: 1", "ssp, push: delta, cache: true, staleness: 2", "essp, staleness: 1", "dssp", "pssp", "dsps", "drop, required: 3",
 		"softsync, q: 3", "softsync, q: 1, weight: 4", "consgd", "dynsgd", "r2sp", "bounded_delay", "vap"} {
-		if !underRaceToo(rule, "asp") {
+		if !runsInRaceMode(rule, "asp") {
 			continue
 		}
 		t.Run(rule, func(t *testing.T) {
-			c := residual(t, "train.optimizer={name: sgd, lr: 0.05}", fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
-			all := trained(t, c, 6).Parameters
+			c := resnetConfig(t, "train.optimizer={name: sgd, lr: 0.05}", fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
+			all := mustTrain(t, c, 6).Parameters
 			low, high := math.Inf(1), 0.0
 			for _, p := range paramsOfModel(t, c) {
 				for _, v := range all[:p.N()] {

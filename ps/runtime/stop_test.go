@@ -16,8 +16,8 @@ import (
 	"fluentps/ps/workload"
 )
 
-// signalling sends a signal to one rank when a worker has looked at its training data for the nth time, or with 0 before
-// training begins, and slows all workers down from then on.
+// signalling sends a signal to one rank when a worker reads its training data for the nth time, or, with 0, before training
+// begins. It slows all workers down from then on.
 func signalling(name string, to int, nth int32) func(*Options) {
 	signals, looks := make(chan string, 1), new(atomic.Int32)
 	return func(o *Options) {
@@ -39,8 +39,8 @@ func signalling(name string, to int, nth int32) func(*Options) {
 	}
 }
 
-// agreedOn fails unless every rank leaves with this code; it gives rank 0's result.
-func agreedOn(t *testing.T, code int, res []Result, errs []error) Result {
+// mustAgree fails unless every rank leaves with this code. It returns rank 0's result.
+func mustAgree(t *testing.T, code int, res []Result, errs []error) Result {
 	t.Helper()
 	for i := range res {
 		if errs[i] != nil || res[i].Code != code {
@@ -50,10 +50,10 @@ func agreedOn(t *testing.T, code int, res []Result, errs []error) Result {
 	return res[0]
 }
 
-// Whoever is asked to stop, by whatever signal and whenever: all ranks leave with the code that says to try again, and the
-// run goes on to the bits of one that was never stopped.
+// After any signal to any rank at any time, all ranks leave with the code that says to try again, and the resumed run ends
+// with the bits of a run that was never stopped.
 func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
-	want := trained(t, load(t, "train.stop={updates: 400}"), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t, "train.stop={updates: 400}"), 6).Summary.ParametersSHA256
 	for _, c := range []struct {
 		name string
 		to   int
@@ -65,22 +65,22 @@ func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
 		{"SIGUSR1", 0, 40, "stopped by SIGUSR1"},
 		{"SIGUSR1", 1, 40, "stopped by a signal to rank 1, host here"},
 		{"SIGUSR1", 5, 40, "stopped by a signal to rank 5, host here"},
-		{"SIGUSR1", 0, 0, "stopped by SIGUSR1"}, // before it begins
+		{"SIGUSR1", 0, 0, "stopped by SIGUSR1"}, // before training begins
 	} {
 		t.Run(fmt.Sprintf("%s to %d at %d", c.name, c.to, c.nth), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling(c.name, c.to, c.nth))
-			if s := agreedOn(t, CodeAgain, res, errs).Summary; s.Finished != c.says || s.Iterations >= 400 {
+			res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling(c.name, c.to, c.nth))
+			if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != c.says || s.Iterations >= 400 {
 				t.Fatalf("finished %q after %d iterations, want %q", s.Finished, s.Iterations, c.says)
 			}
-			if s := mustPart(t, load(t, "train.stop={updates: 400}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Iterations != 400 {
+			if s := mustRunPart(t, load(t, "train.stop={updates: 400}"), 6, dir, dir).Summary; s.ParametersSHA256 != want || s.Iterations != 400 {
 				t.Errorf("sha256 %s after %d iterations, want %s", s.ParametersSHA256, s.Iterations, want)
 			}
 		})
 	}
 }
 
-// Without a checkpoint trying again is beginning again, which no script may do for ever.
+// Without a checkpoint a retry begins anew, which no script may do for ever.
 func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 	for _, c := range []struct {
 		set    []string
@@ -100,7 +100,7 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 				o.Lead.Folder = &metrics.FolderSpec{Out: filepath.Join(t.TempDir(), "out")}
 			}
 		})
-		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by a signal to rank 2, host here" {
+		if s := mustAgree(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by a signal to rank 2, host here" {
 			t.Errorf("%v: finished %q", c.set, s.Finished)
 		}
 		if want := "no checkpoint to resume from, so exit code 1 in place of 75: " + c.says; strings.Count(warn.String(), want) != 1 {
@@ -109,35 +109,35 @@ func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 	}
 }
 
-// --max-time counts from the start of the program, and stops all ranks in the same way wherever the run is by then.
+// --max-time counts from the start of the program, and stops all ranks in the same way, wherever the run is by then.
 func TestMaxTimeStopsWithACheckpoint(t *testing.T) {
 	for _, limit := range []time.Duration{1, 300 * time.Millisecond} {
 		dir := filepath.Join(t.TempDir(), "out")
-		res, errs := partOf(t, load(t, "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+		res, errs := runPart(t, load(t, "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
 			if o.Transport.Rank() == 0 {
 				o.Lead.Start, o.Lead.MaxTime = time.Now(), limit
 			}
 		})
-		s := agreedOn(t, CodeAgain, res, errs).Summary
+		s := mustAgree(t, CodeAgain, res, errs).Summary
 		if s.Finished != "stopped by --max-time, after "+limit.String() || float64(s.WallS) < limit.Seconds() {
 			t.Errorf("%v: finished %q after %v s", limit, s.Finished, s.WallS)
 		}
-		again := mustPart(t, load(t, fmt.Sprintf("train.stop={updates: %d}", s.Iterations+20), "evaluate.every_epochs=0"), 6, dir, dir).Summary
+		again := mustRunPart(t, load(t, fmt.Sprintf("train.stop={updates: %d}", s.Iterations+20), "evaluate.every_epochs=0"), 6, dir, dir).Summary
 		if again.Resumed == nil || again.Resumed.Iteration != s.Iterations || again.Iterations != s.Iterations+20 {
 			t.Errorf("%v: stopped after %d iterations, then %d; resumed %+v", limit, s.Iterations, again.Iterations, again.Resumed)
 		}
 	}
 }
 
-// A run that is done before its time does not hear of it.
-func TestMaxTimeThatIsNotUsedUpChangesNothing(t *testing.T) {
+// --max-time does not change a run that ends earlier.
+func TestUnusedMaxTimeChangesNothing(t *testing.T) {
 	res, errs := world(t, load(t), 6, func(o *Options) { o.Lead.Start, o.Lead.MaxTime = time.Now(), time.Hour })
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeOK || res[0].Summary.Finished != metrics.FinishedOK {
 		t.Errorf("code %d, finished %q, %v", res[0].Code, res[0].Summary.Finished, err)
 	}
 }
 
-// Every kind of rank says where it stands when it is asked, and the run goes on until it is stopped.
+// Every kind of rank prints its state on request, and the run continues until it is stopped.
 func TestTheStateIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		set  []string
@@ -156,8 +156,8 @@ func TestTheStateIsPrinted(t *testing.T) {
 		for i := range signals {
 			signals[i] = make(chan string, 2)
 		}
-		said := &until{want: []*regexp.Regexp{regexp.MustCompile(`state after .* of training.*` + c.says)}, end: sync.OnceFunc(func() { signals[0] <- "SIGTERM" })}
-		late := time.AfterFunc(soon, said.end)
+		said := &awaitedLines{want: []*regexp.Regexp{regexp.MustCompile(`state after .* of training.*` + c.says)}, end: sync.OnceFunc(func() { signals[0] <- "SIGTERM" })}
+		late := time.AfterFunc(waitMax, said.end)
 		defer late.Stop()
 		res, errs := world(t, load(t, append(c.set, "train.stop={time: 1h}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
 			me := o.Transport.Rank()
@@ -174,7 +174,7 @@ func TestTheStateIsPrinted(t *testing.T) {
 				o.Warn = said
 			}
 		})
-		if s := agreedOn(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
+		if s := mustAgree(t, CodeFailed, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
 			t.Errorf("%v: finished %q", c.set, s.Finished)
 		}
 		if list := said.missing(); len(list) > 0 {
@@ -187,7 +187,7 @@ func TestTheStateIsPrinted(t *testing.T) {
 func whenSaved(dir, name string) <-chan string {
 	signals := make(chan string, 1)
 	go func() {
-		for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(waitMax); ; time.Sleep(time.Millisecond) {
 			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 || time.Now().After(end) {
 				signals <- name
 				return
@@ -197,38 +197,38 @@ func whenSaved(dir, name string) <-chan string {
 	return signals
 }
 
-// whenSaid sends a signal when a rank has said all of these in what it is to warn to.
-func whenSaid(t *testing.T, name string, want ...string) (*until, <-chan string) {
+// whenSaid sends a signal when a rank has logged all of these texts to the returned buffer.
+func whenSaid(t *testing.T, name string, want ...string) (*awaitedLines, <-chan string) {
 	signals := make(chan string, 1)
 	var once sync.Once
-	said := &until{end: func() { once.Do(func() { signals <- name }) }}
+	said := &awaitedLines{end: func() { once.Do(func() { signals <- name }) }}
 	for _, w := range want {
 		said.want = append(said.want, regexp.MustCompile(regexp.QuoteMeta(w)))
 	}
-	late := time.AfterFunc(soon, said.end)
+	late := time.AfterFunc(waitMax, said.end)
 	t.Cleanup(func() { late.Stop() })
 	return said, signals
 }
 
-// Who asks a second time gets no checkpoint any more, whichever rank hears it. What was written on the way is there to go on
-// from, and then the code says so.
+// A second signal, to any rank, makes the run leave without a final checkpoint. If checkpoints were written during
+// training, the run can be resumed, and the code says so.
 func TestASecondSignalLeavesWithoutACheckpoint(t *testing.T) {
 	for _, to := range []int{0, 4} {
 		dir := filepath.Join(t.TempDir(), "none")
-		res, errs := partOf(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling("SIGTERM"+SignalAgain, to, 40))
-		s := agreedOn(t, CodeFailed, res, errs).Summary
+		res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling("SIGTERM"+SignalAgain, to, 40))
+		s := mustAgree(t, CodeFailed, res, errs).Summary
 		if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 || !strings.HasPrefix(s.Finished, "stopped by ") {
 			t.Errorf("rank %d: finished %q, checkpoints %v, %v", to, s.Finished, dirs, err)
 		}
 
 		dir = filepath.Join(t.TempDir(), "some")
 		signals := whenSaved(dir, "SIGTERM"+SignalAgain)
-		res, errs = partOf(t, load(t, "checkpoint.every_updates=10", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+		res, errs = runPart(t, load(t, "checkpoint.every_updates=10", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
 			if o.Transport.Rank() == to {
 				o.Interrupt = signals
 			}
 		})
-		s = agreedOn(t, CodeAgain, res, errs).Summary
+		s = mustAgree(t, CodeAgain, res, errs).Summary
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 		if err != nil || len(dirs) == 0 {
 			t.Fatalf("rank %d: checkpoints %v, %v", to, dirs, err)

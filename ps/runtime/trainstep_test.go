@@ -15,8 +15,8 @@ import (
 	"fluentps/ps/workload"
 )
 
-// trainer trains in one place: a model with all its parameters and gradients, and the stores of a server, which commit
-// each batch. Nothing travels.
+// trainer trains in one place: a model with all its parameters and gradients, and the stores of a server, which commit each
+// batch. Nothing is sent.
 type trainer struct {
 	model         workload.Model
 	batch         workload.Batch
@@ -26,7 +26,7 @@ type trainer struct {
 	steps         int
 }
 
-// newTrainer trains c's model on one batch of values that mean nothing, with labels at random.
+// newTrainer trains c's model on one batch of arbitrary values with random labels.
 func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	tb.Helper()
 	must := func(err error) {
@@ -71,7 +71,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	return s
 }
 
-// step is forward, backward and the update, and returns the mean loss of the batch.
+// step does forward, backward and the update, and returns the mean loss of the batch.
 func (s *trainer) step() float64 {
 	loss, _ := s.model.Forward(s.batch, nil)
 	s.model.Backward(nil)
@@ -96,8 +96,8 @@ var trainedModels = []struct {
 	{"resnet56", "{name: resnet56}", "[3, 32, 32]", []int{32, 64, 128}},
 }
 
-// BenchmarkTrainStep is a step of training with no exchange. samples/cpu-s counts the seconds of the process alone, and not
-// those in which another has the core.
+// BenchmarkTrainStep measures a step of training without an exchange. samples/cpu-s counts the CPU seconds of this process,
+// not those in which another one has the core.
 func BenchmarkTrainStep(b *testing.B) {
 	for _, m := range trainedModels {
 		for _, n := range m.batches {
@@ -117,7 +117,7 @@ func BenchmarkTrainStep(b *testing.B) {
 	}
 }
 
-// BenchmarkTrainStepThreads is a step by the clock, with more threads than one: samples/s beside those of one thread.
+// BenchmarkTrainStepThreads measures a step by the clock with several threads: samples/s beside those of one thread.
 func BenchmarkTrainStepThreads(b *testing.B) {
 	for _, threads := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("model=resnet20/batch=128/threads=%d", threads), func(b *testing.B) {
@@ -132,10 +132,10 @@ func BenchmarkTrainStepThreads(b *testing.B) {
 	}
 }
 
-// What the benchmark times is training: the loss of a batch seen again and again falls.
+// The benchmark measures real training: the loss of a repeated batch falls.
 func TestTrainStepLearns(t *testing.T) {
 	for _, m := range trainedModels[:3] {
-		if !underRaceToo(m.name, "mlp") {
+		if !runsInRaceMode(m.name, "mlp") {
 			continue
 		}
 		s := newTrainer(t, load(t, "data={set: generated, image: "+m.image+"}", "model="+m.model, "train.batch_per_worker=8",

@@ -31,14 +31,14 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// until is lines that ends something when all of these were said.
-type until struct {
+// awaitedLines is lines that calls end when all wanted texts were written.
+type awaitedLines struct {
 	lines
 	want []*regexp.Regexp
 	end  func()
 }
 
-func (u *until) Write(p []byte) (int, error) {
+func (u *awaitedLines) Write(p []byte) (int, error) {
 	n, err := u.lines.Write(p)
 	if len(u.missing()) == 0 {
 		u.end()
@@ -46,8 +46,8 @@ func (u *until) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// missing lists what was not said.
-func (u *until) missing() (list []string) {
+// missing lists the wanted texts that were not written.
+func (u *awaitedLines) missing() (list []string) {
 	text := u.String()
 	for _, re := range u.want {
 		if !re.MatchString(text) {
@@ -57,17 +57,17 @@ func (u *until) missing() (list []string) {
 	return list
 }
 
-// stalls runs a world in which somebody sleeps for too long, until all of these were said.
-func stalls(t *testing.T, hosts string, c *configs.Config, want ...string) {
+// mustStall runs a world in which a worker sleeps for too long, until all of these texts were logged.
+func mustStall(t *testing.T, hosts string, c *configs.Config, want ...string) {
 	t.Helper()
 	ts := hosted(hosts)
-	said := &until{end: func() { ts[0].Abort(CodeStall) }}
+	said := &awaitedLines{end: func() { ts[0].Abort(CodeStall) }}
 	for _, w := range want {
 		said.want = append(said.want, regexp.MustCompile(w))
 	}
-	late := time.AfterFunc(soon, said.end)
+	late := time.AfterFunc(waitMax, said.end)
 	defer late.Stop()
-	_, errs := over(t, ts, c, func(o *Options) { o.Host, o.Warn = hosts[o.Transport.Rank():][:1], said })
+	_, errs := runOver(t, ts, c, func(o *Options) { o.Host, o.Warn = hosts[o.Transport.Rank():][:1], said })
 	for i, err := range errs {
 		if err == nil {
 			t.Errorf("rank %d ended well", i)
@@ -81,14 +81,14 @@ func stalls(t *testing.T, hosts string, c *configs.Config, want ...string) {
 // cached reads each data set once for all tests.
 func cached(spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
 
-// begun lets nobody read its first rows before all have asked for theirs.
-type begun struct {
+// startGate blocks the first read of each rank's rows until all ranks have asked for theirs.
+type startGate struct {
 	mu      sync.Mutex
 	missing int
 	all     chan struct{}
 }
 
-func (b *begun) wait() {
+func (b *startGate) wait() {
 	b.mu.Lock()
 	if b.missing--; b.missing == 0 {
 		close(b.all)
@@ -96,26 +96,26 @@ func (b *begun) wait() {
 	b.mu.Unlock()
 	select {
 	case <-b.all:
-	case <-time.After(soon):
+	case <-time.After(waitMax):
 	}
 }
 
-// beginning is the data of one rank of them.
-type beginning struct {
+// gatedData is the data of one rank of a startGate.
+type gatedData struct {
 	workload.Table
 	once *sync.Once
-	all  *begun
+	all  *startGate
 }
 
-func (b beginning) Fill(x []float32, y []int32, rows []int32) {
+func (b gatedData) Fill(x []float32, y []int32, rows []int32) {
 	b.once.Do(b.all.wait)
 	b.Table.Fill(x, y, rows)
 }
 
-// together makes n workers begin together, so that none is told to stop before it has begun: a fast one computes hundreds
-// of iterations before a busy machine lets another begin.
-func together(n int) func(*Options) {
-	all := &begun{missing: n, all: make(chan struct{})}
+// beginTogether makes n workers begin together, so that none is told to stop before it has begun: a fast worker computes
+// hundreds of iterations before a busy machine lets another one begin.
+func beginTogether(n int) func(*Options) {
+	all := &startGate{missing: n, all: make(chan struct{})}
 	return func(o *Options) {
 		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
 			set, err := cached(spec)
@@ -123,16 +123,16 @@ func together(n int) func(*Options) {
 				return nil, err
 			}
 			mine := *set
-			mine.Train = beginning{set.Train, new(sync.Once), all}
+			mine.Train = gatedData{set.Train, new(sync.Once), all}
 			return &mine, nil
 		}
 	}
 }
 
-// trainTogether is train of 2 servers and 4 workers that begin together.
+// trainTogether trains with 2 servers and 4 workers that begin together.
 func trainTogether(t testing.TB, c *configs.Config) Result {
 	t.Helper()
-	res, errs := world(t, c, 6, together(4))
+	res, errs := world(t, c, 6, beginTogether(4))
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

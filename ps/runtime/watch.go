@@ -126,18 +126,18 @@ func (r *rank) checkStall() {
 			r.station.Log.Warn("stall: " + text)
 		}
 	}
-	var warning, over string
+	var warning, abort string
 	switch {
 	case r.run.Reduce != nil:
-		warning, over = r.run.Reduce.Stalled(limits, r.awakeSince)
+		warning, abort = r.run.Reduce.Stalled(limits, r.awakeSince)
 	case r.run.Worker != nil:
-		warning, over = r.run.Worker.Stalled(limits, r.awakeSince)
+		warning, abort = r.run.Worker.Stalled(limits, r.awakeSince)
 	}
 	if warning != "" {
 		r.station.Log.Warn("stall: " + warning)
 	}
-	if over != "" {
-		r.station.Log.Error("stall: " + over + "; giving up after stall.abort " + limits.Abort.String())
+	if abort != "" {
+		r.station.Log.Error("stall: " + abort + "; giving up after stall.abort " + limits.Abort.String())
 		r.giveUp()
 	}
 }

@@ -12,10 +12,11 @@ import (
 	"fluentps/ps/station"
 )
 
-// lender is a dumb Work: worker 0 has worker 1 compute the end of its batch in every iteration, at most two samples at a time.
+// lender is a minimal Work: worker 1 computes the end of worker 0's batch in every iteration, at most two samples at a
+// time.
 type lender struct {
 	me     int32
-	iter   int64 // the last that was started
+	iter   int64 // the last iteration that was started
 	given  []core.Task
 	helped *int
 }
@@ -35,27 +36,27 @@ func (l *lender) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 			*l.helped++
 		}
 	}
-	for len(l.given) > 0 && l.given[0].Iter <= l.iter && !(ev.Kind == core.Starting && l.me == l.given[0].Owner) { // with the parameters of that iteration
+	for len(l.given) > 0 && l.given[0].Iter <= l.iter && !(ev.Kind == core.Starting && l.me == l.given[0].Owner) { // computed with the parameters of that iteration
 		out = append(out, core.Order{Kind: core.Assign, Task: l.given[0]})
 		l.given = l.given[1:]
 	}
 	return out
 }
 
-// withoutMemory are runs whose ranks send messages to each other, as given work needs it.
+// withoutMemory makes ranks send messages to each other, as a work policy needs.
 const withoutMemory = "cluster.shared_memory=off"
 
-// The parameters of a run in which a worker computes a part of another's batches are those of a run in which everybody computes its own,
-// but for the order in which gradients are added up: the part is of the same samples, on the same version.
+// A run in which a worker computes a part of another's batches ends with the parameters of a run in which every worker
+// computes its own, except for the order in which gradients are added: the part has the same samples and the same version.
 func TestWorkOfAnotherCounts(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		for _, model := range []string{"softmax", "mlp, layers: [6]"} {
 			t.Run(placement+" "+model, func(t *testing.T) {
 				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}", "shards.slice=layer"}, withoutMemory)
 				ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
-				plain := trained(t, load(t, set...), ranks)
+				plain := mustTrain(t, load(t, set...), ranks)
 				helped := 0
-				var mu sync.Mutex // of the counts alone: each rank's policy is its own
+				var mu sync.Mutex // guards the counts only: each rank has its own policy
 				counts := make([]int, 4)
 				res, errs := world(t, load(t, set...), ranks, func(o *Options) {
 					o.axes = station.Axes{Parts: 2, Work: func(worker int) core.Work {
@@ -84,11 +85,11 @@ func TestWorkOfAnotherCounts(t *testing.T) {
 	}
 }
 
-// stopper is a dumb Work: when worker 1 has computed the first iteration, worker 0 begins no sample of its own any more.
+// stopper is a minimal Work: after worker 1 has computed the first iteration, worker 0 begins no more samples of its own.
 type stopper struct {
 	me   int32
 	iter atomic.Int64
-	told chan struct{} // closed when worker 0 was
+	told chan struct{} // closed after worker 0 was told
 }
 
 func (s *stopper) Step(ev core.WorkEvent, out []core.Order) []core.Order {
@@ -107,7 +108,7 @@ func (s *stopper) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 	return out
 }
 
-// A Cancel that comes while the first samples are computed leaves out all others, and the push says so.
+// A Cancel that arrives while the first samples are computed leaves out all others, and the push counts only the first.
 func TestWorkIsCancelled(t *testing.T) {
 	for _, c := range []struct {
 		placement string
@@ -128,14 +129,14 @@ func TestWorkIsCancelled(t *testing.T) {
 						if policy.iter.Load() != 0 {
 							return
 						}
-						until := began // worker 1 computes when worker 0 has begun with its first two samples, and that one goes on when it is told
+						until := began // worker 1 computes after worker 0 has begun its first two samples; worker 0 continues after it was told
 						if worker0 {
 							once.Do(func() { close(began) })
 							until = told
 						}
 						select {
 						case <-until:
-						case <-time.After(soon):
+						case <-time.After(waitMax):
 						}
 					}}, err
 				}

@@ -56,17 +56,17 @@ func (s *Side) queueAhead(st *store, w int32) {
 // postDue posts the queued receives. It leaves for a later batch a buffer that a fold still reads, and a worker whose push
 // was announced meanwhile and is landing.
 func (s *Side) postDue() {
-	kept := s.dueAhead[:0]
+	later := s.dueAhead[:0]
 	for _, d := range s.dueAhead {
 		a := &d.st.ahead[d.w]
 		if d.st.arrivals[d.w].missing > 0 || a.buf != nil && slices.Contains(d.st.readSlots, a.buf) {
-			kept = append(kept, d)
+			later = append(later, d)
 			continue
 		}
 		a.queued = false
 		s.post(d.st, d.w)
 	}
-	s.dueAhead = kept
+	s.dueAhead = later
 }
 
 func (s *Side) post(st *store, w int32) {

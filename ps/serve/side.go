@@ -62,7 +62,7 @@ type Observer interface {
 	Committed(version, samples int64, rate float64) // the lead shard has a new version, with so many more samples, made with this learning rate
 	Snapshot(k, samples int64)                      // snapshot k of the lead shard was taken, after so many samples
 	Kept(clock int64)                               // the lead shard was kept for a checkpoint, before all workers compute iteration clock
-	Stale(rule int, versions int64)                 // a push of any shard of this server was committed, so many versions late
+	Stale(rule int, versions int64)                 // a push of any shard of this server was committed, so many versions stale
 }
 
 // store is the memory of one shard on its server.
@@ -208,7 +208,7 @@ func (s *Side) obey(e *core.Effect) {
 	case core.WakeAt:
 		s.setAlarm(e)
 	case core.Unstage:
-		s.station.Net.Fail(errors.New("serve: a worker left in the middle of a push, over a transport that loses nothing"))
+		s.station.Net.Fail(errors.New("serve: a worker left in the middle of a push, but the transport loses no message"))
 	default:
 		panic(fmt.Sprintf("serve: server effect %v", e))
 	}

@@ -26,7 +26,7 @@ type unreported struct {
 	delayed int64          // delayed pulls and pushes, as of the last report
 }
 
-// stale counts a push that was committed so many versions late.
+// stale counts a push that was committed so many versions stale.
 func (s *Side) stale(rule int, versions int64) {
 	if s.o.Observer != nil {
 		s.o.Observer.Stale(rule, versions)
@@ -60,8 +60,8 @@ func (s *Side) ReportStaleness(now time.Duration) {
 	send := func(rule int, versions, pushes int64) {
 		s.sentToRank0++
 		free--
-		told := wire.Staleness{Server: s.node.Me(), Rule: int32(rule), Versions: versions, Pushes: pushes, Delayed: delayed}
-		h := told.Header()
+		record := wire.Staleness{Server: s.node.Me(), Rule: int32(rule), Versions: versions, Pushes: pushes, Delayed: delayed}
+		h := record.Header()
 		s.station.Net.Send(0, &h)
 	}
 	s.station.Net.Begin()

@@ -28,9 +28,9 @@ type ShardState struct {
 func (s *Side) Save() (state State, vectors [][]float32) {
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
-		of, steps := st.math.State()
+		optimizer, steps := st.math.State()
 		state.Shards = append(state.Shards, s.stateOf(st, steps))
-		vectors = append(append(vectors, st.bufs[s.node.Shard(id).Cur].F32()), of...)
+		vectors = append(append(vectors, st.bufs[s.node.Shard(id).Cur].F32()), optimizer...)
 	}
 	return state, vectors
 }
@@ -41,14 +41,14 @@ func (s *Side) stateOf(st *store, steps int64) ShardState {
 
 // Resume puts the server at a checkpoint, of which it has this file: the parameters, the optimizers and the node.
 func (s *Side) Resume(start *build.Start, state State, vectors [][]float32) {
-	for _, of := range state.Shards {
-		st := s.stores[of.ID]
+	for _, saved := range state.Shards {
+		st := s.stores[saved.ID]
 		into, _ := st.math.State()
 		copy(st.bufs[0].F32(), vectors[0])
 		for i, v := range into {
 			copy(v, vectors[1+i])
 		}
-		st.math.Resume(of.Steps)
+		st.math.Resume(saved.Steps)
 		vectors = vectors[1+len(into):]
 	}
 	s.node.Resume(start.Clocks, start.Shards)

@@ -78,5 +78,5 @@ func (m *member) begin(h *wire.Header) {
 }
 
 func (m *member) explain(waited time.Duration) string {
-	return fmt.Sprintf("member %s has waited %s behind iteration %d for its leader, %s", m.w.station.Roles.Name(m.w.station.Me), waited.Round(time.Second), m.iter, m.w.station.Net.Place(m.leader))
+	return fmt.Sprintf("member %s has waited %s after iteration %d for its leader, %s", m.w.station.Roles.Name(m.w.station.Me), waited.Round(time.Second), m.iter, m.w.station.Net.Place(m.leader))
 }

@@ -126,13 +126,13 @@ func New(r *station.Station, o Options) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := newFeed(r, index)
+	ownFeed, err := newFeed(r, index)
 	if err != nil {
 		return nil, err
 	}
-	own.batch = workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)
+	ownFeed.batch = workload.NewBatch(c.Model.Name, r.Set.Samples(), batch)
 	w := &Side{station: r, o: o, me: me, index: index, model: model, idle: idle{warned: -2},
-		feed: own, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
+		feed: ownFeed, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
 	w.data.landed, w.data.left = w.pieceReceived, w.pieceLeft
 	w.pieces = make([][]int32, len(model.Layers()))
 	for _, p := range r.Plan.Pieces {

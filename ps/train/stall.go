@@ -59,7 +59,7 @@ func (w *Side) explainWait(waited time.Duration) string {
 
 // Stalled returns a warning if the worker has waited for at least limits.Warn and has not warned in this iteration, and the
 // reason to abort if it has waited for at least limits.Abort; else "". A wait counts from the time awake at the earliest.
-func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, over string) {
+func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, abort string) {
 	if w.done || !w.waiting() {
 		return "", ""
 	}
@@ -69,9 +69,9 @@ func (w *Side) Stalled(limits configs.Stall, awake time.Duration) (warning, over
 		warning = w.explainWait(waited)
 	}
 	if limits.Abort > 0 && waited >= limits.Abort {
-		over = w.explainWait(waited)
+		abort = w.explainWait(waited)
 	}
-	return warning, over
+	return warning, abort
 }
 
 // WaitsFor says what the worker waits for, however short the wait; "" if it does not wait.

@@ -40,25 +40,25 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 		vectors = append(vectors, w.enc.residual.F32())
 	}
 	if w.deltas.local != nil {
-		of, steps := w.deltas.local.State()
-		state.Steps, vectors = steps, append(vectors, of...)
+		optimizer, steps := w.deltas.local.State()
+		state.Steps, vectors = steps, append(vectors, optimizer...)
 	}
 	return state, vectors
 }
 
 // Resume restores the worker's state beside the parameters.
-func (w *Side) Resume(of State, vectors [][]float32) error {
+func (w *Side) Resume(saved State, vectors [][]float32) error {
 	if w.node == nil { // a member keeps nothing
 		return nil
 	}
 	var into [][]float32
-	if w.enc.residual != nil && of.Residual {
+	if w.enc.residual != nil && saved.Residual {
 		into = append(into, w.enc.residual.F32())
 	}
 	if w.deltas.local != nil {
 		state, _ := w.deltas.local.State()
 		into = append(into, state...)
-		w.deltas.local.Resume(of.Steps)
+		w.deltas.local.Resume(saved.Steps)
 	}
 	if len(into) != len(vectors) {
 		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the payload and push of the checkpoint", w.me, len(vectors), len(into))

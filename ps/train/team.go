@@ -147,7 +147,7 @@ func (l *teamLeader) receive(from int, h *wire.Header) {
 }
 
 func (l *teamLeader) forwardOver(m int, h wire.Header) {
-	if sum, whole := l.team.Forwarded(m, h); whole {
+	if sum, complete := l.team.Forwarded(m, h); complete {
 		l.summed = sum.Samples
 		l.w.step(core.Input{Kind: core.Forwarded, Msg: sum})
 	}

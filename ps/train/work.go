@@ -27,8 +27,8 @@ type ranges struct {
 	next     int            // first sample of the next grain
 	n        int            // samples of the current grain
 	isLast   bool           // the current grain is the last one
-	hasGrain bool           // the driver has cut a grain: the run goes on
-	limit    int32          // of the current task: no grain begins at this sample or behind it
+	hasGrain bool           // the driver has cut a grain; false: the run has failed
+	limit    int32          // end of the current task: the first sample that is not computed
 	sums     *comm.Buf      // the gradients so far, in the layout of the arena
 	batch    workload.Batch // the whole batch of an owner
 	owners   []feed         // by worker; the sampler is nil until used
@@ -45,9 +45,9 @@ func (w *Side) makeRanges() error {
 	if w.leader != nil || w.deltas.local != nil || w.arenas.direct.grads != nil || w.arenas.direct.params != nil {
 		return fmt.Errorf("train: worker %d: a policy gives its work, so it must have no members and push gradients from host memory", w.me)
 	}
-	most := 0
+	batchMax := 0
 	for i := range r.Computes {
-		most = max(most, layout.BatchOf(r.Config, len(r.Computes), i))
+		batchMax = max(batchMax, layout.BatchOf(r.Config, len(r.Computes), i))
 	}
 	bytes := r.Plan.Arena * shard.ElemBytes
 	sums, err := w.alloc(bytes)
@@ -61,7 +61,7 @@ func (w *Side) makeRanges() error {
 	if err := w.bindModel(params, w.arenas.grads); err != nil {
 		return err
 	}
-	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, len(r.Computes)), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), most)}
+	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, len(r.Computes)), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 
