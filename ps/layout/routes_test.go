@@ -10,7 +10,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-func TestInlinedIsAllOrNothingWhereCopiesAreKept(t *testing.T) {
+func TestPiecesOfCopiesAreAllInlineOrNone(t *testing.T) {
 	long := InlineMax/shard.ElemBytes + 1
 	params := []shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: long}, {Name: "c", Layer: 2, N: 5}}
 	p, err := shard.Cut(params, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})

@@ -313,7 +313,7 @@ func TestSpansAddUpToTheTrainingTime(t *testing.T) {
 }
 
 // The last record completes the metrics: the records contain all pushes, and their lead is the summary's.
-func TestTheLastRecordClosesTheBooks(t *testing.T) {
+func TestTheRecordsContainAllPushes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: 960}", "evaluate.every_epochs=0"), 6, func(o *Options) {
 		if o.Transport.Rank() == 0 {

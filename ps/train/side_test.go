@@ -64,7 +64,7 @@ func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 }
 
 // Short computing starts no timer.
-func TestShortComputingIsNotTickedFor(t *testing.T) {
+func TestShortComputingStartsNoTimer(t *testing.T) {
 	for usual, ticks := range map[time.Duration]bool{0: true, tickComputeMin - 1: false, tickComputeMin: true, time.Second: true} {
 		r := &station.Station{}
 		r.Mu.Lock() // a tick finds the lock taken and does not use the transport, which is missing here

@@ -25,7 +25,7 @@ func TestSlownessOfASteadyWorker(t *testing.T) {
 }
 
 // A sleep that took too long shortens the next pause, and an iteration that computed longer than those before lengthens it.
-func TestSlownessKeepsItsBooks(t *testing.T) {
+func TestSlownessCarriesOver(t *testing.T) {
 	const ms = time.Millisecond
 	s := slowness{faults: []configs.Slow{{Factor: 3}}}
 	for i, c := range []struct{ forward, own, slept, due time.Duration }{
