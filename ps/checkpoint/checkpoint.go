@@ -4,17 +4,20 @@
 //	checkpoints/000000000007/        the newest is the one with the largest number
 //	  server-0000.bin ...            parameters, optimizer state, counters of the shards of a server
 //	  worker-0000.bin ...            what a worker keeps beside the parameters
-//	  manifest.json                  written last: sizes and checksums of the others, the configuration, where the run was
+//	  manifest.json                  written last: sizes and checksums of the others, where in them each parameter lies, the
+//	                                 configuration, where the run was
 //	checkpoints/best.json            names the one that did best on the test set, where that is asked for
 //
 // A checkpoint is there whole or not at all. Its folder has another name while it is written, every file and the folder
 // are synced before it gets its own, and a crash at any time leaves a folder that nobody takes for a checkpoint. What a
 // file system damages later is found when it is read: the manifest ends with a checksum of its own text.
 //
-// The package knows folders, files and checksums. What the states mean is the caller's.
+// The package knows folders, files and checksums, and finds the tensors that a manifest lists (README.md is the page of the format,
+// for readers in other languages). What the states mean is the caller's.
 package checkpoint
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -32,8 +35,12 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Format is the number of the layout that this program writes; it reads that one.
-const Format = 1
+// Format is the number of the layout that this program writes. It reads FormatLined, too: a manifest without a list of parameters,
+// whose checksum stands in a line behind the JSON.
+const (
+	Format      = 2
+	FormatLined = 1
+)
 
 // Folder is the name of the folder of a run's checkpoints in its run folder.
 const Folder = "checkpoints"
@@ -44,7 +51,9 @@ const (
 	newName      = ".new"     // the folder that is being written
 	oldPrefix    = ".old-"    // of one that is being removed
 	nameDigits   = 12
-	sumPrefix    = "crc32c " // of the last line of a manifest
+	sumPrefix    = ",\n  \"crc32c\": \"" // of the last member of a manifest
+	sumSuffix    = "\"\n}\n"
+	linePrefix   = "crc32c " // of the last line of a manifest of FormatLined
 	manifestMax  = 256 << 20 // bytes of one: of 100,000 workers and as many evaluations it has a tenth of that
 )
 
@@ -69,6 +78,10 @@ type Manifest struct {
 	Config     map[string]string `json:"config"` // every value by its path
 	State      json.RawMessage   `json:"state"`  // of rank 0: what it counts and where its metrics ended
 	Files      []Entry           `json:"files"`
+	// Parameters are those of the model, in its order, and Optimizer what its rule keeps of them. Both are empty in checkpoints of
+	// FormatLined, and of plans that cut into more than RangesMax ranges.
+	Parameters []Tensor `json:"parameters,omitempty"`
+	Optimizer  []Tensor `json:"optimizer,omitempty"`
 }
 
 // Entry is one file of a checkpoint.
@@ -145,42 +158,58 @@ func Open(dir string) (*Manifest, error) {
 }
 
 func parse(text []byte) (*Manifest, error) {
-	body, sum, ok := cutSum(string(text))
+	sealed, sum, ok := cutSum(string(text))
 	if !ok {
 		if !strings.Contains(string(text), strconv.Quote(programName)) {
 			return nil, errors.New("it is not a manifest of " + programName)
 		}
 		return nil, fmt.Errorf("its last line, with the checksum, is missing: it was cut off after %d bytes", len(text))
 	}
-	if got := crc32.Checksum([]byte(body), castagnoli); got != sum {
+	if got := crc32.Checksum([]byte(sealed), castagnoli); got != sum {
 		return nil, fmt.Errorf("its text is not what was written: crc32c %08x, and it says %08x", got, sum)
+	}
+	if text[len(text)-2] != '}' { // the line of FormatLined is no JSON
+		text = []byte(sealed)
 	}
 	var head struct {
 		Program string
 		Format  int
 	}
-	if err := json.Unmarshal([]byte(body), &head); err != nil || head.Program != programName {
+	if err := json.Unmarshal(text, &head); err != nil || head.Program != programName {
 		return nil, errors.New("it is not a manifest of " + programName)
 	}
-	if head.Format != Format {
-		return nil, fmt.Errorf("it has format %d, and this program reads %d; resume with the program that wrote it", head.Format, Format)
+	if head.Format < FormatLined || head.Format > Format {
+		return nil, fmt.Errorf("it has format %d, and this program reads %d to %d; resume with the program that wrote it", head.Format, FormatLined, Format)
 	}
 	m := new(Manifest)
-	if err := Decode([]byte(body), m); err != nil {
+	if err := Decode(text, m); err != nil {
 		return nil, err
 	}
 	return m, m.check()
 }
 
-// cutSum takes the last line, which is the checksum of those before it, off a manifest.
-func cutSum(text string) (body string, sum uint32, ok bool) {
-	const digits = 8
-	tail := len(sumPrefix) + digits + 1
-	if len(text) < tail || !strings.HasPrefix(text[len(text)-tail:], sumPrefix) || text[len(text)-1] != '\n' {
-		return "", 0, false
+const sumDigits = 8
+
+// cutSum takes the checksum off a manifest, and gives the text that it is of.
+func cutSum(text string) (sealed string, sum uint32, ok bool) {
+	for _, form := range [][2]string{{sumPrefix, sumSuffix}, {linePrefix, "\n"}} {
+		head, ended := strings.CutSuffix(text, form[1])
+		if at := len(head) - sumDigits - len(form[0]); ended && at >= 0 && strings.HasPrefix(head[at:], form[0]) {
+			n, err := strconv.ParseUint(head[len(head)-sumDigits:], 16, 32)
+			return text[:at], uint32(n), err == nil
+		}
 	}
-	n, err := strconv.ParseUint(text[len(text)-1-digits:len(text)-1], 16, 32)
-	return text[:len(text)-tail], uint32(n), err == nil
+	return "", 0, false
+}
+
+// Seal ends the JSON text of a manifest with its checksum: a last member, crc32c, of all bytes before the comma that it follows, in 8
+// hexadecimal digits. In FormatLined the text is followed by a line with the word, a blank and the digits.
+func Seal(text []byte, format int) []byte {
+	if format == FormatLined {
+		return fmt.Appendf(slices.Clip(text), "%s%0*x\n", linePrefix, sumDigits, crc32.Checksum(text, castagnoli))
+	}
+	text = bytes.TrimRight(bytes.TrimSuffix(bytes.TrimRight(text, " \n"), []byte("}")), " \n")
+	return fmt.Appendf(slices.Clip(text), "%s%0*x%s", sumPrefix, sumDigits, crc32.Checksum(text, castagnoli), sumSuffix)
 }
 
 const (
@@ -216,6 +245,7 @@ func (m *Manifest) check() error {
 		seen[e.Name] = true
 		problems = append(problems, m.checkFile(e.Name))
 	}
+	problems = append(problems, m.checkTensors())
 	return cmp.Or(problems...)
 }
 

@@ -313,7 +313,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if err := checkpoint.Amend(durable.Below(dir), m); err != nil {
 			t.Fatal(err)
 		}
-		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 2, and this program reads 1; resume with the program that wrote it") {
+		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 3, and this program reads 1 to 2; resume with the program that wrote it") {
 			t.Error(err)
 		}
 	})

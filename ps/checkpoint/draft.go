@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -126,8 +125,7 @@ func (m *Manifest) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = append(text, '\n')
-	return fmt.Appendf(text, "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli)), nil
+	return Seal(append(text, '\n'), m.Format), nil
 }
 
 // writeManifest writes it, with everything else in the folder synced before.

@@ -22,6 +22,7 @@ import (
 const (
 	magic     = "FPSCKPT\n"
 	prefix    = len(magic) + 8
+	binFormat = 1       // what a file says its format is
 	headerMax = 1 << 28 // bytes of its text
 	blockMax  = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
 )
@@ -70,7 +71,7 @@ func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, 
 		return Entry{}, writeError(errors.Join(err, f.Close()))
 	}
 	w := &summing{output: newOutput(f, total), sum: crc32.New(castagnoli)}
-	w.write(binary.LittleEndian.AppendUint32([]byte(magic), Format))
+	w.write(binary.LittleEndian.AppendUint32([]byte(magic), binFormat))
 	w.write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
 	w.write(text)
 	for _, v := range vectors {
@@ -138,7 +139,8 @@ func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
 	return vectors, nil
 }
 
-func readFile(path string, e Entry, state any) ([][]float32, error) {
+// openEntry opens the file of an entry, which must have its length.
+func openEntry(path string, e Entry) (*os.File, error) {
 	f, err := durable.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it is missing; if it is on another host's disk: all hosts must share the run folder")
@@ -146,14 +148,28 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && info.Size() != e.Bytes {
+		err = fmt.Errorf("it has %d bytes, and %d were written: it was cut off or is another file", info.Size(), e.Bytes)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// notWritten is the error of a file with another checksum than its entry.
+func notWritten(got uint32, e Entry) error {
+	return fmt.Errorf("its bytes are not those that were written (crc32c %08x at the latest, and %s says %08x): it is damaged", got, manifestName, e.CRC32C)
+}
+
+func readFile(path string, e Entry, state any) ([][]float32, error) {
+	f, err := openEntry(path, e)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() != e.Bytes {
-		return nil, fmt.Errorf("it has %d bytes, and %d were written: it was cut off or is another file", info.Size(), e.Bytes)
-	}
+	defer f.Close()
 	sum := crc32.New(castagnoli)
 	from := io.TeeReader(f, sum)
 	head, vectors, err := readBody(from, e.Bytes)
@@ -161,7 +177,7 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 		_, err = io.Copy(io.Discard, from) // so that the sum is of all bytes, and tells damage from a later format
 	}
 	if got := sum.Sum32(); errors.Is(err, errDamaged) || err == nil && got != e.CRC32C {
-		return nil, fmt.Errorf("its bytes are not those that were written (crc32c %08x at the latest, and %s says %08x): it is damaged", got, manifestName, e.CRC32C)
+		return nil, notWritten(got, e)
 	}
 	if err != nil {
 		return nil, err
@@ -182,7 +198,7 @@ func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err
 	}
 	n := int64(binary.LittleEndian.Uint32(start[len(magic)+4:]))
 	format := binary.LittleEndian.Uint32(start[len(magic):])
-	if string(start[:len(magic)]) != magic || format != Format || n > min(headerMax, size-int64(prefix)) {
+	if string(start[:len(magic)]) != magic || format != binFormat || n > min(headerMax, size-int64(prefix)) {
 		return head, nil, errDamaged
 	}
 	text := make([]byte, n)

@@ -3,11 +3,10 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,19 +22,42 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
+	m.Parameters = []Tensor{{Name: "fc1.weight", Shape: []int{2, 3}, DType: DType, Ranges: []Range{{ServerFile(0), 50, 16}, {WorkerFile(1), 0, 8}}}}
+	if text, err = json.Marshal(m); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
 	f.Add([]byte(`{"program":"fluentps","format":1,"servers":4611686018427387904,"workers":1,"starts":[-1]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, _ = parse(text)
-		m, err := parse(fmt.Appendf(bytes.Clone(text), "%s%08x\n", sumPrefix, crc32.Checksum(text, castagnoli)))
-		if err != nil {
-			return
-		}
-		if len(m.Starts) != m.Workers || m.Servers < 1 || m.Iteration < 0 || m.Samples < 0 {
-			t.Fatalf("%+v", m)
-		}
-		for _, e := range m.Files {
-			if strings.ContainsAny(e.Name, "/\x00") || e.Name == manifestName || !strings.HasSuffix(e.Name, ".bin") {
-				t.Fatalf("a file %q", e.Name)
+		for _, format := range []int{FormatLined, Format} {
+			m, err := parse(Seal(text, format))
+			if err != nil {
+				continue
+			}
+			if len(m.Starts) != m.Workers || m.Servers < 1 || m.Iteration < 0 || m.Samples < 0 {
+				t.Fatalf("%+v", m)
+			}
+			size, left := map[string]int64{}, int64(0)
+			for _, e := range m.Files {
+				if strings.ContainsAny(e.Name, "/\x00") || e.Name == manifestName || !strings.HasSuffix(e.Name, ".bin") {
+					t.Fatalf("a file %q", e.Name)
+				}
+				size[e.Name] = e.Bytes
+				left += e.Bytes
+			}
+			for _, of := range slices.Concat(m.Parameters, m.Optimizer) {
+				bytes := int64(0)
+				for _, r := range of.Ranges {
+					if r.Offset < 0 || r.Bytes < 1 || r.Offset+r.Bytes > size[r.File] {
+						t.Fatalf("%+v in a file of %d bytes", r, size[r.File])
+					}
+					bytes += r.Bytes
+				}
+				left -= bytes
+				if n, ok := Elements(of.Shape, 1<<50); !ok || n*elemBytes != bytes || left < 0 {
+					t.Fatalf("%+v has %d bytes", of, bytes)
+				}
 			}
 		}
 	})

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 	"fluentps/ps/link"
+	"fluentps/ps/optim"
 	"fluentps/ps/resume"
+	"fluentps/ps/shard"
 )
 
 // The final checkpoint: when training is over, nothing is in flight and every push was folded or dropped, so it is a cut
@@ -81,9 +85,10 @@ func (r *Run) saveLast() (writeErr, err error) {
 	}
 	problems := make([]string, len(all))
 	m := r.manifest()
+	var files []checkpoint.Entry
 	for i, w := range all {
 		problems[i] = w.Problem
-		m.Files = append(m.Files, w.Files...)
+		files = append(files, w.Files...)
 		if w.Worker >= 0 {
 			m.Starts[w.Worker] = w.Next
 		}
@@ -91,6 +96,7 @@ func (r *Run) saveLast() (writeErr, err error) {
 	if text := r.station.Net.Verdict(problems); text != "" {
 		return errors.Join(errors.New(text), draft.Abandon()), nil
 	}
+	r.list(m, files)
 	if m.State, writeErr = json.Marshal(r.Lead.save()); writeErr != nil {
 		return errors.Join(writeErr, draft.Abandon()), nil
 	}
@@ -106,6 +112,74 @@ func (r *Run) manifest() *checkpoint.Manifest {
 	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
 		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: len(r.station.Computes), Starts: make([]int64, len(r.station.Roles.Workers)),
 		Data: r.station.Set.SHA256(), KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config), Config: configs.Values(r.station.Config)}
+}
+
+// list notes the files of a checkpoint in its manifest, and where in them each parameter lies, and what the optimizer keeps of it.
+// What the file of a server holds, in which order, serve.State says; its vectors are the end of the file.
+func (r *Run) list(m *checkpoint.Manifest, files []checkpoint.Entry) {
+	m.Files = files
+	kinds := append([]string{""}, optim.StateNames(r.station.Config.Train.Optimizer.Name)...)
+	parts := make([][][]part, len(kinds)) // by vector of a shard and by parameter
+	for k := range parts {
+		parts[k] = make([][]part, len(r.station.Params))
+	}
+	ranges := 0
+	for server := range r.station.Roles.Servers {
+		e, err := m.File(checkpoint.ServerFile(server))
+		if err != nil {
+			continue // it has no shards
+		}
+		ids, at := r.station.Plan.OfServer(int32(server)), e.Bytes
+		for _, id := range ids {
+			sh := &r.station.Plan.Shards[id]
+			at -= sh.Bytes() * int64(layout.Vectors(r.station.Config, sh))
+		}
+		for _, id := range ids {
+			sh := &r.station.Plan.Shards[id]
+			for k := range layout.Vectors(r.station.Config, sh) {
+				for _, g := range sh.Segs {
+					in := checkpoint.Range{File: e.Name, Offset: at + int64(g.At-sh.Lo)*shard.ElemBytes, Bytes: int64(g.Hi-g.Lo) * shard.ElemBytes}
+					parts[k][g.Param] = append(parts[k][g.Param], part{g.Lo, in})
+				}
+				ranges += len(sh.Segs)
+				at += sh.Bytes()
+			}
+		}
+	}
+	if ranges > checkpoint.RangesMax {
+		return
+	}
+	for k, kind := range kinds {
+		for i, p := range r.station.Params {
+			t := checkpoint.Tensor{Name: p.Name, Shape: p.Shape, DType: checkpoint.DType, Ranges: joined(parts[k][i])}
+			switch {
+			case k == 0:
+				m.Parameters = append(m.Parameters, t)
+			case len(t.Ranges) > 0: // else no optimizer of a server takes it
+				t.Name = "optimizer." + kind + "." + p.Name
+				m.Optimizer = append(m.Optimizer, t)
+			}
+		}
+	}
+}
+
+// part is a range of a parameter, from an element on.
+type part struct {
+	lo int
+	at checkpoint.Range
+}
+
+// joined are the ranges of a parameter in the order of its elements; those that lie one behind the other are one.
+func joined(parts []part) (all []checkpoint.Range) {
+	slices.SortFunc(parts, func(a, b part) int { return a.lo - b.lo })
+	for _, p := range parts {
+		if n := len(all); n > 0 && all[n-1].File == p.at.File && all[n-1].Offset+all[n-1].Bytes == p.at.Offset {
+			all[n-1].Bytes += p.at.Bytes
+			continue
+		}
+		all = append(all, p.at)
+	}
+	return all
 }
 
 func (l *Lead) save() resume.LeadState {

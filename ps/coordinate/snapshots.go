@@ -176,7 +176,7 @@ func (s *snapshots) fileSaved(f wire.FileSaved) {
 func (s *snapshots) finish(files []wire.FileSaved) {
 	r := s.l.r
 	m, draft, keep := *s.manifest, s.draft, r.station.Config.Checkpoint.Keep
-	m.Files = entriesOf(files)
+	r.list(&m, entriesOf(files))
 	s.inBackground(func() snapshot.Event {
 		if err := r.Lock.Check(); err != nil { // another run owns the folder now
 			r.station.Transport.Post(func() { r.station.Net.Fail(err) })
@@ -200,7 +200,8 @@ func (s *snapshots) abandon(why string) {
 // tellHost sends a host the manifest of a replica, or the message that there is none.
 func (s *snapshots) tellHost(e *snapshot.Effect) {
 	m := *s.manifest
-	m.Number, m.Files = e.Number, entriesOf(e.Files)
+	m.Number = e.Number
+	s.l.r.list(&m, entriesOf(e.Files))
 	var text []byte
 	if e.Problem == "" {
 		var err error

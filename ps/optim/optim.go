@@ -55,6 +55,17 @@ var names = []string{"sgd", "momentum", "nesterov", "adam", "lars"}
 // Names lists the rules that New knows.
 func Names() []string { return append([]string(nil), names...) }
 
+// StateNames names the vectors that the rule of that name keeps, in the order of its state.
+func StateNames(rule string) []string {
+	switch rule {
+	case "sgd":
+		return nil
+	case "adam":
+		return []string{"first_moment", "second_moment"}
+	}
+	return []string{"velocity"}
+}
+
 // Check reports the first constant that is out of its range, or a name that is not known.
 func (s Spec) Check() error {
 	known := false

@@ -138,7 +138,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 const (
 	folder   = checkpoint.Folder + "/000000000001/"
 	manifest = folder + "manifest.json"
-	sumBytes = 16 // of the last line
 )
 
 // changeCheckpoint changes any file, or a field or a number and makes all checksums valid again.
@@ -158,8 +157,12 @@ func changeCheckpoint(r *rand.Rand, files map[string][]byte) (kind string) {
 		return what + ": " + c.name
 	}
 	if name == manifest {
-		body, kind := changeJSON(r, files[name][:len(files[name])-sumBytes])
-		files[name] = sealed(body)
+		body := unsealed(files[name])
+		if r.IntN(2) == 0 { // else most changes are of the list, which is long
+			body = edited(body, dropLists)
+		}
+		body, kind := changeJSON(r, body)
+		files[name] = checkpoint.Seal(body, checkpoint.Format)
 		return what + ", sealed: " + kind
 	}
 	data := files[name]
@@ -188,29 +191,44 @@ func changeCheckpoint(r *rand.Rand, files map[string][]byte) (kind string) {
 	return what + ", sealed: " + kind
 }
 
-func sealed(body []byte) []byte {
-	return fmt.Appendf(bytes.Clone(body), "crc32c %08x\n", crc32.Checksum(body, castagnoli))
+// unsealed is the JSON of a manifest without its last member, the checksum.
+func unsealed(text []byte) []byte {
+	return append(bytes.Clone(text[:bytes.LastIndex(text, []byte(",\n  \"crc32c\": "))]), "\n}\n"...)
 }
 
-// reseal notes the sum and the length of a file in the manifest.
-func reseal(files map[string][]byte, name string) {
-	body := files[manifest][:len(files[manifest])-sumBytes]
+// edited is a JSON object with another content.
+func edited(text []byte, change func(m map[string]any)) []byte {
 	var m map[string]any
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if err := d.Decode(&m); err != nil {
-		panic(err)
+	err := d.Decode(&m)
+	if err == nil {
+		change(m)
+		text, err = json.Marshal(m)
 	}
-	for _, f := range m["files"].([]any) {
-		if e := f.(map[string]any); e["name"] == strings.TrimPrefix(name, folder) {
-			e["bytes"], e["crc32c"] = len(files[name]), crc32.Checksum(files[name], castagnoli)
-		}
-	}
-	text, err := json.Marshal(m)
 	if err != nil {
 		panic(err)
 	}
-	files[manifest] = sealed(append(text, '\n'))
+	return text
+}
+
+// dropLists takes the places of parameters out of a manifest.
+func dropLists(m map[string]any) {
+	delete(m, "parameters")
+	delete(m, "optimizer")
+}
+
+// reseal notes the sum and the length of a file in the manifest. Its parameters may lie elsewhere now.
+func reseal(files map[string][]byte, name string) {
+	body := edited(unsealed(files[manifest]), func(m map[string]any) {
+		dropLists(m)
+		for _, f := range m["files"].([]any) {
+			if e := f.(map[string]any); e["name"] == strings.TrimPrefix(name, folder) {
+				e["bytes"], e["crc32c"] = len(files[name]), crc32.Checksum(files[name], castagnoli)
+			}
+		}
+	})
+	files[manifest] = checkpoint.Seal(body, checkpoint.Format)
 }
 
 // leaf is a place in JSON: what holds it, and its key there.

@@ -59,13 +59,14 @@ func command(args []string) error {
 	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE; got %q", args)
 }
 
-// forge changes a manifest and its last line, the checksum of those before it.
+// forge changes a manifest and its last member, the checksum of the text before it.
 func forge(data []byte, path, value string) ([]byte, error) {
-	body, _, found := bytes.Cut(data, []byte("\ncrc32c "))
+	const sum = "crc32c"
 	var manifest map[string]any
-	if err := json.Unmarshal(body, &manifest); err != nil || !found {
+	if err := json.Unmarshal(data, &manifest); err != nil || manifest[sum] == nil {
 		return nil, fmt.Errorf("no manifest of a checkpoint: %v", err)
 	}
+	delete(manifest, sum)
 	config, ok := manifest["config"].(map[string]any)
 	if !ok {
 		return nil, errors.New("the manifest has no config")
@@ -75,8 +76,8 @@ func forge(data []byte, path, value string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body = append(body, '\n')
-	return fmt.Appendf(body, "crc32c %08x\n", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), nil
+	body = bytes.TrimSuffix(body, []byte("\n}"))
+	return fmt.Appendf(body, ",\n  \"%s\": \"%08x\"\n}\n", sum, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), nil
 }
 
 // get returns the values at path, one for each item that a * stands for.
