@@ -262,7 +262,7 @@ type textForm struct {
 }
 
 // textForms are those that tags name.
-var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath}
+var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath, "parameter file": &parameterFile}
 
 var (
 	runName = textForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
@@ -276,5 +276,11 @@ var (
 			return "the path is empty; name a file or folder"
 		}
 		return "the path holds a zero byte; name a file or folder"
+	}}
+	parameterFile = textForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
+		if !filePath.MatchString(s) {
+			return filePath.refusal(s)
+		}
+		return clip(strconv.Quote(s)) + " does not end in .safetensors or .npz, which says what form the file has; choose one of the two"
 	}}
 )

@@ -11,6 +11,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
+	"fluentps/ps/params"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -102,6 +103,13 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 		return nil, err
 	}
 	p.plan = q.Plan
+	if path := cfg.Model.Init; path != "" {
+		initial, err := params.OpenInitial(path, params.Of(q.Params))
+		if err != nil {
+			return nil, err
+		}
+		_ = initial.Close() // it was only read
+	}
 	return p, nil
 }
 

@@ -15,7 +15,9 @@ import (
 
 	"fluentps/configs"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
+	"fluentps/ps/params"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
 	"fluentps/ps/workload"
@@ -85,7 +87,7 @@ func simulateVerb(c *cli.Context) error {
 	}
 	o.Traces = sim.Traces(iterations)
 	if in.cfg.Simulate.Gradients {
-		if o.Gradients, err = realGradients(cut.set, in.cfg.Device.Threads, c.App.ErrWriter); err != nil {
+		if o.Gradients, err = realGradients(in.cfg, cut.set, c.App.ErrWriter); err != nil {
 			return err
 		}
 	}
@@ -126,15 +128,25 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 }
 
 // realGradients lets the simulated workers compute the gradients of a data set in this process.
-func realGradients(set *workload.Set, threads int, warn io.Writer) (*sim.Gradients, error) {
-	device, err := newCPU(threads)
+func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (*sim.Gradients, error) {
+	device, err := newCPU(cfg.Device.Threads)
 	if err != nil {
 		return nil, usagef("simulate: %v", err)
 	}
 	if weak := cpu.Weak(); weak != "" {
 		fmt.Fprintf(warn, "WARNING: %s\n", weak)
 	}
-	return &sim.Gradients{Set: set, Device: device}, nil
+	g := &sim.Gradients{Set: set, Device: device}
+	if path := cfg.Model.Init; path != "" {
+		model, err := layout.ModelOf(cfg, set)
+		if err != nil {
+			return nil, usagef("simulate: %v", err)
+		}
+		if g.Initial, err = params.OpenInitial(path, params.Of(workload.Params(model))); err != nil { // open until the process ends
+			return nil, usagef("simulate: %v", err)
+		}
+	}
+	return g, nil
 }
 
 // checkOutEmpty refuses an --out that is not empty before a long simulation starts, not at its end.

@@ -89,8 +89,11 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 		a.stores = append(a.stores, st)
 	}
 	a.params, a.grads = worker.ExchangeBy(a)
-	for k, v := range r.Plan.Views(a.params.F32()) {
-		workload.Fill(v, r.Config.Seed, r.Params[k], 0)
+	for i := range r.Plan.Shards {
+		sh := &r.Plan.Shards[i]
+		if err := r.Build().Fill(a.params.F32()[sh.Lo:sh.Hi], sh, r.Params); err != nil {
+			return nil, err
+		}
 	}
 	for w := range r.Roles.Workers {
 		a.batch += int64(layout.BatchOf(r.Config, len(r.Roles.Workers), w))

@@ -21,6 +21,8 @@ type Run struct {
 	Roles  shard.Roles
 	Rows   int // of the training set
 	Axes   Axes
+	// Initial gives the parameters their first values; nil: these follow from the seed.
+	Initial workload.Initial
 }
 
 // Axes are settings without a key in the configuration, for policies of the work axis and the local axis. The zero
@@ -153,11 +155,16 @@ func (b *Run) maySkip(rule int) bool {
 }
 
 // Fill writes the initial values of a shard into a buffer.
-func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) {
+func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) error {
 	for _, g := range sh.Segs {
-		lo := g.At - sh.Lo
-		workload.Fill(buf[lo:lo+g.Hi-g.Lo], b.Config.Seed, params[g.Param], g.Lo)
+		into := buf[g.At-sh.Lo:][:g.Hi-g.Lo]
+		if b.Initial == nil {
+			workload.Fill(into, b.Config.Seed, params[g.Param], g.Lo)
+		} else if err := b.Initial.Fill(into, g.Param, g.Lo); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // Store makes the store that does the arithmetic of a shard.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"fluentps/ps/durable"
 )
@@ -43,6 +44,32 @@ func ReadBest(root string) (*Best, error) {
 		return nil, fmt.Errorf("checkpoints: %s names %q, which is no checkpoint; remove it, and the next one is the best so far", path, b.Checkpoint)
 	}
 	return b, nil
+}
+
+// Find is the folder of one checkpoint in root, by its name or as the best.
+func Find(root, name string) (string, error) {
+	if name == BestName {
+		switch b, err := ReadBest(root); {
+		case err != nil:
+			return "", err
+		case b == nil:
+			return "", fmt.Errorf("%s has no best checkpoint: checkpoint.best was none, or none was looked at yet; name the run folder, %s, whose newest is taken", root, filepath.Dir(root))
+		default:
+			name = b.Checkpoint
+		}
+	}
+	dirs, err := List(root)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, name)
+	switch {
+	case slices.Contains(dirs, dir):
+		return dir, nil
+	case len(dirs) == 0:
+		return "", fmt.Errorf("there is no checkpoint %s, nor another in %s", dir, root)
+	}
+	return "", fmt.Errorf("there is no checkpoint %s; the newest of %d in %s is %s", dir, len(dirs), root, filepath.Base(dirs[0]))
 }
 
 // SetBest makes a finished checkpoint of a run the best, at once: whoever reads finds it or the one before it.

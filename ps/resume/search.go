@@ -94,26 +94,9 @@ func OneCheckpoint(resume string) (root, name string, one bool) {
 
 // takeOne takes up one checkpoint of a run, by the name of its folder or as the best.
 func (r *Search) takeOne(root, name string) (*metrics.RunFolder, error) {
-	if name == checkpoint.BestName {
-		switch b, err := checkpoint.ReadBest(root); {
-		case err != nil:
-			return nil, err
-		case b == nil:
-			return nil, fmt.Errorf("--resume: %s has no best checkpoint: checkpoint.best was none, or none was looked at yet; name the run folder, %s, whose newest is taken", root, filepath.Dir(root))
-		default:
-			name = b.Checkpoint
-		}
-	}
-	dirs, err := checkpoint.List(root)
+	dir, err := checkpoint.Find(root, name)
 	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(root, name)
-	if !slices.Contains(dirs, dir) {
-		if len(dirs) == 0 {
-			return nil, fmt.Errorf("--resume: there is no checkpoint %s, nor another in %s", dir, root)
-		}
-		return nil, fmt.Errorf("--resume: there is no checkpoint %s; the newest of %d in %s is %s", dir, len(dirs), root, filepath.Base(dirs[0]))
+		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	r.Candidates = []string{dir}
 	return metrics.OpenRunFolder(filepath.Dir(root))
@@ -220,6 +203,9 @@ func (r *Search) goOn(from *Origin, bad []string) error {
 		}
 		if len(bad) > 0 {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
+		}
+		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
+			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to begin with the file, leave --resume out", "checkpoint", from.Dir)
 		}
 	}
 	r.station.Before = from.State.Trained

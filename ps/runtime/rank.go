@@ -7,6 +7,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/coordinate"
 	"fluentps/ps/liveness"
+	"fluentps/ps/params"
 	"fluentps/ps/station"
 )
 
@@ -17,8 +18,9 @@ type rank struct {
 	o       Options
 	file    *os.File // the log; may be nil
 
-	unit   Unit           // zero on a rank that does not compute
-	placer kernels.Placer // the unit, if MPI reaches its memory; else nil
+	initial *params.Initial // open while the sides are made, in a run that begins with a file of parameters; else nil
+	unit    Unit            // zero on a rank that does not compute
+	placer  kernels.Placer  // the unit, if MPI reaches its memory; else nil
 
 	live   *liveness.Liveness // nil: the transport has no heartbeats
 	gaveUp bool               // the run ends with CodeStall

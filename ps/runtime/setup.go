@@ -52,6 +52,12 @@ func (r *rank) setup() error {
 	if r.station.Me == 0 && r.o.Lead.Known != nil {
 		r.o.Lead.Known(layout.FactsOf(r.station.Plan, r.station.Roles, r.station.Set.Train.Rows()))
 	}
+	defer r.closeInitial()
+	if r.o.Resume == "" { // else it may go on from a checkpoint
+		if err := r.openInitial(); err != nil {
+			return err
+		}
+	}
 	if err := r.openUnit(); err != nil {
 		return err
 	}
@@ -69,7 +75,13 @@ func (r *rank) setup() error {
 		if r.run.From, err = r.run.Search.Restore(); err != nil {
 			return err
 		}
+		if r.run.From == nil {
+			if err := r.openInitial(); err != nil {
+				return err
+			}
+		}
 	}
+	r.tellInitial()
 	if err := r.station.Net.Agree(r.makeSides(), CodeFailed); err != nil {
 		return err
 	}

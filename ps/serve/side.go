@@ -138,7 +138,9 @@ func (s *Side) newStore(id int32, update optim.Update) (*store, error) {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
 	b := st.bufs[0]
-	r.Build().Fill(b.F32(), sh, r.Params)
+	if err := r.Build().Fill(b.F32(), sh, r.Params); err != nil {
+		return nil, err
+	}
 	st.math = r.Build().Store(id, update)
 	st.math.Spread(r.Config.Device.Threads, station.Parallel)
 	return st, nil

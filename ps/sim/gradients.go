@@ -17,6 +17,8 @@ import (
 type Gradients struct {
 	Set    *workload.Set
 	Device kernels.Device // computes all replicas, one after the other; Run does not close it
+	// Initial gives parameters their first values; nil: they follow from the seed.
+	Initial workload.Initial
 }
 
 // floats are the numbers of a run with real gradients. They follow the decisions and are no part of them, but for
@@ -88,7 +90,9 @@ func newFloats(s *simulation) (*floats, error) {
 		return nil, err
 	}
 	for i := range f.stores {
-		f.makeStore(&s.plan.Shards[i], update)
+		if err := f.makeStore(&s.plan.Shards[i], update); err != nil {
+			return nil, err
+		}
 	}
 	for i := range f.replicas {
 		if err := f.makeReplica(i, update); err != nil {
@@ -131,10 +135,11 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	return min(snapshotsMax, 1+(c.Cluster.MemoryMax-f.most)/arena), nil
 }
 
-func (f *floats) makeStore(sh *shard.Shard, update optim.Update) {
+func (f *floats) makeStore(sh *shard.Shard, update optim.Update) error {
 	st, b := &f.stores[sh.ID], f.s.build()
 	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: b.Store(sh.ID, update)}
-	b.Fill(st.vector(st.bufs, 0), sh, f.params)
+	b.Initial = f.s.o.Gradients.Initial
+	return b.Fill(st.vector(st.bufs, 0), sh, f.params)
 }
 
 func (f *floats) makeReplica(i int, update optim.Update) error {

@@ -43,6 +43,7 @@ type Station struct {
 	WorkerOf     []int32
 	Computes     []int            // ranks that compute gradients, in the order in which samples are assigned to them
 	Params       []workload.Param // in model order, as in the plan
+	Initial      workload.Initial // what parameters begin with; nil: what follows from the seed
 	Set          *workload.Set
 	Routes       *layout.Routes // of all pieces
 	SnapshotsMax int64          // snapshots of a shard kept at once
@@ -79,7 +80,7 @@ func (s *Station) Cut() error {
 
 // Build returns the maker of nodes and stores.
 func (s *Station) Build() *build.Run {
-	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Rows: s.Set.Train.Rows(), Axes: s.Axes}
+	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Rows: s.Set.Train.Rows(), Axes: s.Axes, Initial: s.Initial}
 }
 
 // ServerRank returns the rank of the server that owns a shard.

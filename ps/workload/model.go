@@ -74,6 +74,7 @@ type ModelSpec struct {
 	Layers  []int         `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
 	Compute time.Duration `yaml:"compute" min:"0" when:"name=synthetic" doc:"time of one step's computing, a third of it forward"`
 	Rank    int           `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
+	Init    string        `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
 }
 
 // ModelDefaults is a model of which only the name is missing.

@@ -28,6 +28,12 @@ func Fill(dst []float32, seed uint64, p Param, lo int) {
 	}
 }
 
+// Initial gives the parameters of a model their first values, in place of Fill.
+type Initial interface {
+	// Fill writes those of elements lo to lo+len(dst)-1 of parameter k, in model order. Its error names the file that cannot be read.
+	Fill(dst []float32, k, lo int) error
+}
+
 // mix is a hash of two words: SplitMix64's output function (Steele, Lea, Flood 2014) over their
 // weighted sum.
 func mix(a, b uint64) uint64 {

@@ -50,7 +50,7 @@ type outcome struct{ refused, same, noted, silent int }
 // Whatever is changed in what the program reads: it does not panic, hang, take more memory than it may or write anywhere else. What
 // is read as something else without a word is counted.
 func TestMutations(t *testing.T) {
-	readers := append(append(dataReaders(), textReaders()...), checkpointReaders(t)...)
+	readers := slices.Concat(dataReaders(), textReaders(), paramsReaders(t), checkpointReaders(t))
 	outer := t.TempDir()
 	var shares int
 	for _, r := range readers {
