@@ -31,8 +31,7 @@ type agreement struct {
 	leaderEndedLives int64 // follows: the lives that had ended at the leading server when nobody was in the run there
 }
 
-// announcement is one message of a leading shard: that an iteration was closed and by whose pushes, or that nobody is
-// in the run any more.
+// announcement says that an iteration was closed and by whose pushes, or that nobody is in the run any more.
 type announcement struct {
 	iter         int64
 	contributors []int32 // ascending

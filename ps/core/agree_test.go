@@ -14,10 +14,10 @@ import (
 	"fluentps/ps/shard"
 )
 
-// contributors are the workers whose pushes a shard took, by iteration, of the schemes that agree on them.
+// contributors are the workers whose pushes a shard took, by iteration, under the schemes that agree on them.
 func contributors(c *cluster, id int32, phases []scheme.Phase) map[int64]string {
 	sets := map[int64][]string{}
-	for _, version := range c.got[id] {
+	for _, version := range c.versions[id] {
 		for _, push := range strings.Fields(version) {
 			w, iter, _ := strings.Cut(push, ".")
 			var i int64
@@ -37,11 +37,11 @@ func contributors(c *cluster, id int32, phases []scheme.Phase) map[int64]string 
 	return words
 }
 
-// checkContributors: with contributors: step all shards of a rule take the same pushes of every iteration. Where
-// workers died, a shard may lack those that died before their push came, and nobody else's.
+// checkContributors checks that with contributors: step all shards of a rule take the same pushes of every iteration.
+// Where workers died, a shard may lack the pushes of workers that died before their push arrived, and no others.
 func checkContributors(t *rapid.T, c *cluster, rules []rule, deaths bool) {
 	died := map[string]bool{}
-	for _, w := range c.deaf {
+	for _, w := range c.dead {
 		died[fmt.Sprintf("w%d", w.me)] = true
 	}
 	for i := range c.plan.Shards {
@@ -65,14 +65,14 @@ func checkContributors(t *rapid.T, c *cluster, rules []rule, deaths bool) {
 		for iter, set := range want {
 			for _, w := range strings.Fields(set) {
 				if !died[w] && !slices.Contains(strings.Fields(got[iter]), w) {
-					t.Fatalf("iteration %d: shard %d took %q, without %s, which has not died and is in shard %d's %q", iter, id, got[iter], w, lead, set)
+					t.Fatalf("iteration %d: shard %d took %q, without %s, which has not died and is in the set of shard %d, %q", iter, id, got[iter], w, lead, set)
 				}
 			}
 		}
 	}
 }
 
-// stepCluster is a run under drop with contributors: step beside another rule, over several servers.
+// stepCluster is a run under drop with contributors: step, beside another rule, over several servers.
 func stepCluster(t *rapid.T, workers, required int) (*cluster, []rule) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 7}, {Name: "b", Layer: 1, N: 9}, {Name: "c", Layer: 2, N: 3}},
 		shard.Options{Slice: rapid.SampledFrom([]string{"even", "layer"}).Draw(t, "slice"), MaxBytes: 8, Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"b", "*"}})
@@ -111,15 +111,15 @@ func TestContributorsAreTheSameAtAllShards(t *testing.T) {
 	})
 }
 
-// With all workers required it is bsp, whoever decides.
+// With all workers required it is bsp, whichever shard decides.
 func TestDropOfAllWithContributorsOfAStepIsBSP(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkReadsLikeBSP(t, rule{name: "drop", params: &scheme.DropParams{Contributors: "step"}})
 	})
 }
 
-// A closing of any number of workers goes over in messages of 64, none of which is empty, and is put together in any
-// order; closings are heard in the order of their numbers.
+// A closing of any number of workers travels in messages of 64, none of them empty, and is assembled in any order of
+// arrival; closings are delivered in the order of their numbers.
 func TestClosingsOfManyWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 2, Rules: []string{"*"}})
@@ -167,7 +167,7 @@ func TestClosingsOfManyWorkers(t *testing.T) {
 			got += fmt.Sprintln(ev.Iter, who)
 		}
 		if got != want {
-			t.Fatalf("heard\n%s, want\n%s", got, want)
+			t.Fatalf("delivered\n%s, want\n%s", got, want)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func seq(n int) (list []int) {
 	return list
 }
 
-// duo is two servers with a shard each that agree, told by hand what their workers do.
+// duo is two servers with a shard each that agree; the test tells them by hand what their workers do.
 type duo struct{ lead, follow *lone }
 
 func newDuo(t *testing.T, workers int, r rule) duo {
@@ -190,7 +190,7 @@ func newDuo(t *testing.T, workers int, r rule) duo {
 	return duo{newLoneOf(t, plan, 0, workers, mustScheme(r, []int32{0}, 0, workers)), newLoneOf(t, plan, 1, workers, mustScheme(r, []int32{1}, 1, workers, true))}
 }
 
-// tell brings what the leading server said to the other.
+// tell delivers the messages of the leading server to the other.
 func (d duo) tell() {
 	d.lead.t.Helper()
 	for _, m := range d.lead.told {
@@ -203,8 +203,8 @@ func step(required int64) rule {
 	return rule{name: "drop", params: &scheme.DropParams{Required: required, Contributors: "step"}}
 }
 
-// Where everybody dies, pushes that only the shard that follows has got will never be chosen. It drops them when it knows
-// that nobody is left at the leading shard either, and its server is done no sooner.
+// Where all workers die, pushes that only the following shard has received will never be chosen. That shard drops them
+// when it knows that nobody is left at the leading shard either, and its server is not done before.
 func TestPushesThatAreNeverChosenAreDropped(t *testing.T) {
 	d := newDuo(t, 2, step(0))
 	for w := range int32(2) {
@@ -212,7 +212,7 @@ func TestPushesThatAreNeverChosenAreDropped(t *testing.T) {
 		d.follow.push(w, 0)
 	}
 	d.tell()
-	d.follow.push(0, 1) // and worker 0 dies before its push gets to the leading shard
+	d.follow.push(0, 1) // and worker 0 dies before its push reaches the leading shard
 	for w := range int32(2) {
 		d.follow.leave(w)
 	}
@@ -228,12 +228,12 @@ func TestPushesThatAreNeverChosenAreDropped(t *testing.T) {
 	}
 	d.follow.join(0)
 	if d.follow.s.Done() {
-		t.Error("done, and worker 0 is back")
+		t.Error("the server is done although worker 0 is back")
 	}
 	d.follow.expect("w0@2")
 	d.follow.leave(0)
 	if d.follow.done != 1 {
-		t.Error("done, and the leading shard has not said that its last worker left again")
+		t.Error("the server is done before the leading shard has said that its last worker left again")
 	}
 	d.lead.join(0)
 	d.lead.leave(0)
@@ -243,8 +243,8 @@ func TestPushesThatAreNeverChosenAreDropped(t *testing.T) {
 	}
 }
 
-// What was folded before the shards began to agree is none of their contributors; and closings of the second scheme may
-// come before the shard that follows has come to it.
+// A worker whose push was folded before the shards began to agree is not a contributor. Closings of the second scheme
+// may arrive before the following shard has reached that scheme.
 func TestShardsAgreeFromAChangeOn(t *testing.T) {
 	r := rule{name: "bsp", until: []int64{1, 3}, then: []rule{step(1), {name: "asp"}}}
 	d := newDuo(t, 2, r)
@@ -253,7 +253,7 @@ func TestShardsAgreeFromAChangeOn(t *testing.T) {
 		d.lead.pull(w, 1)
 	}
 	d.follow.push(0, 0)
-	d.lead.push(1, 1) // which is all that iteration 1 takes
+	d.lead.push(1, 1) // the only push that iteration 1 takes
 	d.tell()
 	if got := fmt.Sprint(d.follow.versions); got != "[]" {
 		t.Errorf("versions %s before the change", got)
@@ -280,8 +280,8 @@ func TestShardsAgreeFromAChangeOn(t *testing.T) {
 	}
 }
 
-// When all who are in the run were sent past a change, nobody will push what is open before it. The shard that leads
-// closes that without contributors, and both change.
+// When all workers in the run were sent past a change, nobody will push the open iterations before it. The leading
+// shard closes those without contributors, and both shards change.
 func TestShardsThatAgreeChangeWhenEverybodyHasPassed(t *testing.T) {
 	r := step(0)
 	r.until, r.then = []int64{2}, []rule{{name: "bsp"}}

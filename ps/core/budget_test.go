@@ -14,10 +14,10 @@ import (
 	"fluentps/ps/shard"
 )
 
-// The law of the budget, under all schemes, changes of scheme, send policies and random orders, with and without workers that die
-// and come back: the run ends by itself; what was accepted is less than the budget and one push of every worker; versions of the
-// lead shard are as many as the budget says and no more; and what a scheme still had pending is committed. Pushes that are
-// dropped count for nothing.
+// The law of the budget, under all schemes, changes of scheme, send policies and random orders, with and without
+// workers that die and come back. The run ends by itself. The accepted samples exceed the budget by less than one push
+// of every worker. The lead shard has as many versions as the budget says and no more. What a scheme still had pending
+// is committed. Dropped pushes do not count.
 func TestBudgetsHoldUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budget := genBudget(t)
@@ -48,12 +48,12 @@ func genBudget(t *rapid.T) Budget {
 	return Budget{Samples: int64(rapid.IntRange(1, 400).Draw(t, "samples")), PerPush: 10}
 }
 
-// keptBudget holds what the lead shard has in the end to the budget. Where workers die the last may do so before it is used up,
-// and one that comes back may have a push of each life accepted behind it.
+// keptBudget compares the lead shard's final state with the budget. Where workers die, the last may die before the
+// budget is used up, and a worker that comes back may have one accepted push more for each life.
 func (c *cluster) keptBudget(b Budget, lives bool) error {
 	lead := c.servers[0].Shard(0)
 	folded := int64(0)
-	for _, version := range c.got[0] {
+	for _, version := range c.versions[0] {
 		folded += int64(len(strings.Fields(version)))
 	}
 	over := b.PerPush * int64(len(c.workers))
@@ -72,8 +72,8 @@ func (c *cluster) keptBudget(b Budget, lives bool) error {
 	return nil
 }
 
-// A version of more pushes than the budget has must not keep the run going: what was accepted ends it, and is committed when the
-// last worker leaves.
+// A version of more pushes than the budget has must not keep the run going: the accepted pushes end it, and are
+// committed when the last worker leaves.
 func TestAVersionThatTheBudgetCannotFillEndsTheRun(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
@@ -96,8 +96,8 @@ func TestAVersionThatTheBudgetCannotFillEndsTheRun(t *testing.T) {
 	}
 }
 
-// Pauses change nothing in the law of the budget, whenever they come: where workers that are behind go on to the iteration in
-// which all of them pause, they stop on the way when the budget is used up.
+// Pauses at any moment do not change the law of the budget: where workers that are behind compute up to the iteration
+// of the pause, they stop on the way when the budget is used up.
 func TestBudgetsHoldThroughPauses(t *testing.T) {
 	pauses := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,14 +125,14 @@ func TestBudgetsHoldThroughPauses(t *testing.T) {
 				break
 			}
 			pauses++
-			c = c.goesOn(t, rules, c.cut(), false)
+			c = c.resumeFrom(t, rules, c.cut(), false)
 		}
 		if err := c.keptBudget(budget, false); err != nil {
 			t.Fatalf("%v: %+v of rule %v", err, budget, rules[0])
 		}
 	})
 	if pauses < 20 {
-		t.Errorf("%d pauses: the test looks at nothing", pauses)
+		t.Errorf("%d pauses: the test checks nothing", pauses)
 	}
 }
 
@@ -144,8 +144,8 @@ func (r rule) whole() bool {
 	})
 }
 
-// A bound that is close to none, times large pushes, is more than an integer holds. Workers that keep copies under it must be told
-// to ask all the same, or nothing ends the run.
+// A very large bound times large pushes overflows an integer. Workers that keep copies under such a bound must still be
+// told to ask, or nothing ends the run.
 func TestCopiesOfAnyBoundEndWithTheBudget(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"*"}})
 	if err != nil {

@@ -45,8 +45,9 @@ func phaseOf(phases []scheme.Phase, iter int64) int {
 	return slices.IndexFunc(phases, func(ph scheme.Phase) bool { return ph.Until == 0 || iter < ph.Until })
 }
 
-// checkPhases: each scheme has the iterations of its phase and no other, makes as many versions of them as it
-// promises, is over before the next one folds anything, drops nothing unless it is drop, and keeps its bound.
+// checkPhases checks each scheme of a rule: it has the iterations of its phase and no others, makes as many versions of
+// them as it promises, folds nothing after the next one has begun, drops nothing unless it is drop, and keeps its
+// bound.
 func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase, pushes map[string]int64, folded map[string]bool) {
 	n, closed := make([]int64, len(phases)), make([]map[int64]bool, len(phases))
 	for k := range closed {
@@ -62,7 +63,7 @@ func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase,
 		e, _ := scheme.Lookup(ph.Scheme)
 		switch p := ph.Params.(type) {
 		case *scheme.SoftsyncParams:
-			versions += (n[k] + p.Q - 1) / p.Q // who leaves last, or the change, commits the rest
+			versions += (n[k] + p.Q - 1) / p.Q // the last worker to leave, or the change, commits the rest
 		case *scheme.DropParams:
 			drops = true
 			versions += int64(len(closed[k]))
@@ -82,12 +83,12 @@ func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase,
 		t.Fatalf("shard %d %v dropped %d pushes", sh.ID, phases, st.Stats.Dropped)
 	}
 	last := 0
-	for _, version := range c.got[sh.ID] {
+	for _, version := range c.versions[sh.ID] {
 		words := strings.Fields(version)
 		for _, push := range words {
 			k := phaseOf(phases, pushes[push])
 			if k < last {
-				t.Fatalf("shard %d %v: version %q has a push of scheme %d after one of scheme %d in %v", sh.ID, phases, version, k, last, c.got[sh.ID])
+				t.Fatalf("shard %d %v: version %q has a push of scheme %d after one of scheme %d in %v", sh.ID, phases, version, k, last, c.versions[sh.ID])
 			}
 			last = k
 		}
@@ -115,8 +116,8 @@ func genLikeBSP(t *rapid.T) rule {
 	}).Draw(t, "like bsp")
 }
 
-// A change between schemes that are all bsp changes nothing: every worker reads, at every iteration, what it would
-// have read under bsp, whatever the order in which messages arrive.
+// A change between schemes that are all bsp changes nothing: every worker reads, at every iteration, what it would have
+// read under bsp, whatever the order in which messages arrive.
 func TestAChangeBetweenSchemesThatAreBSPIsBSP(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := genLikeBSP(t)
@@ -129,8 +130,8 @@ func TestAChangeBetweenSchemesThatAreBSPIsBSP(t *testing.T) {
 	})
 }
 
-// A shard changes its scheme when all live workers have come to the change, and only then lets anybody past it, also
-// if the next scheme would let them; who came first is answered first.
+// A shard changes its scheme when all live workers have reached the change. Only then it lets a worker past it, even if
+// the next scheme would let the worker pass earlier. Workers are answered in order of arrival.
 func TestAChangeWaitsForEverybody(t *testing.T) {
 	ss := mustScheme(rule{name: "asp", until: []int64{2}, then: []rule{{name: "asp"}}}, []int32{0}, 0, 3)
 	n := newLone(t, 3, ss)
@@ -155,8 +156,8 @@ func TestAChangeWaitsForEverybody(t *testing.T) {
 	n.expect("w0@3") // no more changes: asp again
 }
 
-// The learning-rate clock goes on where it was, whichever of the two schemes counts versions: bsp counts each
-// iteration as one, ssp each push as 1/N.
+// The learning-rate clock is continuous, whichever of the two schemes counts versions: bsp counts each iteration as
+// one, ssp each push as 1/N.
 func TestTheLearningRateClockIsContinuous(t *testing.T) {
 	two := func(a, b string) []float64 {
 		n := newLone(t, 4, mustScheme(rule{name: a, until: []int64{3}, then: []rule{{name: b}}}, []int32{0}, 0, 4))
@@ -181,7 +182,7 @@ func TestTheLearningRateClockIsContinuous(t *testing.T) {
 	}
 }
 
-// A version of bsp counts as a whole iteration also where some of the workers have left.
+// A version of bsp counts as a whole iteration also where some workers have left.
 func TestVersionsOfBSPAreIterationsOfTheLearningRateClock(t *testing.T) {
 	n := newLone(t, 4, mustScheme(rule{name: "bsp", until: []int64{2}, then: []rule{{name: "ssp"}}}, []int32{0}, 0, 4))
 	n.leave(3)
@@ -195,9 +196,9 @@ func TestVersionsOfBSPAreIterationsOfTheLearningRateClock(t *testing.T) {
 	}
 }
 
-// Under drop v goes past the slow: the change does not wait for them either. What they push of an iteration before it
-// is dropped, and they go on at the change.
-func TestAChangeFromDropDoesNotWaitForTheSlow(t *testing.T) {
+// Under drop v passes slow workers by, and the change does not wait for them either. Their pushes of iterations before
+// the change are dropped, and they continue at the change.
+func TestAChangeFromDropDoesNotWaitForSlowWorkers(t *testing.T) {
 	r := rule{name: "drop", params: &scheme.DropParams{Required: 2, Contributors: "shard"}, until: []int64{2}, then: []rule{{name: "bsp"}}}
 	n := newLone(t, 3, mustScheme(r, []int32{0}, 0, 3))
 	for i := range int64(2) {
@@ -223,9 +224,9 @@ func TestAChangeFromDropDoesNotWaitForTheSlow(t *testing.T) {
 	}
 }
 
-// A push past the change, of a worker that another shard sent on, is the next scheme's: it is kept until the change,
-// and its worker holds the others up no more.
-func TestAPushPastTheChangeIsTheNextSchemes(t *testing.T) {
+// A push past the change, of a worker that another shard sent ahead, belongs to the next scheme. It is kept until the
+// change, and its worker no longer delays the others.
+func TestAPushPastTheChangeBelongsToTheNextScheme(t *testing.T) {
 	r := rule{name: "bsp", until: []int64{2}, then: []rule{{name: "bsp"}}}
 	n := newLone(t, 2, mustScheme(r, []int32{0}, 0, 2))
 	n.push(0, 0)
@@ -245,7 +246,7 @@ func TestAPushPastTheChangeIsTheNextSchemes(t *testing.T) {
 	n.expect("w0@2 w1@5")
 }
 
-// softsync has a rest when the change comes: it is committed, once, and by softsync.
+// softsync has pending pushes when the change comes: they are committed, once, and by softsync.
 func TestAChangeCommitsTheRestOfSoftsync(t *testing.T) {
 	r := rule{name: "softsync", params: &scheme.SoftsyncParams{Q: 3, Staleness: -1, Release: scheme.ReleaseSoft}, until: []int64{2}, then: []rule{{name: "asp"}}}
 	n := newLone(t, 2, mustScheme(r, []int32{0}, 0, 2))
@@ -258,7 +259,7 @@ func TestAChangeCommitsTheRestOfSoftsync(t *testing.T) {
 	}
 }
 
-// The last commit of softsync closes no iteration: it brings no later change nearer.
+// The last commit of softsync closes no iteration, so it brings no later change nearer.
 func TestADrainDoesNotBringTheNextChangeNearer(t *testing.T) {
 	r := rule{name: "softsync", params: &scheme.SoftsyncParams{Q: 3, Staleness: -1, Release: scheme.ReleaseSoft},
 		until: []int64{2, 3}, then: []rule{{name: "asp"}, {name: "asp"}}}
@@ -274,8 +275,8 @@ func TestADrainDoesNotBringTheNextChangeNearer(t *testing.T) {
 	n.expect("w0@3")
 }
 
-// Who was sent past two changes waits for both.
-func TestWhoIsPastTwoChangesWaitsForBoth(t *testing.T) {
+// A worker that was sent past two changes waits for both.
+func TestAWorkerPastTwoChangesWaitsForBoth(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "bsp", until: []int64{1, 3}, then: []rule{{name: "asp"}, {name: "asp"}}}, []int32{0}, 0, 2))
 	n.push(1, 5)
 	n.pull(1, 6)
@@ -304,8 +305,8 @@ func TestPhasesThatDoNotFollowEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-// A worker that dies before a change is not waited for there, and of what it pushed past the change nothing is used.
-func TestWhoLeavesIsNotWaitedForAtAChange(t *testing.T) {
+// Nobody waits at a change for a worker that died before it, and its pushes past the change are not used.
+func TestNobodyWaitsAtAChangeForAWorkerThatLeft(t *testing.T) {
 	r := rule{name: "ssp", until: []int64{2}, then: []rule{{name: "asp"}}}
 	for _, far := range []bool{false, true} {
 		n := newLone(t, 3, mustScheme(r, []int32{0}, 0, 3))
@@ -329,8 +330,8 @@ func TestWhoLeavesIsNotWaitedForAtAChange(t *testing.T) {
 	}
 }
 
-// A coin is that of its request, in whichever phase the rule then is; another rule throws other ones.
-func TestPhasesThrowTheCoinsOfTheirRequests(t *testing.T) {
+// The coin of a request is the same in each phase of the rule; another rule tosses other coins.
+func TestPhasesTossTheCoinsOfTheirRequests(t *testing.T) {
 	draws := func(k, of int) string {
 		phases := rule{name: "pssp", until: []int64{1}, then: []rule{{name: "pssp"}}}.phases()
 		ss, err := newPhase(phases, k, scheme.Env{Workers: 2, Shards: []int32{0}, Seed: 9, Rule: of})
@@ -375,7 +376,7 @@ func checkReadsLikeBSP(t *rapid.T, r rule) {
 		}
 		want += " |"
 	}
-	for k, seen := range c.seen {
+	for k, seen := range c.replyContents {
 		if !slices.Equal(seen, all) {
 			t.Fatalf("shard %d worker %d read %q, want %q", k[0], k[1], seen, all)
 		}

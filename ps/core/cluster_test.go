@@ -12,69 +12,69 @@ import (
 	"fluentps/ps/shard"
 )
 
-// cluster drives real nodes in process: messages and pieces are events that wait to happen, and pick says
-// which happens next. Buffers hold, instead of floats, the list of pushes that went into them, so that
-// "exactly once" and "a version in flight is immutable" are compared, not believed.
+// cluster drives real nodes in process: messages and pieces are pending events, and pick says which happens next.
+// Buffers hold, instead of floats, the list of pushes that they contain, so that "exactly once" and "a version in
+// flight is immutable" are compared, not believed.
 type cluster struct {
-	plan     *shard.Plan
-	workers  []*Worker
-	servers  []*Server
-	pending  []pending
-	pick     func(n int) int // index into the candidates
-	trace    func(node string, in Input, out []Effect)
-	twice    func() bool // deliver this push header twice
-	iters    []int64     // per worker: how many iterations it computed
-	computed [][]int64   // per worker: which
-	done     map[Node]bool
+	plan         *shard.Plan
+	workers      []*Worker
+	servers      []*Server
+	pending      []pending
+	pick         func(n int) int // index into the candidates
+	trace        func(node string, in Input, out []Effect)
+	deliverTwice func() bool // deliver this push header twice
+	iters        []int64     // per worker: how many iterations it computed
+	computed     [][]int64   // per worker: which iterations
+	done         map[Node]bool
 
 	order     send.Entry
 	options   send.Options
 	scheduler *Scheduler // nil unless the workers work in rounds
 	releases  int
 
-	schemeOf func(rule int) string
-	overtake bool // control messages of a pair may overtake each other
-	messages int
-	norms    int
-	inbox    map[string][]int64    // pieces sent and not matched, by line: the iterations they are of
-	posted   map[string][]pending  // receives posted and not matched, by line
-	slots    map[[3]int32]*slotOf  // server, shard, slot
-	pend     map[int32]string      // per shard: pushes folded and not committed
-	bufs     map[[2]int32]string   // shard, buffer: pushes in that version
-	flying   map[[2]int32]int      // shard, buffer: replies in flight
-	replied  map[string]int        // "shard w iter": replies
-	got      map[int32][]string    // per shard: content of the versions in the order of commits
-	seen     map[[2]int32][]string // shard, worker: content of each reply
-	snaps    map[int32][]int64
-	lead     map[int32]map[int64]int64 // per shard and iteration: largest c - v of a reply
-	deaf     []*Worker                 // died: replies to them go nowhere
+	schemeOf      func(rule int) string
+	overtake      bool // control messages of a pair may overtake each other
+	messages      int
+	norms         int
+	inbox         map[string][]int64    // by line: the iterations of pieces that were sent and have no receive yet
+	posted        map[string][]pending  // by line: receives that were posted and have no piece yet
+	slots         map[[3]int32]*slotOf  // server, shard, slot
+	pendingSums   map[int32]string      // per shard: pushes folded and not committed
+	bufs          map[[2]int32]string   // shard, buffer: pushes in that version
+	inFlight      map[[2]int32]int      // shard, buffer: replies in flight
+	replied       map[string]int        // "shard w iter": replies
+	versions      map[int32][]string    // per shard: content of the versions in the order of commits
+	replyContents map[[2]int32][]string // shard, worker: content of each reply
+	snaps         map[int32][]int64
+	lead          map[int32]map[int64]int64 // per shard and iteration: largest c - v of a reply
+	dead          []*Worker                 // died: replies to them go nowhere
 
-	copyOf func(rule int) Copy
-	arena  map[[2]int32]string               // worker, piece: pushes in its copy
-	beside map[[2]int32]string               // worker, shard: pushes in the version beside it
-	kept   map[[3]int32]string               // worker, shard, slot: the push kept there
-	apart  map[[2]int32]*apart               // worker, shard: the reply on its way
-	coming map[string][]string               // published pieces sent and not received, by line: content
-	reads  func(w *Worker, iter int64) error // may be nil; looks at the arena when an iteration starts
+	copyOf          func(rule int) Copy
+	arena           map[[2]int32]string               // worker, piece: pushes in its copy
+	beside          map[[2]int32]string               // worker, shard: pushes in the version beside it
+	kept            map[[3]int32]string               // worker, shard, slot: the push kept there
+	piecewise       map[[2]int32]*piecewiseReply      // worker, shard: the reply in flight
+	publishedPieces map[string][]string               // published pieces sent and not received, by line: content
+	reads           func(w *Worker, iter int64) error // may be nil; checks the arena when an iteration starts
 
-	near     *nearDriver // nil: nobody shares memory
-	work     *workDriver // nil: everybody computes all of its own iterations
+	near     *nearDriver // nil: no pair shares memory
+	work     *workDriver // nil: all workers compute all of their own iterations
 	due      func(shard int32, iter int64) bool
 	early    *earlyDriver // nil: an iteration starts when the last exchange is over
 	drops    []bool       // by rule: a push may be dropped
-	slow     bool         // the disk is done when the workers are
+	slowDisk bool         // the disk finishes when the workers are done
 	together bool         // all workers pause at the same iteration
-	problem  error        // what went wrong while something happened
+	problem  error        // the first violation found while an event happened
 }
 
 type slotOf struct {
-	worker int32
-	iter   int64
-	pieces int
-	owned  bool // it was copied out of its worker's memory
+	worker    int32
+	iter      int64
+	pieces    int
+	copiedOut bool // it was copied out of its worker's memory
 }
 
-// pending is an input for a node that may happen now or later. Those of one line happen in order.
+// pending is an input for a node that may happen now or later. Inputs of one line happen in order.
 type pending struct {
 	line string
 	node Node
@@ -82,14 +82,14 @@ type pending struct {
 	in   Input
 	then func()
 	when func() bool  // nil: at any time
-	fill func(*Input) // when it happens; nil: it is known before
+	fill func(*Input) // completes the input when it happens; nil: it is complete
 }
 
 type rule struct {
 	name   string
 	common scheme.Common
 	params scheme.Params
-	until  []int64 // where the rules of then take over, if there are any
+	until  []int64 // the clocks at which the rules of then take over, if there are any
 	then   []rule
 }
 
@@ -100,10 +100,10 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 // newOrderedCluster is newCluster with a send policy.
 func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string, options send.Options) *cluster {
 	c := &cluster{
-		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, twice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
-		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pend: map[int32]string{}, bufs: map[[2]int32]string{}, flying: map[[2]int32]int{},
-		replied: map[string]int{}, got: map[int32][]string{}, seen: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
-		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, apart: map[[2]int32]*apart{}, coming: map[string][]string{},
+		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, deliverTwice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
+		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pendingSums: map[int32]string{}, bufs: map[[2]int32]string{}, inFlight: map[[2]int32]int{},
+		replied: map[string]int{}, versions: map[int32][]string{}, replyContents: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
+		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, piecewise: map[[2]int32]*piecewiseReply{}, publishedPieces: map[string][]string{},
 	}
 	c.order, _ = send.Lookup(order)
 	c.options = options
@@ -143,7 +143,7 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 	return c
 }
 
-// policy is a worker's of this cluster.
+// policy makes the send policy of a worker of this cluster.
 func (c *cluster) policy() send.Policy { return c.order.New(c.options) }
 
 func fifo() send.Policy {
@@ -151,7 +151,7 @@ func fifo() send.Policy {
 	return e.New(send.Options{})
 }
 
-// prepared is a worker that has been told what it must know before it begins.
+// prepared gives a worker its settings before its first input.
 func (c *cluster) prepared(w *Worker) *Worker {
 	w.HoldBack(c.schemeOf)
 	w.KeepCopies(c.copyOf)
@@ -200,14 +200,14 @@ func mustScheme(r rule, ids []int32, server, workers int, follows ...bool) Shard
 	return ss
 }
 
-// norm makes up a norm: of every push another one.
+// norm invents a norm, a different one for each push.
 func (c *cluster) norm() float32 {
 	c.norms++
 	return []float32{1, 0.5, 3, 0, 0.25, 1}[c.norms%6]
 }
 
-// ctl names the line of a control message: one for all of a pair, or one each where they may overtake each
-// other, as several posted receives that complete at once may.
+// ctl names the line of a control message: one line for each pair of nodes, or one for each message where messages may
+// overtake each other, as when several posted receives complete at once.
 func (c *cluster) ctl(line string) string {
 	if !c.overtake {
 		return line
@@ -218,7 +218,7 @@ func (c *cluster) ctl(line string) string {
 
 func (c *cluster) add(p pending) { c.pending = append(c.pending, p) }
 
-// run happens everything until nothing is left to happen; it fails the run past limit steps.
+// run makes everything happen until nothing is left; it fails past limit steps.
 func (c *cluster) run(limit int) error {
 	for w, node := range c.workers {
 		c.add(pending{line: fmt.Sprintf("w%d", w), node: node, name: fmt.Sprintf("w%d", w), in: Input{Kind: Begin}})
@@ -242,7 +242,7 @@ func (c *cluster) drain(limit int) error {
 			}
 		}
 		if len(ready) == 0 {
-			return fmt.Errorf("nothing can happen, of %d that are left: %s", len(c.pending), c)
+			return fmt.Errorf("none of the %d pending events can happen: %s", len(c.pending), c)
 		}
 		i := ready[c.pick(len(ready))]
 		p := c.pending[i]
@@ -257,7 +257,7 @@ func (c *cluster) drain(limit int) error {
 			return c.problem
 		}
 		if s, ok := p.node.(*Server); ok && p.in.Kind == Arrived && p.in.Msg.Kind == wire.Joined {
-			c.forget(s, p.in.Msg.Worker)
+			c.forgetReplies(s, p.in.Msg.Worker)
 		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
@@ -309,11 +309,11 @@ func (c *cluster) obey(n Node, name string, e Effect) error {
 }
 
 func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
-	if slices.Contains(c.deaf, w) {
+	if slices.Contains(c.dead, w) {
 		return nil // it died before it could do this
 	}
 	if c.early != nil {
-		if err := c.early.look(c, w, e); err != nil {
+		if err := c.early.checkArenas(c, w, e); err != nil {
 			return err
 		}
 	}
@@ -324,12 +324,12 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 	switch e.Kind {
 	case Send:
 		line := c.ctl("ctl " + name + to)
-		if e.Msg.Kind == wire.Push && c.overtake { // of one shard they come in order, as comm promises
+		if e.Msg.Kind == wire.Push && c.overtake { // pushes of one shard arrive in order, as comm promises
 			line = fmt.Sprintf("ctl %s%s push shard%d", name, to, e.Msg.Shard)
 		}
 		p := pending{line: line, node: c.servers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}}
 		c.add(p)
-		if e.Msg.Kind == wire.Push && c.twice() {
+		if e.Msg.Kind == wire.Push && c.deliverTwice() {
 			c.add(p)
 		}
 	case SendPiece:
@@ -337,11 +337,11 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 		c.inbox[line] = append(c.inbox[line], c.gradientOf(w, e.Piece))
 		c.match(line)
 		if w.pushIsReadInPlace(e.Shard) {
-			break // the reply says that it is done with
+			break // the reply says that the gradient is free
 		}
 		sent := pending{line: fmt.Sprintf("sent %s p%d", name, e.Piece), node: w, name: name, in: Input{Kind: PieceSent, Piece: e.Piece}}
 		if c.early != nil {
-			sent.then = func() { c.early.mem[w].grads[e.Piece].flying = false }
+			sent.then = func() { c.early.mem[w].grads[e.Piece].inFlight = false }
 		}
 		c.add(sent)
 	case Compute:
@@ -373,7 +373,7 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	key := [2]int32{e.Shard, e.Src}
 	switch e.Kind {
 	case Send:
-		if slices.Contains(c.deaf, c.workers[e.To]) {
+		if slices.Contains(c.dead, c.workers[e.To]) {
 			return nil
 		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
@@ -404,34 +404,34 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			return err
 		}
 		if slot.pieces != 0 || slot.iter != e.Msg.Iter {
-			return fmt.Errorf("folded iteration %d with %d pieces missing from what is of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
+			return fmt.Errorf("folded iteration %d with %d pieces missing from a slot of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
 		}
 		if e.Scale == 0 {
-			c.pend[e.Shard] = ""
+			c.pendingSums[e.Shard] = ""
 		}
 		by := slot.worker
 		if c.work != nil {
 			by = e.Msg.Worker // several workers' parts are in it
 		}
-		c.pend[e.Shard] += fmt.Sprintf(" w%d.%d", by, slot.iter)
+		c.pendingSums[e.Shard] += fmt.Sprintf(" w%d.%d", by, slot.iter)
 	case Commit:
-		if c.flying[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
+		if c.inFlight[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
 			return fmt.Errorf("wrote into a version that is in flight or current")
 		}
 		if err := c.near.committed(c, e); err != nil {
 			return err
 		}
-		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.pend[e.Shard] + " |"
-		c.got[e.Shard] = append(c.got[e.Shard], c.pend[e.Shard])
-		c.pend[e.Shard] = ""
+		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.pendingSums[e.Shard] + " |"
+		c.versions[e.Shard] = append(c.versions[e.Shard], c.pendingSums[e.Shard])
+		c.pendingSums[e.Shard] = ""
 	case Reply:
 		if !e.Near {
-			c.flying[key]++
+			c.inFlight[key]++
 		}
 		content := c.bufs[key]
 		to := Node(c.workers[e.To])
-		if slices.Contains(c.deaf, c.workers[e.To]) {
-			to = deaf{}
+		if slices.Contains(c.dead, c.workers[e.To]) {
+			to = deadNode{}
 		}
 		wname := fmt.Sprintf("w%d", e.To)
 		if e.Msg.Kind == wire.Reply {
@@ -440,41 +440,41 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			}
 			c.lead[e.Shard][e.Msg.Iter] = max(c.lead[e.Shard][e.Msg.Iter], e.Msg.Iter-e.Msg.Clock)
 			c.replied[fmt.Sprintf("shard%d w%d iter%d", e.Shard, e.To, e.Msg.Iter)]++
-			c.seen[[2]int32{e.Shard, e.To}] = append(c.seen[[2]int32{e.Shard, e.To}], content)
+			c.replyContents[[2]int32{e.Shard, e.To}] = append(c.replyContents[[2]int32{e.Shard, e.To}], content)
 		}
 		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: to, name: wname, in: Input{Kind: Arrived, Msg: e.Msg}})
 		if e.Near {
-			c.near.told(e, content)
+			c.near.noteReply(e, content)
 			break
 		}
 		if e.Apart {
-			c.apart[[2]int32{e.To, e.Shard}] = &apart{to: c.workers[e.To], kind: e.Msg.Kind, content: content, version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
+			c.piecewise[[2]int32{e.To, e.Shard}] = &piecewiseReply{to: c.workers[e.To], kind: e.Msg.Kind, content: content, version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
 			break
 		}
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
 			c.replyPiece(p.ID, e.To, to, e.Msg.Kind, content)
 		}
 		c.add(pending{line: fmt.Sprintf("sent %s shard%d %s", name, e.Shard, wname), node: s, name: name,
-			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.flying[key]-- }})
+			in: Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To}, then: func() { c.inFlight[key]-- }})
 		if got := c.bufs[key]; got != content {
 			return fmt.Errorf("version changed in flight")
 		}
 	case Save:
 		c.toDisk(s, name, e.Shard, e.Src)
 	case ReplyPiece:
-		a := c.apart[[2]int32{e.To, e.Shard}]
+		a := c.piecewise[[2]int32{e.To, e.Shard}]
 		if got := c.bufs[key]; a == nil || got != a.content {
 			return fmt.Errorf("a piece of another version than its reply's, or of none")
 		}
 		a.held--
 		to := Node(a.to)
-		if slices.Contains(c.deaf, a.to) {
-			to = deaf{}
+		if slices.Contains(c.dead, a.to) {
+			to = deadNode{}
 		}
 		c.replyPiece(e.Piece, e.To, to, a.kind, a.content)
 		c.add(pending{line: fmt.Sprintf("sent %s w%d p%d", name, e.To, e.Piece), node: s, name: name, in: Input{Kind: ReplyPieceSent, Piece: e.Piece, Worker: e.To}, then: func() {
 			if a.missing--; a.missing == 0 {
-				c.flying[key]--
+				c.inFlight[key]--
 			}
 		}})
 	case Own:
@@ -485,8 +485,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 	return nil
 }
 
-// over says of an iteration that may have been started early, without an earlyDriver, that it may end forward; writable that a layer's
-// gradients may be written. nil: they may.
+// over says of an iteration that may have started early, without an earlyDriver, when forward may end; writable says
+// when a layer's gradients may be written. nil: at any time.
 func (c *cluster) over(w *Worker) func() bool {
 	if c.due == nil {
 		return nil
@@ -512,10 +512,10 @@ func (c *cluster) gradientOf(w *Worker, piece int32) int64 {
 	return w.exchangeIter(c.plan.Pieces[piece].Shard)
 }
 
-// write is a piece of a reply that lands in the arena of a worker.
+// write lands a piece of a reply in the arena of a worker.
 func (c *cluster) write(to Node, piece int32, content string) {
 	w, ok := to.(*Worker)
-	if !ok || slices.Contains(c.deaf, w) {
+	if !ok || slices.Contains(c.dead, w) {
 		return
 	}
 	c.arena[[2]int32{w.me, piece}] = content
@@ -524,35 +524,35 @@ func (c *cluster) write(to Node, piece int32, content string) {
 	}
 }
 
-// apart is a reply whose pieces leave one by one.
-type apart struct {
-	to      *Worker // in the life that it has by then
+// piecewiseReply is a reply whose pieces leave one by one.
+type piecewiseReply struct {
+	to      *Worker // in its life at that time
 	kind    wire.Kind
 	content string
 	version [2]int32 // shard, buffer
 	missing int      // pieces that have not left
-	held    int      // of these, not let go
+	held    int      // of these, not released
 }
 
-// forget: what a server holds back of its replies to an earlier life of a worker never leaves.
-func (c *cluster) forget(s *Server, w int32) {
+// forgetReplies discards the pieces that a server holds back of its replies to an earlier life of a worker.
+func (c *cluster) forgetReplies(s *Server, w int32) {
 	for _, id := range s.owned {
-		if a := c.apart[[2]int32{w, id}]; a != nil && a.held > 0 {
+		if a := c.piecewise[[2]int32{w, id}]; a != nil && a.held > 0 {
 			a.missing -= a.held
 			a.held = 0
 			if a.missing == 0 {
-				c.flying[a.version]--
+				c.inFlight[a.version]--
 			}
 		}
 	}
 }
 
-// replyPiece is on its way to a worker, or to nobody.
+// replyPiece sends a piece of a reply to a worker, or to a dead node.
 func (c *cluster) replyPiece(piece, w int32, to Node, kind wire.Kind, content string) {
 	wname := fmt.Sprintf("w%d", w)
 	if kind == wire.Publish {
 		line := fmt.Sprintf("publish %d %s", piece, wname)
-		c.coming[line] = append(c.coming[line], content)
+		c.publishedPieces[line] = append(c.publishedPieces[line], content)
 		c.matchPublished(line)
 		return
 	}
@@ -599,12 +599,12 @@ func (c *cluster) String() string {
 	return b.String()
 }
 
-// toDisk reads a version until some time, or until the workers are done.
+// toDisk reads a version until a random moment, or until the workers are done.
 func (c *cluster) toDisk(s *Server, name string, id, buf int32) {
 	key := [2]int32{id, buf}
-	c.flying[key]++
-	written := pending{line: fmt.Sprintf("disk shard%d", id), node: s, name: name, in: Input{Kind: Written, Shard: id}, then: func() { c.flying[key]-- }}
-	if c.slow {
+	c.inFlight[key]++
+	written := pending{line: fmt.Sprintf("disk shard%d", id), node: s, name: name, in: Input{Kind: Written, Shard: id}, then: func() { c.inFlight[key]-- }}
+	if c.slowDisk {
 		written.when = func() bool { return !slices.ContainsFunc(c.workers, func(w *Worker) bool { return !c.done[w] }) }
 	}
 	c.add(written)

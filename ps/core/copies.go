@@ -20,7 +20,7 @@ import (
 // s+1 pushes, which the version may lack, and adds those that it lacks:
 //
 //	Worker                                                Server
-//	the last piece let go: Keep, AddLocal ──────────────► Pushed ─► scheme: v moves: Publish
+//	last piece released: Keep, AddLocal ────────────────► Pushed ─► scheme: v moves: Publish
 //	Arrived Publish: ExpectBeside ◄────────────────────── Reply (header and pieces), if the last one was Taken
 //	landed, and no kernel reads the shard: Adopt, AddLocal of each kept push that it lacks, Send Taken
 //

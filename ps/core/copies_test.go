@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// obeyCopies does what a worker wants done with its copies.
+// obeyCopies obeys a worker's effects about its copies.
 func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 	key := [2]int32{w.me, e.Shard}
 	own := fmt.Sprintf(" w%d.%d", w.me, c.gradientOf(w, c.plan.Shards[e.Shard].Pieces[0].ID))
@@ -23,7 +23,7 @@ func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
 			line := fmt.Sprintf("publish %d %s", p.ID, name)
 			if len(c.posted[line]) > 0 {
-				return fmt.Errorf("two receives beside the arena at once")
+				return fmt.Errorf("two receives beside the arena at the same time")
 			}
 			c.posted[line] = append(c.posted[line], pending{line: line, node: w, name: name, in: Input{Kind: PieceLanded, Piece: p.ID}})
 			c.matchPublished(line)
@@ -51,28 +51,29 @@ func (c *cluster) obeyCopies(w *Worker, name string, e Effect) error {
 	return nil
 }
 
-// matchPublished lets a published piece land, if it was sent and its receive is posted.
+// matchPublished lands a published piece, if it was sent and its receive is posted.
 func (c *cluster) matchPublished(line string) {
-	if len(c.coming[line]) == 0 || len(c.posted[line]) == 0 {
+	if len(c.publishedPieces[line]) == 0 || len(c.posted[line]) == 0 {
 		return
 	}
-	p, content := c.posted[line][0], c.coming[line][0]
-	c.posted[line], c.coming[line] = c.posted[line][1:], c.coming[line][1:]
+	p, content := c.posted[line][0], c.publishedPieces[line][0]
+	c.posted[line], c.publishedPieces[line] = c.posted[line][1:], c.publishedPieces[line][1:]
 	key := [2]int32{p.node.(*Worker).me, c.plan.Pieces[p.in.Piece].Shard}
 	p.then = func() { c.beside[key] = content }
 	c.add(p)
 }
 
-// nothingComing: who is done has received all that was published to it, and has no receive posted.
+// nothingComing checks that a worker which is done has received all versions published to it, and has no receive
+// posted.
 func (c *cluster) nothingComing(t *rapid.T) {
-	for line, sent := range c.coming {
+	for line, sent := range c.publishedPieces {
 		if len(sent) > 0 || len(c.posted[line]) > 0 {
 			t.Fatalf("%s: %d pieces were sent and %d receives posted that did not meet", line, len(sent), len(c.posted[line]))
 		}
 	}
 }
 
-// readsOfCopies holds what a worker reads of the shards it keeps copies of, when it starts iteration c.
+// readsOfCopies checks what a worker reads of the shards that it keeps copies of, when it starts iteration c.
 func (c *cluster) readsOfCopies(w *Worker, iter int64) error {
 	for i := range c.plan.Pieces {
 		if err := c.readOfCopy(w, int32(i), iter); err != nil {
@@ -82,9 +83,9 @@ func (c *cluster) readsOfCopies(w *Worker, iter int64) error {
 	return nil
 }
 
-// readOfCopy holds what a worker reads in iteration c, of a shard that it keeps a copy of, to the promises of Bösen
-// (notes 2.5 [C]): I1 all updates of iterations before c - s, I2 all of its own, each once; and none of an iteration
-// beyond c + s, for nobody is further ahead. I3 is in checkShard: every push is in exactly one version.
+// readOfCopy compares what a worker reads in iteration c, of a shard that it keeps a copy of, with the promises of
+// Bösen (notes 2.5 [C]). I1: all updates of iterations before c - s. I2: all of its own, each once. And no update of an
+// iteration beyond c + s, since no worker is further ahead. I3 is in checkShard: every push is in exactly one version.
 func (c *cluster) readOfCopy(w *Worker, piece int32, iter int64) error {
 	i := c.plan.Pieces[piece].Shard
 	k := c.copyOf(c.plan.Shards[i].Rule)
@@ -101,7 +102,7 @@ func (c *cluster) readOfCopy(w *Worker, piece int32, iter int64) error {
 	}
 	delete(read, "|")
 	for u, computed := range c.computed {
-		if slices.Contains(c.deaf, c.workers[u]) {
+		if slices.Contains(c.dead, c.workers[u]) {
 			continue
 		}
 		for _, j := range computed {
@@ -129,8 +130,8 @@ func genPublished(t *rapid.T) rule {
 	return rule{name: "essp", params: &scheme.ESSPParams{Staleness: int64(rapid.IntRange(0, 3).Draw(t, "s"))}}
 }
 
-// withoutCopiesBesideDrop does what the configuration demands: drop sends workers past iterations, whose updates nobody
-// could add to a copy.
+// withoutCopiesBesideDrop enforces what the configuration demands: drop sends workers past iterations, and nobody could
+// add the updates of those to a copy.
 func withoutCopiesBesideDrop(rules []rule) {
 	if !slices.ContainsFunc(rules, func(r rule) bool {
 		return slices.ContainsFunc(r.phases(), func(ph scheme.Phase) bool { return ph.Scheme == "drop" })
@@ -146,7 +147,7 @@ func withoutCopiesBesideDrop(rules []rule) {
 	}
 }
 
-// genCopies is a cluster in which every shard is kept in copies, of one kind or the other.
+// genCopies makes a cluster in which workers keep copies of every shard, of one kind or the other.
 func genCopies(t *rapid.T, budget Budget) *cluster {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 5}, {Name: "b", Layer: 1, N: 4}},
 		shard.Options{Slice: "even", MaxBytes: 8, Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"a", "*"}})
@@ -167,8 +168,8 @@ func genCopies(t *rapid.T, budget Budget) *cluster {
 	return c
 }
 
-// Copies renewed by pulls and by publishing, side by side: what is read keeps the promises, leads keep their bound, and
-// no worker runs on for more than the iteration that it was let into, though it asks only when its copy is too old.
+// Copies renewed by pulls and by publishing, side by side: reads keep the promises, leads keep their bound, and no
+// worker computes more than the iteration that it was let into, though it asks only when its copy is too old.
 func TestReadsOfCopiesUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := genCopies(t, Budget{Updates: int64(rapid.IntRange(1, 60).Draw(t, "updates"))})
@@ -202,9 +203,9 @@ func TestReadsOfCopiesUnderRandomOrders(t *testing.T) {
 }
 
 // With s = 0 a cached copy is pulled before every iteration, and all workers stop at the same one, also where versions
-// are published. I4 of the notes, that a read at c is then the value after all iterations before c and nothing else,
-// holds but for its last words where each push is a version: who reads late reads pushes of iteration c too. See
-// TestReadsWithoutStalenessMayBeAhead.
+// are published. I4 of the notes says that a read at c is then the value after all iterations before c and nothing
+// else. Where each push is a version, that holds except for "nothing else": a late reader also reads pushes of
+// iteration c. See TestReadsWithoutStalenessMayBeAhead.
 func TestCopiesWithoutStalenessAreFresh(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.SampledFrom([]rule{
@@ -242,8 +243,8 @@ func TestCopiesWithoutStalenessAreFresh(t *testing.T) {
 	})
 }
 
-// I4 of the notes does not hold where each push is a version, as in Bösen: with s = 0 a worker whose read is late reads
-// what faster ones have pushed of the iteration that it starts. That is so with and without copies.
+// I4 of the notes does not hold where each push is a version, as in Bösen: with s = 0 a worker that reads late reads
+// pushes of faster workers of the iteration that it starts. That is so with and without copies.
 func TestReadsWithoutStalenessMayBeAhead(t *testing.T) {
 	for name, params := range map[string]scheme.Params{
 		"ssp":  &scheme.SSPParams{Release: scheme.ReleaseSoft, Cache: true},
@@ -275,8 +276,9 @@ func TestReadsWithoutStalenessMayBeAhead(t *testing.T) {
 	}
 }
 
-// One worker pulls a cached shard every s+1 iterations: its copy has clock c when it comes and c - s when it is last used. When
-// the budget could be used up before the next pull, it pulls before each: so it does not train past it.
+// One worker pulls a cached shard every s+1 iterations: its copy has clock c when it arrives and c - s when it is last
+// used. When the budget could be used up before the next pull, the worker pulls before each iteration, so it does not
+// train past the budget.
 func TestACacheSavesPulls(t *testing.T) {
 	for _, s := range []int64{0, 1, 3} {
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
@@ -323,8 +325,8 @@ func text(out []Effect) string {
 	return strings.Join(lines, "; ")
 }
 
-// A version that lands while the worker computes is adopted when the push was let go, and gets back the updates that it
-// lacks; the worker then waits for no other. It has not been told of v by anything but the version.
+// A version that lands while the worker computes is adopted when the push was released, and the updates that it lacks
+// are added. The worker then waits for no other version. Only the version has told it of v.
 func TestAPublishedVersionIsAdoptedBetweenTwoIterations(t *testing.T) {
 	w, _ := lonePublished(t, 1)
 	iteration := func() string {
@@ -363,8 +365,8 @@ func TestAPublishedVersionIsAdoptedBetweenTwoIterations(t *testing.T) {
 	}
 }
 
-// A server publishes one version to a worker at a time, the newest when that was taken, and none to who has left; it
-// takes the push, and the Left, of a worker that keeps its copy in turn, whatever comes first.
+// A server publishes one version to a worker at a time, the newest when the last was taken, and none to a worker that
+// has left. It handles the push, and the Left, of a worker that keeps its copy in turn, in whatever order they arrive.
 func TestAServerPublishesOneVersionAtATime(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
@@ -384,7 +386,7 @@ func TestAServerPublishesOneVersionAtATime(t *testing.T) {
 		{head(wire.Header{Kind: wire.Pull}), "Reply to=0 buf0 Reply w0 shard0 iter=0 version=0 v=0"},
 		{step(Input{Kind: ReplySent}), ""},
 		{head(push(0)), "Stage shard0 w0 slot0"},
-		{head(push(1)), ""}, // the pieces of push 0 are still on their way
+		{head(push(1)), ""}, // the pieces of push 0 are still in flight
 		{head(push(1)), ""},
 		{head(push(2)), ""},
 		{step(Input{Kind: PieceLanded}), "Reply to=0 buf1 Publish w0 shard0 iter=1 version=1 v=1; Stage shard0 w0 slot0"},

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// threeShards is a small net whose plan has exactly 3 shards on 2 servers: fc2's rule is one parameter long,
-// so it makes one shard, and fc1's makes two.
+// threeShards is a small net whose plan has exactly 3 shards on 2 servers. fc2's rule takes one parameter, so it has
+// one shard; fc1's rule has two.
 func threeShards(t testing.TB) *shard.Plan {
 	p, err := shard.Cut([]shard.Param{
 		{Name: "fc1.weight", Layer: 0, N: 6}, {Name: "fc1.bias", Layer: 0, N: 2}, {Name: "fc2.weight", Layer: 1, N: 1},
@@ -95,7 +95,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	}
 	var rules []rule
 	rotation := &scheme.R2SPParams{SkipAfter: int64(rapid.IntRange(0, 3).Draw(t, "skip_after")), Profile: int64(rapid.IntRange(1, 3).Draw(t, "profile")),
-		Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2} // one for all, as the configuration demands
+		Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2} // the same for all rules, as the configuration demands
 	strict := rapid.IntRange(0, 4).Draw(t, "strict") == 0
 	for range o.Rules {
 		switch {
@@ -115,7 +115,8 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	return newOrderedCluster(plan, workers, rules, budget, 25, order, options), rules
 }
 
-// genStrictRule draws a rule of a run in which no worker ever waits for slower ones, as the strict form of vap needs it.
+// genStrictRule draws a rule of a run in which no worker ever waits for slower ones, as the strict form of vap
+// requires.
 func genStrictRule(t *rapid.T) rule {
 	switch rapid.IntRange(0, 5).Draw(t, "scheme") {
 	case 0:
@@ -173,16 +174,16 @@ func genRule(t *rapid.T) rule {
 	}
 }
 
-// The laws of the design, on random plans, random mixes of schemes over shards, and random orders of
-// everything that can happen, with some push headers delivered twice: nobody hangs, every push is folded
-// exactly once (or dropped, by drop), every pull is answered exactly once, no version changes in flight, leads keep their bound.
+// The laws of the design, on random plans, random mixes of schemes over shards, and random orders of events, with some
+// push headers delivered twice: nobody hangs, every push is folded exactly once (or dropped, by drop), every pull is
+// answered exactly once, no version changes in flight, and leads keep their bound.
 func TestLawsUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rules := genCluster(t)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.twice = func() bool { return rng.IntN(8) == 0 }
+		c.deliverTwice = func() bool { return rng.IntN(8) == 0 }
 		c.reads = c.readsOfCopies
 		if err := c.run(200000); err != nil {
 			t.Fatal(err)
@@ -207,10 +208,10 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 			pushes[fmt.Sprintf("w%d.%d", w, i)] = i
 		}
 	}
-	for _, version := range c.got[sh.ID] {
+	for _, version := range c.versions[sh.ID] {
 		for _, push := range strings.Fields(version) {
 			if _, pushed := pushes[push]; !pushed || folded[push] {
-				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", sh.ID, push, c.got[sh.ID], pushes)
+				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", sh.ID, push, c.versions[sh.ID], pushes)
 			}
 			folded[push] = true
 		}
@@ -220,7 +221,7 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if st.Stats.Pushes != int64(len(pushes)) || st.Stats.Dropped != int64(len(pushes))-n || st.Accepted != n || st.Samples != 10*n {
 		t.Fatalf("shard %d counts %+v for %d pushes of which %d were folded", sh.ID, st, len(pushes), n)
 	}
-	if want := marks(c.got[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
+	if want := marks(c.versions[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
 		t.Fatalf("shard %d kept snapshots %v, want %v", sh.ID, c.snaps[sh.ID], want)
 	}
 	checkPhases(t, c, sh, rules[sh.Rule].phases(), pushes, folded)
@@ -261,8 +262,9 @@ func TestAStopFromOutsideEndsBSPInStep(t *testing.T) {
 	}
 }
 
-// A worker starts an iteration knowing the largest v of all its shards' replies, and says so in its pushes. Its lead is that over
-// the shard whose v was the smallest: another one's would make it look smaller than it was there.
+// When a worker starts an iteration it knows the largest v of all its shards' replies, and its pushes report that v.
+// Its lead is measured against the shard with the smallest v: any other shard would make the lead look smaller than it
+// was.
 func TestAPushReportsTheLargestClockOfTheReplies(t *testing.T) {
 	plan := threeShards(t)
 	w := newCluster(plan, 1, []rule{{name: "asp"}, {name: "asp"}}, Budget{}, 0).workers[0]
@@ -291,9 +293,9 @@ func TestBSPReadsAreTheSameForAllOrders(t *testing.T) {
 	})
 }
 
-// Why the configuration refuses vap with strict: true beside a scheme under which workers wait for slower ones: a fast
-// worker that was answered by vap's shard waits at the other for a slow one, whose push vap holds back until the fast one
-// has pushed. With strict: false nobody hangs on the same orders.
+// This is why the configuration refuses vap with strict: true beside a scheme under which workers wait for slower ones.
+// A fast worker that vap's shard has answered waits at the other shard for a slow worker. vap holds the slow worker's
+// push back until the fast one has pushed. With strict: false nobody hangs in the same orders.
 func TestStrictVAPBesideLazySSPStalls(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}, {Name: "b", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"a", "*"}})
 	if err != nil {
@@ -318,7 +320,7 @@ func TestStrictVAPBesideLazySSPStalls(t *testing.T) {
 	}
 }
 
-// A worker that dies half-way through its push never makes the others hang, under any scheme.
+// A worker that dies in the middle of its push never makes the others hang, under any scheme.
 func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, _ := genCluster(t)
@@ -326,7 +328,7 @@ func TestAWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 	})
 }
 
-// runWithADeath runs to the end; one worker dies on the way there.
+// runWithADeath runs to the end; one worker dies before that.
 func (c *cluster) runWithADeath(t *rapid.T) {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 	c.pick = rng.IntN
@@ -347,15 +349,15 @@ func (c *cluster) runWithADeath(t *rapid.T) {
 	}
 }
 
-// kill makes the worker vanish: what it has on the way is lost, and the servers are told Left.
+// kill makes the worker vanish: its messages in flight are lost, and the servers are told Left.
 func (c *cluster) kill(w *Worker, name string) {
 	c.done[w] = true
 	c.pending = slices.DeleteFunc(c.pending, func(p pending) bool {
 		return strings.HasPrefix(p.line, "data "+name+" ") || strings.HasPrefix(p.line, "ctl "+name+"s")
 	})
 	for i := range c.pending {
-		if c.pending[i].node == Node(w) { // it hears nothing any more
-			c.pending[i].node = deaf{}
+		if c.pending[i].node == Node(w) { // the worker receives nothing any more
+			c.pending[i].node = deadNode{}
 		}
 	}
 	for line := range c.posted {
@@ -372,14 +374,14 @@ func (c *cluster) kill(w *Worker, name string) {
 		c.add(pending{line: "ctl " + name + fmt.Sprintf("s%d", m), node: s, name: fmt.Sprintf("s%d", m),
 			in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w.me, Clock: w.life}}})
 	}
-	c.deaf = append(c.deaf, w)
+	c.dead = append(c.dead, w)
 }
 
-type deaf struct{}
+type deadNode struct{}
 
-func (deaf) Step(_ Input, out []Effect) []Effect { return out }
-func (deaf) Check() error                        { return nil }
-func (deaf) String() string                      { return "deaf" }
+func (deadNode) Step(_ Input, out []Effect) []Effect { return out }
+func (deadNode) Check() error                        { return nil }
+func (deadNode) String() string                      { return "deaf" }
 
 func TestABadInputPanics(t *testing.T) {
 	plan := threeShards(t)
@@ -394,7 +396,7 @@ func TestABadInputPanics(t *testing.T) {
 			c := newCluster(plan, 1, []rule{{name: "bsp"}, {name: "bsp"}}, Budget{Updates: 1}, 0)
 			defer func() {
 				if recover() == nil {
-					t.Fatal("the worker took it")
+					t.Fatal("the worker accepted the input")
 				}
 			}()
 			c.workers[0].Step(in, nil)
@@ -402,7 +404,7 @@ func TestABadInputPanics(t *testing.T) {
 	}
 }
 
-// spy records the events that a scheme is told, and otherwise is the scheme it wraps.
+// spy records the events that a scheme is told, and otherwise behaves like the scheme that it wraps.
 type spy struct {
 	scheme.Scheme
 	events []scheme.Event
@@ -413,7 +415,7 @@ func (s *spy) Step(ev scheme.Event, out []scheme.Decision) []scheme.Decision {
 	return s.Scheme.Step(ev, out)
 }
 
-// A push is told with the norms that its last piece brought.
+// The scheme is told of a push with the norms that came with its last piece.
 func TestEventsCarryTheNormsOfTheirPush(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
 	if err != nil {

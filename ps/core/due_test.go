@@ -13,14 +13,14 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// periods is a dumb user of exchange clocks: each shard is exchanged in every so many iterations, from one on.
+// periods is a dumb user of exchange clocks: each shard is exchanged in every so many iterations, starting at one.
 type periods struct{ every, from []int64 }
 
 func (p *periods) due(shard int32, iter int64) bool {
 	return iter >= p.from[shard] && (iter-p.from[shard])%p.every[shard] == 0
 }
 
-// exchanges counts those of a shard before an iteration.
+// exchanges is the number of exchanges of a shard before an iteration.
 func (p *periods) exchanges(shard int32, before int64) (n int64) {
 	for iter := range before {
 		if p.due(shard, iter) {
@@ -30,8 +30,8 @@ func (p *periods) exchanges(shard int32, before int64) (n int64) {
 	return n
 }
 
-// Whatever the periods of the shards, and whatever rests: a shard's pushes are numbered without a gap, each is answered once, a version has
-// what the rule of the shard says of its own exchanges, and the run ends.
+// Whatever the periods of the shards: a shard's pushes are numbered without a gap, each is answered once, a version
+// contains what the shard's rule says of its own exchanges, and the run ends.
 func TestShardsHaveExchangeClocks(t *testing.T) {
 	rested, plan := 0, layered(t, 4)
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,10 +69,10 @@ func TestShardsHaveExchangeClocks(t *testing.T) {
 	}
 }
 
-// checkExchanges counts how often a shard rested.
+// checkExchanges checks that, and returns how often a shard rested.
 func checkExchanges(t *rapid.T, c *cluster, p *periods) (rested int) {
 	for s := range int32(len(c.plan.Shards)) {
-		pushed := strings.Fields(strings.ReplaceAll(strings.Join(c.got[s], ""), "|", ""))
+		pushed := strings.Fields(strings.ReplaceAll(strings.Join(c.versions[s], ""), "|", ""))
 		slices.Sort(pushed)
 		var want []string
 		for w, iters := range c.computed {
@@ -91,7 +91,7 @@ func checkExchanges(t *rapid.T, c *cluster, p *periods) (rested int) {
 			}
 		}
 		slices.Sort(want)
-		bsp := c.schemeOf(c.plan.Shards[s].Rule) == "bsp" // there some wait for others, who have left
+		bsp := c.schemeOf(c.plan.Shards[s].Rule) == "bsp" // under bsp some pushes wait for workers that have left
 		if missing := len(want) - len(pushed); missing < 0 || missing > 0 && !bsp || !subset(pushed, want) {
 			t.Fatalf("versions of shard %d have %v, want %v", s, pushed, want)
 		}
@@ -143,8 +143,9 @@ func TestAlwaysDueIsAsWithout(t *testing.T) {
 	})
 }
 
-// Each shard goes on where its own server says, and nowhere else: one that is sent past exchanges pushes the next one that it was let into,
-// while the others, and the worker, count on. When the worker leaves, a server hears what all of its shards have pushed.
+// Each shard continues where its own server says. A shard that is sent past exchanges pushes the next one that it was
+// let into; the others, and the worker, count on without a gap. When the worker leaves, each server is told what all of
+// its shards have pushed.
 func TestAShardIsSentPastItsOwnExchanges(t *testing.T) {
 	plan := layered(t, 2)
 	w := NewWorker(0, plan, fifo(), 0)
@@ -203,12 +204,12 @@ func TestAShardIsSentPastItsOwnExchanges(t *testing.T) {
 		want = append(want, fmt.Sprintf("Left to=%d iter=%d", m, left[m]))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("it does\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the worker does\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// Exchange clocks and given work are refused beside what they cannot be with.
-func TestAxesAreRefused(t *testing.T) {
+// Exchange clocks and work policies refuse settings that they do not go with.
+func TestAxesRefuseIncompatibleSettings(t *testing.T) {
 	due, work := func(int32, int64) bool { return true }, &giver{}
 	for what, do := range map[string]func(w *Worker){
 		"clocks and rounds":       func(w *Worker) { w.InRounds(); w.SetDue(due, nil) },

@@ -15,30 +15,31 @@ import (
 	"fluentps/ps/shard"
 )
 
-// earlyDriver computes layer by layer: each is read as soon as the worker says that it may be, in any order, and written
-// as soon as it says so. It remembers what kernels read and what is on its way, and finds whoever overwrites it.
+// earlyDriver computes layer by layer: each layer is read as soon as the worker says that it may be, in any order, and
+// written as soon as the worker says so. It records what kernels read and what is in flight, and reports an overwrite
+// of either.
 type earlyDriver struct {
 	phases func(rule int) []scheme.Phase
 	skips  bool // some shard may send workers past iterations
-	mem    map[*Worker]*memory
+	mem    map[*Worker]*arenas
 
 	starts int // iterations that started before the exchange was over
 }
 
-// memory is what happens to a worker's arenas, piece by piece.
-type memory struct {
+// arenas is the state of a worker's arenas, piece by piece.
+type arenas struct {
 	reading []bool
 	grads   []gradient
 	unread  int
 }
 
 type gradient struct {
-	iter   int64
-	due    bool // written and not sent
-	flying bool
+	iter     int64
+	unsent   bool // written and not sent
+	inFlight bool
 }
 
-// lowest lets one piece go at a time, the lowest first: what is held back is what the next forward needs last.
+// lowest releases one piece at a time, the lowest first: it holds back the pieces that the next forward needs last.
 type lowest struct {
 	held   []int32
 	flying bool
@@ -64,7 +65,7 @@ func (l *lowest) String() string { return fmt.Sprintf("lowest held=%d", len(l.he
 
 // startEarly makes the workers of a cluster start iterations as early as they may.
 func (c *cluster) startEarly(rules []rule, policy func() send.Policy) *earlyDriver {
-	d := &earlyDriver{phases: func(i int) []scheme.Phase { return rules[i].phases() }, mem: map[*Worker]*memory{}}
+	d := &earlyDriver{phases: func(i int) []scheme.Phase { return rules[i].phases() }, mem: map[*Worker]*arenas{}}
 	for _, r := range rules {
 		d.skips = d.skips || MaySkip(r.phases())
 	}
@@ -77,10 +78,10 @@ func (c *cluster) startEarly(rules []rule, policy func() send.Policy) *earlyDriv
 
 func (d *earlyDriver) prepare(w *Worker) {
 	w.StartEarly(func(rule int) bool { return MaySkip(d.phases(rule)) })
-	d.mem[w] = &memory{reading: make([]bool, len(w.plan.Pieces)), grads: make([]gradient, len(w.plan.Pieces))}
+	d.mem[w] = &arenas{reading: make([]bool, len(w.plan.Pieces)), grads: make([]gradient, len(w.plan.Pieces))}
 }
 
-// compute makes an iteration happen: all layers are read, then written from the last to the first.
+// compute runs an iteration: all layers are read, then written from the last to the first.
 func (d *earlyDriver) compute(c *cluster, w *Worker, name string, iter int64) error {
 	if !w.Readable(0) {
 		return fmt.Errorf("iteration %d starts before layer 0 is there", iter)
@@ -94,9 +95,9 @@ func (d *earlyDriver) compute(c *cluster, w *Worker, name string, iter int64) er
 	}
 	m := d.mem[w]
 	m.unread = layers
-	// what kernels do is done for nobody when the worker is dead
+	// a dead worker's kernels have no effect
 	add := func(line string, node Node, in Input, when func() bool, then func()) {
-		dead := func() bool { return slices.Contains(c.deaf, w) }
+		dead := func() bool { return slices.Contains(c.dead, w) }
 		c.add(pending{line: line, node: node, name: name, in: in, when: func() bool { return dead() || when() }, then: func() {
 			if !dead() {
 				then()
@@ -104,7 +105,7 @@ func (d *earlyDriver) compute(c *cluster, w *Worker, name string, iter int64) er
 		}})
 	}
 	for l := range layers {
-		add(fmt.Sprintf("read %s %d", name, l), deaf{}, Input{}, func() bool { return w.Readable(l) }, func() {
+		add(fmt.Sprintf("read %s %d", name, l), deadNode{}, Input{}, func() bool { return w.Readable(l) }, func() {
 			m.unread--
 			c.fail(d.read(c, w, l, iter))
 		})
@@ -114,7 +115,7 @@ func (d *earlyDriver) compute(c *cluster, w *Worker, name string, iter int64) er
 	add(line, w, Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}, func() bool { return m.unread == 0 }, func() {})
 	for l := range layers {
 		l = layers - 1 - l
-		add(line, deaf{}, Input{}, func() bool { return w.Writable(l) }, func() { c.fail(d.wrote(w, l, iter)) })
+		add(line, deadNode{}, Input{}, func() bool { return w.Writable(l) }, func() { c.fail(d.writeGradients(w, l, iter)) })
 		for _, p := range c.plan.Pieces {
 			if int(p.Layer) == l {
 				add(line, w, Input{Kind: PieceReady, Piece: p.ID}, always, func() { m.reading[p.ID] = false })
@@ -131,8 +132,8 @@ func (c *cluster) fail(err error) {
 	}
 }
 
-// read: kernels begin to read a layer. All of it is what the last reply of its shard brought, or the copy it should be,
-// and within the bound.
+// read begins a kernel's read of a layer. It checks that all of the layer came with the last reply of its shard, or is
+// the copy that it should be, and is within the bound.
 func (d *earlyDriver) read(c *cluster, w *Worker, layer int, iter int64) error {
 	for i := range c.plan.Pieces {
 		p := &c.plan.Pieces[i]
@@ -140,7 +141,7 @@ func (d *earlyDriver) read(c *cluster, w *Worker, layer int, iter int64) error {
 			continue
 		}
 		d.mem[w].reading[i] = true
-		if back := slices.ContainsFunc(c.workers, func(w *Worker) bool { return w.life > 0 }); !back { // what it pushed last may be lost
+		if back := slices.ContainsFunc(c.workers, func(w *Worker) bool { return w.life > 0 }); !back { // its last push may be lost
 			if err := c.readOfCopy(w, p.ID, iter); err != nil {
 				return err
 			}
@@ -148,66 +149,66 @@ func (d *earlyDriver) read(c *cluster, w *Worker, layer int, iter int64) error {
 		ph := d.phases(c.plan.Shards[p.Shard].Rule)
 		e, _ := scheme.Lookup(ph[0].Scheme)
 		if e.CopiesOf(ph[0].Params) == scheme.Pulled {
-			seen := c.seen[[2]int32{p.Shard, w.me}]
+			seen := c.replyContents[[2]int32{p.Shard, w.me}]
 			if got := c.arena[[2]int32{w.me, p.ID}]; got != seen[len(seen)-1] {
 				return fmt.Errorf("w%d reads %q of piece %d in iteration %d, and was answered with %q", w.me, got, i, iter, seen[len(seen)-1])
 			}
 		}
-		if bound, ok := e.LeadMax(ph[0].Params); ok && !d.skips && len(c.deaf) == 0 && iter-w.shards[p.Shard].clock > bound {
+		if bound, ok := e.LeadMax(ph[0].Params); ok && !d.skips && len(c.dead) == 0 && iter-w.shards[p.Shard].clock > bound {
 			return fmt.Errorf("w%d reads piece %d in iteration %d at a lead of %d, the bound is %d", w.me, i, iter, iter-w.shards[p.Shard].clock, bound)
 		}
 	}
 	return nil
 }
 
-// wrote: kernels write the gradients of a layer.
-func (d *earlyDriver) wrote(w *Worker, layer int, iter int64) error {
+// writeGradients is a kernel's write of a layer's gradients.
+func (d *earlyDriver) writeGradients(w *Worker, layer int, iter int64) error {
 	for i := range w.plan.Pieces {
 		if int(w.plan.Pieces[i].Layer) != layer {
 			continue
 		}
 		g := &d.mem[w].grads[i]
-		if g.due || g.flying {
-			return fmt.Errorf("w%d writes gradient %d of iteration %d over that of %d, which was sent: %v, on its way: %v", w.me, i, iter, g.iter, !g.due, g.flying)
+		if g.unsent || g.inFlight {
+			return fmt.Errorf("w%d writes gradient %d of iteration %d over that of %d, which was sent: %v, in flight: %v", w.me, i, iter, g.iter, !g.unsent, g.inFlight)
 		}
-		*g = gradient{iter: iter, due: true}
+		*g = gradient{iter: iter, unsent: true}
 	}
 	return nil
 }
 
-// written: the parameters of a piece have changed.
+// written notes that the parameters of a piece have changed.
 func (d *earlyDriver) written(c *cluster, w *Worker, piece int32) {
 	if d.mem[w].reading[piece] {
 		c.fail(fmt.Errorf("w%d: piece %d changes while kernels read it: %v", w.me, piece, w))
 	}
 }
 
-// look sees what a worker has done to its arenas.
-func (d *earlyDriver) look(c *cluster, w *Worker, e Effect) error {
+// checkArenas checks an effect of a worker against its arenas.
+func (d *earlyDriver) checkArenas(c *cluster, w *Worker, e Effect) error {
 	m := d.mem[w]
 	switch e.Kind {
 	case SendPiece:
 		g := &m.grads[e.Piece]
-		if !g.due {
+		if !g.unsent {
 			return fmt.Errorf("sends gradient %d of iteration %d twice", e.Piece, g.iter)
 		}
-		g.due, g.flying = false, true
+		g.unsent, g.inFlight = false, true
 	case Read, Adopt, AddLocal, Keep:
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
 			if e.Kind != Keep {
 				d.written(c, w, p.ID)
 			}
 			first := m.grads[c.plan.Shards[e.Shard].Pieces[0].ID]
-			if g := m.grads[p.ID]; (e.Kind == Keep || e.Kind == AddLocal && e.Slot < 0) && (g.iter != first.iter || g.due) {
-				return fmt.Errorf("takes gradient %d of iteration %d beside one of %d", p.ID, g.iter, first.iter)
+			if g := m.grads[p.ID]; (e.Kind == Keep || e.Kind == AddLocal && e.Slot < 0) && (g.iter != first.iter || g.unsent) {
+				return fmt.Errorf("uses gradient %d of iteration %d together with one of %d", p.ID, g.iter, first.iter)
 			}
 		}
 	}
 	return c.problem
 }
 
-// The laws when iterations start early, on the same mixes and orders as without: no layer is read before it is there,
-// nothing changes under a kernel, no gradient is overwritten before it was sent.
+// The laws when iterations start early, with the same mixes and orders: no layer is read before it is there, nothing
+// changes under a kernel, no gradient is overwritten before it was sent.
 func TestLawsWhenIterationsStartEarly(t *testing.T) {
 	starts := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -220,7 +221,7 @@ func TestLawsWhenIterationsStartEarly(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.twice = func() bool { return rng.IntN(8) == 0 }
+		c.deliverTwice = func() bool { return rng.IntN(8) == 0 }
 		if err := c.run(400000); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +237,7 @@ func TestLawsWhenIterationsStartEarly(t *testing.T) {
 	}
 }
 
-// The same when workers die and come back.
+// The same laws when workers die and come back.
 func TestWorkersThatComeBackStartEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, rules := genCluster(t)
@@ -267,8 +268,8 @@ func layered(t testing.TB, n int) *shard.Plan {
 	return p
 }
 
-// All workers of a BSP run stop at the same iteration, of which each has a push in every version: who may start early
-// knows of a stop before.
+// All workers of a BSP run stop at the same iteration, of which each has a push in every version: a worker that may
+// start early learns of a stop before.
 func TestWorkersThatStartEarlyStopInStep(t *testing.T) {
 	starts := 0
 	for seed := range uint64(300) {
@@ -288,8 +289,9 @@ func TestWorkersThatStartEarlyStopInStep(t *testing.T) {
 	}
 }
 
-// One worker, three layers, one piece on its way at a time: the next iteration starts as soon as layer 0 and the word of
-// the lead shard are there, while another layer waits to be pushed. What belongs to an exchange follows when it is over.
+// One worker, three layers, one piece in flight at a time: the next iteration starts as soon as layer 0 and the reply
+// of the lead shard are there, while another layer waits to be pushed. What belongs to an exchange follows when it is
+// over.
 func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	plan := layered(t, 3) // shards 0, 1, 2 are layers 2, 0, 1, and so are the pieces
 	w := NewWorker(0, plan, &lowest{}, 0)
@@ -322,7 +324,7 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	}
 	step(Input{Kind: Begin})
 	readable("false false false")
-	same(reply(1, 0)+reply(2, 0), "") // the first time all must say where to start
+	same(reply(1, 0)+reply(2, 0), "") // before the first iteration all must say where to start
 	readable("true true false")
 	same(reply(0, 0), "Compute iter=0")
 	step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}})
@@ -347,7 +349,7 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the gradient of a piece that is on its way was overwritten")
+				t.Error("the gradient of a piece in flight was overwritten")
 			}
 		}()
 		w.Step(Input{Kind: PieceReady, Piece: 2}, nil)
@@ -358,7 +360,7 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	}
 }
 
-// Who may be sent past iterations hears all shards that may before it starts.
+// A worker that may be sent past iterations hears all shards that may do so before it starts.
 func TestAWorkerStartsNoIterationThatAShardSendsItPast(t *testing.T) {
 	plan := layered(t, 3)
 	w := NewWorker(0, plan, fifo(), 0)
@@ -391,6 +393,6 @@ func TestWhichSchemesMaySkip(t *testing.T) {
 		}
 	}
 	if !MaySkip([]scheme.Phase{{Scheme: "bsp", Until: 2}, {Scheme: "asp"}}) {
-		t.Error("a change of scheme is not waited for")
+		t.Error("the worker does not wait for a change of scheme")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// twoServers has a shard of a, under asp, and one of b, under r2sp, on each of two servers.
+// twoServers is a plan with a shard of a, under asp, and a shard of b, under r2sp, on each of two servers.
 func twoServers(t *testing.T) (*shard.Plan, func(int) string) {
 	t.Helper()
 	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 1, N: 4}, {Name: "b", Layer: 0, N: 4}},
@@ -24,7 +24,7 @@ func twoServers(t *testing.T) (*shard.Plan, func(int) string) {
 	return plan, func(rule int) string { return []string{"asp", "r2sp"}[rule] }
 }
 
-// computed brings a worker to where it has computed an iteration, and returns all it did.
+// computed lets a worker compute an iteration, and returns all its effects.
 func computed(t *testing.T, plan *shard.Plan, w *Worker) (out []Effect) {
 	t.Helper()
 	out = w.Step(Input{Kind: Begin}, out)
@@ -41,7 +41,7 @@ func computed(t *testing.T, plan *shard.Plan, w *Worker) (out []Effect) {
 	return w.Step(Input{Kind: TaskDone}, out)
 }
 
-// sendsOf names what is sent to a server: pieces by their shard, messages by their kind.
+// sendsOf names the effects that send to a server: pieces by their shard, messages by their kind.
 func sendsOf(plan *shard.Plan, server int32, effects []Effect) string {
 	var words []string
 	for _, e := range effects {
@@ -55,8 +55,8 @@ func sendsOf(plan *shard.Plan, server int32, effects []Effect) string {
 	return strings.Join(words, " ")
 }
 
-// A grant holds back its own server's shards and nothing else: the other shards, and those of the other server when it
-// grants, are pushed without any reply; until all are let go the worker is pushing.
+// A grant controls its own server's shards and nothing else. The other shards are pushed without any reply, and so are
+// those of the other server when it grants. The worker is pushing until all pieces are released.
 func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	plan, schemeOf := twoServers(t)
 	e, _ := send.Lookup("fifo")
@@ -91,11 +91,11 @@ func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	}
 }
 
-// What a worker does with grants and revocations in every order in which they may come.
+// The effects of grants and revocations on a worker, in every order of arrival.
 func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 	for _, c := range []struct {
 		messages string // g: grant, r: revoke, with the epoch; i-: of the iteration before
-		want     string // p: pieces and the pull, a: announces again
+		want     string // p: pieces and the pull, a: another announcement
 	}{
 		{"g0", "p"},
 		{"g0 r0", "p"},         // crosses the push: ignored
@@ -103,7 +103,7 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 		{"r0 g0 g1", "a p"},    //
 		{"r0 g1 g0", "a p"},    //
 		{"r0 g1 r1", "a p"},    //
-		{"r0 r3 g3 g4", "aap"}, // epochs are the server's: others' grants are revoked between
+		{"r0 r3 g3 g4", "aap"}, // epochs count the server's revocations, also of others' grants
 		{"i-g0", ""},           // late, of an iteration that is over
 		{"i-r0 g1", "p"},       //
 		{"g0 g0", "p"},         // delivered twice
@@ -142,7 +142,8 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 	}
 }
 
-// One instance decides for all shards of a server that are under the scheme, of whatever rules; others are alone.
+// One instance decides for all shards of a server that are under the scheme, under whichever rules; other shards have
+// their own instance.
 func TestShardsOfARotationAreTogether(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 4}, {Name: "b", N: 4}, {Name: "c", N: 4}},
 		shard.Options{Slice: "even", MaxBytes: 64, Servers: 2, Rules: []string{"a", "b", "c"}})
@@ -163,8 +164,8 @@ func TestShardsOfARotationAreTogether(t *testing.T) {
 	}
 }
 
-// A server tells an announcement, a sent reply and an alarm to the scheme of its rotation, with their times, and turns
-// its decisions into messages and wishes for alarms.
+// A server tells the scheme of its rotation of an announcement, a sent reply and an alarm, with their times, and turns
+// its decisions into messages and WakeAt.
 func TestServerOfARotation(t *testing.T) {
 	plan, schemeOf := twoServers(t)
 	ids := plan.OfServer(1)
@@ -202,8 +203,8 @@ func TestServerOfARotation(t *testing.T) {
 	}
 }
 
-// A push that had to wait for its turn is counted with its wait, at every shard of the rotation and at no other; one that was
-// granted at once is not. Who leaves waits for nothing. A pause keeps the counts.
+// A push that had to wait for its turn is counted with its wait, at every shard of the rotation and at no other. A push
+// that was granted at once is not. A worker that left waits for nothing. A pause keeps the counts.
 func TestWaitsForTurnsAreCounted(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 4}, {Name: "b", N: 4}, {Name: "c", N: 4}},
 		shard.Options{Slice: "even", MaxBytes: 64, Servers: 1, Rules: []string{"a", "b", "c"}})
@@ -218,7 +219,7 @@ func TestWaitsForTurnsAreCounted(t *testing.T) {
 	at := func(at time.Duration, m wire.Header) {
 		node.Step(Input{Kind: Arrived, At: at, Msg: m}, nil)
 	}
-	for w := range int32(3) { // the turn is worker 0's, and the first one that nobody waits for
+	for w := range int32(3) { // the turn is worker 0's; nobody waits for it before others announce
 		at(time.Duration(5+w), wire.Header{Kind: wire.PushReady, Worker: w})
 	}
 	for _, id := range []int32{0, 2} {

@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// lone is one server with one shard of one piece, told by hand what its workers do.
+// lone is one server with one shard of one piece; the test tells it by hand what its workers do.
 type lone struct {
 	t        *testing.T
 	s        *Server
@@ -20,7 +20,7 @@ type lone struct {
 	clocks   []float64 // the learning-rate clock of each commit
 	replies  []string  // since the last expect
 	unstaged int
-	slow     []Input // what the transport has not said yet of the replies sent, where it is not nil
+	slow     []Input // where not nil: ReplySent inputs that the transport has not given yet
 	done     int
 	told     []wire.Header // messages to other servers
 }

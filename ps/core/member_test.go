@@ -15,7 +15,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// revive brings a worker back that was killed, once every server knows that it is gone.
+// revive brings a killed worker back, once every server knows that it has left.
 func (c *cluster) revive(me int32) bool {
 	for _, p := range c.pending {
 		if p.in.Msg.Kind == wire.Left && p.in.Msg.Worker == me {
@@ -29,7 +29,7 @@ func (c *cluster) revive(me int32) bool {
 	return true
 }
 
-// killsAndRevives makes workers vanish at some steps and come back at later ones. It counts those that came back.
+// killsAndRevives makes workers vanish at some steps and come back at later ones, and counts those that came back.
 func (c *cluster) killsAndRevives(rng *rand.Rand) (back *int) {
 	back = new(int)
 	type life struct {
@@ -47,14 +47,14 @@ func (c *cluster) killsAndRevives(rng *rand.Rand) (back *int) {
 		step++
 		for _, l := range lives {
 			w := c.workers[l.me]
-			if !l.gone && step >= l.dies && w.state != Finished && !slices.Contains(c.deaf, w) {
+			if !l.gone && step >= l.dies && w.state != Finished && !slices.Contains(c.dead, w) {
 				l.gone = true
 				c.kill(w, fmt.Sprintf("w%d", l.me))
 			}
 			if l.gone && !l.joined && step >= l.joins {
-				l.joined = true // when all that this step does is done
-				c.add(pending{line: "revive", node: deaf{}, name: "nobody", then: func() {
-					if !slices.Contains(c.deaf, c.workers[l.me]) {
+				l.joined = true // once all effects of this step were obeyed
+				c.add(pending{line: "revive", node: deadNode{}, name: "nobody", then: func() {
+					if !slices.Contains(c.dead, c.workers[l.me]) {
 						return // another of its lives has begun
 					}
 					if l.joined = c.revive(l.me); l.joined {
@@ -67,8 +67,8 @@ func (c *cluster) killsAndRevives(rng *rand.Rand) (back *int) {
 	return back
 }
 
-// The laws when workers die and come back, under all mixes of schemes and changes: nobody hangs, what a worker pushed
-// before it died counts and counts once, what it pushes afterwards too, and leads keep their bound.
+// The laws when workers die and come back, under all mixes of schemes and changes: nobody hangs, a worker's pushes
+// before its death count once, those after it too, and leads keep their bound.
 func TestLawsWhenWorkersComeBack(t *testing.T) {
 	total := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,7 +93,7 @@ func TestLawsWhenWorkersComeBack(t *testing.T) {
 	}
 }
 
-// readsOneVersion: what a worker reads of a shard is of one version in all pieces.
+// readsOneVersion checks that all pieces of a shard that a worker reads are of one version.
 func (c *cluster) readsOneVersion(w *Worker, iter int64) error {
 	for i := range c.plan.Shards {
 		pieces := c.plan.Shards[i].Pieces
@@ -110,24 +110,24 @@ func (c *cluster) readsOneVersion(w *Worker, iter int64) error {
 func checkLives(t *rapid.T, c *cluster, id int32, phases []scheme.Phase) {
 	folded := map[string]bool{}
 	last := 0
-	for _, version := range c.got[id] {
+	for _, version := range c.versions[id] {
 		for _, push := range strings.Fields(version) {
 			var w int32
 			var i int64
 			if _, err := fmt.Sscanf(push, "w%d.%d", &w, &i); err != nil || folded[push] || !slices.Contains(c.computed[w], i) {
-				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", id, push, c.got[id], c.computed)
+				t.Fatalf("shard %d folded %s twice, or nobody pushed it: %v of %v", id, push, c.versions[id], c.computed)
 			}
 			folded[push] = true
 			k := phaseOf(phases, i)
 			if k < last {
-				t.Fatalf("shard %d %v: %s is folded after a push of scheme %d: %v", id, phases, push, last, c.got[id])
+				t.Fatalf("shard %d %v: %s is folded after a push of scheme %d: %v", id, phases, push, last, c.versions[id])
 			}
 			last = k
 		}
 	}
 	st := c.servers[c.plan.Shards[id].Server].Shard(id)
-	if n := int64(len(folded)); st.Accepted != n || st.Stats.Pushes != n+st.Stats.Dropped || st.Version != int64(len(c.got[id])) {
-		t.Fatalf("shard %d counts %+v, %d pushes were folded into %d versions", id, st, n, len(c.got[id]))
+	if n := int64(len(folded)); st.Accepted != n || st.Stats.Pushes != n+st.Stats.Dropped || st.Version != int64(len(c.versions[id])) {
+		t.Fatalf("shard %d counts %+v, %d pushes were folded into %d versions", id, st, n, len(c.versions[id]))
 	}
 	for iter, lead := range c.lead[id] {
 		ph := phases[phaseOf(phases, iter)]
@@ -138,7 +138,7 @@ func checkLives(t *rapid.T, c *cluster, id int32, phases []scheme.Phase) {
 	}
 }
 
-// One that comes back goes on at v, where the others are.
+// A worker that comes back continues at v, where the others are.
 func TestAWorkerThatComesBackStartsAtV(t *testing.T) {
 	n := newLone(t, 3, mustScheme(rule{name: "bsp"}, []int32{0}, 0, 3))
 	n.leave(2)
@@ -152,16 +152,16 @@ func TestAWorkerThatComesBackStartsAtV(t *testing.T) {
 	n.push(1, 4)
 	n.pull(0, 5)
 	n.pull(1, 5)
-	n.expect("") // for they wait for it again
+	n.expect("") // the others wait for it again
 	n.push(2, 4)
 	n.pull(2, 5)
 	n.expect("w0@5 w1@5 w2@5")
 	if got := n.s.Shard(0); got.Version != 5 || got.Stats.Skipped != 4 || got.Stats.Pushes != 11 {
-		t.Errorf("%+v, want 5 versions of 11 pushes, and iterations 0 to 3 of worker 2 passed over", got)
+		t.Errorf("%+v, want 5 versions of 11 pushes, and iterations 0 to 3 of worker 2 skipped", got)
 	}
 }
 
-// One that comes back goes on behind what it had pushed: that counts, and it waits at the gate like anybody there.
+// A worker that comes back continues after its last push, which counts, and it waits at the gate like the others.
 func TestAWorkerThatComesBackDoesNothingTwice(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "ssp", params: &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}}, []int32{0}, 0, 2))
 	n.pull(1, 0)
@@ -180,7 +180,7 @@ func TestAWorkerThatComesBackDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// A reply that waited for the one before to leave goes with its worker: it answers no pull of the next life.
+// A reply that waited until the one before had left vanishes with its worker: it answers no pull of the next life.
 func TestAReplyThatWaitedVanishesWithItsWorker(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "ssp", params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}, []int32{0}, 0, 2))
 	n.slow = []Input{}
@@ -188,7 +188,7 @@ func TestAReplyThatWaitedVanishesWithItsWorker(t *testing.T) {
 	n.push(1, 0)
 	n.push(0, 0)
 	n.pull(0, 1)
-	n.expect("w0@0") // the reply for 1 is decided, and waits
+	n.expect("w0@0") // the reply for 1 was decided, and waits
 	n.leave(0)
 	n.push(1, 1)
 	n.leave(1)
@@ -199,8 +199,8 @@ func TestAReplyThatWaitedVanishesWithItsWorker(t *testing.T) {
 	n.expect("w0@2")
 }
 
-// Where everybody is gone, a push past a change takes nobody past it.
-func TestWhoComesBackGoesNoFurtherThanTheChange(t *testing.T) {
+// Where all workers have left, a push past a change takes nobody past it.
+func TestAWorkerThatComesBackGoesNoFurtherThanTheChange(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "bsp", until: []int64{5}, then: []rule{{name: "bsp"}}}, []int32{0}, 0, 2))
 	n.push(0, 10)
 	n.leave(0)
@@ -209,7 +209,7 @@ func TestWhoComesBackGoesNoFurtherThanTheChange(t *testing.T) {
 	n.expect("w1@5")
 }
 
-// The end of a life that nobody noticed ends with the next one: half a push is forgotten, an open pull vanishes.
+// If nobody noticed the end of a life, it ends with the next one: half a push is forgotten, an open pull vanishes.
 func TestAJoinEndsTheLifeBefore(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2))
 	n.push(0, 0)
@@ -222,7 +222,8 @@ func TestAJoinEndsTheLifeBefore(t *testing.T) {
 	}
 }
 
-// A server that was done when everybody had left is not done when one comes back, and then it is again.
+// A server that was done when all workers had left is not done when one comes back, and is done again when that one has
+// left.
 func TestAServerIsDoneAgainWhenTheLastHasLeftAgain(t *testing.T) {
 	n := newLone(t, 1, mustScheme(rule{name: "asp"}, []int32{0}, 0, 1))
 	n.push(0, 0)
@@ -239,8 +240,8 @@ func TestAServerIsDoneAgainWhenTheLastHasLeftAgain(t *testing.T) {
 	}
 }
 
-// One that comes back behind a change of scheme is let in at the change, not before; one that comes back before it is
-// waited for.
+// A worker that comes back behind a change of scheme is admitted at the change, not before. If it comes back before the
+// change, the change waits for it.
 func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
 	r := rule{name: "bsp", until: []int64{2}, then: []rule{{name: "asp"}}}
 	n := newLone(t, 2, mustScheme(r, []int32{0}, 0, 2))
@@ -259,7 +260,7 @@ func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
 	n.expect("w1@2 w0@3") // asp lets it go on
 }
 
-// The worker that comes back asks with the message that says so, and takes the largest iteration that it is told.
+// A worker that comes back asks with the message Joined, and starts at the largest iteration that it is told.
 func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	plan := threeShards(t)
 	e, _ := send.Lookup("fifo")
@@ -283,12 +284,13 @@ func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 		w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Worker: 1, Shard: int32(s), Iter: iter}}, nil)
 	}
 	if w.Iter() != 6 || w.State() != Computing {
-		t.Errorf("goes on at %d, want 6", w.Iter())
+		t.Errorf("continues at %d, want 6", w.Iter())
 	}
 }
 
-// While one that came back is being answered, others may push, and a version is published to it at once. It is received
-// when nothing is missing of the reply: before, nobody could tell which of the two a piece belongs to.
+// While a worker that came back is being answered, others may push, and a version is published to it at once. The
+// worker receives that version when nothing is missing of the reply: before, it could not tell which of the two a piece
+// belongs to.
 func TestAVersionIsPublishedToAWorkerThatIsBeingAnswered(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
@@ -332,8 +334,9 @@ func TestAVersionIsPublishedToAWorkerThatIsBeingAnswered(t *testing.T) {
 	}
 }
 
-// Two workers whose last pushes got to one of two shards each come back at one clock: by what the shards have of them
-// each would wait, at another shard, for a push that the other will not make before it is let in.
+// Two workers come back at one clock; the last pushes of each had reached one of two shards. If each shard went by the
+// pushes that it has, each worker would wait, at another shard, for a push that the other makes only after it is
+// admitted.
 func TestWorkersThatComeBackDoNotWaitForEachOther(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
@@ -351,7 +354,7 @@ func TestWorkersThatComeBackDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// News of a life that is out of date changes nothing, and of one that was missed counts.
+// A message about a life that is out of date changes nothing, and one about a life that was missed counts.
 func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
 	n := newLone(t, 2, mustScheme(rule{name: "asp"}, []int32{0}, 0, 2))
 	news := func(kind wire.Kind, life int64) {
@@ -365,7 +368,7 @@ func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
 	if n.s.left[0] || n.s.present != 2 || n.s.endedLives != 1 {
 		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.left[0], n.s.present, n.s.endedLives)
 	}
-	news(wire.Left, 3) // of lives 2 and 3 it never heard
+	news(wire.Left, 3) // the server never heard of lives 2 and 3
 	news(wire.Joined, 3)
 	n.expect("")
 	if !n.s.left[0] || n.s.present != 1 || n.s.endedLives != 4 {

@@ -14,15 +14,15 @@ import (
 	"fluentps/ps/shard"
 )
 
-// nearDriver is the memory that workers and servers share: versions are read when the worker says so, and pushes when
-// they are folded, or as late as the next commit.
+// nearDriver is the memory that workers and servers share. A version is read when the worker says so. A push is read
+// when it is folded, or as late as the next commit.
 type nearDriver struct {
-	near   func(shard, worker int32) bool
-	unread map[[2]int32]version // worker, shard: told of and not read
-	queued map[int32][]*slotOf  // shard: folds that may still read their worker's memory
-	reads  int
-	owns   int
-	places int // pushes folded where they were
+	near          func(shard, worker int32) bool
+	unread        map[[2]int32]version // worker, shard: versions announced and not read
+	queued        map[int32][]*slotOf  // shard: folds that may still read a worker's memory
+	reads         int
+	owns          int
+	foldedInPlace int // pushes folded in their worker's memory
 }
 
 type version struct {
@@ -42,13 +42,13 @@ func (c *cluster) shareMemory(near func(shard, worker int32) bool) *nearDriver {
 	return c.near
 }
 
-// told: a driver that puts folds off does those of the worker now.
-func (d *nearDriver) told(e Effect, content string) {
+// noteReply does the deferred folds of the worker, as a driver that defers folds must.
+func (d *nearDriver) noteReply(e Effect, content string) {
 	d.queued[e.Shard] = slices.DeleteFunc(d.queued[e.Shard], func(s *slotOf) bool { return s.worker == e.To })
 	d.unread[[2]int32{e.To, e.Shard}] = version{e.Src, content}
 }
 
-// read is done at once, from the buffer as it is.
+// read happens at once, from the buffer as it is.
 func (d *nearDriver) read(c *cluster, w *Worker, e Effect) error {
 	v := d.unread[[2]int32{w.me, e.Shard}]
 	if got := c.bufs[[2]int32{e.Shard, e.Src}]; v.buf != e.Src || got != v.content {
@@ -59,16 +59,16 @@ func (d *nearDriver) read(c *cluster, w *Worker, e Effect) error {
 	for _, p := range c.plan.Shards[e.Shard].Pieces {
 		c.write(w, p.ID, v.content)
 		if c.early != nil && w.pushIsReadInPlace(e.Shard) {
-			c.early.mem[w].grads[p.ID].flying = false
+			c.early.mem[w].grads[p.ID].inFlight = false
 		}
 	}
 	return nil
 }
 
-// there says whether a push is still in its worker's memory.
-func (d *nearDriver) there(c *cluster, id int32, slot *slotOf) error {
+// checkInPlace checks that a push is still in its worker's memory.
+func (d *nearDriver) checkInPlace(c *cluster, id int32, slot *slotOf) error {
 	w := c.workers[slot.worker]
-	if slices.Contains(c.deaf, w) {
+	if slices.Contains(c.dead, w) {
 		return nil
 	}
 	for _, p := range c.plan.Shards[id].Pieces {
@@ -80,12 +80,12 @@ func (d *nearDriver) there(c *cluster, id int32, slot *slotOf) error {
 }
 
 func (d *nearDriver) folded(c *cluster, s *Server, e Effect, slot *slotOf) error {
-	if d == nil || slot == nil || slot.owned || !s.shards[e.Shard].pushIsReadInPlace(slot.worker) {
+	if d == nil || slot == nil || slot.copiedOut || !s.shards[e.Shard].pushIsReadInPlace(slot.worker) {
 		return nil
 	}
 	d.queued[e.Shard] = append(d.queued[e.Shard], slot)
-	d.places++
-	return d.there(c, e.Shard, slot)
+	d.foldedInPlace++
+	return d.checkInPlace(c, e.Shard, slot)
 }
 
 func (d *nearDriver) committed(c *cluster, e Effect) error {
@@ -93,14 +93,14 @@ func (d *nearDriver) committed(c *cluster, e Effect) error {
 		return nil
 	}
 	for _, slot := range d.queued[e.Shard] {
-		if err := d.there(c, e.Shard, slot); err != nil {
+		if err := d.checkInPlace(c, e.Shard, slot); err != nil {
 			return err
 		}
 	}
 	d.queued[e.Shard] = nil
 	for k, v := range d.unread {
 		w := c.workers[k[0]]
-		if k[1] == e.Shard && v.buf == e.Dst && !slices.Contains(c.deaf, w) && w.state != Finished {
+		if k[1] == e.Shard && v.buf == e.Dst && !slices.Contains(c.dead, w) && w.state != Finished {
 			return fmt.Errorf("wrote into the version that w%d reads", k[0])
 		}
 	}
@@ -109,24 +109,24 @@ func (d *nearDriver) committed(c *cluster, e Effect) error {
 
 func (d *nearDriver) own(c *cluster, s *Server, e Effect) error {
 	slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
-	if slot.owned || slot.pieces > 0 || slot.worker != e.To {
-		return fmt.Errorf("copies a push of w%d with %d pieces missing, copied: %v", slot.worker, slot.pieces, slot.owned)
+	if slot.copiedOut || slot.pieces > 0 || slot.worker != e.To {
+		return fmt.Errorf("copies a push of w%d with %d pieces missing, copied: %v", slot.worker, slot.pieces, slot.copiedOut)
 	}
-	slot.owned = true
+	slot.copiedOut = true
 	d.owns++
-	return d.there(c, e.Shard, slot)
+	return d.checkInPlace(c, e.Shard, slot)
 }
 
-// nearly draws which pairs share memory. Shards whose scheme schedules the link do not.
-func nearly(t *rapid.T, c *cluster) *nearDriver {
+// drawNear draws which pairs share memory. Shards whose scheme schedules the link never do.
+func drawNear(t *rapid.T, c *cluster) *nearDriver {
 	some := rapid.Uint64().Draw(t, "near")
 	return c.shareMemory(func(s, w int32) bool {
 		return !Scheduled(c.schemeOf(int(c.plan.Shards[s].Rule))) && some>>((c.plan.Shards[s].Server*8+w)%64)&1 == 1
 	})
 }
 
-// The laws where some pairs share memory: nobody hangs, no version is written while somebody may read it, and no
-// gradient that was not folded is overwritten, though nothing is sent in return for either.
+// The laws where some pairs share memory, although nothing is sent in return for a read or a fold: nobody hangs, no
+// version is written while somebody may read it, and no gradient is overwritten before it was folded.
 func TestLawsWhereMemoryIsShared(t *testing.T) {
 	var all nearDriver
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,11 +134,11 @@ func TestLawsWhereMemoryIsShared(t *testing.T) {
 		if rapid.Bool().Draw(t, "early") {
 			c.startEarly(rules, c.policy)
 		}
-		d := nearly(t, c)
+		d := drawNear(t, c)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 13))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.twice = func() bool { return rng.IntN(8) == 0 }
+		c.deliverTwice = func() bool { return rng.IntN(8) == 0 }
 		if c.early == nil {
 			c.reads = c.readsOfCopies
 		}
@@ -150,19 +150,19 @@ func TestLawsWhereMemoryIsShared(t *testing.T) {
 		}
 		checkContributors(t, c, rules, false)
 		c.nothingComing(t)
-		all.reads, all.owns, all.places = all.reads+d.reads, all.owns+d.owns, all.places+d.places
+		all.reads, all.owns, all.foldedInPlace = all.reads+d.reads, all.owns+d.owns, all.foldedInPlace+d.foldedInPlace
 	})
-	if all.reads < 100 || all.places < 100 {
-		t.Errorf("%d versions read in place, %d pushes folded in place, %d copied", all.reads, all.places, all.owns)
+	if all.reads < 100 || all.foldedInPlace < 100 {
+		t.Errorf("%d versions read in place, %d pushes folded in place, %d copied", all.reads, all.foldedInPlace, all.owns)
 	}
 }
 
-// Copies of published versions are read when they are adopted, which may be long after their worker has pushed again.
+// Published versions are read when they are adopted, which may be long after their worker has pushed again.
 func TestPublishedVersionsAreReadWhenTheyAreAdopted(t *testing.T) {
 	reads := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := genCopies(t, Budget{Updates: int64(rapid.IntRange(1, 60).Draw(t, "updates"))})
-		d := nearly(t, c)
+		d := drawNear(t, c)
 		c.reads = c.readsOfCopies
 		if err := c.run(200000); err != nil {
 			t.Fatal(err)
@@ -175,17 +175,17 @@ func TestPublishedVersionsAreReadWhenTheyAreAdopted(t *testing.T) {
 	}
 }
 
-// A worker that dies half-way leaves nobody hanging who shares memory with it either.
+// A worker that shares memory and dies in the middle of everything leaves nobody hanging either.
 func TestANearWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, _ := genCluster(t)
-		nearly(t, c)
+		drawNear(t, c)
 		c.runWithADeath(t)
 	})
 }
 
-// Under bsp a push stays in its worker's memory until the round is over; under ssp, with folds in order of rank, it is copied
-// when the worker is let go on before that.
+// Under bsp a push stays in its worker's memory until the round is over. Under ssp, with folds in rank order, it is
+// copied when the worker is answered before that.
 func TestAPushIsCopiedOnlyWhenItsWorkerGoesOn(t *testing.T) {
 	for name, params := range map[string]scheme.Params{"bsp": nil, "asp": nil, "ssp": &scheme.SSPParams{Staleness: 2, Release: scheme.ReleaseSoft}} {
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 3}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
@@ -202,13 +202,14 @@ func TestAPushIsCopiedOnlyWhenItsWorkerGoesOn(t *testing.T) {
 		if err := c.run(100000); err != nil {
 			t.Fatal(err)
 		}
-		if (d.owns > 0) != (name == "ssp") || d.places == 0 {
-			t.Errorf("%s: %d pushes folded in place, %d copied", name, d.places, d.owns)
+		if (d.owns > 0) != (name == "ssp") || d.foldedInPlace == 0 {
+			t.Errorf("%s: %d pushes folded in place, %d copied", name, d.foldedInPlace, d.owns)
 		}
 	}
 }
 
-// The buffer of a reply is in use until the worker's next push; that push again, or an older one, says nothing.
+// The buffer of a reply is in use until the worker's next push. A duplicate of the last push, or an older one, does not
+// free it.
 func TestOnlyTheNextPushSaysThatAVersionWasRead(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
 	if err != nil {

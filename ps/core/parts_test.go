@@ -15,21 +15,21 @@ import (
 	"fluentps/ps/shard"
 )
 
-// helpers is a dumb user of parts, as workers that compute for each other will be: each iteration of each worker is cut into parts,
-// of which any may be another worker's; what they send is in order for each sender, and any order else. A slot of its server holds
-// the parts that are in it, by name.
+// helpers is a dumb user of parts. Each iteration of each worker is cut into parts, of which any may be another
+// worker's. Each sender sends its parts in order; otherwise the order is random. A slot of its server holds the names
+// of the parts in it.
 type helpers struct {
-	t       *rapid.T
-	r       *rand.Rand
-	server  *Server
-	workers int
-	slots   map[string][]string // by shard and slot
-	out     [][]wire.Header     // by sender: what it has not sent
-	flying  []int               // by sender: pieces of the push that is landing; -1: none is
-	wants   []int64             // by worker: the iteration that it waits for
-	pushed  map[string]int64    // what the scheme heard: samples, by worker and iteration
-	want    map[string][]string // the parts of each of these
-	samples map[string]int64
+	t        *rapid.T
+	r        *rand.Rand
+	server   *Server
+	workers  int
+	slots    map[string][]string // by shard and slot
+	unsent   [][]wire.Header     // by sender: pushes that it has not sent
+	landing  []int               // by sender: pieces still missing of the push that is landing; -1: none is landing
+	waitsFor []int64             // by worker: the iteration that it waits for
+	pushed   map[string]int64    // samples that the scheme was told of, by worker and iteration
+	want     map[string][]string // the parts of each iteration
+	samples  map[string]int64
 }
 
 func iterationName(worker int32, iter int64) string { return fmt.Sprintf("w%d@%d", worker, iter) }
@@ -43,14 +43,14 @@ func (h *helpers) cut(owner int32, iter int64) {
 			by = int32(h.r.IntN(h.workers))
 		}
 		m := wire.Header{Kind: wire.Push, Worker: by, Owner: owner, Part: part, Parts: n, Iter: iter, Samples: int64(1 + h.r.IntN(9)), Loss: 1}
-		h.out[by] = append(h.out[by], m)
+		h.unsent[by] = append(h.unsent[by], m)
 		h.want[iterationName(owner, iter)] = append(h.want[iterationName(owner, iter)], fmt.Sprint(part))
 		h.samples[iterationName(owner, iter)] += m.Samples
 		if h.r.IntN(6) == 0 { // twice
-			h.out[by] = append(h.out[by], m)
+			h.unsent[by] = append(h.unsent[by], m)
 		}
 	}
-	h.wants[owner] = iter + 1
+	h.waitsFor[owner] = iter + 1
 }
 
 func (h *helpers) step(in Input) {
@@ -62,10 +62,10 @@ func (h *helpers) step(in Input) {
 		key := fmt.Sprint(e.Shard, "/", e.Slot)
 		switch e.Kind {
 		case Stage:
-			if h.flying[e.To] >= 0 {
+			if h.landing[e.To] >= 0 {
 				h.t.Fatalf("two pushes of worker %d are landing", e.To)
 			}
-			h.flying[e.To], h.slots[key] = 2, nil
+			h.landing[e.To], h.slots[key] = 2, nil
 		case Merge:
 			into := fmt.Sprint(e.Shard, "/", e.Dst)
 			h.slots[into] = append(h.slots[into], h.slots[key]...)
@@ -83,29 +83,29 @@ func (h *helpers) step(in Input) {
 			}
 		case Reply:
 			w := e.To
-			if got := h.server.shards[e.Shard].reached[w]; got < h.wants[w] {
-				h.t.Fatalf("worker %d is answered for iteration %d, and has reached %d", w, h.wants[w], got)
+			if got := h.server.shards[e.Shard].reached[w]; got < h.waitsFor[w] {
+				h.t.Fatalf("worker %d is answered for iteration %d, and has reached %d", w, h.waitsFor[w], got)
 			}
 			h.server.Step(Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: w}, nil)
 		}
 	}
 }
 
-// send lets a sender send its next push, or lands a piece of the one that it has sent.
+// send makes a sender send its next push, or lands a piece of the push that it has sent.
 func (h *helpers) send(by int32) bool {
 	switch {
-	case h.flying[by] > 0:
+	case h.landing[by] > 0:
 		sh := h.server.shards[0]
 		p := sh.landing[by]
-		if h.flying[by]--; h.flying[by] == 0 {
-			h.flying[by] = -1
+		if h.landing[by]--; h.landing[by] == 0 {
+			h.landing[by] = -1
 			key := fmt.Sprint(0, "/", p.slot)
 			h.slots[key] = []string{fmt.Sprintf("%s.%d", iterationName(p.head.Owner, p.head.Iter), p.head.Part)}
 		}
 		h.step(Input{Kind: PieceLanded, Worker: by, Slot: p.slot})
-	case len(h.out[by]) > 0:
-		m := h.out[by][0]
-		h.out[by] = h.out[by][1:]
+	case len(h.unsent[by]) > 0:
+		m := h.unsent[by][0]
+		h.unsent[by] = h.unsent[by][1:]
 		h.step(Input{Kind: Arrived, Msg: m})
 	default:
 		return false
@@ -113,8 +113,9 @@ func (h *helpers) send(by int32) bool {
 	return true
 }
 
-// However iterations are cut, whoever computes their parts and in whatever order these land, once or twice: the scheme hears of each
-// iteration once, as of one push of its owner with all samples; what is folded are all its parts; and nobody is answered before.
+// However iterations are cut, whichever workers compute their parts, and in whatever order these land, once or twice:
+// the scheme is told of each iteration once, as one push of its owner with all samples; all of its parts are folded;
+// and no worker is answered before that.
 func TestPartsBecomeOnePush(t *testing.T) {
 	for _, name := range []string{"bsp", "asp", "ssp"} {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +126,8 @@ func TestPartsBecomeOnePush(t *testing.T) {
 
 func partsBecomeOnePush(t *rapid.T, name string) {
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
-	h := &helpers{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), workers: workers, slots: map[string][]string{}, out: make([][]wire.Header, workers),
-		flying: slices.Repeat([]int{-1}, workers), wants: make([]int64, workers), pushed: map[string]int64{}, want: map[string][]string{}, samples: map[string]int64{}}
+	h := &helpers{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), workers: workers, slots: map[string][]string{}, unsent: make([][]wire.Header, workers),
+		landing: slices.Repeat([]int{-1}, workers), waitsFor: make([]int64, workers), pushed: map[string]int64{}, want: map[string][]string{}, samples: map[string]int64{}}
 	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 2}, {Name: "b", Layer: 1, N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +180,9 @@ func (h *helpers) heard(t *rapid.T, ev scheme.Event) {
 	h.pushed[key] = ev.Samples
 }
 
-// What has landed of the iterations of a worker that leaves is dropped, and so is what others send for it afterwards. No slot is lost.
-func TestPartsOfWhoHasLeft(t *testing.T) {
+// When a worker leaves, the landed parts of its iterations are dropped, and so are parts that others send for it
+// afterwards. No slot is lost.
+func TestPartsOfAWorkerThatHasLeft(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +210,7 @@ func TestPartsOfWhoHasLeft(t *testing.T) {
 	}
 }
 
-// A server that was not made for parts takes none, and one that was shares no memory with its pushes.
+// A server that was made without parts accepts none; one that was made for parts refuses shared memory.
 func TestPartsAreRefused(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
@@ -227,7 +229,7 @@ func TestPartsAreRefused(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s is taken", what)
+					t.Errorf("%s is accepted", what)
 				}
 			}()
 			do()
@@ -235,7 +237,8 @@ func TestPartsAreRefused(t *testing.T) {
 	}
 }
 
-// A worker may begin its next iteration before all parts of the last one are there: the scheme hears of them in order all the same.
+// A worker may begin its next iteration before all parts of the last one are there: the scheme is still told of them in
+// order.
 func TestPartsOfTwoIterations(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
@@ -267,15 +270,16 @@ func TestPartsOfTwoIterations(t *testing.T) {
 	}
 }
 
-// A mark of any part is one of the whole, and what the owner says of itself is what the whole says, whichever part lands first.
-func TestWhatPartsSayOfTheWhole(t *testing.T) {
+// The Save flag of any part is one of the whole. What the owner says of itself is what the whole says, whichever part
+// lands first.
+func TestTheWholeCombinesItsParts(t *testing.T) {
 	for _, order := range [][]int32{{0, 1}, {1, 0}} {
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2, Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2, false)}})
-		for _, part := range order { // part 0 is the owner's, part 1 of worker 1
+		for _, part := range order { // part 0 is the owner's, part 1 is worker 1's
 			m := wire.Header{Kind: wire.Push, Worker: part, Part: part, Parts: 2, Samples: 1, Clock: 7, Version: 5, Blocked: 9}
 			if part == 0 {
 				m.Flags, m.Clock, m.Version, m.Blocked = wire.Save, 3, 6, 4

@@ -12,8 +12,9 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// cutOf is what a checkpoint keeps of a cluster whose nodes are done, and how much of its history belongs to it.
-type cutOf struct {
+// savedCut is what a checkpoint keeps of a cluster whose nodes are done, and the part of its history that belongs to
+// it.
+type savedCut struct {
 	starts   []int64
 	saved    map[int32]Saved
 	content  map[int32]string   // of the current version of each shard
@@ -21,8 +22,8 @@ type cutOf struct {
 	computed [][]int64
 }
 
-func (c *cluster) cut() cutOf {
-	q := cutOf{saved: map[int32]Saved{}, content: map[int32]string{}, got: map[int32][]string{}}
+func (c *cluster) cut() savedCut {
+	q := savedCut{saved: map[int32]Saved{}, content: map[int32]string{}, got: map[int32][]string{}}
 	for w, node := range c.workers {
 		q.starts = append(q.starts, node.Next())
 		q.computed = append(q.computed, slices.Clone(c.computed[w]))
@@ -31,14 +32,14 @@ func (c *cluster) cut() cutOf {
 		for _, id := range s.Shards() {
 			q.saved[id] = s.Saved(id)
 			q.content[id] = c.bufs[[2]int32{id, s.Shard(id).Cur}]
-			q.got[id] = slices.Clone(c.got[id])
+			q.got[id] = slices.Clone(c.versions[id])
 		}
 	}
 	return q
 }
 
-// aligned lets workers take up where the others are, if some shard closes iterations without them.
-func (q *cutOf) aligned(c *cluster, rules []rule) {
+// alignClocks moves workers that are behind to the clock of the others, if some shard closes iterations without them.
+func (q *savedCut) alignClocks(c *cluster, rules []rule) {
 	furthest := int64(0)
 	for i := range c.plan.Shards {
 		if sh := &c.plan.Shards[i]; Behind(rules[sh.Rule].phases()) {
@@ -50,12 +51,12 @@ func (q *cutOf) aligned(c *cluster, rules []rule) {
 	}
 }
 
-// goesOn is a cluster that goes on from a cut: the same one behind a pause, or where it was killed another one.
-func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluster {
+// resumeFrom makes the cluster that resumes from a cut: the same one after a pause, a new one after a kill.
+func (c *cluster) resumeFrom(t *rapid.T, rules []rule, q savedCut, killed bool) *cluster {
 	n := newOrderedCluster(c.plan, len(c.workers), rules, c.servers[0].budget, 25, c.order.Name, c.options)
 	n.pick, n.overtake, n.reads, n.together = c.pick, c.overtake, n.readsOfCopies, c.together
-	n.slow = c.slow
-	q.aligned(c, rules)
+	n.slowDisk = c.slowDisk
+	q.alignClocks(c, rules)
 	for w := range n.workers {
 		n.workers[w] = n.prepared(NewWorker(int32(w), n.plan, n.policy(), q.starts[w]))
 		n.computed[w] = slices.Clone(q.computed[w])
@@ -66,19 +67,20 @@ func (c *cluster) goesOn(t *rapid.T, rules []rule, q cutOf, killed bool) *cluste
 	for m := range n.servers {
 		n.servers[m] = n.resumedServer(t, m, rules, q, c.servers[0].budget)
 		if !killed {
-			n.heldBy(c.servers[m])
+			n.writeHeld(c.servers[m])
 			n.servers[m].Succeed(c.servers[m])
 		}
 		for _, id := range n.servers[m].Shards() {
 			n.bufs[[2]int32{id, n.servers[m].Shard(id).Cur}] = q.content[id]
-			n.got[id] = slices.Clone(q.got[id])
+			n.versions[id] = slices.Clone(q.got[id])
 		}
 	}
 	return n
 }
 
-// heldBy has the versions of a pause written, beside what comes after it. What is still written of the pause before stays so.
-func (c *cluster) heldBy(old *Server) {
+// writeHeld writes the versions of a pause, while the next nodes run. Versions of the pause before that are still being
+// written stay held.
+func (c *cluster) writeHeld(old *Server) {
 	for _, id := range old.Shards() {
 		buf := old.shards[id].diskBuf
 		if buf < 0 {
@@ -88,7 +90,7 @@ func (c *cluster) heldBy(old *Server) {
 	}
 }
 
-func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget Budget) *Server {
+func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, budget Budget) *Server {
 	schemes := map[int32]ShardScheme{}
 	for _, id := range c.plan.OfServer(int32(m)) {
 		ids := Together(c.plan, id, func(rule int) string { return rules[rule].name })
@@ -115,9 +117,10 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q cutOf, budget
 // errKilled ends a cluster in the middle of everything.
 var errKilled = fmt.Errorf("killed")
 
-// The law of checkpoints while training goes on, over random mixes of schemes: whenever the workers are paused, how often,
-// and wherever the run is killed after that, it goes on, nobody hangs, and in the end every push of every worker is in each
-// shard once, but for those that drop drops; no worker computes an iteration twice that is in a checkpoint.
+// The law of checkpoints during training, over random mixes of schemes, however often and whenever the workers are
+// paused, and wherever the run is killed afterwards. The run resumes and nobody hangs. In the end every push of every
+// worker is in each shard once, except pushes that drop drops. No worker computes an iteration again that is in a
+// checkpoint.
 func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 	pauses, kills := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,10 +129,10 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
 		c.reads = c.readsOfCopies
-		c.slow = rapid.Bool().Draw(t, "slow")
+		c.slowDisk = rapid.Bool().Draw(t, "slow")
 		c.together = rapid.Bool().Draw(t, "together")
 		c.servers[0].together = c.together
-		last := c.goesOn(t, rules, c.cut(), true).cut() // the beginning
+		last := c.resumeFrom(t, rules, c.cut(), true).cut() // a new run
 		for part := 0; ; part++ {
 			pauseAt, killAt, steps := rng.IntN(1+400*part), -1, 0
 			if part < 4 {
@@ -151,7 +154,7 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 			err := c.run(200000)
 			if err == errKilled {
 				kills++
-				c = c.goesOn(t, rules, last, true)
+				c = c.resumeFrom(t, rules, last, true)
 				continue
 			}
 			if err != nil {
@@ -162,14 +165,14 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 			}
 			pauses++
 			last = c.cut()
-			c = c.goesOn(t, rules, last, false)
+			c = c.resumeFrom(t, rules, last, false)
 		}
 		for i := range c.plan.Shards {
 			checkEachOnce(t, c, c.plan.Shards[i].ID)
 		}
 	})
 	if pauses < 20 || kills < 10 {
-		t.Errorf("%d pauses and %d kills: the test looks at nothing", pauses, kills)
+		t.Errorf("%d pauses and %d kills: the test checks nothing", pauses, kills)
 	}
 }
 
@@ -186,7 +189,7 @@ func checkEachOnce(t *rapid.T, c *cluster, id int32) {
 	all := len(pushes)
 	for _, push := range strings.Fields(strings.ReplaceAll(c.cut().content[id], "|", " ")) {
 		if !pushes[push] {
-			t.Fatalf("shard %d has %s twice, or nobody pushed it: %v", id, push, c.got[id])
+			t.Fatalf("shard %d has %s twice, or nobody pushed it: %v", id, push, c.versions[id])
 		}
 		delete(pushes, push)
 		folded++

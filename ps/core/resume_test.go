@@ -10,16 +10,16 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// A version that is named ahead is saved by every shard, once, and by every worker as it begins the next iteration, at
-// whatever moment it was asked for; and what is in it are the pushes of all iterations before. A run that ends before it
-// saves nothing, or no worker does.
+// A version that is named in advance is saved once by every shard, and by every worker as it begins the next iteration,
+// at whatever moment it was asked for. It contains the pushes of all earlier iterations. If the run ends before that
+// iteration, no shard or no worker saves.
 func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 	const updates, workers = 8, 3
 	whole, none := 0, 0
 	for at := 1; at < 600; at++ {
 		c := newCluster(threeShards(t), workers, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: updates}, 0)
 		c.pick = rand.New(rand.NewPCG(uint64(at), 9)).IntN
-		c.overtake, c.slow = at%2 == 0, at%3 == 0
+		c.overtake, c.slowDisk = at%2 == 0, at%3 == 0
 		steps, asked := 0, false
 		saved, took := map[int32][]int64{}, map[int32][]int64{}
 		c.trace = func(name string, in Input, out []Effect) {
@@ -74,11 +74,12 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 		whole++
 	}
 	if whole < 50 || none < 5 {
-		t.Errorf("%d runs saved and %d did not: the test looks at nothing", whole, none)
+		t.Errorf("%d runs saved and %d did not: the test checks nothing", whole, none)
 	}
 }
 
-// A shard that goes on behind a change has the scheme of its clocks; who has passed the end of one is gone for it.
+// A shard that resumes behind a change has the scheme of its clocks; for a scheme, a worker past the scheme's end has
+// left.
 func TestPhaseAtTheClocksOfACheckpoint(t *testing.T) {
 	phases := []scheme.Phase{{Scheme: "bsp", Until: 5}, {Scheme: "ssp", Until: 9}, {Scheme: "asp"}}
 	for _, c := range []struct {
@@ -100,9 +101,9 @@ func TestPhaseAtTheClocksOfACheckpoint(t *testing.T) {
 	}
 }
 
-// A resumed cluster goes on where the other stopped: the next iterations, in the same versions, with the clocks of then;
-// a budget that is used up lets nobody start.
-func TestAResumedClusterGoesOn(t *testing.T) {
+// A resumed cluster continues where the other stopped: with the next iterations, in the same versions, with the saved
+// clocks. If the budget is used up, no worker may start.
+func TestAResumedClusterContinues(t *testing.T) {
 	rules := []rule{{name: "bsp"}, {name: "asp"}}
 	first := newCluster(threeShards(t), 3, rules, Budget{Updates: 4}, 0)
 	if err := first.run(100000); err != nil {
@@ -153,7 +154,7 @@ func TestAResumedClusterGoesOn(t *testing.T) {
 	}
 }
 
-// What a scheme remembers goes on where it was: the significance of each worker's last push, here.
+// The memory of a scheme survives a resume: here it is the significance of each worker's last push.
 func TestASavedMemoryGoesOn(t *testing.T) {
 	significant := rule{name: "pssp", params: &scheme.PSSPParams{Mode: scheme.PSSPDynamic, Probability: 0.5, Alpha: 1, Significance: true, Centre: scheme.PSSPCentreS, CutOff: true, Coin: scheme.PSSPCoinServer, Release: scheme.ReleaseSoft}}
 	c := newCluster(threeShards(t), 3, []rule{significant, {name: "bsp"}}, Budget{Updates: 40}, 0)
@@ -176,7 +177,7 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 			env := scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Memory: q.Memory}
 			ss, err := NewShardSchemes(significant.phases(), env)
 			if err != nil || !slices.Equal(ss.Scheme.(scheme.Learning).Memory(), q.Memory) {
-				t.Errorf("shard %d goes on with another memory: %v", id, err)
+				t.Errorf("shard %d resumes with another memory: %v", id, err)
 			}
 			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
 				t.Errorf("the memory of pssp for dssp: %v", err)
@@ -184,13 +185,13 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 		}
 	}
 	if !learnt {
-		t.Error("no shard learnt anything")
+		t.Error("no shard has a memory")
 	}
 }
 
-// Workers that go on at unequal clocks, because the run was asynchronous before, are all marked: who begins furthest gets no reply
-// into an earlier iteration.
-func TestASaveIsBehindWhereEverybodyBegins(t *testing.T) {
+// Workers that resume at unequal clocks, because the run was asynchronous before, must all see the mark: the worker
+// that starts furthest gets no reply into an earlier iteration.
+func TestASaveComesAfterEveryFirstIteration(t *testing.T) {
 	c := newCluster(threeShards(t), 3, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: 30}, 0)
 	s := c.servers[0]
 	s.Resume([]int64{5, 20, 6}, map[int32]Saved{})

@@ -37,15 +37,15 @@ func genRounds(t *rapid.T) *cluster {
 	return c
 }
 
-// In whatever order messages come: nobody pulls before all have pushed everything, no pull is delayed, every version
-// holds one push of each worker, and all workers end after the same iteration.
+// In whatever order messages arrive: no worker pulls before all have pushed everything, no pull is delayed, every
+// version contains one push of each worker, and all workers end after the same iteration.
 func TestRoundsUnderRandomOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := genRounds(t)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.twice = func() bool { return rng.IntN(8) == 0 }
+		c.deliverTwice = func() bool { return rng.IntN(8) == 0 }
 		landed := map[int64]int{} // by iteration: pushes that are acknowledged, over all shards and workers
 		shards, workers := len(c.plan.Shards), len(c.workers)
 		c.trace = func(node string, in Input, out []Effect) {
@@ -66,13 +66,13 @@ func TestRoundsUnderRandomOrders(t *testing.T) {
 		}
 		iters := int(c.iters[0])
 		if slices.ContainsFunc(c.iters, func(n int64) bool { return n != c.iters[0] }) || c.releases != iters*workers {
-			t.Fatalf("the workers did %v iterations, and were released %d times", c.iters, c.releases)
+			t.Fatalf("the workers computed %v iterations, and were released %d times", c.iters, c.releases)
 		}
 		for id := range c.plan.Shards {
-			if got := c.got[int32(id)]; len(got) != iters {
+			if got := c.versions[int32(id)]; len(got) != iters {
 				t.Fatalf("shard %d has %d versions after %d iterations: %v", id, len(got), iters, got)
 			}
-			for i, version := range c.got[int32(id)] {
+			for i, version := range c.versions[int32(id)] {
 				want := ""
 				for w := range workers {
 					want += fmt.Sprintf(" w%d.%d", w, i)
@@ -88,7 +88,7 @@ func TestRoundsUnderRandomOrders(t *testing.T) {
 	})
 }
 
-// A worker that waits at the barrier says so, and what comes at a wrong time is our bug.
+// A worker that waits at the barrier says so, and a message at a wrong time is our own bug.
 func TestAtTheBarrier(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a.w", N: 2}}, shard.Options{Slice: "range", MaxBytes: 16, Servers: 1, Rules: []string{"*"}, Keys: shard.KeysTensor})
 	if err != nil {
@@ -124,7 +124,7 @@ func TestAtTheBarrier(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a second release was taken")
+			t.Error("a second release was accepted")
 		}
 	}()
 	step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Release}})

@@ -8,8 +8,8 @@ import (
 	"fluentps/comm/wire"
 )
 
-// Whatever order the ranks of a node are ready in, a layer is whole with its last rank and not before, each once an
-// iteration, and the sum counts everybody.
+// In whatever order the ranks of a node are ready, a layer is whole with its last rank and not before, once per
+// iteration, and the sum counts all ranks.
 func TestTeamIsReadyWithItsLastRank(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(t, "ranks")
@@ -51,7 +51,7 @@ func TestTeamIsReadyWithItsLastRank(t *testing.T) {
 	})
 }
 
-func TestTeamRefusesWhatCannotBe(t *testing.T) {
+func TestTeamRefusesInvalidInputs(t *testing.T) {
 	for name, wrong := range map[string]func(*Team){
 		"ready before forward":  func(t *Team) { t.Ready(1, 0) },
 		"forward twice":         func(t *Team) { t.Forwarded(0, wire.Header{}); t.Forwarded(0, wire.Header{}) },
@@ -63,7 +63,7 @@ func TestTeamRefusesWhatCannotBe(t *testing.T) {
 			team.Begin(7)
 			defer func() {
 				if recover() == nil {
-					t.Errorf("taken: %v", team)
+					t.Errorf("accepted: %v", team)
 				}
 			}()
 			wrong(team)

@@ -12,8 +12,8 @@ import (
 //
 //	Server                                                              Worker
 //	Reply (the header alone) ─────────────────────────────────────────► Arrived
-//	all pieces to the policy; those that it lets go: ReplyPiece ──────► PieceLanded
-//	ReplyPieceSent: the policy lets others go; the last one: ReplySent
+//	all pieces to the policy; those that it releases: ReplyPiece ─────► PieceLanded
+//	ReplyPieceSent: the policy releases others; the last one: ReplySent
 //
 // So the parameters of the first layers overtake everything that waits to go to the same worker. The version of a reply
 // is the one of its decision, and stays in its buffer until the last piece has left.

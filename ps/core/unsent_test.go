@@ -10,8 +10,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// A server that has three replies for a worker sends what the worker needs first, whatever it was asked first; what is on
-// its way is not interrupted, and a reply is over when its last piece has left.
+// A server that has three replies for a worker sends first what the worker needs first, whatever it was asked for
+// first. A piece in flight is not interrupted, and a reply is over when its last piece has left.
 func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 3}, {Name: "b", Layer: 1, N: 2}, {Name: "c", Layer: 2, N: 2}},
 		shard.Options{Slice: "layer", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
@@ -47,7 +47,7 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	for _, id := range []int32{2, 1, 0} {
 		step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Shard: id}})
 	}
-	step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Shard: 1, Worker: 1}}) // the way to another worker is free
+	step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Shard: 1, Worker: 1}}) // nothing is in flight to the other worker
 	for len(flying) > 0 {
 		p := flying[0]
 		flying = flying[1:]

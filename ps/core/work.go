@@ -15,7 +15,7 @@ import (
 //
 //	Work                          Worker                              driver
 //	Starting ─► Assign ─────────► Compute of a range ───────────────► computes it, Grain samples at a time
-//	Came ─────► Cancel ─────────► Cancel ───────────────────────────► begins none of them beyond a sample
+//	Came ─────► Cancel ─────────► Cancel ───────────────────────────► begins no sample from there on
 //	                              Forwarded, PieceReady, TaskDone ◄── with what was computed
 //	Computed ─► Tell ───────────► SendWorker ───────────────────────► Peer of the other worker: Came
 //

@@ -13,7 +13,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// workDriver is the driver of a cluster whose workers compute for each other. Gradients are the samples that are in them, by name.
+// workDriver drives a cluster whose workers compute for each other. A gradient is the list of names of the samples in
+// it.
 type workDriver struct {
 	r       *rand.Rand
 	workers int
@@ -21,10 +22,10 @@ type workDriver struct {
 	doing   map[*Worker]*doing
 	pushed  map[pushName][]string
 	slots   map[[3]int32][]string // server, shard, slot
-	cut     map[string]bool       // samples that a Cancel has left out
+	cut     map[string]bool       // samples that a Cancel has removed
 	givers  []*giver
 
-	whole, shared, helped, back, cancelled int // iterations and tasks, to see that all of it happens
+	whole, shared, helped, back, cancelled int // counts of iterations and tasks, to see that each kind occurs
 }
 
 type doing struct {
@@ -47,13 +48,13 @@ func (d *workDriver) policy(me int32) Work {
 	return g
 }
 
-// obey says whether the effect is one that this driver obeys in another way.
+// obey says whether this driver obeys the effect itself.
 func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 	switch e.Kind {
 	case Compute:
 		t := e.Task()
 		if len(c.computed[w.me]) == 0 && t.Owner != w.me {
-			c.problem = fmt.Errorf("%s: %v, and it has read no parameters yet", name, e)
+			c.problem = fmt.Errorf("%s: %v, but it has read no parameters yet", name, e)
 		}
 		do := &doing{task: t, limit: t.To}
 		if t.To == 0 {
@@ -73,7 +74,7 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 	case Cancel:
 		do := d.doing[w]
 		if t := e.Task(); do == nil || !do.task.same(&t) {
-			c.problem = fmt.Errorf("%s: %v, which is not what is computed", name, e)
+			c.problem = fmt.Errorf("%s: %v, which is not the current task", name, e)
 			return true
 		}
 		least := max(e.Dst, do.task.From) // some that are beyond are begun
@@ -87,7 +88,7 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 		}
 	case SendWorker:
 		if e.To == w.me || e.Msg.Worker != w.me || e.Msg.Kind != wire.Peer {
-			c.problem = fmt.Errorf("%s sends itself, or in another's name: %v", name, e)
+			c.problem = fmt.Errorf("%s sends to itself, or in another's name: %v", name, e)
 		}
 		to := fmt.Sprintf("w%d", e.To)
 		c.add(pending{line: "peer " + name + to, node: c.workers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}})
@@ -97,7 +98,7 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 	return true
 }
 
-// computed ends forward: from now on nothing is cancelled.
+// computed ends forward: from now on nothing can be cancelled.
 func (d *workDriver) computed(w *Worker, do *doing) (samples int64) {
 	delete(d.doing, w)
 	t := do.task
@@ -127,7 +128,7 @@ func (d *workDriver) merged(c *cluster, s *Server, e Effect) error {
 	return nil
 }
 
-// folded: all samples of the iteration are in it, once, but those that were left out.
+// folded checks that all samples of the iteration are in it, once, except those that were removed.
 func (d *workDriver) folded(s *Server, e Effect) error {
 	if d == nil {
 		return nil
@@ -145,22 +146,23 @@ func (d *workDriver) folded(s *Server, e Effect) error {
 	return nil
 }
 
-// What givers tell each other.
+// Messages between givers.
 const (
 	give  = iota // compute my samples from Samples on
-	back         // I can do it myself by now
+	back         // I can compute them myself now
 	yours        // nobody has computed them: do it yourself
 	bye          // I have left
 )
 
-// giver is a dumb Work: now and then it gives the end of its batch away, and wants it back. Whoever has left gives back.
+// giver is a dumb Work: now and then it gives the end of its batch away, and wants it back. A worker that has left
+// gives back what it was given.
 type giver struct {
 	d     *workDriver
 	me    int32
 	left  bool
 	gone  []bool
-	to    int32 // who has some of this iteration; -1: nobody
-	from  int32 // from this sample on
+	to    int32 // the worker that has some of this iteration; -1: none
+	from  int32 // the first of these samples
 	tasks map[pushName]int
 }
 
@@ -239,8 +241,9 @@ func (g *giver) came(m wire.Header, out []Order) []Order {
 	return out
 }
 
-// Workers give each other samples, take them back and cancel them, in any order of events: whatever is folded of an iteration has each of
-// its samples once, but those that were cancelled; nobody waits for ever, and nothing that is written is still on its way.
+// Workers give each other samples, take them back and cancel them, in any order of events. A folded iteration has each
+// of its samples once, except those that were cancelled. Nobody waits for ever, and no gradient is overwritten while it
+// is in flight.
 func TestWorkIsComputedOnce(t *testing.T) {
 	var whole, shared, helped, back, cancelled int
 	for _, name := range []string{"bsp", "asp", "ssp"} {
@@ -270,7 +273,7 @@ func workIsComputedOnce(t *rapid.T, name string) *workDriver {
 	c := newCluster(plan, workers, []rule{rl}, Budget{Updates: int64(4 * workers)}, 0)
 	c.pick = r.IntN
 	c.overtake = rapid.Bool().Draw(t, "overtake")
-	c.twice = func() bool { return r.IntN(8) == 0 }
+	c.deliverTwice = func() bool { return r.IntN(8) == 0 }
 	d := &workDriver{r: r, workers: workers, batch: 6, doing: map[*Worker]*doing{}, pushed: map[pushName][]string{},
 		slots: map[[3]int32][]string{}, cut: map[string]bool{}, givers: make([]*giver, workers)}
 	c.work = d

@@ -15,7 +15,7 @@ func TestASPNeverDelays(t *testing.T) {
 	v := setting(t, "asp", "fold=arrival")
 	lead := int64(0)
 	rapid.Check(t, func(rt *rapid.T) {
-		plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *books) {
+		plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *pushCounts) {
 			if ev.Kind == scheme.Wanted && (!answered || len(all) != 1) {
 				rt.Fatalf("%v: decided %v", ev, all)
 			}
@@ -27,8 +27,8 @@ func TestASPNeverDelays(t *testing.T) {
 	}
 }
 
-// TestASPExamplesPerUpdate: MXNet kvstore, table of types [C]: dist_async applies each push at once, b examples
-// per update. Departure: each at lr times 1/N, so that N pushes weigh as one BSP step.
+// TestASPExamplesPerUpdate: MXNet kvstore, table of types [C]: dist_async applies each push at once, b examples per
+// update. Departure: each at lr times 1/N, so that N pushes weigh as one BSP step.
 func TestASPExamplesPerUpdate(t *testing.T) {
 	v := setting(t, "asp", "fold=arrival")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -48,7 +48,7 @@ func TestASPExamplesPerUpdate(t *testing.T) {
 	})
 }
 
-// TestASPPushCondition: FluentPS condition table, row ASP [C]: V_train still advances, as bookkeeping.
+// TestASPPushCondition: FluentPS condition table, row ASP [C]: V_train still advances, but delays nothing.
 func TestASPPushCondition(t *testing.T) {
 	s := shardOf(setting(t, "asp", "fold=arrival"), 2)
 	for _, push := range []struct {

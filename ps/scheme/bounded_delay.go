@@ -4,8 +4,8 @@ import "fmt"
 
 // BoundedDelayParams are the keys of a bounded_delay rule.
 type BoundedDelayParams struct {
-	Tau     int64   `yaml:"tau" min:"0" doc:"the delay in iterations: iteration t starts once all before t - tau are finished; 0 is sequential, as bsp"`
-	Release Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; Algorithm 3 has soft, lazy and block are as in ssp"`
+	Tau     int64   `yaml:"tau" min:"0" doc:"the delay in iterations: iteration t starts once all iterations before t - tau are finished; 0 is sequential, as bsp"`
+	Release Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; soft is Algorithm 3, lazy and block are as in ssp"`
 }
 
 // Check names the key, the value, the limit and the way out.

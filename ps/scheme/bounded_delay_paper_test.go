@@ -18,7 +18,7 @@ func TestBoundedDelayTasks(t *testing.T) {
 		v := setting(t, "bounded_delay", fmt.Sprintf("fold=arrival tau=%d release=soft", tau))
 		most := int64(0)
 		rapid.Check(t, func(rt *rapid.T) {
-			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *books) {
+			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *pushCounts) {
 				if ev.Kind == scheme.Wanted {
 					task := ev.Iter
 					finished := func(index int64) bool { return index < b.v }
@@ -90,7 +90,7 @@ func TestBoundedDelayExtremes(t *testing.T) {
 	}
 }
 
-// TestBoundedDelayNames: the saved state of one name is not that of the other, for they are different rules in a
+// TestBoundedDelayNames: saved state of one name is refused under the other, for they are different rules in a
 // configuration.
 func TestBoundedDelayNames(t *testing.T) {
 	env := scheme.Env{Workers: 2, Shards: []int32{schemetest.Shard}, Servers: 1}

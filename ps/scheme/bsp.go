@@ -7,7 +7,7 @@ import (
 
 // BSPParams are the keys of a bsp rule.
 type BSPParams struct {
-	Strict  bool    `yaml:"strict" doc:"every worker of an iteration reads the same version; false applies each push as it comes and needs fold: arrival"`
+	Strict  bool    `yaml:"strict" doc:"every worker of an iteration reads the same version; false applies each push as it arrives and needs fold: arrival"`
 	Release Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; with a bound of 0 all three give the same replies"`
 }
 
@@ -37,7 +37,7 @@ func newBSP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("bsp: %w", err)
 	}
 	if !p.Strict && common.Fold != FoldArrival {
-		return nil, errors.New("bsp: strict: false applies each push as it comes, but fold: rank waits until its iteration closes; set fold: arrival too, or leave strict out")
+		return nil, errors.New("bsp: strict: false applies each push as it arrives, but fold: rank waits until its iteration closes; set fold: arrival too, or leave strict out")
 	}
 	r := rule{name: "bsp", limit: fixed{0}, release: p.Release, perPush: !p.Strict}
 	return newGate(env, common, FoldRank, r)

@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// versions follows what each version of the parameters holds, and what each worker reads.
+// versions records the content of each version of the parameters, and the content that each worker reads.
 type versions struct {
 	pending []string
 	params  []string
@@ -65,8 +65,8 @@ func TestBSPReadsOneVersion(t *testing.T) {
 	}
 }
 
-// TestBSPRace: FluentPS, BSP race [X]: the very race, with strict: false as in the released code. The last pusher
-// of iteration 0 releases the other, whose push 1 overtakes its pull.
+// TestBSPRace: FluentPS, BSP race [X]: exactly this race, with strict: false as in the released code. The last pusher
+// of iteration 0 releases the other worker, whose push 1 overtakes its pull.
 func TestBSPRace(t *testing.T) {
 	reads := func(keys string) int {
 		s := shardOf(setting(t, "bsp", keys), 2)
@@ -134,7 +134,7 @@ func TestBSPExamplesPerUpdate(t *testing.T) {
 	for _, fold := range []string{"rank", "arrival"} {
 		v := setting(t, "bsp", "fold="+fold)
 		rapid.Check(t, func(rt *rapid.T) {
-			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *books) {
+			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *pushCounts) {
 				for _, d := range all {
 					if d.Kind == scheme.Commit && d.Samples != 32*int64(len(b.pushes)) {
 						rt.Fatalf("%v: %v, want 32 samples of each of %d workers", ev, d, len(b.pushes))
@@ -148,8 +148,8 @@ func TestBSPExamplesPerUpdate(t *testing.T) {
 	}
 }
 
-// TestBSPDuplicateCannotEndRound: MXNet kvstore, pitfalls [C]: it counts requests, so a resent push ends a round
-// early. Ours counts workers; a duplicate is the server node's to remove, and panics here.
+// TestBSPDuplicateCannotEndRound: MXNet kvstore, pitfalls [C]: it counts requests, so a resent push ends a round early.
+// Ours counts workers. The server node must remove a duplicate; here it panics.
 func TestBSPDuplicateCannotEndRound(t *testing.T) {
 	s := shardOf(setting(t, "bsp", "fold=rank"), 2)
 	push := scheme.Event{Kind: scheme.Pushed, Worker: 0, Parts: 1, Samples: 1}
@@ -160,8 +160,8 @@ func TestBSPDuplicateCannotEndRound(t *testing.T) {
 	}
 }
 
-// TestBSPLeave: FluentPS, edge cases, finish [C, X]: a worker that has left is not waited for, what it pushed
-// counts, and several iterations may close at once (always a loop, never an if).
+// TestBSPLeave: FluentPS, edge cases, finish [C, X]: nobody waits for a worker that has left, its pushes count, and
+// several iterations may close at once (always a loop, never an if).
 func TestBSPLeave(t *testing.T) {
 	s := shardOf(setting(t, "ssp", "fold=rank staleness=2 release=lazy"), 3)
 	for i := range int64(2) {

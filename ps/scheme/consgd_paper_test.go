@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// sums is the arithmetic of one shard of one element, as a driver with update: add does it.
+// sums is the arithmetic of one shard of one element, as a driver does it with update: add.
 type sums struct {
 	slots  map[scheme.Slot]float64
 	params float64

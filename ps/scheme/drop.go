@@ -4,8 +4,8 @@ import "fmt"
 
 // DropParams are the keys of a drop rule.
 type DropParams struct {
-	Required     int64  `yaml:"required" min:"0" doc:"N_t, the pushes that close an iteration: those of the N_t fastest workers; 0, or more than there are workers, is all of them, as bsp"`
-	Contributors string `yaml:"contributors" values:"shard,step" doc:"shard: each shard takes the first N_t pushes that it gets, so that the contributors to an iteration may differ between shards; step: the first shard of the rule does, and the others take those of the same workers"`
+	Required     int64  `yaml:"required" min:"0" doc:"N_t, the number of pushes that close an iteration, those of the N_t fastest workers; 0, or more than the number of workers, means all workers, as bsp"`
+	Contributors string `yaml:"contributors" values:"shard,step" doc:"shard: each shard takes the first N_t pushes that it receives, so the contributors to an iteration may differ between shards; step: the first shard of the rule does so, and the others take the pushes of the same workers"`
 }
 
 const (

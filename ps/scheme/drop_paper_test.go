@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// dropRun plays a run of drop and hands see each event with its decisions, v (the commits so far) after it, and the
-// v that each worker's parameters have. It ends at the first worker that leaves.
+// dropRun plays a run of drop. It calls see for each event with the decisions, v (the commits so far) after it, and v
+// of each worker's parameters. It ends at the first worker that leaves.
 func dropRun(t *rapid.T, keys schemetest.Variant, workers int, see func(ev scheme.Event, ds []scheme.Decision, v int64, read []int64)) {
 	env := scheme.Env{Workers: workers, Shards: []int32{schemetest.Shard}, Servers: 1}
 	v, read, over := int64(0), make([]int64, workers), false
@@ -75,9 +75,9 @@ func TestDropTakesExactlyTheRequired(t *testing.T) {
 	}
 }
 
-// TestDropCatchesUp: condition table of FluentPS, row drop stragglers [R]: a push with i < V_train is not applied,
-// but acknowledged; here the answer to the pull behind it does that at once, and names v. Nobody is let into an
-// iteration beyond v: that is the bound on a fast worker, and thus one push per worker is all that is ever staged.
+// TestDropCatchesUp: condition table of FluentPS, row drop stragglers [R]: a push with i < V_train is not applied, but
+// acknowledged. Here the reply to the pull behind it does that at once, and names v. No worker may start an iteration
+// beyond v. That bounds a fast worker, so at most one push per worker is staged.
 func TestDropCatchesUp(t *testing.T) {
 	keys := setting(t, "drop", "fold=rank required=2")
 	behind := 0
@@ -116,7 +116,7 @@ func TestDropCatchesUp(t *testing.T) {
 }
 
 // TestDropWithSlowWorkers: Sync-opt [A], invariants: up to b = N - N_t workers may be slow forever without blocking
-// anybody, and the number of updates in a given time is independent of b then. With one slow worker more, all wait.
+// anybody, and the number of updates in a given time does not depend on b then. With one more slow worker, all wait.
 func TestDropWithSlowWorkers(t *testing.T) {
 	updates := func(workers, required, slow int) int {
 		s := shardOf(setting(t, "drop", fmt.Sprintf("fold=rank required=%d", required)), workers)
@@ -157,7 +157,7 @@ func (c *counted) Step(ev scheme.Event, out []scheme.Decision) []scheme.Decision
 }
 
 // TestDropContributorsOfTwoShards: Sync-opt [A], "subtle": with one accumulator per variable the set of contributors
-// may differ between variables. So it may between our shards.
+// may differ between variables. Likewise it may differ between our shards.
 func TestDropContributorsOfTwoShards(t *testing.T) {
 	contributors := func(order ...int32) (set []int32) {
 		s := shardOf(setting(t, "drop", "fold=rank required=2"), 3)
@@ -176,8 +176,8 @@ func TestDropContributorsOfTwoShards(t *testing.T) {
 	}
 }
 
-// TestDropWithTooFewWorkers: departure from Sync-opt [A], where N' < N workers do several batches per update: here
-// N_t falls to the number of workers in the run, so that nobody does two and nobody hangs.
+// TestDropWithTooFewWorkers: departure from Sync-opt [A], where N' < N workers do several batches per update. Here N_t
+// falls to the number of workers in the run, so that no worker does two batches and nobody hangs.
 func TestDropWithTooFewWorkers(t *testing.T) {
 	s := shardOf(setting(t, "drop", "fold=rank required=3"), 4)
 	step := func(kind scheme.EventKind, w int32, i int64) string {
@@ -193,6 +193,6 @@ func TestDropWithTooFewWorkers(t *testing.T) {
 	got := step(scheme.Left, 2, 0)
 	want := "[fold s0 w0 i0: pending = 1*push fold s0 w1 i0: pending = 1*pending + 1*push commit s0 i0: update 0.5*pending at lr*1, samples=2 reply s0 w0 i1]"
 	if got != want {
-		t.Errorf("the worker too many leaves: %s, want %s", got, want)
+		t.Errorf("the surplus worker leaves: decided %s, want %s", got, want)
 	}
 }

@@ -12,10 +12,10 @@ import (
 // DSPSParams are the keys of a dsps rule.
 type DSPSParams struct {
 	SMin      int64   `yaml:"s_min" min:"0" doc:"the bound on c - v among workers of equal speed"`
-	SMax      int64   `yaml:"s_max" min:"0" doc:"the bound among workers of which one is at least twice as slow as another, the weak threshold w of the original; at least s_min"`
-	Window    int64   `yaml:"window" min:"1" doc:"iterations of v between two looks at the speeds"`
-	Smoothing float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest iteration in the moving average of a worker's iteration time; 1 forgets all before it"`
-	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; all are judged anew when the bound rises"`
+	SMax      int64   `yaml:"s_max" min:"0" doc:"the bound where one worker is at least twice as slow as another, the weak threshold w of the original; at least s_min"`
+	Window    int64   `yaml:"window" min:"1" doc:"iterations of v between two measurements of the speeds"`
+	Smoothing float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest iteration in the moving average of a worker's iteration time; 1 ignores all earlier ones"`
+	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; when the bound rises, all delayed pulls are judged anew"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -28,7 +28,7 @@ func (p *DSPSParams) Check() error {
 	case p.SMax > stalenessMax:
 		return fmt.Errorf("s_max: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.SMax, stalenessMax)
 	case p.Window < 1:
-		return fmt.Errorf("window: %d is below 1, a look at the speeds in each iteration; set 1 or more", p.Window)
+		return fmt.Errorf("window: %d is below 1, a measurement in each iteration; set 1 or more", p.Window)
 	case !(p.Smoothing >= 0.01 && p.Smoothing <= 1):
 		return fmt.Errorf("smoothing: %v is not within 0.01 and 1; 0.2 is the default, 1 takes the newest iteration alone", p.Smoothing)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // The formula of the original was not found [A: it has a weak threshold w and an alpha that follows the measured
-// performance]. What is tested here is our stand-in [X] and its invariants, not the paper's.
+// performance]. These tests check our stand-in [X] and its invariants, not the paper's.
 
 // boundNow reads s_t from the line of state.
 func boundNow(t interface{ Fatalf(string, ...any) }, s scheme.Scheme) (bound int64) {
@@ -41,8 +41,8 @@ func TestDSPSBoundFollowsSpeeds(t *testing.T) {
 }
 
 // TestDSPSWaitingDoesNotCount: sync core, DSSP details, item 5 [X], taken over: the time is measured from the reply to
-// the push. Measured from push to push a delayed worker would seem as slow as the one it waits for, and the bound would
-// fall just when it is needed: with s_min = 0 it could never rise.
+// the push. Measured from push to push, a delayed worker would seem as slow as the worker that it waits for. The bound
+// would fall just when it is needed, and with s_min = 0 it could never rise.
 func TestDSPSWaitingDoesNotCount(t *testing.T) {
 	l := timeline{scheme: shardOf(setting(t, "dsps", "s_min=0 s_max=4 window=1"), 2), period: uneven(3)}
 	l.run(2, 50)
@@ -51,7 +51,7 @@ func TestDSPSWaitingDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestDSPSStragglerComesAndGoes: the point of a changing bound: it rises while one worker is slow and falls again.
+// TestDSPSStragglerComesAndGoes: the purpose of a changing bound: it rises while one worker is slow, and falls again.
 func TestDSPSStragglerComesAndGoes(t *testing.T) {
 	l := timeline{scheme: shardOf(setting(t, "dsps", "s_min=1 s_max=6 window=4 smoothing=0.5"), 3)}
 	computed := 0 // iterations that worker 2 has begun
@@ -74,13 +74,13 @@ func TestDSPSStragglerComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestDSPSInvariants: s_min <= s_t <= s_max always; running lead <= s_max; with both ends apart both are reached.
+// TestDSPSInvariants: s_min <= s_t <= s_max always; running lead <= s_max; where the two differ, both are reached.
 func TestDSPSInvariants(t *testing.T) {
 	v := setting(t, "dsps", "fold=arrival s_min=1 s_max=4 window=2 smoothing=0.5")
 	seen := map[int64]bool{}
 	lead := int64(0)
 	rapid.Check(t, func(rt *rapid.T) {
-		plainRun(rt, v, func(ev scheme.Event, _ bool, all []scheme.Decision, b *books) {
+		plainRun(rt, v, func(ev scheme.Event, _ bool, all []scheme.Decision, b *pushCounts) {
 			for _, d := range replies(all) {
 				lead = max(lead, d.Iter-b.v)
 			}
@@ -128,9 +128,9 @@ func paced(s scheme.Scheme, w int32, i int64, at time.Duration) (answered []int3
 	return answered
 }
 
-// TestDSPSRiseReleases: when s_t rises all delayed pulls are judged anew at once, also those that release: lazy would
-// keep until everybody has finished their iteration. When it falls, nobody who runs is called back; it binds at the
-// next pull.
+// TestDSPSRiseReleases: when s_t rises, all delayed pulls are judged anew at once, also pulls that release: lazy would
+// delay until every worker has finished their iteration. When s_t falls, no running worker is called back; it applies
+// at the next pull.
 func TestDSPSRiseReleases(t *testing.T) {
 	for _, release := range releases {
 		s := shardOf(setting(t, "dsps", "s_min=1 s_max=4 window=1 smoothing=1 release="+release), 2)
@@ -158,8 +158,8 @@ func TestDSPSRiseReleases(t *testing.T) {
 	}
 }
 
-// TestDSPSMembership: only those in the run are looked at; one that came back has no pace yet, and until it has one
-// the bound stays.
+// TestDSPSMembership: only workers in the run count. A worker that came back has no pace yet, and until it has one the
+// bound stays.
 func TestDSPSMembership(t *testing.T) {
 	s := shardOf(setting(t, "dsps", "s_min=0 s_max=4 window=1 smoothing=1"), 3)
 	for w := range int32(3) {

@@ -19,9 +19,9 @@ const (
 // DSSPParams are the keys of a dssp rule.
 type DSSPParams struct {
 	SL      int64    `yaml:"s_l" min:"0" doc:"lower end of the staleness range: up to this lead nobody waits"`
-	SU      int64    `yaml:"s_u" min:"0" doc:"upper end of the staleness range, at least s_l; equal to s_l it is ssp"`
-	Mode    DSSPMode `yaml:"mode" values:"bounded,literal" doc:"bounded keeps every running worker within s_u; literal follows the published listing, which renews grants without end, so that steadily faster workers hardly ever wait"`
-	Release Release  `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered, given that its lead is within s_l again; the listing has soft"`
+	SU      int64    `yaml:"s_u" min:"0" doc:"upper end of the staleness range, at least s_l; with s_u = s_l it is ssp"`
+	Mode    DSSPMode `yaml:"mode" values:"bounded,literal" doc:"bounded keeps every running worker within s_u; literal follows the published listing, which renews grants without end, so workers that are always faster hardly ever wait"`
+	Release Release  `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered, once its lead is within s_l again; the listing has soft"`
 }
 
 // rangeMax is the largest s_u: the controller predicts s_u - s_l pushes of two workers.

@@ -13,8 +13,8 @@ func at(latest, previous time.Duration) pushTimes {
 	return pushTimes{latest: latest * tenth, previous: previous * tenth, known: 2}
 }
 
-// TestDSSPControllerVectors: DSSP, details left open, item 2 [X]: the vectors given there, in tenths of a second, and
-// item 3: 0 until both have two pushes.
+// TestDSSPControllerVectors: DSSP, details left open, item 2 [X]: the vectors of that item, in tenths of a second; and
+// item 3: 0 until both workers have two pushes.
 func TestDSSPControllerVectors(t *testing.T) {
 	l := &dsspLimit{fixed: fixed{3}, upper: 7} // r_max = 4
 	one := pushTimes{latest: 90 * tenth, known: 1}

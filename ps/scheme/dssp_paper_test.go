@@ -16,9 +16,9 @@ func uneven(ratio float64) func(w int) float64 {
 }
 
 // TestDSSPDegeneration: DSSP, details left open, item 4 [X]. Two workers, s_l = 3, s_u = 15, 3000 time units. The
-// literal listing renews its grants without end: the fast worker hardly ever waits, as under ASP, which agrees
-// with the paper's Table I [P] (DSSP 3016 s, ASP 2993 s) but not with the premise of its Theorem 2. Bounded keeps
-// the lead after a push to s_u + 1. The leads are those measured there.
+// literal listing renews its grants without end: the fast worker hardly ever waits, as under ASP. That agrees with the
+// paper's Table I [P] (DSSP 3016 s, ASP 2993 s) but not with the premise of its Theorem 2. Bounded keeps the lead after
+// a push to s_u + 1. The leads are those measured there.
 func TestDSSPDegeneration(t *testing.T) {
 	for _, c := range []struct {
 		ratio            float64
@@ -35,9 +35,9 @@ func TestDSSPDegeneration(t *testing.T) {
 		asp.run(2, 1<<40)
 		t.Logf("ratio %v: lead literal %d (there %d), bounded %d (there %d), asp %d; pushes %d, %d, %d", c.ratio,
 			leads["literal"], c.literal, leads["bounded"], c.bounded, asp.lead, pushes["literal"], pushes["bounded"], asp.pushes)
-		// Half a percent, for which of two pushes at the same instant comes first is not said there.
+		// Half a percent, since the item does not say which of two pushes at the same instant comes first.
 		if d := leads["literal"] - c.literal; max(d, -d)*200 > c.literal {
-			t.Errorf("ratio %v: literal leads by %d, there %d", c.ratio, leads["literal"], c.literal)
+			t.Errorf("ratio %v: literal leads by %d, the notes have %d", c.ratio, leads["literal"], c.literal)
 		}
 		if float64(pushes["literal"]) < 0.99*float64(asp.pushes) {
 			t.Errorf("ratio %v: literal makes %d pushes, asp %d: it does not degenerate", c.ratio, pushes["literal"], asp.pushes)
@@ -46,13 +46,13 @@ func TestDSSPDegeneration(t *testing.T) {
 			t.Errorf("ratio %v: bounded leads by %d after a push, over s_u + 1", c.ratio, leads["bounded"])
 		}
 		if d := leads["bounded"] - c.bounded; d < -1 || d > 1 {
-			t.Errorf("ratio %v: bounded leads by %d, there %d", c.ratio, leads["bounded"], c.bounded)
+			t.Errorf("ratio %v: bounded leads by %d, the notes have %d", c.ratio, leads["bounded"], c.bounded)
 		}
 	}
 }
 
-// dsspEvents plays worker 0 with a push every second against worker 1 with one every five, up to and with the
-// pull of iteration c of worker 0, and returns the pulls of worker 0 that were answered at once.
+// dsspEvents plays worker 0, with a push every second, against worker 1, with one every five. It plays up to and
+// including worker 0's pull of iteration c, and returns the pulls of worker 0 that were answered at once.
 func dsspEvents(s scheme.Scheme, c int64) (answered []int64) {
 	slow := int64(0)
 	for i := range c {
@@ -72,8 +72,8 @@ func dsspEvents(s scheme.Scheme, c int64) (answered []int64) {
 }
 
 // TestDSSPGrantIsOneMore: DSSP, Algorithm 1 [P] and details, item 4 [X]. At 12 s worker 0 has 12 pushes, worker 1 two,
-// the last at 10 s, the next predicted at 15 s: r* = 3. The listing's OK does not spend the grant, so that three
-// more pulls follow the one at 12 and at the next the controller runs again; bounded spends one with it.
+// the last at 10 s, the next predicted at 15 s: r* = 3. The listing's OK does not use up the grant: three more pulls
+// follow the one at 12, and at the next one the controller runs again. Bounded uses one up with it.
 func TestDSSPGrantIsOneMore(t *testing.T) {
 	for _, c := range []struct{ mode, state string }{
 		{"literal", "dssp v=2 clocks=12,2 grants=w0:3"},
@@ -91,8 +91,8 @@ func TestDSSPGrantIsOneMore(t *testing.T) {
 	}
 }
 
-// TestDSSPOnlyTheFastest: Algorithm 1 [P]: who is beyond s_l without being the fastest waits; and one who has a
-// grant keeps it when another has overtaken it.
+// TestDSSPOnlyTheFastest: Algorithm 1 [P]: a worker beyond s_l that is not the fastest waits. A worker with a grant
+// keeps it when another worker has overtaken it.
 func TestDSSPOnlyTheFastest(t *testing.T) {
 	v := setting(t, "dssp", "s_l=0 s_u=9 mode=bounded")
 	s := v.New(scheme.Env{Workers: 3, Shards: []int32{0}, Servers: 1})
@@ -127,14 +127,14 @@ func TestDSSPOnlyTheFastest(t *testing.T) {
 	}
 }
 
-// TestDSSPBounded: DSSP invariants [X]: with mode: bounded no running worker ever leads by more than s_u; the premise
-// of Theorem 2. With literal it is passed.
+// TestDSSPBounded: DSSP invariants [X]: with mode: bounded no running worker ever leads by more than s_u, which is the
+// premise of Theorem 2. With literal some worker does.
 func TestDSSPBounded(t *testing.T) {
 	most := map[string]int64{}
 	for _, mode := range []string{"bounded", "literal"} {
 		v := setting(t, "dssp", "fold=arrival s_l=1 s_u=4 release=soft mode="+mode)
 		rapid.Check(t, func(rt *rapid.T) {
-			plainRun(rt, v, func(ev scheme.Event, _ bool, all []scheme.Decision, b *books) {
+			plainRun(rt, v, func(ev scheme.Event, _ bool, all []scheme.Decision, b *pushCounts) {
 				for _, d := range replies(all) {
 					most[mode] = max(most[mode], d.Iter-b.v)
 				}
@@ -145,7 +145,7 @@ func TestDSSPBounded(t *testing.T) {
 		t.Errorf("largest running leads %v; want 4 with bounded, more with literal", most)
 	}
 	if lead, ok := setting(t, "dssp", "mode=literal").LeadMax(); ok {
-		t.Errorf("literal promises a lead of %d", lead)
+		t.Errorf("LeadMax of literal is %d", lead)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestDSSPWithoutRangeIsSSP(t *testing.T) {
 	}
 }
 
-// TestDSSPLeaveAndRejoin: finish and restart [X], which the paper does not discuss: the entries of the worker go,
-// and pulls that waited for it alone leave; who comes back starts at v without times and grants.
+// TestDSSPLeaveAndRejoin: finish and restart [X], which the paper does not discuss. When a worker leaves, its entries
+// go, and pulls that waited for it alone are answered. A worker that comes back starts at v without times and grants.
 func TestDSSPLeaveAndRejoin(t *testing.T) {
 	s := shardOf(setting(t, "dssp", "s_l=9 s_u=19 mode=bounded"), 2)
 	dsspEvents(s, 12)
@@ -175,7 +175,7 @@ func TestDSSPLeaveAndRejoin(t *testing.T) {
 		t.Errorf("%v, want %s", s, want)
 	}
 	if got := s.Step(scheme.Event{Kind: scheme.Wanted, Worker: 0, Iter: 12}, nil); len(got) != 0 {
-		t.Errorf("without its times it was granted %v", got)
+		t.Errorf("w0 has no times, and was granted %v", got)
 	}
 	if got := fmt.Sprint(s.Step(scheme.Event{Kind: scheme.Left, Worker: 1}, nil)); got != "[reply s0 w0 i12]" {
 		t.Errorf("the slowest left: decided %s", got)

@@ -10,8 +10,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// publishes lists what essp must publish at event k: v to every worker that was answered before event k, has not left
-// since, and is not answered now, if v moves.
+// publishes lists what essp must publish at event k: if v moves, v to every worker that was answered before event k,
+// has not left since, and is not answered now.
 func (h *hindsight) publishes(k int) (out []scheme.Decision) {
 	if h.v[k] == h.v[k+1] {
 		return nil
@@ -22,7 +22,7 @@ func (h *hindsight) publishes(k int) (out []scheme.Decision) {
 			if ev := h.history[a]; ev.Kind != scheme.Wanted || ev.Worker != w {
 				continue
 			}
-			at := h.answeredAt(a)
+			at := h.pullAnsweredAt(a)
 			if at == k {
 				subscribed = false
 				break
@@ -38,7 +38,7 @@ func (h *hindsight) publishes(k int) (out []scheme.Decision) {
 	return out
 }
 
-// TestHindsightOfPublishing compares essp with hindsight where workers live on what is published to them.
+// TestHindsightOfPublishing compares essp with hindsight where workers subscribe.
 func TestHindsightOfPublishing(t *testing.T) {
 	for _, staleness := range []int64{0, 1, 3} {
 		v := setting(t, "essp", "fold=arrival")

@@ -13,28 +13,28 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// pair plays workers against two shards that agree on contributors: one that leads and one that follows it. What a
-// worker sends comes to each shard in its order, but late by as much as rapid likes; what it has on its way when it
-// dies may be lost at either.
+// pair plays workers against two shards that agree on contributors: one leads and one follows it. The messages of a
+// worker reach each shard in order, but with a delay that rapid draws. Messages in flight when the worker dies may be
+// lost at either shard.
 type pair struct {
 	t       *rapid.T
 	schemes [2]scheme.Scheme // 0 leads
 	pending [2][][]scheme.Event
-	closed  [][]scheme.Event // announced, not heard
+	closed  [][]scheme.Event // closings that were announced and not heard
 	workers []pairWorker
 	set     []int32                     // folded by the leading shard since its last Close
 	sets    [2]map[int64]map[int32]bool // contributors by iteration
 	landed  [2]map[[2]int64]bool        // worker and iteration of pushes neither folded nor dropped
-	reached int64                       // past every push that has landed where it is followed
+	reached int64                       // past every push that has landed at the shard that follows
 	died    map[int32]bool
-	see     func(ev scheme.Event, got []scheme.Decision) // of the one that follows
+	see     func(ev scheme.Event, got []scheme.Decision) // of the shard that follows
 }
 
 type pairWorker struct {
 	alive, computing bool
 	life             int
 	known            [2]int  // the life that each shard knows
-	open             [2]bool // waits for the shard
+	open             [2]bool // it waits for the shard
 	clock, next      int64
 }
 
@@ -68,7 +68,7 @@ func (p *pair) want(w int) {
 	p.enqueue(w, scheme.Event{Kind: scheme.Wanted, Iter: p.workers[w].clock})
 }
 
-// act lets a worker do something, if it can.
+// act makes a worker do something, if it can.
 func (p *pair) act(w int, quiet bool) bool {
 	me := &p.workers[w]
 	odd := 0
@@ -82,7 +82,8 @@ func (p *pair) act(w int, quiet bool) bool {
 		p.enqueue(w, scheme.Event{Kind: scheme.Joined, Iter: me.clock})
 		p.want(w)
 	case me.alive && odd == 19:
-		for k := range p.pending { // of what is on its way news of its lives arrives, pulls do not, and pushes may
+		// Of the messages in flight, news of the worker's lives arrives, pulls do not, and pushes may.
+		for k := range p.pending {
 			lost := rapid.Bool().Draw(p.t, "lost")
 			p.pending[k][w] = slices.DeleteFunc(p.pending[k][w], func(ev scheme.Event) bool {
 				return ev.Kind == scheme.Wanted || ev.Kind == scheme.Pushed && lost
@@ -107,7 +108,7 @@ func (p *pair) leave(w int) {
 	p.died[int32(w)] = true
 }
 
-// deliver brings the next event of a worker to a shard.
+// deliver delivers the next event of a worker to a shard.
 func (p *pair) deliver(k, w int) bool {
 	if len(p.pending[k][w]) == 0 {
 		return false
@@ -166,7 +167,7 @@ func (p *pair) step(k int, ev scheme.Event) {
 		case scheme.Reply:
 			me := &p.workers[d.Worker]
 			if !me.alive || me.known[k] != me.life {
-				continue // to a life that is over
+				continue // the reply is for a life that is over
 			}
 			me.open[k] = false
 			me.next = max(me.next, d.Iter)
@@ -187,7 +188,7 @@ func (p *pair) announce(iter int64) {
 	p.closed = append(p.closed, events)
 }
 
-// run plays drawn actions, then lets everybody reach the same iteration, leave, and everything arrive.
+// run plays drawn actions, then lets every worker reach the same iteration and leave, and delivers all messages.
 func (p *pair) run() {
 	n := len(p.workers)
 	for range rapid.SampledFrom([]int{20, 80, 200}).Draw(p.t, "actions") {
@@ -243,8 +244,8 @@ func eachStep(t *testing.T, check func(t *rapid.T, v schemetest.Variant, workers
 	}
 }
 
-// Two shards that agree have the same contributors to every iteration: the one that follows lacks none but such as died,
-// and has no others. Nobody hangs, and every push is folded or dropped once.
+// Two shards that agree have the same contributors to every iteration: the one that follows lacks only contributors
+// that died, and has no others. Nobody hangs, and every push is folded or dropped once.
 func TestFollowHasTheContributorsOfTheLeader(t *testing.T) {
 	eachStep(t, func(t *rapid.T, v schemetest.Variant, workers int) {
 		p := newPair(t, v, workers)
@@ -286,13 +287,13 @@ func TestFollowIsRestored(t *testing.T) {
 			if err != nil || !bytes.Equal(saved, back) || again.String() != p.schemes[1].String() {
 				t.Fatalf("restored %v of %v, %v", again, p.schemes[1], err)
 			}
-			p.schemes[1] = again // and goes on from there
+			p.schemes[1] = again // and continues from there
 		}
 		p.run()
 	})
 }
 
-// follower is the second implementation: it keeps all that it was told, and looks through it at every event.
+// follower is the second implementation: it keeps everything that it was told, and searches that at every event.
 type follower struct {
 	rank    bool
 	clock   []int64
@@ -449,7 +450,7 @@ func TestClosedThatNoLeaderMaySendPanics(t *testing.T) {
 			}
 			defer func() {
 				if recover() == nil {
-					t.Fatalf("took it: %v", fmt.Sprint(s))
+					t.Fatalf("accepted it: %v", fmt.Sprint(s))
 				}
 			}()
 			for _, ev := range events {

@@ -14,7 +14,7 @@ func (h *hindsight) dsspAdmits(a int) bool {
 	sL, sU := h.number("s_l"), h.number("s_u")
 	w := h.history[a].Worker
 	grant, admitted := int64(0), false
-	for k := h.begun(w, a) + 1; k <= a; k++ {
+	for k := h.cameAt(w, a) + 1; k <= a; k++ {
 		if ev := h.history[k]; ev.Worker != w || ev.Kind != scheme.Wanted || h.left[k][w] {
 			continue
 		}
@@ -71,7 +71,7 @@ func (h *hindsight) predicted(w int32, k int, rMax int64) (best int64) {
 
 // pushTimes lists when the worker has pushed since it came, up to event k.
 func (h *hindsight) pushTimes(w int32, k int) (at []time.Duration) {
-	for j := h.begun(w, k) + 1; j <= k; j++ {
+	for j := h.cameAt(w, k) + 1; j <= k; j++ {
 		if ev := h.history[j]; ev.Kind == scheme.Pushed && ev.Worker == w && !h.left[j][w] {
 			at = append(at, ev.At)
 		}
@@ -87,7 +87,7 @@ func (h *hindsight) fraction(key string) (x float64) {
 	return x
 }
 
-// psspBound is what a paused pull waits for: s, or the cap alone.
+// psspBound is the bound for a paused pull: s, or the cap alone.
 func (h *hindsight) psspBound(_, _ int) int64 {
 	if h.keys["recheck"] != "false" {
 		return h.number("staleness")
@@ -116,7 +116,7 @@ func (h *hindsight) psspCoin(a int) float64 {
 	}
 	state := h.env.Seed
 	for _, x := range append(of, uint64(ev.Worker), uint64(ev.Iter)) {
-		for range x + 1 { // SplitMix64 steps by an odd constant, and hands out what it makes of where it is
+		for range x + 1 { // SplitMix64 steps by an odd constant, and outputs a hash of its position
 			state += 0x9e3779b97f4a7c15
 		}
 		state ^= state >> 30
@@ -150,9 +150,9 @@ func (h *hindsight) psspAdmits(a int) bool {
 	return h.psspCoin(a) >= chance
 }
 
-// significance is that of the last push of w since it came; 1 if there is none.
+// significance is the significance of the last push of w since it came; 1 if there is none.
 func (h *hindsight) significance(w int32, a int) float64 {
-	for k := a; k > h.begun(w, a); k-- {
+	for k := a; k > h.cameAt(w, a); k-- {
 		if ev := h.history[k]; ev.Kind == scheme.Pushed && ev.Worker == w && !h.left[k][w] {
 			if ev.Norm2 == 0 {
 				return 0
@@ -211,11 +211,11 @@ func (h *hindsight) searchBound(k int) int64 {
 	return least + int64(math.Round(alpha*float64(most-least)))
 }
 
-// iterationTimes lists, for the pushes of w since it came, the times from the answer before each. No push comes
-// between a pull and its answer, so the answers it needs come before event k.
+// iterationTimes lists, for the pushes of w since it came, the times from the reply before each. No push comes between
+// a pull and its reply, so the replies that it needs come before event k.
 func (h *hindsight) iterationTimes(w int32, k int) (times []float64) {
 	since := -1
-	for j := h.begun(w, k) + 1; j <= k; j++ {
+	for j := h.cameAt(w, k) + 1; j <= k; j++ {
 		ev := h.history[j]
 		if ev.Worker != w || h.left[j][w] {
 			continue
@@ -225,7 +225,7 @@ func (h *hindsight) iterationTimes(w int32, k int) (times []float64) {
 			since = j
 		case scheme.Pushed:
 			if since >= 0 {
-				times = append(times, float64(ev.At-h.history[h.answeredAt(since)].At))
+				times = append(times, float64(ev.At-h.history[h.pullAnsweredAt(since)].At))
 			}
 			since = -1
 		}
@@ -241,13 +241,14 @@ func (h *hindsight) required() int {
 	return h.env.Workers
 }
 
-// dropLate says whether the push at event k comes to an iteration that is closed, or that N_t others have pushed.
+// dropLate says whether the push at event k is of an iteration that is closed, or that N_t others have pushed.
 func (h *hindsight) dropLate(k int) bool {
 	i := h.history[k].Iter
 	return i < h.v[k] || len(h.pushesOf(i, k-1)) >= h.required()
 }
 
-// dropV moves v after event k past every iteration that N_t have pushed or that nobody in the run can push any more.
+// dropV moves v after event k past every iteration that N_t workers have pushed, or that nobody in the run can push any
+// more.
 func (h *hindsight) dropV(v int64, k int, clock []int64, left []bool) int64 {
 	for {
 		live := liveClocks(clock, left)
@@ -258,7 +259,7 @@ func (h *hindsight) dropV(v int64, k int, clock []int64, left []bool) int64 {
 	}
 }
 
-// several adds up all pushes from the first on, q by q, and gives what that decides at event k.
+// several adds up all pushes from the first on, q by q, and returns the decisions at event k.
 func (h *hindsight) several(k int) (out []scheme.Decision) {
 	q, sum, n := h.number("q"), int64(0), int64(0)
 	lambda0, versions := h.fraction("lambda0"), h.env.Start

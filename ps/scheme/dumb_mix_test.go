@@ -5,16 +5,16 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// mixed is how the push of event k becomes a version where each push is one.
+// mixed lists the decisions by which the push of event k becomes a version, where each push makes one.
 func (h *hindsight) mixed(k int) []scheme.Decision {
-	if h.twin.mixed != nil {
-		return h.twin.mixed(h, k)
+	if h.twin.versionOf != nil {
+		return h.twin.versionOf(h, k)
 	}
 	ev := h.history[k]
 	return []scheme.Decision{fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples)}
 }
 
-// dynamic is dynsgd's: at 1/d, of the commits up to now, less those that the worker had seen, and itself.
+// dynamic is dynsgd's: at 1/d, where d counts the commits so far that the worker had not seen, and the push itself.
 func (h *hindsight) dynamic(k int) []scheme.Decision {
 	if h.keys["versions"] == "multi" {
 		return h.multi(k)
@@ -29,7 +29,7 @@ func (h *hindsight) dynamic(k int) []scheme.Decision {
 	return []scheme.Decision{fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(d), ev.Samples)}
 }
 
-// multi plays the versions of dynsgd from the start: who computed for which, and how many pushes each has.
+// multi plays the versions of dynsgd from the start: which worker computed for which, and how many pushes each has.
 func (h *hindsight) multi(k int) (out []scheme.Decision) {
 	at := map[int32]int64{}     // the version that a worker computes for
 	pushes := map[int64]int64{} // per version
@@ -68,7 +68,7 @@ func (h *hindsight) multi(k int) (out []scheme.Decision) {
 			pushes[n]++
 		}
 		for a := range e + 1 {
-			if h.history[a].Kind != scheme.Wanted || h.answeredAt(a) != e {
+			if h.history[a].Kind != scheme.Wanted || h.pullAnsweredAt(a) != e {
 				continue
 			}
 			w := h.history[a].Worker
@@ -95,7 +95,7 @@ func lowestFree(slot map[int64]scheme.Slot) scheme.Slot {
 	}
 }
 
-// intoMean takes push ev into a mean of d pushes, and commits what the mean moved by.
+// intoMean folds push ev into a mean of d pushes, and commits the change of the mean.
 func intoMean(ev scheme.Event, mean scheme.Slot, d float64) (out []scheme.Decision) {
 	step := func(dst, src scheme.Slot, scale, weight float64) {
 		out = append(out, scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Dst: dst, Src: src, Scale: scale, Weight: weight})

@@ -13,9 +13,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// plainRotation is the second implementation of r2sp, for one shard of any server. It keeps no averages: it remembers
-// every turn that was taken and computes from all of them whenever it wants to know. It sorts all workers to find whose
-// turn it is.
+// plainRotation is the second implementation of r2sp, for one shard of any server. It keeps no averages: it records
+// every turn and computes from all of them when needed. It sorts all workers to find the one whose turn it is.
 type plainRotation struct {
 	keys    scheme.R2SPParams
 	server  int64
@@ -23,7 +22,7 @@ type plainRotation struct {
 	v       int64
 	now     time.Duration
 
-	turn    *plainWorker // whose turn it is
+	turn    *plainWorker // the worker whose turn it is
 	since   time.Duration
 	granted bool
 	round   int64
@@ -31,7 +30,7 @@ type plainRotation struct {
 	table   *plainTable
 	changed bool
 	epoch   int64
-	alarm   time.Duration // that will come; 0: none
+	alarm   time.Duration // of the pending alarm; 0: none
 }
 
 type plainWorker struct {
@@ -43,17 +42,17 @@ type plainWorker struct {
 	readyAt, sentAt  time.Duration
 	firstAt          map[int64]time.Duration // of its announcements, by iteration
 	last             *plainTurn
-	turns            []plainTurn // that landed in their turn, and after which it was ready again
+	turns            []plainTurn // turns in which its push landed and after which it was ready again
 }
 
 type plainTurn struct {
 	grant, landed, pulled, ready time.Duration // landed 0: not in its turn
-	busy                         time.Duration // until ready, from when it was ready before and without its wait for replies
-	table                        *plainTable   // that was valid when it was granted
+	busy                         time.Duration // until ready, since it was ready before, without its wait for replies
+	table                        *plainTable   // the timetable when it was granted
 	due                          time.Duration
 }
 
-// plainTable is a timetable; period 0: nobody has a slot.
+// plainTable is a timetable; period 0: no worker has a slot.
 type plainTable struct {
 	period, offset, t0 time.Duration
 	order              []*plainWorker
@@ -129,7 +128,7 @@ func (p *plainRotation) answer(w *plainWorker) scheme.Decision {
 	return scheme.Decision{Kind: scheme.Reply, Worker: w.id, Shard: schemetest.Shard, Iter: c, Src: scheme.SlotParams}
 }
 
-// release moves v and answers whom that frees.
+// release moves v and answers the pulls that this releases.
 func (p *plainRotation) release() (out []scheme.Decision) {
 	low, high := int64(math.MaxInt64), int64(0)
 	for _, w := range p.workers {
@@ -207,7 +206,7 @@ func (p *plainRotation) announced(w *plainWorker, iter int64, blocked time.Durat
 	}
 }
 
-// drifts says whether a worker's last turns were off by too much: the average so far was, after each of them.
+// drifts says whether a worker's last turns were off by too much: the running average was, after each of them.
 func (p *plainRotation) drifts(w *plainWorker) bool {
 	mean, n := time.Duration(0), int64(0)
 	for _, late := range p.table.late[w] {
@@ -252,8 +251,8 @@ func (p *plainRotation) choose() {
 	}
 }
 
-// times are what the turns of some workers tell: the largest averages, the largest of the shortest pushes, and how
-// much longer than that they take.
+// times are the measurements of the turns of some workers: the largest averages, the largest of the shortest pushes,
+// and the slowdown of pushes against those.
 func (p *plainRotation) times(of []*plainWorker) (cycle, pull, alone, crowd time.Duration) {
 	for _, w := range of {
 		var c, s, l, short time.Duration
@@ -327,7 +326,7 @@ func (p *plainRotation) slot(w *plainWorker) (at time.Duration, ok bool) {
 	return p.table.t0 + time.Duration(k)*p.table.period/time.Duration(len(p.table.order)), true
 }
 
-// act does what is due, until there is nothing more, and asks for an alarm for what comes next.
+// act does everything that is due, and asks for an alarm for the next thing that will be.
 func (p *plainRotation) act() (out []scheme.Decision) {
 	for {
 		if p.turn == nil {

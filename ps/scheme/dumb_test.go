@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// hindsight is the second implementation of every scheme on the gate: it knows the whole history and nothing else. It
-// keeps no queue and no stage; for each event it searches the history for what must happen there.
+// hindsight is the second implementation of every scheme on the gate. It knows the whole history and nothing else. It
+// keeps no queue and no stage; for each event it searches the history for what must happen.
 type hindsight struct {
 	env     scheme.Env
 	twin    twin
@@ -21,31 +21,39 @@ type hindsight struct {
 	commits string // "rank", "close" or "push"
 	history []scheme.Event
 
-	// What holds after event k is at k+1; at 0 is the start.
+	// The state after event k is at index k+1; index 0 is the start.
 	clock [][]int64
 	left  [][]bool
 	v     []int64
 
-	answered []int       // what answeredAt has found, or unknown
-	folded   map[int]int // vap: for each push, the event at which it goes in
-	bound    []int64     // what dspsBound has found, or unknown
+	answered []int       // results of pullAnsweredAt, or unknown
+	folded   map[int]int // vap: for each push, the event at which it is folded
+	bound    []int64     // results of dspsBound, or unknown
 }
 
-// twin is what hindsight knows of one scheme beside the keys that several have. nil: what the comment says.
+// twin is what hindsight knows of one scheme, beside the keys that several schemes have. Each comment says what nil
+// stands for.
 type twin struct {
-	bound     func(h *hindsight, a, k int) int64                                   // the largest lead with which the pull of event a is answered at event k; nil: nothing bounds it
-	admits    func(h *hindsight, a int) bool                                       // it is answered at once; nil: its lead is within the bound
-	rises     func(h *hindsight, k int) bool                                       // event k has all delayed pulls judged anew; nil: none does
-	late      func(h *hindsight, k int) bool                                       // the push of event k comes too late to count; nil: none does
-	moves     func(h *hindsight, v int64, k int, clock []int64, left []bool) int64 // v after event k, at least this; nil: no further
-	mixed     func(h *hindsight, k int) []scheme.Decision                          // how a push becomes a version, where each is one; nil: at 1/N
-	decides   func(h *hindsight, k int) []scheme.Decision                          // what is folded and committed at event k, in place of all that; nil: as the keys say
-	commits   string                                                               // in place of what the keys say
-	play      func(h *hindsight)                                                   // goes through the history first; may be nil
-	publishes func(h *hindsight, k int) []scheme.Decision                          // what workers get without asking at event k; nil: nothing
+	// The largest lead with which the pull of event a is answered at event k; nil: no bound.
+	bound func(h *hindsight, a, k int) int64
+	// The pull of event a is answered at once; nil: its lead is within the bound.
+	admits func(h *hindsight, a int) bool
+	// Event k makes all delayed pulls be judged anew; nil: none does.
+	rejudges func(h *hindsight, k int) bool
+	// The push of event k comes too late to count; nil: none does.
+	late  func(h *hindsight, k int) bool
+	moves func(h *hindsight, v int64, k int, clock []int64, left []bool) int64 // v after event k, at least this; nil: no further
+	// The decisions by which a push becomes a version, where each is one; nil: at 1/N.
+	versionOf func(h *hindsight, k int) []scheme.Decision
+	// The folds and commits of event k, instead of all that; nil: as the keys say.
+	decides   func(h *hindsight, k int) []scheme.Decision
+	commits   string                                      // instead of what the keys say
+	play      func(h *hindsight)                          // goes through the history first; may be nil
+	publishes func(h *hindsight, k int) []scheme.Decision // versions published at event k; nil: none
 }
 
-// twins are those of all schemes whose second implementation is this one. A scheme adds its own here, or in the file of its paper test.
+// twins are the twins of all schemes whose second implementation is hindsight. A new scheme adds its own here, or in
+// the file of its paper test.
 var twins = map[string]twin{
 	"bsp":           {bound: atMost(0)},
 	"asp":           {},
@@ -54,16 +62,16 @@ var twins = map[string]twin{
 	"dssp":          {bound: key("s_l"), admits: (*hindsight).dsspAdmits},
 	"pssp":          {bound: (*hindsight).psspBound, admits: (*hindsight).psspAdmits},
 	"dsps": {bound: func(h *hindsight, _, k int) int64 { return h.dspsBound(k) },
-		rises: func(h *hindsight, k int) bool { return h.dspsBound(k) > h.dspsBound(k-1) }},
+		rejudges: func(h *hindsight, k int) bool { return h.dspsBound(k) > h.dspsBound(k-1) }},
 	"drop":     {bound: atMost(0), late: (*hindsight).dropLate, moves: (*hindsight).dropV, commits: "close"},
 	"softsync": {bound: key("staleness"), decides: (*hindsight).several},
 	"consgd":   {bound: key("staleness")},
-	"dynsgd":   {bound: key("staleness"), mixed: (*hindsight).dynamic},
-	"vap":      {bound: key("staleness"), decides: (*hindsight).valued, play: (*hindsight).playVAP},
+	"dynsgd":   {bound: key("staleness"), versionOf: (*hindsight).dynamic},
+	"vap":      {bound: key("staleness"), decides: (*hindsight).foldedByValue, play: (*hindsight).playVAP},
 	"essp":     {bound: key("staleness"), publishes: (*hindsight).publishes},
 }
 
-// atMost is a bound that never changes, key one that an integer key of the scheme says; below 0 there is none.
+// atMost is a bound that never changes; key is the bound of an integer key of the scheme, where below 0 means none.
 func atMost(s int64) func(*hindsight, int, int) int64 {
 	return func(*hindsight, int, int) int64 { return s }
 }
@@ -79,7 +87,7 @@ func key(name string) func(*hindsight, int, int) int64 {
 
 const boundless = 1 << 40
 
-// unknown stands for what has not been searched for yet.
+// unknown stands for a result that was not searched for yet.
 const unknown = -2
 
 func newHindsight(v schemetest.Variant, env scheme.Env, history []scheme.Event) *hindsight {
@@ -185,7 +193,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 		out = append(out, h.streamed(k)...)
 	}
 	for a := range k + 1 {
-		if h.history[a].Kind == scheme.Wanted && h.answeredAt(a) == k {
+		if h.history[a].Kind == scheme.Wanted && h.pullAnsweredAt(a) == k {
 			w := h.history[a].Worker
 			out = append(out, scheme.Decision{Kind: scheme.Reply, Worker: w, Shard: ev.Shard,
 				Iter: max(h.history[a].Iter, h.clock[k+1][w], h.v[k+1]), Src: scheme.SlotParams})
@@ -197,7 +205,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	return out
 }
 
-// counts tells whether the push at event k adds something.
+// counts says whether the push at event k adds something.
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
 	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !(h.twin.late != nil && h.twin.late(h, k))
@@ -241,8 +249,8 @@ func (h *hindsight) whole(pushes []int) (out []scheme.Decision) {
 	return out
 }
 
-// streamed is what is folded at event k when sums are filled on arrival: each push at the first event from its
-// arrival on after or during which its iteration is the oldest open one or closed.
+// streamed lists the folds at event k when sums are filled on arrival. Each push is folded at the first event, from its
+// arrival on, after or during which its iteration is the oldest open one or closed.
 func (h *hindsight) streamed(k int) (out []scheme.Decision) {
 	for j := h.v[k]; j <= h.v[k+1]; j++ {
 		sum := int64(0)
@@ -263,8 +271,8 @@ func (h *hindsight) streamed(k int) (out []scheme.Decision) {
 	return out
 }
 
-// closes is what a shard whose contributors others share says when iteration j closes at event k: those with a push,
-// and the last.
+// closes lists the Close decisions of a shard that agrees with others on contributors, when iteration j closes at event
+// k: one for each iteration with a push, and one for the last.
 func (h *hindsight) closes(j int64, k, pushes int) []scheme.Decision {
 	if h.keys["contributors"] != "step" || pushes == 0 && j != h.v[k+1]-1 {
 		return nil
@@ -272,8 +280,8 @@ func (h *hindsight) closes(j int64, k, pushes int) []scheme.Decision {
 	return []scheme.Decision{{Kind: scheme.Close, Worker: scheme.NoWorker, Shard: schemetest.Shard, Iter: j}}
 }
 
-// answeredAt finds the event at which the pull of event a is answered; -1 if it is not.
-func (h *hindsight) answeredAt(a int) int {
+// pullAnsweredAt finds the event at which the pull of event a is answered; -1 if it is not.
+func (h *hindsight) pullAnsweredAt(a int) int {
 	if h.answered[a] == unknown {
 		h.answered[a] = h.searchAnswer(a)
 	}
@@ -290,7 +298,7 @@ func (h *hindsight) searchAnswer(a int) int {
 		for b := range a {
 			ev := h.history[b]
 			if ev.Kind == scheme.Wanted && ev.Iter == c && !h.left[b][ev.Worker] {
-				until := h.answeredAt(b)
+				until := h.pullAnsweredAt(b)
 				if (until < 0 || until > a) && !h.leftBetween(ev.Worker, b, a) {
 					atOnce = false
 				}
@@ -303,7 +311,7 @@ func (h *hindsight) searchAnswer(a int) int {
 	for k := a + 1; k < len(h.history) && !h.leftBetween(w, a, k); k++ {
 		bound := h.twin.bound(h, a, k)
 		switch v := h.v[k+1]; {
-		case h.twin.rises != nil && h.twin.rises(h, k) && c-v <= bound:
+		case h.twin.rejudges != nil && h.twin.rejudges(h, k) && c-v <= bound:
 			return k
 		case h.release == "soft" && v > h.v[a+1] && c-v <= bound:
 			return k
@@ -330,8 +338,8 @@ func (h *hindsight) fastest(w int32, k int) bool {
 	return h.clock[k+1][w] == slices.Max(liveClocks(h.clock[k+1], h.left[k+1]))
 }
 
-// begun is the event at which worker w came last, up to event k; -1: it was there from the start, or not yet.
-func (h *hindsight) begun(w int32, k int) int {
+// cameAt is the event at which worker w came last, up to event k; -1: it was there from the start, or has not come yet.
+func (h *hindsight) cameAt(w int32, k int) int {
 	for ; k >= 0; k-- {
 		if ev := h.history[k]; ev.Worker == w && ev.Kind == scheme.Joined && h.left[k][w] {
 			return k
@@ -359,8 +367,8 @@ func commit(w int32, iter int64, scale float64, samples int64) scheme.Decision {
 		Dst: scheme.SlotParams, Src: scheme.SlotPending, Scale: scale, Weight: 1 / float64(samples), Samples: samples}
 }
 
-// said leaves out each Close of an iteration without a push behind which another follows: that one says it too.
-func said(decisions []scheme.Decision) (out []scheme.Decision) {
+// mergedCloses leaves out each Close of an iteration without a push that another Close follows: the later one covers it.
+func mergedCloses(decisions []scheme.Decision) (out []scheme.Decision) {
 	isClose := func(d scheme.Decision) bool { return d.Kind == scheme.Close }
 	for i, d := range decisions {
 		committed := i > 0 && decisions[i-1].Kind == scheme.Commit
@@ -387,7 +395,7 @@ func TestHindsight(t *testing.T) {
 					history, answers := recordNorms(rt, env, v.New(env), false, v.DrawNorms(rt))
 					h := newHindsight(v, env, history)
 					for k, got := range answers {
-						if want := h.decisions(k); !slices.Equal(said(got), want) {
+						if want := h.decisions(k); !slices.Equal(mergedCloses(got), want) {
 							rt.Fatalf("event %d, %v: decided\n%v\nwith hindsight\n%v", k, history[k], got, want)
 						}
 					}

@@ -6,11 +6,11 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// never is the event of what has not happened.
+// never stands for the event of something that has not happened.
 const never = 1 << 40
 
-// playVAP goes through the history once and finds, for each push, at which event it goes in (h.folded), and for each pull,
-// at which event it is answered. At every event it asks anew, of all that came before.
+// playVAP goes through the history once. It finds for each push the event at which it is folded (h.folded), and for
+// each pull the event at which it is answered. At every event it searches everything that came before.
 func (h *hindsight) playVAP() {
 	h.folded = map[int]int{}
 	for k := range h.history {
@@ -30,7 +30,7 @@ func (h *hindsight) playVAP() {
 	}
 }
 
-// foldedAt is the event at which push p goes in, never if it has not by now.
+// foldedAt is the event at which push p is folded, never if it was not folded yet.
 func (h *hindsight) foldedAt(p int) int {
 	if k, in := h.folded[p]; in {
 		return k
@@ -63,7 +63,7 @@ func element(ev scheme.Event) float64 {
 	return float64(ev.NormInf)
 }
 
-// inTransit says whether somebody computes, when event k has come and before it is answered, without push p.
+// inTransit says whether some worker computes without push p, when event k has come and before its replies.
 func (h *hindsight) inTransit(p, k int) bool {
 	for q := range h.env.Workers {
 		if r, computes := h.computesSince(int32(q), k); computes && r < h.foldedAt(p) {
@@ -92,8 +92,8 @@ func (h *hindsight) computesSince(q int32, k int) (event int, computes bool) {
 	return event, true
 }
 
-// mayGo says whether the pull of event a may be answered at event k: no push of its worker waits, and it is within the
-// bound, if there is one, as a soft pull of ssp is.
+// mayGo says whether the pull of event a may be answered at event k: no push of its worker waits, and the pull is
+// within the bound, if there is one, like a soft pull of ssp.
 func (h *hindsight) mayGo(a, k int) bool {
 	w := h.history[a].Worker
 	for p := range a {
@@ -107,8 +107,8 @@ func (h *hindsight) mayGo(a, k int) bool {
 	return h.v[k+1] > h.v[a+1] && h.history[a].Iter-h.v[k+1] <= h.twin.bound(h, a, k)
 }
 
-// valued is what goes in at event k, in order of arrival.
-func (h *hindsight) valued(k int) (out []scheme.Decision) {
+// foldedByValue lists the pushes that are folded at event k, in order of arrival.
+func (h *hindsight) foldedByValue(k int) (out []scheme.Decision) {
 	for p := range k + 1 {
 		if ev := h.history[p]; h.counts(p) && h.foldedAt(p) == k {
 			out = append(out, fold(ev, 0), commit(ev.Worker, ev.Iter, 1/float64(h.env.Workers), ev.Samples))

@@ -2,10 +2,10 @@ package scheme
 
 import "testing"
 
-// TestVersionsOfDynSGDAreMoreThanSAndTwo: "at most s+2 live versions" (DynSGD, multi-version form [M]) is not so under
-// the rule told beside it, where the first to leave the newest version opens the next: a worker that leads by s may
-// stand still while another goes from s behind it to s ahead of it, and opens versions all the way. Here s = 2 and 5 are
-// live. So replied keeps workers on the newest version when s+2 are open.
+// TestVersionsOfDynSGDAreMoreThanSAndTwo: "at most s+2 live versions" (DynSGD, multi-version form [M]) does not hold
+// under the rule told with it, where the first worker to leave the newest version opens the next. A worker that leads
+// by s may stand still while another goes from s behind it to s ahead of it, and opens a version at each step. Here s =
+// 2 and 5 are live. So replied keeps workers on the newest version when s+2 are open.
 func TestVersionsOfDynSGDAreMoreThanSAndTwo(t *testing.T) {
 	for _, c := range []struct{ max, want int }{{100, 5}, {4, 4}} {
 		s, err := newDynSGD(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{}, &DynSGDParams{Versions: "multi", Staleness: 2, Release: ReleaseSoft})

@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// TestDynSGDSingleVersion: DynSGD, single-version form [T]: d = (n - n_pulled) + 1, W := W + u/d, n := n + 1, with n the
-// commits so far; here n and n_pulled are followed by the test itself.
+// TestDynSGDSingleVersion: DynSGD, single-version form [T]: d = (n - n_pulled) + 1, W := W + u/d, n := n + 1, with n
+// the commits so far; the test counts n and n_pulled itself.
 func TestDynSGDSingleVersion(t *testing.T) {
 	v := setting(t, "dynsgd", "fold=arrival versions=single staleness=3 release=soft")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -91,8 +91,8 @@ func TestDynSGDMultiVersion(t *testing.T) {
 	})
 }
 
-// TestDynSGDMeanOfARound: DynSGD [M]: after all N workers contributed to a version its mean is theirs in any order of
-// arrival; with one worker both forms are plain SGD.
+// TestDynSGDMeanOfARound: DynSGD [M]: when all N workers have contributed to a version, its mean is the mean of their
+// pushes, in any order of arrival; with one worker both forms are plain SGD.
 func TestDynSGDMeanOfARound(t *testing.T) {
 	for _, order := range [][]int32{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		sch := shardOf(setting(t, "dynsgd", "fold=arrival versions=multi staleness=3 release=soft"), 3)

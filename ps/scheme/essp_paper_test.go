@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// esspReader is the client side of SSPPush, with nothing but its words: a reader at clock c waits until the system clock
-// is at least max(0, c-s), which it knows from what was pushed to it.
+// esspReader is the client side of SSPPush, in its own terms: a reader at clock c waits until the system clock is at
+// least max(0, c-s), which it knows from the versions pushed to it.
 type esspReader struct {
 	staleness   int64
 	clock, know []int64
@@ -82,8 +82,8 @@ func TestESSPGate(t *testing.T) {
 	}
 }
 
-// TestESSPAnswersPullsAsSSP: Bösen, SSPPush [C]: the first read of a row is a request like any other of SSP. It is with us
-// for whoever asks, also again.
+// TestESSPAnswersPullsAsSSP: Bösen, SSPPush [C]: the first read of a row is a request like any other of SSP. Here that
+// holds for every pull, also for a second one.
 func TestESSPAnswersPullsAsSSP(t *testing.T) {
 	for _, staleness := range []int64{0, 1, 3} {
 		essp := setting(t, "essp", "fold=arrival")
@@ -93,10 +93,10 @@ func TestESSPAnswersPullsAsSSP(t *testing.T) {
 	}
 }
 
-// TestESSPDepartures: where we are not as SSPPush. It sends only the rows that changed, and a worker's own clock message
-// brings nothing back to it but the new clock; here each step of v brings the whole shard to every worker, also to one
-// that lacks nothing of it. Its system clock is over all servers; here each shard has its own v, and a worker waits for
-// the shard that is behind: that is the same minimum.
+// TestESSPDepartures: differences from SSPPush. SSPPush sends only the rows that changed, and a worker's own clock
+// message brings it nothing but the new clock. Here each step of v brings the whole shard to every worker, also to a
+// worker that lacks nothing of it. SSPPush's system clock is over all servers. Here each shard has its own v, and a
+// worker waits for the shard that is behind: that is the same minimum.
 func TestESSPDepartures(t *testing.T) {
 	s := setting(t, "essp", "fold=arrival").New(scheme.Env{Workers: 1, Shards: []int32{schemetest.Shard}, Servers: 1})
 	s.Step(scheme.Event{Kind: scheme.Wanted, Shard: schemetest.Shard}, nil)

@@ -56,15 +56,15 @@ func Docs(p Params) []ParamDoc {
 func (e Entry) commonDocs() []ParamDoc {
 	fold := ParamDoc{
 		Key: "fold", Default: string(e.Fold), Allowed: "rank | arrival", Values: []string{"rank", "arrival"},
-		Doc: "rank stages pushes and adds them in rank order when their iteration closes; arrival adds them as they come",
+		Doc: "rank stages pushes and adds them in rank order when their iteration closes; arrival adds them as they arrive",
 	}
 	if _, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{Fold: FoldRank}, e.Params()); err != nil {
 		fold.Allowed, fold.Values = "arrival", []string{"arrival"}
-		fold.Doc = "pushes are added as they come; with these keys none can be staged"
+		fold.Doc = "pushes are added as they arrive; with these keys none can be staged"
 	}
 	docs := []ParamDoc{fold}
 	if e.Push != "" {
-		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with an optimizer of its own, and update: add takes what that changed"})
+		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with its own optimizer, and update: add adds the change"})
 	}
 	weight := ParamDoc{
 		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
@@ -94,7 +94,7 @@ const textWidth = 78
 func Explain(name string) (string, error) {
 	e, ok := Lookup(name)
 	if !ok {
-		return "", fmt.Errorf("scheme %q is not known; the schemes are %s", name, strings.Join(Names(), ", "))
+		return "", fmt.Errorf("unknown scheme %q; the schemes are %s", name, strings.Join(Names(), ", "))
 	}
 	var b strings.Builder
 	b.WriteString(e.Name + "\n\n")
@@ -109,7 +109,7 @@ func Explain(name string) (string, error) {
 		wrap(&b, "        ", d.Doc)
 	}
 	b.WriteString("\n")
-	v := "the smallest c of all workers in the run"
+	v := "the smallest c of the workers in the run"
 	if e.Behind {
 		v = "the number of iterations closed"
 	}
@@ -123,7 +123,7 @@ func leadText(e Entry) string {
 		return "a running worker may lead the slowest by any number of iterations"
 	}
 	if e.Behind {
-		return "a worker starts no iteration but the open one; a slow one may fall any number behind it"
+		return "a worker starts only the open iteration; a slow worker may be any number of iterations behind it"
 	}
 	return fmt.Sprintf("a running worker leads the slowest by at most %d iterations with the defaults", lead)
 }

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// SetKey sets the field of p whose yaml tag is key from its text.
+// SetKey sets the field of p with the yaml tag key from text.
 func SetKey(p Params, key, text string) error {
 	v := reflect.ValueOf(p).Elem()
 	for k := range v.NumField() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recallers are schemes that remember, with keys under which they do.
+// recallers are the schemes with a memory, with keys under which they have one.
 var recallers = []struct {
 	name string
 	set  func(Params)
@@ -16,7 +16,7 @@ var recallers = []struct {
 	{"r2sp", func(p Params) { p.(*R2SPParams).Profile = 1 }}, // slots are dealt in the second round
 }
 
-// recaller is an instance for three workers that knows nothing yet.
+// recaller makes an instance for three workers without a memory.
 func recaller(t testing.TB, which uint8) Scheme {
 	t.Helper()
 	r := recallers[int(which)%len(recallers)]
@@ -64,8 +64,8 @@ func rounds(t testing.TB, s Scheme) {
 	}
 }
 
-// FuzzRecall: what a checkpoint says that a scheme remembers is refused, or remembered just so, and the scheme goes on with it
-// and can be saved.
+// FuzzRecall: the memory in a checkpoint is either refused, or recalled exactly; the scheme continues with it and can
+// be saved.
 func FuzzRecall(f *testing.F) {
 	for i := range recallers {
 		s := recaller(f, uint8(i))
@@ -80,12 +80,12 @@ func FuzzRecall(f *testing.F) {
 		after := string(s.(Learning).Memory())
 		if err != nil {
 			if after != before {
-				t.Fatal("what was refused is remembered")
+				t.Fatal("a refused memory was recalled")
 			}
 			return
 		}
 		if after != string(memory) {
-			t.Fatalf("recalled %q, and remembers %q", memory, after)
+			t.Fatalf("recalled %q, and its memory is %q", memory, after)
 		}
 		rounds(t, s)
 		saved, err := s.MarshalBinary()
@@ -93,7 +93,7 @@ func FuzzRecall(f *testing.F) {
 			t.Fatal(err)
 		}
 		if err := recaller(t, which).UnmarshalBinary(saved); err != nil {
-			t.Fatalf("after %q it goes on to a state that cannot be read: %v", memory, err)
+			t.Fatalf("after %q it reaches a state that cannot be read: %v", memory, err)
 		}
 	})
 }

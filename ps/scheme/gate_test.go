@@ -19,7 +19,7 @@ func newTestGate(t testing.TB, name string, workers int, common Common) Scheme {
 	return s
 }
 
-// TestBadEventsPanic: an event that no driver may send is a bug of ours, and the text names event and state.
+// TestBadEventsPanic: an event that no driver may send is our own bug, and the text names event and state.
 func TestBadEventsPanic(t *testing.T) {
 	push := Event{Kind: Pushed, Iter: 0, Parts: 1, Samples: 1}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestBadEventsPanic(t *testing.T) {
 	}
 }
 
-// TestRestoreRefusals: each kind of state that does not fit is told apart.
+// TestRestoreRefusals: each kind of state that does not fit has its own error.
 func TestRestoreRefusals(t *testing.T) {
 	save := func(name string, workers int, common Common) []byte {
 		b, err := newTestGate(t, name, workers, common).MarshalBinary()
@@ -95,8 +95,8 @@ func TestRestoreRefusals(t *testing.T) {
 	}
 }
 
-// TestRestoreWithOtherBound: a resumed run may have another staleness and release; a pull delayed before leaves
-// no later than its old key says.
+// TestRestoreWithOtherBound: a resumed run may have another staleness and release; a pull delayed before is answered no
+// later than its old key says.
 func TestRestoreWithOtherBound(t *testing.T) {
 	old := newTestGate(t, "ssp", 2, Common{}) // staleness 3, soft
 	for i := range int64(4) {
@@ -180,8 +180,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestEarlyPushesKeepOrder: with fold: arrival, pushes that came before their iteration opened are folded in
-// order of arrival, also when they are many.
+// TestEarlyPushesKeepOrder: with fold: arrival, pushes that landed before their iteration opened are folded in order of
+// arrival, also when they are many.
 func TestEarlyPushesKeepOrder(t *testing.T) {
 	const workers = 64
 	s := newTestGate(t, "bsp", workers, Common{Fold: FoldArrival})
@@ -214,7 +214,8 @@ func TestEarlyPushesKeepOrder(t *testing.T) {
 	}
 }
 
-// TestRestoreBrokenState: state that decodes but breaks an invariant of the gate is refused, by name.
+// TestRestoreBrokenState: state that decodes but violates an invariant of the gate is refused, and the error names the
+// invariant.
 func TestRestoreBrokenState(t *testing.T) {
 	for _, c := range []struct {
 		want  string
@@ -251,7 +252,7 @@ func TestRestoreBrokenState(t *testing.T) {
 	}
 }
 
-// TestRestoreBrokenTransit: saved state of vap that decodes but cannot be is refused, by name.
+// TestRestoreBrokenTransit: impossible saved state of vap that decodes is refused, and the error names the fault.
 func TestRestoreBrokenTransit(t *testing.T) {
 	for _, c := range []struct {
 		want  string
@@ -301,8 +302,8 @@ func TestRestoreBrokenTransit(t *testing.T) {
 	}
 }
 
-// TestRestoreWithOtherRange: what dsps saves is how uneven the workers are, so that a run that resumes with another
-// range has the bound which that gives there.
+// TestRestoreWithOtherRange: dsps saves how uneven the workers are. A run that resumes with another range has the bound
+// which that gives in the new range.
 func TestRestoreWithOtherRange(t *testing.T) {
 	e, _ := Lookup("dsps")
 	dsps := func(most int64) Scheme {
@@ -336,7 +337,7 @@ func TestRestoreWithOtherRange(t *testing.T) {
 	}
 }
 
-// TestRestoreRefusesBrokenLimits: each kind of state of a limit that cannot be is refused, by name.
+// TestRestoreRefusesBrokenLimits: each kind of impossible state of a limit is refused, and the error names the fault.
 func TestRestoreRefusesBrokenLimits(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

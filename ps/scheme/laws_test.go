@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// setting builds a variant by name; keys are as in Variant.String.
+// setting makes a variant by name; keys are as in Variant.String.
 func setting(t *testing.T, name, keys string) schemetest.Variant {
 	t.Helper()
 	e, ok := scheme.Lookup(name)
@@ -40,7 +40,7 @@ func replies(ds []scheme.Decision) []scheme.Decision {
 	return slices.DeleteFunc(slices.Clone(ds), func(d scheme.Decision) bool { return d.Kind != scheme.Reply })
 }
 
-// law demands that b decides as a does on every history of a: all decisions, or the replies alone.
+// law demands that b decides like a on every history of a: all decisions, or the replies alone.
 func law(t *testing.T, a, b schemetest.Variant, repliesOnly bool) {
 	t.Helper()
 	name := fmt.Sprintf("%s %v = %s %v", a.Entry.Name, a, b.Entry.Name, b)
@@ -93,9 +93,9 @@ func TestSSPWithoutBoundIsASP(t *testing.T) {
 	}
 }
 
-// bosen is the row-request side of a Bösen server: a pull at clock c needs rows of clock c - s; it waits in the
-// queue of that need until the server clock, the smallest of all, has reached it. It releases every queue at
-// or below its clock, not only the one equal to it (the released code strands the others).
+// bosen is the row-request side of a Bösen server. A pull at clock c needs rows of clock c - s. It waits in the queue
+// of that need until the server clock, the smallest of all, has reached it. A server clock releases every queue at or
+// below it, not only the one equal to it (the released code strands the others).
 type bosen struct {
 	staleness int64
 	clock     map[int32]int64

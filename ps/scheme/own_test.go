@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// evenLead is a Lead that sees the iteration.
+// evenLead is a Lead that depends on the iteration.
 type evenLead struct{ s int64 }
 
 func (l evenLead) Bound(c int64) int64 { return l.s * (1 - c%2) }
@@ -24,7 +24,7 @@ type fixedLead int64
 
 func (l fixedLead) Bound(int64) int64 { return int64(l) }
 
-// patience is a Learner: the bound grows by 1 with every fourth push that it hears of, up to 3, and falls to 0 when somebody leaves.
+// patience is a Learner: its bound grows by 1 with every fourth push, up to 3, and falls to 0 when a worker leaves.
 type patience struct {
 	pushes, replies int64
 }
@@ -48,7 +48,7 @@ type noKeys struct {
 
 func (k *noKeys) Check() error { return scheme.CheckTags(k) }
 
-// own is an entry as another module has it.
+// own is an entry as another module defines it.
 func own(name string, lead func() scheme.Lead, leadMax int64) scheme.Entry {
 	return scheme.Entry{
 		Name: name, Rule: "a rule", Paper: "none", Evidence: "X", Use: "in tests", Fold: scheme.FoldArrival,
@@ -71,7 +71,7 @@ func TestOwnSchemesConform(t *testing.T) {
 }
 
 // A Gate with ssp's bound decides as ssp does, event by event.
-func TestAnOwnGateIsSSP(t *testing.T) {
+func TestAGateWithTheBoundOfSSPIsSSP(t *testing.T) {
 	ssp, _ := scheme.Lookup("ssp")
 	rapid.Check(t, func(t *rapid.T) {
 		env := schemetest.DrawEnv(t)
@@ -124,7 +124,7 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 		t.Error(err)
 	}
 	if _, there := scheme.Lookup("whole"); !there {
-		t.Error("Add has added nothing")
+		t.Error("Add did not add the entry")
 	}
 	scheme.All = scheme.All[:before]
 }

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// psspSteps has worker 0 of two push and pull so many iterations, under a coin that may stop it and lets it go at once, and
-// draws what became of each pull.
+// psspSteps makes worker 0 of two push and pull so many iterations, under a coin that may delay a pull. It returns a
+// digit for each pull: 1 for answered at once, 0 for delayed.
 func psspSteps(v schemetest.Variant, env scheme.Env, steps int64) string {
 	env.Workers, env.Servers = 2, 8
 	s := v.New(env)
@@ -22,7 +22,7 @@ func psspSteps(v schemetest.Variant, env scheme.Env, steps int64) string {
 		s.Step(scheme.Event{Kind: scheme.Pushed, Shard: shard, Parts: 1, Iter: i, Samples: 1}, nil)
 		out := s.Step(scheme.Event{Kind: scheme.Wanted, Shard: shard, Iter: i + 1}, nil)
 		text += fmt.Sprint(len(out))
-		if len(out) == 0 { // nobody else pushes: it leaves and comes back, so that its pull is open no more
+		if len(out) == 0 { // nobody else pushes, so the worker leaves and comes back to close its pull
 			s.Step(scheme.Event{Kind: scheme.Left, Shard: shard}, nil)
 			s.Step(scheme.Event{Kind: scheme.Joined, Shard: shard, Iter: i + 1}, nil)
 		}
@@ -30,9 +30,9 @@ func psspSteps(v schemetest.Variant, env scheme.Env, steps int64) string {
 	return text
 }
 
-// TestPSSPOneCoinForARequest: FluentPS's server gets one request with all keys of a worker, and throws one coin [C; item 1 of
-// the second reading]: all shards of a rule on a server see one coin, those of another server, rule or seed have coins of
-// their own. With coin: shard (ours) each shard has.
+// TestPSSPOneCoinForARequest: FluentPS's server gets one request with all keys of a worker, and tosses one coin [C;
+// item 1 of the second reading]. All shards of a rule on a server see one coin; another server, rule or seed has other
+// coins. With coin: shard (ours) each shard has its own coins.
 func TestPSSPOneCoinForARequest(t *testing.T) {
 	of := func(coin string, env scheme.Env) string {
 		return psspSteps(setting(t, "pssp", "staleness=0 probability=0.3 coin="+coin), env, 60)
@@ -51,14 +51,14 @@ func TestPSSPOneCoinForARequest(t *testing.T) {
 	for what, env := range map[string]scheme.Env{"server": {Server: 1, Seed: 5}, "rule": {Rule: 1, Seed: 5}, "seed": {Seed: 6}} {
 		env.Shards = []int32{0}
 		if of("server", env) == first {
-			t.Errorf("another %s throws the same coins", what)
+			t.Errorf("another %s has the same coins", what)
 		}
 	}
 }
 
-// TestPSSPCoinHasNoState: the coin of a request does not depend on what the server decided before, so that a shard that
-// goes on from a checkpoint decides as one that ran on, and a recorded history replays from any point. With recheck a
-// paused pull leaves by its lead alone: no coin is thrown again.
+// TestPSSPCoinHasNoState: the coin of a request does not depend on what the server decided before. So a shard that
+// resumes from a checkpoint decides like one that was not interrupted, and a recorded history replays from any point.
+// With recheck a paused pull is answered by its lead alone: no second coin is tossed.
 func TestPSSPCoinHasNoState(t *testing.T) {
 	v := setting(t, "pssp", "staleness=0 probability=0.5 pause_only_fastest=false")
 	lone := func(iter int64) bool {
@@ -81,12 +81,12 @@ func TestPSSPCoinHasNoState(t *testing.T) {
 		}
 	}
 	if s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}); s.(scheme.Learning).Memory() != nil {
-		t.Error("it remembers something for a checkpoint")
+		t.Error("the scheme has a memory for checkpoints")
 	}
 }
 
-// TestPSSPCoinsAreIndependent: coins are uniform, and that of a request tells nothing of the next iteration's, the next
-// worker's, server's, rule's or seed's. The limit is 5 standard errors.
+// TestPSSPCoinsAreIndependent: coins are uniform, and the coin of a request tells nothing about that of the next
+// iteration, worker, server, rule or seed. The limit is 5 standard errors.
 func TestPSSPCoinsAreIndependent(t *testing.T) {
 	const runs = 20000
 	for _, chance := range []float64{0.1, 0.5} {
@@ -168,9 +168,10 @@ func psspMeanLead(v schemetest.Variant, workers int, seed uint64) float64 {
 	return sum / count
 }
 
-// TestPSSPBoundInTheMean: the lead is at most s + 1/c - 1 in the mean [C, FluentPS's analysis] where every worker beyond s
-// throws a coin and a paused one waits until it is within s again. The released servers that pause only the fastest worker
-// do not keep it [item 2 of the second reading]: among 8 and 16 workers, whoever is not the front runner goes on.
+// TestPSSPBoundInTheMean: the lead is at most s + 1/c - 1 in the mean [C, FluentPS's analysis] where every worker
+// beyond s tosses a coin and a paused one waits until it is within s again. The released servers, which pause only the
+// fastest worker, do not keep that bound [item 2 of the second reading]: among 8 and 16 workers, every worker but the
+// front runner is let through.
 func TestPSSPBoundInTheMean(t *testing.T) {
 	for _, c := range []struct {
 		workers int
@@ -186,7 +187,7 @@ func TestPSSPBoundInTheMean(t *testing.T) {
 			t.Errorf("%d workers, s = %d, c = %v: the coin for all gives a mean lead of %.2f, beyond %.2f", c.workers, c.s, c.chance, all, bound)
 		}
 		if fastest <= bound {
-			t.Errorf("%d workers, s = %d, c = %v: the coin for the fastest alone gives a mean lead of %.2f, within %.2f: the texts say it does not", c.workers, c.s, c.chance, fastest, bound)
+			t.Errorf("%d workers, s = %d, c = %v: the coin for the fastest alone gives a mean lead of %.2f, within %.2f, but the texts say beyond", c.workers, c.s, c.chance, fastest, bound)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// excursion lets worker 0 of two run ahead of worker 1, which never pushes, until it is paused; it returns how
-// many pulls with k >= s were answered before.
+// excursion lets worker 0 of two run ahead of worker 1, which never pushes, until worker 0 is paused. It returns how
+// many pulls with k >= s were answered before that.
 func excursion(v schemetest.Variant, s int64, seed uint64) (extra int64) {
 	sch := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: seed})
 	for i := int64(0); ; i++ {
@@ -109,8 +109,8 @@ func TestPSSPDynamicExtraLead(t *testing.T) {
 }
 
 // TestPSSPEndsAreSSPAndASP: invariant P5 and the equivalence tests: c = 1 is SSP(s), c = 0 is ASP and never blocks. The
-// flag pause_only_fastest is harmless with c = 1 while workers start together and push each iteration: then one with
-// k = s is always a fastest one. On histories with passed-over iterations only false is SSP (departure: see
+// flag pause_only_fastest has no effect with c = 1 while workers start together and push each iteration: then a worker
+// with k = s is always a fastest one. On histories with skipped iterations only false is SSP (departure: see
 // TestPSSPOnlyFastest).
 func TestPSSPEndsAreSSPAndASP(t *testing.T) {
 	for _, release := range releases {
@@ -150,8 +150,9 @@ func plainLaw(t *testing.T, a, b schemetest.Variant) {
 	})
 }
 
-// TestPSSPOnlyFastest: the extra rule of the released ps-lite handlers [C], which the released Caffe server lacks: only a worker at the largest progress is paused,
-// ties included. Departure: a worker that has left is not counted as the fastest; the released maximum never falls.
+// TestPSSPOnlyFastest: the extra rule of the released ps-lite handlers [C], which the released Caffe server lacks: only
+// a worker at the largest progress is paused, ties included. Departure: a worker that has left does not count as the
+// fastest; the released maximum never falls.
 func TestPSSPOnlyFastest(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		v := setting(t, "pssp", fmt.Sprintf("staleness=1 mode=constant probability=1 pause_only_fastest=%v", only))
@@ -171,17 +172,17 @@ func TestPSSPOnlyFastest(t *testing.T) {
 	}
 }
 
-// TestPSSPHardCap: FluentPS, PSSP [R]: it bounds the staleness in the mean only, so that without a cap there is no
-// LeadMax; with one (ours) it is kept, and reached.
+// TestPSSPHardCap: FluentPS, PSSP [R]: it bounds the staleness in the mean only, so without a cap there is no LeadMax.
+// A cap (ours) is kept, and reached.
 func TestPSSPHardCap(t *testing.T) {
 	if lead, ok := setting(t, "pssp", "staleness=1").LeadMax(); ok {
-		t.Errorf("without a cap it promises a lead of %d", lead)
+		t.Errorf("without a cap LeadMax is %d", lead)
 	}
 	for _, hardCap := range []int64{0, 4} {
 		v := setting(t, "pssp", fmt.Sprintf("fold=arrival staleness=1 probability=0.1 hard_cap=%d", hardCap))
 		most := int64(0)
 		rapid.Check(t, func(rt *rapid.T) {
-			plainRun(rt, v, func(_ scheme.Event, _ bool, all []scheme.Decision, b *books) {
+			plainRun(rt, v, func(_ scheme.Event, _ bool, all []scheme.Decision, b *pushCounts) {
 				for _, d := range replies(all) {
 					most = max(most, d.Iter-b.v)
 				}
@@ -194,8 +195,9 @@ func TestPSSPHardCap(t *testing.T) {
 }
 
 // TestPSSPReleaseChecksAgain: soft barrier [C, X]: the released code answers a paused pull at the next step of v,
-// whatever its lead is by then. Departure: ours waits until it is within s again, so that every excursion beyond s
-// starts at s and is geometric; else a fast worker's lead grows without limit, and the bound in the mean is void.
+// whatever its lead is by then. Departure: ours waits until the lead is within s again, so that every excursion beyond
+// s starts at s and is geometric. Otherwise a fast worker's lead grows without limit, and the bound in the mean does
+// not hold.
 func TestPSSPReleaseChecksAgain(t *testing.T) {
 	v := setting(t, "pssp", "staleness=1 mode=constant probability=1 release=soft")
 	s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{5, 0}, Seed: 1})
@@ -208,8 +210,8 @@ func TestPSSPReleaseChecksAgain(t *testing.T) {
 	}
 }
 
-// TestPSSPSignificance: alpha from a significance of Gaia's kind, SF = |g|/|w| of the worker's last push [R, M]; that it is
-// cut off at 1, and 1 before the first push, is ours: the normalisation was not found.
+// TestPSSPSignificance: alpha from a significance of Gaia's kind, SF = |g|/|w| of the worker's last push [R, M]. The
+// limit of 1, and 1 before the first push, are ours: the normalisation was not found.
 func TestPSSPSignificance(t *testing.T) {
 	v := setting(t, "pssp", "staleness=0 mode=dynamic alpha=0.8 significance=true")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
@@ -236,7 +238,7 @@ func TestPSSPSignificance(t *testing.T) {
 	}
 }
 
-// TestPSSPNeedsNoNorms: servers compute norms for significance only; and a worker that comes back starts at 1 again.
+// TestPSSPNeedsNoNorms: servers compute norms for significance only. A worker that comes back starts at 1 again.
 func TestPSSPNeedsNoNorms(t *testing.T) {
 	for keys, want := range map[string]bool{"": false, "mode=dynamic": false, "mode=dynamic significance=true": true} {
 		if v := setting(t, "pssp", keys); v.Entry.WantsNorms(v.Params) != want {
@@ -257,9 +259,10 @@ func TestPSSPNeedsNoNorms(t *testing.T) {
 	}
 }
 
-// TestPSSPReleasedLeadGrows: departure of recheck: true, and why. As released, a paused pull leaves at the next step of v
-// whatever its lead, so that with c < 1 a worker that is twice as fast gets further and further away; checked again, its
-// lead stays near s + 1/c - 1. Only the soft barrier differs: lazy and block wait until v has passed the worker.
+// TestPSSPReleasedLeadGrows: departure recheck: true, and its reason. As released, a paused pull is answered at the
+// next step of v whatever its lead, so with c < 1 a worker that is twice as fast gets further and further ahead.
+// Checked again, its lead stays near s + 1/c - 1. Only the soft barrier differs: lazy and block wait until v has passed
+// the worker.
 func TestPSSPReleasedLeadGrows(t *testing.T) {
 	mean := func(keys string) (first, second float64) {
 		v := setting(t, "pssp", "staleness=2 mode=constant probability=0.5 "+keys)
@@ -301,7 +304,7 @@ func TestPSSPReleasedLeadGrows(t *testing.T) {
 	}
 }
 
-// TestPSSPCapAsReleased: with a cap the lead is bounded, also where a paused pull is not checked again for s.
+// TestPSSPCapAsReleased: with a cap the lead is bounded, also where a paused pull is not checked against s again.
 func TestPSSPCapAsReleased(t *testing.T) {
 	v := setting(t, "pssp", "staleness=0 probability=1 pause_only_fastest=false hard_cap=2 recheck=false")
 	s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{5, 0}, Seed: 1})

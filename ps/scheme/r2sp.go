@@ -8,10 +8,10 @@ import (
 
 // R2SPParams are the keys of an r2sp rule.
 type R2SPParams struct {
-	SkipAfter   int64   `yaml:"skip_after" min:"0" doc:"in gaps between two workers' slots: how late a worker may be before its turn passes to the next; 0 waits for ever, the strict order"`
-	Profile     int64   `yaml:"profile" min:"1" doc:"rounds without slots by which the first period is measured, and turns of a worker over which its times are averaged from then on"`
+	SkipAfter   int64   `yaml:"skip_after" min:"0" doc:"in gaps between two workers' slots: how late a worker may be before its turn passes to the next; with 0 a turn never passes, the strict order"`
+	Profile     int64   `yaml:"profile" min:"1" doc:"rounds without slots in which the first period is measured, and then the number of turns over which a worker's times are averaged"`
 	Delta       float64 `yaml:"delta" min:"0" max:"4" doc:"share of a gap by which a worker may on average be ready earlier or later than planned"`
-	DeltaRounds int64   `yaml:"delta_rounds" min:"1" doc:"turns in a row that a worker is off by more than delta before the slots are dealt anew"`
+	DeltaRounds int64   `yaml:"delta_rounds" min:"1" doc:"number of turns in a row in which a worker is off by more than delta, after which the slots are dealt anew"`
 	Smoothing   float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest turn in the moving average of how much earlier or later than planned a worker is ready"`
 }
 

@@ -17,16 +17,16 @@ import (
 // All of R2SP below is reconstructed [R] from the paper's abstract; the sections are those of our notes on stragglers and
 // contention, 1.1 to 1.3.
 
-// granted runs workers that all take part to the end, and tells see every event with what was decided.
-func dsspLimit(rt *rapid.T, v schemetest.Variant, workers int, see func(ev scheme.Event, ds []scheme.Decision)) {
+// runToTheEnd runs workers that all take part to the end, and calls see for every event with its decisions.
+func runToTheEnd(rt *rapid.T, v schemetest.Variant, workers int, see func(ev scheme.Event, ds []scheme.Decision)) {
 	env := scheme.Env{Workers: workers, Shards: []int32{schemetest.Shard}, Servers: 1}
 	d := schemetest.Driver{Env: env, Plain: true, Grants: true, See: see}
 	d.Run(rt, v.New(env))
 }
 
-// Invariants 1 and 2: the order of commits over any window of N is that of the ranks, each worker commits once per round, and
-// the staleness of every commit after the first round is exactly N-1; in the first round it is the rank. Strict order,
-// any speeds. The lead c - v is at most 1.
+// Invariants 1 and 2: the order of commits over any window of N is that of the ranks, and each worker commits once per
+// round. The staleness of every commit after the first round is exactly N-1; in the first round it is the rank. Strict
+// order, any speeds. The lead c - v is at most 1.
 func TestR2SPOrderAndStaleness(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(rt, "workers")
@@ -39,7 +39,7 @@ func TestR2SPOrderAndStaleness(t *testing.T) {
 			}
 		}
 		if m.lead > 1 || n > 1 && m.lead < 1 {
-			rt.Fatalf("a lead of %d", m.lead)
+			rt.Fatalf("the lead is %d, the limit 1", m.lead)
 		}
 	})
 }
@@ -66,8 +66,9 @@ func turnsOf(s scheme.Scheme, batches []int64, iters ...int64) (scales []float64
 	return scales
 }
 
-// Section 1.2 and invariant 4: lambda_i = b_i / sum_j b_j, so that a round of pushes weighs as one step on the mean over
-// all samples; also after a worker has left. Before all have pushed, those that have not count as the one that pushes.
+// Section 1.2 and invariant 4: lambda_i = b_i / sum_j b_j, so that a round of pushes weighs as one step on the mean
+// over all samples, also after a worker has left. Before all have pushed, a worker that has not counts with the batch
+// of the one that pushes.
 func TestR2SPWeighsBySamples(t *testing.T) {
 	v := setting(t, "r2sp", "skip_after=0")
 	s := shardOf(v, 3)
@@ -93,11 +94,11 @@ func TestR2SPWeighsBySamples(t *testing.T) {
 func TestR2SPOfOneIsSequential(t *testing.T) {
 	for _, keys := range []string{"skip_after=0", "skip_after=3 profile=1"} {
 		rapid.Check(t, func(rt *rapid.T) {
-			dsspLimit(rt, setting(t, "r2sp", keys), 1, func(ev scheme.Event, ds []scheme.Decision) {
+			runToTheEnd(rt, setting(t, "r2sp", keys), 1, func(ev scheme.Event, ds []scheme.Decision) {
 				ds = slices.DeleteFunc(ds, func(d scheme.Decision) bool { return d.Kind == scheme.WakeAt })
 				ok := true
 				switch ev.Kind {
-				case scheme.Ready: // unless it is too early by what the clock of the test is coarse
+				case scheme.Ready: // unless the worker is too early for the coarse clock of the test
 					ok = len(ds) <= 1
 				case scheme.Pushed:
 					ok = len(ds) == 2 && ds[1].Kind == scheme.Commit && ds[1].Scale == 1
@@ -112,8 +113,9 @@ func TestR2SPOfOneIsSequential(t *testing.T) {
 	}
 }
 
-// ran is what a clockwork did: when each push landed, of whom, how stale it was, and the largest c - v of a reply.
-type ran struct {
+// clockworkRun is the result of a clockwork: when each push landed, whose it was, how stale it was, and the largest c - v of a
+// reply.
+type clockworkRun struct {
 	scheme.Scheme
 	landed []time.Duration
 	who    []int32
@@ -122,8 +124,8 @@ type ran struct {
 }
 
 // clockwork plays N workers that compute for a time, push for a time and are answered at once, on one server, without
-// jitter of its own: the only events are theirs and the alarms.
-func clockwork(t *testing.T, keys string, workers int32, compute func(w int32, iter int64) time.Duration, push time.Duration, rounds int) (m ran) {
+// jitter. The only events are those of the workers and the alarms.
+func clockwork(t *testing.T, keys string, workers int32, compute func(w int32, iter int64) time.Duration, push time.Duration, rounds int) (m clockworkRun) {
 	t.Helper()
 	m.Scheme = shardOf(setting(t, "r2sp", keys), int(workers))
 	type due struct {
@@ -165,8 +167,8 @@ func clockwork(t *testing.T, keys string, workers int32, compute func(w int32, i
 	return m
 }
 
-// Section 1.1: T = max(max_i cycle_i, N * push), gap = T/N. Invariant 6: without jitter consecutive commits are exactly a gap
-// apart. Workers of different speed keep the order too: the slowest sets the period, the others wait.
+// Section 1.1: T = max(max_i cycle_i, N * push), gap = T/N. Invariant 6: without jitter consecutive commits are exactly
+// a gap apart. Workers of different speed keep the order too: the slowest sets the period, and the others wait.
 func TestR2SPGap(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -193,7 +195,7 @@ func TestR2SPGap(t *testing.T) {
 }
 
 // Section 1.1, re-coordination: when a worker becomes slower the slots are dealt anew, and commits are evenly spaced
-// again, but for what delta leaves. With skip_after it loses turns until the period has followed it.
+// again, within delta. With skip_after the worker loses turns until the period has followed it.
 func TestR2SPCoordinatesAnew(t *testing.T) {
 	const ms = time.Millisecond
 	for _, keys := range []string{"skip_after=0 delta=0.02", "skip_after=2 delta=0.02"} {
@@ -211,10 +213,10 @@ func TestR2SPCoordinatesAnew(t *testing.T) {
 	}
 }
 
-// Section 1.1, skip_after: the strict order waits for ever; else the turn of a worker that is later than so many gaps
-// passes. Here nobody comes any more: the slot of worker 0 is 40 ms after the last push, the gap is 50 ms, and then it is
-// the turn of worker 1, whose slot is past.
-func TestR2SPSkipsWhoIsLate(t *testing.T) {
+// Section 1.1, skip_after: the strict order waits for ever. Otherwise the turn of a worker that is late by more than so
+// many gaps passes. Here no worker announces any more. The slot of worker 0 is 40 ms after the last push, the gap is 50
+// ms. Then it is worker 1's turn, whose slot has passed.
+func TestR2SPSkipsALateWorker(t *testing.T) {
 	const ms = time.Millisecond
 	for keys, want := range map[string]string{"skip_after=0": "", "skip_after=2": "140ms skips=1; 240ms skips=2"} {
 		m := clockwork(t, keys, 2, func(int32, int64) time.Duration { return 90 * ms }, 10*ms, 20)

@@ -90,7 +90,7 @@ func (s *rotationScript) events(t *testing.T, d *datadriven.TestData, line strin
 	return events
 }
 
-// drawRotation draws the state that String tells, so that a reader sees who may push when.
+// drawRotation draws the state that String tells, so that a reader sees which worker may push when.
 func drawRotation(r *rotation) string {
 	var b strings.Builder
 	for i := range r.workers {

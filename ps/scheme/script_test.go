@@ -52,7 +52,7 @@ type script struct {
 	gate     *gate     // of made
 	rotation *rotation // instead of the gate
 	at       time.Duration
-	commit   int64           // of the shard, from start= on
+	commit   int64           // commits of the shard, from start= on
 	seen     map[int32]int64 // commits at the last reply to a worker
 }
 
@@ -217,7 +217,7 @@ func (s *script) closed(t *testing.T, d *datadriven.TestData, line string) (even
 	return events
 }
 
-// invariants holds the counts that the gate keeps to those that restoring it would derive.
+// invariants checks that the counts of the gate are those that restoring it would derive.
 func (s *script) invariants(t *testing.T) {
 	again := *s.gate
 	if what := again.broken(); what != "" {
@@ -229,7 +229,7 @@ func (s *script) invariants(t *testing.T) {
 	}
 }
 
-// inTransit is what a worker's updates in transit add up to and the bound on that, its push that waits, and the version
+// inTransit is the value of a worker's updates in transit with the bound on it, its push that waits, and the version
 // that it computes on.
 func inTransit(g *gate, w int32) string {
 	l := g.transit

@@ -12,8 +12,8 @@ import (
 )
 
 // TestSoftsyncIsTheMeanOfAnyQ: DL4J part 1 [P], soft-sync: W -= (1/q) * sum of lambda * update_j over any q updates,
-// here with lambda = 1: all weights by staleness are left out. Equal batches, so that the mean over samples is the
-// mean over pushes.
+// here with lambda = 1, without weights by staleness. Batches are equal, so the mean over samples is the mean over
+// pushes.
 func TestSoftsyncIsTheMeanOfAnyQ(t *testing.T) {
 	for _, q := range []int{1, 2, 3, 5} {
 		v := setting(t, "softsync", fmt.Sprintf("fold=arrival q=%d staleness=-1", q))
@@ -22,7 +22,7 @@ func TestSoftsyncIsTheMeanOfAnyQ(t *testing.T) {
 			var pushes []float64 // in order of arrival
 			var pending, params float64
 			versions := 0
-			plainRun(rt, v, func(ev scheme.Event, answered bool, ds []scheme.Decision, _ *books) {
+			plainRun(rt, v, func(ev scheme.Event, answered bool, ds []scheme.Decision, _ *pushCounts) {
 				if ev.Kind == scheme.Pushed {
 					pushes = append(pushes, gradient(ev.Worker, ev.Iter))
 				}
@@ -50,9 +50,9 @@ func TestSoftsyncIsTheMeanOfAnyQ(t *testing.T) {
 	}
 }
 
-// TestSoftsyncWeighsByStaleness: DL4J part 1 [P], soft-sync with weights: W -= (1/q) * sum of lambda_j * update_j, lambda_j =
-// lambda0 / tau_j, tau_j >= 1 the staleness. Equal batches. A statistic, of which a commit takes the share of a mean, is never
-// moved past that mean: the weights of a commit are normalised.
+// TestSoftsyncWeighsByStaleness: DL4J part 1 [P], soft-sync with weights: W -= (1/q) * sum of lambda_j * update_j,
+// lambda_j = lambda0 / tau_j, tau_j >= 1 the staleness. Equal batches. A commit moves a statistic by a share of the way
+// to a mean, and never past that mean: the weights of a commit are normalised.
 func TestSoftsyncWeighsByStaleness(t *testing.T) {
 	for _, lambda0 := range []float64{0.5, 1} {
 		for _, q := range []int{1, 2, 3} {
@@ -107,7 +107,7 @@ func TestSoftsyncOfAllIsNotBSP(t *testing.T) {
 	}
 }
 
-// TestSoftsyncOfOneIsASP: DL4J part 1 [P]: q = 1 is naive async; with the share of asp it decides as asp does. With a
+// TestSoftsyncOfOneIsASP: DL4J part 1 [P]: q = 1 is naive async; with the weight of asp it decides like asp. With a
 // bound it is ssp.
 func TestSoftsyncOfOneIsASP(t *testing.T) {
 	share := func(v schemetest.Variant) schemetest.Variant {

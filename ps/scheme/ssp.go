@@ -8,8 +8,8 @@ import (
 // SSPParams are the keys of an ssp rule.
 type SSPParams struct {
 	Staleness int64   `yaml:"staleness" min:"0" doc:"s, the bound on c - v in iterations; 0 is bsp"`
-	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered: soft at the next step of v, lazy when all have finished the iteration the worker has just pushed, block as lazy and with all others that come to the same iteration meanwhile"`
-	Cache     bool    `yaml:"cache" doc:"a worker keeps its copy, with its own updates added, and pulls only when that has a clock below c - s: up to s iterations of s+1 need no pull; needs push: delta"`
+	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered: soft at the next step of v, lazy when all workers have finished the iteration that this worker has just pushed, block as lazy, together with all pulls for the same iteration that arrive meanwhile"`
+	Cache     bool    `yaml:"cache" doc:"a worker keeps its copy, with its own updates added, and pulls only when the clock of that copy is below c - s: up to s of s+1 iterations need no pull; needs push: delta"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -35,7 +35,7 @@ var ssp = Entry{
 	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls cost much",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
-	// Bösen's Inc adds what a client has computed unscaled [C].
+	// Bösen's Inc adds a client's update unscaled [C].
 	Weight:     "1/N; 1 with push: delta",
 	DeltaWhole: true,
 	Params:     func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },

@@ -13,25 +13,25 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// books are what the papers count: pushes per worker, and the smallest of them.
-type books struct {
+// pushCounts are what the papers count: pushes per worker, and the smallest of them.
+type pushCounts struct {
 	pushes []int64
 	v      int64
 }
 
-func (b *books) push(w int32) {
+func (b *pushCounts) push(w int32) {
 	b.pushes[w]++
 	b.v = slices.Min(b.pushes)
 }
 
-// plainRun gives every event of a run in which workers only push and pull, with the books after it, until the
-// first worker leaves.
-func plainRun(t *rapid.T, v schemetest.Variant, see func(ev scheme.Event, answered bool, all []scheme.Decision, b *books)) {
+// plainRun plays a run in which workers only push and pull, and calls see for every event with the counts after it,
+// until the first worker leaves.
+func plainRun(t *rapid.T, v schemetest.Variant, see func(ev scheme.Event, answered bool, all []scheme.Decision, b *pushCounts)) {
 	env := scheme.Env{
 		Workers: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "workers"), Shards: []int32{schemetest.Shard}, Servers: 1,
 		Seed: rapid.Uint64().Draw(t, "seed"),
 	}
-	b := &books{pushes: make([]int64, env.Workers)}
+	b := &pushCounts{pushes: make([]int64, env.Workers)}
 	over := false
 	d := schemetest.Driver{Env: env, Plain: true, See: func(ev scheme.Event, ds []scheme.Decision) {
 		if over = over || ev.Kind == scheme.Left; over {
@@ -53,7 +53,7 @@ func TestSSPGateForms(t *testing.T) {
 		for _, release := range []string{"soft", "lazy"} {
 			v := setting(t, "ssp", fmt.Sprintf("fold=arrival staleness=%d release=%s", s, release))
 			rapid.Check(t, func(rt *rapid.T) {
-				plainRun(rt, v, func(ev scheme.Event, answered bool, _ []scheme.Decision, b *books) {
+				plainRun(rt, v, func(ev scheme.Event, answered bool, _ []scheme.Decision, b *pushCounts) {
 					if ev.Kind != scheme.Wanted {
 						return
 					}
@@ -85,8 +85,8 @@ func TestSSPGateForms(t *testing.T) {
 	}
 }
 
-// TestSSPLead: clock convention, consequence 1, and FluentPS invariant P1. The lead is up to s+1 right after a
-// push, at most s for a running worker; an immediate reply has i - V_train < s.
+// TestSSPLead: clock convention, consequence 1, and FluentPS invariant P1. The lead is up to s+1 right after a push,
+// and at most s for a running worker; an immediate reply has i - V_train < s.
 func TestSSPLead(t *testing.T) {
 	const s = 2
 	for _, release := range releases {
@@ -94,7 +94,7 @@ func TestSSPLead(t *testing.T) {
 		most, mostRunning := int64(0), int64(0)
 		rapid.Check(t, func(rt *rapid.T) {
 			asked := map[int32]int64{}
-			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *books) {
+			plainRun(rt, v, func(ev scheme.Event, answered bool, all []scheme.Decision, b *pushCounts) {
 				if ev.Kind == scheme.Pushed {
 					most = max(most, ev.Iter+1-b.v)
 				} else {
@@ -126,7 +126,7 @@ func TestSSPSlowestRuns(t *testing.T) {
 		v := setting(t, "ssp", "fold=arrival staleness=1 release="+release)
 		rapid.Check(t, func(rt *rapid.T) {
 			before := int64(0)
-			plainRun(rt, v, func(ev scheme.Event, answered bool, _ []scheme.Decision, b *books) {
+			plainRun(rt, v, func(ev scheme.Event, answered bool, _ []scheme.Decision, b *pushCounts) {
 				if ev.Kind == scheme.Wanted && ev.Iter == b.v && !answered {
 					rt.Fatalf("%v: the slowest worker is delayed", ev)
 				}
@@ -170,7 +170,7 @@ func TestSSPDelayedPulls(t *testing.T) {
 		if got := float64(soft) / fast / iterations; math.Abs(got-1) > 0.02 {
 			t.Errorf("%s: soft delays %.3f pulls per fast worker and straggler iteration, want 1", name, got)
 		}
-		// The formula takes iterations as divisible; 20% is what whole ones make of it where s is 1.
+		// The formula allows fractions of an iteration; whole iterations differ by up to 20% where s is 1.
 		if got := float64(soft) / float64(lazy); math.Abs(got/want-1) > 0.2 {
 			t.Errorf("%s: soft delays %.2f times as often as lazy, the formula gives %.2f", name, got, want)
 		}
@@ -180,7 +180,7 @@ func TestSSPDelayedPulls(t *testing.T) {
 	}
 }
 
-// TestSSPDelayedPullsPublished: the simulated figures given with that arithmetic: s=3, r=1.5, 400 iterations, 10%
+// TestSSPDelayedPullsPublished: the simulated figures published with that arithmetic: s=3, r=1.5, 400 iterations, 10%
 // noise: N=8 2724 against 287, N=64 24412 against 2601.
 func TestSSPDelayedPullsPublished(t *testing.T) {
 	for _, c := range []struct{ workers, soft, lazy int }{{8, 2724, 287}, {64, 24412, 2601}} {
@@ -212,9 +212,9 @@ func TestSSPLazyDelaysLess(t *testing.T) {
 	})
 }
 
-// TestSSPLazyReplyIsFresh: FluentPS soft barrier and lazy execution. The pull delayed after iteration i = s is
-// answered by soft when the other has finished one more iteration, and the worker is delayed again after one; by
-// lazy when the other has finished i too, so that the reply is as fresh as in BSP and s+1 iterations can follow.
+// TestSSPLazyReplyIsFresh: FluentPS soft barrier and lazy execution. Soft answers the pull delayed after iteration i =
+// s when the other worker has finished one more iteration, and delays the worker again after one. Lazy answers when the
+// other has finished i too, so the reply is as fresh as in BSP and s+1 iterations can follow.
 func TestSSPLazyReplyIsFresh(t *testing.T) {
 	for _, c := range []struct {
 		release         string
@@ -330,7 +330,7 @@ func TestBosenBuckets(t *testing.T) {
 	}
 }
 
-// TestSSPDepartures holds us to what we do otherwise than the released FluentPS code, edge cases [C, X].
+// TestSSPDepartures checks our differences from the released FluentPS code, edge cases [C, X].
 func TestSSPDepartures(t *testing.T) {
 	step := func(s scheme.Scheme, kind scheme.EventKind, w int32, iter int64) string {
 		return fmt.Sprint(s.Step(scheme.Event{Kind: kind, Worker: w, Owner: w, Parts: 1, Iter: iter, Samples: 1}, nil))
@@ -362,7 +362,7 @@ func TestSSPDepartures(t *testing.T) {
 		}
 	})
 	t.Run("a push cannot count twice", func(t *testing.T) {
-		// The server node takes duplicates away; one that comes through is its bug.
+		// The server node removes duplicates; one that gets through is the node's bug.
 		s := shardOf(v, 2)
 		step(s, scheme.Pushed, 0, 0)
 		mustPanic(t, "iteration already closed", func() { step(s, scheme.Pushed, 0, 0) })

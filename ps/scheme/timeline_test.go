@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// timeline runs one shard in virtual time: each worker computes for period(w), pushes, asks and waits, until it
-// has pushed its iterations; its last pull is asked for too. No network, no server time.
+// timeline runs one shard in virtual time: each worker computes for period(w), pushes, asks and waits, until it has
+// pushed its iterations. Its last pull is sent too. There is no network and no server time.
 type timeline struct {
 	scheme  scheme.Scheme
 	period  func(w int) float64
@@ -18,14 +18,14 @@ type timeline struct {
 	delayed int     // pulls not answered at once
 	pushes  int
 	lead    int64          // the largest c - v right after a push
-	running int64          // the largest c - v of a worker that was answered
+	running int64          // the largest c - v of a worker at its reply
 	open    map[int32]bool // workers whose pull is not answered
 }
 
 // run returns the time of the last push.
 func (l *timeline) run(workers int, iterations int64) (now float64) {
 	l.open = map[int32]bool{}
-	due := make([]float64, workers) // when the iteration in work is done; +Inf: none is
+	due := make([]float64, workers) // when the current iteration ends; +Inf: there is none
 	iter, clock := make([]int64, workers), make([]int64, workers)
 	for w := range due {
 		due[w] = l.period(w)
@@ -66,8 +66,8 @@ func (l *timeline) run(workers int, iterations int64) (now float64) {
 	}
 }
 
-// straggler is the setting of the delayed-pull arithmetic: worker 0 takes 1 per iteration, the others are ratio
-// times faster, all with that share of normal noise.
+// straggler is the setting of the delayed-pull arithmetic: worker 0 takes 1 per iteration, the others are ratio times
+// faster, all with the given share of normal noise.
 func straggler(ratio, noise float64) func(w int) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
 	return func(w int) float64 {

@@ -8,10 +8,10 @@ import (
 
 // VAPParams are the keys of a vap rule.
 type VAPParams struct {
-	V0        float64 `yaml:"v0" min:"0" doc:"the bound in the first iteration, v0/sqrt(t) in iteration t = v+1; in the units of weight times the largest element of a pushed mean, so that times the learning rate it is a change of a parameter"`
-	Strict    bool    `yaml:"strict" doc:"true keeps the bound for every worker, which needs all other rules to let nobody wait (asp, softsync, vap); false lets the pushes of the slowest worker in at once, and goes with any rule"`
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"with strict: false, s, a bound on c - v in iterations as in ssp with a soft barrier (ClockVAP); -1 is none"`
-	Release   Release `yaml:"release" values:"soft,lazy" doc:"when a push that has to wait goes in, and with it the pull behind it: soft once it fits, lazy once nothing of its worker is in transit"`
+	V0        float64 `yaml:"v0" min:"0" doc:"the bound in the first iteration, v0/sqrt(t) in iteration t = v+1; in units of weight times the largest element of a pushed mean; times the learning rate it is the change of a parameter"`
+	Strict    bool    `yaml:"strict" doc:"true keeps the bound for every worker, and all other rules must never make a worker wait (asp, softsync, vap); false commits the pushes of the slowest worker at once, and goes with any rule"`
+	Staleness int64   `yaml:"staleness" min:"-1" doc:"with strict: false, s, a bound on c - v in iterations as in ssp with a soft barrier (ClockVAP); -1 is no bound"`
+	Release   Release `yaml:"release" values:"soft,lazy" doc:"when a push that must wait is committed and the pull behind it is answered: soft once the push fits, lazy once no update of its worker is in transit"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -24,7 +24,7 @@ func (p *VAPParams) Check() error {
 	case p.Staleness >= 0 && p.Strict:
 		return fmt.Errorf("staleness: %d makes fast workers wait for slow ones, whose pushes strict: true may hold back until the fast ones go on; set strict: false too, or -1 for none", p.Staleness)
 	case p.Release == ReleaseBlock:
-		return fmt.Errorf("release: block keeps the workers of an iteration together, and here nobody waits for an iteration; use soft or lazy")
+		return fmt.Errorf("release: block keeps the workers of an iteration together, but under vap no pull waits for an iteration; use soft or lazy")
 	case p.Release != ReleaseSoft && p.Release != ReleaseLazy:
 		return fmt.Errorf("release: %q is not one of soft, lazy; soft is the default", p.Release)
 	}

@@ -12,15 +12,15 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// The paper that defines VAP was not read: all that is held to here is its reconstruction [R] in section 2.4 of the notes,
+// The paper that defines VAP was not read. These tests check its reconstruction [R] in section 2.4 of the notes,
 //
 //	for every worker p and coordinate x: |sum of p's updates to x not yet visible to all| <= max(v_t, |one update|),
 //	v_t = v0/sqrt(t)
 //
-// and ClockVAP = VAP + SSP, which a header of an older Petuum lists [C]. That workers which wait do not count, that a
-// push waits and not the call that makes it, t = v+1, and the norm (the largest element) are ours.
+// and ClockVAP = VAP + SSP, which a header of an older Petuum lists [C]. Four things are ours: workers that wait do not
+// count; a push waits, not the call that makes it; t = v+1; and the norm (the largest element).
 
-// vapBooks knows every update as a vector, and who reads which version.
+// vapBooks records every update as a vector, and the version that each worker reads.
 type vapBooks struct {
 	env     scheme.Env
 	v0      float64
@@ -30,7 +30,7 @@ type vapBooks struct {
 	clock   []int64
 	left    []bool
 	v       int64
-	alone   int // commits beside which something of the same worker was in transit
+	alone   int // commits made while another update of the same worker was in transit
 }
 
 type vapUpdate struct {
@@ -61,7 +61,7 @@ func (b *vapBooks) moveV() {
 	}
 }
 
-// see follows one event, and returns what breaks the bound.
+// see handles one event, and returns the violation of the bound, if there is one.
 func (b *vapBooks) see(ev scheme.Event, decisions []scheme.Decision) error {
 	switch w := ev.Worker; ev.Kind {
 	case scheme.Pushed:
@@ -103,7 +103,7 @@ func (b *vapBooks) bounded(p int32) error {
 			continue
 		}
 		n++
-		bound = u.bound // that of the newest
+		bound = u.bound // the newest update's
 		for x := range sum {
 			sum[x] += u.mean[x] / float64(b.env.Workers)
 			most = max(most, math.Abs(u.mean[x])/float64(b.env.Workers))
@@ -145,8 +145,8 @@ func follow(rt *rapid.T, v schemetest.Variant) (*vapBooks, error) {
 }
 
 // TestVAPKeepsItsBound: the bound [R], coordinate by coordinate, on random histories with workers that leave, come back
-// and pass over iterations. v_t is that of the newest update in transit: as t grows, older ones may be above the bound of
-// now until they are seen, and nothing joins them before.
+// and skip iterations. v_t is that of the newest update in transit. As t grows, older updates may exceed the current
+// bound until they are seen, and no update joins them before.
 func TestVAPKeepsItsBound(t *testing.T) {
 	for _, keys := range []string{"v0=0", "v0=0.5", "v0=2", "v0=2 release=lazy", "v0=30"} {
 		t.Run(keys, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestVAPKeepsItsBound(t *testing.T) {
 	}
 }
 
-// TestVAPNotStrict: departure, ours: with strict: false the bound does not hold for the slowest worker. There are
-// histories that break it; the slowest worker is never held back in any.
+// TestVAPNotStrict: departure, ours: with strict: false the bound does not hold for the slowest worker. Some histories
+// violate it; no history holds the slowest worker back.
 func TestVAPNotStrict(t *testing.T) {
 	v := setting(t, "vap", "v0=0.5 strict=false")
 	broken := 0
@@ -176,7 +176,7 @@ func TestVAPNotStrict(t *testing.T) {
 		}
 	})
 	if broken == 0 {
-		t.Error("no history breaks the bound with strict: false: then it could be strict")
+		t.Error("no history violates the bound with strict: false, so the key makes no difference")
 	}
 	s := v.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1})
 	s.Step(scheme.Event{Kind: scheme.Wanted, Worker: 0}, nil)
@@ -195,8 +195,8 @@ func push(w int32, i int64, inf float32) scheme.Event {
 	return scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 1, NormInf: inf}
 }
 
-// inTransit lets w1 compute and w0 push the updates, one after the other, until one is held back; it returns how many
-// went in.
+// inTransit lets w1 compute and w0 push the updates, one after the other, until one is held back. It returns how many
+// were folded.
 func inTransit(t *testing.T, s scheme.Scheme, from int64, updates ...float32) (in int) {
 	t.Helper()
 	s.Step(scheme.Event{Kind: scheme.Wanted, Worker: 1, Iter: from}, nil)
@@ -209,8 +209,8 @@ func inTransit(t *testing.T, s scheme.Scheme, from int64, updates ...float32) (i
 	return len(updates)
 }
 
-// TestVAPBoundOverTime: v_t = v0/sqrt(t) [R] with t = v+1 (ours: in the first iteration it is v0), weight 1/2. A sum that
-// reaches it goes in, the least more does not; one update always may.
+// TestVAPBoundOverTime: v_t = v0/sqrt(t) [R] with t = v+1 (ours: in the first iteration it is v0), weight 1/2. A sum
+// that reaches it fits, a slightly larger one does not; one update always may.
 func TestVAPBoundOverTime(t *testing.T) {
 	for _, c := range []struct {
 		v       int64
@@ -223,12 +223,12 @@ func TestVAPBoundOverTime(t *testing.T) {
 	} {
 		s := setting(t, "vap", "v0=2").New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{c.v, c.v}})
 		if got := inTransit(t, s, c.v, c.updates...); got != c.want {
-			t.Errorf("v = %d, updates %v of weight 1/2 against %v: %d went in, want %d", c.v, c.updates, 2/math.Sqrt(float64(c.v+1)), got, c.want)
+			t.Errorf("v = %d, updates %v of weight 1/2 against %v: %d were folded, want %d", c.v, c.updates, 2/math.Sqrt(float64(c.v+1)), got, c.want)
 		}
 	}
 }
 
-// TestVAPNotANumber: a push that is not a number is larger than any bound: it goes in alone, and nothing beside it.
+// TestVAPNotANumber: a push with NaN is larger than any bound: it is folded alone, and nothing beside it.
 func TestVAPNotANumber(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, bad := range []float32{nan, inf} {
@@ -238,7 +238,7 @@ func TestVAPNotANumber(t *testing.T) {
 		}{{[]float32{bad, 0}, 1}, {[]float32{0, bad}, 1}} {
 			s := setting(t, "vap", "v0=1e+300").New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1})
 			if got := inTransit(t, s, 0, c.updates...); got != c.want {
-				t.Errorf("updates %v: %d went in, want %d", c.updates, got, c.want)
+				t.Errorf("updates %v: %d were folded, want %d", c.updates, got, c.want)
 			}
 		}
 	}
@@ -248,11 +248,12 @@ func TestVAPNotANumber(t *testing.T) {
 func TestVAPMemoryIsBounded(t *testing.T) {
 	s := setting(t, "vap", "v0=1e+300").New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1})
 	if got := inTransit(t, s, 0, make([]float32, 3000)...); got != 1024 {
-		t.Errorf("%d updates went in", got)
+		t.Errorf("%d updates were folded", got)
 	}
 }
 
-// TestVAPWithoutValuesIsASP: where no sum reaches the bound, nobody waits: ASP, and ClockVAP is SSP with the soft barrier.
+// TestVAPWithoutValuesIsASP: where no sum reaches the bound, nobody waits: VAP is ASP, and ClockVAP is SSP with the
+// soft barrier.
 func TestVAPWithoutValuesIsASP(t *testing.T) {
 	asp := setting(t, "asp", "fold=arrival")
 	law(t, asp, setting(t, "vap", "v0=0"), false) // pushes of nothing
@@ -274,12 +275,12 @@ func TestVAPWithoutValuesIsASP(t *testing.T) {
 	})
 }
 
-// TestClockVAPKeepsTheLead: ClockVAP [C: a header]: with a staleness the lead of a running worker is within it, whatever
-// the values; and the values hold workers back that the clock would let go.
+// TestClockVAPKeepsTheLead: ClockVAP [C: a header]: with a staleness the lead of a running worker is within it,
+// whatever the values; and the values delay workers that the clock would admit.
 func TestClockVAPKeepsTheLead(t *testing.T) {
 	v := setting(t, "vap", "v0=0.5 strict=false staleness=2")
 	if lead, ok := v.LeadMax(); !ok || lead != 2 {
-		t.Errorf("it promises a lead of %d, %v", lead, ok)
+		t.Errorf("LeadMax is %d, %v", lead, ok)
 	}
 	most, held := int64(0), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -306,7 +307,7 @@ func TestClockVAPKeepsTheLead(t *testing.T) {
 	}
 }
 
-// TestVAPNeeds: what the driver and the configuration must know of it.
+// TestVAPNeeds: what the driver and the configuration must know about it.
 func TestVAPNeeds(t *testing.T) {
 	for keys, want := range map[string][3]bool{
 		"strict=true":               {true, true, true},

@@ -161,7 +161,7 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 		return a.revoke(d)
 	case scheme.WakeAt:
 		if d.At <= ev.At {
-			return fmt.Errorf("it is %v already", ev.At)
+			return fmt.Errorf("the time is already %v", ev.At)
 		}
 		return nil
 	case scheme.Publish:
@@ -199,7 +199,7 @@ func (a *audit) fold(d scheme.Decision) error {
 	case first && d.Scale != 0:
 		return fmt.Errorf("first fold after a commit keeps old sums")
 	case !first && d.Scale != 1:
-		return fmt.Errorf("changes sums that are not committed yet")
+		return fmt.Errorf("scales sums that are not committed yet")
 	case !a.hasWeights && d.Weight != 1 || !(d.Weight > 0 && d.Weight <= 1):
 		return fmt.Errorf("weight %v", d.Weight)
 	}
@@ -260,7 +260,7 @@ func (a *audit) reply(d scheme.Decision) error {
 	case !open:
 		return fmt.Errorf("no pull of this worker is open")
 	case d.Iter < c || d.Iter != max(c, a.clock[d.Worker], a.v):
-		return fmt.Errorf("it asked for %d and has clock %d", c, a.clock[d.Worker])
+		return fmt.Errorf("the worker asked for %d and has clock %d", c, a.clock[d.Worker])
 	case a.bounded && c-a.v > a.lead:
 		return fmt.Errorf("lead %d is over the bound %d (c=%d v=%d)", c-a.v, a.lead, c, a.v)
 	}

@@ -58,7 +58,7 @@ func checkMemory(t *rapid.T, v Variant) {
 			t.Fatalf("recall: %v; state: %v", err, to)
 		}
 		if again := to.(scheme.Learning).Memory(); !bytes.Equal(again, memory) {
-			t.Fatalf("remembers %x, was %x", again, memory)
+			t.Fatalf("its memory is %x, was %x", again, memory)
 		}
 	}
 	d.alarms = nil
