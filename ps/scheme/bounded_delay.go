@@ -27,7 +27,7 @@ var boundedDelay = Entry{
 	Rule:     "a pull for iteration t waits until every worker has pushed all iterations before t - tau (c - v <= tau); one commit per push",
 	Paper:    "Parameter Server (Li et al., OSDI 2014), bounded delay and Algorithm 3, delayed block proximal gradient; the same gate as ssp",
 	Evidence: "P",
-	Use:      "as ssp with staleness: tau; for experiments told in the words of that paper",
+	Use:      "as ssp with staleness: tau; for experiments described in the terms of that paper",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Params:   func() Params { return &BoundedDelayParams{Tau: 8, Release: ReleaseSoft} },

@@ -35,11 +35,11 @@ func (p *DynSGDParams) Check() error {
 
 var dynsgd = Entry{
 	Name:     "dynsgd",
+	Rule:     "pulls as in ssp; a push is the delta of a local step, and is added with the weight 1/d, where d is its delay: one more than the pushes committed since its worker pulled, or the number of pushes of the same version; one commit per push",
 	Short:    "workers push local steps, and the server divides each by its delay",
-	Rule:     "pulls as in ssp; a push is the delta of a local step, and is added with the weight 1/d, d its delay: one more than the pushes committed since its worker pulled, or the pushes of the same version; one commit per push",
 	Paper:    "DynSGD (Jiang, Cui, Zhang, Yu, SIGMOD 2017): versions: single as in a distributed-Keras library of others; multi, the server of the paper, recalled",
 	Evidence: "M",
-	Use:      "workers of uneven speed without tuning the weight of their pushes: the later an update comes, the less it moves",
+	Use:      "workers of uneven speed without tuning the weight of their pushes: the later an update arrives, the less it moves the parameters",
 	Scope:    PerShard,
 	Push:     "delta",
 	Fold:     FoldArrival,

@@ -25,11 +25,11 @@ const keptMax = 1_000_000
 
 var essp = Entry{
 	Name:     "essp",
+	Rule:     "the bound of ssp, but a worker pulls once and then subscribes: whenever v advances, the current version is published to every worker; a worker starts c on its copy, with its own updates added, once the copy has clock >= c - s; one commit per push",
 	Short:    "ssp whose servers publish each version to all workers, which do not ask",
-	Rule:     "the bound of ssp, but who has pulled once pulls no more: whenever v advances, the current version is published to every worker, which starts c on its copy, its own updates added, once that has clock >= c - s; one commit per push",
-	Paper:    "ESSP (AAAI 2015) as SSPPush in Petuum Bösen's code; whole shards for its dirty rows",
+	Paper:    "ESSP (AAAI 2015) as SSPPush in Petuum Bösen's code; whole shards in place of its dirty rows",
 	Evidence: "C",
-	Use:      "as ssp, where waiting for replies costs more than a version per worker and step of v, and s+2 copies of the parameters fit on a worker",
+	Use:      "as ssp, where waiting for replies costs more than sending a version to each worker at each step of v, and s+2 copies of the parameters fit on a worker",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	Push:     "delta",

@@ -40,8 +40,8 @@ func (p *R2SPParams) Check() error {
 
 var r2sp = Entry{
 	Name:     "r2sp",
+	Rule:     "round robin: a server lets one worker push at a time, in the order of ranks and in evenly spaced slots; each push is a commit and its pull is answered at once, while the next worker pushes; the turn of a worker that is late passes",
 	Short:    "round robin: workers push one at a time, in evenly spaced slots",
-	Rule:     "round robin: a server lets one worker push at a time, in the order of ranks and in evenly spaced slots; each push is a commit and its pull is answered at once, beside the next worker's push; the turn of a worker that is too late passes",
 	Paper:    "R2SP (Chen, Wang, Li, INFOCOM 2019): evenly gapped round robin, from its abstract; gap, slots, weights and everything else reconstructed",
 	Evidence: "R",
 	Use:      "workers of equal speed whose pushes and pulls crowd the servers' links; staleness is N - 1 while nobody misses a turn",

@@ -34,9 +34,9 @@ func (p *SoftsyncParams) Check() error {
 
 var softsync = Entry{
 	Name:     "softsync",
+	Rule:     "a pull is answered at once, or as in ssp where staleness is set; any q pushes make one commit of their mean, each weighed by lambda0 / tau where lambda0 is set",
 	Short:    "any `q` pushes make one version; nobody waits",
-	Rule:     "a pull is answered at once, or as in ssp where staleness is set; any q pushes are one commit of their mean, each weighed by lambda0 / tau where lambda0 is set",
-	Paper:    "soft synchronization as told in DL4J's guide to distributed training, part 1: W -= 1/q * the sum of lambda0/tau * any q updates",
+	Paper:    "soft synchronization as described in DL4J's guide to distributed training, part 1: W -= 1/q * the sum of lambda0/tau * any q updates",
 	Evidence: "P",
 	Use:      "between asp (q: 1) and synchronous training (q: N): fewer and steadier updates than asp, and nobody waits",
 	Scope:    PerShard,

@@ -32,7 +32,7 @@ var ssp = Entry{
 	Rule:     "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
 	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm; its authors push updates: examples/fashion-softmax-fluentps.yaml",
 	Evidence: "C",
-	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls cost much",
+	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls are expensive",
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	// Bösen's Inc adds a client's update unscaled [C].

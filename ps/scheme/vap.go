@@ -33,11 +33,11 @@ func (p *VAPParams) Check() error {
 
 var vap = Entry{
 	Name:       "vap",
+	Rule:       "a push is committed at once if no update of its worker is in transit (committed, but not sent to every worker that computes), or if the largest elements of these updates and of the push add up to at most v0/sqrt(t); otherwise the push waits, and so does the pull behind it; one commit per push",
 	Short:      "bounds the size of the updates in transit, not the lead in iterations",
-	Rule:       "a push goes in at once where the largest elements of its worker's updates in transit, committed but not sent to every worker that computes, add up to at most v0/sqrt(t) with it, or none is; else it waits, and so does the pull behind it; one commit per push",
 	Paper:      "value-bounded asynchronous parallel (VAP), the ideal model of the ESSP paper (Dai et al., AAAI 2015), from its abstract and a summary: the condition is reconstructed; strict, release and the norm are ours; with staleness ClockVAP, from a header of an older Petuum",
 	Evidence:   "R",
-	Use:        "when staleness is to be bounded by what is missing rather than by iterations; beside ssp in experiments",
+	Use:        "when staleness must be bounded by the size of the missing updates rather than by iterations; beside ssp in experiments",
 	Scope:      PerShard,
 	Fold:       FoldArrival,
 	NeedsNorms: func(Params) bool { return true },
