@@ -15,11 +15,6 @@ func (c *Config) InStep() bool {
 	return !c.anyPhase(func(e scheme.Entry, ph Phase) bool { return !e.InStep(ph.Common, ph.Params) })
 }
 
-// Whole says whether some rule closes iterations as a whole.
-func (c *Config) Whole() bool {
-	return c.anyPhase(func(e scheme.Entry, ph Phase) bool { return e.Whole(ph.Common, ph.Params) })
-}
-
 func (c *Config) anyPhase(is func(scheme.Entry, Phase) bool) bool {
 	return slices.ContainsFunc(c.Sync, func(r Rule) bool {
 		return slices.ContainsFunc(r.Phases(), func(ph Phase) bool {

@@ -64,6 +64,7 @@ type cluster struct {
 	drops    []bool       // by rule: a push may be dropped
 	slowDisk bool         // the disk finishes when the workers are done
 	together bool         // all workers pause at the same iteration
+	last     *cluster     // the last one that resumed from this one; see playParts
 	problem  error        // the first violation found while an event happened
 }
 

@@ -1,5 +1,11 @@
 package core
 
+import (
+	"math"
+
+	"fluentps/ps/scheme"
+)
+
 // A pause makes a cut while training runs, under every scheme. The driver tells the lead shard's server PauseNow. Every
 // worker is stopped by its next reply and leaves, as at the end of training. When all have left, nothing is in flight,
 // every push was folded or dropped, and the shards agree on which pushes were folded. The driver keeps what the
@@ -34,9 +40,34 @@ func (w *Worker) Succeed(old *Worker) {
 // counted pushes were dropped later: the workers were stopped for good.
 func (s *Server) Spent() bool { return s.budgetSpent || s.isSpent(s.shards[0]) }
 
-// pauseWorkers stops all workers, each by its next reply of the lead shard. Where a shard closes iterations as a whole,
-// all workers stop at the same iteration, so that none is closed in two parts. That iteration may be far ahead; the
-// workers stop earlier if the budget is used up on the way.
+// MustPauseInStep says whether a pause must stop all workers at the same iteration; rules are the phases of each rule, lead is the
+// rule of the lead shard. It must where a shard closes iterations as a whole, so that none is closed in two parts. It must
+// also where a shard has a smaller bound on the lead than the lead shard: a worker that the lead shard has let into an iteration
+// may wait at the other shard for slower workers. If these stopped first and left, that shard would let the worker
+// exceed its bound.
+func MustPauseInStep(rules [][]scheme.Phase, lead int) bool {
+	loosest, tightest := int64(0), int64(math.MaxInt64)
+	for i, phases := range rules {
+		for _, ph := range phases {
+			e, _ := scheme.Lookup(ph.Scheme)
+			if e.Whole(ph.Common, ph.Params) {
+				return true
+			}
+			bound, bounded := e.LeadMax(ph.Params)
+			if !bounded {
+				bound = math.MaxInt64
+			}
+			tightest = min(tightest, bound)
+			if i == lead {
+				loosest = max(loosest, bound)
+			}
+		}
+	}
+	return tightest < loosest
+}
+
+// pauseWorkers stops all workers, each by its next reply of the lead shard, or all at the same iteration (MustPauseInStep). That
+// iteration may be far ahead; the workers stop earlier if the budget is used up on the way.
 func (s *Server) pauseWorkers() {
 	if lead := s.shards[0]; lead != nil && !s.stopping {
 		s.stopWorkers()

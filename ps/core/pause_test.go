@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/send"
+	"fluentps/ps/shard"
 )
 
 // savedCut is what a checkpoint keeps of a cluster whose nodes are done, and the part of its history that belongs to
@@ -125,55 +127,96 @@ func TestPausesAndKillsKeepEachPushOnce(t *testing.T) {
 	pauses, kills := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, rules := genCluster(t)
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
-		c.pick = rng.IntN
-		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.reads = c.readsOfCopies
-		c.slowDisk = rapid.Bool().Draw(t, "slow")
-		c.together = rapid.Bool().Draw(t, "together")
-		c.servers[0].together = c.together
-		last := c.resumeFrom(t, rules, c.cut(), true).cut() // a new run
-		for part := 0; ; part++ {
-			pauseAt, killAt, steps := rng.IntN(1+400*part), -1, 0
-			if part < 4 {
-				pauseAt = 1 + rng.IntN(250)
-			}
-			if rng.IntN(3) == 0 && part < 6 {
-				killAt = 1 + rng.IntN(400)
-			}
-			paused := false
-			c.trace = func(string, Input, []Effect) {
-				if steps++; steps == pauseAt && part < 6 && !c.servers[0].stopping {
-					paused = true
-					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
-				}
-				if steps == killAt {
-					c.problem = errKilled
-				}
-			}
-			err := c.run(200000)
-			if err == errKilled {
-				kills++
-				c = c.resumeFrom(t, rules, last, true)
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !paused || c.servers[0].Spent() {
-				break
-			}
-			pauses++
-			last = c.cut()
-			c = c.resumeFrom(t, rules, last, false)
-		}
+		p, k := playParts(t, c, rules)
+		pauses, kills = pauses+p, kills+k
 		for i := range c.plan.Shards {
-			checkEachOnce(t, c, c.plan.Shards[i].ID)
+			checkEachOnce(t, c.last, c.plan.Shards[i].ID)
 		}
 	})
 	if pauses < 20 || kills < 10 {
 		t.Errorf("%d pauses and %d kills: the test checks nothing", pauses, kills)
 	}
+}
+
+// A pause keeps the bounds of shards beside a lead shard whose own bound is looser, or that has none: the lead shard has let
+// workers go on that wait at another shard for slower ones.
+func TestPausesKeepTheBoundsBesideALooserLeadShard(t *testing.T) {
+	pauses := 0
+	rapid.Check(t, func(t *rapid.T) {
+		plan, err := shard.Cut([]shard.Param{{Name: "l0.w", N: 4}, {Name: "l1.w", Layer: 1, N: 4}}, shard.Options{
+			Slice: "layer", MaxBytes: 8, Servers: rapid.IntRange(1, 2).Draw(t, "servers"), Rules: []string{"l1.*", "*"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := make([]rule, 2)
+		lead := plan.Shards[0].Rule
+		rules[lead] = rapid.SampledFrom([]rule{
+			{name: "asp"}, {name: "r2sp", params: &scheme.R2SPParams{Profile: 1, Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2}},
+			{name: "ssp", params: &scheme.SSPParams{Staleness: 3, Release: scheme.ReleaseSoft}},
+		}).Draw(t, "lead")
+		rules[1-lead] = rule{name: "ssp", params: &scheme.SSPParams{Staleness: rapid.Int64Range(0, 2).Draw(t, "s"), Release: scheme.ReleaseSoft, Cache: true}}
+		workers := rapid.IntRange(2, 5).Draw(t, "workers")
+		c := newOrderedCluster(plan, workers, rules, Budget{Samples: 200, PerPush: 10}, 25, "fifo", send.Options{})
+		p, _ := playParts(t, c, rules)
+		pauses += p
+	})
+	if pauses < 20 {
+		t.Errorf("%d pauses: the test checks nothing", pauses)
+	}
+}
+
+// playParts runs a cluster to its end. Workers are paused, and everything is killed, at drawn moments.
+func playParts(t *rapid.T, c *cluster, rules []rule) (pauses, kills int) {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+	c.pick = rng.IntN
+	c.overtake = rapid.Bool().Draw(t, "overtake")
+	c.reads = c.readsOfCopies
+	c.slowDisk = rapid.Bool().Draw(t, "slow")
+	var phases [][]scheme.Phase
+	for _, r := range rules {
+		phases = append(phases, r.phases())
+	}
+	c.together = MustPauseInStep(phases, int(c.plan.Shards[0].Rule)) || rapid.Bool().Draw(t, "together")
+	c.servers[0].together = c.together
+	first := c
+	last := c.resumeFrom(t, rules, c.cut(), true).cut() // a new run
+	for part := 0; ; part++ {
+		pauseAt, killAt, steps := rng.IntN(1+400*part), -1, 0
+		if part < 4 {
+			pauseAt = 1 + rng.IntN(250)
+		}
+		if rng.IntN(3) == 0 && part < 6 {
+			killAt = 1 + rng.IntN(400)
+		}
+		paused := false
+		c.trace = func(string, Input, []Effect) {
+			if steps++; steps == pauseAt && part < 6 && !c.servers[0].stopping {
+				paused = true
+				c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
+			}
+			if steps == killAt {
+				c.problem = errKilled
+			}
+		}
+		err := c.run(200000)
+		if err == errKilled {
+			kills++
+			c = c.resumeFrom(t, rules, last, true)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !paused || c.servers[0].Spent() {
+			break
+		}
+		pauses++
+		last = c.cut()
+		c = c.resumeFrom(t, rules, last, false)
+	}
+	first.last = c
+	return pauses, kills
 }
 
 func checkEachOnce(t *rapid.T, c *cluster, id int32) {

@@ -5,9 +5,21 @@ import (
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
+
+// PausesInStep says whether a pause stops all workers at the same iteration.
+func PausesInStep(c *configs.Config, p *shard.Plan) bool {
+	rules := make([][]scheme.Phase, len(c.Sync))
+	for i := range p.Shards {
+		rule := p.Shards[i].Rule
+		rules[rule] = c.Sync[rule].InTurn()
+	}
+	return core.MustPauseInStep(rules, int(p.Shards[0].Rule))
+}
 
 // planCheckpoints prints when checkpoints are written during training, how large they are, and which are kept.
 func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, workers int) {
@@ -22,7 +34,7 @@ func planCheckpoints(b *strings.Builder, c *configs.Config, p *shard.Plan, worke
 	how := "of a version announced in advance; no worker waits"
 	if !c.InStep() {
 		how = "all workers pause for each until the slowest has ended its iteration"
-		if c.Whole() {
+		if PausesInStep(c, p) {
 			how += ", the same iteration for all"
 		}
 	}
