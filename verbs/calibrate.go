@@ -58,7 +58,7 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	if err := json.Unmarshal(text, r.Summary); err != nil {
 		return r, fmt.Errorf("summary.json is damaged: %v", err)
 	}
-	if err := r.Refuse(); err != nil {
+	if err := r.CheckSummary(); err != nil {
 		return r, err
 	}
 	r.Iterations, err = metrics.ReadIterations(r.Path)
@@ -81,7 +81,7 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 		return r, errors.New("its configuration cannot be used:\n" + strings.TrimRight(b.String(), "\n"))
 	}
 	r.Options.Config = cfg
-	if err := r.Misfit(); err != nil {
+	if err := r.CheckConsistency(); err != nil {
 		return r, err
 	}
 	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers)

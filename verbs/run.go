@@ -179,7 +179,7 @@ type job struct {
 }
 
 // options returns the options of one rank of this process. Rank 0 also gets those of the lead. A mistake of the user is in
-// Problem, so that all ranks learn of it; an error means that this process cannot go on.
+// Problem, so that all ranks learn of it; an error means that this process cannot continue.
 func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -30,11 +30,11 @@ import (
 func sweepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sweep",
-		Usage:     "train once for each combination of settings under sweep:, here or as one Slurm job array",
+		Usage:     "train the runs that the key sweep of a configuration lists, here or as one Slurm job array",
 		ArgsUsage: "CONFIG",
 		Description: "The configuration says what to vary:\n" +
 			"  sweep: {train.optimizer.lr: [0.1, 0.01], seed: [1, 2, 3]}     # all combinations\n" +
-			"  sweep: [{train.optimizer.lr: 0.1, seed: 1}, {seed: 2}]        # these\n" +
+			"  sweep: [{train.optimizer.lr: 0.1, seed: 1}, {seed: 2}]        # these two runs\n" +
 			"Each run has a number, a configuration NNNN.yaml and a run folder NNNN. To continue a sweep, repeat the same\n" +
 			"command line: it skips the runs that have finished and resumes those that were interrupted.\n" + precedence,
 		Flags: append([]cli.Flag{

@@ -107,7 +107,7 @@ func TestHistJSONRoundTrip(t *testing.T) {
 		}
 		again, _ := json.Marshal(&back)
 		if string(again) != string(data) || back.Mean() != h.Mean() || back.Quantile(0.9) != h.Quantile(0.9) {
-			t.Fatalf("%s came back as %s", data, again)
+			t.Fatalf("%s was read back as %s", data, again)
 		}
 	})
 }

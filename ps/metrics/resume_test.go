@@ -159,7 +159,7 @@ func TestEpochLossIsSavedWhole(t *testing.T) {
 	}
 	b := EpochLoss{Rows: 10}
 	if err := json.Unmarshal(text, &b); err != nil || a != b {
-		t.Fatalf("%+v came back as %+v: %v", a, b, err)
+		t.Fatalf("%+v was read back as %+v: %v", a, b, err)
 	}
 }
 

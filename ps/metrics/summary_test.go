@@ -126,7 +126,7 @@ func TestSummaryOfADivergedRun(t *testing.T) {
 	want := s.PerShard[2]
 	want.BoundKey = "" // BoundKey is for advice alone, and not in the file
 	if back.Seed != 7 || *back.TestAccuracy != 0.9012 || !reflect.DeepEqual(back.PerShard[2], want) {
-		t.Errorf("other fields did not come back: %+v", back)
+		t.Errorf("other fields were not read back: %+v", back)
 	}
 }
 

@@ -259,7 +259,7 @@ func TestNotes(t *testing.T) {
 			slow(s)
 			s.PerWorker[2].Pace = paced(seenMin-1, func(int) float64 { return 0.18 })
 		}},
-		{"slow worker after 19 iterations of a run that went on", func(s *Summary) {
+		{"slow worker after 19 iterations of a resumed run", func(s *Summary) {
 			slow(s)
 			s.Resumed = &Resumed{Iteration: 81}
 		}},

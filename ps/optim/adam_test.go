@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAdamByHand: with constants that are exact in float32. Bias correction makes the first step lr against the sign of
-// the gradient, however small that is beside epsilon; an element that never had one stays.
+// TestAdamByHand uses constants that are exact in float32. Bias correction makes the first step lr against the sign of the
+// gradient, however small the gradient is. An element that never had a gradient stays.
 func TestAdamByHand(t *testing.T) {
 	r := mustNew(t, Spec{Name: "adam", LR: 1, Beta1: 0.5, Beta2: 0.75, Epsilon: EpsilonMin})
 	w, st := []float32{10, 10, 10}, stateOf(r, 3)
@@ -29,8 +29,8 @@ func TestAdamByHand(t *testing.T) {
 	}
 }
 
-// TestAdamIgnoresTheScaleOfGradients: but for epsilon, a multiple of all gradients gives the same parameters (Kingma and
-// Ba 2015, section 2.1).
+// TestAdamIgnoresTheScaleOfGradients: except for epsilon, a multiple of all gradients gives the same parameters (Kingma and Ba
+// 2015, section 2.1).
 func TestAdamIgnoresTheScaleOfGradients(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
@@ -64,8 +64,7 @@ func TestAdamRefusesAStepThatWasNotCounted(t *testing.T) {
 	mustNew(t, spec("adam")).Step(v, v, v, stateOf(adam{}, 1), Args{LR: 1})
 }
 
-// TestAdamEqualsItsTwin: the pass with vector instructions gives the bits of the plain loop and touches nothing behind
-// the end.
+// TestAdamEqualsItsTwin: the pass with vector instructions gives the bits of the plain loop and touches nothing after the end.
 func TestAdamEqualsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 100).Draw(t, "n")
@@ -88,15 +87,15 @@ func TestAdamEqualsItsTwin(t *testing.T) {
 					t.Fatalf("in place %v: element %d of %d of vector %d is %v, the twin gives %v", inPlace, i, n, k, got[k][i], want[k][i])
 				}
 				if bitsDiffer(behind(got[k]), behind(want[k])) >= 0 {
-					t.Fatalf("a pass over %d elements writes behind the end", n)
+					t.Fatalf("a pass over %d elements writes after the end", n)
 				}
 			}
 		}
 	})
 }
 
-// TestAdamCountsItsOwnSteps: a server counts commits and a worker its local steps, whatever their clocks say, so that one
-// worker's deltas add up to what the server makes of its gradients.
+// TestAdamCountsItsOwnSteps: a server counts commits and a worker its local steps, independently of their clocks. So the deltas of
+// one worker add up to the steps that the server would take with its gradients.
 func TestAdamCountsItsOwnSteps(t *testing.T) {
 	const n = deltaBlock + 10
 	runs := []Run{{Lo: 0, Hi: 100, Decay: 0.01}, {Lo: 100, Hi: n}}
@@ -123,7 +122,7 @@ func TestAdamCountsItsOwnSteps(t *testing.T) {
 		t.Errorf("server counts %d steps and worker %d, want 3", server.steps, local.steps)
 	}
 	close32(t, "w", b, widen(a), 1e-6)
-	if math.Abs(float64(a[0])-1) < 0.2 { // three steps of lr each, all one way
+	if math.Abs(float64(a[0])-1) < 0.2 { // three steps of lr each, all in one direction
 		t.Errorf("three steps of 0.1 moved a parameter from 1 to %v", a[0])
 	}
 }

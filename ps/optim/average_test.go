@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// One commit of the pushes of all, as under bsp, leaves their mean; a commit of each at the share of its samples, as
-// under asp, stays between what was and what came.
+// One commit of the pushes of all workers, as under bsp, gives their mean. A commit of each push with the share of its samples, as
+// under asp, stays between the parameters and the pushed values.
 func TestStatisticsAreAverages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
@@ -56,7 +56,7 @@ func mustNewRapid(t *rapid.T, name string) Rule {
 	return r
 }
 
-// By itself a commit of weight 2 would step past the value, and a variance below 0.
+// Without the limit on scale, a commit with weight 2 would step past the value, and a variance below 0.
 func TestAnAverageStaysBetween(t *testing.T) {
 	s := NewStore(1, nil, Update{}, Average)
 	dst := []float32{0}
@@ -72,7 +72,7 @@ func TestAnAverageStaysBetween(t *testing.T) {
 	}
 }
 
-// What schemes are told of a push of values is how far it would move them.
+// The norms of a push of values are those of the change that it would make.
 func TestNormsOfStatisticsAreOfTheirChange(t *testing.T) {
 	push, params := []float32{40, 8, 12}, []float32{10, 5, -1} // means 10, 2, 3
 	norm2, normInf, normW := NewStore(3, nil, Update{}, Average).Norms(push, params, 0.25)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The MB/s column counts the bytes of one operand: n elements of 4 bytes, whatever is read and written of them. go is the
+// The MB/s column counts the bytes of one operand: n elements of 4 bytes, however many are read and written. go stands for the
 // plain loops, which a machine without AVX2 runs.
 
 var benchBytes = []int{64 << 10, 1 << 20, 16 << 20}
@@ -58,8 +58,8 @@ func BenchmarkStep(b *testing.B) {
 	benchVectors(b, "adam-go", func(v [5][]float32) { adamGo(v[0], v[1], v[2], v[3], v[4], &c) })
 }
 
-// BenchmarkFoldCommit is what a server does with one version of one or two pushes; apart is each on its own, through
-// memory that holds the sums.
+// BenchmarkFoldCommit measures the work of a server on one version of one or two pushes. In the case apart each fold and commit is
+// done at once, through memory that holds the sums.
 func BenchmarkFoldCommit(b *testing.B) {
 	for _, name := range []string{"sgd", "momentum"} {
 		for pushes := 1; pushes <= 2; pushes++ {

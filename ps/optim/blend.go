@@ -2,8 +2,9 @@ package optim
 
 import "fmt"
 
-// blend is dst = scale*a + weight*b over vectors of equal length, else it panics. Scale 0 reads nothing of a, which may hold anything then,
-// NaN too. dst may be a or b, but must not overlap them otherwise. Equal inputs give equal bits, wherever the vectors are cut.
+// blend is dst = scale*a + weight*b over vectors of equal length; other lengths panic. With scale 0 it does not read a, which may
+// then hold anything, even NaN. dst may be a or b, but must not overlap them otherwise. Equal inputs give equal bits, wherever the
+// vectors are cut.
 func blend(dst, a, b []float32, scale, weight float32) {
 	if len(dst) != len(b) || len(dst) != len(a) {
 		panic(fmt.Sprintf("optim: %d elements blended into %d", len(b), len(dst)))

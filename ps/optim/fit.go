@@ -2,9 +2,9 @@ package optim
 
 import "math"
 
-// Unfit finds the first number that training could not go on from, among a shard's parameters and the vectors of a rule's
-// state behind them, or among the vectors of a state alone where params is false. Numbers must be finite. The second moments of
-// adam must not be negative, and may be infinite: such an element moves no more, and harms nothing.
+// Unfit finds the first value from which training could not resume. vectors are the vectors of a rule's state, after a shard's
+// parameters if params is set. Values must be finite. The second moments of adam must not be negative, but may be infinite: such an
+// element never moves again, which is harmless.
 func Unfit(r Rule, vectors [][]float32, params bool) (vector, at int, found bool) {
 	_, moments := r.(adam)
 	second := 1

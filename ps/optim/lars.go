@@ -2,11 +2,11 @@ package optim
 
 import "math"
 
-// layerwise is a rule that scales the gradient of a whole layer, so that a shard must be one. The store takes the norms
-// before the step and scales the gradient; Step does the rest, element by element.
+// layerwise is a rule that scales the gradient of a whole layer, so a shard must be a layer. The store computes the norms before
+// the step and scales the gradient. Step does the rest, element by element.
 type layerwise interface {
-	// localRate is the layer's own rate, from the 2-norms of its mean gradient, of its parameters, and of what weight
-	// decay adds to the gradient.
+	// localRate is the rate of the layer, from the 2-norms of its mean gradient, of its parameters, and of the weight decay that
+	// is added to the gradient.
 	localRate(grad, params, decay float64) float64
 }
 
@@ -16,10 +16,10 @@ type lars struct {
 	trust float64
 }
 
-// localRateMax keeps the scale of a gradient that has vanished finite as a float32: 0 times that is 0.
+// localRateMax keeps the scale of a vanished gradient finite as a float32, so that 0 times the scale is 0.
 const localRateMax = 1e30
 
-// localRate counts the ratio of the norms as 1 where all parameters are 0: they would stay so.
+// localRate takes 1 for the ratio of the norms if all parameters are 0. Otherwise they would stay 0.
 func (r lars) localRate(grad, params, decay float64) float64 {
 	if params == 0 {
 		return r.trust
@@ -27,11 +27,11 @@ func (r lars) localRate(grad, params, decay float64) float64 {
 	return min(r.trust*params/(grad+decay), localRateMax)
 }
 
-// squares are sums of squares: of the pending sums, of the parameters, and of these times their weight decay.
+// squares are sums of squares: of the pending sums, of the parameters, and of the parameters times their weight decay.
 type squares struct{ grad, params, decay float64 }
 
-// squaresBlock is how many elements' squares are added up at once. The sums of the blocks are added in their order, so that
-// the bits do not depend on who did which.
+// squaresBlock is the number of elements whose squares are added up at once. The sums of the blocks are added in order, so the
+// bits do not depend on how the blocks were divided among pieces.
 const squaresBlock = 1 << 16
 
 func (s *Store) makeLayerwise() {
@@ -40,7 +40,7 @@ func (s *Store) makeLayerwise() {
 	}
 }
 
-// localRate is the layer's own rate in a commit of weight * pending, which is summed up before; 1 for other rules.
+// localRate is the rate of the layer in a commit of weight * pending. It first sums up pending. For other rules it is 1.
 func (s *Store) localRate(src []float32, weight float64) float64 {
 	if s.layer == nil {
 		return 1
@@ -56,7 +56,7 @@ func (s *Store) localRate(src []float32, weight float64) float64 {
 	return s.layer.localRate(math.Abs(weight)*math.Sqrt(sum.grad), math.Sqrt(sum.params), math.Sqrt(sum.decay))
 }
 
-// squarePiece does the blocks of piece i.
+// squarePiece sums the squares in the blocks of piece i.
 func (s *Store) squarePiece(i int) {
 	blocks, pieces := len(s.squares), s.work.pieces
 	for b := blocks * i / pieces; b < blocks*(i+1)/pieces; b++ {

@@ -53,7 +53,7 @@ func TestLARSFollowsTheFloat64Twin(t *testing.T) {
 	}
 }
 
-// TestLARSNormsDoNotDependOnPieces: however a commit is cut and in whatever order the pieces run, the bits are the same.
+// TestLARSNormsDoNotDependOnPieces: the bits do not depend on the number of pieces of a commit, or on the order in which they run.
 func TestLARSNormsDoNotDependOnPieces(t *testing.T) {
 	const n = 3*squaresBlock + 1003
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -79,13 +79,13 @@ func TestLARSNormsDoNotDependOnPieces(t *testing.T) {
 }
 
 // TestLARSStepsAreAShareOfTheParameters: without decay and momentum a step is lr * trust of the norm of the parameters,
-// however large the gradient is; that is the point of it (section 4 of the paper).
+// however large the gradient is. That is the purpose of LARS (section 4 of the paper).
 func TestLARSStepsAreAShareOfTheParameters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "n")
 		scale := float32(math.Ldexp(1, rapid.IntRange(-30, 30).Draw(t, "scale")))
 		w, g := drawVector(t, n, "w"), drawVector(t, n, "g")
-		w[0], g[0] = 1, 1 // norms of 0 have a test of their own
+		w[0], g[0] = 1, 1 // another test covers norms of 0
 		for i := range g {
 			g[i] *= scale
 		}
@@ -108,8 +108,8 @@ func TestLARSStepsAreAShareOfTheParameters(t *testing.T) {
 	})
 }
 
-// TestLARSWhereNormsAreZero: parameters that are all 0 move by lr * trust * gradient, those without a gradient decay at
-// the rate trust / decay, and where both are missing, or the gradient has all but vanished, nothing becomes NaN.
+// TestLARSWhereNormsAreZero: parameters that are all 0 move by lr * trust * gradient. Parameters without a gradient decay at the
+// rate trust / decay. If both are 0, or the gradient has nearly vanished, nothing becomes NaN.
 func TestLARSWhereNormsAreZero(t *testing.T) {
 	tiny := float32(math.SmallestNonzeroFloat32)
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestLARSWhereNormsAreZero(t *testing.T) {
 	}
 }
 
-// TestLARSTakesTheNormOfAWeightedSum: a weight below 0 turns the step round and no more.
+// TestLARSTakesTheNormOfAWeightedSum: a negative weight only reverses the step.
 func TestLARSTakesTheNormOfAWeightedSum(t *testing.T) {
 	for weight, want := range map[float64]float32{0.5: 3, -0.5: 5, 4: 3} {
 		s := larsStore(t, 1, []Run{{Hi: 1}}, 0, 0.125)
@@ -149,7 +149,7 @@ func TestLARSTakesTheNormOfAWeightedSum(t *testing.T) {
 func TestLARSMakesNoDeltas(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("no panic, and the norms would be those of pieces")
+			t.Error("no panic, but the norms would be those of pieces")
 		}
 	}()
 	NewDelta(1, Update{Rule: mustNew(t, spec("lars"))})

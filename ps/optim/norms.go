@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// Norms is one pass over a push and the parameters that it is for, which have the same length n, else it panics: the
-// 2-norm and the largest magnitude of scale*push, and the 2-norm of params. Sums are taken in float64, so that they
-// neither overflow nor lose small terms, and rounded once. Where push has a NaN its norms are NaN. Equal inputs give
-// equal bits on all machines.
+// Norms computes, in one pass over a push and its parameters, the 2-norm and the largest magnitude of scale*push, and the 2-norm
+// of params. Different lengths panic. Sums are in float64, so that they neither overflow nor lose small terms, and are rounded
+// once. If push has a NaN, its norms are NaN. Equal inputs give equal bits on all machines.
 func Norms(push, params []float32, scale float64) (norm2, normInf, normW float32) {
 	if len(push) != len(params) {
 		panic(fmt.Sprintf("optim: norms of a push of %d elements for %d parameters", len(push), len(params)))
@@ -25,8 +24,8 @@ func Norms(push, params []float32, scale float64) (norm2, normInf, normW float32
 	return norm2, normInf, float32(math.Sqrt(total(&l.params)))
 }
 
-// Norms are those of a push to this shard whose mean is weight * push: of the mean, or where it holds values that take the
-// place of the parameters, of the change that they would bring.
+// Norms are the norms of a push to this shard whose mean is weight * push. If a push holds values that replace the parameters, the
+// first two are norms of the change that they would make, otherwise of the mean.
 func (s *Store) Norms(push, params []float32, weight float64) (norm2, normInf, normW float32) {
 	if s.way != Average {
 		return Norms(push, params, weight)
@@ -42,8 +41,8 @@ func (s *Store) Norms(push, params []float32, weight float64) (norm2, normInf, n
 	return float32(math.Sqrt(change2)), float32(top), float32(math.Sqrt(params2))
 }
 
-// lanes are what the norms are made of: element i counts in lane i mod 8. Eight chains of additions, because one would
-// wait for its own latency, and always eight, because the order of additions makes the bits.
+// lanes are the partial results of the norms: element i counts in lane i mod 8. There are eight chains of additions, because one
+// would wait for its own latency. There are always eight, because the order of additions determines the bits.
 type lanes struct {
 	push, params [8]float64 // sums of squares
 	top          [8]uint32  // largest magnitudes of push, as bits
@@ -64,6 +63,6 @@ func normsGo(push, params []float32, l *lanes) {
 	}
 }
 
-// magnitude is |x| as bits, which as integers have the order of the numbers: the comparison is a single instruction, and
-// a NaN is larger than all.
+// magnitude is |x| as bits. As integers these have the order of the numbers, so a comparison is a single instruction, and a NaN is
+// larger than all numbers.
 func magnitude(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }

@@ -36,7 +36,7 @@ func TestNormsFollowTheDefinition(t *testing.T) {
 	}
 }
 
-// Each place counts, with either sign, and what is not there does not.
+// Each element counts, with either sign, and nothing beyond the end does.
 func TestNormsSeeEveryElement(t *testing.T) {
 	for n := 1; n <= 13; n++ {
 		for at := range n {
@@ -76,7 +76,7 @@ func TestNormsShowNaN(t *testing.T) {
 func TestNormsOfUnequalLengthsPanic(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a push of 2 elements for 3 parameters was taken")
+			t.Error("a push of 2 elements for 3 parameters was accepted")
 		}
 	}()
 	Norms(make([]float32, 2), make([]float32, 3), 1)

@@ -1,9 +1,9 @@
 // Package optim holds the update rules: how a pending sum of gradients becomes the next version of a
 // shard's parameters. It works on float32 vectors only; it does no I/O and reads no clock.
 //
-// All arithmetic but that of norms is element by element, and no product is fused into a following sum: the explicit
-// float32 conversions in the loops forbid it. So the bits of a result depend neither on where a shard
-// is cut nor on the machine, which is what makes BSP bit-equal over shard and server counts.
+// All arithmetic except that of norms is element by element, and no product is fused into a following sum: the explicit float32
+// conversions in the loops forbid it. So the bits of a result depend neither on where a shard is cut nor on the machine. That makes
+// BSP bit-equal for all numbers of shards and servers.
 package optim
 
 import (
@@ -35,18 +35,18 @@ func Defaults() Spec {
 type Args struct {
 	LR        float32 // already scheduled and weighted
 	GradScale float32 // 1/samples: grad holds a sum over samples
-	Decay     float32 // weight decay of this segment; 0 for a segment that is spared
-	Step      int64   // the number of this step of the shard, from 1: what adam's bias correction goes by
-	Stream    bool    // dst is not src, and so large that it is better written around the caches; changes no bit
+	Decay     float32 // weight decay of this segment; 0 for a segment without weight decay
+	Step      int64   // the number of this step of the shard, from 1; adam's bias correction depends on it
+	Stream    bool    // dst is not src, and is so large that writing around the caches is faster; changes no bit
 }
 
 // Rule is one update rule. It holds constants only, so one Rule serves any number of shards at once.
 type Rule interface {
-	// State is the number of float32 vectors of the shard's length that the rule keeps beside the
-	// parameters. They start as zeros and are updated in place.
+	// State is the number of float32 vectors of the shard's length that the rule keeps in addition to the parameters. They start
+	// as zeros and are updated in place.
 	State() int
-	// Step writes the next parameters to dst in one pass. dst, src, grad and the State() vectors of state
-	// have the same length n, else it panics. dst may be src; otherwise no two vectors overlap.
+	// Step writes the next parameters to dst in one pass. dst, src, grad and the State() vectors of state have the same length;
+	// otherwise it panics. dst may be src, but no other vectors may overlap.
 	Step(dst, src, grad []float32, state [][]float32, a Args)
 }
 
@@ -103,10 +103,10 @@ func (s Spec) checkAdam() error {
 	return nil
 }
 
-// EpsilonMin is the smallest epsilon: less may be 0 as a float32, and an element whose gradient is 0 would become NaN.
+// EpsilonMin is the smallest epsilon. A smaller one may be 0 as a float32, and an element whose gradient is 0 would become NaN.
 const EpsilonMin = 1e-30
 
-// New makes the rule that s names, or says what is wrong with s.
+// New makes the rule that s names. It fails if Check does.
 //
 // With g the gradient of Args, m the state and mu the momentum:
 //
@@ -120,9 +120,9 @@ const EpsilonMin = 1e-30
 // sgd, momentum and nesterov have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the
 // learning rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop
 // of the rate takes effect at once. adam is Algorithm 1 of Kingma and Ba (ICLR 2015), with b1^t for beta1 to the
-// power of t; t is Args.Step, the shard's own count of commits, whatever the schedule's clock says. lars is
-// Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum too; its norms
-// are those of a shard, and the Store that takes them scales g by r, so its Step alone is momentum's.
+// power of t; t is Args.Step, the shard's own count of commits, which the clock of the schedule does not affect. lars is
+// Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum, too. Its norms
+// are those of a shard. The Store computes them and scales g by r, so the Step of lars is that of momentum.
 func New(s Spec) (Rule, error) {
 	if err := s.Check(); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 package optim
 
-// The passes over vectors of equal length, in plain Go. They are what a machine without vector instructions of ours
-// runs, and the twin that the others equal to the bit. Where two NaNs meet, which of them comes out is the machine's.
+// The passes over vectors of equal length, in plain Go. A machine without our vector instructions runs them, and all other passes
+// equal them to the bit. If two NaNs meet, the machine decides which one is the result.
 //
 // The loops shorten their slices by four elements a turn: the loop condition then bounds every constant index, and
 // the compiler drops all bounds checks (go build -gcflags=-d=ssa/check_bce shows none inside them). Each product is

@@ -7,9 +7,9 @@ import "golang.org/x/sys/cpu"
 // hasAVX2: the processor has AVX2, and the operating system keeps its registers. The tag purego turns it off.
 var hasAVX2 = cpu.X86.HasAVX2
 
-// The passes of AVX2 take lengths that are multiples of 8. They do the same roundings in the same order as their twins
-// in Go: no fused multiply-add. What is left over is the twin's. With stream, dst is written around the caches where it
-// begins at a multiple of 32 bytes; dst is no operand then.
+// The passes of AVX2 take lengths that are multiples of 8; the passes in Go do the rest. Both do the same roundings in the same
+// order, without fused multiply-add. With stream, dst is written around the caches if it begins at a multiple of 32 bytes; dst must
+// not be an operand then.
 
 //go:noescape
 func scaleAVX2(dst, src []float32, weight float32)
@@ -35,7 +35,7 @@ func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars)
 //go:noescape
 func normsAVX2(push, params []float32, l *lanes)
 
-// whole is how many of n elements AVX2 does.
+// whole is the number of n elements that AVX2 processes.
 func whole(n int) int {
 	if !hasAVX2 {
 		return 0

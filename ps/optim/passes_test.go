@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// odd are the numbers that break arithmetic which is only nearly right.
+// odd are numbers that reveal arithmetic which is only nearly right.
 var odd = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 1.1754944e-38, 1.1754942e-38, 3e-39, 16777217,
@@ -22,7 +22,7 @@ func anyFloat(t *rapid.T, what string) float32 {
 	return rapid.Float32().Draw(t, what)
 }
 
-// anyVector has n elements at any distance from an aligned address, and nothing behind them that a pass may touch.
+// anyVector has n elements at any distance from an aligned address. After them is memory that a pass must not touch; see behind.
 func anyVector(t *rapid.T, n int, what string) []float32 {
 	at := rapid.IntRange(0, 9).Draw(t, what+" at")
 	seed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) float32 { return anyFloat(t, what) }), 1, 23).Draw(t, what)
@@ -33,10 +33,10 @@ func anyVector(t *rapid.T, n int, what string) []float32 {
 	return v[at : at+n]
 }
 
-// behind is what follows a vector in its memory.
+// behind is the memory after a vector.
 func behind(v []float32) []float32 { return v[len(v) : len(v)+16] }
 
-// bitsDiffer finds the first place where two vectors have other bits; which NaN it is does not count.
+// bitsDiffer finds the first element whose bits differ in two vectors. All NaNs count as equal.
 func bitsDiffer(a, b []float32) int {
 	return slices.IndexFunc(indices(len(a)), func(i int) bool {
 		return math.Float32bits(a[i]) != math.Float32bits(b[i]) && !(a[i] != a[i] && b[i] != b[i])
@@ -55,8 +55,8 @@ func copyOf(v []float32) []float32 {
 	return append([]float32(nil), v[:len(v)+16]...)[:len(v)]
 }
 
-// TestPassesEqualTheirTwins: the passes that the machine has vector instructions for give the bits of the plain loops, for
-// every length, place and number, in place or not, and touch nothing behind the end.
+// TestPassesEqualTheirTwins: the passes with vector instructions give the bits of the plain loops, for every length, alignment and
+// number, in place or not, and touch nothing after the end.
 func TestPassesEqualTheirTwins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 200).Draw(t, "n")
@@ -98,7 +98,7 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 					t.Fatalf("%s, in place %v: state %d of %d is %v, the twin gives %v", c.name, inPlace, i, n, gotM[i], wantM[i])
 				}
 				if bitsDiffer(behind(got), behind(want)) >= 0 || bitsDiffer(behind(gotM), behind(wantM)) >= 0 {
-					t.Fatalf("%s of %d elements writes behind the end", c.name, n)
+					t.Fatalf("%s of %d elements writes after the end", c.name, n)
 				}
 			}
 		}

@@ -2,36 +2,37 @@ package optim
 
 import "sort"
 
-// How a store does what is queued: in pieces that may run at the same time, each block by block.
+// A store does the queued folds in pieces that may run at the same time. Each piece works block by block.
 
-// fold is sums[into] = scale*sums[into] + weight*push, or weight*sums[from] where push is nil.
+// fold is sums[into] = scale*sums[into] + weight*push. If push is nil, sums[from] takes its place.
 type fold struct {
 	into, from    int
 	push          []float32
 	scale, weight float32
 }
 
-func (f *fold) names(k int) bool { return f.into == k || f.push == nil && f.from == k }
+// uses says whether f reads or writes accumulator k.
+func (f *fold) uses(k int) bool { return f.into == k || f.push == nil && f.from == k }
 
-// work is a commit, or where dst is nil a flush or with norms the sums of squares.
+// work is a commit. If dst is nil, it is a flush, or with norms the sums of squares.
 type work struct {
 	dst, src []float32
 	norms    bool
-	local    float32 // of a commit: the layer's own rate
-	args     Args    // but for Decay
-	keep     float32 // share of src, where the sums are averaged
-	weight   float32 // of the sums, where they are added or averaged
+	local    float32 // in a commit: the rate of the layer
+	args     Args    // without Decay
+	keep     float32 // share of src, if the sums are averaged
+	weight   float32 // of the sums, if they are added or averaged
 	pieces   int
 }
 
-// lane is the memory of one piece.
-type lane struct {
-	room []float32   // a block of sums
-	part [][]float32 // state, cut to a block
+// pieceScratch is the memory of one piece.
+type pieceScratch struct {
+	block []float32   // a block of sums
+	part  [][]float32 // state, cut to a block
 }
 
 func (s *Store) run(w work) {
-	w.pieces = len(s.lanes)
+	w.pieces = len(s.scratch)
 	s.work = w
 	if w.pieces == 1 || s.parallel == nil {
 		for i := range w.pieces {
@@ -43,9 +44,9 @@ func (s *Store) run(w work) {
 	s.work = work{}
 }
 
-// runPiece does piece i of the work. Pieces begin at multiples of 16 elements, so that no cache line belongs to two.
+// runPiece does piece i of the work. Pieces begin at multiples of 16 elements, so that no two pieces share a cache line.
 func (s *Store) runPiece(i int) {
-	w, l := &s.work, &s.lanes[i]
+	w, l := &s.work, &s.scratch[i]
 	if w.norms {
 		s.squarePiece(i)
 		return
@@ -59,7 +60,7 @@ func (s *Store) runPiece(i int) {
 	lo, hi := bound(i), bound(i+1)
 	r := sort.Search(len(s.runs), func(k int) bool { return s.runs[k].Hi > lo })
 	for lo < hi {
-		end := min((lo+blockElements)&^15, hi) // aligned, wherever a run begins
+		end := min((lo+blockElements)&^15, hi) // blocks stay aligned, wherever a run begins
 		if w.dst == nil {
 			s.flushBlock(lo, end)
 		} else {
@@ -75,9 +76,9 @@ func (s *Store) runPiece(i int) {
 }
 
 // commitBlock commits elements lo to hi, which lie in run q.
-func (s *Store) commitBlock(lo, hi int, q Run, l *lane) {
+func (s *Store) commitBlock(lo, hi int, q Run, l *pieceScratch) {
 	w := &s.work
-	pending := s.sumBlock(lo, hi, l.room[:hi-lo])
+	pending := s.sumBlock(lo, hi, l.block[:hi-lo])
 	switch s.way {
 	case Add:
 		sumPass(w.dst[lo:hi], w.src[lo:hi], pending, w.weight, w.args.Stream)
@@ -96,33 +97,33 @@ func (s *Store) commitBlock(lo, hi int, q Run, l *lane) {
 		s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
 		return
 	}
-	a.Stream = false // it is read again at once
+	a.Stream = false // shrink reads it again at once
 	s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
 	shrink(w.dst[lo:hi], a.LR*q.L1)
 }
 
 // flushBlock does the folds for elements lo to hi, and keeps the pending sums.
 func (s *Store) flushBlock(lo, hi int) {
-	var room []float32
+	var block []float32
 	if s.sums[0] != nil {
-		room = s.sums[0][lo:hi]
+		block = s.sums[0][lo:hi]
 	}
-	if sums := s.sumBlock(lo, hi, room); sums != nil && &sums[0] != &room[0] {
-		copy(room, sums)
+	if sums := s.sumBlock(lo, hi, block); sums != nil && &sums[0] != &block[0] {
+		copy(block, sums)
 	}
 }
 
-// sumBlock does the folds for elements lo to hi, and returns the pending sums of these: in room, or where they are. A push
-// that is all there is is not copied.
-func (s *Store) sumBlock(lo, hi int, room []float32) []float32 {
+// sumBlock does the folds for elements lo to hi and returns their pending sums, which are in block or in other memory of the store.
+// If they are a single push, it returns the push without copying it.
+func (s *Store) sumBlock(lo, hi int, block []float32) []float32 {
 	var sums []float32 // nil: zeros
 	if s.held {
 		sums = s.sums[0][lo:hi]
 	}
 	zeros := func() {
 		if sums == nil {
-			clear(room)
-			sums = room
+			clear(block)
+			sums = block
 		}
 	}
 	for i := range s.queue {
@@ -145,13 +146,13 @@ func (s *Store) sumBlock(lo, hi int, room []float32) []float32 {
 		case f.scale == 0 && f.weight == 1 && f.push != nil:
 			sums = from
 			continue
-		case f.scale == 0: // nothing is read of what was there
-			blend(room, room, from, 0, f.weight)
+		case f.scale == 0: // the earlier sums are not read
+			blend(block, block, from, 0, f.weight)
 		default:
 			zeros()
-			blend(room, sums, from, f.scale, f.weight)
+			blend(block, sums, from, f.scale, f.weight)
 		}
-		sums = room
+		sums = block
 	}
 	if s.work.dst != nil {
 		zeros()

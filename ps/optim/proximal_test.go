@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestShrinkByHand: towards 0 by the limit, never past it, and what is not a number stays so.
+// TestShrinkByHand: elements move towards 0 by the limit, never past it, and a NaN stays a NaN.
 func TestShrinkByHand(t *testing.T) {
 	x := []float32{3, -3, 1, -1, 1.25, 0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1))}
 	want := []float32{2, -2, 0, 0, 0.25, 0, 0, float32(math.Inf(1)), float32(math.Inf(-1))}
@@ -21,7 +21,7 @@ func TestShrinkByHand(t *testing.T) {
 	}
 }
 
-// TestL1CommitIsTheStepAndThenTheShrink, in runs with and without the penalty, to the bit and however it is cut.
+// TestL1CommitIsTheStepAndThenTheShrink holds to the bit, in runs with and without the penalty, for every cut into pieces.
 func TestL1CommitIsTheStepAndThenTheShrink(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 7, blockElements + 3, 2*blockElements + 77}).Draw(t, "n")
@@ -47,8 +47,8 @@ func TestL1CommitIsTheStepAndThenTheShrink(t *testing.T) {
 	})
 }
 
-// TestL1EndsAtTheMinimumOfThePenalisedLoss: steps on (w-a)^2/2 + l1*|w| end where that is least: at a moved towards 0 by
-// l1, and at exactly 0 where |a| is at most l1. Pushes of N workers that are a version each end there as well.
+// TestL1EndsAtTheMinimumOfThePenalisedLoss: steps on (w-a)^2/2 + l1*|w| end at its minimum: at a moved towards 0 by l1, and at
+// exactly 0 if |a| is at most l1. Pushes of N workers that are a version each end there, too.
 func TestL1EndsAtTheMinimumOfThePenalisedLoss(t *testing.T) {
 	a := []float32{2, -2, 0.6, 0.4, -0.25, 0}
 	want := []float64{1.5, -1.5, 0.1, 0, 0, 0}

@@ -30,7 +30,7 @@ var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv"}
 // ScheduleNames lists the schedules that Scale knows.
 func ScheduleNames() []string { return append([]string(nil), scheduleNames...) }
 
-// Check reports the first value that is out of its range, or a name that is not known.
+// Check reports an unknown name, or the first value that is out of its range.
 func (s Schedule) Check() error {
 	if s.WarmUp < 0 {
 		return fmt.Errorf("schedule warm_up %d is negative; use 0 for none, or a number of iterations", s.WarmUp)
@@ -87,8 +87,8 @@ func (s Schedule) checkInv() error {
 	return nil
 }
 
-// Scale is the factor on the learning rate at iteration iter (>= 0; fractional where single pushes are
-// applied). A schedule that fails Check panics.
+// Scale is the factor on the learning rate at iteration iter (>= 0; fractional if single pushes are applied). A schedule that
+// fails Check panics.
 //
 // During warm-up the factor grows linearly, (iter+1)/WarmUp, and reaches 1 in the last iteration of it
 // (Goyal et al. 2017, section 2.2, "gradual warmup"); it is never 0, so the first push is not wasted. Drops
@@ -134,7 +134,7 @@ func (s Schedule) drops(iter float64) float64 {
 	return float64(n)
 }
 
-// passed is the share of Over that lies behind iter. It is 0 during warm-up, so that this reaches the full rate.
+// passed is the share of Over that has passed at iter. It is 0 during warm-up, so that warm-up reaches the full rate.
 func (s Schedule) passed(iter float64) float64 {
 	return max(0, min(1, (iter-float64(s.WarmUp))/float64(s.Over)))
 }

@@ -71,8 +71,8 @@ func TestEveryEqualsAt(t *testing.T) {
 	})
 }
 
-// TestDecaysFallFromFullRateToTheFloor: with warm-up the rate grows to all of lr in its last iteration, keeps that for
-// the next, never grows again, and is the floor, exactly, from Over iterations later on.
+// TestDecaysFallFromFullRateToTheFloor: with warm-up the rate reaches lr in the last iteration of warm-up, keeps lr for the next
+// one, never grows again, and is exactly the floor from Over iterations later on.
 func TestDecaysFallFromFullRateToTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Schedule{

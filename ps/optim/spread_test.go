@@ -8,8 +8,8 @@ func TestSpreadTakesWhatItSays(t *testing.T) {
 			s := NewStore(elements, []Run{{Hi: elements}}, Update{Rule: mustNew(t, spec("sgd")), LR: 1, Sched: Schedule{Name: "constant"}}, Optimize)
 			s.Spread(n, nil)
 			var got int64
-			for i := range s.lanes {
-				got += 4 * int64(cap(s.lanes[i].room))
+			for i := range s.scratch {
+				got += 4 * int64(cap(s.scratch[i].block))
 			}
 			if want := SpreadBytes(elements, n); got != want {
 				t.Errorf("%d elements over %d: %d bytes, SpreadBytes says %d", elements, n, got, want)

@@ -16,8 +16,8 @@ func drawVector(t *rapid.T, n int, name string) []float32 {
 	return v
 }
 
-// TestDeltasAddUpToTheServersStep: with plain SGD and one worker, what the worker pushes as a delta and the server adds
-// is what the server would have made of the gradient (sync-core 6.1: averaging of one step is the synchronous update).
+// TestDeltasAddUpToTheServersStep: with plain SGD and one worker, adding the worker's delta equals the server's step with the
+// gradient (sync-core 6.1: averaging of one step is the synchronous update).
 func TestDeltasAddUpToTheServersStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3*deltaBlock/2).Draw(t, "n")
@@ -65,7 +65,7 @@ func TestStoreKeepsAccumulatorsApart(t *testing.T) {
 	}
 }
 
-// TestDeltaKeepsMomentumOfItsOwn: two steps with the same gradient; the second goes further by the momentum.
+// TestDeltaKeepsMomentumOfItsOwn: of two steps with the same gradient the second is longer by the momentum.
 func TestDeltaKeepsMomentumOfItsOwn(t *testing.T) {
 	d := NewDelta(1, Update{Rule: momentum{mu: 0.5}, LR: 0.5, Sched: Schedule{Name: "constant"}})
 	for i, want := range []float32{-8, -12} { // samples * -(lr * m): m is 4, then 0.5*4 + 4
@@ -77,7 +77,7 @@ func TestDeltaKeepsMomentumOfItsOwn(t *testing.T) {
 	}
 }
 
-// plainStore does every fold and every commit at once, with the twins: what a Store equals to the bit.
+// plainStore does every fold and every commit at once, with the plain passes. A Store equals it to the bit.
 type plainStore struct {
 	n     int
 	runs  []Run
@@ -111,7 +111,7 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 		keep, share := float32(1-min(scale, 1)), float32(min(scale, 1)*weight)
 		for i := range dst {
 			dst[i] = float32(share * p.sums[0][i])
-			if keep != 0 { // else src does not matter, not even if it is no number
+			if keep != 0 { // otherwise src does not matter, not even a NaN
 				dst[i] = float32(keep*src[i]) + dst[i]
 			}
 		}
@@ -137,7 +137,7 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 	clear(p.sums[0])
 }
 
-// localRate takes the norms in one go, with the twin. Neighbours with the same decay are one run.
+// localRate computes the norms in one pass, with the plain loop. Neighbours with the same decay are one run.
 func (p *plainStore) localRate(src []float32, weight float64) float64 {
 	r, ok := p.u.Rule.(lars)
 	if !ok {
@@ -154,8 +154,8 @@ func (p *plainStore) localRate(src []float32, weight float64) float64 {
 	return r.localRate(math.Abs(weight)*math.Sqrt(grad), math.Sqrt(params), math.Sqrt(decay))
 }
 
-// TestQueuedFoldsEqualPlainOnes: any order of folds, commits, flushes and looks at the sums gives the bits of doing each
-// at once, however it is cut into pieces and in whatever order these run; and no push is read after it was given back.
+// TestQueuedFoldsEqualPlainOnes: any order of folds, commits, flushes and reads of the sums gives the bits of doing each at once,
+// for every number of pieces and every order in which they run. No push is read after it has been given back.
 func TestQueuedFoldsEqualPlainOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 7, 100, blockElements, blockElements + 1, 2*blockElements + 77}).Draw(t, "n")
@@ -243,12 +243,12 @@ func spreadTests(s *Store, k int) {
 			piece(i)
 		}
 	})
-	for len(s.lanes) < k {
-		s.lanes = append(s.lanes, lane{room: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))})
+	for len(s.scratch) < k {
+		s.scratch = append(s.scratch, pieceScratch{block: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))})
 	}
 }
 
-// TestSpreadCutsOnlyWhatIsLarge: a piece has 1 MiB or more, and all of the shard is in one of them.
+// TestSpreadCutsOnlyWhatIsLarge: a piece has 1 MiB or more, and the pieces cover the shard.
 func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 	for _, c := range []struct{ n, most, want int }{
 		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2}, {streamMin + 5, 1, 1},
@@ -278,7 +278,7 @@ func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 	}
 }
 
-// TestFoldsAndCommitsAllocateNothing, once the accumulators that they name are there.
+// TestFoldsAndCommitsAllocateNothing: once their accumulators are allocated, folds and commits allocate nothing.
 func TestFoldsAndCommitsAllocateNothing(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) { allocateNothing(t, mustNew(t, spec(name))) })
@@ -327,7 +327,7 @@ func TestStoreRefusesOtherLengths(t *testing.T) {
 	}
 }
 
-// TestTheQueueIsBounded: however many folds come before a commit.
+// TestTheQueueIsBounded: the queue is bounded, however many folds precede a commit.
 func TestTheQueueIsBounded(t *testing.T) {
 	s := NewStore(1, nil, Update{}, Add)
 	const pushes = 3*foldsMax + 1
@@ -344,7 +344,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom: a later fold into it is none into them.
+// TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom: a later fold into that accumulator does not change the pending sums.
 func TestPendingSumsDoNotFollowTheAccumulatorTheyCameFrom(t *testing.T) {
 	s := NewStore(1, nil, Update{}, Add)
 	s.Fold(1, []float32{8}, 0, 1)

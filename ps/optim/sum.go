@@ -2,12 +2,12 @@ package optim
 
 import "fmt"
 
-// sumBlock is how many elements are added up at once: the sum so far stays in the first-level cache.
+// sumBlock is the number of elements that are added up at once, so that the partial sum stays in the first-level cache.
 const sumBlock = 4096
 
-// Sum is dst = parts[0] + parts[1] + ..., added in that order, over vectors of equal length, else it panics. There is at
-// least one part. dst may be the first, but must overlap none of the others. Equal inputs give equal bits, wherever the
-// vectors are cut.
+// Sum is dst = parts[0] + parts[1] + ..., added in that order, over vectors of equal length; other lengths panic. There must be at
+// least one part. dst may be the first part, but must not overlap the others. Equal inputs give equal bits, wherever the vectors
+// are cut.
 func Sum(dst []float32, parts ...[]float32) {
 	for _, p := range parts {
 		if len(p) != len(dst) {

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sum gives the bits of additions element by element in the order of the parts, and touches nothing behind the end.
+// Sum gives the bits of additions element by element in the order of the parts, and touches nothing after the end.
 func TestSumAddsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{0, 1, 7, 8, 33, sumBlock - 1, sumBlock, sumBlock + 5, 2*sumBlock + 3}).Draw(t, "n")
@@ -31,7 +31,7 @@ func TestSumAddsInOrder(t *testing.T) {
 			t.Fatalf("element %d of %d is %v, want %v", i, n, dst[i], want[i])
 		}
 		if i := bitsDiffer(behind(dst), rest); i >= 0 {
-			t.Fatalf("element %d behind the end changed", i)
+			t.Fatalf("element %d after the end changed", i)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// advised runs a setting and returns its samples per second and the NOTEs that name a scheme, in one text.
+// advised runs a setting. It returns its samples per second and, as one text, the NOTEs that name a scheme.
 func advised(t *testing.T, c setting) (rate float64, notes string) {
 	t.Helper()
 	s := c.run(t).Summary
@@ -21,7 +21,7 @@ func advised(t *testing.T, c setting) (rate float64, notes string) {
 	return float64(s.SamplesPerS), notes
 }
 
-// in finds a number in a text, or fails.
+// in returns the number that pattern finds in a text. It fails the test if there is none.
 func in(t *testing.T, text, pattern string) float64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -35,7 +35,8 @@ func in(t *testing.T, text, pattern string) float64 {
 	return v
 }
 
-// keeps fails unless what was promised came: a tenth less at most, and a third more, for pushes that come one by one crowd a link less.
+// keeps fails the test unless got is what was promised: at most a tenth less, and a third more, because pushes that arrive one by one
+// crowd a link less.
 func keeps(t *testing.T, what string, got, promised float64) {
 	t.Helper()
 	if got < 0.9*promised || got > 1.33*promised {
@@ -43,10 +44,10 @@ func keeps(t *testing.T, what string, got, promised float64) {
 	}
 }
 
-// slowInTurn makes now one worker slow and now another, for a few iterations; the exchange takes time too.
+// slowInTurn makes the workers slow in turn, for a few iterations each. The exchange takes time, too.
 var slowInTurn = []string{"simulate.noise={kind: two_state, factor: 8, enter: 0.02, leave: 0.4}", "simulate.network={bandwidth: 1GB, latency: 500us}"}
 
-// Where slow workers change, the bound that the NOTE names brings about what it says, and so does drop.
+// If the slow worker changes, the bound that the NOTE names gains what the NOTE says, and so does drop.
 func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		c := setting{workers: 8, servers: 2, scheme: "bsp", iterations: 600, bytes: 400_000, seed: seed, set: slowInTurn}
@@ -74,7 +75,7 @@ func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 	}
 }
 
-// Against a worker that is always slow no bound helps, and the NOTE names none; what it names does.
+// Against a worker that is always slow no bound helps, and the NOTE names none. The scheme that it names helps.
 func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 	c := setting{workers: 4, servers: 2, iterations: 600, bytes: 400_000, seed: 1,
 		set: []string{"faults=[{worker: 3, slow: {factor: 5}}]", "simulate.noise={kind: normal, spread: 0.1}", "simulate.network={bandwidth: 1GB, latency: 500us}"}}
@@ -108,7 +109,7 @@ func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 	}
 }
 
-// Nothing is said of what was hardly seen, and nothing of workers that are alike.
+// There is no NOTE after too few iterations, and none about workers that are alike.
 func TestNoAdviceWithoutCause(t *testing.T) {
 	slow := []string{"faults=[{worker: 3, slow: {factor: 5}}]"}
 	for _, c := range []struct {
@@ -120,7 +121,7 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 		{setting{iterations: 40, set: slow}, true},
 		{setting{iterations: 200}, false},
 		{setting{iterations: 200, set: []string{"simulate.noise={kind: normal, spread: 0.05}"}}, false},
-		{setting{iterations: 200, set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // and no longer
+		{setting{iterations: 200, set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // slow for too few iterations
 	} {
 		c.workers, c.servers, c.scheme, c.bytes, c.seed = 4, 1, "bsp", 4000, 1
 		if _, notes := advised(t, c.setting); (notes != "") != c.want {
@@ -129,7 +130,7 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 	}
 }
 
-// Turns that cost more than they save are said, and the schemes that the NOTE names do without.
+// If turns cost more than they save, a NOTE says so. The schemes that it names are faster.
 func TestAdviceAgainstTurns(t *testing.T) {
 	c := setting{workers: 8, servers: 1, scheme: "r2sp", iterations: 400, bytes: 4000, seed: 1, set: []string{"simulate.noise={kind: exponential, spread: 0.5}", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
 	r := c.run(t)

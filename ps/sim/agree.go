@@ -6,18 +6,19 @@ import (
 	"fluentps/ps/core"
 )
 
-// setOf names the contributors to an iteration of the shards of a rule that agree on them.
-type setOf struct {
+// setKey identifies an iteration whose contributors the shards of a rule agree on.
+type setKey struct {
 	lead int32 // the shard that decides
 	iter int64
 }
 
+// contributors are the workers whose pushes make up an iteration.
 type contributors struct {
-	who    []int32 // ascending, at the leading shard
-	shards int     // that have closed the iteration
+	workers []int32 // at the leading shard, ascending
+	shards  int     // other shards of the rule that have closed the iteration
 }
 
-// v is the smallest clock of those in the run, or further where the scheme closes iterations without the slow.
+// v is the smallest clock of the workers in the run. It is larger if the scheme closes iterations without the slow workers.
 func (s *shardCheck) v() int64 {
 	if s.agrees {
 		return s.closed
@@ -25,24 +26,24 @@ func (s *shardCheck) v() int64 {
 	return max(s.low, s.closed)
 }
 
-// closes: a shard says that an iteration is closed. Iterations close in order, the leading shard's first, and the others
-// have its contributors, all but those that died before their push came.
+// closes checks that a shard closes iterations in order, after the leading shard, and with its contributors. Only those that died
+// before their push arrived may be missing.
 func (c *checker) closes(e *core.Effect, workers []worker) {
 	s := &c.shards[e.Shard]
 	if e.Iter < s.closed {
 		c.fail("contributors: shard %d closes iteration %d, and %d are closed", e.Shard, e.Iter, s.closed)
 	}
 	slices.Sort(s.set)
-	key := setOf{s.lead, e.Iter}
+	key := setKey{s.lead, e.Iter}
 	k := c.sets[key]
 	switch {
 	case s.lead == e.Shard && s.followers == 0:
 	case s.lead == e.Shard:
-		c.sets[key] = &contributors{who: slices.Clone(s.set)}
+		c.sets[key] = &contributors{workers: slices.Clone(s.set)}
 	case k == nil && len(s.set) > 0:
 		c.fail("contributors: shard %d closes iteration %d with pushes of workers %v before shard %d, which leads", e.Shard, e.Iter, s.set, s.lead)
 	case k != nil:
-		c.agree(e, k.who, s.set, workers)
+		c.agree(e, k.workers, s.set, workers)
 		if k.shards++; k.shards == c.shards[s.lead].followers {
 			delete(c.sets, key)
 		}

@@ -9,27 +9,27 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Baseline allreduce in virtual time. There are no nodes: in each iteration every worker computes, and the gradients are
-// summed bucket by bucket over a ring of all ranks, last layers first, while backward runs; then each takes the same step.
+// Baseline allreduce in virtual time. There are no nodes. In each iteration every worker computes, and a ring of all ranks sums
+// the gradients bucket by bucket while backward runs, the last layers first. Then each worker takes the same step.
 //
-// A ring of N ranks sums b bytes in 2 (N-1) steps. In each every rank sends 1/N of them to the next one: first N-1 steps in
-// which parts are added up on their way, then N-1 in which the sums go round. The part that begins at the rank which comes
-// last has all of these steps before it, and no other has to wait once they are made, so that
+// A ring of N ranks sums b bytes in 2 (N-1) steps. In each step every rank sends 1/N of the bytes to the next rank: in the first
+// N-1 steps the parts are added up on their way, in the last N-1 steps the sums go round. The part that begins at the rank that
+// starts last has all of these steps before it, and no other part is later. So the sum ends at
 //
 //	end = start of the last rank + 2 (N-1) (latency + b / N / bandwidth)
 //
-// whoever else came when. One bucket is summed at a time, in the same order on all ranks.
+// whenever the other ranks start. One bucket is summed at a time, in the same order on all ranks.
 
-// allReduce is the state of such a run.
+// allReduce is the state of a run of baseline allreduce.
 type allReduce struct {
 	o       Options
 	workers []worker
 	passes  passes
 	buckets []shard.Bucket
-	layer   []int   // of each bucket: the one whose gradients complete it
-	cost    []int64 // nanoseconds to sum each
+	layer   []int   // per bucket: the layer whose gradients complete it
+	cost    []int64 // per bucket: nanoseconds to sum it
 	moves   int64   // bytes that one iteration moves over all links
-	commit  int64   // nanoseconds of a step
+	commit  int64   // nanoseconds of a step of the optimizer
 	pauses  [][]Pause
 	now     int64
 	iter    int64
@@ -68,7 +68,7 @@ func newAllReduce(o Options) *allReduce {
 		r.layer[i] = len(r.passes.pieces)
 	}
 	for id, k := range p.BucketOf(r.buckets) {
-		r.layer[k] = min(r.layer[k], int(p.Pieces[id].Layer)) // backward comes to the first layer last
+		r.layer[k] = min(r.layer[k], int(p.Pieces[id].Layer)) // backward reaches the first layer last
 	}
 	for k, b := range r.buckets {
 		elements := b.Hi - b.Lo
@@ -82,8 +82,8 @@ func newAllReduce(o Options) *allReduce {
 	return r
 }
 
-// ringTime is how long the sum of so many bytes takes from the last rank's start. All hops are made at once, so that the
-// slowest sets the pace.
+// ringTime is how long the sum of so many bytes takes after the last rank has started, in nanoseconds. All hops of a step are
+// simultaneous, so the slowest hop sets the pace.
 func (r *allReduce) ringTime(bytes int64) int64 {
 	m, n := &r.o.Config.Simulate, len(r.workers)
 	part := func(rate int64) float64 {
@@ -102,7 +102,7 @@ func (r *allReduce) ringTime(bytes int64) int64 {
 	return int64(float64(2*(n-1)) * hop)
 }
 
-// iterate does one iteration of all workers, and says whether it was the last.
+// iterate simulates one iteration of all workers, and says whether it was the last one.
 func (r *allReduce) iterate() (over bool) {
 	c, stop := r.o.Config, r.o.Config.Train.Stop
 	layers := len(r.passes.pieces)
@@ -113,7 +113,7 @@ func (r *allReduce) iterate() (over bool) {
 		w := &r.workers[i]
 		w.own, w.injected = w.takes(&c.Simulate, r.iter)
 		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.passes, stage)) }
-		if i == 0 { // who looks at the clock for all, when forward is over
+		if i == 0 { // worker 0 checks the budget of time for all, at the end of forward
 			over = stop.Time > 0 && r.computed(i, start, w.before(&r.passes, layers)+w.injected) >= int64(stop.Time)
 		}
 		for k, layer := range r.layer {
@@ -143,7 +143,7 @@ func (r *allReduce) iterate() (over bool) {
 	return over || budget > 0 && r.samples >= budget || stop.Updates > 0 && r.iter >= stop.Updates
 }
 
-// computed is when a worker has computed for so long, from a time on: it stands still in its pauses.
+// computed is the time at which a worker that starts at from has computed for takes nanoseconds. Its pauses delay it.
 func (r *allReduce) computed(me int, from, takes int64) int64 {
 	at := from + takes
 	for _, p := range r.pauses[me] {
@@ -176,7 +176,7 @@ func (r *allReduce) result() *Result {
 	return &Result{Summary: sum, Steps: r.iter * int64(len(r.workers)*len(r.buckets)), Trace: r.trace, Duration: wall}
 }
 
-// model says in words what is modelled.
+// model describes the models, one line each.
 func (r *allReduce) model() []string {
 	m := &r.o.Config.Simulate
 	return []string{

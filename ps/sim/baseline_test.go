@@ -66,9 +66,9 @@ func communication(t testing.TB, workers, servers int, set ...string) (time.Dura
 	return (b.Duration-a.Duration)/more - idealCompute, (b.Summary.BytesSent - a.Summary.BytesSent) / more
 }
 
-// The time of communication is that of the formula: the bytes that the fullest card takes, and a latency for each message that
-// must wait for another. Where every scalar has a key, 32 bytes a parameter go through server 0's card; even slices over M
-// servers bring 8/M through each.
+// The time of communication is that of the formula: the bytes through the fullest card, and a latency for each message that must
+// wait for another. If every scalar has a key, 32 bytes a parameter go through the card of server 0. With even slices over M
+// servers 8/M go through each card.
 func TestCommunicationOfKeys(t *testing.T) {
 	const push, pull, keyed = 4 * idealArena, 0, 4*idealArena + 12*idealTensors
 	for _, c := range []struct {
@@ -124,26 +124,25 @@ func TestCommunicationOfARing(t *testing.T) {
 			t.Errorf("%d workers: %d bytes, want %d", n, moved, 2*int64(n-1)*bytes)
 		}
 	}
-	// Ranks that share a host hand parts on in memory: the card, one way, carries one flow, and the slower hop sets the pace.
+	// Ranks that share a host pass parts on in memory: the card carries one flow each way, and the slower hop sets the pace.
 	got, _ := communication(t, 8, 1, "baseline=allreduce", "simulate.ranks_per_host=2", "simulate.network.memory=1MB")
 	near(t, "slow memory", got.Seconds(), 14*bytes/8.0/1e6, 1e-6)
 	got, _ = communication(t, 8, 1, "baseline=allreduce", "simulate.ranks_per_host=8", "simulate.network.memory=100MB")
 	near(t, "one host", got.Seconds(), 14*bytes/8.0/1e8, 1e-6)
 }
 
-// hops is a ring of ranks that start when they have computed, hop by hop: a rank sends a part on when it has it, when it has
-// started, and when its link is free.
+// hops simulates a ring hop by hop: a rank sends a part on as soon as it has the part, has computed, and its link is free.
 func hops(starts []float64, hop float64) (end float64) {
 	n := len(starts)
-	came, free := make([]float64, n), append([]float64(nil), starts...)
+	arrived, free := make([]float64, n), append([]float64(nil), starts...)
 	for range 2 * (n - 1) {
 		next := make([]float64, n)
 		for i := range n {
-			free[i] = max(free[i], came[i]) + hop
+			free[i] = max(free[i], arrived[i]) + hop
 			next[(i+1)%n] = free[i]
 			end = max(end, free[i])
 		}
-		came = next
+		arrived = next
 	}
 	if n == 1 {
 		return starts[0]
@@ -151,7 +150,7 @@ func hops(starts []float64, hop float64) (end float64) {
 	return end
 }
 
-// Whoever comes when: the ring ends as it does hop by hop.
+// For all starting times of the ranks, the ring ends when the simulation hop by hop ends.
 func TestRingAgainstItsHops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "workers")
@@ -170,7 +169,7 @@ func TestRingAgainstItsHops(t *testing.T) {
 	})
 }
 
-// A bucket is summed while backward computes those before it: what is left is the larger of the two, and the last bucket.
+// A bucket is summed while backward computes the earlier layers: the time is the larger of the two, and the last bucket.
 func TestBucketsAreSummedWhileBackwardRuns(t *testing.T) {
 	const layer = 8 << 20 // elements: 32 MiB
 	var params []workload.Param
@@ -191,12 +190,12 @@ func TestBucketsAreSummedWhileBackwardRuns(t *testing.T) {
 		return perIteration(r)
 	}
 	sum := time.Duration(float64(6.0 / 4 * 4 * layer)) // of a bucket, in nanoseconds at 1 GB/s
-	// Backward of a layer is a sixth of computing. Slow computing leaves the last bucket, fast computing the first layer's.
+	// Backward of a layer is a sixth of computing. Slow computing hides all buckets but the last, fast computing is hidden itself.
 	near(t, "slow", took(6000*time.Millisecond).Seconds(), (6000*time.Millisecond + sum).Seconds(), 1e-6)
 	near(t, "fast", took(6*time.Millisecond).Seconds(), (3*time.Millisecond + 4*sum).Seconds(), 1e-6)
 }
 
-// Whatever keys, faults and pauses: all workers do the same iterations, no pull is delayed, and the checkers find nothing.
+// With all kinds of keys, faults and pauses all workers do the same iterations, no pull is delayed, and the checkers find nothing.
 func TestBaselinesOverManySeeds(t *testing.T) {
 	first, n := seedsFrom(t)
 	forms := append(shard.KeyForms(), "allreduce")
@@ -240,8 +239,8 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 	t.Logf("%d node steps", steps)
 }
 
-// A pause holds up what a worker computes, and with it all others.
-func TestAPauseHoldsUpARing(t *testing.T) {
+// A pause of one worker delays all workers.
+func TestAPauseDelaysARing(t *testing.T) {
 	o := ideal(t, 4, 1, "baseline=allreduce", "train.stop.updates=1")
 	plain, err := Run(o)
 	if err != nil {
@@ -257,7 +256,7 @@ func TestAPauseHoldsUpARing(t *testing.T) {
 	}
 }
 
-func TestWhatNoBaselineIsModelledWith(t *testing.T) {
+func TestOptionsThatABaselineRefuses(t *testing.T) {
 	for _, baseline := range []string{"allreduce", "pslite"} {
 		o := ideal(t, 4, 1, "baseline="+baseline)
 		o.Losses = []Loss{{Worker: 1, At: time.Millisecond}}
@@ -271,7 +270,7 @@ func TestWhatNoBaselineIsModelledWith(t *testing.T) {
 	}
 }
 
-// A worker that pulls before all have pushed is found.
+// The checker detects a worker that pulls before all have pushed.
 func TestTheCheckerSeesAPullBeforeTheBarrier(t *testing.T) {
 	o := ideal(t, 2, 1, "baseline=pslite", "simulate.per_worker=[1, 3]")
 	s, err := newSimulation(o)
@@ -282,7 +281,7 @@ func TestTheCheckerSeesAPullBeforeTheBarrier(t *testing.T) {
 	s.begin()
 	for s.check.broken == "" {
 		e, from := s.q.first()
-		if e != nil && e.kind == evControl && e.node == s.rank0() { // who comes to the barrier is let go at once
+		if e != nil && e.kind == evControl && e.node == s.rank0() { // the first worker at the barrier is released at once
 			m := s.messages.take(s.q.pop(from).arg)
 			m.head.Kind = wire.Release
 			s.control(m.head.Worker, m, false)

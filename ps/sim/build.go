@@ -17,10 +17,10 @@ import (
 // workerStream keeps the generators of the workers' compute noise apart from those of the shards' schemes.
 const workerStream = 0x51303300000000
 
-// traceStart is that of FNV-1a.
+// traceStart is the offset basis of FNV-1a.
 const traceStart = 14695981039346656037
 
-// worldOf names the host of each rank.
+// worldOf returns the name of the host of each rank.
 func worldOf(c *configs.Config) (hosts []string) {
 	n := c.Simulate.Workers
 	if c.Cluster.Placement != "colocate" {
@@ -69,15 +69,15 @@ func newSimulation(o Options) (*simulation, error) {
 	return s, err
 }
 
-// refuse says what cannot be simulated.
+// refuse fails for options that cannot be simulated.
 func refuse(o *Options) error {
 	c, n := o.Config, o.Config.Simulate.Workers
 	stop := c.Train.Stop
 	if o.Gradients == nil && stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
-		return fmt.Errorf("train.stop has only a target, and without gradients there is no accuracy; set epochs, samples, updates or time, or simulate.gradients")
+		return fmt.Errorf("train.stop has only a target, but without gradients there is no accuracy; set epochs, samples, updates or time, or simulate.gradients")
 	}
 	if g := o.Gradients; g != nil && stop.Target > 0 && g.Set.Test.Rows() == 0 {
-		return fmt.Errorf("train.stop.target needs test data, and the data set has none; name data.test")
+		return fmt.Errorf("train.stop.target needs test data, but the data set has none; name data.test")
 	}
 	if b := c.Train.BatchGlobal; b > 0 && b < n {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
@@ -109,7 +109,7 @@ func refuse(o *Options) error {
 	return nil
 }
 
-// build makes nodes and stores.
+// build returns the builder of nodes and stores, which a real run uses, too.
 func (s *simulation) build() *build.Run {
 	return &build.Run{Config: s.cfg, Plan: s.plan, Roles: s.roles, Rows: s.o.Rows}
 }
@@ -133,7 +133,7 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 			s.tallies[id].iters = make([]int64, n)
 		}
 		if ss.Norms {
-			s.tallies[id].owed = make([]owed, n)
+			s.tallies[id].unmeasured = make([]unmeasured, n)
 		}
 	}
 	m := &s.servers[me]
@@ -160,7 +160,7 @@ func (s *simulation) makeWorkers() error {
 	return nil
 }
 
-// modelWorkers says how the workers compute.
+// modelWorkers sets the model of computing of each worker.
 func modelWorkers(o *Options, workers []worker) {
 	c := o.Config
 	var share []int
@@ -189,7 +189,7 @@ func modelWorkers(o *Options, workers []worker) {
 	}
 }
 
-// model says in words what is modelled, one line each.
+// model describes the models, one line each.
 func (s *simulation) model() []string {
 	m := s.cfg.Simulate
 	lines := []string{
@@ -202,7 +202,7 @@ func (s *simulation) model() []string {
 	}
 	lines = append(lines, faultsText(&s.o))
 	if p := s.cfg.Payload; p.Lossy() {
-		text := fmt.Sprintf("payload  pushes %s, replies %s; to encode and decode costs nothing", p.PushText(), p.Pull)
+		text := fmt.Sprintf("payload  pushes %s, replies %s; encoding and decoding cost nothing", p.PushText(), p.Pull)
 		if p.Push == "threshold" && s.real == nil {
 			text += "; pushes are as large as they may be"
 		}
@@ -213,7 +213,7 @@ func (s *simulation) model() []string {
 			metrics.Size(f.most), f.view.room, metrics.Size(int64(s.plan.Arena)*shard.ElemBytes)))
 	}
 	for i := range s.tallies {
-		if s.tallies[i].owed != nil {
+		if s.tallies[i].unmeasured != nil {
 			return append(lines, fmt.Sprintf("norms    each element of a pushed mean is %g, each parameter 1; to find that out costs nothing", m.PushNorm))
 		}
 	}
@@ -221,7 +221,7 @@ func (s *simulation) model() []string {
 }
 
 func faultsText(o *Options) string {
-	return fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(o.Config.Faults), len(o.Losses), back(len(o.Joins)), len(o.Pauses))
+	return fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(o.Config.Faults), len(o.Losses), rejoinText(len(o.Joins)), len(o.Pauses))
 }
 
 func networkText(m *configs.Simulate) string {
@@ -258,10 +258,10 @@ func rate(bytesPerS int64) string {
 	return fmt.Sprintf("%.4g GB/s", float64(bytesPerS)/1e9)
 }
 
-// stuck says who waits for what when nothing is left to happen.
+// stuck describes the nodes that are not done when no event is left: what each waits for.
 func (s *simulation) stuck() string {
 	const linesMax = 12
-	lines := []string{fmt.Sprintf("liveness: nothing is left to happen, but %d nodes are not done", s.undone)}
+	lines := []string{fmt.Sprintf("liveness: no event is left, but %d nodes are not done", s.undone)}
 	for i := range s.workers {
 		if w := &s.workers[i]; !w.done && !w.dead && len(lines) < linesMax {
 			lines = append(lines, w.node.String())

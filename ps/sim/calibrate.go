@@ -12,34 +12,34 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Calibration is models that were fitted to a real run.
+// Calibration holds the models that were fitted to a real run.
 type Calibration struct {
-	Models     configs.Simulate // replays the run's computing times
-	Noise      configs.Noise    // to be drawn instead of them
+	Models     configs.Simulate // the fitted models, which replay the computing times of the run
+	Noise      configs.Noise    // the fitted distribution, for drawing computing times instead
 	Gap        float64          // largest distance between the distribution of Noise and that of the times, 0..1
-	Iterations int              // over all workers, that the fit is about: the first of the run
-	Measured   time.Duration    // from the start of training until that many were computed
-	Simulated  time.Duration    // the same of the run, simulated with Models
+	Iterations int              // the fit uses so many first iterations of the run, over all workers
+	Measured   time.Duration    // from the start of training until these iterations were computed
+	Simulated  time.Duration    // the same time in the run simulated with Models
 }
 
 const (
-	// calibrateWork bounds the pushes of one simulated run of the fit, some 80 of which are made.
+	// calibrateWork bounds the pushes of one simulated run of the fit. A fit simulates about 80 runs.
 	calibrateWork = 40_000
-	// latencyMax and secondsPerByteMax bound what is looked for.
+	// latencyMax and secondsPerByteMax bound the search for latency and bandwidth.
 	latencyMax        = 10.0
 	secondsPerByteMax = 1e-3
-	// rateMax is the most bytes per second that the configuration takes.
+	// rateMax is the highest rate that the configuration accepts, in bytes per second.
 	rateMax = 1 << 50
-	// listMax is the longest list that the configuration takes.
+	// listMax is the longest list that the configuration accepts.
 	listMax = 4096
 )
 
-// Calibrate fits the models to a real run: what a worker computes comes from its records; the rate of folding and
-// committing, one for both, from the time that the servers spent on it; then, with the run simulated again and again,
-// bandwidth is what makes replies take as long to come in, and latency what makes the run take as long. Every rank
-// is taken for a host of its own, so that latency and bandwidth hold all that a step costs between two ranks.
+// Calibrate fits the models to a real run. The computing times of a worker come from its records. One rate of folding and
+// committing comes from the time that the servers spent on both. Bandwidth and latency come from repeated simulations of the run:
+// with the right bandwidth replies take as long to read, with the right latency the run takes as long. Every rank counts as a
+// host, so latency and bandwidth include all costs of a step between two ranks. It fails if the recording cannot be used.
 func Calibrate(r Recording) (*Calibration, error) {
-	if err := cmp.Or(r.Refuse(), r.Misfit()); err != nil {
+	if err := cmp.Or(r.CheckSummary(), r.CheckConsistency()); err != nil {
 		return nil, err
 	}
 	c := &Calibration{}
@@ -56,7 +56,7 @@ func Calibrate(r Recording) (*Calibration, error) {
 	if err := f.servers(); err != nil {
 		return nil, err
 	}
-	for range 2 { // latency hardly changes what a transfer takes: the second time confirms the first
+	for range 2 { // latency hardly changes the time of a transfer, so the second fit confirms the first
 		if err := f.network(); err != nil {
 			return nil, err
 		}
@@ -66,16 +66,16 @@ func Calibrate(r Recording) (*Calibration, error) {
 	return c, err
 }
 
-// fit simulates the recorded run with the models so far.
+// fit simulates the recorded run with the models that have been fitted so far.
 type fit struct {
 	r *Recording
 	c *Calibration
 }
 
-// outcome is what a simulated run is compared by.
+// outcome has the times by which a simulated run is compared with the recorded one.
 type outcome struct {
 	end  time.Duration // when the last iteration of the window was computed
-	pull float64       // seconds from the last reply's header until it was in, mean
+	pull float64       // seconds from the header of the last reply until the reply was read, mean
 	fold float64       // seconds of the servers per iteration of a worker
 }
 
@@ -103,12 +103,12 @@ func (f *fit) run() (outcome, error) {
 	return outcome{end: ends[len(ends)-1], pull: float64(s.PerRole[metrics.RoleWorker]["pull"].Avg) / float64(s.Iterations), fold: foldOf(s)}, nil
 }
 
-// foldOf is the seconds that all servers spent on one push of one worker.
+// foldOf is the time that all servers together spent on one push of one worker, in seconds.
 func foldOf(s *metrics.Summary) float64 {
 	return float64(s.PerRole[metrics.RoleServer]["fold"].Avg) * float64(s.Servers) / (float64(s.Iterations) * float64(s.Workers))
 }
 
-// servers fits one rate to folding and committing: a run tells their sum only.
+// servers fits one rate of folding and committing, because a run records only their sum.
 func (f *fit) servers() error {
 	const trial = 1e9
 	m := &f.c.Models
@@ -121,7 +121,7 @@ func (f *fit) servers() error {
 	if took := foldOf(f.r.Summary); took > 0 && o.fold > 0 {
 		rate := trial * o.fold / took
 		if rate > rateMax {
-			return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations: its servers would fold %.3g bytes per second, and %d is more than any can; the file is damaged: take another run, or make this one again",
+			return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations: its servers would fold %.3g bytes per second, but no server can fold more than %d; the file is damaged: take another run, or make this one again",
 				float64(f.r.Summary.PerRole[metrics.RoleServer]["fold"].Avg), f.r.Summary.Iterations, rate, int64(rateMax))
 		}
 		m.FoldRate = int64(min(rateMax, max(1, digits(rate, 3))))
@@ -130,7 +130,7 @@ func (f *fit) servers() error {
 	return nil
 }
 
-// network fits bandwidth to how long the recorded replies took to come in, then latency to how long the run took.
+// network fits the bandwidth to the time that the recorded replies took to read, then the latency to the time of the run.
 func (f *fit) network() error {
 	net := &f.c.Models.Network
 	var pulls []float64
@@ -165,8 +165,8 @@ func (f *fit) network() error {
 	return err
 }
 
-// solve finds x in [0, most] with f(x) = want, to a share of want, for an f that grows with x; where f passes it
-// already at 0, or not even at most, it is that end; and 0 where x changes nothing, as a network does between no hosts.
+// solve finds x in [0, most] with f(x) = want, with a tolerance of share*want, for an f that grows with x. It returns 0 if f(0)
+// reaches want, and most if f(most) does not. It returns 0 if f does not depend on x, as with a network between no hosts.
 func solve(first, most, want, share float64, f func(float64) (float64, error)) (float64, error) {
 	lo, hi := 0.0, first
 	least, err := f(0)
@@ -219,19 +219,19 @@ func digits(x float64, n int) float64 {
 	return math.Round(x/unit) * unit
 }
 
-// Draw lets the models draw computing times in place of replaying those of the run.
+// Draw makes the models draw computing times instead of replaying those of the run.
 func (c *Calibration) Draw() { c.Models.Noise, c.Noise = c.Noise, c.Models.Noise }
 
-// Text is the models as the section simulate: of a configuration, with comments that say where they come from.
+// Text is the models as the section simulate: of a configuration, with comments on the run that they were fitted to.
 func (c *Calibration) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Models.Noise.Path)
-	fmt.Fprintf(&b, "# they took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
+	fmt.Fprintf(&b, "# these iterations took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
 	b.WriteString("simulate:\n")
 	for _, line := range c.lines() {
 		b.WriteString("  " + line + "\n")
 	}
-	fmt.Fprintf(&b, "  # instead of the trace, to draw computing times like them (their distributions differ by %.2g at most):\n  # %s\n", c.Gap, noiseLine(c.Noise))
+	fmt.Fprintf(&b, "  # to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most):\n  # %s\n", c.Gap, noiseLine(c.Noise))
 	return b.String()
 }
 
@@ -265,7 +265,7 @@ func noiseLine(n configs.Noise) string {
 	return fmt.Sprintf("noise: {kind: %s, spread: %.4g}", n.Kind, n.Spread)
 }
 
-// ascii writes a time without the letter that not every editor has.
+// ascii writes a time with us in place of µs, which not every editor can show.
 func ascii(d time.Duration) string { return strings.ReplaceAll(d.String(), "µs", "us") }
 
 // decimalText writes a size in the largest decimal unit that divides it.

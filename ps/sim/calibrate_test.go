@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// record simulates a run and leaves of it what a real run leaves.
+// record simulates a run and returns the recording that a real run would leave.
 func record(t testing.TB, c setting) Recording {
 	t.Helper()
 	o := c.options(t)
@@ -41,7 +41,7 @@ func record(t testing.TB, c setting) Recording {
 	return r
 }
 
-// What a run was made with comes back, whatever its scheme; and the models predict another scheme's run.
+// Calibrate recovers the models of a simulated run under every scheme, and the models predict the run of another scheme.
 func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 	c := setting{workers: 4, servers: 2, iterations: 200, bytes: 1_000_000, compute: "20ms", seed: 1, set: []string{
 		"simulate.noise={kind: normal, spread: 0.1}", "simulate.per_worker=[1, 1.5, 1, 0.5]",
@@ -86,7 +86,7 @@ func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 	}
 }
 
-// A run in which a server costs more than the transfers: all that is left over is latency, never less than none.
+// In a run whose servers cost more than the transfers, the rest of the time is latency, which is never negative.
 func TestCalibrateStaysWithinItsRange(t *testing.T) {
 	r := record(t, setting{workers: 2, servers: 1, scheme: "bsp", iterations: 20, compute: "1ms"})
 	cal, err := Calibrate(r)
@@ -98,13 +98,12 @@ func TestCalibrateStaysWithinItsRange(t *testing.T) {
 	}
 }
 
-// The windows of all workers end together, or the fast workers' last records would pass for the pace of all.
-// One rank that works and serves sends nothing over the network, so that a run tells nothing of it.
+// One rank that works and serves sends nothing over the network, so its run contains no information about the network.
 func TestCalibrateLeavesOutANetworkThatWasNotUsed(t *testing.T) {
 	r := record(t, setting{workers: 1, servers: 1, scheme: "bsp", iterations: 50, bytes: 1000, seed: 1, set: []string{"cluster.placement=colocate"}})
 	of := r.Iterations[0]
 	for i := range of {
-		of[i].Start += time.Duration(i) * time.Millisecond // what a real run takes beside computing
+		of[i].Start += time.Duration(i) * time.Millisecond // time that a real run takes in addition to computing
 		of[i].Pull = time.Microsecond
 	}
 	cal, err := Calibrate(r)
@@ -116,9 +115,10 @@ func TestCalibrateLeavesOutANetworkThatWasNotUsed(t *testing.T) {
 	}
 }
 
+// The windows of all workers end together. Otherwise the last records of the fast workers would count as the pace of all.
 func TestTheWindowEndsWithTheFirstWorkersRecords(t *testing.T) {
 	r := record(t, setting{workers: 4, servers: 1, scheme: "asp", iterations: 100, set: []string{"faults=[{worker: 0, slow: {factor: 4}}]"}})
-	r.Iterations[1] = r.Iterations[1][:20] // no more were kept: 200 ms
+	r.Iterations[1] = r.Iterations[1][:20] // only 20 were kept: 200 ms
 	n, end := r.window()
 	if end != 200*time.Millisecond || n != 3*20+5 {
 		t.Errorf("%d iterations until %v, want 65 until 200ms", n, end)
@@ -157,11 +157,11 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 		near(t, c.kind+": spread", noise.Spread, c.spread, 0.05)
 	}
 	if _, _, _, gap := fitCompute(sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })); gap < 0.2 {
-		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must tell that they do not fit", gap)
+		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must show that they do not fit", gap)
 	}
 }
 
-// The least of few times lies well above the shift that they were drawn with; the fit does not.
+// The smallest of few times lies well above the shift of their distribution. The fitted shift does not.
 func TestFitOfComputeFromFewIterations(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
 	traces := make([][]time.Duration, 500)
@@ -177,8 +177,8 @@ func TestFitOfComputeFromFewIterations(t *testing.T) {
 	near(t, "base", float64(base), 1e6, 0.015)
 }
 
-// Each worker computes its own times in order, then from the second on again, for in the first caches were cold; the faults
-// come on top.
+// Each worker replays its own times in order, then again from the second iteration on, because in the first one caches were cold.
+// The faults are added.
 func TestATraceIsReplayedExactly(t *testing.T) {
 	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{
 		"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
@@ -215,15 +215,15 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 	}
 }
 
-// What was slept is no computing, however much longer it took than it should have, and a factor makes only computing longer:
-// the slowness of a run is neither counted twice nor multiplied.
+// Injected sleep is not computing, even if it took longer than it should have, and a factor lengthens only computing. So the
+// slowness of a run is neither counted twice nor multiplied.
 func TestARecordedSlownessIsReplayedOnce(t *testing.T) {
 	const us = time.Microsecond
 	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {factor: 5}}]"}}
 	o := c.options(t)
 	o.Traces = Traces([][]metrics.Iteration{
 		{{Compute: 150 * us, Push: 50 * us}},
-		{{Compute: (150 + 670) * us, Injected: 670 * us, Push: 50 * us}}, // 600 were asked for
+		{{Compute: (150 + 670) * us, Injected: 670 * us, Push: 50 * us}}, // the configuration says 600
 	})
 	want := []time.Duration{200 * us, 200*us + 4*150*us}
 	seen := 0
@@ -255,8 +255,8 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 		traces [][]Recorded
 		want   string
 	}{
-		{"simulate.per_worker=[1, 2, 3]", nil, "simulate.per_worker has 3 values, and simulate.workers is 2"},
-		{"simulate.noise={kind: trace, path: a.csv}", nil, "a.csv has the times of 0 workers, and simulate.workers is 2"},
+		{"simulate.per_worker=[1, 2, 3]", nil, "simulate.per_worker has 3 values, but simulate.workers is 2"},
+		{"simulate.noise={kind: trace, path: a.csv}", nil, "a.csv has the times of 0 workers, but simulate.workers is 2"},
 		{"simulate.noise={kind: trace, path: a.csv}", [][]Recorded{{{Own: 1}}, {}}, "a.csv has no iteration of worker 1"},
 	} {
 		c.set = []string{q.set}
@@ -269,7 +269,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	good := record(t, setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10})
 	for want, spoil := range map[string]func(r *Recording, s *metrics.Summary){
 		"it is a simulated run":                                   func(_ *Recording, s *metrics.Summary) { s.Mode = "simulated" },
-		"has the iterations of 2 workers, and the run had 3":      func(_ *Recording, s *metrics.Summary) { s.Workers = 3 },
+		"has the iterations of 2 workers, but the run had 3":      func(_ *Recording, s *metrics.Summary) { s.Workers = 3 },
 		"has 4 iterations of worker 1, too few to fit a model to": func(r *Recording, _ *metrics.Summary) { r.Iterations[1] = r.Iterations[1][:4] },
 	} {
 		r, s := good, *good.Summary
@@ -281,7 +281,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// The text is YAML that can stand in a file, and says the same as the setting.
+// The text is valid YAML for a configuration file, and means the same as the setting.
 func TestCalibratedModelsReadBack(t *testing.T) {
 	cal, err := Calibrate(record(t, setting{workers: 3, servers: 2, scheme: "asp", iterations: 40, bytes: 4000,
 		set: []string{"simulate.noise={kind: exponential, spread: 0.3}", "simulate.network={bandwidth: 10MB, latency: 150us}", "simulate.server={fold: 1GB, commit: 1GB}"}}))

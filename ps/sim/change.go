@@ -6,17 +6,17 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// limit is what one scheme of a shard promises.
+// limit is the promise of one scheme of a shard.
 type limit struct {
 	bound  int64 // on the lead, -1: none
-	whole  bool  // a version is a whole iteration: all that it does not take is late
+	whole  bool  // a version is a whole iteration: a push that is not in it is late
 	copies scheme.Copies
-	until  int64 // v at which the next one takes over
-	// agrees: the shards of the rule have the same contributors to each iteration, and v is known by Close alone.
+	until  int64 // v at which the next scheme takes over
+	// agrees: the shards of the rule have the same contributors to each iteration, and only Close advances v.
 	agrees bool
 }
 
-// limitsOf lists what the schemes promise that a shard has in turn.
+// limitsOf lists the promises of the schemes that a shard has in turn.
 func limitsOf(phases []scheme.Phase) (limits []limit) {
 	for _, ph := range phases {
 		e, _ := scheme.Lookup(ph.Scheme)
@@ -33,7 +33,7 @@ func limitsOf(phases []scheme.Phase) (limits []limit) {
 	return limits
 }
 
-// changes follows a shard to its next scheme: when v has come to the change, whoever is behind is taken to it.
+// changes switches a shard to its next scheme when v reaches the change. The clocks of workers behind the change are set to it.
 func (s *shardCheck) changes() {
 	for s.low != math.MaxInt64 && s.v() >= s.until {
 		for w := range s.of {

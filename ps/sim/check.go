@@ -10,66 +10,66 @@ import (
 	"fluentps/ps/shard"
 )
 
-// checker holds a run to the laws. It counts what passes between the nodes for itself. The first law that is
-// broken ends the run.
+// checker checks a run against the laws. It counts the traffic between the nodes independently of them. The first violation ends
+// the run.
 type checker struct {
-	broken string // what went wrong first
+	broken string // the first violation; "": none
 	shards []shardCheck
-	sets   map[setOf]*contributors
+	sets   map[setKey]*contributors
 
-	leaving map[[2]int32]leaver // by server and worker: workers of which something has not landed
+	leaving map[[2]int32]leaver // by server and worker: workers that have said that they leave, but have pushes in flight
 
-	rounds bool // nobody pulls before everybody has pushed
+	rounds bool // no worker pulls before all have pushed
 
-	sent, received, lost int64 // bytes: sent = received + lost when nothing moves any more
+	sent, received, lost int64 // bytes: sent = received + lost when nothing is in flight
 }
 
-// shardCheck is what the laws need to know of one shard.
+// shardCheck is the state of one shard that the laws depend on.
 type shardCheck struct {
 	server    int32
 	pieces    int32
 	limit             // of the current scheme
-	then      []limit // of those that follow
+	then      []limit // of the following schemes
 	closed    int64   // iterations committed whole, in order: backup workers do not hold v back
 	last      int64   // iteration of the push folded last
 	of        []pairCheck
-	low       int64 // smallest clock of those that are not gone: v
-	atLow     int   // how many have it
+	low       int64 // smallest clock of the workers that are not gone: v
+	atLow     int   // number of workers with that clock
 	landed    int64 // pushes
 	folds     int64
-	samples   int64 // in the pushes folded
+	samples   int64 // in the folded pushes
 	versions  int64
 	set       []int32           // agrees: workers folded since the last Close
 	lead      int32             // the shard whose contributors it has
-	followers int               // of its rule, where it leads
+	followers int               // number of other shards of its rule, if it leads
 	flying    []int32           // replies in flight, per parameter buffer
-	apart     []apart           // per worker; nil where replies leave whole
-	ahead     map[int32][]int64 // by worker: pushes that began before the last one had landed, where workers do not pull
-	cur       int32
+	apart     []apart           // per worker; nil if replies leave whole
+	ahead     map[int32][]int64 // by worker: pushes that began before the last one had landed, if workers do not pull
+	cur       int32             // the buffer of the current version
 }
 
-// pairCheck is what they need to know of one worker at one shard: a cache line, as there may be a million.
+// pairCheck is the state of one worker at one shard that the laws depend on. It fits a cache line, because there may be a million.
 type pairCheck struct {
-	clock   int64 // closed for it, by its pushes or by a change of scheme
-	reached int64 // 1 + the last iteration that it pushed
-	landing int64 // iteration of the push on its way, -1: none
-	folded  int64 // last iteration folded
-	wants   int64 // iteration of the open pull, -1: none
-	sent    int64 // v of the version on its way to it, or that landed last
-	copy    int64 // v of its copy
-	missing int32 // pieces of the push that have not landed
-	gone    bool  // the server knows that the worker left
-	fed     bool  // a version was published to it and not taken
-	beside  bool  // that version has landed
+	clock      int64 // iterations closed for the worker, by its pushes or by a change of scheme
+	reached    int64 // 1 + the last iteration that it pushed
+	landing    int64 // iteration of the push in flight, -1: none
+	folded     int64 // last iteration folded
+	openPull   int64 // iteration of the open pull, -1: none
+	sent       int64 // v of the version in flight to it, or that landed last
+	copy       int64 // v of its copy
+	missing    int32 // pieces of the push that have not landed
+	gone       bool  // the server knows that the worker left
+	publishing bool  // a version was published to it and not taken
+	published  bool  // that version has landed
 }
 
 func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
-	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setOf]*contributors{}}
+	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setKey]*contributors{}}
 	for i := range c.shards {
 		s := &c.shards[i]
 		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, core.Buffers(workers, false)), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
 		for w := range workers {
-			s.of[w] = pairCheck{landing: -1, folded: -1, wants: -1}
+			s.of[w] = pairCheck{landing: -1, folded: -1, openPull: -1}
 		}
 	}
 	for i := range c.shards {
@@ -86,14 +86,14 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// asked: a worker sends a pull. It has at most one per shard.
+// asked checks a pull that a worker sends: a worker has at most one open pull per shard.
 func (c *checker) asked(m wire.Header) {
 	s := &c.shards[m.Shard]
-	if s.of[m.Worker].wants >= 0 {
-		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.of[m.Worker].wants)
+	if s.of[m.Worker].openPull >= 0 {
+		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.of[m.Worker].openPull)
 	}
-	s.of[m.Worker].wants = m.Iter
-	if !c.rounds || m.Shard > 0 { // it pulls all of them at once
+	s.of[m.Worker].openPull = m.Iter
+	if !c.rounds || m.Shard > 0 { // a worker pulls all shards at once
 		return
 	}
 	for i := range c.shards {
@@ -103,29 +103,29 @@ func (c *checker) asked(m wire.Header) {
 	}
 }
 
-// replied: a server decides to answer a pull. The worker must have one open, and the gate must be open to it.
+// replied checks a server's decision to answer a pull: the worker must have an open pull, and the gate must be open to it.
 func (c *checker) replied(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w := e.To
-	if s.of[w].wants < 0 || e.Msg.Iter < s.of[w].wants {
-		c.fail("exactly once: shard %d answers worker %d with iteration %d, and its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].wants)
+	if s.of[w].openPull < 0 || e.Msg.Iter < s.of[w].openPull {
+		c.fail("exactly once: shard %d answers worker %d with iteration %d, but its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].openPull)
 	}
-	s.of[w].wants = -1
+	s.of[w].openPull = -1
 	v := s.v()
 	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound {
-		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, and its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
+		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, but its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
 	if e.Msg.Iter >= s.until {
-		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, and its scheme is until %d", e.Shard, w, e.Msg.Iter, v, s.until)
+		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, but its scheme is until %d", e.Shard, w, e.Msg.Iter, v, s.until)
 	}
 	s.flying[e.Src]++
 	s.of[w].sent = v
 }
 
-// replySent: the version that a reply carried is no longer read.
+// replySent records that a reply no longer reads its version.
 func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
 
-// offered: the header of a push reached its server.
+// offered checks the header of a push that reached its server.
 func (c *checker) offered(m wire.Header) {
 	s := &c.shards[m.Shard]
 	if k := &s.of[m.Worker]; s.copies != scheme.Pulled && k.landing >= 0 && m.Iter > k.landing {
@@ -133,12 +133,12 @@ func (c *checker) offered(m wire.Header) {
 		return
 	}
 	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].reached {
-		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
+		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d iterations of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
 	}
 	s.of[m.Worker].landing, s.of[m.Worker].missing = m.Iter, s.pieces
 }
 
-// landed: a piece of the push on its way is in its slot; the last one moves the worker's clock.
+// landed records a piece of a push that has landed in its slot. The last piece advances the worker's clock.
 func (c *checker) landed(shard, w int32) {
 	s := &c.shards[shard]
 	if s.of[w].landing < 0 {
@@ -164,14 +164,14 @@ func (c *checker) landed(shard, w int32) {
 	c.leavesAtLast(s.server, w)
 }
 
-// leaves: one worker less has the smallest clock.
+// leaves records that a worker no longer has the smallest clock.
 func (s *shardCheck) leaves() {
 	if s.atLow--; s.atLow == 0 {
 		s.lowest()
 	}
 }
 
-// lowest finds the smallest clock and how many have it; none where nobody is in the run.
+// lowest finds the smallest clock, and the number of workers that have it. Without workers low is the largest integer.
 func (s *shardCheck) lowest() {
 	s.low = math.MaxInt64
 	for w := range s.of {
@@ -185,7 +185,7 @@ func (s *shardCheck) lowest() {
 	}
 }
 
-// left: a server learns that a worker is gone. Its open pulls vanish, and what has not landed never will.
+// left records that a server learns that a worker is gone. Its open pulls end, and its pushes in flight never land.
 func (c *checker) left(shards []int32, w int32) {
 	for _, id := range shards {
 		s := &c.shards[id]
@@ -193,7 +193,7 @@ func (c *checker) left(shards []int32, w int32) {
 			continue
 		}
 		s.of[w].gone = true
-		s.of[w].landing, s.of[w].wants = -1, -1
+		s.of[w].landing, s.of[w].openPull = -1, -1
 		delete(s.ahead, w)
 		if s.of[w].clock == s.low {
 			s.leaves()
@@ -202,24 +202,24 @@ func (c *checker) left(shards []int32, w int32) {
 	}
 }
 
-// folded: a push enters the pending sums. It has landed, and was not folded before: schemes fold a worker's
-// pushes in order.
+// folded checks a push that enters the pending sums: it has landed, and was not folded before. Schemes fold the pushes of a worker
+// in order.
 func (c *checker) folded(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w, iter := e.Msg.Worker, e.Msg.Iter
 	if iter <= s.of[w].folded || iter >= s.of[w].clock {
-		c.fail("exactly once: shard %d folds worker %d's iteration %d after %d, and its clock is %d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
+		c.fail("exactly once: shard %d folds iteration %[3]d of worker %[2]d after %[4]d, but its clock is %[5]d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
 	}
 	s.of[w].folded = iter
 	s.folds++
 	s.samples += e.Msg.Samples
 	s.last = iter
-	if s.agrees && iter >= s.closed { // else it is the scheme's before the change
+	if s.agrees && iter >= s.closed { // an earlier iteration belongs to the scheme before the change
 		s.set = append(s.set, w)
 	}
 }
 
-// committed: a version is written. Nobody may still read the buffer that it goes into.
+// committed checks a version that is written: no reply may still read its buffer.
 func (c *checker) committed(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	if e.Dst == s.cur || e.Src != s.cur || s.flying[e.Dst] > 0 {
@@ -233,7 +233,7 @@ func (c *checker) committed(e *core.Effect) {
 	}
 }
 
-// end: every push was folded or dropped, no pull is open, no byte is missing.
+// end checks the end of a run: every push was folded or dropped, no pull is open, no byte is missing.
 func (c *checker) end(s *simulation) {
 	for i := range c.shards {
 		k := &c.shards[i]
@@ -252,7 +252,7 @@ func (c *checker) end(s *simulation) {
 			c.fail("shard %d: %d pushes landed, its server counts %d", i, k.landed, st.Stats.Pushes)
 		}
 		for w := range k.of {
-			if iter := k.of[w].wants; iter >= 0 && !s.workers[w].dead {
+			if iter := k.of[w].openPull; iter >= 0 && !s.workers[w].dead {
 				c.fail("exactly once: worker %d's pull of shard %d for iteration %d was never answered", w, i, iter)
 			}
 		}
@@ -269,7 +269,7 @@ func (c *checker) end(s *simulation) {
 	}
 }
 
-// node looks at a node's own invariants.
+// node checks the invariants of a node.
 func (c *checker) node(n core.Node) {
 	if err := n.Check(); err != nil {
 		c.fail("%v", err)

@@ -7,9 +7,9 @@ import (
 	"fluentps/ps/core"
 )
 
-// Each law is broken on purpose, and the run must end with it and with the command that repeats it.
-func TestCheckersBite(t *testing.T) {
-	lost := func(s *simulation, kind eventKind) { // the first event of a kind that comes never happens
+// Each law is broken on purpose. The run must fail with an error that names the law and the command that repeats the run.
+func TestCheckersDetectEachBrokenLaw(t *testing.T) {
+	lost := func(s *simulation, kind eventKind) { // the first event of a kind is lost
 		for {
 			if e, from := s.q.first(); e.kind == kind {
 				s.q.pop(from)
@@ -27,11 +27,11 @@ func TestCheckersBite(t *testing.T) {
 		{"the gate", func(s *simulation) { s.check.shards[0].bound = 1 }},
 		{"the change", func(s *simulation) { s.check.shards[0].until, s.check.shards[0].then = 4, []limit{{}} }},
 		{"exactly once: shard 0 folds", func(s *simulation) { s.check.shards[0].of[1].folded = 5 }},
-		{"exactly once: shard 0 answers", func(s *simulation) { s.next(); s.check.shards[0].of[0].wants = -1 }},
+		{"exactly once: shard 0 answers", func(s *simulation) { s.next(); s.check.shards[0].of[0].openPull = -1 }},
 		{"pushes landed", func(s *simulation) { s.check.shards[0].landed++ }},
 		{"immutable versions", func(s *simulation) { s.check.shards[0].cur = 2 }},
 		{"conservation", func(s *simulation) { s.check.sent += 4 }},
-		{"core: server 0", func(s *simulation) { // a pull that comes twice is a bug of the driver, and the node says so
+		{"core: server 0", func(s *simulation) { // a duplicate pull is a bug of the driver, which the node detects
 			s.next()
 			e, _ := s.q.first()
 			s.serve(event{kind: evControl, node: 2, arg: s.messages.put(s.messages.all[e.arg])})
@@ -56,7 +56,7 @@ func TestCheckersBite(t *testing.T) {
 				_, err = s.run()
 				return err
 			}()
-			if err == nil || !strings.Contains(err.Error(), c.law) || !strings.HasSuffix(err.Error(), "to see it again: go test") {
+			if err == nil || !strings.Contains(err.Error(), c.law) || !strings.HasSuffix(err.Error(), "to reproduce it: go test") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -2,16 +2,16 @@ package sim
 
 import "fluentps/ps/core"
 
-// apart is a reply whose pieces leave one by one, to one worker, of one shard.
+// apart is a reply of one shard to one worker whose pieces leave one by one.
 type apart struct {
-	buf    int32
-	pieces int32 // that will leave
-	let    int32 // that were let go
-	sent   int32
-	landed int32 // of this reply and those before, in this life of the worker
+	buf     int32
+	pieces  int32 // pieces that will leave
+	started int32 // pieces that the send policy has released
+	sent    int32
+	landed  int32 // pieces of this reply and of earlier ones, in this life of the worker
 }
 
-// takenApart: the pieces of a reply, asked for or published, wait for the server's send policy.
+// takenApart records a reply, pulled or published, whose pieces wait for the send policy of the server.
 func (c *checker) takenApart(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	if s.apart == nil {
@@ -24,15 +24,15 @@ func (c *checker) takenApart(e *core.Effect) {
 	*a = apart{buf: e.Src, pieces: s.pieces, landed: a.landed}
 }
 
-// letGo: a piece leaves, of the version that its reply was decided on.
-func (c *checker) letGo(e *core.Effect) {
+// pieceStarted checks a piece that the send policy releases: it must be of the version that the server decided to reply with.
+func (c *checker) pieceStarted(e *core.Effect) {
 	a := &c.shards[e.Shard].apart[e.To]
-	if a.let++; a.let > a.pieces || a.buf != e.Src {
-		c.fail("exactly once: shard %d lets go %d pieces of a reply of %d to worker %d, from buffer %d, and its version is in %d", e.Shard, a.let, a.pieces, e.To, e.Src, a.buf)
+	if a.started++; a.started > a.pieces || a.buf != e.Src {
+		c.fail("exactly once: shard %d sends %d pieces of a reply of %d to worker %d, from buffer %d, but its version is in %d", e.Shard, a.started, a.pieces, e.To, e.Src, a.buf)
 	}
 }
 
-// pieceSent: when the last piece has left, the version is no longer read.
+// pieceSent records a piece that has left. After the last one the reply no longer reads its version.
 func (c *checker) pieceSent(t *transfer) {
 	a := &c.shards[t.shard].apart[t.worker]
 	if a.sent++; a.sent == a.pieces {
@@ -40,7 +40,7 @@ func (c *checker) pieceSent(t *transfer) {
 	}
 }
 
-// pieceLanded says whether it is the last of a reply: replies to one worker do not mix.
+// pieceLanded says whether a piece is the last one of its reply. The replies of a shard to one worker never mix.
 func (c *checker) pieceLanded(shard, w int32) bool {
 	s := &c.shards[shard]
 	a := &s.apart[w]
@@ -48,14 +48,14 @@ func (c *checker) pieceLanded(shard, w int32) bool {
 	return a.landed%s.pieces == 0
 }
 
-// forgotten: what waited for an earlier life of the worker will not leave.
+// forgotten drops the pieces of a reply to an earlier life of the worker that have not left.
 func (s *shardCheck) forgotten(w int32) {
 	if s.apart == nil {
 		return
 	}
 	a := &s.apart[w]
-	if a.let < a.pieces && a.sent == a.let {
+	if a.started < a.pieces && a.sent == a.started {
 		s.flying[a.buf]--
 	}
-	a.pieces, a.landed = a.let, 0
+	a.pieces, a.landed = a.started, 0
 }

@@ -1,11 +1,12 @@
 package sim
 
-// budget: the run ended within one iteration per worker of its budget, and what its lead shard folded is committed.
+// budget checks that the run ended within one iteration per worker of its budget, and that all samples that the lead shard folded
+// are committed.
 func (c *checker) budget(s *simulation) {
 	lead, stop := &c.shards[0], s.cfg.Train.Stop
 	most := int64(len(s.workers)) * int64(s.cfg.Train.BatchMax(len(s.workers)))
 	if samples := stop.SampleBudget(s.o.Rows); samples > 0 && lead.samples >= samples+most {
-		c.fail("budgets: %d samples were folded of a budget of %d, and an iteration of all workers has at most %d", lead.samples, samples, most)
+		c.fail("budgets: %d samples were folded of a budget of %d, but an iteration of all workers has at most %d", lead.samples, samples, most)
 	}
 	if stop.Updates > 0 && lead.versions > stop.Updates {
 		c.fail("budgets: the lead shard made %d versions of a budget of %d", lead.versions, stop.Updates)

@@ -12,17 +12,17 @@ import (
 	"fluentps/ps/shard"
 )
 
-// An iteration computes in stages: forward of each layer from the first to the last, then backward of each from the last
-// to the first. Forward of a layer waits for its parameters; backward of it for the gradients that it overwrites to have
-// left, and then its pieces are ready. Stages that nothing can hold up are one event.
+// An iteration computes in stages: forward of each layer from the first to the last, then backward of each layer from the last to
+// the first. Forward of a layer waits for its parameters. Backward of a layer waits until the gradients that it overwrites have
+// left; at its end the pieces of the layer are ready. Consecutive stages that nothing can delay are one event.
 //
-// Forward is a third of the computing, for backward has two products where forward has one; a layer's share of either is
-// that of its parameters [R], or equal for model synthetic. Without send.overlap the whole net is one layer.
+// Forward is a third of the computing, because backward has two products where forward has one. The share of a layer in either is
+// its share of the parameters [R], or equal for model synthetic. Without send.overlap the whole net is one layer.
 
-// passes are the model as its computing sees it.
+// passes describe the layers and the shares of computing of the model.
 type passes struct {
-	pieces [][]int32 // of each layer, in arena order
-	late   bool      // all gradients are handed over when backward is over: the net is one layer
+	pieces [][]int32 // per layer, in arena order
+	late   bool      // the net is one layer: all gradients are handed over at the end of backward
 	done   []float64 // share of the computing that is done before each of the 2L stages, and 1 at the end
 }
 
@@ -36,7 +36,7 @@ func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
 		}
 		order := int32(1) // last layers first
 		if c.InRounds() {
-			order = -1 // that of the model
+			order = -1 // in the order of the model
 		}
 		slices.SortStableFunc(all, func(a, b int32) int { return int(order * (p.Pieces[b].Layer - p.Pieces[a].Layer)) })
 		return passes{late: true, pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
@@ -70,7 +70,7 @@ func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
 	return n
 }
 
-// text says in words what is modelled.
+// text describes the model of computing.
 func (n *passes) text(c *configs.Config) string {
 	switch {
 	case n.late:
@@ -83,27 +83,27 @@ func (n *passes) text(c *configs.Config) string {
 	return fmt.Sprintf("forward 1/3, backward 2/3, %d layers in turn by their parameters", len(n.pieces))
 }
 
-// layer is that of a stage of backward.
+// layer is the layer of a stage of backward.
 func (n *passes) layer(stage int) int { return 2*len(n.pieces) - 1 - stage }
 
-// computing is where a worker is in its iteration.
+// computing is the state of a worker in its iteration. Times are in virtual nanoseconds.
 type computing struct {
 	iter     int64
-	stage    int   // the next one, or the first of those being computed
-	to       int   // the stage after those being computed
-	own      int64 // what the iteration takes without injected slowness
-	injected int64 // between forward and backward
-	took     int64 // so far
-	busy     bool  // stages are being computed
-	stalled  bool  // the next stage has to wait, since waitFrom
-	read     bool  // all parameters are there
-	epoch    int32 // of the stages being computed: an evComputed of another one is void
-	from     int64 // when they began
-	until    int64 // when they will be over
-	resume   int64 // when a pause is over
+	stage    int   // the next stage, or the first one of the running stages
+	to       int   // the stage after the running stages
+	own      int64 // time of the iteration without injected slowness
+	injected int64 // slowness between forward and backward
+	took     int64 // time of the finished stages
+	busy     bool  // stages are running
+	stalled  bool  // the next stage has been waiting since waitFrom
+	read     bool  // all parameters have been read
+	epoch    int32 // of the running stages: an evComputed of another epoch is void
+	from     int64 // when the running stages began
+	until    int64 // when the running stages end
+	resume   int64 // when the pause ends
 }
 
-// before is the time that the stages before one take.
+// before is the time that all stages before stage take.
 func (w *worker) before(n *passes, stage int) int64 {
 	at := int64(float64(float64(w.own) * n.done[stage]))
 	if stage > len(n.pieces) {
@@ -120,7 +120,7 @@ func (s *simulation) compute(me int32, iter int64) {
 	w.stalled, w.read = true, false
 }
 
-// proceed computes the next stages, if the first of them need not wait.
+// proceed starts the next stages, if the first of them need not wait.
 func (s *simulation) proceed(me int32) {
 	w := &s.workers[me]
 	layers := len(s.passes.pieces)
@@ -148,7 +148,8 @@ func (s *simulation) proceed(me int32) {
 	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
 }
 
-// reads says whether all that the iteration reads is there: then it stays until its gradients are ready.
+// reads says whether all parameters of the iteration have arrived. The first time it also computes the real gradients: the
+// parameters do not change until the gradients are ready.
 func (s *simulation) reads(me int32) bool {
 	w := &s.workers[me]
 	if w.read || w.node.State() != core.Computing {
@@ -162,7 +163,7 @@ func (s *simulation) reads(me int32) bool {
 	return true
 }
 
-// computed ends stages. With backward of a layer its pieces are ready.
+// computed ends the running stages. After backward of a layer the pieces of the layer are ready.
 func (s *simulation) computed(me int32, epoch int32) {
 	w := &s.workers[me]
 	if w.dead || !w.busy || epoch != w.epoch {
@@ -196,7 +197,7 @@ func (s *simulation) computed(me int32, epoch int32) {
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
 
-// forwarded tells the node what its pushes report. Nothing asks for that before the first piece is ready.
+// forwarded gives the node the values that its pushes report. The node needs them when the first piece is ready.
 func (s *simulation) forwarded(me int32) {
 	w := &s.workers[me]
 	head := wire.Header{Samples: w.batch, Blocked: w.blocked}
@@ -207,8 +208,8 @@ func (s *simulation) forwarded(me int32) {
 	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
 }
 
-// takes is how long an iteration computes, in nanoseconds: the base with its noise or the next time of the trace,
-// and the injected slowness, which holds it up between forward and backward.
+// takes is how long an iteration computes, in nanoseconds: own is the base with its noise, or the next time of the trace. injected
+// is the slowness of faults, which delays the worker between forward and backward.
 func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 	base := float64(m.Compute) * w.multiple
 	if w.cost != nil {
@@ -233,7 +234,7 @@ func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 		it := &w.trace[w.replayed]
 		noisy, pushing = float64(it.Own), float64(it.Push)
 		if w.replayed++; w.replayed == len(w.trace) {
-			w.replayed = min(1, w.replayed-1) // in the first one caches were cold
+			w.replayed = min(1, w.replayed-1) // not the first iteration again, in which caches were cold
 		}
 	}
 	d := noisy
@@ -249,7 +250,7 @@ func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
 	return int64(noisy), int64(d) - int64(noisy)
 }
 
-// pause holds up what a worker computes.
+// pause delays the computing of a worker.
 func (s *simulation) pause(me int32, p Pause) {
 	w := &s.workers[me]
 	if w.dead || w.done {

@@ -19,7 +19,7 @@ type contention struct {
 
 const contentionLink = 25_000_000 // bytes per second
 
-// round is the steady state's time per iteration of a worker.
+// round is the time per iteration of a worker in the steady state.
 func (k contention) round(t *testing.T, scheme string, overlap bool) float64 {
 	t.Helper()
 	slice := "even" // one shard on each server
@@ -57,9 +57,9 @@ simulate: {workers: %d, compute: %v, network: {bandwidth: %dB, latency: 0s}, ser
 }
 
 // Section 0.3 of the notes on stragglers extended to S servers and to overlap, as ps/scheme/R2SP.md derives it [R].
-// For bsp without overlap, and for r2sp on one server, the simulator agrees with it exactly. For bsp with overlap it is a
-// bound from below, to which up to 20 % are missing. With more servers r2sp finds periods that are a little long: the slots
-// keep pushes apart that were measured while they met.
+// For bsp without overlap, and for r2sp on one server, the simulator agrees with the formula exactly. For bsp with overlap the
+// formula is a lower bound, and the simulator is up to 20 % slower. With more servers the periods of r2sp are a little long: its
+// slots keep pushes apart that had met when they were measured.
 func TestContentionOverServersWithAndWithoutOverlap(t *testing.T) {
 	for _, s := range []int{1, 2, 4} {
 		for _, c := range []int{1, 2, 3} {
@@ -70,7 +70,7 @@ func TestContentionOverServersWithAndWithoutOverlap(t *testing.T) {
 				scheme  string
 				overlap bool
 				want    float64
-				most    map[int]float64 // of the simulated to the formula, by servers
+				most    map[int]float64 // largest ratio of the simulated time to the formula, by servers
 			}{
 				{"bsp", false, C + 2*link, map[int]float64{1: 1.001, 2: 1.001, 4: 1.001}},
 				{"r2sp, profile: 5", false, max(C+x+m, N*m), map[int]float64{1: 1.001, 2: 1.06, 4: 1.16}},

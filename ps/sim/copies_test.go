@@ -10,10 +10,10 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// seen is what a run says of the copies that its workers read.
+// seen describes the copies that the workers of a run read.
 type seen struct {
 	age     float64 // clocks that a copy is behind the server, mean
-	lag     int64   // clocks that it is behind the iteration it is read for, largest
+	lag     int64   // clocks that a copy is behind the iteration that reads it, largest
 	blocked float64 // share of the workers' time
 	*Result
 }
@@ -33,9 +33,9 @@ func lookAt(t *testing.T, scheme string, set ...string) seen {
 }
 
 // Eager propagation (notes 2.3: "mean staleness concentrates near 1 clock", near-zero blocking, robust to s [A, M]): the
-// copy that an essp worker reads is in the mean less than a clock behind what its server has, whatever s; a cached one
-// ages with s. Both keep the bound. Workers of about the same speed hardly ever wait under essp, where those that pull
-// before every iteration wait for their replies. The thresholds are ours: no figures of the paper were obtained.
+// copy that an essp worker reads is on average less than a clock behind its server, for every s. The age of a cached copy grows
+// with s. Both keep the bound. Workers of about the same speed hardly ever wait under essp, but wait for their replies if they
+// pull before every iteration. The thresholds are ours: no figures of the paper were obtained.
 func TestESSPReadsFreshCopies(t *testing.T) {
 	for _, s := range []int64{3, 10} {
 		pulled := lookAt(t, fmt.Sprintf("ssp, push: delta, staleness: %d", s))
@@ -62,8 +62,8 @@ func TestESSPReadsFreshCopies(t *testing.T) {
 	}
 }
 
-// With a straggler everybody waits for it in the end; under essp less than under ssp with the same s.
-func TestESSPBlocksLessBesideAStraggler(t *testing.T) {
+// All workers wait for a straggler in the end, but less under essp than under ssp with the same s.
+func TestESSPBlocksLessWithAStraggler(t *testing.T) {
 	straggler := "faults=[{worker: 3, slow: {factor: 4}}]"
 	pulled, essp := lookAt(t, "ssp, push: delta, staleness: 3", straggler), lookAt(t, "essp, staleness: 3", straggler)
 	t.Logf("blocked %.3f pulled, %.3f published; %v, %v", pulled.blocked, essp.blocked, pulled.Duration, essp.Duration)
@@ -72,8 +72,8 @@ func TestESSPBlocksLessBesideAStraggler(t *testing.T) {
 	}
 }
 
-// What a cache saves is not sent: the bytes of a run are those of its pushes and of the pulls that it made, and the
-// summary says what the others would have been.
+// A read from a cache sends nothing: the bytes of a run are those of its pushes and of its actual pulls, and the summary has the
+// bytes that the cached reads saved.
 func TestACacheSavesBytes(t *testing.T) {
 	r := lookAt(t, "ssp, push: delta, staleness: 3, cache: true").Result
 	var moved, saved int64
@@ -90,11 +90,11 @@ func TestACacheSavesBytes(t *testing.T) {
 }
 
 // Each law of copies is broken on purpose.
-func TestCheckersOfCopiesBite(t *testing.T) {
+func TestCheckersDetectEachBrokenLawOfCopies(t *testing.T) {
 	for law, spoil := range map[string]func(s *simulation){
 		"the gate: worker":       func(s *simulation) { s.check.shards[0].bound = 0 },
 		"which does not want it": func(s *simulation) { s.check.shards[0].of[0].gone = true },
-		"which has not taken":    func(s *simulation) { s.check.shards[0].of[0].fed = true },
+		"which has not taken":    func(s *simulation) { s.check.shards[0].of[0].publishing = true },
 		"which has v=7":          func(s *simulation) { s.check.shards[0].of[1].sent = 7 },
 		"that has not landed":    func(s *simulation) { s.check.adopted(0, 0) },
 		"that was not published": func(s *simulation) { s.check.taken(wire.Header{Kind: wire.Taken}) },

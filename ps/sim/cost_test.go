@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Computing takes what the batch of the worker costs, so many times as long as the worker's multiple says.
+// The time of computing is the cost of the worker's batch times the worker's multiple.
 func TestComputingCostsByTheBatch(t *testing.T) {
 	for _, batch := range []string{"batch_per_worker: 24", "batch_global: 49"} {
 		c := configstest.Load(t, "cluster.servers=1", "train={"+batch+", optimizer: {name: sgd, lr: 0.1}, stop: {updates: 20}}",

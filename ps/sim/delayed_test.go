@@ -43,8 +43,9 @@ func TestDelayedPullsTable(t *testing.T) {
 	golden(t, "testdata/delayed-pulls.md", b.String(), func(string, string) bool { return false })
 }
 
-// ratiosTable: a lazily released worker pulls s*rho/(rho-1) times until it is at the bound again, and 1/c - 1 times more
-// until it is paused, where the coin is thrown for everybody: the straggler makes as many iterations between two pauses.
+// ratiosTable writes the table of ratios. A lazily released worker pulls s*rho/(rho-1) times until it is at the bound again, and
+// 1/c - 1 times more until it is paused, if the coin is thrown for every worker: the straggler makes as many iterations between
+// two pauses.
 func ratiosTable(t *testing.T, b *strings.Builder) {
 	cs := []float64{0.5, 0.2, 0.1}
 	b.WriteString("Simulated, not measured: delayed pulls of SSP with the soft barrier over those of the scheme in the column. 16 workers,\n" +
@@ -71,13 +72,13 @@ func ratiosTable(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// headlineTable: ways to come to 131 times fewer delayed pulls, and nearby settings that do not.
+// headlineTable writes the settings that reach 131 times fewer delayed pulls, and nearby settings that do not.
 func headlineTable(t *testing.T, b *strings.Builder) {
 	b.WriteString("Settings at which the ratio is 131, within 10 %, and others beside them; simulated as above, but 4000 iterations where\nrho is near 1.\n\n" +
 		"| workers | noise | s | rho | against soft SSP | ratio | 131 |\n|---|---|---|---|---|---|---|\n")
 	near1 := func(s float64) float64 { return math.Round(1e4*130.5/(130.5-s)) / 1e4 } // s*rho/(rho-1) + 1/2 = 131
 	const lazy, forAll = "release: lazy", ", pause_only_fastest: false"
-	soft := map[string]float64{} // of settings that come again
+	soft := map[string]float64{} // results by setting, because settings repeat
 	for _, c := range []struct {
 		workers int
 		noise   string

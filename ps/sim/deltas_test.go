@@ -6,7 +6,7 @@ import (
 )
 
 // Bösen's ssp and essp add a delta whole, consgd adds 1/N of it [C; item 6 of the second reading]: with one learning rate they
-// differ, and with lr/N ssp ends where consgd ends with lr, within float tolerance. With weight 1/N both were one scheme.
+// differ, and with lr/N ssp ends where consgd ends with lr, within float tolerance. With weight 1/N both would be one scheme.
 func TestDeltasOfSSPAreAddedWhole(t *testing.T) {
 	end := func(rule, lr string) []float32 {
 		o := realOptions(t, "simulate.workers=4", "train.optimizer={name: sgd, lr: "+lr+"}", "sync=[{match: '*', "+rule+"}]", "train.stop={samples: 3200}")

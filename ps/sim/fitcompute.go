@@ -8,10 +8,9 @@ import (
 	"fluentps/configs"
 )
 
-// fitCompute fits a base, each worker's multiple of it, and the noise around them. Normal and exponential noise are
-// tried, and the one whose distribution comes closer to that of the times is taken; gap is the largest distance
-// between the two (Kolmogorov and Smirnov's). The first iteration of a worker, in which caches are cold, does not
-// count.
+// fitCompute fits a base, each worker's multiple of the base, and the noise around them. It tries normal and exponential noise and
+// takes the one whose distribution is closer to that of the times. gap is the largest distance between these distributions
+// (Kolmogorov and Smirnov's). The first iteration of a worker does not count, because caches are cold.
 func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float64, noise configs.Noise, gap float64) {
 	times := make([][]float64, len(traces))
 	for w, t := range traces {
@@ -44,7 +43,7 @@ func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float
 	return time.Duration(common), perWorker, noise, gap
 }
 
-// fitNormal is each worker's mean, and the standard deviation of all as a share of it.
+// fitNormal returns the mean of each worker, and the standard deviation of all times as a share of the mean.
 func fitNormal(times [][]float64) (bases []float64, spread float64) {
 	squares, n := 0.0, 0
 	for _, of := range times {
@@ -58,8 +57,8 @@ func fitNormal(times [][]float64) (bases []float64, spread float64) {
 	return bases, math.Sqrt(squares / float64(n))
 }
 
-// fitExponential is the shift of each worker's times, and the mean of what lies above it as a share of it. The
-// smallest of n times lies above the shift by 1/n of that mean.
+// fitExponential returns the shift of each worker's times, and the mean excess over the shift as a share of the shift. The
+// smallest of n times exceeds the shift by 1/n of the mean excess.
 func fitExponential(times [][]float64) (bases []float64, spread float64) {
 	above, n := 0.0, 0
 	for _, of := range times {
@@ -80,8 +79,8 @@ func meanOf(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// distance is the largest between the distribution of all times, as deviations from their worker's base in units
-// of the spread, and cdf.
+// distance is the largest distance between cdf and the distribution of all times, as deviations from the base of their worker in
+// units of the spread.
 func distance(times [][]float64, bases []float64, spread float64, cdf func(float64) float64) float64 {
 	if spread == 0 {
 		return 0

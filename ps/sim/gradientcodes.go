@@ -8,13 +8,13 @@ import (
 	"fluentps/ps/shard"
 )
 
-// The numbers of pieces that do not travel as they are: what a codec makes of them is done when they leave, so that all
-// that comes later sees what will arrive.
+// The values of pieces that travel encoded. They are encoded and decoded when they leave, so that everything later sees the values
+// that will arrive.
 
-// coded are the codecs of a run, for all workers and servers: they do one thing at a time.
+// coded has the codecs of a run. All workers and servers share it, because they run one after the other.
 type coded struct {
-	push, pull payload.Codec // nil: as it is
-	wire       []byte        // room for the largest piece
+	push, pull payload.Codec // nil: values travel unchanged
+	wire       []byte        // scratch for the largest encoded piece
 }
 
 func newCoded(c *configs.Config, p *shard.Plan) coded {
@@ -25,16 +25,16 @@ func newCoded(c *configs.Config, p *shard.Plan) coded {
 	return k
 }
 
-// pass puts into dst what arrives of src, and says how many bytes travel.
+// pass encodes src and decodes it into dst. It returns the number of encoded bytes.
 func (k *coded) pass(codec payload.Codec, dst, src, residual []float32) int64 {
 	n := codec.Encode(k.wire, src, residual)
 	if err := codec.Decode(dst, k.wire[:n]); err != nil {
-		panic(fmt.Sprintf("sim: what was just encoded: %v", err))
+		panic(fmt.Sprintf("sim: decode a piece that was just encoded: %v", err))
 	}
 	return int64(n)
 }
 
-// encode makes of a piece that its worker sends what will arrive, and says how many bytes it has.
+// encode replaces the values of a piece that its worker sends by those that will arrive. It returns the encoded bytes.
 func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
 	if f.coded.push == nil || f.s.plan.Shards[p.Shard].Stat {
 		return p.PushBytes
@@ -47,7 +47,7 @@ func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
 	return f.coded.pass(f.coded.push, w.grads[p.Lo:p.Hi], w.grads[p.Lo:p.Hi], residual)
 }
 
-// replied puts into dst what a worker gets of a piece of a version of that shard. Statistics travel as they are.
+// replied writes to dst the values that a worker receives of a piece of a version. Statistics travel unchanged.
 func (f *floats) replied(dst, version []float32, sh *shard.Shard) {
 	if f.coded.pull == nil || sh.Stat {
 		copy(dst, version)

@@ -8,14 +8,14 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// The numbers of copies that workers keep. A worker that does not pull computes on while its push is on its way: so that
-// carries numbers of its own, from the moment at which its last byte has left or the next gradients are computed. A published version stays where it came
-// until it is adopted: the next one does not leave its server before that.
+// The values of the copies that workers keep. A worker that does not pull computes on while its push is in flight. So a piece of
+// the push carries its own values from the moment at which its last byte has left, or the next gradients are computed. A published
+// version stays in mail until the worker adopts it, because its server does not send the next one before that.
 
-// copyOf is how workers keep their copies of the shards of a rule.
+// copyOf says how workers keep their copies of the shards of a rule.
 func (s *simulation) copyOf(rule int) core.Copy { return s.build().CopyOf(rule) }
 
-// copyBytes is what the copies of one worker may take: the pushes that it keeps, and those that are on their way.
+// copyBytes is the most memory for the copies of one worker: the pushes that it keeps, and its pushes in flight.
 func (s *simulation) copyBytes() (n int64) {
 	for i := range s.plan.Shards {
 		sh := &s.plan.Shards[i]
@@ -29,7 +29,7 @@ func (s *simulation) copyBytes() (n int64) {
 	return n
 }
 
-// pushSent counts a piece that its worker sends: grads hold it until it has landed, or is kept.
+// pushSent counts a piece that its worker sends. grads hold its values until the piece has landed, or carries its own.
 func (f *floats) pushSent(i, me int32) {
 	w := &f.replicas[me]
 	w.flying++
@@ -38,12 +38,12 @@ func (f *floats) pushSent(i, me int32) {
 	}
 }
 
-// keeps says whether the worker of a piece may go on before it has landed.
+// keeps says whether the worker of a piece may compute on before the piece has landed.
 func (f *floats) keeps(i int32) bool {
 	return f.s.copyOf(f.s.plan.Shards[f.s.transfers.all[i].shard].Rule).Kind != scheme.Pulled
 }
 
-// pushLeft takes the numbers of a piece whose worker may go on before it has landed.
+// pushLeft copies the values of a piece that has left, if its worker may compute on before the piece has landed.
 func (f *floats) pushLeft(i int32, t *transfer) {
 	w := &f.replicas[t.worker]
 	if k := slices.Index(w.unsent, i); k >= 0 {
@@ -52,8 +52,8 @@ func (f *floats) pushLeft(i int32, t *transfer) {
 	}
 }
 
-// keepUnsent takes the numbers of pieces that have not left yet, though the gradients of the next iteration are there:
-// before backward of their layer they will have.
+// keepUnsent copies the values of pieces that have not left, before the gradients of the next iteration replace them. In virtual
+// time these pieces leave before backward of their layer.
 func (f *floats) keepUnsent(w *replica) {
 	for _, i := range w.unsent {
 		f.keep(i, w)
@@ -61,7 +61,7 @@ func (f *floats) keepUnsent(w *replica) {
 	w.unsent = w.unsent[:0]
 }
 
-// keep has a piece on its way carry its numbers.
+// keep copies the values of a piece in flight, so that the piece carries its own.
 func (f *floats) keep(i int32, w *replica) {
 	p := &f.s.plan.Pieces[f.s.transfers.all[i].piece]
 	w.flying--
@@ -71,7 +71,7 @@ func (f *floats) keep(i int32, w *replica) {
 	f.onWay[i] = slices.Clone(w.grads[p.Lo:p.Hi])
 }
 
-// pushed finds the numbers of a piece that has landed: those that it took along, or those in its worker's arena.
+// pushed returns the values of a piece that has landed: its own, or those in the arena of its worker.
 func (f *floats) pushed(i int32, t *transfer) []float32 {
 	if v, ok := f.onWay[i]; ok {
 		delete(f.onWay, i)
@@ -80,14 +80,14 @@ func (f *floats) pushed(i int32, t *transfer) []float32 {
 	p, w := &f.s.plan.Pieces[t.piece], &f.replicas[t.worker]
 	if t.life == f.s.workers[t.worker].life {
 		w.flying--
-	} // else it waited for a busy server, and its worker has come back: that computes when all servers have answered it
+	} // else its worker has rejoined while the piece waited for a busy server; it does not compute before all servers have answered
 	return w.grads[p.Lo:p.Hi]
 }
 
-// lost forgets the numbers of a piece that will not land.
+// lost drops the values of a piece that will not land.
 func (f *floats) lost(i int32) { delete(f.onWay, i) }
 
-// obeyWorker does what an effect of a worker node means for its copy.
+// obeyWorker applies an effect of a worker node to its copy.
 func (f *floats) obeyWorker(me int32, e *core.Effect) {
 	sh, w := &f.s.plan.Shards[e.Shard], &f.replicas[me]
 	params, push := w.params[sh.Lo:sh.Hi], w.grads[sh.Lo:sh.Hi]

@@ -12,17 +12,17 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Gradients makes a run compute: every worker trains a replica of the model, on the rows and with the seeds that it
-// would have under the runtime, and its pushes, versions and replies carry numbers. Times stay those of the models.
+// Gradients makes a run compute real gradients: every worker trains a replica of the model, on the rows and with the seeds that it
+// would have under the runtime. Pushes, versions and replies carry values. Times stay those of the models.
 type Gradients struct {
 	Set    *workload.Set
-	Device kernels.Device // computes all replicas, one after the other; Run does not close it
+	Device kernels.Device // computes all replicas, one after the other; the caller closes it
 	// Initial gives parameters their first values; nil: they follow from the seed.
 	Initial workload.Initial
 }
 
-// floats are the numbers of a run with real gradients. They follow the decisions and are no part of them, but for
-// train.stop.target and a loss that is not a number, which end the run, and the norms of pushes for schemes that ask.
+// floats are the values of a run with real gradients. They follow from the decisions and do not change them, except for
+// train.stop.target and a loss that is not a number, which end the run, and the norms of pushes for schemes that use them.
 type floats struct {
 	s      *simulation
 	set    *workload.Set
@@ -32,31 +32,33 @@ type floats struct {
 	rows   []int32
 
 	replicas []replica
-	deltas   []optim.Run         // of the arena, what is pushed as deltas
+	deltas   []optim.Run         // parts of the arena that are pushed as deltas
 	stores   []store             // per shard
-	onWay    map[int32][]float32 // by transfer: a piece of a push that has left while its worker computes on
-	view     *view
+	onWay    map[int32][]float32 // by transfer: values of a piece of a push that has left while its worker computes on
+	view     *evaluator
 	coded    coded
-	most     int64 // bytes that all of it may take
+	most     int64 // bytes of memory that the values may take
 }
 
-// replica is what one worker computes with.
+// replica is the model of one worker.
 type replica struct {
-	params, grads []float32              // arenas
-	residual      []float32              // arena: what its pushes have left out; nil where the codec keeps none
-	mail          []float32              // arena: a version that has left its server and not landed, or is published and not adopted; there is one per shard at most
-	kept          map[[2]int32][]float32 // by shard and slot: pushes of its own
-	views         [2][][]float32
-	sampler       *workload.Sampler
-	augment       *workload.Augmenter
-	local         *optim.Delta // nil unless there are deltas
-	loss          float64      // of its last iteration
-	correct       int
-	flying        int     // pieces of its pushes that have not landed and whose numbers are in grads alone, which may not change meanwhile
-	unsent        []int32 // transfers of them that have not left, of shards of which the worker keeps a copy
+	params, grads []float32 // arenas
+	residual      []float32 // arena: values that its pushes have left out; nil if the codec keeps none
+	// mail is an arena with at most one version per shard: one that has left its server and not landed, or that is published and
+	// not adopted.
+	mail    []float32
+	kept    map[[2]int32][]float32 // by shard and slot: pushes of its own
+	views   [2][][]float32
+	sampler *workload.Sampler
+	augment *workload.Augmenter
+	local   *optim.Delta // nil unless there are deltas
+	loss    float64      // of its last iteration
+	correct int
+	flying  int     // pieces of its pushes that have not landed and have values in grads alone; until then grads may not change
+	unsent  []int32 // transfers of such pieces that have not left, of shards whose copy the worker keeps
 }
 
-// store is the memory of one shard on its server, by the node's numbers; nil until used.
+// store is the memory of one shard on its server. Vectors are indexed as the node numbers them, and nil until used.
 type store struct {
 	sh    *shard.Shard
 	bufs  [][]float32 // versions
@@ -99,11 +101,11 @@ func newFloats(s *simulation) (*floats, error) {
 			return nil, err
 		}
 	}
-	f.view, err = newView(f, c.ModelSpec(), snapshots)
+	f.view, err = newEvaluator(f, c.ModelSpec(), snapshots)
 	return f, err
 }
 
-// limit says how many snapshots there is room for, or that the run may need more memory than cluster.memory_max: the
+// limit returns the number of snapshots that there is memory for. It fails if the run may need more than cluster.memory_max: the
 // arenas of all workers and the stores of all servers are in one process.
 func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	c, p, n := f.s.cfg, f.s.plan, int64(len(f.replicas))
@@ -115,7 +117,7 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 	if c.Payload.Residual() {
 		each++
 	}
-	f.most = int64(len(f.coded.wire)) + arena + n*(each*arena+f.s.copyBytes()) // one snapshot is evaluated
+	f.most = int64(len(f.coded.wire)) + arena + n*(each*arena+f.s.copyBytes()) // one arena is that of the snapshot under evaluation
 	for i := range p.Shards {
 		rule := &c.Sync[p.Shards[i].Rule]
 		slots, means, err := core.Most(rule.InTurn(), int(n))
@@ -129,7 +131,7 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 		f.most += vectors * p.Shards[i].Bytes()
 	}
 	if f.most > c.Cluster.MemoryMax || f.most < 0 {
-		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, and cluster.memory_max is %s: the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged pushes; simulate fewer workers, raise cluster.memory_max, or leave simulate.gradients out",
+		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, but cluster.memory_max is %s: the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged pushes; simulate fewer workers, raise cluster.memory_max, or leave out simulate.gradients",
 			n, metrics.Size(f.most), metrics.Size(c.Cluster.MemoryMax), metrics.Size(arena), each, metrics.Size(f.most-arena-n*each*arena))
 	}
 	return min(snapshotsMax, 1+(c.Cluster.MemoryMax-f.most)/arena), nil
@@ -162,8 +164,8 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	return nil
 }
 
-// compute runs one iteration, at the virtual time at which the last of its parameters is there. Its gradients are in the
-// arena at once, and leave it when the model of computing says that they are ready.
+// compute runs one iteration at the virtual time at which the last of its parameters has arrived. Its gradients are in the arena at
+// once. They are sent when the model of computing says that they are ready.
 func (f *floats) compute(me int32, iter int64) {
 	w, n := &f.replicas[me], int(f.s.workers[me].batch)
 	f.keepUnsent(w)
@@ -181,13 +183,13 @@ func (f *floats) compute(me int32, iter int64) {
 	}
 }
 
-// pushLanded puts a piece of a push, that of transfer i, into its slot.
+// pushLanded copies the piece of a push that transfer i has delivered to its slot.
 func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
 	p, st := &f.s.plan.Pieces[t.piece], &f.stores[t.shard]
 	copy(st.slots[slot][p.Lo-st.sh.Lo:], f.pushed(i, t))
 }
 
-// replySent takes the version that a reply, or a piece of one, carries while its server still keeps it.
+// replySent copies the values of a reply, or of a piece of one, while its server still keeps the version.
 func (f *floats) replySent(t *transfer) {
 	st := &f.stores[t.shard]
 	for _, p := range f.s.carries(t) {
@@ -195,7 +197,7 @@ func (f *floats) replySent(t *transfer) {
 	}
 }
 
-// replyLanded gives it to the worker.
+// replyLanded copies the values of a reply that has landed to the parameters of the worker.
 func (f *floats) replyLanded(t *transfer) {
 	w := &f.replicas[t.worker]
 	for _, p := range f.s.carries(t) {
@@ -203,7 +205,7 @@ func (f *floats) replyLanded(t *transfer) {
 	}
 }
 
-// obey does what an effect of a server node means for its numbers.
+// obey applies an effect of a server node to the values of its shards.
 func (f *floats) obey(e *core.Effect) {
 	st := &f.stores[e.Shard]
 	switch e.Kind {
@@ -212,7 +214,7 @@ func (f *floats) obey(e *core.Effect) {
 			st.slots = append(st.slots, nil)
 		}
 		st.vector(st.slots, e.Slot)
-		st.math.Flush() // a push that was folded may be in this slot, and not be read yet
+		st.math.Flush() // the fold of an earlier push in this slot may not have read it yet
 	case core.Fold:
 		if e.From != scheme.SlotPush {
 			st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
@@ -232,7 +234,7 @@ func (f *floats) obey(e *core.Effect) {
 	}
 }
 
-// vector finds the memory of a number, and makes it the first time.
+// vector returns vector i of a list. The first time it allocates it.
 func (st *store) vector(list [][]float32, i int32) []float32 {
 	if list[i] == nil {
 		list[i] = make([]float32, st.sh.Hi-st.sh.Lo)

@@ -77,7 +77,7 @@ func runReal(t testing.TB, o Options) *Result {
 	return r
 }
 
-// measured trains the same configuration under the runtime, on goroutines for ranks.
+// measured trains the same configuration under the runtime, with a goroutine for each rank.
 func measured(t *testing.T, o Options) *metrics.Summary {
 	t.Helper()
 	c := o.Config
@@ -111,9 +111,9 @@ func measured(t *testing.T, o Options) *metrics.Summary {
 	return summary
 }
 
-// Where the order of the folds does not depend on times, virtual time and wall clock give the same bits: the same
-// final parameters, and the same accuracy whenever the test set is looked at. That is so where an iteration's pushes
-// are folded in rank order and nobody may lead, and where there is one worker.
+// If the order of the folds does not depend on times, virtual time and wall clock give the same bits: the same final parameters,
+// and the same accuracy in every evaluation. That is so if the pushes of an iteration are folded in rank order and no worker may
+// lead, and if there is one worker.
 func TestSameBitsAsARun(t *testing.T) {
 	images, residual, few := "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.stop={updates: 6}"
 	mixed := `sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "fc1.*", scheme: asp}, {match: "*", scheme: dssp}]`
@@ -167,12 +167,12 @@ func TestSameBitsAsARun(t *testing.T) {
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {
-			continue // convolutions are some 20 times slower, and a run has no other goroutines than without them
+			continue // convolutions are about 20 times slower, and use the same goroutines as the other models
 		}
 		t.Run(name, func(t *testing.T) {
 			o := realOptions(t, set...)
 			got, want := runReal(t, o).Summary, measured(t, o)
-			if o.Config.Train.Stop.Target > 0 { // an evaluation takes wall-clock time, so a run goes on a little
+			if o.Config.Train.Stop.Target > 0 { // an evaluation takes wall-clock time, so a real run continues a little
 				if got.TargetReachedS == nil || want.TargetReachedS == nil {
 					t.Fatalf("target reached at %v, in the run at %v", got.TargetReachedS, want.TargetReachedS)
 				}
@@ -194,7 +194,7 @@ func TestSameBitsAsARun(t *testing.T) {
 	}
 }
 
-// differs compares an evaluation with that of a run, but for the time, and shows both where they are not the same to the bit.
+// differs compares an evaluation with that of a run, except for the time. It describes both unless they are equal to the bit.
 func differs(got, run metrics.Evaluation) string {
 	got.AtS, run.AtS = 0, 0
 	a, _ := json.Marshal(got)
@@ -205,7 +205,7 @@ func differs(got, run metrics.Evaluation) string {
 	return fmt.Sprintf("%s, the run has %s", a, b)
 }
 
-// Augmented images are those of a run, too.
+// Augmented images are the same as in a run, too.
 func TestAugmentedSameBitsAsARun(t *testing.T) {
 	o := realOptions(t, "cluster.servers=2")
 	plain := runReal(t, o).Summary
@@ -223,7 +223,7 @@ func TestAugmentedSameBitsAsARun(t *testing.T) {
 	}
 }
 
-// Numbers are carried along, they decide nothing.
+// Values change no decision.
 func TestGradientsDoNotChangeTheTrace(t *testing.T) {
 	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",
 		"ssp, push: delta, cache: true", "essp"} {
@@ -257,7 +257,7 @@ func TestSameSeedSameBits(t *testing.T) {
 }
 
 // A second implementation of asp with real gradients, a loop over arrivals: a gradient is taken on the parameters as they
-// were when its worker's last push was applied, however many pushes came while the reply was under way.
+// were when its worker's last push was applied, however many pushes arrived while the reply was in flight.
 func TestASPAgainstAPlainLoop(t *testing.T) {
 	const workers, pushes, latency, compute = 3, 120, 7 * time.Millisecond, 10 * time.Millisecond
 	o := realOptions(t, `sync=[{match: "*", scheme: asp}]`, "train.optimizer={name: sgd, lr: 0.5}", "simulate.noise={kind: none}", "simulate.workers=3", fmt.Sprintf("train.stop={updates: %d}", pushes),
@@ -279,9 +279,9 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 	for k, p := range shapes {
 		workload.Fill(current[k], o.Config.Seed, p, 0)
 	}
-	var seen [workers][][]float32  // what each worker has
+	var seen [workers][][]float32  // the parameters of each worker
 	var arrives [workers]int64     // when its push reaches the server, ns
-	var iter, after [workers]int64 // of that push; pushes that arrived since its last one
+	var iter, after [workers]int64 // iteration of that push; pushes of all workers since its last one
 	var samplers [workers]*workload.Sampler
 	for w := range workers {
 		rows, err := workload.Partition(o.Config.Data.Partition, set.Train.Rows(), workers, w, o.Config.Seed)
@@ -289,7 +289,7 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		samplers[w] = workload.NewSampler(rows, 8, o.Config.Seed, w)
-		arrives[w] = int64(2*latency + compute + sleep[w] + latency) // the first pull and its reply come before
+		arrives[w] = int64(2*latency + compute + sleep[w] + latency) // after the first pull and its reply
 		seen[w] = empty()
 		for k := range current {
 			copy(seen[w][k], current[k])
@@ -297,7 +297,7 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 	}
 	b := workload.Batch{X: make([]float32, 8*set.Train.Cols()), Y: make([]int32, 8), N: 8, Cols: set.Train.Cols()}
 	overtaken := int64(0)
-	// When the budget is used up each worker still finishes what it computes, and that is dropped.
+	// When the budget is used up each worker still finishes its iteration, and that push is dropped.
 	r := runReal(t, o)
 	for range r.Summary.PerShard[0].Pushes - r.Summary.PerShard[0].Dropped {
 		w := 0
@@ -325,7 +325,7 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 		arrives[w] += int64(latency + compute + sleep[w] + latency)
 	}
 	if overtaken < 2 {
-		t.Fatalf("at most %d pushes came between two of one worker: nothing is stale", overtaken)
+		t.Fatalf("at most %d pushes arrived between two of one worker: nothing is stale", overtaken)
 	}
 	want := slices.Concat(current...)
 	var diff, norm float64
@@ -405,26 +405,26 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 	}
 	o.Gradients = nil
 	if _, err := Run(o); err != nil {
-		t.Errorf("timing mode needs no memory for them: %v", err)
+		t.Errorf("timing mode needs no memory for gradients: %v", err)
 	}
 }
 
-// A shard that falls behind for good leaves snapshots that cannot be completed yet; past the room for them, evaluations are
-// left out, and the run goes on.
-func TestSnapshotsWithoutRoomAreLeftOut(t *testing.T) {
+// A shard that falls behind leaves incomplete snapshots. When there is no memory for another one, evaluations are left out, and the
+// run continues.
+func TestSnapshotsWithoutMemoryAreLeftOut(t *testing.T) {
 	r := runReal(t, realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: drop, required: 1}]`, "evaluate={every_samples: 8, where: online}", "simulate.noise={kind: none}",
 		"train.stop={samples: 20000}"))
 	if r.LeftOut == 0 || len(r.Summary.Evaluations) < 100 {
 		t.Errorf("%d left out, %d evaluations", r.LeftOut, len(r.Summary.Evaluations))
 	}
 	var b strings.Builder
-	if err := WriteText(&b, r); err != nil || !strings.Contains(b.String(), fmt.Sprintf("simulated:   room     %d snapshots of shards were not kept", r.LeftOut)) {
+	if err := WriteText(&b, r); err != nil || !strings.Contains(b.String(), fmt.Sprintf("simulated:   memory   there was none for %d snapshots of shards", r.LeftOut)) {
 		t.Errorf("%v: the text does not say so", err)
 	}
 }
 
-// untilTarget is the virtual time to an accuracy in the setting of DSSP (ICDCS 2019), heterogeneous (sync-core 3.7 [P]), in
-// small: two workers, one 3 times faster, evaluated every 5 pushes.
+// untilTarget is the virtual time to an accuracy in a small version of the heterogeneous setting of DSSP (ICDCS 2019; sync-core
+// 3.7 [P]): two workers, one of them 3 times faster, evaluated every 5 pushes.
 func untilTarget(t *testing.T, rule string, seed int, noise float64) (seconds float64, lead int64, pushes int64) {
 	t.Helper()
 	s := runReal(t, realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, fmt.Sprintf("seed=%d", seed), "simulate.workers=2", "data={set: generated, rows: 4000, test_rows: 200, features: 40, classes: 10}",
@@ -437,8 +437,8 @@ func untilTarget(t *testing.T, rule string, seed int, noise float64) (seconds fl
 	return float64(*s.TargetReachedS), s.MaxLead, s.Evaluations[at].Samples / 8
 }
 
-// The shape of DSSP's Table I: literal grants make dssp as fast as asp, twice as fast as what waits for the slower
-// worker. bounded keeps s_u and so waits too.
+// The shape of DSSP's Table I: literal grants make dssp as fast as asp, and twice as fast as schemes that wait for the slower
+// worker. Bounded grants keep s_u, so that dssp waits, too.
 func TestDSSPTableOne(t *testing.T) {
 	median := func(rule string) float64 {
 		var times []float64
@@ -467,9 +467,9 @@ func TestDSSPTableOne(t *testing.T) {
 	}
 }
 
-// Table I needs steady workers. Where computing times vary by a tenth, the literal controller sooner or later predicts that
-// the slower worker pushes right now, grants nothing, and parks the faster one until the lead, which nothing has
-// bounded, is back at s_l: dssp then falls behind asp.
+// Table I needs steady workers. If computing times vary by a tenth, the literal controller sooner or later predicts that the
+// slower worker is about to push. It then grants nothing, and parks the faster worker until the lead, which has no bound, is back
+// at s_l. So dssp falls behind asp.
 func TestDSSPLiteralParksForLongWithNoise(t *testing.T) {
 	worst := 0.0
 	for seed := 1; seed <= 5; seed++ {

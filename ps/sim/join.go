@@ -9,35 +9,35 @@ import (
 	"fluentps/ps/core"
 )
 
-// Join is a worker that died and comes back, with no more than its clock. One that is not dead then, because its work was done before
-// it could die, does nothing.
+// Join makes a worker that died rejoin the run. It keeps nothing but its clock. A Join of a worker that is not dead has no effect:
+// the worker had finished before its loss.
 type Join struct {
 	Worker int
 	At     time.Duration
 }
 
-// message is a control message with the life of its worker.
+// message is a control message with the life of its worker, in which it was sent or is to arrive.
 type message struct {
 	head wire.Header
 	life uint16
 }
 
-// lives says whether a worker is alive, in that life.
-func (w *worker) lives(life uint16) bool { return !w.dead && w.life == life }
+// isAlive says whether a worker is alive, and in that life.
+func (w *worker) isAlive(life uint16) bool { return !w.dead && w.life == life }
 
-// back words how often workers come back, where any does.
-func back(n int) string {
+// rejoinText says how many workers rejoin, unless none does.
+func rejoinText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", %d back", n)
 }
 
-// refuseJoins says which joins cannot be.
+// refuseJoins fails for a join that cannot happen.
 func refuseJoins(o *Options) error {
 	n := o.Config.Simulate.Workers
 	if len(o.Joins) > math.MaxUint16 {
-		return fmt.Errorf("%d joins, and there may be %d", len(o.Joins), math.MaxUint16)
+		return fmt.Errorf("%d joins, but there may be at most %d", len(o.Joins), math.MaxUint16)
 	}
 	for _, j := range o.Joins {
 		lost := false
@@ -48,21 +48,21 @@ func refuseJoins(o *Options) error {
 		case j.Worker < 0 || j.Worker >= n || j.At < 0:
 			return fmt.Errorf("join of worker %d at %v, but the workers are 0 to %d and times start at 0", j.Worker, j.At, n-1)
 		case !lost:
-			return fmt.Errorf("join of worker %d at %v, but it is not lost before; let it die first", j.Worker, j.At)
+			return fmt.Errorf("join of worker %d at %v, but this worker is not lost before; let it die first", j.Worker, j.At)
 		}
 	}
 	return nil
 }
 
-// rejoin starts a worker anew, not before its servers have been told that it died.
+// rejoin starts a worker anew, but not before its servers know that it died.
 func (s *simulation) rejoin(me int32) {
 	w := &s.workers[me]
 	if !w.dead {
 		s.undone--
 		return
 	}
-	if told := w.died + s.latency; s.now < told {
-		s.q.after(s.now, told-s.now, evJoin, me, 0)
+	if noticed := w.died + s.latency; s.now < noticed {
+		s.q.after(s.now, noticed-s.now, evJoin, me, 0)
 		return
 	}
 	node := s.build().Joining(int(me), int64(w.life)+1, w.node.Clock())
@@ -74,27 +74,27 @@ func (s *simulation) rejoin(me int32) {
 	s.joined++
 	if s.real != nil {
 		s.real.replicas[me].flying, s.real.replicas[me].unsent = 0, nil
-		clear(s.real.replicas[me].residual) // it died with the life before
+		clear(s.real.replicas[me].residual) // the residual was lost with the earlier life
 	}
 	s.stepWorker(me, core.Input{Kind: core.Begin})
 }
 
-// joined: a server learns that a worker came back, and takes that for its pulls of all shards.
+// joined records that a server learns that a worker has rejoined. The server treats that as a pull of all its shards.
 func (c *checker) joined(shards []int32, w int32, clock int64) {
 	for _, id := range shards {
 		s := &c.shards[id]
 		k := &s.of[w]
 		k.reached = max(k.reached, clock)
 		v := s.v()
-		if s.low == math.MaxInt64 && !s.agrees { // nobody was there: v is where all that was pushed ends
+		if s.low == math.MaxInt64 && !s.agrees { // there was no worker: v is the end of all pushes
 			v = s.closed
 			for i := range s.of {
 				v = max(v, min(s.of[i].reached, s.until))
 			}
 		}
-		k.fed, k.beside = false, false
+		k.publishing, k.published = false, false
 		s.forgotten(w)
-		k.gone, k.clock, k.wants = false, max(v, k.reached), k.reached
+		k.gone, k.clock, k.openPull = false, max(v, k.reached), k.reached
 		s.lowest()
 		s.changes()
 	}

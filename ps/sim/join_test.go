@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A worker that is away for the middle of a run computes before and after, and the others wait for it only while it is
-// there.
-func TestAWorkerThatComesBackWorksAgain(t *testing.T) {
+// A worker that is absent in the middle of a run computes before and after that, and the others wait for it only while it is
+// present.
+func TestAWorkerThatRejoinsComputesAgain(t *testing.T) {
 	o := setting{workers: 3, servers: 2, scheme: "bsp", iterations: 100,
 		set: []string{"faults=[{worker: 2, slow: {factor: 3}}]", "simulate.network.latency=1ms"}}.options(t)
 	o.Losses = []Loss{{Worker: 2, At: 500 * time.Millisecond}}
@@ -38,15 +38,15 @@ func TestAWorkerThatComesBackWorksAgain(t *testing.T) {
 		}
 	}
 	if before < 10 || after < 10 {
-		t.Errorf("%d iterations before and %d after, want a dozen and more", before, after)
+		t.Errorf("%d iterations before and %d after, want at least a dozen each", before, after)
 	}
 	if n := r.Summary.PerWorker[2].Iterations; n < int64(before+after) || n > int64(before+after+1) {
 		t.Errorf("the summary counts %d iterations in both lives, it computed %d", n, before+after)
 	}
 }
 
-// Whatever is on the way when a worker dies is lost, also where the worker is back before it arrives: replies, pieces
-// and messages of the old life, over a network slow enough for it.
+// All messages in flight when a worker dies are lost, even if the worker has rejoined before they arrive: replies, pieces and
+// messages of the old life, over a network that is slow enough for that.
 func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 	for ms := range 60 {
 		o := setting{workers: 3, servers: 2, scheme: "ssp, staleness: 1", iterations: 20, bytes: 4000,
@@ -66,9 +66,9 @@ func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 	}
 }
 
-// The run waits for one that is to come back, even if all are dead.
-func TestARunGoesOnWhenTheLastWorkerComesBack(t *testing.T) {
-	// softsync has a rest of pushes both times that the worker goes.
+// The run waits for a worker that will rejoin, even if all are dead.
+func TestARunContinuesWhenTheLastWorkerRejoins(t *testing.T) {
+	// softsync has pending pushes both times that the worker leaves.
 	o := setting{workers: 1, servers: 2, scheme: "softsync, q: 4", iterations: 10, set: []string{"train.stop={time: 1095ms}"}}.options(t)
 	o.Losses = []Loss{{Worker: 0, At: 35 * time.Millisecond}}
 	o.Joins = []Join{{Worker: 0, At: time.Second}}
@@ -79,7 +79,7 @@ func TestARunGoesOnWhenTheLastWorkerComesBack(t *testing.T) {
 	if r.Summary.Samples != 13 || r.Duration < time.Second || r.Joined != 1 {
 		t.Errorf("%d samples in %v, want the 3 before and the 10 after", r.Summary.Samples, r.Duration)
 	}
-	o.Joins[0].At = 35 * time.Millisecond // no time to be missed
+	o.Joins[0].At = 35 * time.Millisecond // before the servers know of its death
 	if r, err = Run(o); err != nil || r.Summary.Samples != 109 || r.Joined != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -91,8 +91,8 @@ func TestJoinsThatCannotBeAreRefused(t *testing.T) {
 		want string
 	}{
 		{Join{Worker: 2, At: time.Second}, "join of worker 2 at 1s, but the workers are 0 to 1"},
-		{Join{Worker: 0, At: time.Second}, "join of worker 0 at 1s, but it is not lost before; let it die first"},
-		{Join{Worker: 1, At: time.Millisecond}, "it is not lost before"},
+		{Join{Worker: 0, At: time.Second}, "join of worker 0 at 1s, but this worker is not lost before; let it die first"},
+		{Join{Worker: 1, At: time.Millisecond}, "this worker is not lost before"},
 	} {
 		o := setting{workers: 2, servers: 1, scheme: "asp", iterations: 3}.options(t)
 		o.Losses = []Loss{{Worker: 1, At: 5 * time.Millisecond}}

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// network moves transfers between hosts. Every host has one full-duplex card: two directions, each of which
-// shares its bandwidth equally among the transfers in it. A transfer is as fast as the smaller of its two
-// shares; what a direction has left over because others are held up elsewhere is not given to its neighbours.
+// network moves transfers between hosts. Every host has one full-duplex card with two directions. Each direction shares its
+// bandwidth equally among its transfers. A transfer is as fast as the smaller of its two shares. The unused part of a share, of a
+// transfer that is slower at its other end, is not given to the other transfers.
 //
-// Each transfer is at home at the direction that holds it up. A direction keeps a clock of the bytes that
-// a transfer at home there has received, so that a change of its share changes no transfer: only its clock runs
-// at another speed. Transfers change homes when the order of their two shares changes. Starts and ends of
-// one instant are settled together, so that a thousand equal transfers cost one settlement.
+// The home of a transfer is the direction that limits it. A direction has a clock that counts the bytes that a transfer at home
+// there receives. So a change of its share changes no transfer, only the speed of its clock. A transfer changes its home when the
+// order of its two shares changes. All starts and ends of one instant are settled together, so that a thousand equal transfers
+// cost one settlement.
 type network struct {
 	bandwidth float64 // bytes per nanosecond of one direction; +Inf: no limit
 	dirs      []direction
 	flows     slab[flow]
 	dirty     []int32 // directions whose number of transfers changed in this instant
 	fresh     []int32 // transfers that started in this instant
-	due       []int32 // heap of the directions with transfers at home, by the time at which the first ends
+	due       []int32 // heap of the directions with transfers at home, by the time at which the first transfer ends
 }
 
-// direction is one way through a card: 2*host out of it, 2*host+1 into it.
+// direction is one way through the card of a host: 2*host out of it, 2*host+1 into it.
 type direction struct {
 	n     int     // transfers through it
-	share float64 // bytes per nanosecond of each
-	clock float64 // bytes that a transfer at home here since the beginning would have received, at time at
+	share float64 // bytes per nanosecond of each transfer
+	clock float64 // bytes that a transfer that has always been at home here would have received by time at
 	at    int64
-	home  []stay  // heap of the transfers that this direction holds up, by end, then age
+	home  []stay  // heap of the transfers that this direction limits, by end, then age
 	away  []int32 // the other transfers through it, in no order
 	peer  float64 // no transfer at home here has a share below this at its other end
-	end   int64   // when the first of home ends, rounded up; valid while there is one
+	end   int64   // when the first transfer at home ends, rounded up; valid while there is one
 	slot  int     // place in due, -1: not there
 	dirty bool
 }
@@ -39,16 +39,16 @@ type direction struct {
 // flow is one transfer.
 type flow struct {
 	from, to int32   // directions
-	home     int32   // which of the two holds it up
+	home     int32   // the one of the two that limits it
 	apart    int32   // place in away of the other direction
 	age      uint64  // orders transfers that end together
-	bytes    float64 // while it is fresh
-	tag      int32   // what the caller knows it by
+	bytes    float64 // its size, while it is fresh
+	tag      int32   // the caller's name for it
 }
 
 // stay is a transfer at its home.
 type stay struct {
-	end  float64 // home clock at which it is over
+	end  float64 // clock of the home at which it ends
 	age  uint64
 	flow int32
 }
@@ -64,7 +64,7 @@ func newNetwork(hosts int, bytesPerS int64) *network {
 	return n
 }
 
-// start begins a transfer from one host to another. Its tag comes back from finished.
+// start begins a transfer from one host to another. finished returns its tag.
 func (n *network) start(from, to int, bytes int64, age uint64, tag int32) {
 	f := n.flows.put(flow{from: int32(2 * from), to: int32(2*to + 1), age: age, bytes: float64(bytes), tag: tag})
 	n.change(n.flows.all[f].from, 1)
@@ -86,7 +86,7 @@ func (n *network) other(f *flow, dir int32) int32 { return f.from + f.to - dir }
 // advance brings the clock of a direction to now.
 func (n *network) advance(d *direction, now int64) {
 	if len(d.home) == 0 {
-		d.clock = 0 // small numbers keep their digits
+		d.clock = 0 // a small clock keeps more digits
 	} else {
 		d.clock += float64(float64(now-d.at) * d.share)
 	}
@@ -101,22 +101,22 @@ func (n *network) settle(now int64) {
 	for _, i := range n.dirty {
 		n.advance(&n.dirs[i], now)
 	}
-	fell := n.dirty[:0:0]
+	slower := n.dirty[:0:0]
 	for _, i := range n.dirty {
 		d := &n.dirs[i]
 		share := n.bandwidth / float64(max(1, d.n))
 		if share < d.share {
-			fell = append(fell, i)
+			slower = append(slower, i)
 		}
 		d.share = share
 		d.dirty = false
 	}
 	touched := n.dirty
 	n.dirty = nil
-	for _, i := range fell { // it may hold up now what others held up
+	for _, i := range slower { // it may now limit transfers that others limited
 		touched = n.attract(i, now, touched)
 	}
-	for _, i := range touched[:len(touched):len(touched)] { // others may hold up now what it held up
+	for _, i := range touched[:len(touched):len(touched)] { // others may now limit transfers that it limited
 		touched = n.repel(i, now, touched)
 	}
 	for _, i := range n.fresh {
@@ -134,7 +134,8 @@ func (n *network) settle(now int64) {
 	n.dirty = touched[:0]
 }
 
-// attract takes home the transfers whose other end has a larger share than dir has now.
+// attract moves to dir the homes of its transfers whose other end now has a larger share. It appends the changed directions to
+// touched.
 func (n *network) attract(dir int32, now int64, touched []int32) []int32 {
 	d := &n.dirs[dir]
 	for k := 0; k < len(d.away); {
@@ -152,7 +153,8 @@ func (n *network) attract(dir int32, now int64, touched []int32) []int32 {
 	return touched
 }
 
-// repel gives up the transfers at home whose other end has a smaller share than dir has now.
+// repel moves away the homes of the transfers at home at dir whose other end now has a smaller share. It appends the changed
+// directions to touched.
 func (n *network) repel(dir int32, now int64, touched []int32) []int32 {
 	d := &n.dirs[dir]
 	if d.share <= d.peer {
@@ -176,7 +178,7 @@ func (n *network) repel(dir int32, now int64, touched []int32) []int32 {
 	return touched
 }
 
-// move gives a transfer another home. It is rare, so the old home is searched.
+// move gives a transfer another home. It searches the old home, because moves are rare.
 func (n *network) move(i, to int32, now int64) {
 	h, d := &n.dirs[n.flows.all[i].home], &n.dirs[to]
 	n.advance(h, now)
@@ -187,7 +189,7 @@ func (n *network) move(i, to int32, now int64) {
 	n.settleAt(i, to, d.clock+left)
 }
 
-// settleAt puts a transfer into the heap of its home, and beside at its other end.
+// settleAt adds a transfer to the heap of its home, and to away of its other direction.
 func (n *network) settleAt(i, home int32, end float64) {
 	f := &n.flows.all[i]
 	d, o := &n.dirs[home], &n.dirs[n.other(f, home)]
@@ -199,7 +201,7 @@ func (n *network) settleAt(i, home int32, end float64) {
 	o.away = append(o.away, i)
 }
 
-// leave takes the transfer at place k of its home out of there and of its other end.
+// leave removes the transfer at place k of its home d from both of its directions.
 func (n *network) leave(d *direction, k int) {
 	f := &n.flows.all[d.home[k].flow]
 	o := &n.dirs[n.other(f, f.home)]
@@ -227,13 +229,13 @@ func (n *network) next() (at int64, ok bool) {
 	return n.dirs[n.due[0]].end, true
 }
 
-// finished ends the transfers that are over at now, the time that next gave, and calls done with the tag of each.
+// finished ends the transfers that are over at now, which is the time that next returned. It calls done with the tag of each.
 func (n *network) finished(now int64, done func(tag int32)) {
 	for len(n.due) > 0 && n.dirs[n.due[0]].end <= now {
 		dir := n.due[0]
 		d := &n.dirs[dir]
 		n.advance(d, now)
-		over := d.clock + d.share // the rounding of one nanosecond
+		over := d.clock + d.share // end is rounded up, by at most one nanosecond
 		for first := true; len(d.home) > 0 && (first || d.home[0].end <= over); first = false {
 			i := d.home[0].flow
 			n.leave(d, 0)

@@ -37,7 +37,7 @@ func simulated(hosts int, bandwidth int64, jobs []job) []float64 {
 	return ends
 }
 
-// plain is the same model in a few lines: at every change it computes all rates anew and walks to the first end.
+// plain is the same model in a few lines: at every change it recomputes all rates and advances to the first end.
 func plain(hosts int, bandwidth int64, jobs []job) []float64 {
 	ends, left := make([]float64, len(jobs)), make([]float64, len(jobs))
 	var active []int
@@ -88,7 +88,7 @@ func TestNetworkIsProcessorSharing(t *testing.T) {
 		}
 		got, want := simulated(hosts, bandwidth, jobs), plain(hosts, bandwidth, jobs)
 		for k := range jobs {
-			// Times are whole nanoseconds, and one transfer's rounding moves those beside it.
+			// Times are whole nanoseconds, and the rounding of one transfer moves the others.
 			if math.Abs(got[k]-want[k]) > float64(20*len(jobs)) {
 				t.Fatalf("transfer %d %+v ends at %.0f, want %.0f", k, jobs[k], got[k], want[k])
 			}
@@ -96,7 +96,7 @@ func TestNetworkIsProcessorSharing(t *testing.T) {
 	})
 }
 
-// A direction that two transfers share is half as fast for each; when one ends the other has it alone.
+// Two transfers in a direction get half of its bandwidth each. When one ends, the other gets all of it.
 func TestNetworkByHand(t *testing.T) {
 	got := simulated(3, 1_000_000_000, []job{ // 1 byte per ns
 		{at: 0, from: 0, to: 1, bytes: 1000},

@@ -30,7 +30,7 @@ func down(heap []stay, k int) {
 	heap[k] = at
 }
 
-// schedule puts a direction to its place among those that are due.
+// schedule moves a direction to its place in due, or removes it if it has no transfer at home.
 func (n *network) schedule(dir int32) {
 	d := &n.dirs[dir]
 	if len(d.home) == 0 {
@@ -59,7 +59,7 @@ func (n *network) unschedule(k int) {
 	}
 }
 
-// sooner orders directions by when they are due, then by number.
+// sooner orders directions by the time at which they are due, then by number.
 func (n *network) sooner(a, b int32) bool {
 	x, y := n.dirs[a].end, n.dirs[b].end
 	return x < y || x == y && a < b

@@ -6,33 +6,33 @@ import (
 	"fluentps/ps/core"
 )
 
-// owed is a push on its way, at a shard whose scheme asks for norms.
-type owed struct {
-	pieces  int
+// unmeasured is a push in flight to a shard whose scheme needs norms.
+type unmeasured struct {
+	pieces  int // that have not landed
 	samples int64
 }
 
-// staged notes where a push lands, and what it owes.
+// staged notes the slot in which a push lands, and whether its norms are needed.
 func (s *simulation) staged(id int32, e *core.Effect) {
 	t := &s.tallies[e.Shard]
 	t.slots[e.To] = e.Slot
 	if t.iters != nil {
 		t.iters[e.To] = e.Iter
-		s.caughtUp(id, e)
+		s.releaseAhead(id, e)
 	}
-	if t.owed != nil {
-		t.owed[e.To] = owed{len(s.plan.Shards[e.Shard].Pieces), e.Samples}
+	if t.unmeasured != nil {
+		t.unmeasured[e.To] = unmeasured{len(s.plan.Shards[e.Shard].Pieces), e.Samples}
 	}
 }
 
-// measure gives the norms of a push with its last piece: those of its numbers, or modelled ones, as if each element of
-// its mean had the same magnitude and each parameter were 1.
+// measure adds the norms of a push to its last piece. Without real gradients it models them: each element of the mean has the
+// same magnitude, and each parameter is 1.
 func (s *simulation) measure(m *server, in *core.Input) {
 	t := &s.tallies[in.Shard]
-	if t.owed == nil {
+	if t.unmeasured == nil {
 		return
 	}
-	o := &t.owed[in.Worker]
+	o := &t.unmeasured[in.Worker]
 	if o.pieces--; o.pieces > 0 {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The modelled norms decide, and only where a scheme asks for them are they part of the cost model.
+// The modelled norms change decisions. They are part of the cost model only for schemes that use norms.
 func TestModelledNorms(t *testing.T) {
 	delayed := func(scheme, norm string) (int64, bool) {
 		r := setting{workers: 4, servers: 1, scheme: scheme, iterations: 200, bytes: 400, set: []string{
@@ -14,7 +14,7 @@ func TestModelledNorms(t *testing.T) {
 	}
 	for _, c := range []struct {
 		scheme, norm  string
-		delays, tells bool
+		delays, names bool
 	}{
 		{"vap, v0: 0", "0", false, true},
 		{"vap, v0: 0", "0.001", true, true},
@@ -25,9 +25,9 @@ func TestModelledNorms(t *testing.T) {
 		{"pssp, mode: dynamic", "0", true, false},
 		{"ssp", "0", true, false},
 	} {
-		n, tells := delayed(c.scheme, c.norm)
-		if n > 0 != c.delays || tells != c.tells {
-			t.Errorf("%s with norms of %s: %d delayed pulls, cost model names the norms: %v", c.scheme, c.norm, n, tells)
+		n, names := delayed(c.scheme, c.norm)
+		if n > 0 != c.delays || names != c.names {
+			t.Errorf("%s with norms of %s: %d delayed pulls, cost model names the norms: %v", c.scheme, c.norm, n, names)
 		}
 	}
 	// A push as large as the parameters is fully significant: alpha alone decides.
@@ -37,8 +37,8 @@ func TestModelledNorms(t *testing.T) {
 	}
 }
 
-// One straggler at 4 times the compute time, and a bound of 0: a fast worker may push once while the straggler computes,
-// and its next push waits for the straggler's, so that all go at about twice its pace.
+// One straggler at 4 times the compute time, and a bound of 0: a fast worker may push once while the straggler computes, and its
+// next push waits for that of the straggler. So all others are about twice as fast as the straggler.
 func TestVAPWithoutRoomGoesAtTheStragglersPace(t *testing.T) {
 	r := setting{workers: 8, servers: 1, scheme: "vap, v0: 0", iterations: 1000, set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}}.run(t)
 	perS := float64(r.Summary.Samples) / r.Duration.Seconds()

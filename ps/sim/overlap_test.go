@@ -45,20 +45,20 @@ simulate: {workers: 1, compute: %s, network: {bandwidth: %dB, latency: 0s}, serv
 	if r.Summary.Iterations != 40 {
 		t.Fatalf("%d iterations", r.Summary.Iterations)
 	}
-	return (ends[39] - ends[9]) / 30 // of a step, when the pipe is full
+	return (ends[39] - ends[9]) / 30 // time of a step when the pipeline is full
 }
 
 // A net whose computing takes as long as the same run without computing.
 //
-// No schedule can be faster than computing, or than a link; and whatever the order, between the end of backward and the
-// start of the next forward lies the way of layer 0, whose gradients are the last to be ready and whose parameters are the
-// first to be read: its push and its reply. A shard is answered when all of it has landed, so that the replies to all
-// shards but the last follow the pushes down the other way, and that of one shard is left. Nothing is computed meanwhile:
+// No schedule can be faster than computing, or than a link. In every order the push and the reply of layer 0 lie between the end of
+// backward and the start of the next forward, because its gradients are ready last and its parameters are read first. A server
+// answers a shard when all of the shard has landed. So the replies of all shards but the last overlap the pushes in the other
+// direction, and the reply of one shard remains. Nothing is computed meanwhile:
 //
 //	best >= max(compute + (layer 0 + a shard of it) / link, all layers / link)
 //
-// Priority must come within 8% of that, with P3's slices and with a shard for each layer. Without overlap a step takes
-// computing and communication in turn: twice as long as either.
+// Priority must be within 8% of that, with P3's slices and with a shard for each layer. Without overlap, communication follows
+// computing, so a step takes twice as long as either.
 func TestTheBestOrderOfSending(t *testing.T) {
 	link := func(bytes int64) time.Duration { return time.Duration(nanoseconds(bytes, sixteenLink)) }
 	const layer = sixteenBytes / 16
@@ -91,9 +91,9 @@ func TestTheBestOrderOfSending(t *testing.T) {
 	}
 }
 
-// A shard is answered when all of it has landed. Were its push interrupted by whatever is more urgent, all layers would be
-// under way at the end of backward, and none answered: a step of 267 ms. It is not, so that small pieces cost nothing; that
-// a slice is answered by itself is worth some more.
+// A server answers a shard when all of the shard has landed. If more urgent pieces could interrupt its push, all layers would be in
+// flight at the end of backward, and none would be answered: a step of 267 ms. They cannot, so small pieces cost nothing. Slices
+// are a little faster, because each slice is answered on its own.
 func TestPiecesOfAShardComeNearSlices(t *testing.T) {
 	compute := sixteen(t, time.Nanosecond, "send={order: priority}")
 	slices := sixteen(t, compute, "send={order: priority}")

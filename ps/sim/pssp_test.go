@@ -7,8 +7,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// psspShards runs 8 workers, one of them 4 times slower, with so many shards on one server. The network costs nothing, so that all
-// shards hear of a request at the same time.
+// psspShards runs 8 workers, one of them 4 times slower, with so many shards on one server. The network costs nothing, so all shards
+// get a request at the same time.
 func psspShards(t *testing.T, shards int, keys string) *Result {
 	t.Helper()
 	c := setting{workers: 8, servers: 1, seed: 1, iterations: 600, scheme: "pssp, staleness: 3, probability: 0.1, pause_only_fastest: false" + keys,
@@ -30,8 +30,8 @@ func psspShards(t *testing.T, shards int, keys string) *Result {
 	return r
 }
 
-// One coin per request: a server with 16 shards of a rule stops and lets go whom one with a single shard does. A coin per shard
-// stops a worker 1 - 0.9^16 of the time, where 0.1 was asked for: the largest lead is a fraction.
+// There is one coin per request: a server with 16 shards of a rule holds and releases the same workers as one with a single shard.
+// A coin per shard would hold a worker 1 - 0.9^16 of the time instead of 0.1, and the largest lead would be a fraction.
 func TestShardsOfAServerHaveOneCoin(t *testing.T) {
 	one, many, each := psspShards(t, 1, ""), psspShards(t, 16, ""), psspShards(t, 16, ", coin: shard")
 	t.Logf("c = 0.1, the coin for all, largest lead: 1 shard %d, 16 shards %d, 16 shards with a coin each %d", one.Summary.MaxLead, many.Summary.MaxLead, each.Summary.MaxLead)

@@ -8,19 +8,19 @@ const (
 	evComputed                  // node: a worker's iteration is over; arg is its epoch
 	evControl                   // node: the message in slot arg arrives
 	evLanded                    // node: the last byte of the transfer in slot arg arrives
-	evSent                      // node: the last byte of the transfer in slot arg left
-	evEffect                    // node: a server gets to the effect in slot arg
-	evFree                      // node: a server is done with its work
+	evSent                      // node: the last byte of the transfer in slot arg has left
+	evEffect                    // node: a server has done the work before its next arg sends
+	evFree                      // node: a server has finished its work
 	evLost                      // node: a worker dies
-	evTold                      // node: a server is told of a death, with the message in slot arg
-	evJoin                      // node: a worker comes back
-	evPause                     // node: a worker stands still; arg is the index of the pause
+	evDeath                     // node: a server learns of a death, with the message in slot arg
+	evJoin                      // node: a worker rejoins
+	evPause                     // node: a worker pauses; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg
-	evAhead                     // node: a server has staged the push of which the transfer in slot arg came ahead
+	evAhead                     // node: a server has staged the push of the transfer in slot arg, which arrived earlier
 	evStop                      // the budget of virtual time is used up
 )
 
-// event is something that will happen. Events of one time happen in the order in which they were made.
+// event will happen at a virtual time. Events of one time happen in the order in which they were made.
 type event struct {
 	at   int64 // virtual nanoseconds
 	seq  uint64
@@ -31,9 +31,8 @@ type event struct {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// queue holds the events to come. Most are due after one of two fixed delays, none and the network's latency:
-// those are in order as they are made, and a ring takes and gives them in constant time. All others are in a
-// binary heap.
+// queue holds the future events. Most of them have one of two delays, zero or the latency of the network. These are made in the
+// order of their times, so a ring for each delay adds and removes them in constant time. All others are in a binary heap.
 type queue struct {
 	seq   uint64
 	heap  []event
@@ -41,7 +40,7 @@ type queue struct {
 	delay [2]int64 // of each lane
 }
 
-// after makes an event that is due d after now.
+// after makes an event at d nanoseconds after now.
 func (q *queue) after(now, d int64, kind eventKind, node, arg int32) {
 	e := event{at: now + d, seq: q.seq, kind: kind, node: node, arg: arg}
 	q.seq++
@@ -63,7 +62,7 @@ func (q *queue) after(now, d int64, kind eventKind, node, arg int32) {
 	}
 }
 
-// first finds the next event: -1 the heap's, else the index of a lane.
+// first returns the next event, nil if there is none. from is the index of its lane, or -1 for the heap.
 func (q *queue) first() (e *event, from int) {
 	from = -1
 	if len(q.heap) > 0 {
@@ -79,7 +78,7 @@ func (q *queue) first() (e *event, from int) {
 	return e, from
 }
 
-// pop removes the event that first found.
+// pop removes and returns the event that first has found.
 func (q *queue) pop(from int) event {
 	if from >= 0 {
 		return q.lanes[from].pop()
@@ -135,7 +134,7 @@ func (r *ring) pop() event {
 	return e
 }
 
-// slab keeps values of which many are made and few live at once. Its indices are reused.
+// slab stores values of which many are made but few exist at once. It reuses indices.
 type slab[T any] struct {
 	all  []T
 	free []int32
@@ -143,8 +142,8 @@ type slab[T any] struct {
 
 func (s *slab[T]) put(v T) int32 {
 	if len(s.free) == len(s.all) {
-		// Nobody holds an index: start over, so that values made one after the other lie side by side. With a million
-		// of them on their way, what follows them in that order goes through memory in order.
+		// No index is in use. Start over, so that consecutive values are adjacent: with a million transfers in flight,
+		// a pass over them in that order reads memory in order.
 		s.free, s.all = s.free[:0], s.all[:0]
 	}
 	if n := len(s.free); n > 0 {
@@ -157,7 +156,7 @@ func (s *slab[T]) put(v T) int32 {
 	return int32(len(s.all) - 1)
 }
 
-// take returns a value and forgets it.
+// take returns a value and frees its index.
 func (s *slab[T]) take(i int32) T {
 	s.free = append(s.free, i)
 	return s.all[i]

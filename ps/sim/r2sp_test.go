@@ -47,8 +47,8 @@ func TestR2SPContentionModel(t *testing.T) {
 	}
 }
 
-// Section 0.3 [X] with 10 % of jitter, N = 8, x = 0.05: 1.723 against 1.121. There the workers start staggered and the
-// period is known; here both have to be found out, and a period that is measured with jitter is a little long.
+// Section 0.3 [X] with 10 % of jitter, N = 8, x = 0.05: 1.723 against 1.121. There the workers start staggered and the period is
+// known. Here r2sp has to find out both, and a period that is measured with jitter is a little long.
 func TestR2SPContentionModelWithJitter(t *testing.T) {
 	var bsp, rr float64
 	for seed := uint64(1); seed <= 3; seed++ {
@@ -90,8 +90,8 @@ func TestR2SPSlotsAreEven(t *testing.T) {
 	}
 }
 
-// Invariant 3 [R]: at most one push is in flight at any time, per server. So it is in the strict order; where a turn
-// passed, the push of its grant may still be on the way.
+// Invariant 3 [R]: at most one push is in flight at any time, per server. That holds in the strict order. In the other one, the
+// push of a grant whose turn has passed may still be in flight.
 func TestR2SPOnePushInFlightPerServer(t *testing.T) {
 	o := setting{workers: 6, servers: 2, scheme: "r2sp, skip_after: 0", iterations: 40, bytes: 40_000, seed: 5,
 		set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "simulate.noise={kind: exponential, spread: 0.5}", "shards.max_bytes=4KiB"}}.options(t)
@@ -119,19 +119,19 @@ func TestR2SPOnePushInFlightPerServer(t *testing.T) {
 	}
 }
 
-// Two servers: the workers push to different servers at any moment, so that it is faster than bsp, and about as fast as
-// one server of twice the link where the links are the limit. C + (S+1)*x/S is what a worker needs: S pushes, the
-// first S-1 pulls of which run beside them, and a pull.
+// With two servers the workers push to different servers at any moment, so r2sp is faster than bsp, and about as fast as one server
+// with twice the link if the links are the limit. A worker needs C + (S+1)*x/S: S pushes, during which the first S-1 pulls run,
+// and a pull.
 func TestR2SPOverTwoServers(t *testing.T) {
 	for _, c := range []struct {
 		bytes int64
-		alone float64 // of one server with twice the link
+		alone float64 // the time with one server and twice the link
 	}{{50_000_000, 1.05}, {200_000_000, 1.2}, {600_000_000, 2.4}} {
 		run := func(servers int, scheme, link string) float64 {
 			from, _ := starts(t, setting{workers: 8, servers: servers, scheme: scheme, iterations: 300, bytes: c.bytes, compute: "1s", set: []string{"simulate.network.bandwidth=" + link}})
 			return roundTime(from)
 		}
-		x := float64(c.bytes) / 1e9 / 2 // of the share of a server
+		x := float64(c.bytes) / 1e9 / 2 // time to move the share of a server
 		two, one, bsp := run(2, "r2sp", "1GB"), run(1, "r2sp", "2GB"), run(2, "bsp", "1GB")
 		need := max(1+3*x, 8*x)
 		t.Logf("x=%.3f: two servers %.3f, needed %.3f; one of twice the link %.3f; bsp %.3f", x, two, need, one, bsp)
@@ -142,10 +142,10 @@ func TestR2SPOverTwoServers(t *testing.T) {
 	}
 }
 
-// An offset of k*T/S instead of k push times: a worker is ready at both servers at once and then waits half a period for
-// the second, so that the period is longer by what it waits. It is slower than bsp.
+// With an offset of k*T/S instead of k push times a worker is ready at both servers at once, and then waits half a period for the
+// second one. The period grows by that wait, and r2sp is slower than bsp.
 func TestR2SPOffsetOfHalfAPeriodIsSlowerThanBSP(t *testing.T) {
-	const bytes, x = 50_000_000, 0.025 // x: of the share of a server
+	const bytes, x = 50_000_000, 0.025 // x: time to move the share of a server
 	run := func(offset int) float64 {  // in push times
 		o := setting{workers: 8, servers: 2, scheme: "r2sp", iterations: 300, bytes: bytes, compute: "1s", set: []string{"simulate.network.bandwidth=1GB"}}.options(t)
 		var from []time.Duration
@@ -180,9 +180,9 @@ func TestR2SPOffsetOfHalfAPeriodIsSlowerThanBSP(t *testing.T) {
 	}
 }
 
-// A worker that stands still for long loses its turns to the others, takes them again when it is back, and nobody's push
-// is lost (section 1.1, skip_after [R]); in the strict order all wait for it.
-func TestR2SPPassesTheTurnOfAWorkerThatStandsStill(t *testing.T) {
+// A worker that pauses for long loses its turns to the others, and gets them again afterwards. No push is lost (section 1.1,
+// skip_after [R]). In the strict order all wait for it.
+func TestR2SPPassesTheTurnOfAPausedWorker(t *testing.T) {
 	for _, c := range []struct {
 		keys string
 		most time.Duration // that another worker waits between two iterations
@@ -210,7 +210,7 @@ func TestR2SPPassesTheTurnOfAWorkerThatStandsStill(t *testing.T) {
 	}
 }
 
-// A worker that is lost, with the turn or without, holds nobody up for longer than its Left takes.
+// A worker that is lost, with the turn or without, delays the others only until its Left arrives.
 func TestR2SPLosesWorkers(t *testing.T) {
 	for at := time.Second; at < 2*time.Second; at += 37 * time.Millisecond {
 		for _, keys := range []string{"r2sp", "r2sp, skip_after: 0"} {
@@ -221,16 +221,16 @@ func TestR2SPLosesWorkers(t *testing.T) {
 			if err != nil || r.Lost != 2 || r.Summary.Samples < 160 {
 				t.Fatalf("%s, lost at %v: %v", keys, at, err)
 			}
-			if want := 80 * 140 * time.Millisecond; r.Duration > want { // two workers do it all
+			if want := 80 * 140 * time.Millisecond; r.Duration > want { // two workers do all the work
 				t.Errorf("%s, lost at %v: %v, want at most %v", keys, at, r.Duration, want)
 			}
 		}
 	}
 }
 
-// Each rotation learns what a worker takes without the waits that the others cause: else one late worker makes them
-// stretch each other's periods. Workers that are now and then 100 times slower for a while pass a turn then, and that
-// must cost as much with several servers as with one.
+// Each rotation measures the time of a worker without the waits that the other rotations cause. Otherwise one late worker makes them
+// stretch each other's periods. Workers that are sometimes 100 times slower for a while pass their turns, and that must cost as
+// much with several servers as with one.
 func TestR2SPRotationsDoNotStretchEachOther(t *testing.T) {
 	run := func(servers int) float64 {
 		_, r := starts(t, setting{workers: 4, servers: servers, scheme: "r2sp, skip_after: 30", iterations: 3000, bytes: 20_000, compute: "100us",

@@ -18,8 +18,8 @@ import (
 	"fluentps/ps/shard"
 )
 
-// seedsFrom reads how many seeds to try, and from which: FLUENTPS_SIM_SEEDS=1000000 tries many,
-// FLUENTPS_SIM_SEEDS=1 with FLUENTPS_SIM_FIRST=17 repeats one.
+// seedsFrom reads the first seed and the number of seeds to try: FLUENTPS_SIM_SEEDS=1000000 tries many, FLUENTPS_SIM_SEEDS=1 with
+// FLUENTPS_SIM_FIRST=17 repeats one.
 func seedsFrom(t *testing.T) (first, n int) {
 	read := func(name string, def int) int {
 		text := os.Getenv(name)
@@ -35,8 +35,8 @@ func seedsFrom(t *testing.T) (first, n int) {
 	return read("FLUENTPS_SIM_FIRST", 0), read("FLUENTPS_SIM_SEEDS", 10_000)
 }
 
-// randomRule draws a rule over the whole table of schemes, some with two or three in turn; the configuration says if its
-// keys contradict each other.
+// randomRule draws a rule over the whole table of schemes. Some rules have two or three schemes in turn. The keys may contradict
+// each other; then the configuration refuses them.
 func randomRule(r *rand.Rand, match string) string {
 	turns := max(1, r.IntN(6)-2)
 	if turns == 1 {
@@ -53,7 +53,7 @@ func randomRule(r *rand.Rand, match string) string {
 	return fmt.Sprintf("{match: %q, schemes: [%s]}", match, strings.Join(schemes, ", "))
 }
 
-// randomServers draws rules for one server alone, or none.
+// randomServers draws rules that hold for one server only, or none.
 func randomServers(r *rand.Rand, servers int) string {
 	if r.IntN(3) > 0 {
 		return ""
@@ -62,7 +62,8 @@ func randomServers(r *rand.Rand, servers int) string {
 	return fmt.Sprintf(", {servers: [%d], %s", r.IntN(servers), rule[1:])
 }
 
-// drawEntry draws a scheme. Each has a lot, and the largest wins: a new scheme changes the draws that it wins, and no other.
+// drawEntry draws a scheme. Each scheme gets a random number, and the largest wins. So a new scheme changes no draw that it does not
+// win.
 func drawEntry(r *rand.Rand) scheme.Entry {
 	seed := r.Uint64()
 	lot := func(e scheme.Entry) uint64 {
@@ -73,7 +74,7 @@ func drawEntry(r *rand.Rand) scheme.Entry {
 	return slices.MaxFunc(scheme.All, func(a, b scheme.Entry) int { return cmp.Compare(lot(a), lot(b)) })
 }
 
-// randomScheme draws a scheme with keys; one of several in turn is none that the configuration never takes for that.
+// randomScheme draws a scheme with keys. With inTurn it draws only schemes that the configuration accepts among several in turn.
 func randomScheme(r *rand.Rand, inTurn bool) string {
 	e := drawEntry(r)
 	for inTurn && (e.Scope == scheme.PerServer || e.CopiesOf(e.Params()) != scheme.Pulled) {
@@ -122,7 +123,7 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 	return rule
 }
 
-// randomOptions draws a cluster with faults. ok is false where the configuration refuses what was drawn.
+// randomOptions draws a cluster with faults. ok is false if the configuration refuses the draw.
 func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
 	r := rand.New(rand.NewPCG(seed, 99))
 	servers := 1 + r.IntN(3)
@@ -193,7 +194,7 @@ func TestLawsOverManySeeds(t *testing.T) {
 		}
 		r, err := Run(o)
 		if err != nil && strings.Contains(err.Error(), "raise its until") {
-			continue // what was drawn is refused: two changes at one iteration
+			continue // the configuration refuses two changes at one iteration
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -205,6 +206,6 @@ func TestLawsOverManySeeds(t *testing.T) {
 	}
 	t.Logf("%d runs, %d node steps, %d workers lost, %d back", ran, steps, lost, joined)
 	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16) {
-		t.Errorf("only %d of %d seeds made a run, with %d workers lost and %d back: the draw is too narrow", ran, n, lost, joined)
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost and %d rejoined: the draw is too narrow", ran, n, lost, joined)
 	}
 }

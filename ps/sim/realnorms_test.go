@@ -7,7 +7,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// With real gradients the norms are real too, so that there the numbers do decide: what is modelled does not matter.
+// With real gradients the norms are real, too. They change decisions, and the modelled norms do not matter.
 func TestRealNorms(t *testing.T) {
 	run := func(v0, norm string) (*Result, []scheme.Event) {
 		o := realOptions(t, "sync=[{match: '*', scheme: vap, v0: "+v0+"}]", "train.optimizer={name: sgd, lr: 0.1}", "shards.max_bytes=64B", "cluster.servers=2",

@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// recorded is a run of two workers and a server, and its two files.
+// recorded returns the options of a run of two workers and a server, and its two files.
 func recorded(t testing.TB) (o Options, summary, iterations []byte) {
 	t.Helper()
 	r := record(t, setting{workers: 2, servers: 1, scheme: "ssp, staleness: 2", iterations: 12, bytes: 4000, seed: 1,
@@ -39,8 +39,8 @@ func recorded(t testing.TB) (o Options, summary, iterations []byte) {
 	return o, summary, iterations
 }
 
-// tryCalibrate fits models to what somebody may have written: it is refused, and the error names one of the files, or what comes
-// out can stand in a configuration. A law that the simulated run breaks, or a panic in it, is a bug of ours.
+// tryCalibrate fits models to arbitrary files. Either the error names one of the files, or the models are valid in a configuration.
+// It fails the test if the simulated run breaks a law or panics.
 func tryCalibrate(t *testing.T, o Options, summary, iterations []byte) (err error) {
 	t.Helper()
 	r := Recording{Options: o, Summary: &metrics.Summary{}, Path: "run/iterations.csv"}
@@ -67,7 +67,7 @@ func tryCalibrate(t *testing.T, o Options, summary, iterations []byte) (err erro
 	return nil
 }
 
-// FuzzCalibrate: whatever stands in summary.json and iterations.csv.
+// FuzzCalibrate tries arbitrary summary.json and iterations.csv.
 func FuzzCalibrate(f *testing.F) {
 	o, summary, iterations := recorded(f)
 	short := fmt.Appendf(nil, `{"mode":"mpi","servers":1,"workers":2,"iterations":12,"per_role":{"server":{"fold":{"avg":0.001}}}}`)
@@ -80,10 +80,10 @@ func FuzzCalibrate(f *testing.F) {
 	})
 }
 
-// damages are what may stand in place of a number.
+// damages are texts that replace a number.
 var damages = []string{"0", "-1", "1", "2", "5", "3000", "1000000000", "9223372036854775807", "1e-308", "1e-12", "1e8", "999999999", "1e308", "null", `""`, "[]"}
 
-// Each number that the fit reads is changed, alone.
+// Each number that the fit reads is changed, one at a time.
 func TestCalibrateOfChangedFiles(t *testing.T) {
 	o, summary, iterations := recorded(t)
 	if err := tryCalibrate(t, o, summary, iterations); err != nil {
@@ -128,7 +128,7 @@ func TestCalibrateOfChangedFiles(t *testing.T) {
 	}
 }
 
-// What does not go together is refused by the files and the field, and says what to do.
+// The error for files that do not fit together names the files and the field, and says what to do.
 func TestRecordingsThatDoNotFitTogetherAreRefused(t *testing.T) {
 	o, summary, iterations := recorded(t)
 	good := func() Recording {
@@ -148,12 +148,12 @@ func TestRecordingsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		}
 	}
 	for want, spoil := range map[string]func(*Recording){
-		"summary.json tells of 5 servers, and cluster.servers of the run's configuration, resolved.yaml, makes 1 beside 2 workers; name the folder of one run": func(r *Recording) { r.Summary.Servers = 5 },
-		"run/iterations.csv has the iterations of 2 workers, and the run had 9 (workers in summary.json); name the folder of one run":                          func(r *Recording) { r.Summary.Workers = 9 },
-		"summary.json has 1e-308 seconds in per_role.server.fold.avg for 12 iterations: its servers would fold ":                                               foldIs(1e-308),
-		"summary.json has 1e+09 seconds in per_role.server.fold.avg for 12 iterations of 2 workers, the first ":                                                foldIs(1e9),
-		"summary.json has -1 seconds in per_role.server.fold.avg":                                                                                              foldIs(-1),
-		"run/iterations.csv: worker 1 is at work for more than 27777h46m40s":                                                                                   func(r *Recording) { r.Iterations[1][3].Compute = 2 * recordedMax },
+		"summary.json has 5 servers, but cluster.servers in resolved.yaml makes 1 with 2 workers; name the folder of one run":         func(r *Recording) { r.Summary.Servers = 5 },
+		"run/iterations.csv has the iterations of 2 workers, but the run had 9 (workers in summary.json); name the folder of one run": func(r *Recording) { r.Summary.Workers = 9 },
+		"summary.json has 1e-308 seconds in per_role.server.fold.avg for 12 iterations: its servers would fold ":                      foldIs(1e-308),
+		"summary.json has 1e+09 seconds in per_role.server.fold.avg for 12 iterations of 2 workers, the first ":                       foldIs(1e9),
+		"summary.json has -1 seconds in per_role.server.fold.avg":                                                                     foldIs(-1),
+		"run/iterations.csv: worker 1 works for more than 27777h46m40s":                                                               func(r *Recording) { r.Iterations[1][3].Compute = 2 * recordedMax },
 		"run/iterations.csv: worker 0 takes 12": func(r *Recording) {
 			for i := range r.Iterations[0] {
 				r.Iterations[0][i] = metrics.Iteration{Compute: time.Second}

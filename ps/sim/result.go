@@ -10,7 +10,7 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// count follows every step: the trace, and now and then the node's own invariants.
+// count adds a step to the trace. Every CheckEvery steps it checks the invariants of the node.
 func (s *simulation) count(node int32, in *core.Input, n core.Node) {
 	switch in.Kind {
 	case core.PieceReady, core.PieceSent, core.PieceLanded, core.Arrived, core.ReplySent:
@@ -27,7 +27,7 @@ func (s *simulation) count(node int32, in *core.Input, n core.Node) {
 	for i := range s.out {
 		e := &s.out[i]
 		if e.Kind == core.Snapshot {
-			continue // evaluation is no decision: the trace is that of timing mode
+			continue // an evaluation is not a decision: the trace must be that of timing mode
 		}
 		h = mix(h, uint64(e.Kind)<<56|uint64(uint32(e.To))<<24|uint64(uint32(e.Slot)))
 		h = mix(h, uint64(e.Iter+e.Msg.Iter)<<32|uint64(uint32(e.Shard))<<16|uint64(uint32(e.Dst)))
@@ -108,8 +108,8 @@ func (s *simulation) summary() *metrics.Summary {
 // label begins every line of WriteText.
 const label = "simulated: "
 
-// WriteText writes what a run left, for people. Every line says that it is simulated, and the cost model comes
-// first: no line of it can be taken for a measurement.
+// WriteText writes the result of a run for people. The cost model comes first, and every line says that it is simulated, so that
+// no line can be taken for a measurement.
 func WriteText(w io.Writer, r *Result) error {
 	var body strings.Builder
 	what := "nothing was trained"
@@ -121,9 +121,9 @@ func WriteText(w io.Writer, r *Result) error {
 		body.WriteString("  " + line + "\n")
 	}
 	if r.LeftOut > 0 {
-		fmt.Fprintf(&body, "  room     %d snapshots of shards were not kept, and evaluations left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
+		fmt.Fprintf(&body, "  memory   there was none for %d snapshots of shards, so evaluations were left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
 	}
-	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, back(r.Joined), r.Trace)
+	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, rejoinText(r.Joined), r.Trace)
 	if err := metrics.WriteText(&body, r.Summary, metrics.TextWidth-len(label)); err != nil {
 		return err
 	}

@@ -9,31 +9,31 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// server is one server: it does one thing at a time, in the order in which things came.
+// server is one server. It does one thing at a time, in the order of arrival.
 type server struct {
 	node *core.Server
 	rank int
 	host int
 
 	busy    bool
-	waiting backlog[event]    // came while it was busy
-	later   backlog[outgoing] // sends that follow the work it is busy with
+	waiting backlog[event]    // events that arrived while it was busy
+	later   backlog[outgoing] // sends that follow its current work
 	spans   metrics.Spans
 	done    bool
-	lives   []uint16 // of each worker, the life that the server knows
+	lives   []uint16 // per worker: the life that the server knows
 }
 
-// outgoing is a message that a server sends, or a piece of a reply. A reply is followed by the parameters in buffer src,
-// unless its pieces leave by themselves.
+// outgoing is a message that a server sends, or a piece of a reply. The parameters in buffer src follow a reply, unless its pieces
+// leave one by one.
 type outgoing struct {
 	to, src int32
-	piece   int32 // -1: head
+	piece   int32 // -1: the message head
 	head    wire.Header
-	server  bool // to is one
-	apart   bool
+	server  bool // to is a server
+	apart   bool // the pieces of the reply leave one by one
 }
 
-// backlog is a queue that keeps its memory.
+// backlog is a first-in, first-out queue that reuses its memory.
 type backlog[T any] struct {
 	all  []T
 	head int
@@ -53,21 +53,21 @@ func (b *backlog[T]) pop() T {
 	return v
 }
 
-// tally is what is counted of one shard.
+// tally has the costs and counters of one shard.
 type tally struct {
-	owed   []owed  // per worker: its push on the way; nil unless the scheme asks for norms
-	fold   int64   // nanoseconds to fold one push
-	commit int64   // nanoseconds to make a version
-	seen   []int64 // versions that the pushes folded since the last commit were computed on
-	slots  []int32 // per worker: where its push is received
-	iters  []int64 // per worker: of which iteration that is; nil where workers pull before every iteration
-	stale  metrics.Hist
-	lead   metrics.Hist
-	lag    metrics.Hist // c - clock of the copy, at the start of iteration c
-	age    metrics.Hist // v - clock of the copy
+	unmeasured []unmeasured // per worker: its push in flight; nil unless the scheme needs norms
+	fold       int64        // nanoseconds to fold one push
+	commit     int64        // nanoseconds to make a version
+	seen       []int64      // versions that the pushes folded since the last commit were computed on
+	slots      []int32      // per worker: the slot that receives its push
+	iters      []int64      // per worker: the iteration of that push; nil if workers pull before every iteration
+	stale      metrics.Hist
+	lead       metrics.Hist
+	lag        metrics.Hist // c - clock of the copy, at the start of iteration c
+	age        metrics.Hist // v - clock of the copy
 }
 
-// serve gives a server one thing to do, now or when it gets to it.
+// serve gives a server an event. A busy server handles it later.
 func (s *simulation) serve(ev event) {
 	if ev.kind == evStop {
 		ev.node = int32(len(s.workers)) // the server of the lead shard
@@ -93,7 +93,7 @@ func (s *simulation) serve(ev event) {
 	s.handle(m, ev)
 }
 
-// handle turns an event into the node's input.
+// handle turns an event into an input of the node.
 func (s *simulation) handle(m *server, ev event) {
 	switch ev.kind {
 	case evControl:
@@ -111,12 +111,12 @@ func (s *simulation) handle(m *server, ev event) {
 			s.check.joined(m.node.Shards(), head.Worker, head.Iter)
 		}
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
-		if m.done && !m.node.Done() { // everybody had left, and one came back
+		if m.done && !m.node.Done() { // all workers had left, and one has rejoined
 			m.done = false
 			s.undone++
 		}
 	case evLanded, evAhead:
-		if s.isAhead(ev.arg) {
+		if s.holdAhead(ev.arg) {
 			return
 		}
 		t := s.transfers.take(ev.arg)
@@ -136,9 +136,9 @@ func (s *simulation) handle(m *server, ev event) {
 		}
 		s.check.replySent(t.shard, t.buf)
 		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
-	case evTold:
+	case evDeath:
 		msg := s.messages.take(ev.arg)
-		s.forgetAhead(m, msg.head.Worker)
+		s.dropAhead(m, msg.head.Worker)
 		s.check.left(m.node.Shards(), msg.head.Worker)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: msg.head})
 	case evAlarm:
@@ -148,8 +148,8 @@ func (s *simulation) handle(m *server, ev event) {
 	}
 }
 
-// stepServer steps a server, and obeys. Folding and committing take time: what the node sends after them waits
-// for them, and so does the next input.
+// stepServer steps a server and applies the effects. Folding and committing take time: later sends of the node and its next input
+// wait for them.
 func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	in.At = time.Duration(s.now)
 	s.out = m.node.Step(in, s.out[:0])
@@ -211,13 +211,13 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	}
 }
 
-// outgoing is what an effect of a server sends.
+// outgoing returns the message, or the piece of a reply, that an effect of a server sends.
 func (s *simulation) outgoing(e *core.Effect, t *tally) outgoing {
 	o := outgoing{to: e.To, src: e.Src, piece: -1, head: e.Msg, server: e.Kind == core.SendServer, apart: e.Apart}
 	switch {
 	case e.Kind == core.ReplyPiece:
 		o.piece = e.Piece
-		s.check.letGo(e)
+		s.check.pieceStarted(e)
 	case e.Kind == core.Reply && e.Msg.Kind == wire.Publish:
 		s.check.published(e)
 	case e.Kind == core.Reply:
@@ -230,7 +230,7 @@ func (s *simulation) outgoing(e *core.Effect, t *tally) outgoing {
 	return o
 }
 
-// send lets a server's message go, with the parameters if it is a reply.
+// send sends a message of a server, and after a reply the parameters.
 func (s *simulation) send(m *server, o outgoing) {
 	if o.server {
 		s.control(int32(len(s.workers))+o.to, message{head: o.head}, m.host == s.servers[o.to].host)

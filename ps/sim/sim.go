@@ -1,15 +1,13 @@
-// Package sim drives the Worker and Server nodes of ps/core over virtual time, on one goroutine and without a
-// clock: a modelled cluster in place of a real one, the same decisions. The same options and seed give the same
-// run, bit for bit.
+// Package sim drives the Worker and Server nodes of ps/core over virtual time, on one goroutine and without a clock. The cluster is
+// modelled, the decisions are those of a real run. The same options and seed give the same run, bit for bit.
 //
-// In timing mode no parameter and no gradient exists, only their bytes. With real gradients (Options.Gradients) the
-// messages carry numbers too, and the result has the accuracy against virtual time; no decision changes by that,
-// but of schemes that ask for norms. What is modelled, and by what numbers, is part of every result
-// (Summary.CostModel), and every result is labelled "simulated".
+// In timing mode there are no parameters and gradients, only their sizes. With real gradients (Options.Gradients) the messages
+// carry values, and the result has the accuracy against virtual time. Values change no decision, except for schemes that use
+// norms. Every result lists its models with their numbers (Summary.CostModel), and is labelled "simulated".
 //
 //	until all nodes are done: take the next event, step its node with it; each effect makes events of later times
 //
-// Checkers stand beside the run (check.go): they count for themselves what happens and believe no node.
+// A checker (check.go) counts the events of a run independently of the nodes, and fails the run if a law is broken.
 package sim
 
 import (
@@ -23,30 +21,30 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Options are all that a run follows from.
+// Options determine a run completely.
 type Options struct {
 	Config     *configs.Config // Simulate holds the models, Simulate.Workers the workers, Cluster.Servers the servers
 	Plan       *shard.Plan     // cut for shard.Serving of Config.Cluster.Servers
-	Rows       int             // training rows: what an epoch is
-	Cost       *Cost           // of computing, by the batch; nil: Simulate.Compute, whatever the batch
+	Rows       int             // training rows: the samples of an epoch
+	Cost       *Cost           // cost of computing a batch; nil: Simulate.Compute, whatever the batch
 	Losses     []Loss
 	Joins      []Join
 	Pauses     []Pause
 	Gradients  *Gradients   // nil: timing mode
-	Traces     [][]Recorded // per worker, if simulate.noise.kind is trace: its iterations, in order, then from the second on again
-	CheckEvery int64        // steps of nodes between two looks at a node's own invariants; 0: only at the end
+	Traces     [][]Recorded // per worker, if simulate.noise.kind is trace: replayed in order, then again from the second iteration on
+	CheckEvery int64        // node steps between two checks of a node's invariants; 0: only at the end
 	Replay     string       // the command that repeats this run, for the report of a failure
 
-	// Decided is told what the schemes decide, of all servers; may be nil.
+	// Decided gets the decisions of the schemes of all servers; may be nil.
 	Decided core.Decided
 
-	// Computed is told of every iteration that a worker has computed, with the virtual times of its start and end; may
+	// Computed is called for every iteration that a worker has computed, with the virtual times of its start and end; may
 	// be nil.
 	Computed func(worker int, iter int64, from, until time.Duration)
 }
 
-// Cost is the time of an iteration of b samples of a worker that nothing slows: Fixed + b·PerSample, before its multiple and noise.
-// C(b) = a + c·b.
+// Cost is the time of an iteration of b samples on a worker that nothing slows, before its multiple and noise:
+// Fixed + b·PerSample, or C(b) = a + c·b.
 type Cost struct {
 	Fixed, PerSample time.Duration
 }
@@ -54,39 +52,39 @@ type Cost struct {
 // of is the time of b samples.
 func (c *Cost) of(b int64) time.Duration { return c.Fixed + time.Duration(b)*c.PerSample }
 
-// Loss is the death of a worker: it stops, what it has on its way vanishes, and the servers are told.
+// Loss is the death of a worker: the worker stops, its messages in flight are lost, and the servers learn of the death.
 type Loss struct {
 	Worker int
 	At     time.Duration
 }
 
-// Pause is a worker that stands still for a while: it computes nothing, its messages move.
+// Pause is a pause of a worker: it computes nothing, but its messages move.
 type Pause struct {
 	Worker  int
 	At, For time.Duration
 }
 
-// Result is what came out.
+// Result is the result of a run.
 type Result struct {
 	Summary  *metrics.Summary
-	Steps    int64          // of nodes, on a push, a pull or a reply
+	Steps    int64          // node steps on a push, a pull or a reply
 	Trace    uint64         // hash of every input and effect of every node with its time
 	Delayed  int64          // delayed pulls, over all shards
 	Leads    []metrics.Hist // per shard: c - v of its replies
 	Lags     []metrics.Hist // per shard: c - clock of the copy with which a worker starts iteration c
-	Ages     []metrics.Hist // per shard: v - clock of that copy: what pulling at that moment would have brought
+	Ages     []metrics.Hist // per shard: v - clock of that copy: the clocks that a pull at that moment would have gained
 	Stale    []metrics.Hist // per shard: version at commit minus version at pull
-	Lost     int            // times that a worker died
-	Joined   int            // times that one came back
+	Lost     int            // deaths of workers
+	Joined   int            // workers that rejoined
 	Duration time.Duration  // virtual, from the first pull until the last worker is done
 
-	// Of real gradients alone.
+	// The next fields are set with real gradients only.
 	Parameters []float32        // final, in model order
 	Records    []metrics.Record // one per evaluation; their times are virtual
-	LeftOut    int              // snapshots of a shard that were not evaluated for want of room
+	LeftOut    int              // snapshots of a shard that were not evaluated for lack of memory
 }
 
-// Failure is a run in which a law was broken: a bug of ours. Its text ends with the command that repeats it.
+// Failure is a run that broke a law, because of a bug in fluentps. Its text ends with the command that repeats the run.
 type Failure struct {
 	At     time.Duration // virtual
 	What   string
@@ -96,7 +94,7 @@ type Failure struct {
 func (f *Failure) Error() string {
 	text := fmt.Sprintf("simulated run failed at %v of virtual time: %s", f.At, f.What)
 	if f.Replay != "" {
-		text += "\n  to see it again: " + f.Replay
+		text += "\n  to reproduce it: " + f.Replay
 	}
 	return text
 }
@@ -108,7 +106,7 @@ type simulation struct {
 	plan      *shard.Plan
 	roles     shard.Roles
 	now       int64 // virtual nanoseconds
-	ended     int64 // when the last worker ended
+	ended     int64 // when the last worker finished or died
 	latency   int64
 	q         queue
 	net       *network
@@ -117,10 +115,10 @@ type simulation struct {
 	tallies   []tally // per shard
 	messages  slab[message]
 	transfers slab[transfer]
-	replies   slab[transfer]       // replies that left and of which the server does not know yet
+	replies   slab[transfer]       // replies that have left, but the server does not know yet
 	ahead     map[[2]int32][]int32 // by shard and worker: landed pieces of pushes that are not staged
 	moving    int                  // transfers that have not landed
-	undone    int                  // nodes that are neither done nor dead, and joins to come
+	undone    int                  // nodes that are neither done nor dead, and future joins
 	lost      int
 	joined    int
 	out       []core.Effect // scratch
@@ -132,12 +130,12 @@ type simulation struct {
 	scheduler *core.Scheduler // with baseline pslite
 }
 
-// transfer is a bulk of bytes on its way: a piece of a push or of a reply, or a reply's pieces one behind the other.
+// transfer is the bytes of a message in flight: a piece of a push, a whole reply, a piece of a reply, or the keys of a pull.
 type transfer struct {
 	reply          bool
 	asks           bool   // the keys of a pull, whose message is in slot piece
-	apart          bool   // a reply's piece alone
-	published      bool   // that nobody asked for
+	apart          bool   // one piece of a reply
+	published      bool   // a reply without a pull
 	life           uint16 // of the worker
 	worker, server int32
 	shard, piece   int32
@@ -161,7 +159,7 @@ func Run(o Options) (*Result, error) {
 
 func (s *simulation) run() (res *Result, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a node's own panic is a finding like any other
+		if p := recover(); p != nil { // the panic of a node is a failure of the run, too
 			res, err = nil, s.failure(fmt.Sprint(p))
 		}
 	}()
@@ -183,7 +181,7 @@ func (s *simulation) failure(what string) *Failure {
 	return &Failure{At: time.Duration(s.now), What: what, Replay: s.o.Replay}
 }
 
-// begin makes the events that nothing else brings about.
+// begin makes the initial events.
 func (s *simulation) begin() {
 	for w := range s.workers {
 		s.q.after(0, 0, evBegin, int32(w), 0)
@@ -203,8 +201,8 @@ func (s *simulation) begin() {
 	}
 }
 
-// next lets the next thing happen; false if there is none. Of one time, events come before the ends of
-// transfers, and these before any share of the network changes.
+// next handles the next event, and returns false if there is none. At the same time, events come before the ends of transfers, and
+// these before changes of the shares of the network.
 func (s *simulation) next() bool {
 	e, from := s.q.first()
 	if e == nil || e.at > s.now {
@@ -237,16 +235,16 @@ func (s *simulation) next() bool {
 		s.arrived(ev)
 	case evLanded:
 		s.landed(ev)
-	default: // a server's own
+	default: // an event of a server
 		s.serve(ev)
 	}
 	return true
 }
 
-// arrived delivers a control message. What a dead worker sent, or would get, is gone.
+// arrived delivers a control message. It drops messages from and to a dead worker.
 func (s *simulation) arrived(ev event) {
 	m := &s.messages.all[ev.arg]
-	if m.head.Kind != wire.Closed && !s.workers[m.head.Worker].lives(m.life) {
+	if m.head.Kind != wire.Closed && !s.workers[m.head.Worker].isAlive(m.life) {
 		s.messages.take(ev.arg)
 		return
 	}
@@ -259,11 +257,11 @@ func (s *simulation) arrived(ev event) {
 		return
 	}
 	s.messages.take(ev.arg)
-	s.told(ev.node, m.head)
+	s.deliver(ev.node, m.head)
 }
 
-// told gives a worker a message.
-func (s *simulation) told(me int32, m wire.Header) {
+// deliver gives a worker a message.
+func (s *simulation) deliver(me int32, m wire.Header) {
 	w := &s.workers[me]
 	if m.Kind == wire.Reply || m.Kind == wire.Publish {
 		w.lastHead = s.now
@@ -275,7 +273,7 @@ func (s *simulation) told(me int32, m wire.Header) {
 func (s *simulation) landed(ev event) {
 	t := &s.transfers.all[ev.arg]
 	s.moving--
-	if !s.workers[t.worker].lives(t.life) {
+	if !s.workers[t.worker].isAlive(t.life) {
 		s.check.lost += t.bytes
 		s.transfers.take(ev.arg)
 		if s.real != nil {
@@ -341,7 +339,7 @@ func (s *simulation) move(t transfer) int32 {
 	return i
 }
 
-// sent is the moment at which the last byte of a transfer leaves.
+// sent handles the moment at which the last byte of a transfer has left.
 func (s *simulation) sent(i int32) {
 	t := s.transfers.all[i]
 	server := int32(len(s.workers)) + t.server
@@ -354,11 +352,11 @@ func (s *simulation) sent(i int32) {
 	}
 	s.q.after(s.now, d, evLanded, to, i)
 	if t.reply {
-		if s.real != nil && s.workers[t.worker].lives(t.life) {
+		if s.real != nil && s.workers[t.worker].isAlive(t.life) {
 			s.real.replySent(&t)
 		}
 		s.serve(event{at: s.now, kind: evSent, node: server, arg: s.replies.put(t)})
-	} else if !t.asks && s.workers[t.worker].lives(t.life) {
+	} else if !t.asks && s.workers[t.worker].isAlive(t.life) {
 		if s.real != nil {
 			s.real.pushLeft(i, &t)
 		}
@@ -366,7 +364,7 @@ func (s *simulation) sent(i int32) {
 	}
 }
 
-// nanoseconds is how long bytes take at a rate in bytes per second; 0 is without limit.
+// nanoseconds is how long bytes take at a rate in bytes per second. A rate of 0 is without limit.
 func nanoseconds(bytes, rate int64) int64 {
 	if rate == 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"fluentps/configs"
 )
 
-// The formula for BSP on one server: all pushes collide, then all pulls: T = C + 2*N*x, where x moves the model
-// once. With 2 servers each moves half of it through a card of its own, and the worker's cards are not the limit.
+// The formula for BSP on one server: all pushes collide, then all pulls: T = C + 2*N*x, where x is the time to move the model once.
+// With 2 servers each moves half of the model through its own card, and the cards of the workers are not the limit.
 func TestBSPTakesComputePlusTwoTransfersPerWorker(t *testing.T) {
 	const bytes, bandwidth = 1_000_000, 100_000_000 // x = 10ms
 	for _, c := range []struct{ workers, servers int }{{1, 1}, {2, 1}, {8, 1}, {20, 1}, {8, 2}, {16, 4}} {
@@ -26,7 +26,7 @@ func TestBSPTakesComputePlusTwoTransfersPerWorker(t *testing.T) {
 	}
 }
 
-// Messages are as long as their codec makes them, and take the time of that.
+// The bytes and times of messages are those of their encoded form.
 func TestTransfersHaveTheBytesOfTheirPayload(t *testing.T) {
 	const elements, bandwidth, workers = 250_000, 100_000_000, 4
 	for payload, sizes := range map[string][2]int64{"{push: bfloat16}": {2 * elements, 4 * elements}, "{pull: float16}": {4 * elements, 2 * elements},
@@ -54,8 +54,8 @@ func TestBSPWithoutCostsDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// Under bsp the fast worker's pulls wait for the slow one's push, in both shards; under drop the slow worker's pushes
-// are late but for the first, which nobody else was ahead of.
+// Under bsp the pulls of the fast worker wait for the push of the slow one, in both shards. Under drop all pushes of the slow worker
+// but the first are late.
 func TestWaitingAndDroppingAreCounted(t *testing.T) {
 	slow := "faults=[{worker: 1, slow: {factor: 3}}]"
 	r := setting{workers: 2, servers: 2, scheme: "bsp", iterations: 20, set: []string{slow}}.run(t)
@@ -71,7 +71,7 @@ func TestWaitingAndDroppingAreCounted(t *testing.T) {
 	}
 }
 
-// A server folds and commits one push after the other: N folds and one commit stand between push and reply.
+// A server folds and commits one push after the other: N folds and one commit lie between push and reply.
 func TestServerCostsAddUp(t *testing.T) {
 	r := setting{workers: 4, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,
 		set: []string{"simulate.server.fold=1GB", "simulate.server.commit=500MB"}}.run(t)
@@ -81,7 +81,7 @@ func TestServerCostsAddUp(t *testing.T) {
 	near(t, "share of folding", float64(r.Summary.PerRole["server"]["fold"].Avg)/r.Duration.Seconds(), 6.0/16, 1e-9)
 }
 
-// Pushes that come at once are folded and committed one after the other, and each reply follows its own commit.
+// Pushes that arrive at once are folded and committed one after the other, and each reply follows its own commit.
 func TestAServerDoesOneThingAtATime(t *testing.T) {
 	r := setting{workers: 4, servers: 1, scheme: "asp", iterations: 100, bytes: 1_000_000, compute: "1ms",
 		set: []string{"simulate.server.fold=1GB", "simulate.server.commit=500MB"}}.run(t)
@@ -93,7 +93,7 @@ func TestColocatedRanksDoNotUseTheNetwork(t *testing.T) {
 	one := setting{workers: 1, servers: 1, scheme: "bsp", iterations: 10, bytes: 1_000_000,
 		set: []string{"simulate.network.bandwidth=1MB", "cluster.placement=colocate"}}
 	if r := one.run(t); r.Duration != 100*time.Millisecond {
-		t.Errorf("%v beside its server, want 100ms", r.Duration)
+		t.Errorf("%v on the host of its server, want 100ms", r.Duration)
 	}
 	one.set = append(one.set, "simulate.network.memory=1GB")
 	if r := one.run(t); r.Duration != 121*time.Millisecond { // 11 replies and 10 pushes of 1 ms
@@ -101,7 +101,7 @@ func TestColocatedRanksDoNotUseTheNetwork(t *testing.T) {
 	}
 }
 
-// One straggler at 4 times the compute time, everything else for free: what a pull waits for decides alone.
+// One straggler has 4 times the compute time, and nothing else costs time: only the wait of a pull matters.
 func TestStragglerBySchemeIsWhatTheRulesSay(t *testing.T) {
 	steps := func(scheme string) (perS float64, r *Result) {
 		r = setting{workers: 8, servers: 1, scheme: scheme, iterations: 1000, set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}}.run(t)
@@ -169,7 +169,7 @@ func TestNoiseHasTheMeanThatItSays(t *testing.T) {
 	}
 }
 
-func TestPauseHoldsUpExactlyItsTime(t *testing.T) {
+func TestPauseDelaysByExactlyItsTime(t *testing.T) {
 	o := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10}.options(t)
 	o.Pauses = []Pause{{Worker: 1, At: 25 * time.Millisecond, For: 70 * time.Millisecond}}
 	r, err := Run(o)
@@ -178,7 +178,7 @@ func TestPauseHoldsUpExactlyItsTime(t *testing.T) {
 	}
 }
 
-func TestLossOfAWorkerEndsForNobodyElse(t *testing.T) {
+func TestLossOfAWorkerEndsNoOtherWorker(t *testing.T) {
 	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, fold: rank"} {
 		o := setting{workers: 4, servers: 2, scheme: scheme, iterations: 40, bytes: 1_000_000, set: []string{"simulate.network={bandwidth: 100MB, latency: 1ms}"}}.options(t)
 		o.Losses = []Loss{{Worker: 2, At: 123 * time.Millisecond}, {Worker: 0, At: 457 * time.Millisecond}}
@@ -213,7 +213,7 @@ func TestTimeBudgetStops(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
+func TestOptionsThatCannotBeSimulatedAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		want  string
 		spoil func(o *Options)

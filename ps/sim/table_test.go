@@ -58,7 +58,7 @@ type row struct {
 
 func schemeTable(t *testing.T) string {
 	seeds := []uint64{1, 2, 3}
-	// A scheme is shown with its defaults, but where these make it another one of the table.
+	// A scheme is shown with its defaults, unless these make it another scheme of the table.
 	rules := map[string]string{"drop": "drop, required: 15", "vap": "vap, v0: 0.1"}
 	rows := map[string]*row{}
 	var cost []string
@@ -72,7 +72,7 @@ func schemeTable(t *testing.T) string {
 				"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.compute=50ms", "simulate.noise={kind: normal, spread: 0.1}",
 				"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"}}.run(t)
 			rows[e.Name].add(r)
-			if len(r.Summary.CostModel) > len(cost) { // some schemes need more of the model than others
+			if len(r.Summary.CostModel) > len(cost) { // some schemes have a longer cost model
 				cost = r.Summary.CostModel
 			}
 		}

@@ -25,9 +25,8 @@ simulate: {workers: 4, compute: 30ms, noise: {kind: normal, spread: 0.1}, networ
 `
 )
 
-// Timeline draws what a scheme with its defaults does to 4 workers of which the last is 3 times slower: one row
-// per worker, a column per 10 ms of virtual time; the last digit of the iteration that is computed, and a dot where
-// the worker waits.
+// Timeline draws the effect of a scheme with its defaults on 4 workers, of which the last is 3 times slower. There is one row per
+// worker and one column per 10 ms of virtual time: the last digit of the iteration that is computed, or a dot if the worker waits.
 func Timeline(e scheme.Entry) (string, error) {
 	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: []string{
 		fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}})
@@ -53,7 +52,7 @@ func Timeline(e scheme.Entry) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "simulated: %d workers, worker 3 is 3 times slower; a column is %v, a digit the iteration computed, a dot a wait\n", timelineWorkers, timelineStep)
+	fmt.Fprintf(&b, "simulated: %d workers, worker 3 is 3 times slower; a column is %v, a digit the iteration in progress, a dot a wait\n", timelineWorkers, timelineStep)
 	for w, row := range rows {
 		fmt.Fprintf(&b, "  w%d |%s|\n", w, row)
 	}

@@ -7,8 +7,8 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// The drawing shows the rule: under bsp everybody starts an iteration together, under asp nobody waits, under ssp
-// the fast ones run ahead and then wait.
+// The drawing shows the rule: under bsp all workers start an iteration together, under asp no worker waits, under ssp the fast
+// workers lead and then wait.
 func TestTimelineShowsTheRule(t *testing.T) {
 	draw := func(name string) []string {
 		e, ok := scheme.Lookup(name)

@@ -7,14 +7,14 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Recorded is how long a worker of a real run was busy with an iteration by itself, without the slowness that was injected
-// into it, which the faults of the simulation add again.
+// Recorded is the time that a worker of a real run worked on an iteration, without the injected slowness, which the faults of the
+// simulation add again.
 type Recorded struct {
 	Own  time.Duration
-	Push time.Duration // of that, handing gradients to the transport, which no injected factor makes longer
+	Push time.Duration // part of Own: handing gradients to the transport, which the factor of a fault does not lengthen
 }
 
-// Traces are the computing times of a recorded run for Options.Traces.
+// Traces returns the computing times of a recorded run for Options.Traces.
 func Traces(iterations [][]metrics.Iteration) [][]Recorded {
 	all := make([][]Recorded, len(iterations))
 	for w, of := range iterations {
@@ -27,7 +27,7 @@ func Traces(iterations [][]metrics.Iteration) [][]Recorded {
 	return all
 }
 
-// ownTimes are the times of traces.
+// ownTimes returns the field Own of traces.
 func ownTimes(traces [][]Recorded) [][]time.Duration {
 	all := make([][]time.Duration, len(traces))
 	for w, of := range traces {
@@ -38,12 +38,12 @@ func ownTimes(traces [][]Recorded) [][]time.Duration {
 	return all
 }
 
-// refuseCompute says why there is no computing time for each worker.
+// refuseCompute fails if there are no computing times for each worker.
 func refuseCompute(o *Options) error {
 	m := &o.Config.Simulate
 	if m.Noise.Kind == "trace" {
 		if n := len(o.Traces); n != m.Workers {
-			return fmt.Errorf("simulate.noise.path: %s has the times of %d workers, and simulate.workers is %d; simulate %d, or take another noise.kind (after --calibrate: --fitted)",
+			return fmt.Errorf("simulate.noise.path: %s has the times of %d workers, but simulate.workers is %d; simulate %d, or take another noise.kind (with --calibrate: --fitted)",
 				m.Noise.Path, n, m.Workers, n)
 		}
 		for w, t := range o.Traces {
@@ -53,12 +53,12 @@ func refuseCompute(o *Options) error {
 		}
 	}
 	if n := len(m.PerWorker); n > 0 && n != m.Workers {
-		return fmt.Errorf("simulate.per_worker has %d values, and simulate.workers is %d; give each worker its own, or set simulate.per_worker=[], which takes all for alike", n, m.Workers)
+		return fmt.Errorf("simulate.per_worker has %d values, but simulate.workers is %d; give one value per worker, or set simulate.per_worker=[], which makes all workers alike", n, m.Workers)
 	}
 	return nil
 }
 
-// mean is the mean over all times.
+// mean is the mean of Own over all iterations.
 func mean(traces [][]Recorded) time.Duration {
 	var sum time.Duration
 	n := 0

@@ -11,8 +11,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// setting is a run in a few words; zero values are the defaults of the tests: one server, no noise, no network
-// and no server costs.
+// setting describes a run. Its zero values are the defaults of the tests: one server, no noise, no cost of network and servers.
 type setting struct {
 	workers, servers int
 	scheme           string // of every parameter: "ssp, staleness: 3"
@@ -67,7 +66,7 @@ func (c setting) run(t testing.TB) *Result {
 // perIteration is the virtual time of one iteration of the run.
 func perIteration(r *Result) time.Duration { return r.Duration / time.Duration(r.Summary.Iterations) }
 
-// near fails unless got is within share of want.
+// near fails the test unless got is within share*want of want.
 func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if d := got - want; d > share*want || d < -share*want {

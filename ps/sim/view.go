@@ -11,39 +11,39 @@ import (
 	"fluentps/ps/workload"
 )
 
-// snapshotsMax are kept at once, whatever room there is.
+// snapshotsMax bounds the snapshots that are kept at once, however much memory there is.
 const snapshotsMax = 1000
 
-// view looks at the test set while a run with real gradients goes on. That takes no virtual time.
-type view struct {
+// evaluator evaluates snapshots on the test set during a run with real gradients. That takes no virtual time.
+type evaluator struct {
 	f     *floats
 	model workload.Model
 	batch workload.Batch
-	rows  []int32 // up to a batch of them
+	rows  []int32 // scratch; its capacity is the largest batch
 
-	room    int64 // snapshots kept at once
+	room    int64 // the most snapshots kept at once
 	kept    map[int64]*snapshot
-	free    [][]float32 // arenas
-	leftOut int         // snapshots of a shard, for want of room
+	free    [][]float32 // unused arenas
+	leftOut int         // snapshots of a shard that there was no memory for
 
 	loss     metrics.EpochLoss
 	window   window // since the last record
-	accepted int64  // pushes that entered the lead shard
+	accepted int64  // pushes folded by the lead shard
 	leadMax  int64
 	rate     float64 // learning rate of the lead shard's last commit
 	evals    []metrics.Evaluation
 	records  []metrics.Record
-	target   *metrics.Float // virtual seconds
-	reason   string         // why the run was cut short; empty: it was not
+	target   *metrics.Float // virtual seconds when the target was reached
+	reason   string         // why the run ended early; "": it did not
 }
 
-// window sums what entered the lead shard.
+// window sums over the pushes that the lead shard folded.
 type window struct {
 	loss             float64
 	correct, samples int64
 }
 
-// snapshot is the model as it was when a number of samples had been committed, each shard by its own count.
+// snapshot is the model when a number of samples had been committed. Each shard counts its own samples.
 type snapshot struct {
 	arena   []float32
 	missing int // shards that have not reached it
@@ -53,17 +53,17 @@ type snapshot struct {
 // mark is when the lead shard reached a snapshot.
 type mark struct{ at, samples, iteration int64 }
 
-func newView(f *floats, spec workload.ModelSpec, room int64) (*view, error) {
+func newEvaluator(f *floats, spec workload.ModelSpec, room int64) (*evaluator, error) {
 	most := workload.EvalRows(spec, f.set.Samples())
-	v := &view{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
+	v := &evaluator{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
 		batch: workload.NewBatch(spec.Name, f.set.Samples(), most), rows: make([]int32, 0, most)}
 	var err error
 	v.model, err = workload.NewModel(spec, f.set.Samples(), f.s.o.Gradients.Device, most)
 	return v, err
 }
 
-// folded counts a push that entered the lead shard.
-func (v *view) folded(m wire.Header) {
+// folded counts a push that the lead shard folded.
+func (v *evaluator) folded(m wire.Header) {
 	v.accepted++
 	v.leadMax = max(v.leadMax, m.Iter-m.Clock)
 	v.loss.Add(m.Loss, m.Samples)
@@ -77,10 +77,10 @@ func (v *view) folded(m wire.Header) {
 }
 
 // stop ends the run for a reason that the nodes cannot see.
-func (v *view) stop() { v.f.s.q.after(v.f.s.now, 0, evStop, 0, 0) }
+func (v *evaluator) stop() { v.f.s.q.after(v.f.s.now, 0, evStop, 0, 0) }
 
-// arena finds room for a model.
-func (v *view) arena() []float32 {
+// arena returns memory for a model.
+func (v *evaluator) arena() []float32 {
 	if n := len(v.free); n > 0 {
 		a := v.free[n-1]
 		v.free = v.free[:n-1]
@@ -89,9 +89,9 @@ func (v *view) arena() []float32 {
 	return make([]float32, v.f.s.plan.Arena)
 }
 
-// snapshot keeps a version of a shard, and looks at the model when it is the last shard's. Where there is no room, an
-// evaluation is left out.
-func (v *view) snapshot(e *core.Effect, version []float32) {
+// snapshot keeps a version of a shard. With the version of the last shard it evaluates the model. Without memory for another
+// snapshot the evaluation is left out.
+func (v *evaluator) snapshot(e *core.Effect, version []float32) {
 	s := v.kept[e.Iter]
 	if s == nil {
 		if int64(len(v.kept)) >= v.room {
@@ -109,9 +109,9 @@ func (v *view) snapshot(e *core.Effect, version []float32) {
 		return
 	}
 	if v.reason == "" {
-		v.look(s.arena, s.mark)
+		v.evaluate(s.arena, s.mark)
 	}
-	for k, old := range v.kept { // shards keep them in order: what is older will never be complete
+	for k, old := range v.kept { // shards take snapshots in order, so an older one will never be complete
 		if k <= e.Iter {
 			v.free = append(v.free, old.arena)
 			delete(v.kept, k)
@@ -119,11 +119,11 @@ func (v *view) snapshot(e *core.Effect, version []float32) {
 	}
 }
 
-// iteration counts the run's: accepted pushes of the lead shard / workers.
-func (v *view) iteration() int64 { return v.accepted / int64(len(v.f.replicas)) }
+// iteration is the iteration of the run: accepted pushes of the lead shard / workers.
+func (v *evaluator) iteration() int64 { return v.accepted / int64(len(v.f.replicas)) }
 
-// look evaluates a model on the whole test set.
-func (v *view) look(arena []float32, m mark) {
+// evaluate evaluates a model on the whole test set.
+func (v *evaluator) evaluate(arena []float32, m mark) {
 	t := v.f.set.Test
 	if t.Rows() == 0 {
 		return
@@ -143,7 +143,7 @@ func (v *view) look(arena []float32, m mark) {
 	v.evaluated(m, loss/float64(t.Rows()), float64(correct)/float64(t.Rows()))
 }
 
-func (v *view) evaluated(m mark, loss, accuracy float64) {
+func (v *evaluator) evaluated(m mark, loss, accuracy float64) {
 	at := time.Duration(m.at)
 	epoch := float64(m.samples) / float64(v.f.set.Train.Rows())
 	classes := !workload.TakesRatings(v.f.s.cfg.Model.Name)
@@ -171,8 +171,8 @@ func (v *view) evaluated(m mark, loss, accuracy float64) {
 	}
 }
 
-// finish looks at the final model and writes what the run came to. It returns the parameters in model order.
-func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
+// finish evaluates the final model and writes the results to the summary. It returns the parameters in model order.
+func (v *evaluator) finish(sum *metrics.Summary) (parameters []float32) {
 	s := v.f.s
 	arena := v.arena()
 	for i := range v.f.stores {
@@ -191,10 +191,10 @@ func (v *view) finish(sum *metrics.Summary) (parameters []float32) {
 	sum.TrainLoss = v.loss.Value()
 	if v.reason == "" {
 		if n := len(v.evals); n > 0 && v.evals[n-1].Samples == sum.Samples {
-			// A snapshot is cut per shard, so this one may lack a few pushes of the final version.
+			// Each shard takes its own snapshot, so this one may lack a few pushes of the final version.
 			v.evals = v.evals[:n-1]
 		}
-		v.look(arena, mark{at: s.ended, samples: sum.Samples, iteration: v.iteration()})
+		v.evaluate(arena, mark{at: s.ended, samples: sum.Samples, iteration: v.iteration()})
 	} else {
 		sum.Finished = v.reason
 	}

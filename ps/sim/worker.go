@@ -15,32 +15,32 @@ type worker struct {
 	node *core.Worker
 	rank int
 	host int
-	draw *rand.Rand // of (seed, worker)
+	draw *rand.Rand // seeded with (seed, worker)
 	slow []configs.Slow
 
-	multiple float64    // of the base, for this worker
-	cost     *Cost      // of computing, by the batch; nil: the same whatever the batch
-	trace    []Recorded // iterations of a real run, in order; nil: drawn
-	replayed int        // the next of the trace
+	multiple float64    // factor on the base for this worker
+	cost     *Cost      // cost of computing a batch; nil: the same whatever the batch
+	trace    []Recorded // iterations of a real run, in order; nil: times are drawn
+	replayed int        // index of the next iteration of trace
 
 	batch   int64
 	samples int64
 	phase   bool // two_state: in a slow phase
 	dead    bool
-	life    uint16 // how often it came back: what is on its way from or to an earlier life is lost
-	died    int64  // when it last did
-	fresh   bool   // it came back and has not begun an iteration since
+	life    uint16 // how often it has rejoined: messages in flight from or to an earlier life are lost
+	died    int64  // when it last died
+	fresh   bool   // it has rejoined and not begun an iteration since
 	done    bool
 
 	computing
 	spans    metrics.Spans
 	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
-	lastHead int64 // when the last reply's header came
-	blocked  int64 // in waits for the replies that the iteration reads
+	lastHead int64 // when the header of the last reply arrived
+	blocked  int64 // nanoseconds blocked before the current iteration
 }
 
-// stepWorker steps a worker that is alive, and obeys.
+// stepWorker steps a worker that is alive, and applies the effects.
 func (s *simulation) stepWorker(me int32, in core.Input) {
 	w := &s.workers[me]
 	in.At = time.Duration(s.now)
@@ -92,7 +92,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	}
 }
 
-// started notes how old what a worker reads is.
+// started records how old the copies are that a worker reads.
 func (s *simulation) started(me int32, iter int64) {
 	for i := range s.tallies {
 		lag, age := s.check.started(int32(i), me, iter, s.workers[me].fresh)
@@ -102,8 +102,7 @@ func (s *simulation) started(me int32, iter int64) {
 	s.workers[me].fresh = false
 }
 
-// waited splits a time without computing as the runtime does: blocked until the last reply
-// began, pull until it was in.
+// waited splits a time without computing as the runtime does: blocked until the header of the last reply arrived, then pull.
 func (s *simulation) waited(w *worker) {
 	blocked := max(0, w.lastHead-w.waitFrom)
 	w.blocked += blocked
@@ -111,7 +110,7 @@ func (s *simulation) waited(w *worker) {
 	w.spans.Add(metrics.Pull, time.Duration(s.now-max(w.lastHead, w.waitFrom)))
 }
 
-// lose ends a worker in the middle of whatever it does. Its servers notice as fast as a message travels.
+// lose ends a worker at once. Its servers learn of that after the latency of a message.
 func (s *simulation) lose(me int32) {
 	w := &s.workers[me]
 	if w.dead || w.done {
@@ -123,6 +122,6 @@ func (s *simulation) lose(me int32) {
 	s.lost++
 	for m := range s.servers {
 		left := message{head: wire.Header{Kind: wire.Left, Worker: me, Clock: int64(w.life)}, life: w.life}
-		s.q.after(s.now, s.latency, evTold, int32(len(s.workers)+m), s.messages.put(left))
+		s.q.after(s.now, s.latency, evDeath, int32(len(s.workers)+m), s.messages.put(left))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"fluentps/kernels/cpu"
 )
 
-// apart is a device with memory of its own: it sees what the host wrote only after Refresh, and the host what it wrote
-// only when the Event of a Fetch has been waited for; until then there is NaN. It notes what it is asked.
+// apart is a device with its own memory. It sees writes of the host only after Refresh. The host sees its writes only after the Event
+// of a Fetch, and NaN until then. It logs its calls.
 type apart struct {
 	kernels.Device
 	twins []*apartTwin
@@ -24,7 +24,7 @@ type apartTwin struct {
 	d    *apart
 	host []float32
 	vec  kernels.Vec
-	now  []float32 // what the latest Fetch found
+	now  []float32 // values at the latest Fetch
 }
 
 func (d *apart) Wrap(p []float32) (kernels.Vec, error) {
@@ -70,8 +70,8 @@ func (d *apart) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return d.Device.Launch(k, a)
 }
 
-// On a device with memory of its own a model computes the same, gradients of a layer come home while the next is computed,
-// and none before the layer above was ready.
+// On a device with its own memory a model computes the same. The gradients of a layer travel to the host while the next layer is
+// computed, but not before the layer above is ready.
 func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 	for _, c := range []struct {
 		spec ModelSpec

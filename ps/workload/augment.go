@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Augment says how training images are changed at random (He et al. 2015, section 4.2, for CIFAR-10): an image is padded
-// with Crop zeros on each side and cut back to its size at any place of that, and with Flip half of them are mirrored,
-// left to right. Zero is the mean of a channel where values are normalised.
+// Augment says how training images are changed at random (He et al. 2015, section 4.2, for CIFAR-10): an image is padded with Crop
+// zeros on each side and cropped to its size at a random place. With Flip half of the images are mirrored, left to right. Zero is
+// the mean of a channel if values are normalised.
 type Augment struct {
 	Crop int  `yaml:"crop" min:"0" max:"65535" when:"set=idx,cifar10" doc:"training images are padded with so many zeros on each side, and cut back to their size at random"`
 	Flip bool `yaml:"flip" when:"set=idx,cifar10" doc:"half of the training images are mirrored, left to right"`
 }
 
-// Check refuses what cannot be done with images of this shape.
+// Check fails if images of this shape cannot be augmented like that.
 func (a Augment) Check(image Image) error {
 	limit := min(image.Height, image.Width) - 1
 	switch {
@@ -27,18 +27,18 @@ func (a Augment) Check(image Image) error {
 	return nil
 }
 
-// Augmenter changes the batches of one worker. How it changes an image is a pure function of (seed, worker, iteration,
-// position in the batch), so a run can be repeated and resumed.
+// Augmenter changes the batches of one worker. The change of an image is a pure function of (seed, worker, iteration, position in
+// the batch), so a run can be repeated and resumed.
 type Augmenter struct {
 	Augment
 	image Image
 	key   uint64
 }
 
-// augmentStream keeps these draws apart from those of partitions and samplers with the same seed.
+// augmentStream separates these draws from those of partitions and samplers with the same seed.
 const augmentStream = 0x6175676d656e74
 
-// NewAugmenter makes that of a worker. What Check refuses is our bug and panics.
+// NewAugmenter makes the Augmenter of a worker. It panics if Check fails.
 func NewAugmenter(a Augment, image Image, seed uint64, worker int) *Augmenter {
 	if err := a.Check(image); err != nil {
 		panic("workload: augmenter: " + err.Error())
@@ -46,7 +46,7 @@ func NewAugmenter(a Augment, image Image, seed uint64, worker int) *Augmenter {
 	return &Augmenter{Augment: a, image: image, key: mix(mix(seed, augmentStream), uint64(worker))}
 }
 
-// Apply changes the images of an iteration in place: x is as a Table fills it.
+// Apply changes the images of an iteration in place. x is in the form of Table.Fill.
 func (a *Augmenter) Apply(x []float32, iter int64) {
 	if a.Augment == (Augment{}) {
 		return
@@ -61,7 +61,8 @@ func (a *Augmenter) Apply(x []float32, iter int64) {
 	}
 }
 
-// draw cuts 64 random bits into where the cut image begins, -Crop to Crop in each direction, and whether it is mirrored.
+// draw cuts 64 random bits into the place where the cropped image begins, -Crop to Crop in each direction, and whether it is
+// mirrored.
 func (a *Augmenter) draw(bits uint64) (down, right int, mirror bool) {
 	places := uint64(2*a.Crop + 1)
 	down = int((bits>>32)*places>>32) - a.Crop
@@ -69,8 +70,8 @@ func (a *Augmenter) draw(bits uint64) (down, right int, mirror bool) {
 	return down, right, a.Flip && bits&1 == 1
 }
 
-// shift makes a plane what one sees of it, with zeros around it, from a place down and right of its own; mirrored, if
-// mirror says so. Rows are taken in the order in which none is read after it was written.
+// shift moves the content of a plane up and left by down and right, and fills the rest with zeros. With mirror it then mirrors the
+// plane. Rows are processed in an order in which no row is read after it has been written.
 func shift(plane []float32, width, down, right int, mirror bool) {
 	height := len(plane) / width
 	for i := range height {

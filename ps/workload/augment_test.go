@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// numbered are n images whose values are all different, and none 0.
+// numbered returns n images whose values are all different and not 0.
 func numbered(n int, image Image) []float32 {
 	x := make([]float32, n*image.Channels*image.Height*image.Width)
 	for i := range x {
@@ -75,7 +75,7 @@ func TestAugmentedImagesAreCutFromPaddedOnes(t *testing.T) {
 	})
 }
 
-// Every offset and both orientations of each, and which one where.
+// shift equals its definition for every offset and both orientations.
 func TestShiftIsItsDefinition(t *testing.T) {
 	const crop = 2
 	image := Image{1, 3, 5}
@@ -104,7 +104,7 @@ func TestWithoutCropAndFlipNothingChanges(t *testing.T) {
 	}
 	x := []float32{1, 2}
 	if NewAugmenter(Augment{}, Image{}, 1, 0).Apply(x, 7); x[0] != 1 || x[1] != 2 {
-		t.Errorf("rows that are no images become %v", x)
+		t.Errorf("rows that are not images become %v", x)
 	}
 }
 
@@ -125,12 +125,12 @@ func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 		a.Apply(x, iter)
 		for i := range batch {
 			got := x[2*i*plane:]
-			// The middle of the cut image lies inside the image for all places, and says which one it is.
+			// The middle of the cropped image lies inside the original for all places, and shows which place it is.
 			place := int(got[plane/2]) - 1
 			if int(got[plane+plane/2])-1 != place+plane {
 				t.Fatalf("image %d of iteration %d: the middle of channel 0 is pixel %d, of channel 1 pixel %d", i, iter, place, int(got[plane+plane/2])-1-plane)
 			}
-			mirrored := int(got[plane/2+1]) == place // right of it is what was left of it
+			mirrored := int(got[plane/2+1]) == place // its right neighbour was its left neighbour
 			if place%side == 0 {
 				mirrored = got[plane/2+1] == 0
 			}
@@ -158,8 +158,8 @@ func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 	}
 }
 
-// The same (seed, worker, iteration) gives the same bits, and another one of each gives others. A sample's draw does not
-// depend on how many others there are.
+// The same (seed, worker, iteration) gives the same bits, and a change of any of the three gives others. The draw of a sample does
+// not depend on the number of samples.
 func TestAugmentationIsAFunctionOfSeedWorkerAndIteration(t *testing.T) {
 	image := Image{3, 8, 8}
 	spec := Augment{Crop: 2, Flip: true}
@@ -176,7 +176,7 @@ func TestAugmentationIsAFunctionOfSeedWorkerAndIteration(t *testing.T) {
 	for _, iter := range []int64{5, 1 << 40, 0} {
 		if x := numbered(100, image); iter == 0 {
 			if used.Apply(x, iter); !slices.Equal(x, first) {
-				t.Error("iterations before change what an iteration draws")
+				t.Error("earlier iterations change the draws of an iteration")
 			}
 		} else {
 			used.Apply(x, iter)
@@ -238,7 +238,7 @@ func TestAugmentCheck(t *testing.T) {
 	}
 }
 
-// BenchmarkAugment is what a batch of CIFAR-10 costs, beside filling it.
+// BenchmarkAugment measures the cost for a batch of CIFAR-10, without filling it.
 func BenchmarkAugment(b *testing.B) {
 	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Image{3, 32, 32}, 1, 0)
 	x := make([]float32, 128*3072)

@@ -14,7 +14,7 @@ func TestBadFiles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spec  DataSpec          // paths are relative to the folder
-		files map[string]string // over a good folder of idx and cifar10; empty: taken away
+		files map[string]string // replace files of a good folder of idx and cifar10; "": the file is removed
 		want  []string
 	}{
 		{"idx: missing", DataSpec{Set: "idx"}, map[string]string{"t10k-labels-idx1-ubyte": ""},
@@ -39,7 +39,7 @@ func TestBadFiles(t *testing.T) {
 			[]string{"train-labels-idx1-ubyte", "label of row 0 at offset 8 is 2, must be 0 to 1"}},
 		{"idx: sizes", DataSpec{Set: "idx"}, map[string]string{"t10k-images.idx3-ubyte": idx(0x803, []uint32{1, 1, 3}, 1, 2, 3)},
 			[]string{"training images have 1 x 2 pixels, test images 1 x 3"}},
-		{"idx: normalized and scaled", DataSpec{Set: "idx", Normalize: true, Scale: 255}, nil, []string{"scale is 255 beside normalize", "leave one of the two out"}},
+		{"idx: normalized and scaled", DataSpec{Set: "idx", Normalize: true, Scale: 255}, nil, []string{"scale is 255, but normalize would undo it", "leave out one of the two"}},
 		{"idx: too many rows", DataSpec{Set: "idx", Rows: 4}, nil, []string{"rows is 4, but the files have 3"}},
 
 		{"cifar10: missing", DataSpec{Set: "cifar10"}, map[string]string{"data_batch_3.bin.gz": ""},

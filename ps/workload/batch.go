@@ -5,15 +5,15 @@ import "fmt"
 // Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers.
 type Batch struct {
 	X       []float32 // N x Cols, row-major
-	Entries Entries   // instead of X where a model takes sparse rows
+	Entries Entries   // instead of X, if the model takes sparse rows
 	Y       []int32
 	N, Cols int
 
 	form form
-	row  []float32 // Cols values, where a dense row is made sparse
+	row  []float32 // Cols values, scratch for making a dense row sparse
 }
 
-// form is how samples lie in a batch.
+// form is the layout of the samples in a batch.
 type form uint8
 
 const (
@@ -21,14 +21,14 @@ const (
 	sparseRows             // Entries
 )
 
-// Entries are rows in compressed form: those of row i are Start[i] to Start[i+1]-1, each a column and a value.
+// Entries are rows in compressed form. The entries of row i are Start[i] to Start[i+1]-1, each with a column and a value.
 type Entries struct {
-	Start []int32 // one more than rows
-	Index []int32 // 0 to Cols-1, ascending in a row
+	Start []int32 // one more element than rows
+	Index []int32 // columns, 0 to Cols-1, ascending in a row
 	Value []float32
 }
 
-// NewBatch is room for up to most samples such as from, for the model of that name.
+// NewBatch makes a batch for up to most samples such as from, for the model of that name.
 func NewBatch(model string, from Samples, most int) Batch {
 	b := Batch{Cols: from.Cols, Y: make([]int32, most), form: modelOf(model).form}
 	if b.form == denseRows {
@@ -37,7 +37,7 @@ func NewBatch(model string, from Samples, most int) Batch {
 	return b
 }
 
-// Take gathers rows of t, no more than b has room for.
+// Take gathers rows of t. It panics if there are more than b was made for, or if they have another number of columns.
 func (b *Batch) Take(t Table, rows []int32) {
 	n := len(rows)
 	if n > cap(b.Y) || t.Cols() != b.Cols {
@@ -52,7 +52,7 @@ func (b *Batch) Take(t Table, rows []int32) {
 	t.Fill(b.X, b.Y, rows)
 }
 
-// Part is samples lo to hi-1.
+// Part returns samples lo to hi-1. They share the memory of b.
 func (b *Batch) Part(lo, hi int) Batch {
 	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form}
 	if b.form == sparseRows {
@@ -68,7 +68,7 @@ type sparseTable interface {
 	fillSparse(e *Entries, y []int32, rows []int32)
 }
 
-// takeSparse takes the entries from a table that knows them; of others it leaves the zeros out.
+// takeSparse takes the entries from a table that stores entries. From other tables it takes all values but the zeros.
 func (b *Batch) takeSparse(t Table, rows []int32) {
 	e := &b.Entries
 	e.Start, e.Index, e.Value = append(e.Start[:0], 0), e.Index[:0], e.Value[:0]

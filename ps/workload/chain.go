@@ -6,8 +6,8 @@ import (
 	"fluentps/kernels"
 )
 
-// chain is layers one after the other, each with parameters of its own, and a cross-entropy at the end:
-// softmax over the classes, or a sigmoid when there is one output.
+// chain is a sequence of layers, each with its own parameters, and a cross-entropy at the end: softmax over the classes, or a
+// sigmoid if there is one output.
 type chain struct {
 	spec     ModelSpec
 	from     Samples
@@ -17,37 +17,37 @@ type chain struct {
 	stages   []stage // one for each layer
 	head     *kernels.Kernel
 
-	first         []int           // by layer: its first parameter in model order; and behind the last, their number
+	first         []int           // by layer: its first parameter in model order; the last element is the number of parameters
 	params, grads []kernels.Vec   // model order
 	x, labels     kernels.Vec     // the current batch
-	loss, hit     kernels.Vec     // one element a sample
-	coming        []kernels.Event // of the gradients of a layer
-	rows          int             // samples of the last Forward; 0: none that Backward may use
+	loss, hit     kernels.Vec     // one element per sample
+	fetches       []kernels.Event // of the gradients of the layer that travels to the host
+	rows          int             // samples of the last Forward; 0: there is none that Backward may use
 	host          []float32       // batchMax elements to convert labels and fetch losses
 }
 
 // stage computes one layer of a chain.
 type stage interface {
-	// name is the layer's.
+	// name is the name of the layer.
 	name() string
-	// params are the layer's, but for their Layer.
+	// params are the parameters of the layer, with Layer unset.
 	params() []Param
-	// allocate makes the stage's scratch: vectors of batchMax times the values of a sample, or of once as many.
+	// allocate allocates the scratch of the stage: perSample makes a vector of batchMax times so many values, once one of so many.
 	allocate(perSample, once func(values int) kernels.Vec)
-	// ends are the output of forward, and where the next stage leaves its gradient for backward.
+	// ends are the output of forward, and the vector in which the next stage leaves the gradient of that output for backward.
 	ends() (out, grad kernels.Vec)
 	forward(dev kernels.Device, p pass)
 	backward(dev kernels.Device, p pass)
 }
 
-// pass is what a stage works on, beside its scratch.
+// pass has the arguments of forward and backward of a stage.
 type pass struct {
 	n      int           // samples
 	train  bool          // backward will follow forward
 	in     kernels.Vec   // the output of the stage below
 	params []kernels.Vec // in the order of the stage's params
 	grads  []kernels.Vec // backward writes them
-	below  kernels.Vec   // backward writes the gradient of in there; empty: nobody needs it
+	below  kernels.Vec   // backward writes the gradient of in there; empty: it is not needed
 }
 
 func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
@@ -189,8 +189,8 @@ func (m *chain) Backward(ready func(layer int)) {
 	}
 	n := m.rows
 	m.rows = 0 // the logits are overwritten: a second Backward would be wrong
-	// A device with memory of its own computes a layer while the gradients of the one above travel to the host. Nothing
-	// of a layer comes to the host, where its last gradients may still be on their way, before the one above is ready.
+	// A device with its own memory computes a layer while the gradients of the layer above travel to the host. The gradients of
+	// a layer are not fetched before the layer above is ready, because the last gradients on the host may still be in flight.
 	apart := m.grads[0].Dev != 0
 	top := len(m.stages) - 1
 	for l := top; l >= 0; l-- {
@@ -203,20 +203,20 @@ func (m *chain) Backward(ready func(layer int)) {
 		if !apart {
 			m.differentiate(l, n)
 		}
-		m.coming = m.coming[:0]
+		m.fetches = m.fetches[:0]
 		for _, v := range m.of(l, m.grads) {
 			e, err := m.dev.Fetch(v)
 			must(err)
-			m.coming = append(m.coming, e)
+			m.fetches = append(m.fetches, e)
 		}
 	}
 	m.finish(0, ready)
 }
 
-// of is layer l's part of a list in model order.
+// of is the part of layer l of a list in model order.
 func (m *chain) of(l int, list []kernels.Vec) []kernels.Vec { return list[m.first[l]:m.first[l+1]] }
 
-// differentiate launches what computes the gradients of layer l for n samples.
+// differentiate launches the kernels that compute the gradients of layer l for n samples.
 func (m *chain) differentiate(l, n int) {
 	p := pass{n: n, in: m.x}
 	if l > 0 {
@@ -226,9 +226,9 @@ func (m *chain) differentiate(l, n int) {
 	m.stages[l].backward(m.dev, p)
 }
 
-// finish waits until the host has the gradients of layer l, and says so.
+// finish waits until the host has the gradients of layer l, and calls ready.
 func (m *chain) finish(l int, ready func(layer int)) {
-	for _, e := range m.coming {
+	for _, e := range m.fetches {
 		must(e.Wait())
 	}
 	if ready != nil {
@@ -236,7 +236,7 @@ func (m *chain) finish(l int, ready func(layer int)) {
 	}
 }
 
-// affine are the parameters of a layer that multiplies and adds; fan is Param.Fan of the weight.
+// affine are the parameters of a layer with a weight and a bias; fan is Param.Fan of the weight.
 func affine(layer string, weight, bias []int, fan int) []Param {
 	return []Param{{Name: layer + ".weight", Shape: weight, Fan: fan}, {Name: layer + ".bias", Shape: bias}}
 }

@@ -15,7 +15,8 @@ const (
 
 var cifarImage = Image{Channels: 3, Height: 32, Width: 32}
 
-// ImageOf is the shape of the images of a set whose reader takes only one; zero where the files tell it, or there are none.
+// ImageOf is the shape of the images of a set whose reader accepts only one shape. It is zero if the files say the shape, or if the
+// rows are not images.
 func ImageOf(set string) Image {
 	if set == "cifar10" {
 		return cifarImage
@@ -23,8 +24,8 @@ func ImageOf(set string) Image {
 	return Image{}
 }
 
-// cifarMean and cifarStd are of the training set's channels, with bytes scaled to 0..1. They are what most publications
-// take, and normalise training and test images.
+// cifarMean and cifarStd are the mean and the standard deviation of the channels of the training set, with bytes scaled to 0..1.
+// Most publications use these values. They normalise training and test images.
 var (
 	cifarMean = [3]float64{0.4914, 0.4822, 0.4465}
 	cifarStd  = [3]float64{0.2470, 0.2435, 0.2616}
@@ -55,7 +56,7 @@ func newCIFAR() *cifar {
 	return c
 }
 
-// read appends one of files batches, all of about the same size.
+// read appends one of so many files, which are all of about the same size.
 func (c *cifar) read(path string, files int, in *reading) error {
 	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 	first := len(c.labels) == 0

@@ -2,11 +2,11 @@ package workload
 
 import "fluentps/kernels"
 
-// convolution is the products of a convolution without bias: filters (filters x channels*kernel*kernel)
-// over the windows of images in NCHW order.
+// convolution is a convolution without bias: the products of filters (filters x channels*kernel*kernel) with the windows of images
+// in NCHW order.
 type convolution struct {
 	in, out Image
-	sizes   kernels.Sizes // of ConvForward, but for the number of images
+	sizes   kernels.Sizes // of ConvForward, without the number of images
 	terms   int           // channels*kernel*kernel: values in a window
 }
 
@@ -30,7 +30,7 @@ func (c *convolution) args(n int, v kernels.Vecs) kernels.Args {
 	return a
 }
 
-// forward sets the n images y to the filters' products with all windows of x.
+// forward sets the n images y to the products of the filters with all windows of x.
 func (c *convolution) forward(dev kernels.Device, n int, x, filters, y kernels.Vec) {
 	launch(dev, kernels.ConvForward, c.args(n, kernels.Vecs{x, filters, y}))
 }
@@ -40,7 +40,7 @@ func (c *convolution) backwardFilter(dev kernels.Device, n int, x, dy, dFilters 
 	launch(dev, kernels.ConvBackwardFilter, c.args(n, kernels.Vecs{x, dy, dFilters}))
 }
 
-// backwardData sets the n images dx to the gradient of x plus beta times what they were.
+// backwardData sets the n images dx to beta*dx plus the gradient of x.
 func (c *convolution) backwardData(dev kernels.Device, n int, dy, filters, dx kernels.Vec, beta float32) {
 	a := c.args(n, kernels.Vecs{dy, filters, dx})
 	a.F[0] = beta

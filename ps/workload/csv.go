@@ -54,7 +54,7 @@ func readCSV(path string, s DataSpec, in *reading) (t *rowsTable, err error) {
 	return t, err
 }
 
-// parseCSV reads numbers separated by commas, without a header; blank lines are skipped. A number may stand in quotes.
+// parseCSV reads numbers separated by commas, without a header. It skips blank lines. A number may be in quotes.
 func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
 	lines := newLines(src, in, lineMax, "want numbers separated by commas")
 	t := &rowsTable{cols: s.Features}
@@ -90,7 +90,7 @@ func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
 	return t, nil
 }
 
-// separatorHint tells by a line of one field what separates its values.
+// separatorHint guesses the separator of a line that has only one field.
 func separatorHint(line []byte, fields int) string {
 	switch {
 	case fields != 1:
@@ -102,7 +102,7 @@ func separatorHint(line []byte, fields int) string {
 	return ""
 }
 
-// add appends a row, for which there is room in x.
+// add appends a row. x must have memory for it.
 func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading) error {
 	label := t.cols
 	if s.Label == "first" {
@@ -110,12 +110,12 @@ func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading
 	}
 	at, rest := 0, line // rest begins with field i, at that byte of the line
 	for i := range t.cols + 1 {
-		field, behind, _ := strings.Cut(rest, ",")
+		field, after, _ := strings.Cut(rest, ",")
 		column := at + len(field) - len(strings.TrimLeft(field, " \t")) + 1
-		at, rest = at+len(field)+1, behind
+		at, rest = at+len(field)+1, after
 		field, quoted := unquoted(strings.TrimSpace(field))
 		if !quoted {
-			return fmt.Errorf("data: %s:%d:%d: a quote in the middle of a value, or one that is not closed; want numbers separated by commas", src.path, n, column)
+			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers separated by commas", src.path, n, column)
 		}
 		if i == label {
 			y, err := parseLabel(field, s.Classes)
@@ -136,7 +136,7 @@ func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading
 	return nil
 }
 
-// unquoted takes the quotes off a field that stands in them; ok is false where a quote stands elsewhere.
+// unquoted removes the quotes around a field. ok is false if there is a quote elsewhere.
 func unquoted(field string) (value string, ok bool) {
 	if len(field) > 1 && field[0] == '"' && field[len(field)-1] == '"' {
 		field = strings.TrimSpace(field[1 : len(field)-1])
@@ -147,9 +147,9 @@ func unquoted(field string) (value string, ok bool) {
 func valueHint(field string, line int) string {
 	switch bare := strings.ToLower(strings.TrimLeft(field, "+-")); {
 	case bare == "" || bare == "nan" || bare == "na" || strings.HasPrefix(bare, "inf"):
-		return "; every value must be a number: fill in what is missing, or take the row out"
+		return "; every value must be a number: fill in missing values, or remove the row"
 	case line == 1:
-		return "; a header line must be taken out"
+		return "; remove the header line"
 	}
 	return ""
 }
@@ -157,7 +157,7 @@ func valueHint(field string, line int) string {
 // classesMax bounds labels, so that a wrong column does not make a model with millions of outputs.
 const classesMax = 1 << 20
 
-// parseLabel takes a whole number from 0 to classes-1; classes 0 means classesMax.
+// parseLabel parses a whole number from 0 to classes-1; classes 0 means classesMax.
 func parseLabel(field string, classes int) (int32, error) {
 	limit := classes
 	if limit == 0 {
@@ -173,7 +173,7 @@ func parseLabel(field string, classes int) (int32, error) {
 	return int32(y), nil
 }
 
-// parseValue takes a finite number and divides it by scale; scale 0 means 1.
+// parseValue parses a finite number and divides it by scale; scale 0 means 1.
 func parseValue(field string, scale float64) (float32, error) {
 	v, err := strconv.ParseFloat(field, 64)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Table is labelled rows, kept in memory in the compact form of their files.
+// Table is a table of labelled rows, in memory in the compact form of their files.
 type Table interface {
 	Rows() int
 	Cols() int
@@ -21,12 +21,12 @@ type Set struct {
 	Name        string
 	Train, Test Table
 	Classes     int
-	Image       Image     // what a row is; zero where rows are no images
-	Matrix      Matrix    // of which rows are entries; zero where they are no ratings
+	Image       Image     // shape of a row; zero if rows are not images
+	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
 	Files       []FileSum // in the order they were read; none for generated data
-	Notes       []string  // what a user should know of the files
+	Notes       []string  // what a user should know about the files
 
-	spec DataSpec // as Load got it
+	spec DataSpec // the argument of Load
 }
 
 // Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
@@ -35,7 +35,7 @@ type Image struct{ Channels, Height, Width int }
 
 func (i Image) values() int { return i.Channels * i.Height * i.Width }
 
-// Samples is what a model must know of the samples that it is made for.
+// Samples describes the samples that a model is made for.
 type Samples struct {
 	Cols    int // values of a sample
 	Classes int // labels are 0 to Classes-1
@@ -48,9 +48,9 @@ func (s *Set) Samples() Samples {
 	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix}
 }
 
-// FileSum identifies the content of a file: of its unpacked bytes, so it is the same with and without gzip.
+// FileSum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
 type FileSum struct {
-	Path   string // as opened
+	Path   string // the path that was opened
 	Name   string // the last element of Path, without .gz
 	Bytes  int64  // unpacked
 	SHA256 string // of the unpacked bytes, in hex
@@ -74,34 +74,34 @@ type DataSpec struct {
 	// Features is the number of columns without the label; 0: as many as the files have. libsvm:
 	// no index may be larger. generated needs it; idx and cifar10 do not take it.
 	Features int
-	// Image is the shape of a row of generated, which then has Features values; zero: rows are no images.
+	// Image is the shape of a row of generated, which then has Features values; zero: rows are not images.
 	Image Image
 	// Seed fixes every row of generated.
 	Seed uint64
 	// Scale divides every value of idx, csv and libsvm; 0: 255 for idx, 1 for the others.
 	Scale float64
-	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images; test images
-	// are normalised with the same two numbers, and Scale must be 0. cifar10 always is.
+	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images. Test images are
+	// normalised with the same two numbers. Scale must be 0. cifar10 is always normalised.
 	Normalize bool
 	// Nonzeros is the most features that a row of generated_sparse has.
 	Nonzeros int
-	// Matrix, Rank and Noise are of generated_ratings: the size of the matrix, the rank of its product, and the standard
-	// deviation of what is added to an entry, beside an entry's own of 1.
+	// Matrix, Rank and Noise belong to generated_ratings: the size of the matrix, its rank, and the standard deviation of the
+	// noise in an entry. Without noise an entry has the standard deviation 1.
 	Matrix Matrix
 	Rank   int
 	Noise  float64
 	// Center subtracts the mean value of the training file of ratings from all values.
 	Center bool
-	// Label is where csv has the class: "last" (also when empty) or "first" column.
+	// Label is the column of csv with the class: "last" (also if empty) or "first".
 	Label string
-	// Memory is the most that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
+	// Memory is the most memory that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
 	Memory int64
 }
 
 var sets = []struct {
 	name  string
-	uses  string // the fields of DataSpec, beside Set, that the reader takes
-	holds string // what rows are without being told
+	uses  string // the fields of DataSpec, besides Set, that the reader takes
+	holds string // the kind of its rows, unless the spec says more
 	load  func(s DataSpec, in *reading) (*Set, error)
 }{
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
@@ -114,7 +114,7 @@ var sets = []struct {
 	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
 }
 
-// ImageSetNames lists the sets whose rows are images without being told; generated's are where the spec says so.
+// ImageSetNames lists the sets whose rows are always images. Rows of generated are images if the spec says so.
 func ImageSetNames() []string { return setsOf("images") }
 
 // RatingSetNames lists the sets whose rows are entries of a matrix.
@@ -130,7 +130,7 @@ func setsOf(what string) []string {
 	return names
 }
 
-// SetNames lists what DataSpec.Set may be.
+// SetNames lists the values of DataSpec.Set.
 func SetNames() []string {
 	names := make([]string, len(sets))
 	for i, s := range sets {
@@ -167,7 +167,7 @@ func Load(s DataSpec) (*Set, error) {
 	return nil, fmt.Errorf("data: set %q is not known; choose one of: %s", s.Set, strings.Join(SetNames(), ", "))
 }
 
-// check refuses fields that the reader would ignore, and values that no reader takes.
+// check fails for fields that the reader would ignore, and for values that no reader accepts.
 func (s DataSpec) check(uses string) error {
 	uses = " " + uses + " "
 	for _, f := range []struct {
@@ -201,20 +201,20 @@ func (s DataSpec) check(uses string) error {
 	return nil
 }
 
-// SHA256 identifies what training sees: the files' contents and the settings that change them, but
-// not where the files lie or whether they are packed. In hex.
+// SHA256 identifies the data that training sees: the contents of the files and the settings that change them. It does not depend on
+// the folder of the files or on their compression. In hex.
 func (s *Set) SHA256() string {
 	content := s.spec
 	content.Path, content.Test, content.Memory = "", "", 0
 	h := sha256.New()
-	fmt.Fprintln(h, strings.TrimSuffix(fmt.Sprintf("%+v", content), " Memory:0}")+"}") // as long as there is no such field
+	fmt.Fprintln(h, strings.TrimSuffix(fmt.Sprintf("%+v", content), " Memory:0}")+"}") // sums are those from before the field Memory existed
 	for _, f := range s.Files {
 		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Report is what Describe finds in a data set.
+// Report is the result of Describe.
 type Report struct {
 	Set         string
 	Cols        int
@@ -222,21 +222,21 @@ type Report struct {
 	Matrix      Matrix
 	Train, Test Part
 	Files       []FileSum
-	Notes       []string // what a user should know of them
+	Notes       []string // what a user should know about them
 	SHA256      string   // of the Set
 }
 
-// Part describes one table; Counts has the rows of each class, Values what the values of ratings are.
+// Part describes one table. Counts has the number of rows of each class, Values describes the values of ratings.
 type Part struct {
 	Rows   int
 	Counts []int
 	Values Values
 }
 
-// Values are the mean and the standard deviation, and the smallest and the largest value; all 0 without values.
+// Values has the mean, the standard deviation, the smallest and the largest value. All are 0 without values.
 type Values struct{ Mean, Deviation, Min, Max float64 }
 
-// Describe loads a data set and says what is in it.
+// Describe loads a data set and describes it.
 func Describe(s DataSpec) (Report, error) {
 	set, err := Load(s)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *Set) describe(t Table) Part {
 	return p
 }
 
-// labelled is a table that tells the class of a row without the values, of which there may be many for few in the file.
+// labelled is a table that returns the class of a row without its values. A row may have many more values than its file.
 type labelled interface{ label(row int) int32 }
 
 func (s *Set) count(t Table, counts []int) {
@@ -311,7 +311,7 @@ func head(key string, t Table, rows int) (Table, error) {
 	return firstRows{t, rows}, nil
 }
 
-// countClasses settles the number of classes: as given, or the largest label plus 1 but at least 2.
+// countClasses returns the number of classes: the given one, or the largest label plus 1 but at least 2.
 func countClasses(given int, labels ...[]int32) int {
 	if given > 0 {
 		return given

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// write makes a folder of files; names that end in .gz are packed.
+// write makes a folder with files. It compresses those whose names end in .gz.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestIDXNormalized(t *testing.T) {
 	expect(t, set.Test, []int32{0}, []float32{of(255), of(0)}, []int32{1})
 	plain, err := Load(DataSpec{Set: "idx", Path: set.spec.Path})
 	if err != nil || plain.SHA256() == set.SHA256() {
-		t.Errorf("without normalisation the sum is the same, error %v", err)
+		t.Errorf("the checksum without normalisation is the same, error %v", err)
 	}
 
 	files := idxFiles()
@@ -225,7 +225,7 @@ func TestGenerated(t *testing.T) {
 	expect(t, images.Train, []int32{2999, 5}, x, y)
 	spec.Image = Image{}
 	expect(t, again.Train, []int32{2999, 5}, x, y)
-	spec.Rows = 2999 // the first test row is then what was the last training row
+	spec.Rows = 2999 // the first test row is now the former last training row
 	moved, _ := Load(spec)
 	expect(t, moved.Test, []int32{0}, x[:21], y[:1])
 	spec.Seed = 4
@@ -234,7 +234,7 @@ func TestGenerated(t *testing.T) {
 		t.Error("another seed gives the same row")
 	}
 
-	// The nearest centre is the best guess there is: good, but not perfect.
+	// The nearest centre is the best possible guess: good, but not perfect.
 	b := set.Train.(*blobs)
 	right, counts := 0, make([]int, 5)
 	var noise, squares float64
@@ -280,7 +280,7 @@ func TestDescribe(t *testing.T) {
 	if r.Train.Rows != 3 || !slices.Equal(r.Train.Counts, []int{1, 1, 1}) || !slices.Equal(r.Test.Counts, []int{0, 1, 0}) || r.Cols != 2 || len(r.Files) != 4 {
 		t.Errorf("report %+v", r)
 	}
-	// Packing and place do not matter; content and settings do.
+	// The checksum depends on content and settings, not on compression and folder.
 	packed := map[string]string{}
 	for name, content := range files {
 		packed[strings.TrimSuffix(name, ".gz")+".gz"] = content

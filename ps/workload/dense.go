@@ -7,15 +7,15 @@ import (
 	"fluentps/kernels"
 )
 
-// dense is a fully connected stage, with a ReLU behind it unless it is the last.
+// dense is a fully connected stage, followed by a ReLU unless it is the last stage.
 type dense struct {
-	called       string
+	layerName    string
 	inputs, outs int
 	fan          int
 	last         bool
 
 	out  kernels.Vec // batch x outs
-	grad kernels.Vec // of out; of the last stage the same memory: the loss kernel turns logits into their gradient
+	grad kernels.Vec // of out; in the last stage the same memory as out, because the loss kernel turns logits into their gradient
 }
 
 // denseChain is the stages of softmax, mlp and logistic.
@@ -26,7 +26,7 @@ func denseChain(s ModelSpec, from Samples) []stage {
 	}
 	stages := denseStages(slices.Concat([]int{from.Cols}, s.Layers, []int{outputs}))
 	if only, ok := stages[0].(*dense); ok && len(stages) == 1 {
-		only.fan = 0 // the loss is convex: zero is as good a start as any, and leaves no noise on inputs that are always 0
+		only.fan = 0 // the loss is convex, so zero is as good a start as any, and leaves no noise on inputs that are always 0
 	}
 	return stages
 }
@@ -35,15 +35,15 @@ func denseChain(s ModelSpec, from Samples) []stage {
 func denseStages(widths []int) []stage {
 	var stages []stage
 	for l := range len(widths) - 1 {
-		stages = append(stages, &dense{called: fmt.Sprintf("fc%d", l+1), inputs: widths[l], outs: widths[l+1], fan: widths[l], last: l == len(widths)-2})
+		stages = append(stages, &dense{layerName: fmt.Sprintf("fc%d", l+1), inputs: widths[l], outs: widths[l+1], fan: widths[l], last: l == len(widths)-2})
 	}
 	return stages
 }
 
-func (d *dense) name() string { return d.called }
+func (d *dense) name() string { return d.layerName }
 
 func (d *dense) params() []Param {
-	return affine(d.called, []int{d.outs, d.inputs}, []int{d.outs}, d.fan)
+	return affine(d.layerName, []int{d.outs, d.inputs}, []int{d.outs}, d.fan)
 }
 
 func (d *dense) allocate(perSample, _ func(int) kernels.Vec) {
@@ -62,7 +62,7 @@ func (d *dense) forward(dev kernels.Device, p pass) {
 		launch(dev, kernels.GemmNT, product)
 		return
 	}
-	product.V[3] = kernels.Vec{} // BiasReLU adds it in the pass that it makes anyway
+	product.V[3] = kernels.Vec{} // BiasReLU adds the bias in its own pass
 	launch(dev, kernels.GemmNT, product)
 	launch(dev, kernels.BiasReLU, kernels.Args{V: kernels.Vecs{d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs}})
 }

@@ -19,8 +19,8 @@ func wideParams(m *bound) [][]float64 {
 	return params
 }
 
-// agreeWithDifferences compares loss, hits and gradients of m on x with a reference in float64: up to most elements of each
-// parameter that is trained, drawn by r, or all of them where r is nil.
+// agreeWithDifferences compares loss, hits and gradients of m on x with a reference in float64. Of each trained parameter it compares
+// up to most elements drawn by r, or all elements if r is nil.
 func agreeWithDifferences(t *testing.T, m *bound, x Batch, r *rand.Rand, most int, reference func(params [][]float64) (loss float64, correct int)) {
 	t.Helper()
 	for i := range m.grads {
@@ -70,7 +70,7 @@ func chosen(r *rand.Rand, n, most int) []int {
 	return all
 }
 
-// awayFromZero moves biases, so that their use shows.
+// awayFromZero moves biases, so that they affect the result.
 func awayFromZero(m *bound) {
 	for i := range m.params {
 		for j := range m.params[i] {
@@ -79,7 +79,7 @@ func awayFromZero(m *bound) {
 	}
 }
 
-// twins runs every kernel as its Go twin, whatever the device has.
+// twins runs every kernel as its Go twin, even if the device has another one.
 type twins struct{ kernels.Device }
 
 func (d twins) Launch(k *kernels.Kernel, a kernels.Args) error {
@@ -90,8 +90,8 @@ func (d twins) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return nil
 }
 
-// trainsAsOnItsTwins compares losses over some steps. With kernels in C the device sums in another order than the twins, and
-// the losses still agree; without, the two are the same.
+// trainsAsOnItsTwins compares losses over some steps. With kernels in C the device sums in another order than the twins, and the
+// losses agree within a tolerance. Without them they are equal.
 func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 	t.Helper()
 	const n = 16
@@ -110,7 +110,7 @@ func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 			losses[i] = append(losses[i], loss)
 			descend(m, 0.02/n, n)
 		}
-		if slices.ContainsFunc(Params(m), func(p Param) bool { return p.Stat }) { // else Eval is the next Forward
+		if slices.ContainsFunc(Params(m), func(p Param) bool { return p.Stat }) { // without statistics Eval is the next Forward
 			loss, _ := of.Eval(x)
 			losses[i] = append(losses[i], loss)
 		}
@@ -121,11 +121,11 @@ func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 		}
 	}
 	if first, last := losses[1][0], losses[1][steps-1]; !(last < 0.9*first) {
-		t.Errorf("loss went from %g to %g only: equal losses of a model that stands still show little", first, last)
+		t.Errorf("loss went from %g to %g only: equal losses of a model that does not learn prove little", first, last)
 	}
 }
 
-// descend takes one step of gradient descent with a batch of n: statistics become what the batch makes of them.
+// descend takes one step of gradient descent with a batch of n. Statistics become their next values.
 func descend(m *bound, lr float32, n int) {
 	for i, p := range Params(m) {
 		for j, g := range m.grads[i] {

@@ -1,4 +1,4 @@
-// Package workload holds what is trained: models, data sets, and who gets which rows.
+// Package workload holds models and data sets, and assigns rows to workers.
 //
 //	set, err := workload.Load(spec)
 //	model, err := workload.NewModel(ms, set.Samples(), dev, batch)
@@ -15,6 +15,6 @@
 //		model.Backward(sendGradient)
 //	}
 //
-// Everything random is a pure function of seeds: initial values of (seed, name, element), samples of
-// (seed, worker, iteration), changes to their images of (seed, worker, iteration, position), generated rows of (seed, row).
+// All randomness is a pure function of seeds: initial values depend on (seed, name, element), samples on (seed, worker, iteration),
+// changes to their images on (seed, worker, iteration, position), and generated rows on (seed, row).
 package workload

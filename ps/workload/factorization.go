@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// factorization is the product of two matrices of low rank, L (rows x rank) and R (rank x columns, kept transposed), fitted
-// to the known entries of a matrix: the mean of (L_i . R_j - value)^2 over ratings becomes small (Koren, Bell and Volinsky,
-// Computer 42(8), 2009; the workload of SSP, Ho et al., NIPS 2013). L2 is the optimizer's weight_decay. A sample is a row
-// number, a column number and a value. It computes on the host: a step touches a few vectors of rank numbers.
+// factorization fits the product of two matrices of low rank, L (rows x rank) and R (rank x columns, stored transposed), to the
+// known entries of a matrix: it minimizes the mean of (L_i . R_j - value)^2 over ratings (Koren, Bell and Volinsky, Computer 42(8),
+// 2009; the workload of SSP, Ho et al., NIPS 2013). The weight_decay of the optimizer is L2. A sample is a row number, a column
+// number and a value. It computes on the host, because a step touches only a few vectors of rank numbers.
 //
-// Gradients are sums as everywhere and steps are by means, so a rate is one of a batch: of a single rating it is
-// 2*lr / batch.
+// Gradients are sums over samples, as in all models, and steps use means. So the rate is that of a batch. The rate of a single
+// rating is 2*lr / batch.
 type factorization struct {
 	spec     ModelSpec
 	from     Samples
@@ -20,7 +20,7 @@ type factorization struct {
 
 	left, right   []float32 // rows x rank, columns x rank
 	dLeft, dRight []float32 // their gradients
-	batch         Batch     // of the last Forward; no samples: none that Backward may use
+	batch         Batch     // of the last Forward; without samples there is none that Backward may use
 	twice         []float32 // per sample: 2*(L_i . R_j - value)
 	kept          []float32 // per sample: R_j, because R may change when its gradient is ready
 }
@@ -47,8 +47,8 @@ func factorable(s ModelSpec, _ Samples) error {
 // rankMax bounds the scratch of a batch.
 const rankMax = 4096
 
-// TakesRatings says whether a model takes only samples that are entries of a matrix. It has a mean squared error for loss,
-// and no accuracy.
+// TakesRatings says whether a model takes only samples that are entries of a matrix. The loss of such a model is a mean squared
+// error, and it has no accuracy.
 func TakesRatings(name string) bool { return modelOf(name).ratings }
 
 func (m *factorization) Layers() []Layer { return m.layers }
@@ -94,19 +94,19 @@ func (m *factorization) Eval(x Batch) (loss float64, correct int) {
 
 func (m *factorization) mustFit(x Batch) {
 	if x.Cols != ratingCols || len(x.X) < x.N*ratingCols {
-		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is none of ratings, which model %s takes", x.N, x.Cols, len(x.X), m.spec.Name))
+		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is not a batch of ratings, which model %s takes", x.N, x.Cols, len(x.X), m.spec.Name))
 	}
 	if m.left == nil {
 		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
 	}
 }
 
-// at is a factor's vector of row or column number i.
+// at returns the vector of row or column i of a factor.
 func (m *factorization) at(factor []float32, i float32) []float32 {
 	return factor[int(i)*m.spec.Rank:][:m.spec.Rank]
 }
 
-// miss is how far the product of sample s is from its value, and the two vectors.
+// miss returns the product for sample s minus its value, and the two vectors.
 func (m *factorization) miss(x Batch, s int) (left, right []float32, e float32) {
 	left, right = m.at(m.left, x.X[s*ratingCols]), m.at(m.right, x.X[s*ratingCols+1])
 	e = -x.X[s*ratingCols+2]
@@ -145,11 +145,11 @@ func add(dst, v []float32, g float32) {
 	}
 }
 
-// mustTakeRatings is an error where a model and a data set do not both mean ratings.
+// mustTakeRatings fails if one of model and data set is for ratings and the other is not.
 func mustTakeRatings(m modelEntry, from Samples) error {
 	switch has := from.Matrix != (Matrix{}); {
 	case m.ratings && !has:
-		return fmt.Errorf("model %s: the data set's rows are no ratings; choose one of the sets %s", m.name, strings.Join(RatingSetNames(), ", "))
+		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.name, strings.Join(RatingSetNames(), ", "))
 	case !m.ratings && has:
 		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.name)
 	}

@@ -14,7 +14,7 @@ func rated(rows, columns int) Samples {
 	return Samples{Cols: ratingCols, Matrix: Matrix{rows, columns}}
 }
 
-// ratingBatch is n ratings, some of them in the same row or column.
+// ratingBatch returns n ratings, some of them in the same row or column.
 func ratingBatch(n int, from Samples) Batch {
 	r := rand.New(rand.NewPCG(3, 4))
 	b := Batch{X: make([]float32, n*ratingCols), Y: make([]int32, n), N: n, Cols: ratingCols}
@@ -52,7 +52,7 @@ func TestFactorizationGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// The right factor may change when its gradient is ready, before that of the left one, which depends on it, is written.
+// The right factor may change when its gradient is ready, before the gradient of the left factor, which depends on it, is written.
 func TestFactorizationWaitAndReadyOrder(t *testing.T) {
 	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
 	x := ratingBatch(20, from)
@@ -137,7 +137,7 @@ func TestFactorizationMisuse(t *testing.T) {
 	}{
 		{ModelSpec{Name: factorizationName}, from, "rank is 0, need 1 to 4096"},
 		{ModelSpec{Name: factorizationName, Rank: 4, Layers: []int{3}}, from, "has no hidden layers"},
-		{ModelSpec{Name: factorizationName, Rank: 4}, Samples{Cols: 4, Classes: 2}, "are no ratings; choose one of the sets ratings, generated_ratings"},
+		{ModelSpec{Name: factorizationName, Rank: 4}, Samples{Cols: 4, Classes: 2}, "are not ratings; choose one of the sets ratings, generated_ratings"},
 		{ModelSpec{Name: "softmax"}, from, "the data set holds ratings, entries of a matrix; choose model matrix_factorization"},
 		{ModelSpec{Name: "sparse_logistic"}, from, "the data set holds ratings"},
 	} {
@@ -147,8 +147,8 @@ func TestFactorizationMisuse(t *testing.T) {
 	}
 }
 
-// Plain SGD comes to the noise of made-up data: least squares with p parameters and n ratings of noise s have a test error
-// of about s*sqrt(1+p/n), here 0.052.
+// Plain SGD reaches the noise of generated data: least squares with p parameters and n ratings of noise s has a test error of about
+// s*sqrt(1+p/n), here 0.052.
 func TestFactorizationLearnsUpToTheNoise(t *testing.T) {
 	set, err := Load(DataSpec{Set: "generated_ratings", Rows: 8000, TestRows: 2000, Matrix: Matrix{80, 60}, Rank: 3, Noise: 0.05, Seed: 2})
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// fuzzMemory is what a reader may take of a file that the fuzzer made.
+// fuzzMemory is the memory limit of a reader for a file of the fuzzer.
 const fuzzMemory = 4 << 20
 
-// sourceOf is a file of these bytes, packed or not.
+// sourceOf returns the source of a file with these bytes, which may be compressed.
 func sourceOf(t testing.TB, b []byte) (*source, *reading) {
 	t.Helper()
 	src, err := newSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
@@ -73,7 +73,7 @@ func FuzzLIBSVM(f *testing.F) {
 	})
 }
 
-// FuzzRatings: what is accepted is in the matrix, and in the fields of its line, of which none is empty.
+// FuzzRatings: accepted ratings lie in the matrix, and come from lines without empty fields.
 func FuzzRatings(f *testing.F) {
 	f.Add([]byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n"))
 	f.Add([]byte("1,2,3,\"2005-04-02 23:53:47\"\r1,2,3,2005-09-06T07:00:00Z"))
@@ -96,7 +96,7 @@ func FuzzRatings(f *testing.F) {
 		}
 		for _, empty := range []string{",,", ";;", "::::"} {
 			if !src.gz && bytes.Contains(b, []byte(empty)) {
-				t.Fatalf("%q was read, and has a field that is empty", b)
+				t.Fatalf("%q was accepted with an empty field", b)
 			}
 		}
 	})

@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// blobs is made data: row r belongs to a class drawn from (seed, r) and lies at that class's centre
-// plus Gaussian noise of standard deviation 1. Nothing is stored but the centres, so any size fits.
-// Centres are Gaussian too, about blobDistance*sqrt(2) apart whatever the number of features, so
-// neighbouring classes overlap and no model is perfect.
+// blobs is generated data: row r is the centre of a class drawn from (seed, r), plus Gaussian noise of standard deviation 1. Only
+// the centres are stored, so any number of rows fits into memory. The centres are Gaussian, too, and about blobDistance*sqrt(2)
+// apart for any number of features. So neighbouring classes overlap and no model is perfect.
 type blobs struct {
 	first, rows int // rows first to first+rows-1 of the endless sequence of the seed
 	features    int

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// product is made data: rating r is an entry, drawn from (seed, r), of a matrix that is a product of two Gaussian factors,
-// plus Gaussian noise. Entries of the product have variance 1, so the root of the mean squared error of the best model is
-// the noise, and that of knowing nothing is about 1.
+// product is generated data: rating r is an entry, drawn from (seed, r), of the product of two Gaussian factors, plus Gaussian
+// noise. Entries of the product have variance 1. So the root mean squared error of the best model is the noise, and that of a
+// constant model is about 1.
 type product struct {
 	first, rows int // ratings first to first+rows-1 of the endless sequence of the seed
 	matrix      Matrix
@@ -65,7 +65,7 @@ func (t *product) Fill(x []float32, y []int32, rows []int32) {
 	}
 }
 
-// below spreads 32 random bits over 0 to n-1.
+// below maps 32 random bits to 0 to n-1.
 func below(word uint64, n int) int {
 	hi, _ := bits.Mul64(word<<32, uint64(n))
 	return int(hi)

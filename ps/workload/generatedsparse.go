@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// words is made data as sparse as text: row r has up to so many features, drawn from (seed, r) with the first ones far
-// more often; these are 1 and the others 0. A quarter of the features says something about the class, which is 1 where
-// the row's product with their weights, plus Gaussian noise of standard deviation 1, is above 0.
+// words is generated data as sparse as text: up to nonzeros features of row r are 1 and the others 0. They are drawn from (seed, r),
+// the first features far more often. A quarter of the features have a weight. The class of a row is 1 if its product with the
+// weights, plus Gaussian noise of standard deviation 1, is above 0.
 type words struct {
 	first, rows int // rows first to first+rows-1 of the endless sequence of the seed
 	nonzeros    int
 	seed        uint64
-	weight      []float32 // of each feature
+	weight      []float32 // per feature
 	normal      normals
 }
 
-// wordWeight is the standard deviation of the weights that are not 0, times the root of nonzeros: that of the product is half
-// of it.
+// wordWeight is the standard deviation of the weights that are not 0, times the root of nonzeros. The standard deviation of the
+// product is half of it.
 const wordWeight = 6
 
 func loadGeneratedSparse(s DataSpec, _ *reading) (*Set, error) {
@@ -72,7 +72,7 @@ func (t *words) fillSparse(e *Entries, y []int32, rows []int32) {
 	}
 }
 
-// row appends the features of a row to index, and tells its class.
+// row appends the features of a row to index. It also returns the class of the row.
 func (t *words) row(r int32, index []int32) (longer []int32, class int32) {
 	key, from := mix(t.seed, uint64(t.first)+uint64(r)), len(index)
 	for k := range t.nonzeros {

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// HashOf is the sha256, in hex, of parameters in model order, as little-endian float32: it does not depend on slicing,
-// servers, transport or driver.
+// HashOf is the sha256, in hex, of parameters in model order, as little-endian float32. So it does not depend on slicing, servers,
+// transport or driver.
 func HashOf(parameters []float32) string {
 	const bytes = 4 // of a float32
 	h := sha256.New()

@@ -20,7 +20,7 @@ const (
 
 func loadIDX(s DataSpec, in *reading) (*Set, error) {
 	if s.Normalize && s.Scale != 0 {
-		return nil, fmt.Errorf("data: scale is %g beside normalize, which would undo it; leave one of the two out", s.Scale)
+		return nil, fmt.Errorf("data: scale is %g, but normalize would undo it; leave out one of the two", s.Scale)
 	}
 	train, err := readIDXPart(s.Path, "train", s.Classes, in)
 	if err != nil {
@@ -80,7 +80,7 @@ func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error)
 	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}}, nil
 }
 
-// idxPath prefers the published name; some copies have a dot where it has a dash.
+// idxPath is the path of the file with the published name, unless there is one with a dot in place of the dash, as in some copies.
 func idxPath(folder, stem, kind string) string {
 	dotted := filepath.Join(folder, stem+"."+kind)
 	for _, ext := range []string{"", ".gz"} {
@@ -91,8 +91,8 @@ func idxPath(folder, stem, kind string) string {
 	return filepath.Join(folder, stem+"-"+kind)
 }
 
-// parseIDX reads a whole IDX file and returns its values and dimensions. It reads what the header promises, after it has seen
-// that the file can hold that and the memory too.
+// parseIDX reads a whole IDX file and returns its values and dimensions. Before it reads the values that the header promises, it
+// checks that the file and the memory can hold them.
 func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []int, error) {
 	dims, want, err := idxHeader(path, src, magic)
 	if err != nil {
@@ -119,7 +119,7 @@ func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []in
 	if err != nil {
 		return nil, nil, err // the source has named the file
 	}
-	switch n, err := io.ReadFull(src, make([]byte, 1)); { // which also compares the checksum of packed data
+	switch n, err := io.ReadFull(src, make([]byte, 1)); { // the read at the end also checks the checksum of packed data
 	case n > 0:
 		return nil, nil, promise("more")
 	case err != io.EOF:
@@ -128,10 +128,10 @@ func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []in
 	return values, dims, nil
 }
 
-// short says that io.ReadFull came to the end of the file.
+// short says whether io.ReadFull has reached the end of the file.
 func short(err error) bool { return err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// idxHeader reads the dimensions, and says how many values they promise.
+// idxHeader reads the dimensions, and returns how many values they promise.
 func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, err error) {
 	dims = make([]int, magic&0xff)
 	b := make([]byte, 4+4*len(dims))
@@ -159,8 +159,7 @@ func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, 
 	return dims, want, nil
 }
 
-// checkByteLabels refuses labels outside 0 to classes-1 (classes 0: any). Label i lies at offset
-// first + i*stride of its file.
+// checkByteLabels fails for a label outside 0 to classes-1 (classes 0: any). Label i is at offset first + i*stride of its file.
 func checkByteLabels(path string, labels []byte, classes, first, stride int) error {
 	for i, y := range labels {
 		if classes > 0 && int(y) >= classes {

@@ -6,13 +6,12 @@ import (
 	"fluentps/kernels"
 )
 
-// lenetSide is the least height and width of an image whose last pooling still has a value: half of
-// it, less 4 of the second convolution, is 2.
+// lenetSide is the least height and width of an image for which the last pooling still has a value: half of it, less 4 for the
+// second convolution, is 2.
 const lenetSide = 12
 
-// lenetStages is LeNet-5 (LeCun et al., Gradient-based learning applied to document recognition, Proc.
-// IEEE 1998, section II.B) as it is trained today: padding in place of larger images, ReLU, the largest
-// value in place of a trained mean, all channels connected, softmax.
+// lenetStages is LeNet-5 (LeCun et al., Gradient-based learning applied to document recognition, Proc. IEEE 1998, section II.B) in
+// its modern form: padding instead of larger images, ReLU, max pooling instead of a trained mean, all channels connected, softmax.
 func lenetStages(_ ModelSpec, from Samples) []stage {
 	conv1 := newConvPool("conv1", newConvolution(from.Image, 6, 5, 1, 2))
 	conv2 := newConvPool("conv2", newConvolution(conv1.pooled, 16, 5, 1, 0))
@@ -30,29 +29,28 @@ func lenetImages(s ModelSpec, from Samples) error {
 	return nil
 }
 
-// convPool is a stage: a convolution, then the largest value of each 2 x 2 block, then bias and ReLU.
-// Adding one bias and cutting off at 0 keep the order of values, so behind the pooling they give what they
-// give before it, bit by bit, for a quarter of the work.
+// convPool is a stage: a convolution, then the largest value of each 2 x 2 block, then bias and ReLU. Bias and ReLU keep the order
+// of values. So after the pooling they give the same bits as before it, for a quarter of the work.
 type convPool struct {
-	called string
-	conv   convolution
-	pooled Image
+	layerName string
+	conv      convolution
+	pooled    Image
 
 	y     kernels.Vec // batch x conv.out; after backward its gradient
-	which kernels.Vec // batch x pooled: where MaxPool found the values
+	which kernels.Vec // batch x pooled: the places where MaxPool found the values
 	out   kernels.Vec // batch x pooled
 	grad  kernels.Vec // of out
 }
 
 func newConvPool(name string, conv convolution) *convPool {
 	pooled := Image{Channels: conv.out.Channels, Height: conv.out.Height / 2, Width: conv.out.Width / 2}
-	return &convPool{called: name, conv: conv, pooled: pooled}
+	return &convPool{layerName: name, conv: conv, pooled: pooled}
 }
 
-func (s *convPool) name() string { return s.called }
+func (s *convPool) name() string { return s.layerName }
 
 func (s *convPool) params() []Param {
-	return affine(s.called, s.conv.filters(), []int{s.conv.out.Channels}, s.conv.terms)
+	return affine(s.layerName, s.conv.filters(), []int{s.conv.out.Channels}, s.conv.terms)
 }
 
 func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {

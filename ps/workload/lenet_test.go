@@ -10,7 +10,7 @@ import (
 	"fluentps/kernels/cpu"
 )
 
-// wideImages are images of float64, for references in the plainest way.
+// wideImages are images of float64, for plain references.
 type wideImages struct {
 	Image
 	v []float64 // n x channels x height x width
@@ -147,8 +147,8 @@ func TestLeNetOnTheDeviceAsOnItsTwins(t *testing.T) {
 	trainsAsOnItsTwins(t, ModelSpec{Name: "lenet"}, images(1, 28, 28, 10), 20)
 }
 
-// stripes are images of noise with one bright line somewhere: level, upright or falling. Every pixel is as often bright
-// in one class as in another, so that no linear model can tell them apart, but filters can.
+// stripes are images of noise with one bright line: horizontal, vertical or diagonal. Every pixel is equally often bright in all
+// classes, so a linear model cannot tell them apart, but filters can.
 func stripes(r *rand.Rand, n int, image Image) Batch {
 	b := Batch{X: make([]float32, n*image.values()), Y: make([]int32, n), N: n, Cols: image.values()}
 	for i := range b.X {

@@ -32,7 +32,7 @@ func (t *sparse) Fill(x []float32, y []int32, rows []int32) {
 
 func (t *sparse) label(row int) int32 { return t.y[row] }
 
-// featuresMax bounds indices, because rows are filled densely: a batch of 32 takes 2 GiB there.
+// featuresMax bounds indices, because rows are filled densely: with so many features a batch of 32 takes 2 GiB.
 const featuresMax = 1 << 24
 
 func loadLIBSVM(s DataSpec, in *reading) (*Set, error) {
@@ -60,8 +60,8 @@ func readLIBSVM(path string, s DataSpec, in *reading) (t *sparse, err error) {
 	return t, err
 }
 
-// parseLIBSVM reads "label index:value ..." lines: indices ascend from 1, labels are class numbers,
-// or +1 and -1, which become 1 and 0.
+// parseLIBSVM reads lines of "label index:value ...". Indices ascend from 1. Labels are class numbers, or +1 and -1, which become 1
+// and 0.
 func parseLIBSVM(src *source, s DataSpec, in *reading) (*sparse, error) {
 	lines := newLines(src, in, lineMax, "is this a LIBSVM file?")
 	t := &sparse{start: []int{0}}
@@ -107,7 +107,7 @@ func parseLIBSVM(src *source, s DataSpec, in *reading) (*sparse, error) {
 	return t, nil
 }
 
-// add appends the entries of one row; zeros are left out.
+// add appends the entries of one row, without zeros.
 func (t *sparse) add(src *source, n int, entries string, s DataSpec, in *reading) error {
 	limit := featuresMax
 	if s.Features > 0 {
@@ -134,7 +134,7 @@ func (t *sparse) add(src *source, n int, entries string, s DataSpec, in *reading
 	return nil
 }
 
-// parseEntry takes an index behind the last one, and its value.
+// parseEntry parses an index, which must be larger than the last one, and its value.
 func parseEntry(field string, last, limit int, scale float64) (i int, v float32, err error) {
 	index, value, found := strings.Cut(field, ":")
 	if i, err = strconv.Atoi(index); !found || err != nil {

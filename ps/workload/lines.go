@@ -15,15 +15,15 @@ const lineMax = 64 << 20
 type lines struct {
 	src  *source
 	r    *bufio.Reader
-	n    int    // the current line, from 1
-	most int    // bytes of a line
-	want string // what a line should be, for the error of one that is too long
-	long []byte // a line that is not in one piece in r
-	cr   bool   // the last line ended with CR: an LF behind it belongs to its end
+	n    int    // number of the current line, from 1
+	most int    // the most bytes of a line
+	want string // the form of a line, for the error about a line that is too long
+	long []byte // a line that is longer than the buffer of r
+	cr   bool   // the last line ended with CR, so a following LF belongs to its end
 	open bool   // the last line had no end
 }
 
-// newLines reads a text without the byte order mark that some editors and spreadsheets put before it.
+// newLines makes lines of a text. It skips the byte order mark that some editors and spreadsheets write first.
 func newLines(src *source, in *reading, most int, want string) *lines {
 	most = int(min(int64(most), max(1<<16, in.most/8)))
 	l := &lines{src: src, r: bufio.NewReaderSize(src, 1<<16), most: most, want: want}
@@ -33,10 +33,10 @@ func newLines(src *source, in *reading, most int, want string) *lines {
 	return l
 }
 
-// skip passes over bytes that have been peeked at, which cannot fail.
+// skip discards bytes that have been peeked at, which cannot fail.
 func (l *lines) skip(n int) { _, _ = l.r.Discard(n) }
 
-// next gives the next line without its end, until it is called again; io.EOF behind the last.
+// next returns the next line without its end. The line is valid until the next call. After the last line it returns io.EOF.
 func (l *lines) next() ([]byte, error) {
 	if l.cr {
 		l.cr = false
@@ -77,17 +77,17 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// check refuses what other programs take for the end of a line, so that none reads other rows from the file than this one,
-// and what no text has.
+// check fails for characters that other programs take for the end of a line, because they would read other rows from the file. It
+// also fails for characters that do not occur in text.
 func (l *lines) check(line []byte) error {
 	for i, c := range line {
 		switch {
 		case c == '\t' || c >= ' ' && c < 0x7f:
 			continue
 		case c == 0:
-			return fmt.Errorf("data: %s:%d:%d: a byte 0: this is no text, or one in UTF-16; save it as UTF-8", l.src.path, l.n, i+1)
+			return fmt.Errorf("data: %s:%d:%d: a byte 0: the file is not text, or is in UTF-16; save it as UTF-8", l.src.path, l.n, i+1)
 		case c <= 0x7f:
-			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and take other control characters out", l.src.path, l.n, i+1, c)
+			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and remove other control characters", l.src.path, l.n, i+1, c)
 		}
 		for _, end := range []rune{'\u0085', '\u2028', '\u2029'} {
 			if bytes.HasPrefix(line[i:], []byte(string(end))) {
@@ -98,17 +98,17 @@ func (l *lines) check(line []byte) error {
 	return nil
 }
 
-// end is called behind the last line.
+// end is called after the last line. It notes that this line has no end.
 func (l *lines) end(in *reading) {
 	if l.open {
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may have been cut short, in the middle of a number perhaps; compare it with its source, or end the line if it is whole", l.src.path, l.n-1))
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", l.src.path, l.n-1))
 	}
 }
 
-// blank says whether a line holds nothing.
+// blank says whether a line holds only white space.
 func blank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
-// firstWord cuts the first word off a text.
+// firstWord splits a text after its first word.
 func firstWord(text string) (word, rest string) {
 	text = strings.TrimLeft(text, " \t")
 	if at := strings.IndexAny(text, " \t"); at >= 0 {

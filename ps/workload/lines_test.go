@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// textSets are two rows of each set that is read from text, and the lines that are joined by what ends them.
+// textSets has, for each set that is read from text, the lines of two rows.
 var textSets = map[string][]string{
 	"csv":     {"1,2,0", "3,4,1", "5,6,0"},
 	"libsvm":  {"0 1:1", "1 2:1 3:4", "1 1:5"},
 	"ratings": {"1,2,3", "4,5,6,881250949", "7,8,9"},
 }
 
-// LF, CR LF and CR end a line, also mixed, and also where the end lies across what is read at once.
+// LF, CR LF and CR end a line, also mixed, and also if the end crosses the border of a buffer.
 func TestLineEnds(t *testing.T) {
 	for name, rows := range textSets {
 		for _, end := range []string{"\n", "\r\n", "\r", "\n\r", "\r\r\n\n"} {
 			want := ""
-			for _, times := range []int{1, 1000, 13001} { // the longer ones are over several buffers, at every offset for CR LF
+			for _, times := range []int{1, 1000, 13001} { // the longer ones fill several buffers, with CR LF at every offset
 				text := strings.Repeat(strings.Join(rows, end)+end, times)
 				set, err := Load(DataSpec{Set: name, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})
 				if err != nil {
@@ -46,7 +46,7 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-// What others take for the end of a line, and would read other rows by, is refused by its line.
+// A character that other programs take for the end of a line is refused with its place.
 func TestOtherLineEndsAreRefused(t *testing.T) {
 	for name, rows := range textSets {
 		for end, want := range map[string]string{
@@ -61,8 +61,8 @@ func TestOtherLineEndsAreRefused(t *testing.T) {
 	}
 }
 
-// What stands behind a rating is its time, or the line is refused: it may hold several ratings.
-func TestBehindARating(t *testing.T) {
+// The fields after a rating must be its time. Otherwise the line is refused, because it may hold several ratings.
+func TestFieldsAfterARating(t *testing.T) {
 	for text, fine := range map[string]bool{
 		"1,2,3,978300760": true, "1,2,3,978300760.5": true, "1,2,3,2005-09-06": true, `1,2,3,"2005-04-02 23:53:47"`: true, "1,2,3,2005/09/06 7:00": true,
 		"1,2,3,2005-09-06T07:00:00Z": true, "1,2,3,2005-09-06T07:00:00.123+02:00": true, "1,2,3,06.09.2005": true, "1,2,3,20050906T070000Z": true, `1,2,3,"2005-09-06","7:00"`: true,
@@ -74,14 +74,14 @@ func TestBehindARating(t *testing.T) {
 		if fine && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if !fine && (err == nil || !strings.Contains(err.Error(), "a:2: ") || !strings.Contains(err.Error(), "behind row,column,value")) {
-			t.Errorf("%q: %v; must be refused by its line", text, err)
+		if !fine && (err == nil || !strings.Contains(err.Error(), "a:2: ") || !strings.Contains(err.Error(), "after row,column,value")) {
+			t.Errorf("%q: %v; must be refused, with its line", text, err)
 		}
 	}
 }
 
-// A file that was cut in the middle of a number may still be one. That its last line has no end is said.
-func TestALastLineWithoutAnEndIsSaid(t *testing.T) {
+// A file that was cut in the middle of a number may still be valid. A note says that its last line has no end.
+func TestALastLineWithoutAnEndIsNoted(t *testing.T) {
 	for name, rows := range textSets {
 		dir := write(t, map[string]string{"a": strings.Join(rows, "\n"), "b": strings.Join(rows, "\n") + "\n"})
 		for file, notes := range map[string]int{"a": 1, "b": 0} {
@@ -96,7 +96,7 @@ func TestALastLineWithoutAnEndIsSaid(t *testing.T) {
 	}
 }
 
-// bomb packs so many bytes of a text that is repeated, without having them.
+// bomb compresses so many bytes of a repeated text, without holding them in memory.
 func bomb(t *testing.T, path, head, text string, times int) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -117,7 +117,7 @@ func bomb(t *testing.T, path, head, text string, times int) {
 	}
 }
 
-// peak is the most that the heap has, beyond what it has before, while something runs.
+// peak is the largest growth of the heap while something runs.
 func peak(run func()) int64 {
 	before := heap()
 	var most atomic.Int64
@@ -141,7 +141,7 @@ func peak(run func()) int64 {
 	return most.Load() - before
 }
 
-// Whatever a file unpacks to: it is refused before it takes more memory than there may be.
+// A file that unpacks to more than the memory limit is refused before it exceeds the limit.
 func TestReadersKeepWithinTheirMemory(t *testing.T) {
 	const limit, unpacked = 8 << 20, 48 << 20
 	zeros := strings.Repeat("\x00", 1<<10)
@@ -181,13 +181,13 @@ func TestReadersKeepWithinTheirMemory(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
 			t.Errorf("%s of %.10q: error %.200v, want %q in it", c.set, c.text, err, c.want)
 		}
-		if took > 3*limit+8<<20 { // of which the collector has not found up to half yet
-			t.Errorf("%s of %.10q: the heap grew by %d bytes, and rows may take %d", c.set, c.text, took, limit)
+		if took > 3*limit+8<<20 { // up to half of it may be garbage that has not been collected yet
+			t.Errorf("%s of %.10q: the heap grew by %d bytes, but rows may take %d", c.set, c.text, took, limit)
 		}
 	}
 }
 
-// A header that promises more than the file can hold, packed or not, is found before memory is taken for it.
+// A header that promises more values than the file can hold, compressed or not, is refused before memory is allocated for them.
 func TestAPromiseThatTheFileCannotHold(t *testing.T) {
 	head := idx(0x803, []uint32{1 << 20, 28, 28}, 1)
 	for name, content := range map[string]string{"train-images-idx3-ubyte": head, "train-images-idx3-ubyte.gz": head} {
@@ -200,7 +200,7 @@ func TestAPromiseThatTheFileCannotHold(t *testing.T) {
 	}
 }
 
-// Neither a FIFO that nobody writes nor a device is read.
+// A FIFO without a writer is not read, and neither is a device.
 func TestDataAreRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
@@ -223,7 +223,7 @@ func TestDataAreRegularFiles(t *testing.T) {
 	}
 }
 
-// An error about a value of megabytes quotes its beginning.
+// An error about a value of megabytes quotes only its beginning.
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<19)
 	for name, line := range map[string]string{"csv": "1," + long, "libsvm": "1 " + long, "ratings": "1,2," + long} {
@@ -234,7 +234,7 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The bound on memory is no part of what identifies a set, and identifies as it did when there was none.
+// The checksum of a set does not depend on the memory limit, and is that from before the limit existed.
 func TestTheSumOfASetDoesNotKnowItsMemory(t *testing.T) {
 	dir := write(t, map[string]string{"a": "1,2,0\n"})
 	for _, memory := range []int64{0, 1 << 20} {

@@ -1,18 +1,19 @@
 package workload
 
-// held is the memory of a table, in bytes: its own, and what the tables of one set have in common.
-type held interface {
+// sized is a table that knows its memory.
+type sized interface {
+	// holds is the memory in bytes: that of the table alone, and that shared by the tables of the set.
 	holds() (own, common int64)
 }
 
-// Bytes is the memory that a loaded set takes of its process.
+// Bytes is the memory of a loaded set in its process.
 func (s *Set) Bytes() int64 {
 	var total, common int64
 	for _, t := range []Table{s.Train, s.Test} {
-		if h, ok := t.(firstRows); ok { // what it does not show is in memory, too
+		if h, ok := t.(firstRows); ok { // the hidden rows are in memory, too
 			t = h.Table
 		}
-		if h, ok := t.(held); ok {
+		if h, ok := t.(sized); ok {
 			own, shared := h.holds()
 			total, common = total+own, max(common, shared)
 		}
@@ -20,9 +21,9 @@ func (s *Set) Bytes() int64 {
 	return total + common
 }
 
-// ReadBytes is what reading the set may take beside Bytes, for a while: rows whose number is not known beforehand are read into
-// memory that grows by a quarter again and again, the old one is let go only after the new one was filled, and some more garbage
-// waits for the collector. Measured of idx, csv and libsvm with GOGC=25: 0.8 to 1.5 times Bytes.
+// ReadBytes is the memory that reading the set may take for a while in addition to Bytes. If the number of rows is not known in
+// advance, they are read into memory that grows by a quarter repeatedly. The old memory is released only after the new one has been
+// filled, and more garbage waits for the collector. Measured with idx, csv and libsvm at GOGC=25: 0.8 to 1.5 times Bytes.
 func (s *Set) ReadBytes() int64 { return 2 * s.Bytes() }
 
 const valueBytes = 4 // of a float32, of an int32

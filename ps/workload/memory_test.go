@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A set says that it holds what the heap grows by when it is loaded, whatever reads it.
+// The memory that a set reports is the growth of the heap when it is loaded, for all readers.
 func TestASetSaysWhatItHolds(t *testing.T) {
 	pixels := make([]byte, 3000*28*28)
 	for i := range pixels {
@@ -43,7 +43,7 @@ func TestASetSaysWhatItHolds(t *testing.T) {
 	batches := write(t, cifar)
 	for _, s := range []DataSpec{
 		{Set: "idx", Path: dir},
-		{Set: "idx", Path: dir, Rows: 10}, // what is not shown is held too
+		{Set: "idx", Path: dir, Rows: 10}, // hidden rows are in memory, too
 		{Set: "cifar10", Path: batches},
 		{Set: "csv", Path: dir + "/a.csv", Test: dir + "/a.csv"},
 		{Set: "libsvm", Path: dir + "/a.libsvm", Test: dir + "/a.libsvm"},
@@ -59,17 +59,17 @@ func TestASetSaysWhatItHolds(t *testing.T) {
 		}
 		grown, says := heap()-before, set.Bytes()
 		if slack := says/50 + 1<<17; says < 1<<20 || grown < says-slack || grown > says+slack {
-			t.Errorf("%s: it says that it holds %d bytes, and the heap grew by %d", s.Set, says, grown)
+			t.Errorf("%s: it reports %d bytes, but the heap grew by %d", s.Set, says, grown)
 		}
 		runtime.KeepAlive(set)
 	}
 }
 
-// heap is what is alive.
+// heap is the size of the live heap in bytes.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first found dead is swept
+	runtime.GC() // the second collection sweeps the garbage that the first one found
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
@@ -103,6 +103,6 @@ func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
 		}
 	}
 	if got := ParamNames(ModelSpec{Name: "mlp"}); got != nil {
-		t.Errorf("of a model that is refused: %v", got)
+		t.Errorf("a model that is refused has the names %v", got)
 	}
 }

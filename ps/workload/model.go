@@ -13,10 +13,10 @@ type Param struct {
 	Name  string  // unique in the model: "fc1.weight"
 	Shape []int   // row-major; a dense weight is outputs x inputs
 	Layer int     // index into Layers
-	Row   int     // elements of a row, where the gradient is zero but for the rows that some sample touches; divides N. 0: it has none such
+	Row   int     // elements of a row, if only rows that some sample touches have a gradient; divides N. 0: all elements have one
 	Stat  bool    // a running statistic: averaged, never trained
 	Fan   int     // inputs of one output, which scale the initial values; 0: initially Start
-	Start float32 // what a batch norm begins with: scale and variance 1
+	Start float32 // initial value if Fan is 0: 1 for the scale and the variance of a batch norm
 }
 
 // N is the number of elements.
@@ -28,13 +28,13 @@ func (p Param) N() int {
 	return n
 }
 
-// Layer is a group of parameters that are needed, and whose gradients become final, together.
+// Layer is a group of parameters that are needed together, and whose gradients become final together.
 type Layer struct {
 	Name   string
 	Params []Param
 }
 
-// Params lists all parameters of m, layer by layer: the model order.
+// Params lists all parameters of m, layer by layer. This order is the model order.
 func Params(m Model) []Param {
 	var all []Param
 	for _, l := range m.Layers() {
@@ -43,26 +43,25 @@ func Params(m Model) []Param {
 	return all
 }
 
-// Model computes losses and gradients on memory that Bind gave it. It belongs to one goroutine at a
-// time. Losses are sums over samples of the cross-entropy in nats, and correct counts samples whose
-// largest output is the right class; where samples are ratings, losses are squared errors and correct is 0.
-// Callers divide. A device that fails, or a batch that does not
-// fit what the model was made for, panics: neither can be handled in the middle of a step.
+// Model computes losses and gradients on the memory that Bind sets. It belongs to one goroutine at a time. Losses are sums over
+// samples of the cross-entropy in nats, and correct counts samples whose largest output is the right class. If samples are ratings,
+// losses are squared errors and correct is 0. Callers divide by the number of samples. A device that fails, or a batch that does not
+// fit the model, panics: neither can be handled in the middle of a step.
 type Model interface {
 	// Layers are in forward order and do not change.
 	Layers() []Layer
-	// Bind sets where parameters are read and gradients written: one slice for each parameter in
-	// model order, of exactly its length. grads may be nil; then Backward must not be called.
+	// Bind sets the memory of parameters and gradients: one slice for each parameter in model order, of exactly its length. grads
+	// may be nil; then Backward must not be called.
 	Bind(params, grads [][]float32)
-	// Forward calls wait(l) before it first reads parameters of layer l, in forward order. x must stay as it is until
-	// Backward has returned.
+	// Forward calls wait(l) before it first reads parameters of layer l, in forward order. x must stay unchanged until Backward
+	// has returned.
 	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
-	// Backward overwrites the gradients with the sum over the samples of the last Forward; that of a statistic
-	// becomes the number of samples times its next value. It calls
-	// ready(l), last layer first, once layer l's gradient is final and its parameters are not read
-	// any more: both may then be changed. It writes the gradient of no layer before ready of the next has returned.
+	// Backward overwrites the gradients with the sum over the samples of the last Forward. The gradient of a statistic becomes the
+	// number of samples times its next value. Backward calls ready(l), last layer first, when the gradient of layer l is final
+	// and its parameters are no longer read; both may then be changed. It does not write the gradient of a layer before ready of
+	// the layer above has returned.
 	Backward(ready func(layer int))
-	// Eval computes the loss alone, of a batch of any size. A Forward before it is forgotten.
+	// Eval computes only the loss, of a batch of any size. Backward may not use a Forward before Eval.
 	Eval(x Batch) (loss float64, correct int)
 	// Clone returns an unbound model of the same architecture, with its own scratch on the same device.
 	Clone() Model
@@ -106,7 +105,7 @@ var models = []modelEntry{
 	{name: "synthetic", check: layerSizes, plain: newSynthetic},
 }
 
-// modelOf is the entry of that name; an empty one if there is none.
+// modelOf returns the entry of that name, or an empty one if there is none.
 func modelOf(name string) modelEntry {
 	for _, m := range models {
 		if m.name == name {
@@ -116,7 +115,7 @@ func modelOf(name string) modelEntry {
 	return modelEntry{}
 }
 
-// ModelNames lists what ModelSpec.Name may be.
+// ModelNames lists the values of ModelSpec.Name.
 func ModelNames() []string {
 	names := make([]string, len(models))
 	for i, m := range models {
@@ -128,7 +127,7 @@ func ModelNames() []string {
 // NeedsImages says whether a model takes only samples that are images.
 func NeedsImages(name string) bool { return modelOf(name).images }
 
-// TakesSparse says whether a model takes the entries of rows, so that what is done to the values of a batch does not reach it.
+// TakesSparse says whether a model takes the entries of rows. A change of Batch.X does not affect such a model.
 func TakesSparse(name string) bool { return modelOf(name).form == sparseRows }
 
 // Statistics are the names of a model's parameters that are averaged, not trained.
@@ -147,8 +146,8 @@ func Statistics(name string) (names []string) {
 	return names
 }
 
-// ParamNames are the names of a model's parameters, in model order: they are the same whatever the samples. None for what
-// NewModel refuses for any.
+// ParamNames are the names of a model's parameters, in model order. They do not depend on the samples. There are none for a spec
+// that NewModel refuses for all samples.
 func ParamNames(s ModelSpec) (names []string) {
 	m, from := modelOf(s.Name), Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}
 	if m.ratings {

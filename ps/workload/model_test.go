@@ -24,7 +24,7 @@ func newBound(t testing.TB, s ModelSpec, inputs, classes, batchMax int, seed uin
 	return newBoundTo(t, s, Samples{Cols: inputs, Classes: classes}, batchMax, seed)
 }
 
-// images are samples for a model that takes only such.
+// images are samples for a model that takes only images.
 func images(channels, height, width, classes int) Samples {
 	i := Image{channels, height, width}
 	return Samples{Cols: i.values(), Classes: classes, Image: i}
@@ -68,7 +68,7 @@ func reference(params [][]float64, x Batch, sigmoid bool) (loss float64, correct
 	return denseReference(params, wide(x.X), x.Y, sigmoid)
 }
 
-// denseReference does it for rows that are float64 already.
+// denseReference is reference for rows in float64.
 func denseReference(params [][]float64, x []float64, y []int32, sigmoid bool) (loss float64, correct int) {
 	cols := len(x) / len(y)
 	for i := range y {
@@ -122,8 +122,8 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Parameters may arrive while Forward runs, and change as soon as Backward says a layer is ready; until then the last
-// gradients of the layers below may be on their way.
+// Parameters may arrive while Forward runs, and may change as soon as Backward says that their layer is ready. Until then the last
+// gradients of the layers below may be in flight.
 func TestWaitAndReadyOrder(t *testing.T) {
 	for _, c := range []struct {
 		spec   ModelSpec
@@ -228,7 +228,7 @@ func evalAndClone(t *testing.T, spec ModelSpec, from Samples) {
 	if loss, correct := clone.Eval(randomBatch(3, from.Cols, 4)); loss <= 0 || correct > 3 {
 		t.Errorf("clone: loss %g correct %d", loss, correct)
 	}
-	m.Backward(nil) // the clone's Eval left m's activations alone
+	m.Backward(nil) // the clone's Eval must not change m's activations
 	if again, _ := m.Forward(x, nil); again != want {
 		t.Errorf("loss %g after using a clone, want %g", again, want)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The partition schemes of SystemML's paramserv, with blocks that are balanced and lose no row.
-// Each returns the rows of one worker; the arguments have been checked.
+// The partition schemes of SystemML's paramserv, but with balanced blocks that lose no row. Each returns the rows of one worker. The
+// arguments have been checked.
 var partitions = []struct {
 	name    string
 	overlap bool // every worker gets all rows
@@ -20,7 +20,7 @@ var partitions = []struct {
 	{"overlap_reshuffle", true, reshuffle},
 }
 
-// PartitionNames lists what the scheme of Partition may be.
+// PartitionNames lists the schemes of Partition.
 func PartitionNames() []string {
 	names := make([]string, len(partitions))
 	for i, p := range partitions {
@@ -34,10 +34,10 @@ func PartitionNames() []string {
 //
 //	disjoint_contiguous   neighbouring rows, order kept
 //	disjoint_round_robin  row r goes to worker r mod workers
-//	disjoint_random       a block of one permutation, which the seed fixes for all workers
+//	disjoint_random       a block of one permutation, which depends on the seed and is the same for all workers
 //	overlap_reshuffle     all rows, in a permutation of (seed, worker)
 //
-// It is an error when a worker would get no row.
+// It fails if a worker would get no row.
 func Partition(scheme string, rows, workers, worker int, seed uint64) ([]int32, error) {
 	for _, p := range partitions {
 		if p.name != scheme {
@@ -56,7 +56,7 @@ func Partition(scheme string, rows, workers, worker int, seed uint64) ([]int32, 
 	return nil, fmt.Errorf("partition %q is not known; choose one of: %s", scheme, strings.Join(PartitionNames(), ", "))
 }
 
-// block is where the rows of a worker start and end when rows are cut as evenly as possible.
+// block is the range of rows of a worker if the rows are cut as evenly as possible.
 func block(rows, workers, worker int) (lo, hi int) {
 	return rows * worker / workers, rows * (worker + 1) / workers
 }
@@ -83,7 +83,7 @@ func reshuffle(rows, _, worker int, seed uint64) []int32 {
 	return all
 }
 
-// partitionStream keeps the draws of partitions apart from those of samplers with the same seed.
+// partitionStream separates the draws of partitions from those of samplers with the same seed.
 const partitionStream = 0x7061727469746e
 
 func ascending(lo, hi, step int) []int32 {

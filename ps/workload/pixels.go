@@ -2,12 +2,12 @@ package workload
 
 import "math"
 
-// pixels is a table of images of one byte a value.
+// pixels is a table of images with one byte per value.
 type pixels struct {
 	data   []byte // rows x Cols
 	labels []byte // rows
 	image  Image
-	values [][256]float32 // normalised value of a byte, for each channel
+	values [][256]float32 // per channel: the normalised value of each byte
 }
 
 func (p *pixels) Rows() int { return len(p.labels) }
@@ -29,8 +29,8 @@ func (p *pixels) Fill(x []float32, y []int32, rows []int32) {
 
 func (p *pixels) label(row int) int32 { return int32(p.labels[row]) }
 
-// standardised are the values of bytes such that each channel of p has mean 0 and standard deviation 1. A channel that is
-// the same everywhere has value 0.
+// standardised are the values of bytes with which each channel of p has mean 0 and standard deviation 1. A constant channel gets
+// value 0.
 func (p *pixels) standardised() [][256]float32 {
 	values := make([][256]float32, p.image.Channels)
 	for c := range values {
@@ -46,7 +46,7 @@ func (p *pixels) standardised() [][256]float32 {
 // moments are the mean and the standard deviation of the bytes of a channel, over all rows and pixels.
 func (p *pixels) moments(channel int) (mean, std float64) {
 	cols, plane := p.Cols(), p.image.Height*p.image.Width
-	var counts [256]int // so that sums are exact
+	var counts [256]int // integers, so that sums are exact
 	for r := range p.labels {
 		for _, v := range p.data[r*cols+channel*plane:][:plane] {
 			counts[v]++

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// separator is what stands between the fields of a file of ratings: one in all of the file, and cut at each, so that a field that
-// is empty is one, and the next does not move into its place.
+// separator separates the fields of a file of ratings. The whole file has one separator. A line is cut at each occurrence, so that an
+// empty field counts as a field and the next one does not take its place.
 type separator struct{ text, name string }
 
-// separators are in the order in which a line is searched for them: what is behind others may stand within their fields.
+// separators are in the order in which a line is searched for them. A later one may occur within the fields of an earlier one.
 var separators = []separator{{"::", "double colons"}, {"\t", "tabs"}, {";", "semicolons"}, {",", "commas"}, {" ", "spaces"}}
 
-// separatorOf is the separator of the file that begins with this line.
+// separatorOf is the separator of a file that begins with this line.
 func separatorOf(line string) *separator {
 	for i := range separators {
 		if strings.Contains(line, separators[i].text) {
@@ -23,7 +23,7 @@ func separatorOf(line string) *separator {
 	return &separators[len(separators)-1]
 }
 
-// fields appends the fields of a line, without the spaces around them. Spaces that separate may be several.
+// fields appends the fields of a line, without the spaces around them. Several spaces count as one separator.
 func (s *separator) fields(line string, to []string) []string {
 	for more := true; more; {
 		var field string
@@ -36,41 +36,41 @@ func (s *separator) fields(line string, to []string) []string {
 	return to
 }
 
-// hint says what a user may have overlooked in line n.
+// hint guesses the mistake in line n, as a text that begins with a semicolon. It returns "" without a guess.
 func (s *separator) hint(n int, fields []string) string {
 	switch {
 	case n == 1 && len(fields) >= ratingCols && strings.Contains(fields[ratingCols-1], ",") && digits(strings.Replace(fields[ratingCols-1], ",", "", 1)):
-		return "; a decimal comma must be made a point"
+		return "; write a decimal point in place of the comma"
 	case n == 1:
-		return "; a header line must be taken out"
+		return "; remove the header line"
 	case len(fields) < ratingCols || slices.ContainsFunc(fields[:ratingCols], func(f string) bool { return strings.ContainsAny(f, "\t;, ") || strings.Contains(f, "::") }):
-		return fmt.Sprintf("; the first line separates fields with %s, and so must all others; a value has a decimal point", s.name)
+		return fmt.Sprintf("; the first line separates fields with %s, so all lines must; a value has a decimal point", s.name)
 	}
 	return ""
 }
 
-// areTime says whether what follows a rating is nothing, the time of it in one field, or its date and its time of day in two.
-// Other values may be a rating whose line was joined to this one.
+// areTime says whether the fields after a rating are none, its time in one field, or its date and its time of day in two. Other
+// fields may be another rating whose line was joined to this one.
 func areTime(fields []string) bool {
 	switch len(fields) {
 	case 0:
 		return true
 	case 1:
-		return isTime(bare(fields[0]))
+		return isTime(trimQuotes(fields[0]))
 	case 2:
 		date, clock := fields[0], fields[1]
 		if strings.HasPrefix(date, `"`) && strings.HasSuffix(clock, `"`) && !strings.HasSuffix(date, `"`) { // one text, cut at its space
 			return isDate(date[1:]) && isClock(clock[:len(clock)-1])
 		}
-		return isDate(bare(date)) && isClock(bare(clock))
+		return isDate(trimQuotes(date)) && isClock(trimQuotes(clock))
 	}
 	return false
 }
 
-// isTime says whether a text is a time: in seconds (or another unit) since some day, or a date, a time of day, or both with a
-// space or a T between them. What these name need not be, such as the 31st of February.
+// isTime says whether a text has the form of a time: seconds (or another unit) since some day, or a date, a time of day, or both with
+// a space or a T between them. The date need not exist: the 31st of February is accepted.
 func isTime(text string) bool {
-	if whole, part, is := strings.Cut(text, "."); digits(whole) && (!is || len(whole) >= 9 && digits(part)) { // 1.5 is rather a value
+	if whole, part, is := strings.Cut(text, "."); digits(whole) && (!is || len(whole) >= 9 && digits(part)) { // 1.5 is more likely a value
 		return true
 	}
 	if at := strings.IndexAny(text, "T "); at >= 0 {
@@ -79,7 +79,7 @@ func isTime(text string) bool {
 	return isDate(text) || isClock(text)
 }
 
-// isDate takes a year of four digits before month and day, or behind them, and 20050906.
+// isDate accepts a year of four digits before or after month and day, and forms such as 20050906.
 func isDate(text string) bool {
 	if len(text) == 8 && digits(text) {
 		return true
@@ -94,7 +94,7 @@ func isDate(text string) bool {
 	return false
 }
 
-// isClock takes hours and minutes, with seconds and their fraction or without, and a zone behind them: Z, +02 or +02:00.
+// isClock accepts hours and minutes, optional seconds with an optional fraction, and an optional zone at the end: Z, +02 or +02:00.
 func isClock(text string) bool {
 	text, zulu := strings.CutSuffix(text, "Z")
 	if at := strings.IndexAny(text, "+-"); at >= 0 {
@@ -116,7 +116,7 @@ func isClock(text string) bool {
 	return !more || len(whole) == 2 && digits(whole) && (!has || digits(fraction))
 }
 
-// digits says whether a text is digits, and some.
+// digits says whether a text consists of one or more digits.
 func digits(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -126,8 +126,8 @@ func digits(text string) bool {
 	return text != ""
 }
 
-// bare takes the quotes around a field away.
-func bare(field string) string {
+// trimQuotes removes the quotes around a field.
+func trimQuotes(field string) string {
 	if len(field) >= 2 && field[0] == '"' && field[len(field)-1] == '"' {
 		return field[1 : len(field)-1]
 	}

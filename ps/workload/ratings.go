@@ -14,9 +14,9 @@ type Matrix struct {
 }
 
 const (
-	// ratingCols are the values of a sample: row number, column number, value.
+	// ratingCols is the number of values of a sample: row number, column number, value.
 	ratingCols = 3
-	// matrixMax bounds rows and columns, so that their numbers are exact in float32.
+	// matrixMax bounds rows and columns, so that row and column numbers are exact in float32.
 	matrixMax = 1 << 24
 )
 
@@ -64,14 +64,14 @@ func readRatings(path string, in *reading) (t *rowsTable, matrix Matrix, err err
 // ratingLineMax is the longest line of a file of ratings, in bytes.
 const ratingLineMax = 1 << 20
 
-// parseRatings reads "row column value" lines. What separates them is told by the first line that is not blank, and holds for the
-// whole file. Numbers of rows and columns count from 0; a time behind them is passed over, and so are blank lines. The matrix is
-// large enough for all.
+// parseRatings reads lines of "row column value". The first line that is not blank determines the separator of the whole file. Row
+// and column numbers count from 0. A time after the value is ignored, and so are blank lines. The matrix is just large enough for
+// all ratings.
 func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 	lines := newLines(src, in, ratingLineMax, "want lines of row,column,value")
 	t, matrix := &rowsTable{cols: ratingCols}, Matrix{}
 	var cut *separator
-	var fields []string // of the line, in memory that is used again
+	var fields []string // of the line; the memory is reused
 	for {
 		line, err := lines.next()
 		if err == io.EOF {
@@ -126,7 +126,7 @@ func parseRating(fields []string) (row, column int, value float32, err error) {
 		}
 	}
 	if !areTime(fields[ratingCols:]) {
-		return 0, 0, 0, fmt.Errorf("%d values, and %s behind row,column,value is no time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
+		return 0, 0, 0, fmt.Errorf("%d values, but %s after row,column,value is not a time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
 			len(fields), clip(strings.Join(fields[ratingCols:min(len(fields), ratingCols+2)], " ")))
 	}
 	value, err = parseValue(fields[2], 0)

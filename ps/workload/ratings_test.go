@@ -37,7 +37,7 @@ func TestRatings(t *testing.T) {
 	}
 }
 
-// The files that there are of ratings, as they come.
+// Common files of ratings are read unchanged.
 func TestRatingsAreSeparatedByOneThing(t *testing.T) {
 	for name, text := range map[string]string{
 		"MovieLens 100K": "1\t2\t3.5\t881250949\n4\t5\t6\t891717742\n",
@@ -62,7 +62,7 @@ func TestRatingsAreSeparatedByOneThing(t *testing.T) {
 func TestBadRatings(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                             "u: no ratings",
-		"userId,movieId,rating\n1,2,3": `u:1: row "userId" is not a whole number; a header line must be taken out`,
+		"userId,movieId,rating\n1,2,3": `u:1: row "userId" is not a whole number; remove the header line`,
 		"1,2,3\n1,2\n":                 "u:2: 2 values, want 3: row,column,value",
 		"1,2,3\n1,2.5,3\n":             `u:2: column "2.5" is not a whole number`,
 		"1,2,3\n-1,2,3\n":              "u:2: row -1 is out of range, must be 0 to 16777215",
@@ -74,9 +74,9 @@ func TestBadRatings(t *testing.T) {
 		"0,0,4\n2,1,,978300275\n":                           "u:2: the value, field 3, is empty",
 		"0\t0\t4\n\t1\t3\n":                                 "u:2: the row, field 1, is empty",
 		"1::::3::978301968\n":                               "u:1: the column, field 2, is empty",
-		"0;0;4,5\n":                                         `u:1: value "4,5" is not a number; a decimal comma must be made a point`,
-		"0;0;4\n1;1;4,5\n":                                  `u:2: value "4,5" is not a number; the first line separates fields with semicolons, and so must all others; a value has a decimal point`,
-		"1,2,3\n1::2::3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with commas, and so must all others",
+		"0;0;4,5\n":                                         `u:1: value "4,5" is not a number; write a decimal point in place of the comma`,
+		"0;0;4\n1;1;4,5\n":                                  `u:2: value "4,5" is not a number; the first line separates fields with semicolons, so all lines must; a value has a decimal point`,
+		"1,2,3\n1::2::3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with commas, so all lines must",
 		"1\t2\t3\n1 2 3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
 		strings.Repeat("1", 2<<20):                          "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
 	} {
@@ -135,7 +135,7 @@ func TestGeneratedRatings(t *testing.T) {
 	if slices.Min(rows) < 300 || slices.Max(rows) > 500 || slices.Min(columns) < 540 || slices.Max(columns) > 800 {
 		t.Errorf("rows have %v ratings, columns %v", rows, columns)
 	}
-	spec.Rows = 19999 // the first test row is then what was the last training row
+	spec.Rows = 19999 // the first test row is now the former last training row
 	moved, _ := Load(spec)
 	last, y := rowsOf(set.Train, 19999)
 	expect(t, moved.Test, []int32{0}, last, y)

@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// reading is what the files of one set have in common while they are read.
+// reading is the shared state of the files of one set while they are read.
 type reading struct {
 	files []FileSum // in the order they were read
-	notes []string  // what a user should know of them
-	most  int64     // bytes that rows may take, with the smaller memory that they have just outgrown
-	left  int64     // of them
+	notes []string  // what a user should know about them
+	most  int64     // bytes that rows may take, including the smaller memory that they have just outgrown
+	left  int64     // unused part of most
 }
 
-// memoryDefault is what rows may take where nobody says: the default of cluster.memory_max.
+// memoryDefault is the limit if the spec has none: the default of cluster.memory_max.
 const memoryDefault = 8 << 30
 
 func newReading(s DataSpec) *reading {
@@ -23,7 +23,7 @@ func newReading(s DataSpec) *reading {
 	return &reading{most: most, left: most}
 }
 
-// read opens a file, has it parsed and takes its sum.
+// read opens a file, parses it and records its sum.
 func (in *reading) read(path, hint string, parse func(src *source) error) error {
 	src, err := open(path, hint)
 	if err != nil {
@@ -37,12 +37,12 @@ func (in *reading) read(path, hint string, parse func(src *source) error) error 
 	return nil
 }
 
-// full is the error of rows that do not fit.
+// full is the error for rows that do not fit into the memory.
 func (in *reading) full(src *source) error {
 	return fmt.Errorf("data: %s: after %d unpacked bytes the rows take more than %d bytes of memory, which is cluster.memory_max; is it the right file? raise cluster.memory_max if the hosts have the memory", src.path, src.bytes, in.most)
 }
 
-// take counts bytes that are to be allocated.
+// take counts bytes that will be allocated. It fails if there is no memory left for them.
 func (in *reading) take(src *source, bytes int64) error {
 	if bytes > in.left {
 		return in.full(src)
@@ -51,13 +51,13 @@ func (in *reading) take(src *source, bytes int64) error {
 	return nil
 }
 
-// grow makes room for n elements more. Until they have been copied, the elements take both the old memory and the new one.
+// grow makes room for n more elements. Until the elements have been copied, they take both the old memory and the new one.
 func grow[T any](in *reading, src *source, s []T, n int) ([]T, error) {
 	if cap(s)-len(s) >= n {
 		return s, nil
 	}
 	size := int64(unsafe.Sizeof(*new(T)))
-	want := max(len(s)+n, cap(s)+cap(s)/4) // also where only less fits: steps that get shorter would copy without end
+	want := max(len(s)+n, cap(s)+cap(s)/4) // never less, even if less would fit: ever shorter steps would copy without end
 	if err := in.take(src, int64(want)*size); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func put[T any](in *reading, src *source, s *[]T, more ...T) error {
 	return err
 }
 
-// clip quotes a text for a message, its beginning if it is long.
+// clip quotes a text for a message. Of a long text it quotes the beginning.
 func clip(text string) string {
 	const most = 40
 	if len(text) > most {

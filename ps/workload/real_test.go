@@ -14,7 +14,7 @@ import (
 
 const fashionMNIST = "/usr/share/datasets/fashion-mnist"
 
-// testData is a folder of the real sets, or the test is skipped.
+// testData returns a folder of the real sets. It skips the test if there is none.
 func testData(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("FLUENTPS_TEST_DATA")
@@ -97,8 +97,8 @@ func TestA9ASparse(t *testing.T) {
 	}
 }
 
-// Momentum SGD with a cosine step size and one worker reaches what these models are known to reach.
-// The settings suit a batch of 128 over all workers as well. Floors leave the spread between seeds.
+// Momentum SGD with a cosine step size and one worker reaches the known accuracy of these models. The settings also suit a batch of
+// 128 over all workers. The floors allow for the spread between seeds.
 func TestSequentialTraining(t *testing.T) {
 	for _, c := range []struct {
 		name         string

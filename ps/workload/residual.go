@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	residualSide = 8    // the least height and width of an image: a quarter of it is what the last group works on
+	residualSide = 8    // the least height and width of an image; the last group works on a quarter of it
 	normEpsilon  = 1e-5 // added to variances, as in PyTorch
 	normMomentum = 0.1  // share of the newest batch in the running statistics, as in PyTorch
 )
 
 // residual is the network for CIFAR-10 of He, Zhang, Ren and Sun (Deep residual learning for image recognition, CVPR
-// 2016), section 4.2, with 6n+2 layers: a convolution, three groups of n blocks of two convolutions each with 16, 32 and 64
-// filters, of which the later two begin with a stride of 2, the mean over positions, and a fully connected layer. Every
+// 2016), section 4.2, with 6n+2 layers: a convolution, three groups of n blocks of two convolutions each, the mean over positions,
+// and a fully connected layer. The groups have 16, 32 and 64 filters, and the second and third begin with a stride of 2. Every
 // convolution is followed by a batch norm and a ReLU. Shortcuts have no parameters (option A).
 func residual(n int) func(ModelSpec, Samples) []stage {
 	return func(_ ModelSpec, from Samples) []stage {
 		top := newConvNorm(1, from.Image, 16, 1)
 		stages := []stage{top}
 		for group, filters := range []int{16, 32, 64} {
-			var inner *convNorm // the first one in the middle of a block
+			var inner *convNorm // the first middle of a block in this group, whose grad the later middles share
 			for block := range n {
 				stride := 1
 				if group > 0 && block == 0 {
@@ -40,7 +40,7 @@ func residual(n int) func(ModelSpec, Samples) []stage {
 				stages, top = append(stages, middle, end), end
 			}
 		}
-		return append(stages, &pooledDense{in: top.conv.out, dense: dense{called: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
+		return append(stages, &pooledDense{in: top.conv.out, dense: dense{layerName: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
 	}
 }
 
@@ -55,21 +55,22 @@ func residualImages(s ModelSpec, from Samples) error {
 	return nil
 }
 
-// convNorm is a stage: a convolution of 3 x 3, batch norm, at the end of a block the block's input added, ReLU.
+// convNorm is a stage: a convolution of 3 x 3, batch norm, at the end of a block the addition of the block's input, ReLU.
 //
-// A block's input has two gradients to be summed: the shortcut's and that of the block's first convolution, its middle. The
-// shortcut's is the end's own gradient behind the ReLU, which batch norm leaves in place. So the end's and the input's
-// gradients are the same memory, and the middle adds to it; where the shortcut halves the images, the end writes there.
+// The gradient of a block's input is a sum of two: that of the shortcut, and that of the block's first convolution, its middle. The
+// gradient of the shortcut is the gradient of the end after the ReLU, which batch norm leaves in place. So the gradients of the end
+// and of the input share memory, and the middle adds to it. If the shortcut halves the images, the end writes the gradient of the
+// input to memory of its own.
 type convNorm struct {
 	number int // conv1, bn1; conv2, bn2; ...
 	conv   convolution
-	from   *convNorm // of the end of a block: the stage whose output is the block's input; else nil
-	adds   bool      // of a middle: the gradient of its input has the shortcut's in it already
-	gradOf *convNorm // whose grad serves as this one's; nil: it has its own
+	from   *convNorm // at the end of a block: the stage whose output is the block's input; otherwise nil
+	adds   bool      // in a middle: the gradient of its input already contains that of the shortcut
+	gradOf *convNorm // the stage whose grad this one shares; nil: it has its own
 
-	x        kernels.Vec // batch x conv.out: of the convolution; after backward its gradient
-	saved    kernels.Vec // of batch norm
-	shortcut kernels.Vec // batch x conv.out: the block's input, where it was halved
+	x        kernels.Vec // batch x conv.out: output of the convolution; after backward its gradient
+	saved    kernels.Vec // statistics of batch norm for backward
+	shortcut kernels.Vec // batch x conv.out: the block's input, if it was halved
 	out      kernels.Vec // batch x conv.out
 	grad     kernels.Vec // of out
 }
@@ -96,7 +97,7 @@ func (s *convNorm) allocate(perSample, once func(int) kernels.Vec) {
 	values := s.conv.out.values()
 	s.x, s.out, s.saved = perSample(values), perSample(values), once(2*s.conv.out.Channels)
 	if s.gradOf != nil {
-		s.grad = s.gradOf.grad // allocated before: stages below come first
+		s.grad = s.gradOf.grad // already allocated, because stages are allocated from below
 	} else {
 		s.grad = perSample(values)
 	}
@@ -107,15 +108,15 @@ func (s *convNorm) allocate(perSample, once func(int) kernels.Vec) {
 
 func (s *convNorm) ends() (out, grad kernels.Vec) { return s.out, s.grad }
 
-// halves says whether the block that ends here does.
+// halves says whether the block that ends here halves the images.
 func (s *convNorm) halves() bool { return s.from != nil && s.from.conv.out != s.conv.out }
 
-// sizes are those of the kernels of batch norm, with ReLU.
+// sizes are the sizes of the kernels of batch norm, with ReLU.
 func (s *convNorm) sizes(n int) kernels.Sizes {
 	return kernels.Sizes{n, s.conv.out.Channels, s.conv.out.Height * s.conv.out.Width, 1}
 }
 
-// padSizes are those of the kernels of the shortcut.
+// padSizes are the sizes of the kernels of the shortcut.
 func (s *convNorm) padSizes(n int) kernels.Sizes {
 	in := s.from.conv.out
 	return kernels.Sizes{n, in.Channels, in.Height, in.Width, s.conv.out.Channels}

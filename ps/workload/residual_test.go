@@ -11,7 +11,7 @@ import (
 	"fluentps/kernels/cpu"
 )
 
-// newSmallest is the network with 6n+2 layers, for n below those of the table too.
+// newSmallest is the network with 6n+2 layers, also for n smaller than in the table of models.
 func newSmallest(t *testing.T, n int, from Samples, batchMax int, seed uint64) *bound {
 	t.Helper()
 	spec := ModelSpec{Name: fmt.Sprintf("resnet%d", 6*n+2)}
@@ -22,7 +22,8 @@ func newSmallest(t *testing.T, n int, from Samples, batchMax int, seed uint64) *
 	return bind(m, seed)
 }
 
-// normalized is a batch norm of images in float64: with the batch's statistics, which it returns, or where given with those.
+// normalized is a batch norm of images in float64. It uses mean and variance if they are given, otherwise those of the batch, and
+// returns them.
 func normalized(x wideImages, scale, shift, mean, variance []float64) (y wideImages, ofMean, ofVariance []float64) {
 	plane := x.Height * x.Width
 	channel := func(i int) int { return i / plane % x.Channels }
@@ -60,8 +61,8 @@ func shortcut(x wideImages, to Image) wideImages {
 	return y
 }
 
-// residualReference is the network in float64; eval says to take the running statistics. statistics gets those of the
-// batch: mean and variance of each norm.
+// residualReference is the network in float64. With eval it uses the running statistics. It also returns the statistics of the batch:
+// mean and variance of each norm.
 func residualReference(params [][]float64, x Batch, image Image, n int, eval bool) (loss float64, correct int, statistics [][]float64) {
 	next := func(h wideImages, filters, stride int, add *wideImages) wideImages {
 		p := params[:5]
@@ -98,7 +99,7 @@ func residualReference(params [][]float64, x Batch, image Image, n int, eval boo
 	return loss, correct, statistics
 }
 
-// unsettle moves parameters away from where gradients are alike, or 0.
+// unsettle moves parameters away from points at which gradients are equal or 0.
 func unsettle(m *bound, r *rand.Rand) {
 	for i, p := range Params(m) {
 		for j := range m.params[i] {
@@ -127,8 +128,8 @@ func TestResidualGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// What is pushed of a statistic is the batch size times 0.9 of the old one and 0.1 of the batch's, whose variance is
-// divided by one less than its size.
+// The push of a statistic is the batch size times the sum of 0.9 of the old value and 0.1 of the batch's. The variance of a batch is
+// divided by its size minus one.
 func TestRunningStatistics(t *testing.T) {
 	from := images(2, 8, 8, 3)
 	m := newSmallest(t, 1, from, 5, 3)
@@ -229,7 +230,7 @@ func TestResidualRefusals(t *testing.T) {
 	}
 }
 
-// A few steps of descent, with the statistics that come of them, fit what was learnt, in training and in evaluation.
+// A few steps of descent fit the training data, in training and in evaluation with the resulting statistics.
 func TestResidualLearns(t *testing.T) {
 	from := images(1, 8, 8, 3)
 	m := newSmallest(t, 1, from, 32, 1)

@@ -130,7 +130,7 @@ func TestSamplerProperties(t *testing.T) {
 				t.Fatalf("epoch %d covers %v", lo/n, epoch)
 			}
 		}
-		// Any iteration at any time, in memory used before.
+		// Any iteration can be computed at any time, in reused memory.
 		used := NewSampler(rows, batch, seed, 3)
 		dst := make([]int32, 0, batch)
 		for range 10 {
@@ -142,8 +142,8 @@ func TestSamplerProperties(t *testing.T) {
 	})
 }
 
-// A worker whose rows and batches change twice: every epoch of an assignment has each of its rows once, whatever was dealt before, in
-// an order that no other assignment has. Whoever goes on from a checkpoint in the middle of one deals the same.
+// The rows and batches of a worker change twice. Every epoch of an assignment has each of its rows once, whatever was dealt before, in
+// an order of its own. A worker that resumes from a checkpoint in the middle of an assignment deals the same rows.
 func TestAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -189,7 +189,7 @@ func TestAssignments(t *testing.T) {
 	s.Assign(Assignment{Number: 2, From: 5, Rows: rows, Batch: 10})
 	defer func() {
 		if recover() == nil {
-			t.Error("an iteration before the assignment was dealt")
+			t.Error("rows for an iteration before the assignment were dealt")
 		}
 	}()
 	s.Batch(4, nil)

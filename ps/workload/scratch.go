@@ -5,16 +5,16 @@ import "fluentps/kernels"
 // evalBytes is about the most memory that a model takes for the batches of an evaluation.
 const evalBytes = 64 << 20
 
-// EvalRows is the batch of evaluation: large enough for the kernels, small enough that a server which evaluates still
-// answers, and that the layers of a deep network on as many images find room.
+// EvalRows is the batch size of evaluation. It is large enough for the kernels, and small enough that a server which evaluates still
+// answers, and that the layers of a deep network fit into evalBytes.
 func EvalRows(s ModelSpec, from Samples) int {
 	const least, most = 8, 256
 	one, two := ScratchBytes(s, from, 1), ScratchBytes(s, from, 2)
 	return int(min(max(least, evalBytes/max(1, two-one)), most))
 }
 
-// ScratchBytes is what a model takes of its device for the values and gradients of its layers, on batches of up to
-// batchMax samples; 0 for models without layers on a device, and for what NewModel refuses.
+// ScratchBytes is the device memory of a model for the values and gradients of its layers, on batches of up to batchMax samples. It
+// is 0 for models without layers on a device, and for a spec that NewModel refuses.
 func ScratchBytes(s ModelSpec, from Samples, batchMax int) int64 {
 	var c counter
 	if _, err := NewModel(s, from, &c, batchMax); err != nil {
@@ -23,7 +23,7 @@ func ScratchBytes(s ModelSpec, from Samples, batchMax int) int64 {
 	return c.bytes
 }
 
-// counter is a device that hands out no memory, and says how much it would have been.
+// counter is a device that allocates nothing, and counts the bytes that it was asked for.
 type counter struct {
 	kernels.Device
 	bytes int64

@@ -7,7 +7,7 @@ import (
 	"fluentps/kernels/cpu"
 )
 
-// measured adds up what a device hands out.
+// measured counts the memory that a device allocates.
 type measured struct {
 	kernels.Device
 	bytes int64
@@ -37,7 +37,7 @@ func TestScratchIsWhatAModelAllocates(t *testing.T) {
 	}
 }
 
-// An evaluation of ResNet-110 on CIFAR-10's images took gigabytes with 256 at a time.
+// An evaluation of ResNet-110 on the images of CIFAR-10 would take gigabytes with batches of 256.
 func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
 	from := images(3, 32, 32, 10)
 	for name, most := range map[string]int64{"softmax": evalBytes, "lenet": evalBytes, "resnet20": evalBytes * 5 / 4, "resnet110": 2 * evalBytes} {

@@ -7,10 +7,9 @@ import (
 	"math/rand/v2"
 )
 
-// Fill writes the initial values of elements lo to lo+len(dst)-1 of p: uniform in ±sqrt(6/Fan), the
-// variance that keeps ReLU activations alike from layer to layer (He et al. 2015, uniform form), or
-// p.Start without Fan. A value is a pure function of (seed, p.Name, element), so whoever owns a slice
-// can fill it alone.
+// Fill writes the initial values of elements lo to lo+len(dst)-1 of p: uniform in ±sqrt(6/Fan), or p.Start if Fan is 0. That
+// variance keeps the ReLU activations of all layers alike (He et al. 2015, uniform form). A value is a pure function of (seed,
+// p.Name, element), so every rank can fill its own slice.
 func Fill(dst []float32, seed uint64, p Param, lo int) {
 	if p.Fan == 0 {
 		for i := range dst {
@@ -43,8 +42,8 @@ func mix(a, b uint64) uint64 {
 	return z ^ z>>31
 }
 
-// shuffle permutes p at random (Fisher and Yates). It is written out because runs are reproducible
-// across Go versions, which math/rand/v2 promises for its generators but not for Shuffle.
+// shuffle permutes p at random (Fisher and Yates). It does not use Shuffle of math/rand/v2, because that may change between Go
+// versions, and runs are reproducible across them. The generators of math/rand/v2 do not change.
 func shuffle(p []int32, r *rand.PCG) {
 	for i := len(p) - 1; i > 0; i-- {
 		j, _ := bits.Mul64(r.Uint64(), uint64(i+1))

@@ -19,32 +19,32 @@ import (
 	"fluentps/ps/durable"
 )
 
-// source reads a file, unpacks it when its first bytes say gzip, and sums what it delivers.
+// source reads a file, unpacks it if its first bytes are those of gzip, and hashes the unpacked bytes.
 type source struct {
 	path  string
 	file  io.Closer
 	r     io.Reader
-	size  int64 // of the file, as it is; -1: not known
+	size  int64 // of the file on disk; -1: not known
 	gz    bool
 	hash  hash.Hash
 	bytes int64 // unpacked, so far
 }
 
-// missing is the error of a file that is not there: an fs.ErrNotExist.
+// missing is the error for a missing file. It is an fs.ErrNotExist.
 type missing string
 
 func (m missing) Error() string { return string(m) }
 
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// open opens path, or path.gz where only that exists. hint says where to get a missing file.
+// open opens path. If it does not exist, it opens path.gz, or path without .gz. hint says where to get a missing file.
 func open(path, hint string) (*source, error) {
 	if path == "" {
 		return nil, errors.New("data: path is empty")
 	}
 	f, err := durable.OpenStream(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		other, isPacked := strings.CutSuffix(path, ".gz") // whoever unpacked the file need not edit the config
+		other, isPacked := strings.CutSuffix(path, ".gz") // a user who has unpacked the file need not edit the config
 		if !isPacked {
 			other = path + ".gz"
 		}
@@ -79,12 +79,12 @@ func sizeOf(f *os.File) int64 {
 	return -1
 }
 
-// newSource reads a file that is open, and closes it where it cannot be unpacked.
+// newSource makes the source of an open file. It closes the file if it cannot be unpacked.
 func newSource(path string, file io.ReadCloser, size int64) (*source, error) {
 	s := &source{path: path, file: file, size: size, hash: sha256.New()}
 	buffered := bufio.NewReaderSize(file, 1<<16)
 	s.r = buffered
-	// Fewer than two bytes are no gzip; whoever parses them says what is missing.
+	// A file of fewer than two bytes is not gzip. Its parser reports what is missing.
 	if magic, _ := buffered.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		s.gz = true
 		var err error
@@ -96,7 +96,7 @@ func newSource(path string, file io.ReadCloser, size int64) (*source, error) {
 	return s, nil
 }
 
-// Read makes errors name the file and the place.
+// Read adds the file and the place to errors.
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.hash.Write(p[:n])
@@ -117,7 +117,7 @@ func (s *source) broken(err error) error {
 	return fmt.Errorf("data: %s: after %d unpacked bytes: %w", s.path, s.bytes, err)
 }
 
-// deflateMost is how many bytes a packed one can stand for: the limit of the format.
+// deflateMost is the most bytes that one packed byte can unpack to, a limit of the format.
 const deflateMost = 1032
 
 // bytesMost is the most unpacked bytes that the file can have.
@@ -131,7 +131,7 @@ func (s *source) bytesMost() int64 {
 	return s.size
 }
 
-// sum is for when everything has been read.
+// sum identifies the file. It is called after everything has been read.
 func (s *source) sum() FileSum {
 	return FileSum{
 		Path: s.path, Name: strings.TrimSuffix(filepath.Base(s.path), ".gz"),

@@ -6,9 +6,9 @@ import (
 	"fluentps/kernels"
 )
 
-// sparseLogistic is logistic regression on sparse rows: a pass costs as much as the batch has entries, beside
-// clearing the gradient, which is pushed whole. It computes on the host, whatever the device: there is an
-// addition for each number that is fetched. Its parameters are those of logistic.
+// sparseLogistic is logistic regression on sparse rows. The cost of a pass is proportional to the entries of the batch, plus the
+// clearing of the gradient, which is pushed whole. It always computes on the host, because it does only one addition per fetched
+// number. Its parameters are those of logistic.
 type sparseLogistic struct {
 	spec     ModelSpec
 	from     Samples
@@ -16,14 +16,14 @@ type sparseLogistic struct {
 	layers   []Layer
 
 	params, grads                  [][]float32 // weight, bias
-	batch                          Batch       // of the last Forward; no samples: none that Backward may use
-	logits, labels, grad, one, hit []float32   // one element a sample; the loss kernel's
+	batch                          Batch       // of the last Forward; without samples there is none that Backward may use
+	logits, labels, grad, one, hit []float32   // one element per sample; arguments of the loss kernel
 }
 
 func newSparseLogistic(s ModelSpec, from Samples, batchMax int) Model {
 	m := &sparseLogistic{spec: s, from: from, batchMax: batchMax}
 	m.layers = []Layer{{Name: "fc1", Params: []Param{
-		{Name: "fc1.weight", Shape: []int{1, from.Cols}}, // zero at first, as in logistic
+		{Name: "fc1.weight", Shape: []int{1, from.Cols}}, // initially zero, as in logistic
 		{Name: "fc1.bias", Shape: []int{1}},
 	}}}
 	for _, v := range []*[]float32{&m.logits, &m.labels, &m.grad, &m.one, &m.hit} {
@@ -73,7 +73,7 @@ func (m *sparseLogistic) mustFit(x Batch) {
 	}
 }
 
-// score leaves the gradients of the logits of x, at most batchMax samples, in grad.
+// score writes the gradients of the logits of x, at most batchMax samples, to grad.
 func (m *sparseLogistic) score(x Batch) (loss float64, correct int) {
 	weight, bias, e := m.params[0], float64(m.params[1][0]), &x.Entries
 	for i := range x.N {
@@ -81,7 +81,7 @@ func (m *sparseLogistic) score(x Batch) (loss float64, correct int) {
 		value := e.Value[lo:hi]
 		z := bias
 		for k, j := range e.Index[lo:hi] {
-			z += float64(value[k]) * float64(weight[j]) // exact, so that no machine can round it otherwise by fusing
+			z += float64(value[k]) * float64(weight[j]) // the product is exact, so fusing it with the sum changes no bit
 		}
 		m.logits[i], m.labels[i] = float32(z), float32(x.Y[i])
 	}

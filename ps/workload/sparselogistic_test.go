@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sparseBatch is n rows with about share of their cols values, as a batch of either form.
+// sparseBatch returns n rows with about share of their cols values not 0, as a batch of either form.
 func sparseBatch(seed uint64, n, cols int, share float64) (compressed, full Batch) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	t := &rowsTable{x: make([]float32, n*cols), y: make([]int32, n), cols: cols}
@@ -43,8 +43,8 @@ func TestSparseLogisticGradientsAgainstFiniteDifferences(t *testing.T) {
 	agreeWithDifferences(t, m, x, nil, 0, func(params [][]float64) (float64, int) { return reference(params, full, true) })
 }
 
-// On any rows, sparse_logistic is logistic: the parameters have the same names, shapes and initial values, and a step
-// gives the same loss, hits and gradients but for rounding.
+// On all rows sparse_logistic equals logistic: the parameters have the same names, shapes and initial values, and a step gives the
+// same loss, hits and gradients, except for rounding.
 func TestSparseLogisticIsLogistic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, cols := rapid.IntRange(1, 12).Draw(rt, "n"), rapid.IntRange(1, 40).Draw(rt, "cols")
@@ -69,7 +69,7 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 		if math.Abs(loss-wantLoss) > 1e-4*(1+wantLoss) {
 			rt.Fatalf("loss %g, that of logistic is %g", loss, wantLoss)
 		}
-		if correct != wantCorrect && share < 1 { // a logit of many terms may lie on the other side of 0
+		if correct != wantCorrect && share < 1 { // rounding may move a logit of many terms past 0
 			rt.Fatalf("%d correct, of logistic %d", correct, wantCorrect)
 		}
 		for i := range a.grads {
@@ -87,7 +87,7 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 	})
 }
 
-// What a batch takes as entries is what it takes as rows of numbers, whatever the table is, and when it is used again.
+// The entries of a batch equal its rows of numbers, for every table, and also if the batch is reused.
 func TestBatchTakesTheEntriesOfRows(t *testing.T) {
 	dir := write(t, map[string]string{"a": "-1 1:2 4:0.5 \n+1 2:1 3:0\n\n-1\n+1 1:1 2:2 3:3 4:4\n", "b": "2,0,0,0.5,0\n0,1,0,0,1\n0,0,0,0,0\n1,2,3,4,1\n"})
 	for _, s := range []DataSpec{
@@ -161,7 +161,7 @@ func TestSparseStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkLogisticStep is at the shape of RCV1: 47,236 features, of which a row has about 75.
+// BenchmarkLogisticStep has the shape of RCV1: 47,236 features, of which a row has about 75.
 func BenchmarkLogisticStep(b *testing.B) {
 	const n, cols = 32, 47236
 	compressed, full := sparseBatch(1, n, cols, 75.0/cols)

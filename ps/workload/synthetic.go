@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// synthetic is a model that learns nothing: layers of given sizes, gradients that never change, and a set time of
-// computing. It shows what moving parameters costs by itself, and what overlap hides. Its computing is a sleep, as a
-// host sees an accelerator at work: the core is free meanwhile.
+// synthetic is a model that learns nothing: layers of given sizes, constant gradients, and a given time of computing. It shows the
+// cost of moving parameters, and how much of it overlap hides. Its computing is a sleep, which is what a host sees of an
+// accelerator: the core is free meanwhile.
 type synthetic struct {
-	spec   ModelSpec
-	layers []Layer
-	grads  [][]float32
-	filled int           // samples that the gradients hold the sum of
-	rows   int           // of the last Forward
-	owed   time.Duration // computing that sleeps have overshot so far: the next is shorter
+	spec      ModelSpec
+	layers    []Layer
+	grads     [][]float32
+	filled    int           // the gradients are sums over so many samples
+	rows      int           // of the last Forward
+	overshoot time.Duration // time by which the sleeps have been too long; the next one is shorter
 }
 
-// forwardShare is the part of a step's computing that is forward: backward has two products where forward has one.
+// forwardShare is the share of forward in the computing of a step: backward has two products where forward has one.
 const forwardShare = 1.0 / 3
 
 func newSynthetic(s ModelSpec, _ Samples, _ int) Model {
@@ -51,8 +51,8 @@ func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correc
 	return float64(x.N), 0
 }
 
-// Backward writes the gradients once for a batch size: they are the same in every iteration, and a step with no
-// computing must not touch memory.
+// Backward writes the gradients once for each batch size. They are the same in every iteration, and a step without computing must
+// not touch memory.
 func (m *synthetic) Backward(ready func(layer int)) {
 	if m.rows == 0 || m.grads == nil {
 		panic("workload: Backward of model synthetic without a Forward, or without gradients bound")
@@ -75,18 +75,18 @@ func (m *synthetic) Backward(ready func(layer int)) {
 // thousand are exact in float32.
 func SyntheticGradient(i int) float32 { return float32(1+i%7) / 1024 }
 
-// Eval says the loss 1 and nothing right of every sample.
+// Eval returns the loss 1 for every sample, and no correct one.
 func (m *synthetic) Eval(x Batch) (loss float64, correct int) { return float64(x.N), 0 }
 
-// work computes one layer's part of a pass.
+// work sleeps for one layer's part of a pass.
 func (m *synthetic) work(share float64) {
 	if m.spec.Compute <= 0 {
 		return
 	}
 	start := time.Now()
-	due := time.Duration(share*float64(m.spec.Compute))/time.Duration(len(m.layers)) - m.owed
+	due := time.Duration(share*float64(m.spec.Compute))/time.Duration(len(m.layers)) - m.overshoot
 	if due > 0 {
 		time.Sleep(due)
 	}
-	m.owed = time.Since(start) - due
+	m.overshoot = time.Since(start) - due
 }

@@ -28,7 +28,7 @@ func TestSyntheticGradientsAreTheirFormulaTimesTheSamples(t *testing.T) {
 	}
 }
 
-// Sleeps may be long, never short over a whole run: what one overshoots the next ones give back, and no more.
+// Over a whole run the sleeps are never too short: the next sleeps compensate for the overshoot of one, but for no more.
 func TestSyntheticComputesAtLeastItsTime(t *testing.T) {
 	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{1, 1, 1, 1}, Compute: 8 * time.Millisecond}, 1, 2, 1, 1)
 	x := randomBatch(1, 1, 2)
@@ -38,7 +38,7 @@ func TestSyntheticComputesAtLeastItsTime(t *testing.T) {
 		m.Forward(x, nil)
 		m.Backward(nil)
 	}
-	took, owed := time.Since(start), m.Model.(*synthetic).owed
+	took, owed := time.Since(start), m.Model.(*synthetic).overshoot
 	if want := steps * 8 * time.Millisecond; took-owed < want-time.Microsecond*steps*8 {
 		t.Errorf("%d steps took %v, of which %v too much; want %v without it", steps, took, owed, want)
 	}

@@ -1,5 +1,5 @@
-// Package cli runs the scripts in testdata against the real binary: what a user types, what comes back, and with
-// which exit code. A script is a text archive; beside the commands of testscript it has
+// Package cli runs the scripts in testdata against the real binary: the commands that a user types, their output and their exit
+// codes. A script is a text archive. In addition to the commands of testscript it has
 //
 //	exits CODE COMMAND ARG...   run it; the exit code must be CODE
 //	ranks N COMMAND ARG...      run it with N ranks, under the launcher of the MPI it is built for (needs [mpi])
@@ -8,8 +8,9 @@
 //	says REGEXP...              each must match the last command's stdout and stderr together
 //	field FILE PATH REGEXP      the JSON value at PATH (dots; numbers index lists) must match
 //
-// The environment has FLUENTPS_TEST_ROOT, the root of the repository, and where [mpi] holds LAUNCH_4, what starts 4 ranks. [mpi] holds when the tests are built with the tag,
-// [mpich] when they are built for MPICH, [foreign] when the other MPI's launcher is on this machine too, [root] where the tests may make files of other users.
+// The environment has FLUENTPS_TEST_ROOT, the root of the repository, and with [mpi] also LAUNCH_4, the command line that starts 4
+// ranks. [mpi] holds if the tests are built with the tag mpi, [mpich] if they are built for MPICH, [foreign] if this machine also has
+// the launcher of the other MPI, [root] if the tests may make files of other users.
 package cli
 
 import (
@@ -36,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(withBinary(m))
 }
 
-// withBinary builds the binary with the tags that the tests have, unless FLUENTPS_TEST_BIN names one: a user without a
-// Go toolchain or a writable cache can then run the compiled tests.
+// withBinary builds the binary with the tags of the tests, unless FLUENTPS_TEST_BIN names one. So a user without a Go toolchain or a
+// writable cache can run the compiled tests.
 func withBinary(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "fluentps-cli-")
 	if err != nil {
@@ -72,8 +73,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binDir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
-			// Open MPI keeps its jobs below one folder in TMPDIR, so scripts side by side need one each. What lies there
-			// may not have long names, and testscript's own has.
+			// Open MPI keeps its jobs below one folder in TMPDIR, so each script that runs in parallel needs its own. Paths there
+			// must be short, and that of testscript is long.
 			tmp, err := os.MkdirTemp("", "cli-")
 			if err != nil {
 				return err
@@ -109,8 +110,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// dependOnSources lists the folders of the sources: `go test` caches a result until something that the test looked
-// at has changed, and does not know that the binary was built from them.
+// dependOnSources lists the folders of the sources. `go test` caches a result until a file or folder that the test has read changes,
+// and does not know that the binary is built from the sources.
 func dependOnSources(t *testing.T, root string) {
 	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps", "verbs"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })

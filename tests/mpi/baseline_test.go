@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// The baselines run over MPI as in one process: pslite with the bits of bsp, allreduce within the tolerance of floats,
-// because MPI adds in an order of its own. Ranks that ended with different bits would have failed the run.
+// The baselines give the same results over MPI as in one process: pslite the bits of bsp, allreduce within the tolerance of floats,
+// because MPI adds in its own order. Ranks that ended with different bits would have failed the run.
 func TestBaselinesOverMPI(t *testing.T) {
-	rows := "data.rows=480" // whole iterations in an epoch, whose mean loss is told
+	rows := "data.rows=480" // an epoch has whole iterations, so that its mean loss is comparable
 	want := overMPI(t, 5, rows)
 	for _, set := range [][]string{
 		{"baseline=pslite"},
@@ -43,7 +43,7 @@ func TestBaselinesOverMPI(t *testing.T) {
 	}
 }
 
-// The world ends with a sum of several buckets as with one: 8 million parameters are 32 MB.
+// A sum in several buckets has the same result as one in a single bucket: 8 million parameters are 32 MB.
 func TestAllreduceInBucketsOverMPI(t *testing.T) {
 	set := []string{"model={name: mlp, layers: [2600, 2600, 600]}", "train.stop.updates=2", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
 	want := overMPI(t, 3, append(set, "cluster.servers=1")...)

@@ -15,21 +15,21 @@ import (
 	"fluentps/ps/workload"
 )
 
-// breaking is data that panics the nth time it is looked at, as a bug would.
+// breaking is a table that panics at the nth read, as a bug would.
 type breaking struct {
 	workload.Table
-	looks *atomic.Int32
+	reads *atomic.Int32
 	nth   int32
 }
 
 func (b breaking) Fill(x []float32, y []int32, rows []int32) {
-	if b.looks.Add(1) == b.nth {
+	if b.reads.Add(1) == b.nth {
 		panic("boom")
 	}
 	b.Table.Fill(x, y, rows)
 }
 
-// breakIn has this rank's data panic where the job says: "load", "train" or "evaluate".
+// breakIn makes the data of this rank panic where the job says: "load", "train" or "evaluate".
 func breakIn(where string) func(workload.DataSpec) (*workload.Set, error) {
 	return func(spec workload.DataSpec) (*workload.Set, error) {
 		if where == "load" {
@@ -49,15 +49,15 @@ func breakIn(where string) func(workload.DataSpec) (*workload.Set, error) {
 	}
 }
 
-// A bug on one rank, wherever it is and whatever the rank is doing, ends all of them with the code of a failure, and a report that
-// names it. Nobody waits for the one that is gone.
+// A bug on any rank, in any activity, ends all ranks with the code of a failure and one report of the bug. No rank waits for the one
+// that is gone.
 func TestAPanicOnOneRankEndsAllOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(4)
 	set := []string{"cluster.servers=1", fmt.Sprintf("data.test_rows=%d", 256*ranks)} // a batch of evaluation for each rank
 	for _, where := range []string{"load", "train", "evaluate"} {
 		for _, rank := range []int{0, ranks - 1} {
 			if where == "train" && rank == 0 {
-				continue // it serves, and looks at no data
+				continue // rank 0 serves, and reads no data
 			}
 			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Set": set})
 			if err != nil {

@@ -20,17 +20,17 @@ import (
 	"fluentps/ps/workload"
 )
 
-// told is one event that a scheme was told, and what it decided.
-type told struct {
+// step is one event of a scheme, and the decisions of the scheme.
+type step struct {
 	Event     scheme.Event
 	Decisions []scheme.Decision
 }
 
-// record is all that schemes were told, per shard in order.
-type record []told
+// record is all steps of the schemes, per shard in order.
+type record []step
 
 func (r *record) add(ev scheme.Event, ds []scheme.Decision) {
-	*r = append(*r, told{ev, slices.Clone(ds)})
+	*r = append(*r, step{ev, slices.Clone(ds)})
 }
 
 func (r record) write(out string, rank int) error {
@@ -60,7 +60,7 @@ func readRecords(t *testing.T, out string, ranks int) (all record) {
 	return all
 }
 
-// recordSimulated runs the same configuration in virtual time.
+// recordSimulated runs the same configuration in virtual time and returns its record.
 func recordSimulated(t *testing.T, workers int, set ...string) record {
 	t.Helper()
 	c := parse(append(set, fmt.Sprintf("simulate.workers=%d", workers)))
@@ -83,7 +83,7 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 	return r
 }
 
-// decided lists per shard the decisions of some kinds, as text: no times, which differ from driver to driver.
+// decided lists per shard the decisions of some kinds, as text without times, because these differ between drivers.
 func (r record) decided(kinds ...scheme.DecisionKind) map[int32][]string {
 	list := map[int32][]string{}
 	for _, e := range r {
@@ -111,7 +111,7 @@ func same(t *testing.T, what string, got, want map[int32][]string) {
 	}
 }
 
-// under is the setting for one scheme for all parameters, with an optimizer that it can do with.
+// under returns the settings for one scheme for all parameters, with an optimizer that the scheme accepts.
 func under(name string) []string {
 	set := []string{fmt.Sprintf("sync=[{match: '*', scheme: %s}]", name)}
 	if e, _ := scheme.Lookup(name); e.OwnUpdate {
@@ -120,8 +120,8 @@ func under(name string) []string {
 	return set
 }
 
-// Where the order of arrivals is the same, so are the decisions, whatever drives the nodes. With one worker only one
-// order is possible, for every scheme; with several, bsp folds in rank order and commits when all are there.
+// If the order of arrivals is the same, so are the decisions under all drivers. With one worker only one order is possible, for every
+// scheme. With several workers, bsp folds in rank order and commits when all pushes have arrived.
 func TestDriversDecideAlike(t *testing.T) {
 	all := []scheme.DecisionKind{scheme.Fold, scheme.Drop, scheme.Commit, scheme.Reply}
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestDriversDecideAlike(t *testing.T) {
 		for _, name := range c.schemes {
 			t.Run(fmt.Sprintf("%d workers %s", c.workers, name), func(t *testing.T) {
 				if name == "essp" {
-					name += ", staleness: 0" // else the worker runs on for a while when the stop is on its way to it
+					name += ", staleness: 0" // otherwise the worker continues for a while before the stop reaches it
 				}
 				set := append(under(name), "train.stop.updates=12")
 				want := recordSimulated(t, c.workers, set...).decided(c.kinds...)
@@ -148,8 +148,8 @@ func TestDriversDecideAlike(t *testing.T) {
 	}
 }
 
-// What a scheme decides follows from its events alone: a new instance that is told what was recorded under mpirun, in
-// one process or in the simulator decides the same, times, coins and all.
+// The decisions of a scheme follow from its events alone: a new instance that gets the events recorded under mpirun, in one process
+// or in the simulator decides the same, including times and coins.
 func TestRecordsReplay(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	workers := ranks - 2

@@ -20,8 +20,8 @@ import (
 	"fluentps/ps/runtime"
 )
 
-// faulty runs a job that would train for an hour, and calls fault with the processes of its ranks when the run folder has so
-// many checkpoints. It returns the launcher's code and what was said.
+// faulty runs a job that would train for an hour. When the run folder has so many checkpoints, it calls fault with the processes of
+// the ranks. It returns the exit code of the launcher, and the output.
 func faulty(t *testing.T, ranks int, dir string, checkpoints int64, fault func(pids []int), set ...string) (code int, said string) {
 	t.Helper()
 	job, err := json.Marshal(map[string]any{"Out": filepath.Join(t.TempDir(), "summary.json"), "Set": append([]string{"train.stop={time: 1h}"}, set...), "Dir": dir})
@@ -47,7 +47,7 @@ func faulty(t *testing.T, ranks int, dir string, checkpoints int64, fault func(p
 	return mpitest.Built.Run(t, mpitest.Job{Ranks: ranks, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
 }
 
-// interruptAtSignal asks to stop when the process gets a signal.
+// interruptAtSignal requests a stop when the process gets a signal.
 func interruptAtSignal() <-chan string {
 	signals, names := make(chan os.Signal, 1), make(chan string, 1)
 	signal.Notify(signals, syscall.SIGUSR1)
@@ -58,7 +58,7 @@ func interruptAtSignal() <-chan string {
 	return names
 }
 
-// processes are those of the ranks of a run, by the map that it leaves for whoever asks.
+// processes returns the processes of the ranks of a run, from the rank map in run.json.
 func processes(dir string) (pids []int) {
 	var info struct {
 		Ranks []struct{ PID int }
@@ -68,7 +68,7 @@ func processes(dir string) (pids []int) {
 		err = json.Unmarshal(data, &info)
 	}
 	if err != nil {
-		panic(err) // it was there before the first checkpoint
+		panic(err) // run.json exists before the first checkpoint
 	}
 	for _, r := range info.Ranks {
 		pids = append(pids, r.PID)
@@ -76,8 +76,9 @@ func processes(dir string) (pids []int) {
 	return pids
 }
 
-// goesOn fails unless the run in a folder goes on from its newest checkpoint, to the bits of one that met no fault.
-func goesOn(t *testing.T, ranks int, dir string, set ...string) {
+// resumes fails the test unless the run in a folder resumes from its newest checkpoint, and ends with the bits of a run without
+// faults.
+func resumes(t *testing.T, ranks int, dir string, set ...string) {
 	t.Helper()
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 	if err != nil || len(dirs) == 0 {
@@ -95,8 +96,7 @@ func goesOn(t *testing.T, ranks int, dir string, set ...string) {
 	}
 }
 
-// A rank that is killed ends the job, with a code that no script takes for success, and the run goes on from the newest
-// checkpoint.
+// A killed rank ends the job with a code that no script takes for success, and the run resumes from the newest checkpoint.
 func TestAKilledRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	set := []string{"checkpoint={every: 50ms}", "evaluate.every_epochs=0"}
@@ -107,13 +107,13 @@ func TestAKilledRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 			if slices.Contains([]int{runtime.CodeOK, runtime.CodeStall, runtime.CodeAgain}, code) {
 				t.Errorf("code %d\n%s", code, said)
 			}
-			goesOn(t, ranks, dir, set...)
+			resumes(t, ranks, dir, set...)
 		})
 	}
 }
 
-// A rank that is stopped for good, and that MPI itself waits for, ends the job by its silence, and the run goes on. Where the
-// machine lets no rank run for as long as stall.peer, others are silent, too: it is tried again with more.
+// A rank that is stopped for good, and that MPI itself waits for, ends the job by its silence, and the run resumes. If the machine
+// lets no rank run for as long as stall.peer, other ranks are silent, too. Then the test tries again with a longer limit.
 func TestAStoppedRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 	ranks := mpitest.Built.Ranks(5)
 	for _, limit := range []string{"2s", "10s", "50s"} {
@@ -122,23 +122,23 @@ func TestAStoppedRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 		code, said := faulty(t, ranks, dir, 3, func(pids []int) { syscall.Kill(pids[ranks-1], syscall.SIGSTOP) }, set...)
 		silent := fmt.Sprintf("no sign of life for %s, the limit of stall.peer, of rank ", limit)
 		if code == runtime.CodeStall && !strings.Contains(said, silent+fmt.Sprintf("%d, host here", ranks-1)) && strings.Contains(said, silent) && limit != "50s" {
-			t.Logf("others were silent for %s:\n%s", limit, said)
+			t.Logf("other ranks were silent for %s:\n%s", limit, said)
 			continue
 		}
 		if want := silent + fmt.Sprintf("%d, host here", ranks-1); code != runtime.CodeStall || !strings.Contains(said, want) {
 			t.Errorf("code %d, want %d, and %q in\n%s", code, runtime.CodeStall, want, said)
 		}
-		goesOn(t, ranks, dir, set...)
+		resumes(t, ranks, dir, set...)
 		return
 	}
 }
 
-// fullFor is how long the disk is full: records that come every 0.1 s meet its last page, 4 KiB, well within it.
+// fullFor is how long the disk is full. Records every 0.1 s fill the last page of the file, 4 KiB, in less time.
 const fullFor = 3 * time.Second
 
-// On a full disk training goes on, and says so. What could not be saved is nowhere taken for saved: who is stopped leaves with
-// code 1, no line of the metrics is torn, and the run goes on, when there is room again, from the last checkpoint that found
-// some.
+// On a full disk training continues with a warning. Data that could not be saved are nowhere taken for saved: a run that is stopped
+// exits with code 1, and no line of the metrics is torn. When there is room again, the run resumes from the last checkpoint that was
+// written.
 func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 	disk := mpitest.OnSmallDisk(t, "", 2048)
 	if disk == "" {
@@ -153,7 +153,7 @@ func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 	}
 	code, said := faulty(t, ranks, dir, 3, func(pids []int) {
 		for from := time.Now(); time.Since(from) < fullFor; time.Sleep(time.Millisecond) {
-			for full := false; !full; { // also of what the run gives up or removes
+			for full := false; !full; { // also fills the space that the run frees
 				_, err := filler.Write(make([]byte, 100))
 				full = err != nil
 			}
@@ -170,7 +170,7 @@ func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 		"no checkpoint to resume from, so exit code 1 in place of 75: it could not be written; the newest is",
 	} {
 		if !strings.Contains(said, want) {
-			t.Errorf("no word of %q in\n%s", want, said)
+			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
 	if err := os.Remove(filler.Name()); err != nil {
@@ -185,15 +185,15 @@ func TestAFullDiskCostsNothingThatWasSaved(t *testing.T) {
 	if err != nil || len(records) == 0 {
 		t.Errorf("records %q, %v", records, err)
 	}
-	goesOn(t, ranks, dir, set...)
+	resumes(t, ranks, dir, set...)
 }
 
-// Two jobs that start at one time on a host with shared memory for one of them both train, to the bits of a run that shares none:
-// who finds no room sends messages.
+// Two jobs that start at the same time, on a host with shared memory for only one of them, both end with the bits of a run without
+// shared memory: ranks that find no room send messages.
 func TestTwoJobsWithSharedMemoryForOne(t *testing.T) {
 	const pairs = 3
 	set := []string{"cluster.servers=1", "model.layers=[40000]", "train.stop={updates: 3}", "evaluate.every_epochs=0"}
-	ranks, mib := 3, 80 // a window takes 35 MiB, of 2 ranks 23; what MPI takes and what stays free is 4 MiB a rank and job, and a rank
+	ranks, mib := 3, 80 // a window takes 35 MiB, with 2 ranks 23; MPI takes 4 MiB per rank and job, and 4 MiB per rank stay free
 	if mpitest.Built.Ranks(2*ranks) < 2*ranks {
 		ranks, mib = 2, 56
 	}

@@ -4,7 +4,7 @@ package mpi
 
 import "testing"
 
-// Teams over MPI share windows of its memory; on one host all that compute are one. The bits are those of one process.
+// Teams over MPI share windows of its memory. All computing ranks of one host are one team. The bits are those of one process.
 func TestTeamsGiveTheSameBitsOverMPI(t *testing.T) {
 	for _, set := range [][]string{
 		{"cluster={servers: 1, hierarchy: node}"},

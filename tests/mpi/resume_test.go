@@ -13,7 +13,7 @@ import (
 	"fluentps/ps/checkpoint"
 )
 
-// interruptAfter asks to stop when a run has written so many checkpoints.
+// interruptAfter requests a stop when a run has written so many checkpoints.
 func interruptAfter(dir string, checkpoints int) <-chan string {
 	signals := make(chan string, 1)
 	go func() {
@@ -28,7 +28,7 @@ func interruptAfter(dir string, checkpoints int) <-chan string {
 	return signals
 }
 
-// A run that goes on from its checkpoint over MPI ends with the bits of one that was never interrupted, in one process.
+// A run that resumes from its checkpoint over MPI ends with the bits of an uninterrupted run in one process.
 func TestAResumedRunIsBitEqualOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	for _, set := range [][]string{
@@ -45,8 +45,8 @@ func TestAResumedRunIsBitEqualOverMPI(t *testing.T) {
 	}
 }
 
-// The same of a checkpoint that was written while training went on, whose later ones are lost; also of one for which all
-// workers paused, as under drop, which with the pushes of all is bsp.
+// The same holds for a checkpoint that was written during training, and whose successors are lost. It also holds for a checkpoint for
+// which all workers paused, as under drop, which with the pushes of all workers is bsp.
 func TestAVersionSavedOnTheWayOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	for _, set := range [][]string{

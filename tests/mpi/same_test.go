@@ -24,7 +24,7 @@ import (
 	"fluentps/ps/runtime"
 )
 
-// childVar holds the settings of a rank that this test started under mpirun.
+// childVar is the variable with the settings of a rank that this test starts under mpirun.
 const childVar = "FLUENTPS_TEST_CHILD"
 
 const text = `
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	child()
 }
 
-// child is one rank under mpirun. Rank 0 leaves its summary in the file that the parent names.
+// child runs one rank under mpirun. Rank 0 writes its summary to the file that the parent names.
 func child() {
 	tr, err := mpi.Init(mpi.Options{})
 	if err != nil {
@@ -59,18 +59,18 @@ func child() {
 	var job struct {
 		Out         string
 		Set         []string
-		Dir, Resume string // of the run folder; empty: none
-		Checkpoints int    // the run is interrupted when it has written so many; 0: it is not
-		BreakIn     string // where rank Breaks panics; empty: nowhere
+		Dir, Resume string // the run folder, and the one to resume from; "": none
+		Checkpoints int    // the run is interrupted when it has written so many; 0: it is not interrupted
+		BreakIn     string // where rank Breaks panics; "": nowhere
 		Breaks      int
 	}
 	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	var told record
+	var rec record
 	o := options(parse(job.Set), tr, "mpi")
-	o.Decided = told.add
+	o.Decided = rec.add
 	if job.BreakIn != "" && job.Breaks == tr.Rank() {
 		o.Load = breakIn(job.BreakIn)
 	}
@@ -95,7 +95,7 @@ func child() {
 			tr.Abort(1)
 		}
 	}
-	if err := told.write(job.Out, tr.Rank()); err != nil {
+	if err := rec.write(job.Out, tr.Rank()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
@@ -132,8 +132,8 @@ func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record
 	return partOverMPI(t, n, "", "", 0, set...)
 }
 
-// partOverMPI runs a part of a run that has a folder: the first, or where resume is not empty one that goes on. It is
-// interrupted when it has written so many checkpoints, 0: not at all.
+// partOverMPI runs a part of a run that has a folder: the first part, or if resume is set one that resumes. The run is interrupted
+// when it has written so many checkpoints; with 0 it is not interrupted.
 func partOverMPI(t *testing.T, n int, dir, resume string, checkpoints int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "summary.json")
@@ -168,7 +168,7 @@ func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
 
 func recordInProcess(t *testing.T, n int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
-	told := make([]record, n)
+	records := make([]record, n)
 	results := make([]runtime.Result, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -177,7 +177,7 @@ func recordInProcess(t *testing.T, n int, set ...string) (*metrics.Summary, reco
 		go func() {
 			defer wg.Done()
 			o := options(parse(set), tr, "local")
-			o.Decided = told[i].add
+			o.Decided = records[i].add
 			if results[i], errs[i] = runtime.Run(o); errs[i] != nil {
 				tr.Abort(1)
 			}
@@ -188,7 +188,7 @@ func recordInProcess(t *testing.T, n int, set ...string) (*metrics.Summary, reco
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	return results[0].Summary, slices.Concat(told...)
+	return results[0].Summary, slices.Concat(records...)
 }
 
 // BSP is exact over any transport, server count and placement: the same bits over MPI as in one process.
@@ -197,7 +197,7 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 	workers := max(mpitest.Built.Ranks(4+most)-most, 2)
 	want := inProcess(t, workers+1, "cluster.servers=1")
 	for _, c := range []struct {
-		servers int // beside the workers
+		servers int // ranks in addition to the workers
 		set     []string
 	}{
 		{1, []string{"cluster.servers=1"}},
@@ -223,7 +223,7 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 	}
 }
 
-// What travels in other forms than float32 is the same over MPI as in one process, to the bit.
+// Payloads other than float32 give the same bits over MPI as in one process.
 func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(5)
 	for _, payload := range []string{"{push: float16, pull: float16}", "{push: bfloat16, pull: bfloat16}", "{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.05, ratio: 0.1, pull: bfloat16}"} {
@@ -238,8 +238,8 @@ func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
 	}
 }
 
-// Mixed schemes, a straggler, both kinds of roles and online evaluation end well over MPI, with every push
-// folded once and every lead in its bound.
+// Runs over MPI with mixed schemes, a straggler, both kinds of roles and online evaluation finish, with every push folded once and
+// every lead within its bound.
 func TestMixedSchemesOverMPI(t *testing.T) {
 	for _, set := range [][]string{
 		{"sync=[{match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 2, release: lazy}]"},
@@ -258,13 +258,13 @@ func TestMixedSchemesOverMPI(t *testing.T) {
 				t.Errorf("%v: shard %+v, the workers pushed %d times", set, sh, pushes)
 			}
 		}
-		if s.Finished != "ok" || s.Samples < 4000 || s.MaxLead > 3 && sAll(s, "ssp") {
+		if s.Finished != "ok" || s.Samples < 4000 || s.MaxLead > 3 && allShards(s, "ssp") {
 			t.Errorf("%v: finished %q, %d samples, max_lead %d", set, s.Finished, s.Samples, s.MaxLead)
 		}
 	}
 }
 
-func sAll(s *metrics.Summary, name string) bool {
+func allShards(s *metrics.Summary, name string) bool {
 	for _, sh := range s.PerShard {
 		if sh.Scheme != name {
 			return false

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// nasty are numbers and words that readers have stumbled over, here or elsewhere.
+// nasty are numbers and words that readers have failed on, here or elsewhere.
 var nasty = []string{"-1", "0", "1", "2", "3", "255", "65536", "16777216", "2147483648", "4294967296", "1152921504606846976", "9223372036854775807", "-9223372036854775808", "18446744073709551616",
 	"1e308", "1e999", "-0", "0.5", "nan", "inf", "-inf", "null", "true", "\"\"", "[]", "{}", "0x10", "1_000", "٣"}
 
-// bits are put between others.
+// bits are texts to insert.
 var bits = []string{"\x00", "\n", "\r", "\r\n", "\u0085", "\u2028", ",", ":", ";", "\"", "'", " ", "\t", "\\", "[", "]", "{", "}", "-", "*", "&a", "#", "\x1b[2J", "\xff", "\xef\xbb\xbf", "$(reboot)", "../../", "\v"}
 
 var digits = regexp.MustCompile(`-?[0-9][0-9.eE+]*`)
@@ -23,7 +23,7 @@ type change struct {
 	to   func(r *rand.Rand, data []byte) []byte
 }
 
-// part draws a part of the data that is not long.
+// part draws a short part of the data.
 func part(r *rand.Rand, data []byte) (lo, hi int) {
 	if len(data) == 0 {
 		return 0, 0
@@ -34,7 +34,7 @@ func part(r *rand.Rand, data []byte) (lo, hi int) {
 
 func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// changes are those of any file, text or not.
+// changes are for all kinds of files, text or not.
 var changes = []change{
 	{"a bit", func(r *rand.Rand, data []byte) []byte {
 		data = bytes.Clone(data)
@@ -100,7 +100,7 @@ func pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-// packed is a change of what is packed, which is valid gzip again, or a change of the gzip itself.
+// packed changes the content of a gzip, and compresses it again, or changes the gzip itself.
 func packed(r *rand.Rand, c change, data []byte) (string, []byte) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"fluentps/ps/runtime"
 )
 
-// experiment is what the checkpoints are of: a few iterations on a few numbers.
+// experiment is the configuration of the checkpoints: a few iterations on a few numbers.
 const experiment = `
 name: test
 seed: 11
@@ -47,7 +47,7 @@ sync:
   - {match: "*", scheme: bsp}
 `
 
-// train runs ranks as goroutines; what a bug says is an error.
+// train runs ranks as goroutines. The report of a bug is an error.
 func train(set []string, n int, dir, resume string, allowed ...string) (sum, said string, err error) {
 	c, _, diags := configs.Parse("test.yaml", []byte(experiment), configs.Options{Set: set})
 	if diags.Failed() {
@@ -96,7 +96,7 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// checkpointReader resumes from a checkpoint of a run with these settings, on ranks of now.
+// checkpointReader resumes from the checkpoint of a run with the settings was. The resumed run has the settings now.
 func checkpointReader(t testing.TB, name string, share, ranks int, was, now []string, allowed ...string) *reader {
 	dir := filepath.Join(t.TempDir(), "out")
 	if _, _, err := train(append(was, "train.stop.updates=6"), 4, dir, ""); err != nil {
@@ -140,7 +140,7 @@ const (
 	manifest = folder + "manifest.json"
 )
 
-// changeCheckpoint changes any file, or a field or a number and makes all checksums valid again.
+// changeCheckpoint changes any file without updating checksums, or changes a field or a number and makes all checksums valid again.
 func changeCheckpoint(r *rand.Rand, files map[string][]byte) (kind string) {
 	names := slices.Sorted(maps.Keys(files))
 	name := names[r.IntN(len(names))]
@@ -231,7 +231,7 @@ func reseal(files map[string][]byte, name string) {
 	files[manifest] = checkpoint.Seal(body, checkpoint.Format)
 }
 
-// leaf is a place in JSON: what holds it, and its key there.
+// leaf is a place in JSON: its container, and its key there.
 type leaf struct {
 	in  any // map or slice
 	key any
@@ -251,7 +251,7 @@ func leaves(v any, list []leaf) []leaf {
 	return list
 }
 
-// changeJSON puts another value at one place, or takes it away.
+// changeJSON replaces the value at one place, or removes it.
 func changeJSON(r *rand.Rand, text []byte) ([]byte, string) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -266,7 +266,7 @@ func changeJSON(r *rand.Rand, text []byte) ([]byte, string) {
 	value := values[r.IntN(len(values))]
 	field := ""
 	kind := fmt.Sprintf("%v", value)
-	if r.IntN(5) == 0 { // near the one that is there
+	if r.IntN(5) == 0 { // near the old value
 		value, kind = near(r, get(at))
 	}
 	switch in := at.in.(type) {

@@ -1,4 +1,4 @@
-// Package mutations holds the test that changes what the program reads, in many ways, and sees that it is refused or read, at
-// once, within its memory, without a panic, and that nothing beside it is written. FLUENTPS_MUTATIONS is how many changes are
-// tried, FLUENTPS_MUTATIONS_SEED which.
+// Package mutations holds the test that changes the inputs of the program in many ways. It checks that the program refuses or reads
+// each one at once, within its memory limit, without a panic, and writes nothing elsewhere. FLUENTPS_MUTATIONS is the number of
+// changes to try, FLUENTPS_MUTATIONS_SEED their seed.
 package mutations

@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	// triedHere is how many changes are tried where nobody says; `make accept` tries 20000.
+	// triedHere is the default number of changes; `make accept` tries 20000.
 	triedHere = 600
-	// secondsHere is how long a reader may take, and a run of a few iterations with it, on a machine that has much else to do;
-	// `make accept` allows 10.
+	// secondsHere is the time limit of a reader, including a run of a few iterations, on a busy machine; `make accept` allows 10.
 	secondsHere = 300
-	// rssMax is what the process may take at most: data and buffers of memoryMax, what is outgrown and not collected yet of
-	// them, the program, and its other tests.
+	// rssMax is the most memory of the process: data and buffers of memoryMax, their garbage that has not been collected yet, the
+	// program, and its other tests.
 	rssMax = 512 << 20
 )
 
@@ -41,14 +40,14 @@ func setting(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// slowest is the longest that one was read.
+// slowest is the longest time of a reader so far.
 var slowest time.Duration
 
-// outcome counts what came of the changes of one kind.
+// outcome counts the outcomes of the changes of one kind.
 type outcome struct{ refused, same, noted, silent int }
 
-// Whatever is changed in what the program reads: it does not panic, hang, take more memory than it may or write anywhere else. What
-// is read as something else without a word is counted.
+// No change of an input makes the program panic, hang, exceed its memory limit or write elsewhere. Changed inputs that it accepts
+// with another content and without a note are counted.
 func TestMutations(t *testing.T) {
 	readers := slices.Concat(dataReaders(), textReaders(), paramsReaders(t), checkpointReaders(t))
 	outer := t.TempDir()
@@ -57,7 +56,7 @@ func TestMutations(t *testing.T) {
 		shares += r.share
 	}
 	total, seed := setting(t, "FLUENTPS_MUTATIONS", triedHere), uint64(setting(t, "FLUENTPS_MUTATIONS_SEED", 1))
-	// In a folder of its own, so that what is written by a relative path is found as well.
+	// The test runs in a folder of its own, so that it also finds files that are written to a relative path.
 	t.Chdir(filepath.Join(outer, mkdir(t, outer, "here")))
 	var table []string
 	tried := 0
@@ -91,7 +90,7 @@ func mkdir(t testing.TB, dir, name string) string {
 	return name
 }
 
-// mustRead reads a good one, and gives what is said of that, too.
+// mustRead reads the unchanged input. It returns its sum and the output of the reader.
 func mustRead(t *testing.T, r *reader, outer string) (sum, said string) {
 	t.Helper()
 	dir := filepath.Join(outer, "work")
@@ -157,7 +156,7 @@ func one(t *testing.T, r *reader, outer, good, usual string, seed uint64, i int,
 	}
 }
 
-// readSafely makes a panic an error that says bug.
+// readSafely turns a panic into an error that contains the word bug.
 func (r *reader) readSafely(dir string) (got, said string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -180,7 +179,7 @@ func changed(r *reader, draw *rand.Rand, files map[string][]byte) string {
 	return kind
 }
 
-// beside lists what is beside the folder of the reader.
+// beside lists the files outside the folder of the reader.
 func beside(t *testing.T, outer string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(outer, func(path string, e fs.DirEntry, err error) error {
@@ -200,7 +199,7 @@ func beside(t *testing.T, outer string) (found []string) {
 	return found
 }
 
-// rows are the lines of a table: of each kind of change what came of it.
+// rows are the lines of a table with the outcomes of each kind of change.
 func rows(r *reader, counts map[string]*outcome) (list []string) {
 	var all outcome
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
@@ -216,7 +215,7 @@ func rows(r *reader, counts map[string]*outcome) (list []string) {
 	return append(list, fmt.Sprintf("reader: %s: %d refused, %d read as before, %d as something else with a note, %d without", r.name, all.refused, all.same, all.noted, all.silent))
 }
 
-// peak is the most memory that this process had.
+// peak is the largest resident memory of this process so far, in bytes.
 func peak(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -22,19 +22,19 @@ import (
 	"fluentps/slurm"
 )
 
-// memoryMax is what readers may take: cluster.memory_max.
+// memoryMax is the memory limit of readers: cluster.memory_max.
 const memoryMax = 16 << 20
 
-// reader is what the program reads, and how it is changed.
+// reader is an input of the program, with the changes to try.
 type reader struct {
 	name  string
 	share int               // of the changes
-	files map[string][]byte // a good one; read in an empty folder
-	// read gives a sum of what was read, and what was said of it.
+	files map[string][]byte // a valid input, for an empty folder
+	// read returns a sum of the content that was read, and the output of the reader.
 	read func(dir string) (sum, said string, err error)
-	// change is another than those of any file; nil: those.
+	// change changes the files; nil: with the changes for all kinds of files.
 	change func(r *rand.Rand, files map[string][]byte) (kind string)
-	varies bool // a good one does not give the same sum each time
+	varies bool // the sum of the unchanged input differs from time to time
 }
 
 func sum(v ...any) string {
@@ -65,7 +65,7 @@ func dataReader(spec workload.DataSpec, files map[string][]byte) *reader {
 		x, y := make([]float32, set.Train.Cols()), make([]int32, 1)
 		all := []any{set.Samples(), report.Train, report.Test}
 		for _, t := range []workload.Table{set.Train, set.Test} {
-			for row := range min(t.Rows(), 50) { // the sums of Describe are of all
+			for row := range min(t.Rows(), 50) { // the sums of Describe cover all rows
 				if len(x) > 1<<20 {
 					break
 				}
@@ -106,7 +106,7 @@ func dataReaders() []*reader {
 	}
 }
 
-// textReader reads one text; a sum of what came of it, or an error.
+// textReader is a reader of one text. read returns a sum of the result, or an error.
 func textReader(name string, read func(text string) (string, error), seeds ...string) *reader {
 	files := map[string][]byte{}
 	for i, seed := range seeds {
@@ -129,7 +129,7 @@ func textReader(name string, read func(text string) (string, error), seeds ...st
 	}}
 }
 
-// configured loads a configuration and gives its resolved values.
+// configured loads a configuration and returns its resolved values.
 func configured(text string, o configs.Options) (string, error) {
 	cfg, _, diags := configs.Parse("c.yaml", []byte(text), o)
 	if diags.Failed() {
@@ -143,7 +143,7 @@ func configured(text string, o configs.Options) (string, error) {
 	return fmt.Sprint(configs.Values(cfg)), nil
 }
 
-// lines makes an environment of lines.
+// environment makes an environment from lines of NAME=VALUE.
 func environment(text string) func(string) string {
 	of := map[string]string{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -181,7 +181,7 @@ func textReaders() []*reader {
 		textReader("owner of a lock", func(text string) (string, error) {
 			var o lock.Owner
 			if json.Unmarshal([]byte(text), &o) != nil {
-				return "", errors.New("a lock of nobody known") // as the package takes it
+				return "", errors.New("a lock of nobody known") // the package handles it like that
 			}
 			return (&lock.HeldError{Dir: "d", Owner: o}).Error() + (&lock.LostError{Dir: "d", Owner: o}).Error(), nil
 		}, `{"host":"n1","pid":77,"job":"7","restarts":1,"since":"2026-01-02T03:04:05Z","machine":"m","started":"9","token":"T"}`),

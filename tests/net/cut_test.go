@@ -17,10 +17,10 @@ import (
 	"fluentps/comm/mpi/mpitest"
 )
 
-// hang is how long nothing takes that ends at all.
+// hang bounds every wait: a wait that takes longer never ends.
 const hang = 2 * time.Minute
 
-// await waits for something that is sure to come.
+// await waits until there returns true. It fails the test after hang.
 func await(t *testing.T, what string, there func() bool) {
 	t.Helper()
 	for start := time.Now(); !there(); time.Sleep(20 * time.Millisecond) {
@@ -30,14 +30,14 @@ func await(t *testing.T, what string, there func() bool) {
 	}
 }
 
-// endless is a job over h1 to h3 that trains until it is told to stop.
+// endless is a job over h1 to h3 that trains until it gets a signal.
 type endless struct {
-	dir, said string
-	pids      []int // of its ranks
+	dir, said string // its run folder, and the file with its output
+	pids      []int  // of its ranks
 	ended     chan error
 }
 
-// begin starts it, and returns when it has three checkpoints.
+// begin starts an endless job, and returns when it has three checkpoints.
 func begin(t *testing.T, program, file, limit string) *endless {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func begin(t *testing.T, program, file, limit string) *endless {
 		t.Fatal(err)
 	}
 	go func() { j.ended <- cmd.Wait() }()
-	t.Cleanup(func() { cmd.Process.Kill() }) // a launcher that waits for a host that is cut off; what is on the hosts goes with them
+	t.Cleanup(func() { cmd.Process.Kill() }) // the launcher may wait for a host that is cut off; the processes on the hosts end with the hosts
 	await(t, "three checkpoints", func() bool { return len(j.checkpoints(t)) > 2 })
 	for _, r := range read[runInfo](t, filepath.Join(j.dir, "run.json")).Ranks {
 		j.pids = append(j.pids, r.PID)
@@ -83,7 +83,7 @@ func cable(t *testing.T, host, state string) {
 	}
 }
 
-// A cable that is out for a while delays a run, and ends nothing.
+// A cable that is out for a while delays a run, but does not end it.
 func TestACableThatIsOutForAWhileEndsNothing(t *testing.T) {
 	program, file := binary(t), written(t)
 	up(t, "3", "none")
@@ -114,7 +114,7 @@ func number(t *testing.T, dirs []string) (n int) {
 	return n
 }
 
-// A cable that stays out ends all ranks, on both sides of it, whatever the launcher does; the silent one is named.
+// A cable that stays out ends all ranks on both sides of it, whatever the launcher does. An error names the silent rank.
 func TestACableThatStaysOutEndsAllRanks(t *testing.T) {
 	program, file := binary(t), written(t)
 	up(t, "3", "none")
@@ -125,11 +125,11 @@ func TestACableThatStaysOutEndsAllRanks(t *testing.T) {
 	})
 	said, err := os.ReadFile(j.said)
 	if want := "no sign of life for 2s, the limit of stall.peer, of rank 2, host h3 (w1)"; err != nil || !strings.Contains(string(said), want) {
-		t.Errorf("%v; nobody said %q:\n%s", err, want, said)
+		t.Errorf("%v; no rank said %q:\n%s", err, want, said)
 	}
 }
 
-// written is the configuration in a file.
+// written writes the configuration to a file and returns its name.
 func written(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hosts.yaml")

@@ -1,3 +1,3 @@
-// Package net holds the tests that need several hosts. hosts.sh makes them of namespaces on one machine, with links of a
-// set rate; README.md tells how to use it by hand and in scripts.
+// Package net holds the tests that need several hosts. hosts.sh makes the hosts from namespaces on one machine, with links of a given
+// rate. README.md describes its use by hand and in scripts.
 package net

@@ -22,9 +22,9 @@ import (
 
 const (
 	state     = "/run/fluentps-net"
-	cannot    = 77               // exit code of hosts.sh where the machine does not let it
-	patience  = 15 * time.Second // for what happens within one
-	othersMax = 300              // seconds to wait for hosts of somebody else: tests/slurm may run beside
+	cannot    = 77               // exit code of hosts.sh if the machine does not permit hosts
+	patience  = 15 * time.Second // for events that happen within a second
+	othersMax = 300              // seconds to wait for the hosts of another process: tests/slurm may run at the same time
 )
 
 const config = `
@@ -53,7 +53,7 @@ func hosts(args ...string) (code int, said string) {
 	return 0, string(out)
 }
 
-// up makes hosts for the rest of the test, or skips it.
+// up makes hosts for the rest of the test. It skips the test if the machine does not permit hosts.
 func up(t *testing.T, args ...string) {
 	t.Helper()
 	code, said := hosts(append([]string{"up", "--wait", strconv.Itoa(othersMax)}, args...)...)
@@ -65,7 +65,7 @@ func up(t *testing.T, args ...string) {
 	}
 	t.Cleanup(func() {
 		if !ours(os.Getpid()) {
-			return // their owner was another process
+			return // the hosts belonged to another process
 		}
 		if code, said := hosts("down"); code != 0 || ours(os.Getpid()) {
 			t.Errorf("hosts.sh down: code %d: %s", code, said)
@@ -73,13 +73,13 @@ func up(t *testing.T, args ...string) {
 	})
 }
 
-// ours tells whether hosts are up that belong to a process. Others may be waiting to make theirs.
+// ours says whether the current hosts belong to a process. Other processes may be waiting to make theirs.
 func ours(owner int) bool {
 	data, err := os.ReadFile(filepath.Join(state, "owner"))
 	return err == nil && strings.HasPrefix(string(data), fmt.Sprintf("%d ", owner))
 }
 
-// binary builds the program. Listing the folders of its sources tells `go test` what its cached result depends on.
+// binary builds the program. It lists the folders of the sources, because the cached result of `go test` depends on them.
 func binary(t *testing.T) string {
 	t.Helper()
 	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps"} {
@@ -125,7 +125,7 @@ type runInfo struct {
 	}
 }
 
-// BSP over four hosts gives the bits of BSP in one process; each rank is where the map says.
+// BSP over four hosts gives the bits of BSP in one process. Each rank runs on the host that the map says.
 func TestBSPOverHosts(t *testing.T) {
 	program := binary(t)
 	dir := t.TempDir()
@@ -190,7 +190,7 @@ func TestHostsAreOneUsers(t *testing.T) {
 	}
 }
 
-// An owner that is killed leaves nothing: the hosts go, and what runs on them.
+// When the owner is killed, the hosts end, and so do the processes on them.
 func TestHostsEndWithTheirOwner(t *testing.T) {
 	owner := exec.Command("sleep", "1000")
 	if err := owner.Start(); err != nil {
@@ -220,11 +220,11 @@ func TestHostsEndWithTheirOwner(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("what ran on h2 ended by itself")
+			t.Error("the process on h2 ended by itself")
 		}
 	case <-time.After(patience):
 		on.Process.Kill()
-		t.Errorf("what ran on h2 still runs %v after the owner was killed", patience)
+		t.Errorf("the process on h2 still runs %v after the owner was killed", patience)
 	}
 	for start := time.Now(); ours(owner.Process.Pid); time.Sleep(20 * time.Millisecond) {
 		if time.Since(start) > patience {
@@ -239,7 +239,7 @@ func TestOnlyRootMayMakeHosts(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	out, err := cmd.CombinedOutput()
-	if errors.Is(err, fs.ErrPermission) || cmd.ProcessState.ExitCode() == 126 { // of a shell that may not read it
+	if errors.Is(err, fs.ErrPermission) || cmd.ProcessState.ExitCode() == 126 { // 126: a shell that may not read it
 		t.Skip("this folder is closed to other users: the script could not be started as one of them")
 	}
 	if cmd.ProcessState.ExitCode() != cannot || !strings.Contains(string(out), "only root can") {

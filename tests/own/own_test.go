@@ -1,4 +1,4 @@
-// Package own builds the module ps/scheme/example, which has a scheme outside this module, as a researcher would, and uses it.
+// Package own builds the module ps/scheme/example, which has a scheme of its own, and uses it as a researcher would.
 package own
 
 import (
@@ -58,7 +58,7 @@ func TestAnIncompleteSchemeIsRefused(t *testing.T) {
 	refused(t, `scheme "ssp": the name is taken`, program, "explain", "ssp")
 }
 
-// dependOnSources lists the folders of the sources, so that `go test` takes no result from its cache after one has changed.
+// dependOnSources lists the folders of the sources, so that `go test` does not use a cached result after a source has changed.
 func dependOnSources(t *testing.T) {
 	for _, top := range []string{"../../comm", "../../configs", "../../kernels", "../../ps", "../../verbs"} {
 		if err := filepath.WalkDir(top, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
@@ -67,7 +67,7 @@ func dependOnSources(t *testing.T) {
 	}
 }
 
-// says runs the command, which must succeed and say so.
+// says runs the command, which must succeed with want in its output.
 func says(t *testing.T, want string, line ...string) {
 	t.Helper()
 	if out, err := output(line); err != nil || !strings.Contains(out, want) {
@@ -75,7 +75,7 @@ func says(t *testing.T, want string, line ...string) {
 	}
 }
 
-// refused runs the command, which must end with code 2 and say why.
+// refused runs the command, which must end with code 2 and want in its output.
 func refused(t *testing.T, want string, line ...string) {
 	t.Helper()
 	out, err := output(line)

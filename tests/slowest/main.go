@@ -1,6 +1,6 @@
-// Command slowest reads what `go test -json` and `go tool test2json` write. It passes on what `go test` writes without
-// -json, the whole output of failures and one closing line per package, and keeps how long each test took and what was
-// skipped. From what it kept in all stages it lists the slowest tests, and counts the skipped ones.
+// Command slowest reads the output of `go test -json` and `go tool test2json`. It passes on the output that `go test` has without
+// -json: the whole output of failures and one closing line per package. It keeps the time of each test, and the skipped tests. From
+// the records of all stages it lists the slowest tests, and counts the skipped ones.
 //
 //	go test -json ... | slowest STAGE FILE   pass on, and add to FILE
 //	slowest FILE                             the list
@@ -39,9 +39,9 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		}
 		return list(string(data), out)
 	case 2:
-		// The signal that stops a stage is for those who write here: what they said so far is passed on.
+		// The signal that stops a stage is for the programs that write to this one. Their output so far is passed on.
 		signal.Ignore(syscall.SIGTERM)
-		// Stages that run side by side add to one file, a line per write.
+		// Stages that run at the same time append to one file, with one line per write.
 		file, err := os.OpenFile(args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("usage: slowest STAGE FILE, or slowest FILE")
 }
 
-// kept is what remains of one test.
+// kept is the record of one test.
 type kept struct {
 	outcome, pkg, test string
 	seconds            float64

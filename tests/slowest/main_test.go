@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// stream is of a package with each outcome, one whose process died, one that does not compile and one from test2json.
+// stream has a package for each outcome, one whose process died, one that does not compile, and one from test2json.
 const stream = `{"Action":"start","Package":"fluentps/a"}
 {"Action":"output","Package":"fluentps/a","Test":"TestGood","Output":"=== RUN   TestGood\n"}
 {"Action":"output","Package":"fluentps/a","Test":"TestGood","Output":"    good_test.go:3: nobody needs this\n"}
@@ -35,7 +35,7 @@ const stream = `{"Action":"start","Package":"fluentps/a"}
 go: no such tool
 `
 
-const told = `ok  	fluentps/a	1.200s
+const wantOutput = `ok  	fluentps/a	1.200s
 --- FAIL: TestBad (0.10s)
     bad_test.go:7: 1, want 2
 --- unfinished: TestOpen
@@ -63,8 +63,8 @@ func TestPassesOnWhatGoTestSays(t *testing.T) {
 	if err := run([]string{"pure", file}, strings.NewReader(stream), &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != told {
-		t.Errorf("passed on:\n%s\nwant:\n%s", out.String(), told)
+	if out.String() != wantOutput {
+		t.Errorf("passed on:\n%s\nwant:\n%s", out.String(), wantOutput)
 	}
 	out.Reset()
 	if err := run([]string{file}, nil, &out); err != nil {

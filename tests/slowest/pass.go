@@ -16,10 +16,10 @@ type event struct {
 	Elapsed                       float64
 }
 
-// pkg is what came of a package so far.
+// pkg is the output of a package so far.
 type pkg struct {
-	said    []string             // outside tests
-	tests   map[string]*[]string // what tests said that have not passed; in order
+	said    []string             // output outside tests
+	tests   map[string]*[]string // output of tests that have not passed, in order
 	order   []string
 	ended   []kept
 	closing bool // go test has written its own closing line
@@ -34,7 +34,7 @@ func pass(in io.Reader, out io.Writer, keep func(kept) error) error {
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(out, "%s", line) // of go itself
+				fmt.Fprintf(out, "%s", line) // a line of go itself
 			} else if err := take(e, packages, out, keep); err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func pass(in io.Reader, out io.Writer, keep func(kept) error) error {
 			return err
 		}
 	}
-	for _, p := range packages { // their end was not told
+	for _, p := range packages { // packages without an event for their end
 		p.tell(out, "")
 	}
 	return nil
@@ -74,7 +74,7 @@ func take(e event, packages map[string]*pkg, out io.Writer, keep func(kept) erro
 	case over:
 		delete(packages, e.Package)
 		p.tell(out, e.Action)
-		if !p.closing && e.Action != skipped { // test2json alone writes none
+		if !p.closing && e.Action != skipped { // test2json alone writes no closing line
 			fmt.Fprintf(out, "%-4s\t%s\t%.3fs\n", map[string]string{"pass": "ok", "fail": "FAIL"}[e.Action], e.Package, e.Elapsed)
 		}
 		for _, t := range p.ended {
@@ -110,7 +110,7 @@ func (p *pkg) output(e event, out io.Writer) {
 	}
 }
 
-// end has a test that failed tell all, its last line first, and forgets one that has not.
+// end writes all output of a test that failed, its last line first. It drops the output of other tests.
 func (p *pkg) end(e event, out io.Writer) {
 	if said := p.tests[e.Test]; said != nil && e.Action == "fail" {
 		k := slices.IndexFunc(*said, func(s string) bool { return strings.HasPrefix(strings.TrimSpace(s), "--- FAIL: ") })
@@ -126,7 +126,7 @@ func (p *pkg) end(e event, out io.Writer) {
 	p.ended = append(p.ended, kept{e.Action, e.Package, e.Test, e.Elapsed})
 }
 
-// tell writes what was said outside tests, and by tests that did not end, unless all is well.
+// tell writes the output outside tests and of unfinished tests, unless the package passed.
 func (p *pkg) tell(out io.Writer, action string) {
 	if action == "" || action == "fail" {
 		for _, name := range p.order {
@@ -144,8 +144,8 @@ func (p *pkg) tell(out io.Writer, action string) {
 	p.said, p.order = nil, nil
 }
 
-// covered says whether a test is a part of another one that took as long. Parts that ran side by side took longer than the
-// whole, as Go counts it.
+// covered says whether a test is a part of another test that took as long. Parts that ran in parallel may take longer than the whole,
+// as Go counts.
 func (p *pkg) covered(t kept) bool {
 	k := strings.LastIndexByte(t.test, '/')
 	return k >= 0 && t.outcome != skipped && slices.ContainsFunc(p.ended, func(whole kept) bool {

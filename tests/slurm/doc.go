@@ -1,3 +1,3 @@
-// Package slurm holds the tests that submit jobs to a real Slurm. slurm.sh starts it on one machine, several nodes and all,
-// and ends it; README.md tells how to use it by hand and in scripts. The tests need the build tags mpi, blas and slurm.
+// Package slurm holds the tests that submit jobs to a real Slurm. slurm.sh starts Slurm with several nodes on one machine, and stops
+// it. README.md describes its use by hand and in scripts. The tests need the build tags mpi, blas and slurm.
 package slurm

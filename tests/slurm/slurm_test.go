@@ -21,11 +21,11 @@ import (
 
 const (
 	nodes     = 4
-	othersMax = "300"           // seconds to wait for the hosts of somebody else
-	patience  = 2 * time.Minute // for what happens within seconds
+	othersMax = "300"           // seconds to wait for the hosts of another process
+	patience  = 2 * time.Minute // for events that happen within seconds
 )
 
-// steps iterations of config under BSP; the checkpoints on the way are what a job that was requeued goes on from.
+// steps iterations of config run under BSP. A requeued job resumes from the checkpoints that it has written meanwhile.
 const config = `
 name: job
 seed: 3
@@ -43,10 +43,10 @@ sync:
   - {match: "*", scheme: bsp}
 `
 
-// cluster is a Slurm, and a folder to submit from.
+// cluster is a running Slurm, and a folder to submit jobs from.
 type cluster struct {
 	dir, script, program string
-	hosts                bool // each node has a hostname of its own
+	hosts                bool // each node has its own hostname
 }
 
 func command(dir, name string, args ...string) (string, error) {
@@ -56,7 +56,7 @@ func command(dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// slurm runs slurm.sh and gives what it says.
+// slurm runs slurm.sh and returns its output.
 func (c *cluster) slurm(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := command(c.dir, c.script, args...)
@@ -66,7 +66,7 @@ func (c *cluster) slurm(t *testing.T, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// start brings Slurm up for the test, which fails where that cannot be.
+// start starts Slurm for the test. It fails the test if Slurm cannot be started.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	script, err := filepath.Abs("slurm.sh")
@@ -78,7 +78,7 @@ func start(t *testing.T) *cluster {
 	if out, err := exec.Command("go", "build", "-tags", mpitest.Tags, "-o", c.program, "fluentps/cmd/fluentps").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	t.Cleanup(func() { // also what was left half started
+	t.Cleanup(func() { // also after a failed start
 		if t.Failed() {
 			out, _ := command(c.dir, script, "logs")
 			t.Log(out)
@@ -116,7 +116,7 @@ func (c *cluster) configure(t *testing.T, file string, steps int) {
 	}
 }
 
-// alone is the result of a run in one process.
+// alone returns the result of a run in one process.
 func (c *cluster) alone(t *testing.T, file string) summary {
 	t.Helper()
 	out := "alone-" + file
@@ -128,7 +128,7 @@ func (c *cluster) alone(t *testing.T, file string) summary {
 	return s
 }
 
-// submit queues the script that plan writes, and gives the job's number and the run folder.
+// submit queues the script that plan writes. It returns the number of the job and its run folder.
 func (c *cluster) submit(t *testing.T, name, file string, flags ...string) (job, out string) {
 	t.Helper()
 	args := append([]string{"plan", file, "--ranks", "8", "--time", "1h", "--sbatch"}, flags...)
@@ -136,7 +136,7 @@ func (c *cluster) submit(t *testing.T, name, file string, flags ...string) (job,
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, text)
 	}
-	// Of its own, for scripts begin and go on in the same one.
+	// Each job gets its own run folder, because all scripts of a name use the same one.
 	text = regexp.MustCompile(`(?m)^out=.*`).ReplaceAllString(text, "out="+name)
 	if err := os.WriteFile(filepath.Join(c.dir, name+".sbatch"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,12 +144,12 @@ func (c *cluster) submit(t *testing.T, name, file string, flags ...string) (job,
 	return c.slurm(t, "sbatch", "--parsable", "--output="+name+".out", name+".sbatch"), name
 }
 
-// completed waits for a job and looks at how it ended.
+// completed waits for a job, and fails the test unless it has completed.
 func (c *cluster) completed(t *testing.T, job, name string) (printed string) {
 	t.Helper()
 	ended, waited := command(c.dir, c.script, "ended", "--wait", strconv.Itoa(int(patience.Seconds())), job)
 	said, err := os.ReadFile(filepath.Join(c.dir, name+".out"))
-	if waited != nil { // what it and its ranks are at says where it hangs
+	if waited != nil { // the state of the job and its ranks shows where it hangs
 		left, _ := command(c.dir, "ps", "-eo", "pid,ppid,stat,etime,wchan:20,args")
 		t.Fatalf("job %s: %v: %s\n%s\nthe processes:\n%s", job, waited, ended, said, left)
 	}
@@ -178,7 +178,7 @@ func (c *cluster) ranks(t *testing.T, out string) (list []string) {
 	return list
 }
 
-// same fails unless a job trained what the run in one process did.
+// same fails the test unless a job has the result of the run in one process.
 func (c *cluster) same(t *testing.T, out string, want summary) {
 	t.Helper()
 	var got summary
@@ -189,8 +189,8 @@ func (c *cluster) same(t *testing.T, out string, want summary) {
 	}
 }
 
-// lie fails unless the ranks are where the list says, where nodes can be told apart.
-func (c *cluster) lie(t *testing.T, out, want string) {
+// placed fails the test unless the ranks run on the nodes that the list says. It checks that only if nodes have their own hostnames.
+func (c *cluster) placed(t *testing.T, out, want string) {
 	t.Helper()
 	got := c.ranks(t, out)
 	if c.hosts && !slices.Equal(got, strings.Fields(want)) {
@@ -209,7 +209,7 @@ func TestJobs(t *testing.T) {
 		job, out := c.submit(t, "srun", "short.yaml", "--nodes", "4", "--cores", "2")
 		c.completed(t, job, out)
 		c.same(t, out, short)
-		c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+		c.placed(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
 		job, _ = c.submit(t, "srun", "short.yaml", "--nodes", "4")
 		if said := c.completed(t, job, out); !strings.Contains(said, "srun has finished already") {
 			t.Errorf("submitted once more, it printed\n%s", said)
@@ -227,7 +227,7 @@ func TestJobs(t *testing.T) {
 			}
 		}
 		if m := regexp.MustCompile(`MinMemoryNode=([0-9]+)M`).FindStringSubmatch(state); m == nil || len(m[1]) < 3 {
-			t.Errorf("the job asks for no memory:\n%s", state)
+			t.Errorf("the job requests no memory:\n%s", state)
 		}
 	})
 	t.Run("srun without its plugin", func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestJobs(t *testing.T) {
 		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes", "2", "--server-partition", "main")
 		c.completed(t, job, out)
 		c.same(t, out, short)
-		c.lie(t, out, "h1:s0 h2:s1 h3:w0 h3:w1 h3:w2 h4:w3 h4:w4 h4:w5")
+		c.placed(t, out, "h1:s0 h2:s1 h3:w0 h3:w1 h3:w2 h4:w3 h4:w4 h4:w5")
 	})
 	c.configure(t, "long.yaml", 2000)
 	long := c.alone(t, "long.yaml")
@@ -251,7 +251,7 @@ func TestJobs(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) { c.cancel(t) })
 }
 
-// train submits the long configuration and waits until it has left the first checkpoint behind.
+// train submits the long configuration and waits until it has written the first checkpoint.
 func (c *cluster) train(t *testing.T, name string, flags ...string) (job, out string) {
 	t.Helper()
 	job, out = c.submit(t, name, "long.yaml", append(flags, "--nodes", "4")...)
@@ -266,11 +266,11 @@ func (c *cluster) train(t *testing.T, name string, flags ...string) (job, out st
 	}
 }
 
-// A job that gets Slurm's warning leaves a checkpoint and goes back to the queue; the next part of it ends with the bits
-// of a run that nobody stopped.
+// A job that gets Slurm's warning writes a checkpoint and goes back to the queue. Its next part ends with the bits of an
+// uninterrupted run.
 func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	job, out := c.train(t, "requeue-"+launcher, "--launcher", launcher)
-	// What Slurm sends so long before the end, but up to half a minute late.
+	// Slurm sends this signal so long before the end, but up to half a minute late.
 	c.slurm(t, "scancel", "--signal=USR1", "--batch", job)
 	said := c.completed(t, job, out)
 	for _, want := range []string{"stopped by ", out + " will resume after a requeue", "Resumed: "} {
@@ -278,8 +278,8 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
 	}
-	// One requeue, and one more where Slurm's log has a rank of the second part hung up by a signal that the test did not send. That
-	// was seen once, with mpirun on slow nodes that keep no job apart in a control group.
+	// There is one requeue. There is another one if Slurm's log says that a signal which the test did not send hung up a rank of the
+	// second part. That was seen once, with mpirun on slow nodes without a control group per job.
 	restarts := " Restarts=1 "
 	if logs, err := command(c.dir, c.script, "logs"); err == nil && launcher == "mpirun" && strings.Contains(logs, "["+job+".0] get_exit_code task 0 died by signal: 1\n") {
 		restarts = " Restarts=2 "
@@ -293,10 +293,10 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 		t.Errorf("resumed %+v, want an iteration from 50 to %d", got.Resumed, want.Iterations)
 	}
 	c.same(t, out, want)
-	c.lie(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
+	c.placed(t, out, "h1:s0 h1:w0 h2:s1 h2:w1 h3:w2 h3:w3 h4:w4 h4:w5")
 }
 
-// A process leaves with 2 after a fatal error, as a run does that is refused; its job goes back to the queue all the same.
+// A process exits with code 2 after a fatal error, and so does a refused run. But the job of the former goes back to the queue.
 func (c *cluster) dies(t *testing.T, want summary) {
 	job, out := c.train(t, "dies", "--launcher", "mpirun")
 	var info struct{ Ranks []struct{ PID int } }
@@ -313,7 +313,7 @@ func (c *cluster) dies(t *testing.T, want summary) {
 	c.same(t, out, want)
 }
 
-// A job that its user cancels stays cancelled, and leaves a checkpoint of all that it has trained.
+// A job that its user cancels stays cancelled, and leaves a checkpoint of its last iteration.
 func (c *cluster) cancel(t *testing.T) {
 	job, out := c.train(t, "cancelled", "--set", "train.stop={updates: 1000000}")
 	c.slurm(t, "scancel", job)

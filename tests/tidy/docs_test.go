@@ -152,7 +152,7 @@ var sendRows = rule{
 	want: []string{sendPage + " lacks the row\n" + sendRow(send.All[2])},
 }
 
-// schemesComplete: a scheme without its script, its paper test and an example to run is not finished.
+// schemesComplete: each scheme must have a script, a paper test and an example to run.
 var schemesComplete = rule{
 	name: "schemes-complete",
 	check: func(tr *tree) (problems []string) {

@@ -12,11 +12,11 @@ var (
 	makeTarget = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
 	// ownPath is a file of the repository, alone or below the names that stand for its root.
 	ownPath = regexp.MustCompile("(?:^|[\\s\"'`(]|\\./|CLONE/|/src/)((?:cmd|comm|configs|kernels|ps|slurm|tests)/[\\w./-]*\\w)")
-	// copied is a line by which the container takes something along from the root of the repository.
+	// copied is a line by which the container copies a file or folder from the root of the repository.
 	copied = regexp.MustCompile(`^\s+(\S+) /src/\S+$`)
 )
 
-// envIsTrue: what installs the program elsewhere names files and targets of make that there are. No compiler reads it.
+// envIsTrue: the files that install the program elsewhere must name existing files and targets of make. No compiler checks them.
 var envIsTrue = rule{
 	name: "env-is-true",
 	check: func(tr *tree) (problems []string) {

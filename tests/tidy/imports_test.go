@@ -20,8 +20,8 @@ const (
 	gompi        = "github.com/sbromberger/gompi"
 )
 
-// row is one line of the table of allowed imports: what the non-test files of a package may import beside the
-// standard library. ours: our own packages; others: modules, and "C" where cgo is used.
+// row is one line of the table of allowed imports: the packages that the non-test files of a package may import in addition to the
+// standard library. ours: our own packages; others: modules, and "C" for cgo.
 type row struct {
 	line         int
 	ours, others []string
@@ -144,7 +144,7 @@ var allowedImports = rule{
 	},
 }
 
-// tableIsTrue keeps the table from promising what is not there.
+// tableIsTrue: the packages in the table must exist.
 var tableIsTrue = rule{
 	name: "import-table-is-true",
 	check: func(tr *tree) (problems []string) {

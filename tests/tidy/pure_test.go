@@ -10,9 +10,9 @@ import (
 	"testing/fstest"
 )
 
-// pure packages decide; they never do. The simulator runs them in virtual time and a recorded run replays through
-// them, which only works while nothing in them can see a clock, a thread, chance or the outside.
-// The simulator itself is held to the same: it drives, but over virtual time.
+// pure packages decide, and never act. The simulator runs them in virtual time, and recorded runs are replayed through them. That
+// works only if they have no access to a clock, a thread, randomness or the outside. The same rules hold for the simulator itself,
+// which acts only in virtual time.
 var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/snapshot", "ps/sim", "comm/payload", "comm/wire"}
 
 // pureFiles calls visit with every node of every non-test file of the pure packages.
@@ -41,7 +41,7 @@ func importNames(f *file) map[string]string {
 		}
 		name := importPath[strings.LastIndexByte(importPath, '/')+1:]
 		if name == "v2" {
-			name = "rand" // math/rand/v2 is the only one of its kind here
+			name = "rand" // the only such path in the pure packages is math/rand/v2
 		}
 		if spec.Name != nil {
 			name = spec.Name.Name
@@ -127,7 +127,7 @@ var pureTime = rule{
 	},
 }
 
-// seededNames are what math/rand/v2 offers to whoever brings a seed; everything else there draws from a global.
+// seededNames are the names of math/rand/v2 that take a seed. All others draw from a global generator.
 var seededNames = []string{"ChaCha8", "New", "NewChaCha8", "NewPCG", "NewZipf", "PCG", "Rand", "Source", "Zipf"}
 
 var pureRandom = rule{

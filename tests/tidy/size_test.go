@@ -43,8 +43,8 @@ var fileSizes = rule{
 	want: []string{"a.go: 401 lines, at most 400: split it by role"},
 }
 
-// functionSizes counts from the func keyword to the closing brace. A literal inside a function counts as part of
-// it; one at package level counts for itself.
+// functionSizes counts lines from the func keyword to the closing brace. A function literal counts as part of its function. At
+// package level it counts on its own.
 var functionSizes = rule{
 	name: "function-sizes",
 	check: func(tr *tree) (problems []string) {
@@ -79,7 +79,7 @@ var functionSizes = rule{
 	},
 }
 
-// rooms are the packages that a rank of a run is made of (ps/ARCHITECTURE.md). Each stays one that a reader can hold in mind.
+// rooms are the packages that make up a rank of a run (ps/ARCHITECTURE.md). Each stays small enough for a reader to keep in mind.
 var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate", "ps/layout", "ps/link", "ps/liveness", "ps/replica", "ps/resume", "ps/runtime",
 	"ps/serve", "ps/snapshot", "ps/station", "ps/train"}
 
@@ -88,7 +88,7 @@ const (
 	roomFieldsMax = 25
 )
 
-// roomSizes counts the files of a room, and the fields of its structs, those of embedded structs of any of our packages with them.
+// roomSizes counts the files of a room, and the fields of its structs, including those of embedded structs of any of our packages.
 var roomSizes = rule{
 	name: "room-sizes",
 	check: func(tr *tree) (problems []string) {
@@ -167,8 +167,8 @@ func fieldsOf(st *ast.StructType, structs map[string]*ast.StructType, in map[*as
 	return n
 }
 
-// exits: once MPI is up, a rank that simply exits takes the job down without a word. The verbs of the command line and TestMain decide
-// on exit codes; everything else returns errors or calls Abort.
+// exits: once MPI is up, a rank that simply exits ends the job without an error text. Only the verbs of the command line and TestMain
+// decide on exit codes. All other code returns errors or calls Abort.
 var exits = rule{
 	name: "exits",
 	check: func(tr *tree) (problems []string) {
@@ -208,7 +208,7 @@ var exits = rule{
 	},
 }
 
-// mayExit: comm/mpi's Abort, whose contract is to end the process, and TestMain with the helpers in its file.
+// mayExit: Abort of comm/mpi may exit, because its contract is to end the process, and so may TestMain and the helpers in its file.
 func mayExit(f *file, decl ast.Decl) bool {
 	fn, ok := decl.(*ast.FuncDecl)
 	if !ok {
@@ -220,7 +220,7 @@ func mayExit(f *file, decl ast.Decl) bool {
 	return slices.ContainsFunc(f.ast.Decls, isTestMain) && (isTestMain(fn) || !testName.MatchString(fn.Name.Name))
 }
 
-// testName fits what the go command runs as a test.
+// testName matches the names that the go command runs as tests.
 var testName = regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)`)
 
 func isTestMain(decl ast.Decl) bool {

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// The words below are put together from pieces, so that this file does not trip over itself.
+// The words below are put together from pieces, so that this file does not break its own rules.
 const slash = "/"
 
 var topNames = []string{
@@ -36,7 +36,7 @@ var topLevel = rule{
 	},
 }
 
-// textHygiene spares testdata: goldens and deliberately bad inputs are what they are.
+// textHygiene does not check testdata, because goldens and deliberately bad inputs must stay as they are.
 var textHygiene = rule{
 	name: "text-hygiene",
 	check: func(tr *tree) (problems []string) {
@@ -86,15 +86,15 @@ var leftovers = rule{
 	want: []string{`a.md:2: "TO` + `DO" is unfinished work: finish it or open an issue`},
 }
 
-// strange names what a reader of the repository cannot look up: absolute paths of somebody's machine and notes that
-// are not shipped.
+// strange matches names that a reader of the repository cannot look up: absolute paths of a developer's machine and notes that are
+// not shipped.
 var strange = regexp.MustCompile(strings.Join([]string{
 	slash + "work" + slash,
 	`\b(design|peers|sync-core|straggler-and-contention|mpi-from-go|cuda-from-go)\.` + "md",
 	`\b(style-` + `anchors|user-` + `expectations|slurm-and-` + `testbed)\b`,
 }, "|"))
 
-// elsewhere is data that a developer may have beside the repository; only tests may look there.
+// elsewhere is data that a developer may have outside the repository. Only tests may read it.
 var elsewhere = regexp.MustCompile(`\.\./` + "shared")
 
 var strangeNames = rule{
@@ -119,7 +119,7 @@ var strangeNames = rule{
 	},
 }
 
-// grep reports each line of each text file that fits pattern; files that may have it are spared.
+// grep reports each line of each text file that matches pattern, except in spared files.
 func grep(tr *tree, pattern *regexp.Regexp, why string, spared func(*file) bool) (problems []string) {
 	for _, f := range tr.files {
 		if !f.text || f.name == "go.sum" || spared != nil && spared(f) || !pattern.Match(f.data) {
@@ -154,7 +154,7 @@ var blobs = rule{
 	want: []string{"a.bin: a binary file of 204801 bytes, at most 204800"},
 }
 
-// scripts stop at the first error and can be started by name.
+// scripts: every script must stop at the first error, and be executable by name.
 var scripts = rule{
 	name: "scripts",
 	check: func(tr *tree) (problems []string) {

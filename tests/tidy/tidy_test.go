@@ -1,5 +1,5 @@
-// Package tidy holds the rules of this repository as tests. Each rule is a function from a tree of files to the
-// problems it finds; it is run on the repository, and on a small bad tree that it must find fault with.
+// Package tidy holds the rules of this repository as tests. A rule is a function from a tree of files to the problems that it finds.
+// It runs on the repository, and on a small bad tree in which it must find the expected problems.
 package tidy
 
 import (
@@ -19,7 +19,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// tree is what the rules look at: every file that is shipped, read and, if it is Go, parsed.
+// tree is the input of the rules: every shipped file, read and, if it is Go, parsed.
 type tree struct {
 	fsys    fs.FS
 	fset    *token.FileSet
@@ -83,8 +83,8 @@ func TestRulesFindFault(t *testing.T) {
 	}
 }
 
-// ignored says what .gitignore keeps out of the repository, and what is Git's own, a file in a worktree; such things are not
-// ours to judge.
+// ignored says whether .gitignore keeps a file out of the repository, or whether it belongs to Git itself, such as .git, which is a
+// file in a worktree. The rules do not apply to such files.
 func ignored(name string, entry fs.DirEntry) bool {
 	if entry.IsDir() {
 		return name == ".git" || name == "bin" || name == "build" || name == "runs"

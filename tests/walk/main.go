@@ -1,8 +1,8 @@
-// Command walk counts the files and functions that the gradients of an iteration enter, from backward to the commit and back:
-// those whose statements run more often in a run of twice as many iterations. It reads two coverage profiles of mode count, of
-// a run and of the longer one, and prints a line for each package.
+// Command walk counts the files and functions that the gradients of an iteration enter, from backward to the commit and back. These
+// are the ones whose statements run more often in a run of twice as many iterations. It reads two coverage profiles of mode count,
+// of a run and of the longer one, and prints a line for each package.
 //
-//	tests/walk.sh    makes both, and calls it
+//	tests/walk.sh    makes both profiles, and calls walk
 package main
 
 import (
@@ -44,7 +44,7 @@ func walk(short, long string) error {
 	if err != nil {
 		return err
 	}
-	lines := map[string][]int{} // by file: of blocks that run more often
+	lines := map[string][]int{} // by file: lines of blocks that run more often
 	for b, n := range after {
 		if n > before[b] {
 			lines[b.file] = append(lines[b.file], b.line)
@@ -78,7 +78,7 @@ func walk(short, long string) error {
 	return nil
 }
 
-// counts reads a profile: how often each block ran. Files are named from the root of the module.
+// counts reads a profile and returns how often each block ran. File names are relative to the root of the module.
 func counts(name string) (map[block]int, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func counts(name string) (map[block]int, error) {
 		file, rest, ok := strings.Cut(lines.Text(), ":")
 		fields := strings.Fields(rest)
 		if !ok || len(fields) != 3 {
-			return nil, fmt.Errorf("%s: %q is no line of a profile", name, lines.Text())
+			return nil, fmt.Errorf("%s: %q is not a line of a profile", name, lines.Text())
 		}
 		at, _, _ := strings.Cut(fields[0], ".")
 		line, err := strconv.Atoi(at)
@@ -114,7 +114,7 @@ func counts(name string) (map[block]int, error) {
 	return all, lines.Err()
 }
 
-// functions counts the functions of a file that have one of the lines; function literals are part of what they stand in.
+// functions counts the functions of a file that have one of the lines. A function literal is part of its function.
 func functions(file string, lines []int) (n int, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)

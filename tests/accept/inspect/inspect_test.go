@@ -26,7 +26,7 @@ func TestGet(t *testing.T) {
 		{"a.c", "path a.c: no field c"},
 		{"a.b.4", "path a.b.4: no item 4 in a list of 4"},
 		{"a.b.x", "path a.b.x: no item x in a list of 4"},
-		{"a.b.0.c", "path a.b.0.c: c asked of 10, which is neither object nor list"},
+		{"a.b.0.c", "path a.b.0.c: c of 10, which is neither object nor list"},
 	} {
 		if _, err := get(data, c.path); err == nil || err.Error() != c.want {
 			t.Errorf("get %s: error %v, want %q", c.path, err, c.want)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// intact counts the files of a run folder, or says what is wrong with each that is half-written.
+// intact counts the files of a run folder. It fails with a list of the files that are half-written.
 func intact(fsys fs.FS) (files int, err error) {
 	var problems []error
 	err = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -36,7 +36,7 @@ func whole(name string, data []byte) error {
 	switch {
 	case ext == ".tmp" || ext == ".new" || strings.HasSuffix(base, "~"):
 		return errors.New("a temporary file was left behind")
-	case ext == ".bin": // of a checkpoint, whose manifest has the checksums: a resumed run holds it to them
+	case ext == ".bin": // part of a checkpoint: a resumed run checks it against the checksums in the manifest
 		return nil
 	case len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")):
 		return errors.New("the last line is cut off")

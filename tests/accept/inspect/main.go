@@ -3,9 +3,9 @@
 //	inspect get FILE PATH   the value at PATH in a JSON file: names and list indices joined by dots; * takes all
 //	                        items, one a line. Text is printed bare, everything else as JSON.
 //	inspect intact DIR      every JSON file and JSON line parses, all rows of a CSV file are equally long, text ends
-//	                        with a newline, and nothing temporary is left.
-//	inspect forge FILE PATH VALUE   puts a value of the configuration into the manifest of a checkpoint, whose
-//	                        checksum holds all the same.
+//	                        with a newline, and no temporary file is left.
+//	inspect forge FILE PATH VALUE   replaces a value of the configuration in the manifest of a checkpoint, and makes its
+//	                        checksum valid again.
 package main
 
 import (
@@ -64,7 +64,7 @@ func forge(data []byte, path, value string) ([]byte, error) {
 	const sum = "crc32c"
 	var manifest map[string]any
 	if err := json.Unmarshal(data, &manifest); err != nil || manifest[sum] == nil {
-		return nil, fmt.Errorf("no manifest of a checkpoint: %v", err)
+		return nil, fmt.Errorf("it is not the manifest of a checkpoint: %v", err)
 	}
 	delete(manifest, sum)
 	config, ok := manifest["config"].(map[string]any)
@@ -130,5 +130,5 @@ func step(value any, name string) ([]any, error) {
 		}
 		return at[k : k+1], nil
 	}
-	return nil, fmt.Errorf("%s asked of %v, which is neither object nor list", name, value)
+	return nil, fmt.Errorf("%s of %v, which is neither object nor list", name, value)
 }

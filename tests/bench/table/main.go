@@ -1,6 +1,6 @@
-// Command table joins the JSON lines of `fluentps bench` and of the references in C, which come on its input in the order
-// in which they were measured, to tables of ratios. A figure is the median over launches; a ratio is the median of the
-// ratios of launches that stood side by side, each with the better variant of the reference.
+// Command table makes tables of ratios from the JSON lines of `fluentps bench` and of the references in C. It reads the lines in the
+// order in which they were measured. A figure is the median over launches. A ratio is the median of the ratios of consecutive
+// launches, each with the better variant of the reference.
 //
 //	table [-tsv] < lines
 package main
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// line is what one program says of one case.
+// line is the result of one program for one case.
 type line struct {
 	What       string  `json:"what"`
 	Who        string  `json:"who"`
@@ -62,7 +62,7 @@ func run(in io.Reader, out io.Writer, tsv bool) error {
 		return err
 	}
 	if len(lines) == 0 {
-		return fmt.Errorf("no lines came in")
+		return fmt.Errorf("the input has no lines")
 	}
 	for _, rows := range [][][]string{pushpull(lines), latency(lines)} {
 		if len(rows) > 1 {
@@ -79,7 +79,7 @@ func run(in io.Reader, out io.Writer, tsv bool) error {
 	return nil
 }
 
-// key is what is compared.
+// key identifies a case that is compared.
 type key struct {
 	servers, workers int
 	scheme           string
@@ -91,7 +91,7 @@ func (k key) cells() []string {
 	return []string{fmt.Sprintf("%d+%d", k.servers, k.workers), k.scheme, fmt.Sprint(k.bytes), k.memory}
 }
 
-// collect groups the lines of one kind, in order of appearance of ours: these, and those of C by variant.
+// collect groups the lines of one kind by case, in the order of our lines: ours, and those of C by variant.
 func collect(lines []line, what string) (keys []key, ours map[key][]line, c map[key]map[int64][]line) {
 	ours, c = map[key][]line{}, map[key]map[int64][]line{}
 	for _, l := range lines {
@@ -114,7 +114,7 @@ func collect(lines []line, what string) (keys []key, ours map[key][]line, c map[
 	return keys, ours, c
 }
 
-// ofC is the case as the program in C has it.
+// ofC is the same case as the key of the program in C.
 func (k key) ofC() key {
 	k.memory = ""
 	return k
@@ -153,7 +153,7 @@ func latency(lines []line) [][]string {
 	return rows
 }
 
-// chunked are the lines of the variant that cuts slices.
+// chunked returns the lines of the variant that cuts slices.
 func chunked(of map[int64][]line) []line {
 	for chunk, lines := range of {
 		if chunk > 0 {
@@ -163,7 +163,7 @@ func chunked(of map[int64][]line) []line {
 	return nil
 }
 
-// better is the variant with the higher median.
+// better returns the lines of the variant with the higher median.
 func better(of map[int64][]line) []line {
 	speed := func(l line) float64 { return l.GBPerS }
 	whole, cut := of[0], chunked(of)
@@ -192,7 +192,7 @@ func ratio(a, b []line, of func(line) float64) float64 {
 	return median(values)
 }
 
-// median is NaN of nothing, and the mean of the two in the middle of an even number.
+// median is NaN without values. With an even number of values it is the mean of the two in the middle.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
