@@ -232,7 +232,7 @@ func readSize(l *leaf, ptr *byteSize, n *yaml.Node) *problem {
 		return p
 	}
 	if !l.span.has(float64(v)) {
-		return ofFine(problemf("", "%s, got %s", l.span.want(func(b float64) string { return formatSize(int64(b)) }), clip(n.Value)))
+		return ofFine(problemf("", "%s, got %s", l.span.want(func(b float64) string { return FormatSize(int64(b)) }), clip(n.Value)))
 	}
 	*ptr = byteSize(v)
 	return nil

@@ -28,7 +28,7 @@ func format(ptr any) string {
 	case *time.Duration:
 		return formatDuration(*v)
 	case *byteSize:
-		return formatSize(int64(*v))
+		return FormatSize(int64(*v))
 	case *workerIndex:
 		if *v < 0 {
 			return `"*"`
@@ -105,8 +105,8 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// formatSize takes the largest binary unit that divides the size.
-func formatSize(bytes int64) string {
+// FormatSize writes a size as the YAML has it: it takes the largest binary unit that divides the size.
+func FormatSize(bytes int64) string {
 	for _, u := range []struct {
 		name string
 		size int64

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -75,11 +74,46 @@ func Schema() []byte {
 	if err := to.Encode(s); err != nil {
 		panic("configs: the schema holds only words and numbers: " + err.Error())
 	}
-	return oneLiners.ReplaceAll(out.Bytes(), []byte("{$1}"))
+	return compact(out.String())
 }
 
-// oneLiners are objects of one plain value, which take three lines.
-var oneLiners = regexp.MustCompile(`\{\n *([^\n{}]*)\n *\}`)
+// lineMax is the longest line that compact makes of several.
+const lineMax = 160
+
+// compact writes indented JSON with each object and each list that fits on one line.
+func compact(indented string) []byte {
+	var lines []string
+	var open []int // lines that begin a block which has not ended
+	for line := range strings.Lines(indented) {
+		line = strings.TrimSuffix(line, "\n")
+		lines = append(lines, line)
+		switch text := strings.TrimSpace(line); {
+		case strings.HasSuffix(text, "{") || strings.HasSuffix(text, "["):
+			open = append(open, len(lines)-1)
+		case strings.HasPrefix(text, "}") || strings.HasPrefix(text, "]"):
+			begin := open[len(open)-1]
+			open = open[:len(open)-1]
+			if whole, one := joined(lines[begin:]); one {
+				lines = append(lines[:begin], whole)
+			}
+		}
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// joined is a block in one line, if it fits and no block inside has several.
+func joined(block []string) (line string, one bool) {
+	line = block[0]
+	for i, l := range block[1:] {
+		if last := i == len(block)-2; !last && strings.ContainsAny(l[len(l)-1:], "{[") {
+			return "", false
+		} else if !last && i > 0 {
+			line += " "
+		}
+		line += strings.TrimSpace(l)
+	}
+	return line, len(line) <= lineMax
+}
 
 // object is the schema of a section of a table, of the whole table for "". Where there are definitions, the keys and sections
 // below it are among them, each by its path.

@@ -220,7 +220,7 @@ func limitText(l *leaf) string {
 	case *time.Duration:
 		show = func(s float64) string { return number(s) + "s" }
 	case *byteSize:
-		show = func(b float64) string { return formatSize(int64(b)) }
+		show = func(b float64) string { return FormatSize(int64(b)) }
 	case *int, *int64, *uint64, *[]int, *[]int64:
 		show = whole
 	}

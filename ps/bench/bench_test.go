@@ -33,14 +33,6 @@ func TestLayersCoverTheSize(t *testing.T) {
 	})
 }
 
-func TestSizesAreWritten(t *testing.T) {
-	for n, want := range map[int64]string{17: "17 B", 4096: "4 KiB", 3 << 19: "1536 KiB", 64 << 20: "64 MiB", 1 << 30: "1 GiB"} {
-		if got := sizeText(n); got != want {
-			t.Errorf("%d is written %s, want %s", n, got, want)
-		}
-	}
-}
-
 // A round lasts from start to start, the last one until its parameters are in; the first ones are left out.
 func TestSlowestWorkerCounts(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fluentps/comm"
+	"fluentps/configs"
 )
 
 // commRow is one size of bench comm.
@@ -45,7 +46,7 @@ func (r *Rank) Comm(sizes []int64, total time.Duration) error {
 			fmt.Fprintf(r.Out, "%s\n", text)
 			continue
 		}
-		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", sizeText(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
+		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", configs.FormatSize(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
 	}
 	if r.Lead() && !r.JSON {
 		printHost(r.Out)

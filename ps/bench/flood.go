@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fluentps/comm"
+	"fluentps/configs"
 )
 
 // floodRow is one size of bench flood.
@@ -90,7 +91,7 @@ func (row *floodRow) print(r *Rank) error {
 		fmt.Fprintf(r.Out, "%s\n", text)
 	} else {
 		fmt.Fprintf(r.Out, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a sender by at most %.1f MiB, limit %.1f MiB\n",
-			row.Messages, sizeText(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth), mib(row.SenderGrowth), mib(row.Limit))
+			row.Messages, configs.FormatSize(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth), mib(row.SenderGrowth), mib(row.Limit))
 		printHost(r.Out)
 	}
 	if grown := max(row.ReceiverGrowth, row.SenderGrowth); grown > row.Limit || row.Lost > 0 {

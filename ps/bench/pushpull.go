@@ -150,7 +150,7 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 			fmt.Fprintf(out, "%s\n", text)
 			continue
 		}
-		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f\n", "", sizeText(row.Bytes), sizeText(row.ShardBytes), row.Memory, row.Rounds,
+		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f\n", "", configs.FormatSize(row.Bytes), configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,
 			row.RoundUSMean, row.RoundUSP50, row.RoundUSP99, row.GBPerS, row.CPUSPerGB)
 		if i == len(cases)-1 {
 			fmt.Fprintf(out, "%d servers, %d workers, %s; ", row.Servers, row.Workers, row.Mode)

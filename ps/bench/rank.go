@@ -84,19 +84,6 @@ func (r *Rank) tell(value int) (int, error) {
 	return int(binary.LittleEndian.Uint64(buf.Bytes())), failed
 }
 
-// sizeText writes a size in the largest unit that divides it.
-func sizeText(n int64) string {
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.size && n%u.size == 0 {
-			return fmt.Sprintf("%d %s", n/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
-}
-
 // hostState is what figures depend on beside the program.
 type hostState struct {
 	Cores int     `json:"cores"`

@@ -55,15 +55,6 @@ func optional(v *Float, decimals int) string {
 // percent writes part/whole in percent, or absent when whole is 0.
 func percent(part, whole float64) string { return fixed(100*part/whole, 1) }
 
-// bytesText writes a size with the largest binary unit that leaves at least 1.
-func bytesText(n int64) string {
-	v, u := inBinary(n)
-	if u == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, binaryUnits[u])
-}
-
 var binaryUnits = [...]string{"B", "KiB", "MiB", "GiB", "TiB"}
 
 // inBinary converts a size to the largest binary unit that leaves at least 1. It also returns the index of that unit.

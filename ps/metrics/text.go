@@ -61,11 +61,11 @@ func headText(s *Summary, width int) string {
 	if s.Baseline != "" {
 		mode += ", baseline " + BaselineText(s.Baseline, s.BaselineKeys)
 	}
-	workers := plural(s.Workers, "worker")
+	workers := Count(s.Workers, "worker")
 	if s.Computing > 0 {
-		workers += fmt.Sprintf(" (hierarchy %s: %s compute)", s.Hierarchy, plural(s.Computing, "rank"))
+		workers += fmt.Sprintf(" (hierarchy %s: %s compute)", s.Hierarchy, Count(s.Computing, "rank"))
 	}
-	b.WriteString(Wrap(fmt.Sprintf("%s (%s): %s, %s, seed %d", s.Name, mode, plural(s.Servers, "server"), workers, s.Seed), width, 2) + "\n")
+	b.WriteString(Wrap(fmt.Sprintf("%s (%s): %s, %s, seed %d", s.Name, mode, Count(s.Servers, "server"), workers, s.Seed), width, 2) + "\n")
 	line("trained", "%s iterations, %s samples, max lead %s", thousands(s.Iterations), thousands(s.Samples), thousands(s.MaxLead))
 	if q := s.Resumed; q != nil {
 		part := "times, traffic and counts are of the part since then"
@@ -73,7 +73,7 @@ func headText(s *Summary, width int) string {
 			part = "nothing was left to train: to continue, raise train.stop"
 		}
 		if q.Unrecorded > 0 {
-			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long part only its first", IterationsName, plural(int(q.Unrecorded), "iteration"))
+			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long part only its first", IterationsName, Count(int(q.Unrecorded), "iteration"))
 		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}
@@ -85,14 +85,14 @@ func headText(s *Summary, width int) string {
 	name, value := score(s.TestAccuracy, s.TestRMSE)
 	line("result", "train loss %s, test loss %s, test %s %s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
 	if n := s.Sparsity; n != nil {
-		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), plural(int(n.Parameters), "parameter"))
+		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), Count(int(n.Parameters), "parameter"))
 	}
-	traffic := fmt.Sprintf("sent %s, received %s", bytesText(s.BytesSent), bytesText(s.BytesReceived))
+	traffic := fmt.Sprintf("sent %s, received %s", Size(s.BytesSent), Size(s.BytesReceived))
 	if n := s.BytesBetween; n != nil {
-		traffic += ", between hosts " + bytesText(*n)
+		traffic += ", between hosts " + Size(*n)
 	}
 	if s.BytesShared > 0 {
-		traffic += ", read in shared memory " + bytesText(s.BytesShared)
+		traffic += ", read in shared memory " + Size(s.BytesShared)
 	}
 	line("traffic", "%s", traffic)
 	return b.String()
@@ -124,7 +124,7 @@ func devicesText(s *Summary) string {
 	var parts []string
 	for _, name := range names {
 		if name != "" {
-			parts = append(parts, fmt.Sprintf("%s on %s", plural(ranks[name], "rank"), name))
+			parts = append(parts, fmt.Sprintf("%s on %s", Count(ranks[name], "rank"), name))
 		}
 	}
 	if len(parts) == 0 {
@@ -142,13 +142,6 @@ func score(accuracy, rmse *Float) (name, value string) {
 		return "RMSE", optional(rmse, 4)
 	}
 	return "accuracy", optional(accuracy, 4)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(int64(n)) + " " + noun + "s"
 }
 
 // roleText is the table of times by role. The share is the mean over ranks, as a part of train_s.
@@ -193,7 +186,7 @@ func shardText(s *Summary, width int) string {
 	}
 	text := fitted(rows, map[string]bool{"Scheme": true, "Name": true}, []string{"Server", "KiB", "Last %"}, width)
 	if more := len(s.PerShard) - shardRowsMax; more > 0 {
-		text += fmt.Sprintf("%s more in summary.json\n", plural(more, "shard"))
+		text += fmt.Sprintf("%s more in summary.json\n", Count(more, "shard"))
 	}
 	var dropped, skipped, duplicates int64
 	reasons := map[string]int64{}
@@ -239,7 +232,7 @@ func copiesText(s *Summary) (text string) {
 		cached, saved, published = cached+h.CachedReads, saved+h.SavedBytes, published+h.Published
 	}
 	if cached > 0 {
-		text += fmt.Sprintf("Over all shards: %s pulls and %s saved by cached copies\n", thousands(cached), bytesText(saved))
+		text += fmt.Sprintf("Over all shards: %s pulls and %s saved by cached copies\n", thousands(cached), Size(saved))
 	}
 	if published > 0 {
 		text += fmt.Sprintf("Over all shards: %s versions published\n", thousands(published))
@@ -275,7 +268,7 @@ func evaluationText(s *Summary) string {
 	}
 	text := table(rows, map[int]bool{5: true})
 	if first > 0 {
-		text += fmt.Sprintf("%s before these in summary.json\n", plural(first, "evaluation"))
+		text += fmt.Sprintf("%s before these in summary.json\n", Count(first, "evaluation"))
 	}
 	return text
 }

@@ -333,8 +333,8 @@ func setScheme(s *Summary, name string) {
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(-1234567), "-1,234,567"},
-		{bytesText(0), "0 B"}, {bytesText(1023), "1023 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(3 << 40), "3.0 TiB"},
-		{bytesText(5000 << 40), "5000.0 TiB"},
+		{Size(0), "0 B"}, {Size(1023), "1023 B"}, {Size(1536), "1.5 KiB"}, {Size(3 << 40), "3.00 TiB"},
+		{Size(5000 << 40), "5000.00 TiB"},
 		{clock(59400 * time.Millisecond), "0:59"}, {clock(59600 * time.Millisecond), "1:00"}, {clock(3661 * time.Second), "1:01:01"},
 		{rate(99.94), "99.9"}, {rate(100), "100"}, {rate(math.NaN()), "-"}, {rate(math.Inf(1)), "-"}, {rate(1e300), "-"},
 		{percent(1, 0), "-"}, {percent(0, 0), "-"}, {percent(1, 8), "12.5"},
@@ -362,7 +362,7 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	s.PerShard[0].AddCached(3, 1<<20)
 	s.PerShard[1].AddCached(1000, 1<<10)
 	s.PerShard[1].Published = 12
-	for _, want := range []string{"Over all shards: 1,003 pulls and 4.0 MiB saved by cached copies\n", "Over all shards: 12 versions published\n"} {
+	for _, want := range []string{"Over all shards: 1,003 pulls and 3.98 MiB saved by cached copies\n", "Over all shards: 12 versions published\n"} {
 		if text := text(t, s); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -2,15 +2,15 @@ package metrics
 
 import "fmt"
 
-// Count writes a number with its noun, which gets an s unless n is 1.
+// Count is a number of things, with a comma between groups of three digits and the noun in the singular if there is one.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return thousands(int64(n)) + " " + noun
 }
 
-// Size writes a number of bytes for plans: with two decimals from MiB on, unlike bytesText, which has one.
+// Size is a byte count in the largest binary unit that leaves at least 1: with one decimal in KiB, with two in larger units.
 func Size(n int64) string {
 	switch v, u := inBinary(n); u {
 	case 0:
