@@ -185,7 +185,8 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 
 stage_race() { # packages without cgo, with the invariant checks that only this tag turns on
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
-	# packages to it; of the others package workload's networks would take minutes, and runs with them are in runtime.
+	# packages to it; of the others package workload's networks would take minutes, and runs with them are in runtime. Package bench
+	# times kernels in plain Go, and drives runs of runtime.
 	local without
 	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
 	# A test of it that measures the heap beside it does so in a goroutine that touches nothing of the package.
@@ -196,7 +197,7 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	without=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
 	test -n "$without"
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=15m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|ps/workload)(/|\$)") | keep
+	go test -json -vet=off -race -tags invariants -timeout=15m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|ps/workload|ps/bench)(/|\$)") | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.
