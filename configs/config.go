@@ -82,6 +82,7 @@ type Cluster struct {
 	Hierarchy    string `yaml:"hierarchy" values:"none,node" doc:"node: the gradients of the ranks of a host are summed before one of them, the worker, pushes and pulls for all"`
 	SharedMemory string `yaml:"shared_memory" values:"auto,off" doc:"auto: servers and workers of one host read parameters and gradients in each other's memory; off: they send them"`
 	Bind         string `yaml:"bind" values:"auto,off" doc:"auto: where a host has more ranks than cores, and the launcher has bound none, each keeps to one core, in turn; off: the system moves them"`
+	Link         string `yaml:"link,omitempty" form:"link rates" doc:"rate of the network card of a host, each way, as in 10Gbit; of hosts with another rate: 10Gbit,node3=1Gbit. plan and the summary then show the least time of an iteration that these cards allow; nothing else depends on it"`
 	MemoryMax    int64  `yaml:"memory_max" min:"1MiB" max:"1048576GiB" unit:"bytes" doc:"buffers of one rank, beside the data set; plan shows what they are for; and the most that rows of data take while they are read"`
 }
 

@@ -100,8 +100,8 @@ func draw(t *rapid.T, l *leaf) string {
 		*p = "fc1.x"
 		if len(l.values()) > 0 {
 			*p = rapid.SampledFrom(l.values()).Draw(t, l.path)
-		} else if l.text == &parameterFile {
-			*p = "fc1.npz"
+		} else if example, ok := map[*textForm]string{&parameterFile: "fc1.npz", &linkRates: "10Gbit"}[l.text]; ok {
+			*p = example
 		}
 	case *bool:
 		*p = rapid.Bool().Draw(t, l.path)

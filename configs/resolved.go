@@ -41,7 +41,7 @@ func Values(c *Config) map[string]string {
 
 // free are the keys that a run may go on with other values of, by their beginnings: they say when it ends, what is
 // looked at, kept or printed meanwhile, and what it runs on, and change no parameter before that; and what it began with.
-var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.shared_memory", "device."}
+var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.link", "cluster.shared_memory", "device."}
 
 // Changed lists the keys, in order, whose values are others than those of a checkpoint and which a run does not just go
 // on with. A key that was not there then, as in an earlier version of the program, is as its default.

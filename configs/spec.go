@@ -262,7 +262,7 @@ type textForm struct {
 }
 
 // textForms are those that tags name.
-var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath, "parameter file": &parameterFile}
+var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath, "parameter file": &parameterFile, "link rates": &linkRates}
 
 var (
 	runName = textForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
@@ -276,6 +276,9 @@ var (
 			return "the path is empty; name a file or folder"
 		}
 		return "the path holds a zero byte; name a file or folder"
+	}}
+	linkRates = textForm{regexp.MustCompile(`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {
+		return clip(strconv.Quote(s)) + " is not a rate; write it with its unit, as in 10Gbit, 200Mbit or 25MB, and those of single hosts after it: 10Gbit,node3=1Gbit"
 	}}
 	parameterFile = textForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
 		if !filePath.MatchString(s) {

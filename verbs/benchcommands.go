@@ -158,7 +158,7 @@ func benchPushpullVerb(c *cli.Context) error {
 	if err != nil {
 		return usagef("%v", err)
 	}
-	return benchWorld(c, servers+1, func(r *bench.Rank) error { return r.Pushpull(cases, c.Duration("time"), c.Int("rounds")) })
+	return benchWorld(c, bench.RanksMin(cases), func(r *bench.Rank) error { return r.Pushpull(cases, c.Duration("time"), c.Int("rounds")) })
 }
 
 func benchKernelsCommand() *cli.Command {

@@ -26,7 +26,6 @@ func planCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
 			&cli.StringFlag{Name: "hosts", Usage: "the hosts of the ranks: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
-			linkFlag(),
 			setFlag(),
 			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
 		}, append(jobFlags(), serverFlags()...)...),
@@ -67,11 +66,7 @@ func planVerb(c *cli.Context) error {
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}
-	rates, err := linkRates(c, hosts)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set, rates))
+	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set))
 	return err
 }
 
@@ -93,6 +88,9 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 	p := &planned{cfg: cfg, hosts: hosts}
 	var err error
 	if p.roles, err = layout.Roles(cfg, hosts); err != nil {
+		return nil, err
+	}
+	if _, err := layout.Rates(cfg, hosts); err != nil {
 		return nil, err
 	}
 	if p.set, err = load(layout.DataSpec(cfg)); err != nil {

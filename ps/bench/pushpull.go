@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,12 +52,24 @@ func (t *Table) Cases() (cases []Case, err error) {
 				if err != nil {
 					return nil, err
 				}
-				k.memory = cfg.Cluster.SharedMemory
+				k.memory, k.servers, k.colocated = cfg.Cluster.SharedMemory, cfg.Cluster.Servers, cfg.Cluster.Placement == "colocate"
 				cases = append(cases, k)
 			}
 		}
 	}
 	return cases, nil
+}
+
+// RanksMin is the number of ranks that the cases need at least.
+func RanksMin(cases []Case) (ranks int) {
+	for _, k := range cases {
+		least := k.servers + 1
+		if k.colocated {
+			least = k.servers
+		}
+		ranks = max(ranks, least)
+	}
+	return ranks
 }
 
 // Case is one line of the table.
@@ -67,6 +80,9 @@ type Case struct {
 	slice  string
 	memory string // cluster.shared_memory
 	set    []string
+
+	servers   int
+	colocated bool // all ranks work
 }
 
 // layersOf cuts n parameters into layers of at most each, and at least one for each server, as even as can be.
@@ -125,6 +141,8 @@ type pushpullRow struct {
 	GBPerS      float64 `json:"gb_per_s"`     // by the mean
 	GBPerSP50   float64 `json:"gb_per_s_p50"` // by the median round, which a disturbance of a few rounds leaves alone
 	CPUSPerGB   float64 `json:"cpu_s_per_gb"`
+	LimitUS     float64 `json:"limit_us,omitempty"`    // with cluster.link: the least time of a round (ps/network)
+	LimitShare  float64 `json:"limit_share,omitempty"` // of limit_us in round_us_mean
 	hostState
 }
 
@@ -133,7 +151,7 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 	out := r.Out
 	for i := range cases {
 		if r.Lead() && !r.JSON && (i == 0 || cases[i].scheme != cases[i-1].scheme) {
-			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s\n", cases[i].scheme, "size", "shard", "shared", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB")
+			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s %8s\n", cases[i].scheme, "size", "shard", "shared", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB", "of limit")
 		}
 		row, err := r.pushpull(&cases[i], total, fixed)
 		if err != nil {
@@ -150,8 +168,8 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 			fmt.Fprintf(out, "%s\n", text)
 			continue
 		}
-		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f\n", "", configs.FormatSize(row.Bytes), configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,
-			row.RoundUSMean, row.RoundUSP50, row.RoundUSP99, row.GBPerS, row.CPUSPerGB)
+		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f %8s\n", "", configs.FormatSize(row.Bytes), configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,
+			row.RoundUSMean, row.RoundUSP50, row.RoundUSP99, row.GBPerS, row.CPUSPerGB, row.share())
 		if i == len(cases)-1 {
 			fmt.Fprintf(out, "%d servers, %d workers, %s; ", row.Servers, row.Workers, row.Mode)
 			printHost(out)
@@ -208,6 +226,14 @@ func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, 
 	}
 }
 
+// share is that of the limit, where it is known and there is one.
+func (r *pushpullRow) share() string {
+	if r.LimitUS == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(r.LimitShare, 'f', 2, 64)
+}
+
 // workers is how many of the ranks compute.
 func (r *Rank) workers(k *Case) (int, error) {
 	cfg, err := k.config(1, 1)
@@ -255,6 +281,10 @@ func (k *Case) row(rank *Rank, timed ps.Result) *pushpullRow {
 	r.GBPerS = 1e-3 * moved / max(r.RoundUSMean, 1e-3)
 	r.RoundUSP10, r.RoundUSP50, r.RoundUSP99 = micro(w.quantile(0.1)), micro(w.quantile(0.5)), micro(w.quantile(0.99))
 	r.GBPerSP50 = 1e-3 * moved / max(r.RoundUSP50, 1e-3)
+	if s.Wire != nil {
+		r.LimitUS = 1e6 * float64(s.Wire.LimitS)
+		r.LimitShare = r.LimitUS / max(r.RoundUSMean, 1e-3)
+	}
 	var iterations int64
 	for _, w := range s.PerWorker {
 		iterations += w.Iterations

@@ -10,6 +10,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
+	"fluentps/ps/network"
 	"fluentps/ps/serve"
 	"fluentps/ps/station"
 	"fluentps/ps/train"
@@ -294,6 +295,10 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.BytesBetween = &between
 	}
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
+	if rates, _ := layout.Rates(r.station.Config, r.station.Hosts); rates != nil { // setup has refused an error
+		bound := network.Least(layout.Cards(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts), *rates)
+		s.SetWire(bound.Time, bound.Card.Host)
+	}
 	return s
 }
 

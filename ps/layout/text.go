@@ -12,11 +12,11 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Text is what plan prints and plan.txt holds: roles by host, the table of shards, memory and traffic, and warnings. With the rates
-// of the network cards it also has the least time of an iteration; nil: the rates are unknown.
-func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set, rates *network.Rates) string {
+// Text is what plan prints and plan.txt holds: roles by host, the table of shards, memory and traffic, and warnings.
+func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) string {
 	rows := set.Train.Rows()
 	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
+	rates, _ := Rates(c, hosts) // who prints the text has heard of an error before
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
 	planTraining(&b, c, p, roles, rows)
@@ -33,7 +33,7 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 	planCheckpoints(&b, c, p, len(roles.Workers))
 	planRoutes(&b, t)
 	planTraffic(&b, t)
-	b.WriteString(network.Text(cardsOf(t, hosts), rates))
+	b.WriteString(network.Text(Cards(c, p, roles, hosts), rates))
 	planShared(&b, t, hosts)
 	planTeams(&b, p, roles, hosts)
 	planSend(&b, c, p)
@@ -42,14 +42,6 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	return b.String()
-}
-
-// cardsOf is what crosses the network cards in an iteration.
-func cardsOf(t *Routes, hosts []string) []network.Card {
-	if Reduces(t.cfg) {
-		return network.AllReduce(int64(t.plan.Arena)*shard.ElemBytes, hosts)
-	}
-	return network.Cards(t.plan, t.roles, hosts)
 }
 
 func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {

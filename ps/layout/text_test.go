@@ -27,7 +27,7 @@ func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := Text(c, p, roles, hosts, set, nil)
+	text := Text(c, p, roles, hosts, set)
 	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -68,7 +68,7 @@ func textOf(t *testing.T, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Text(c, p, roles, hosts, set, nil)
+	return Text(c, p, roles, hosts, set)
 }
 
 func textGolden(t *testing.T, name string, settings ...string) {
@@ -150,7 +150,7 @@ func TestWarningAboutAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := Text(cfg, p, roles, hosts, set, nil); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
+		if text := Text(cfg, p, roles, hosts, set); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
 			t.Errorf("%s: want a warning: %t; got\n%s", c.set, c.warn, text)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/network"
 	"fluentps/ps/shard"
 )
 
@@ -109,4 +110,24 @@ func planReduced(b *strings.Builder, p *shard.Plan, workers int) {
 	bytes := int64(p.Arena+shard.BucketTail) * shard.ElemBytes
 	fmt.Fprintf(b, "\nTraffic per iteration: each worker passes %s to the collective and receives sums of the same size; a ring would move %s each way\n",
 		metrics.Size(bytes), metrics.Size(2*bytes*int64(workers-1)/int64(workers)))
+}
+
+// Cards is what crosses the network cards in an iteration of every worker.
+func Cards(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string) []network.Card {
+	if Reduces(c) {
+		return network.AllReduce(int64(p.Arena)*shard.ElemBytes, hosts)
+	}
+	return network.Cards(p, roles, hosts)
+}
+
+// Rates are those of the network cards; nil: cluster.link does not say them.
+func Rates(c *configs.Config, hosts []string) (*network.Rates, error) {
+	if c.Cluster.Link == "" {
+		return nil, nil
+	}
+	rates, err := network.ParseRates(c.Cluster.Link, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("cluster.link: %w", err)
+	}
+	return &rates, nil
 }

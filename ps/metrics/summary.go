@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 )
 
 // Float is a float64 whose JSON is null when it is not finite. Plain JSON cannot write such a number, but a diverged run needs a
@@ -78,10 +79,32 @@ type Summary struct {
 	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
 	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
 	BytesBetween     *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
+	Wire             *Wire                `json:"wire,omitempty"`      // with cluster.link
 	PerShard         []ShardSummary       `json:"per_shard"`
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
 	Evaluations      []Evaluation         `json:"evaluations"`
+}
+
+// Wire compares the iterations of a run with the least time that its network cards allow (ps/network).
+type Wire struct {
+	LimitS     Float  `json:"limit_s"`     // least time of an iteration; 0: nothing crosses a card
+	Host       string `json:"host"`        // whose card decides; "" if nothing crosses a card
+	IterationS Float  `json:"iteration_s"` // mean time of an iteration of a worker, computing included
+	Share      Float  `json:"share"`       // limit_s / iteration_s
+}
+
+// SetWire compares training with the least time of an iteration, and the host whose card decides it. TrainS and PerWorker are set.
+func (s *Summary) SetWire(limit time.Duration, host string) {
+	var iterations int64
+	for _, w := range s.PerWorker {
+		iterations += w.Iterations
+	}
+	if iterations == 0 {
+		return
+	}
+	each := float64(s.TrainS) * float64(len(s.PerWorker)) / float64(iterations)
+	s.Wire = &Wire{LimitS: Float(limit.Seconds()), Host: host, IterationS: Float(each), Share: Float(limit.Seconds() / each)}
 }
 
 // Sparsity counts the parameters that are zero.

@@ -95,6 +95,10 @@ func headText(s *Summary, width int) string {
 		traffic += ", read in shared memory " + Size(s.BytesShared)
 	}
 	line("traffic", "%s", traffic)
+	if w := s.Wire; w != nil && w.LimitS > 0 {
+		line("wire", "an iteration takes %s s, at least %s s by the card of %s: %s of the limit, computing included",
+			fixed(float64(w.IterationS), 4), fixed(float64(w.LimitS), 4), w.Host, fixed(float64(w.Share), 2))
+	}
 	return b.String()
 }
 

@@ -131,5 +131,5 @@ func planOf(t *testing.T, c *configs.Config, ranks int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return layout.Text(c, q.Plan, roles, hosts, set, nil)
+	return layout.Text(c, q.Plan, roles, hosts, set)
 }

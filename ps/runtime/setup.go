@@ -22,17 +22,26 @@ type hello struct {
 	Problem string
 }
 
+// assignRoles gives each rank its roles, by the hosts of all.
+func (r *rank) assignRoles() error {
+	roles, err := layout.Roles(r.station.Config, r.station.Hosts)
+	if err != nil {
+		return err
+	}
+	r.station.Roles, r.station.Computes = roles, roles.Computing()
+	r.nameRanks()
+	_, err = layout.Rates(r.station.Config, r.station.Hosts)
+	return err
+}
+
 // setup returns with every rank ready to train, or with the same error on all of them.
 func (r *rank) setup() error {
 	if err := r.greet(); err != nil {
 		return err
 	}
-	roles, err := layout.Roles(r.station.Config, r.station.Hosts)
-	if err != nil {
+	if err := r.assignRoles(); err != nil {
 		return station.Usage("%v", err) // the same error on every rank, since all know the same hosts
 	}
-	r.station.Roles, r.station.Computes = roles, roles.Computing()
-	r.nameRanks()
 	set, err := r.o.Load(layout.DataSpec(r.station.Config))
 	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
 		return err
