@@ -2,7 +2,9 @@ package verbs
 
 import (
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,24 +15,41 @@ import (
 // completing is the word that the completion functions of the shells append. It must be the last word.
 const completing = "--generate-bash-completion"
 
-// completions are the completion functions, by shell. Each calls the program with all words but the one that is being typed.
+// completions are the completion functions, by shell, for a program of the name %[1]s. Each calls the program with all words before
+// the one that is being typed. That one comes too if it is the beginning of a flag, a bare -- as -, since behind -- stand words
+// of other programs.
 var completions = map[string]string{
-	"bash": `_fluentps() {
-	COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+	"bash": `_%[2]s() {
+	local asked=("${COMP_WORDS[@]:0:COMP_CWORD}") word=${COMP_WORDS[COMP_CWORD]}
+	case $word in --) asked+=(-) ;; -*) asked+=("$word") ;; esac
+	COMPREPLY=($(compgen -W "$("${asked[@]}" --generate-bash-completion 2>/dev/null)" -- "$word"))
 	case ${COMPREPLY[0]-} in *=) compopt -o nospace 2>/dev/null ;; esac
 }
-complete -o default -F _fluentps fluentps
+complete -o default -F _%[2]s %[1]s
 `,
-	"zsh": `_fluentps() {
-	local -a found
-	found=("${(@f)$("${(@)words[1,CURRENT-1]}" --generate-bash-completion 2>/dev/null)}")
+	"zsh": `_%[2]s() {
+	local -a asked found
+	asked=("${(@)words[1,CURRENT-1]}")
+	case $words[CURRENT] in --) asked+=(-) ;; -*) asked+=("$words[CURRENT]") ;; esac
+	found=("${(@f)$("${(@)asked}" --generate-bash-completion 2>/dev/null)}")
 	[[ -n ${found[1]-} ]] && compadd -S '' -- "${(@M)found:#*=}"
 	[[ -n ${found[1]-} ]] && compadd -- "${(@)found:#*=}"
 	_files
 }
-compdef _fluentps fluentps
+compdef _%[2]s %[1]s
 `,
-	"fish": `complete -c fluentps -a '(set -l words (commandline -opc); $words --generate-bash-completion 2>/dev/null)'
+	"fish": `function _%[2]s
+	set -l asked (commandline -opc)
+	set -l word (commandline -ct)
+	switch $word
+		case --
+			set -a asked -
+		case '-*'
+			set -a asked $word
+	end
+	$asked --generate-bash-completion 2>/dev/null
+end
+complete -c %[1]s -a '(_%[2]s)'
 `,
 }
 
@@ -40,6 +59,14 @@ var completionPlaces = map[string]string{
 	"zsh":  `eval "$(fluentps completion zsh)" in ~/.zshrc, after compinit`,
 	"fish": `fluentps completion fish >~/.config/fish/completions/fluentps.fish`,
 }
+
+// programName is the name that this program was called by, and the same as part of a shell's identifier.
+func programName() (name, identifier string) {
+	name = filepath.Base(os.Args[0])
+	return name, noIdentifier.ReplaceAllString(name, "_")
+}
+
+var noIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]`)
 
 func shells() []string { return []string{"bash", "zsh", "fish"} }
 
@@ -62,7 +89,8 @@ func completionCommand() *cli.Command {
 			if !ok {
 				return usagef("completion: %s", unknown("shell", name, shells()))
 			}
-			_, err = io.WriteString(c.App.Writer, text)
+			program, identifier := programName()
+			_, err = fmt.Fprintf(c.App.Writer, text, program, identifier)
 			return err
 		},
 		BashComplete: func(c *cli.Context) { fmt.Fprintln(c.App.Writer, strings.Join(shells(), "\n")) },

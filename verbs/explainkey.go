@@ -48,8 +48,9 @@ func keyNames() []string {
 	return names
 }
 
-// explainKey explains a key of the YAML, all keys of a section, or all keys that end in a name, keys of schemes included. It
-// returns "" if there is no such key, and for the name of a scheme, a send policy or a payload.
+// explainKey explains a key of the YAML, all keys of a section, or all keys that have a name as a part of their path, keys of schemes
+// included; else the keys whose path or name begins so, or that take the name as a value. It returns "" if there is no such key, and
+// for the name of a scheme, a send policy or a payload.
 func explainKey(name string) string {
 	if slices.Contains(explained(), name) {
 		return ""
@@ -63,14 +64,27 @@ func explainKey(name string) string {
 	}
 	of := strings.TrimPrefix(path, "sync.")
 	if b.Len() == 0 && of == path {
-		for _, k := range configs.Keys() {
-			if strings.HasSuffix(plainPath(k.Path), "."+path) {
-				writeKey(&b, &k)
-			}
-		}
+		writeKeys(&b, func(k *configs.Key) bool { return strings.Contains("."+plainPath(k.Path)+".", "."+path+".") })
 	}
 	writeSchemeKeys(&b, of)
+	if b.Len() == 0 && len(path) >= prefixMin {
+		writeKeys(&b, func(k *configs.Key) bool { return strings.Contains("."+plainPath(k.Path), "."+path) })
+	}
+	if b.Len() == 0 {
+		writeKeys(&b, func(k *configs.Key) bool { return slices.Contains(k.Values, name) })
+	}
 	return b.String()
+}
+
+// prefixMin is the shortest beginning of a name for which all keys that begin so are explained.
+const prefixMin = 4
+
+func writeKeys(b *strings.Builder, of func(*configs.Key) bool) {
+	for _, k := range configs.Keys() {
+		if of(&k) {
+			writeKey(b, &k)
+		}
+	}
 }
 
 // writeKey writes the meaning of a key, its values, and the settings that it needs.

@@ -20,6 +20,7 @@ func manCommand() *cli.Command {
 				return usagef("man takes no arguments, got%s", listed(c.Args().Slice()))
 			}
 			app := *c.App
+			app.Name, _ = programName()
 			app.Description = asTyped(app.Description)
 			app.Commands = described(app.Commands)
 			page, err := app.ToManWithSection(manSection)
