@@ -157,11 +157,17 @@ func (l *Lead) toEvaluate(reports []report) ([]int64, error) {
 		l.evals.online.closed = true
 	}
 	err := l.station.Net.Drive(func() bool { return l.serverMessages == sent && (l.evals.online == nil || !l.evals.online.busy) })
-	if err != nil || l.station.Set.Test.Rows() == 0 || l.end.reason != "" {
+	if err != nil || l.station.Set.Test.Rows() == 0 {
 		return nil, err
 	}
 	if l.evals.online != nil {
 		from = l.evals.online.nextIndex
+	}
+	if l.end.reason != "" {
+		if lost := len(l.evals.complete) - from; lost > 0 {
+			l.station.Log.Warn(metrics.Count(lost, "evaluation") + " of versions of this part of the run are not made, and a run that resumes does not have these versions: evaluate.where: online makes evaluations during training")
+		}
+		return nil, nil
 	}
 	return append(l.evals.complete[from:len(l.evals.complete):len(l.evals.complete)], -1), nil
 }

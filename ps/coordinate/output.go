@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/durable"
 	"fluentps/ps/evaluate"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
@@ -118,6 +120,10 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
 		return err
 	}
+	if kept := r.Lead.out.keptSummary; kept != "" && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
+		r.Lead.print("\n" + kept + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
+		return nil
+	}
 	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {
 		return nil
@@ -137,10 +143,40 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 // SummaryName is the file that is written last: it says whether a run has finished.
 const SummaryName = "summary.json"
 
-// RemoveSummary removes the summary of the previous part of a run that is resumed: the run is not finished any more.
+// RemoveSummary removes the summary of the previous part of a run that is resumed: the run is not finished any more. The summary
+// of a run that has finished stays if nothing is left to train.
 func (r *Run) RemoveSummary() error {
 	if r.station.Me != 0 || r.From == nil && !r.Search.Again {
 		return nil
 	}
+	if r.From != nil && r.hasNothingLeft() {
+		if r.Lead.out.keptSummary = r.finishedText(); r.Lead.out.keptSummary != "" {
+			return nil
+		}
+	}
 	return r.Folder.Remove(SummaryName)
 }
+
+// hasNothingLeft says whether the checkpoint that the run resumes from has used up the budget.
+func (r *Run) hasNothingLeft() bool {
+	b, stop := layout.BudgetOf(r.station.Config, r.station.Set.Train.Rows(), r.station.Roles), &r.station.Config.Train.Stop
+	return b.Samples > 0 && r.From.Manifest.Samples >= b.Samples || b.Updates > 0 && r.From.State.Version >= b.Updates ||
+		stop.Time > 0 && r.From.State.Trained >= stop.Time
+}
+
+// finishedText is summary.txt in the folder of a run that has finished; "" if the run has not, or if a file cannot be read.
+func (r *Run) finishedText() string {
+	var s struct{ Finished string }
+	data, err := durable.ReadFile(filepath.Join(r.Dir(), SummaryName), summaryMax)
+	if err != nil || json.Unmarshal(data, &s) != nil || s.Finished != metrics.FinishedOK {
+		return ""
+	}
+	text, err := durable.ReadFile(filepath.Join(r.Dir(), "summary.txt"), summaryMax)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// summaryMax bounds the summaries that are read, in bytes.
+const summaryMax = 64 << 20

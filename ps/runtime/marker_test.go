@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -77,6 +78,31 @@ func TestTheSummaryOfAnEarlierPartIsTakenBack(t *testing.T) {
 	mustRunPart(t, load(t, "train.stop={updates: 50}"), 6, dir, dir)
 	if got := finishedIn(t, dir); got != metrics.FinishedOK {
 		t.Errorf("finished %q", got)
+	}
+}
+
+// The same command once more after the end: nothing is left to train, and every file of the finished run stays as it is.
+func TestTheSummaryOfAFinishedRunStays(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustRunPart(t, load(t), 6, dir, "")
+	read := func() (all []string) {
+		for _, name := range []string{"summary.json", "summary.txt", "histograms.csv"} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, string(data))
+		}
+		return all
+	}
+	before := read()
+	mustRunPart(t, load(t), 6, dir, dir)
+	if after := read(); !slices.Equal(before, after) {
+		t.Errorf("%s\nbefore\n%s", after, before)
+	}
+	mustRunPart(t, load(t, "train.stop={updates: 60}"), 6, dir, dir)
+	if after := read(); slices.Equal(before, after) {
+		t.Error("a run that trained on left the summary as it was")
 	}
 }
 
