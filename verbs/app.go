@@ -23,7 +23,7 @@ func init() { runtime.LockOSThread() }
 // scheme that cannot be registered; with one of them no verb runs.
 func Main(programErrors ...error) {
 	if err := errors.Join(programErrors...); err != nil {
-		os.Exit(report(os.Stderr, usagef("%v", err)))
+		os.Exit(exitCodeFor(report(os.Stderr, usagef("%v", err)), os.Args))
 	}
 	out := &product{file: os.Stdout}
 	app := newApp(out, os.Stderr)

@@ -13,7 +13,7 @@
 //
 // Registers: DI is dst, SI src; both move on with each turn. CX is the elements that are left. Y0 to Y7 are what is computed with.
 //
-// Tests: TestDensePassesEqualTheirTwins compares the bits for lengths to 70, vectors at any place, and numbers of every exponent,
+// Tests: TestDenseKernelsEqualTheGoLoops compares the bits for lengths to 70, vectors at any place, and numbers of every exponent,
 // with NaNs; TestEveryPatternDecodes decodes all patterns. With the tag purego all tests of the package run on the twins alone.
 
 // func encodeHalfF16C(dst []byte, src []float32)

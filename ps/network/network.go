@@ -7,7 +7,6 @@ package network
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"fluentps/ps/shard"
@@ -28,25 +27,37 @@ func (c Card) Larger() int64 { return max(c.Out, c.In) }
 // Cards counts a round of a parameter server; hosts names the host of each rank. The cards are in the order in which the hosts' first
 // ranks come. Headers of ours are not counted.
 func Cards(p *shard.Plan, roles shard.Roles, hosts []string) []Card {
-	cards := newCards(hosts)
+	cards, index := newCards(hosts)
+	push, reply := make([]int64, len(cards)), make([]int64, len(cards)) // by host: of the shards that its servers own, for one worker
 	for i := range p.Shards {
-		sh := &p.Shards[i]
-		push, reply := sh.WireBytes()
-		server := hosts[roles.Servers[sh.Server]]
-		for _, worker := range roles.Workers {
-			if hosts[worker] != server {
-				cards.moved(hosts[worker], server, push)
-				cards.moved(server, hosts[worker], reply)
-			}
-		}
+		up, down := p.Shards[i].WireBytes()
+		at := index[hosts[roles.Servers[p.Shards[i].Server]]]
+		push[at], reply[at] = push[at]+up, reply[at]+down
+	}
+	allPush, allReply := sum(push), sum(reply)
+	workers := make([]int64, len(cards)) // by host
+	for _, worker := range roles.Workers {
+		workers[index[hosts[worker]]]++
+	}
+	for i := range cards {
+		far := sum(workers) - workers[i] // workers on other hosts
+		cards[i].Out = workers[i]*(allPush-push[i]) + far*reply[i]
+		cards[i].In = workers[i]*(allReply-reply[i]) + far*push[i]
 	}
 	return cards
+}
+
+func sum(list []int64) (all int64) {
+	for _, n := range list {
+		all += n
+	}
+	return all
 }
 
 // AllReduce counts an all-reduce of so many bytes whose ranks on one host add up first: of H hosts each sends and receives at least
 // 2 (H-1)/H of the bytes (Patarasuk and Yuan, JPDC 2009) [A].
 func AllReduce(bytes int64, hosts []string) []Card {
-	cards := newCards(hosts)
+	cards, _ := newCards(hosts)
 	h := int64(len(cards))
 	for i := range cards {
 		cards[i].Out = (2*bytes*(h-1) + h - 1) / h
@@ -55,24 +66,16 @@ func AllReduce(bytes int64, hosts []string) []Card {
 	return cards
 }
 
-type cardList []Card
-
-func newCards(hosts []string) (cards cardList) {
+// newCards has a card for each host, and the index of each.
+func newCards(hosts []string) (cards []Card, index map[string]int) {
+	index = map[string]int{}
 	for _, host := range hosts {
-		if cards.index(host) < 0 {
+		if _, known := index[host]; !known {
+			index[host] = len(cards)
 			cards = append(cards, Card{Host: host})
 		}
 	}
-	return cards
-}
-
-func (l cardList) index(host string) int {
-	return slices.IndexFunc(l, func(c Card) bool { return c.Host == host })
-}
-
-func (l cardList) moved(from, to string, bytes int64) {
-	l[l.index(from)].Out += bytes
-	l[l.index(to)].In += bytes
+	return cards, index
 }
 
 // Rates are bytes per second that a card carries, each way, headers included.

@@ -33,6 +33,7 @@ func ParseRate(text string) (float64, error) {
 // ParseRates reads the rate of all cards and of those that have another, 10Gbit,node3=1Gbit. Each host must be one of the hosts.
 func ParseRates(text string, hosts []string) (Rates, error) {
 	r := Rates{Of: map[string]float64{}}
+	cards, index := newCards(hosts)
 	for _, item := range strings.Split(text, ",") {
 		host, rate, one := strings.Cut(strings.TrimSpace(item), "=")
 		if !one {
@@ -48,13 +49,14 @@ func ParseRates(text string, hosts []string) (Rates, error) {
 			r.All = v
 		case r.Of[host] > 0:
 			return r, fmt.Errorf("%q has two rates for host %s", text, host)
-		case newCards(hosts).index(host) < 0:
-			return r, fmt.Errorf("%q: there is no host %s; there are %s", text, host, names(newCards(hosts)))
 		default:
+			if _, known := index[host]; !known {
+				return r, fmt.Errorf("%q: there is no host %s; there are %s", text, host, names(cards))
+			}
 			r.Of[host] = v
 		}
 	}
-	if r.All == 0 && len(r.Of) < len(newCards(hosts)) {
+	if r.All == 0 && len(r.Of) < len(cards) {
 		return r, fmt.Errorf("%q: the hosts that it does not name need a rate, as in 10Gbit,node3=1Gbit", text)
 	}
 	return r, nil
@@ -72,7 +74,7 @@ func FormatRate(rate float64) string {
 	return strconv.FormatFloat(math.Round(bits*100)/100, 'f', -1, 64) + " Tbit/s"
 }
 
-func names(cards cardList) string {
+func names(cards []Card) string {
 	const shown = 8
 	var list []string
 	for _, c := range cards {

@@ -3,6 +3,7 @@ package scheme
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -118,6 +119,9 @@ func (l learnerLimit) load(d *decoder) limit {
 	return learnerLimit{leadLimit{lead}, lead}
 }
 
+// ruleKeys are the keys of every rule, whatever its scheme.
+var ruleKeys = []string{"match", "servers", "scheme", "schemes", "until", "fold", "weight", "push", "update"}
+
 // namePattern is the pattern of a scheme's name: a YAML value without quotes.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
@@ -126,7 +130,7 @@ var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // then.
 func Add(entries ...Entry) error {
 	for _, e := range entries {
-		if err := e.checkComplete(); err != nil {
+		if err := e.Complete(); err != nil {
 			return fmt.Errorf("scheme %q: %w", e.Name, err)
 		}
 		if _, there := Lookup(e.Name); there {
@@ -137,8 +141,8 @@ func Add(entries ...Entry) error {
 	return nil
 }
 
-// checkComplete fails if an entry of another module lacks a field, and names it.
-func (e Entry) checkComplete() error {
+// Complete fails if an entry lacks what configurations, explain and the drivers need of it, and names the field, the key or the tag.
+func (e Entry) Complete() error {
 	for _, f := range []struct {
 		field string
 		there bool
@@ -159,6 +163,9 @@ func (e Entry) checkComplete() error {
 	if e.Fold != FoldRank && e.Fold != FoldArrival {
 		return fmt.Errorf("its Fold is %q, must be rank or arrival", e.Fold)
 	}
+	if a, b := e.Params(), e.Params(); reflect.ValueOf(a).Kind() == reflect.Pointer && a == b && reflect.TypeOf(a).Elem().Size() > 0 {
+		return errors.New("its Params returns the same struct twice; it must make a new one each time")
+	}
 	return checkParams(e.Params())
 }
 
@@ -168,11 +175,14 @@ func checkParams(p Params) error {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("its Params are a %T, must be a pointer to a struct", p)
 	}
-	fields := v.Elem().Type()
+	fields, seen := v.Elem().Type(), map[string]bool{}
 	for k := range fields.NumField() {
 		f := fields.Field(k)
+		key := f.Tag.Get("yaml")
 		switch {
-		case f.Tag.Get("yaml") == "" || f.Tag.Get("doc") == "":
+		case !f.IsExported():
+			return fmt.Errorf("%s of its Params is not exported, and every field is a key; state of a Learner belongs into a value of its own, which New makes", f.Name)
+		case key == "" || f.Tag.Get("doc") == "":
 			return fmt.Errorf("%s of its Params needs the tags yaml, the key, and doc, a sentence", f.Name)
 		case f.Type.Kind() == reflect.Int64 && f.Tag.Get("min") == "", f.Type.Kind() == reflect.Float64 && f.Tag.Get("min") == "":
 			return fmt.Errorf("%s of its Params is a number and needs the tag min, the smallest allowed value", f.Name)
@@ -180,7 +190,14 @@ func checkParams(p Params) error {
 			return fmt.Errorf("%s of its Params is a word and needs the tag values, the allowed words separated by commas", f.Name)
 		case !isKeyKind(f.Type.Kind()):
 			return fmt.Errorf("%s of its Params is a %v; a key is a bool, int64, float64 or string", f.Name, f.Type)
+		case !namePattern.MatchString(key):
+			return fmt.Errorf("%s of its Params has the key %q; a key is small letters, digits and _", f.Name, key)
+		case seen[key]:
+			return fmt.Errorf("two fields of its Params have the key %s", key)
+		case slices.Contains(ruleKeys, key):
+			return fmt.Errorf("%s of its Params has the key %s, which every rule has; choose another than %s", f.Name, key, strings.Join(ruleKeys, ", "))
 		}
+		seen[key] = true
 	}
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("its Params refuse their own defaults: %w", err)

@@ -111,6 +111,11 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &untagged{} } }, "Untagged of its Params needs the tags yaml, the key, and doc"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &leastless{} } }, "Boundless of its Params is a number and needs the tag min"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &wordless{} } }, "Word of its Params is a word and needs the tag values"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &hidden{} } }, "state of its Params is not exported"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &common{} } }, "Weight of its Params has the key weight, which every rule has"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &doubled{} } }, "two fields of its Params have the key least"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &misnamed{} } }, `Least of its Params has the key "Bad Key:"`},
+		{func(e *scheme.Entry) { p := &noKeys{Least: 1}; e.Params = func() scheme.Params { return p } }, "its Params returns the same struct twice"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &listed{} } }, "List of its Params is a []int64; a key is a bool, int64, float64 or string"},
 	} {
 		e := whole()
@@ -140,6 +145,24 @@ type listed struct {
 	List []int64 `yaml:"list" doc:"no key"`
 }
 
+type hidden struct {
+	state int64 `yaml:"state" min:"0" doc:"not exported"`
+}
+type common struct {
+	Weight float64 `yaml:"weight" min:"0" doc:"a key of every rule"`
+}
+type doubled struct {
+	Least int64 `yaml:"least" min:"0" doc:"one"`
+	Most  int64 `yaml:"least" min:"0" doc:"the same"`
+}
+type misnamed struct {
+	Least int64 `yaml:"Bad Key:" min:"0" doc:"no key of YAML"`
+}
+
+func (h *hidden) Check() error  { return scheme.CheckTags(&noKeys{Least: h.state + 1}) }
+func (*common) Check() error    { return nil }
+func (*doubled) Check() error   { return nil }
+func (*misnamed) Check() error  { return nil }
 func (*untagged) Check() error  { return nil }
 func (*leastless) Check() error { return nil }
 func (*wordless) Check() error  { return nil }

@@ -11,12 +11,13 @@ import (
 var (
 	makeTarget = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
 	// ownPath is a file of the repository, alone or below the names that stand for its root.
-	ownPath = regexp.MustCompile("(?:^|[\\s\"'`(]|\\./|CLONE/|/src/)((?:cmd|comm|configs|kernels|ps|slurm|tests)/[\\w./-]*\\w)")
+	ownPath = regexp.MustCompile("(?:^|[\\s\"'`(]|\\./|CLONE/|/src/)((?:cmd|comm|configs|kernels|ps|slurm|tests|verbs)/[\\w./-]*\\w)")
 	// copied is a line by which the container copies a file or folder from the root of the repository.
 	copied = regexp.MustCompile(`^\s+(\S+) /src/\S+$`)
 )
 
-// envIsTrue: the files that install the program elsewhere must name existing files and targets of make. No compiler checks them.
+// envIsTrue: the files that install the program elsewhere must name existing files and targets of make, and one that copies some of
+// the names at the top of the repository must copy all of them. No compiler checks them.
 var envIsTrue = rule{
 	name: "env-is-true",
 	check: func(tr *tree) (problems []string) {
@@ -32,6 +33,7 @@ var envIsTrue = rule{
 			if !strings.HasPrefix(f.name, "slurm/env/") {
 				continue
 			}
+			copies := map[string]bool{}
 			for k, line := range f.lines() {
 				complain := func(what string) {
 					problems = append(problems, fmt.Sprintf("%s:%d: there is no %s", f.name, k+1, what))
@@ -46,8 +48,16 @@ var envIsTrue = rule{
 						complain(m[1])
 					}
 				}
-				if m := copied.FindStringSubmatch(line); m != nil && m[1] != ".git" && !there(m[1]) {
-					complain(m[1])
+				if m := copied.FindStringSubmatch(line); m != nil {
+					copies[m[1]] = true
+					if m[1] != ".git" && !there(m[1]) {
+						complain(m[1])
+					}
+				}
+			}
+			for _, top := range topNames {
+				if len(copies) > 0 && !copies[top] && there(top) {
+					problems = append(problems, fmt.Sprintf("%s: it does not copy %s", f.name, top))
 				}
 			}
 		}
@@ -65,5 +75,7 @@ var envIsTrue = rule{
 		"slurm/env/README.md:2: there is no configs/b.yaml",
 		"slurm/env/x.def:4: there is no docs",
 		"slurm/env/x.def:5: there is no tests/a.sh",
+		"slurm/env/x.def: it does not copy configs",
+		"slurm/env/x.def: it does not copy slurm",
 	},
 }

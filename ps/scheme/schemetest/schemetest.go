@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,9 +31,15 @@ import (
 //     alike
 //   - damaged state and damaged memory are refused
 func Run(t *testing.T, e scheme.Entry) {
+	if err := e.Complete(); err != nil {
+		t.Fatalf("%s: %v", e.Name, err)
+	}
 	variants := Variants(e)
 	if len(variants) == 0 {
 		t.Fatalf("%s refuses every setting that schemetest tries", e.Name)
+	}
+	if text := variants[0].New(scheme.Env{Workers: 2, Shards: []int32{Shard}, Servers: 1}).String(); !strings.HasPrefix(text, e.Name+" ") {
+		t.Fatalf("the state of %s begins with another name: %q", e.Name, text)
 	}
 	for _, v := range variants {
 		t.Run(v.String(), func(t *testing.T) {

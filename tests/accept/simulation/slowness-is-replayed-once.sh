@@ -46,10 +46,10 @@ for k in 1 2 3; do
 	other+=("$(ratio "$(took other$k)" "$(took "asp$k")")")
 done
 median=$(median "${again[@]}")
-figure "README: straggler.yaml $(took runs/straggler/latest | cut -c1-5) s, worker 3 at $(got runs/straggler/latest) times its own $(own_ms runs/straggler/latest) ms; simulated $(percent "$median")"
+figure "ps/sim/README.md: straggler.yaml $(took runs/straggler/latest | cut -c1-5) s, worker 3 at $(got runs/straggler/latest) times its own $(own_ms runs/straggler/latest) ms; simulated $(percent "$median")"
 within "$median" "the first example of ps/sim/README.md"
 median=$(median "${other[@]}")
-figure "README: the same under asp, from the run under bsp: $(took asp3 | cut -c1-5) s; simulated $(percent "$median") (of$(for r in "${other[@]}"; do printf ' %s' "$(percent "$r")"; done))"
+figure "ps/sim/README.md: the same under asp, from the run under bsp: $(took asp3 | cut -c1-5) s; simulated $(percent "$median") (of$(for r in "${other[@]}"; do printf ' %s' "$(percent "$r")"; done))"
 within "$median" "the second example of ps/sim/README.md"
 
 # Iterations of 0.2 ms, over goroutines and over MPI: what a sleep is late by is much of them.
