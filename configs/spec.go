@@ -284,6 +284,6 @@ var (
 		if !filePath.MatchString(s) {
 			return filePath.refusal(s)
 		}
-		return clip(strconv.Quote(s)) + " does not end in .safetensors or .npz, which says what form the file has; choose one of the two"
+		return clip(strconv.Quote(s)) + " does not end in .safetensors or .npz, which selects the format of the file; choose one of the two"
 	}}
 )

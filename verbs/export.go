@@ -21,13 +21,13 @@ func exportCommand() *cli.Command {
 		Name:      "export",
 		Usage:     "write the parameters of a checkpoint to a file that other programs read",
 		ArgsUsage: "DIR|CHECKPOINT OUT.safetensors|OUT.npz",
-		Description: "DIR is a run folder, whose newest whole checkpoint is taken; CHECKPOINT is one of it, as DIR/checkpoints/best\n" +
-			"or DIR/checkpoints/000000000003. The suffix of OUT says the form: safetensors, or the npz of NumPy. Every\n" +
-			"parameter has the name and shape that the model gives it, float32, row major: fc1.weight is outputs x inputs.\n" +
-			"model: {init: OUT} begins another run with the file, on any number of servers. ps/checkpoint/README.md tells more.",
+		Description: "DIR is a run folder: its newest complete checkpoint is exported. CHECKPOINT is one checkpoint of a run, such as\n" +
+			"DIR/checkpoints/best or DIR/checkpoints/000000000003. The suffix of OUT selects the format: safetensors, or npz for NumPy.\n" +
+			"Every parameter has the name and shape that the model gives it, as float32 in row-major order: fc1.weight is outputs x inputs.\n" +
+			"model: {init: OUT} starts another run with these parameters, on any number of servers. See ps/checkpoint/README.md.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "optimizer", Usage: "add what the servers keep of their optimizer, as in optimizer.velocity.fc1.weight"},
-			&cli.BoolFlag{Name: "force", Usage: "replace OUT if it is there"},
+			&cli.BoolFlag{Name: "optimizer", Usage: "add the optimizer state of the servers, such as optimizer.velocity.fc1.weight"},
+			&cli.BoolFlag{Name: "force", Usage: "replace OUT if it exists"},
 		},
 		Action: exportVerb,
 	}
@@ -38,10 +38,10 @@ func exportVerb(c *cli.Context) error {
 		return usagef("export takes DIR or CHECKPOINT, and OUT, got %d arguments%s; see fluentps export -h", c.NArg(), listed(c.Args().Slice()))
 	}
 	from, out := c.Args().Get(0), c.Args().Get(1)
-	if err := freeFile(out, c.Bool("force")); err != nil {
+	if err := checkOut(out, c.Bool("force")); err != nil {
 		return err
 	}
-	candidates, err := exported(from)
+	candidates, err := checkpointsOf(from)
 	if err != nil {
 		return usagef("export: %v", err)
 	}
@@ -65,7 +65,7 @@ func exportVerb(c *cli.Context) error {
 func export(c *cli.Context, dir string, from *checkpoint.Tensors, out string) error {
 	m := from.Manifest
 	if c.Bool("optimizer") && len(m.Optimizer) == 0 {
-		return usagef("export: the servers of %s keep nothing of an optimizer: train.optimizer.name is %s, or the workers have its state; leave --optimizer out", dir, m.Config["train.optimizer.name"])
+		return usagef("export: the servers of %s keep no optimizer state: train.optimizer.name is %s, or the workers keep the state; leave --optimizer out", dir, m.Config["train.optimizer.name"])
 	}
 	n, sum, err := params.Export(from, out, c.Bool("optimizer"))
 	if err != nil {
@@ -75,10 +75,10 @@ func export(c *cli.Context, dir string, from *checkpoint.Tensors, out string) er
 	return err
 }
 
-// freeFile refuses an OUT that cannot be written, before anything is read.
-func freeFile(out string, force bool) error {
+// checkOut refuses an OUT that cannot be written. It runs before the checkpoint is read, which may take minutes.
+func checkOut(out string, force bool) error {
 	if out == "-" {
-		return usagef("export: OUT is -, and a file of parameters does not go to standard output; name a file that ends in %s", strings.Join(params.Forms(), " or "))
+		return usagef("export: OUT is -, but export does not write to standard output; name a file that ends in %s", strings.Join(params.Forms(), " or "))
 	}
 	if _, err := params.FormOf(out); err != nil {
 		return usagef("export: OUT %v", err)
@@ -88,7 +88,7 @@ func freeFile(out string, force bool) error {
 	case errors.Is(err, fs.ErrNotExist):
 		folder, err := os.Stat(filepath.Dir(out))
 		if err == nil && !folder.IsDir() {
-			err = fmt.Errorf("%s is no folder", filepath.Dir(out))
+			err = fmt.Errorf("%s is not a folder", filepath.Dir(out))
 		}
 		if err != nil {
 			return usagef("export: OUT: %v; make the folder, or name another file", err)
@@ -97,21 +97,21 @@ func freeFile(out string, force bool) error {
 	case err != nil:
 		return usagef("export: OUT: %v; name another file", err)
 	case !info.Mode().IsRegular():
-		return usagef("export: OUT %s is there, and no regular file; name another", out)
+		return usagef("export: OUT %s exists and is not a regular file; name another file", out)
 	case !force:
-		return usagef("export: OUT %s is there already; name another file, or replace it with --force", out)
+		return usagef("export: OUT %s exists already; name another file, or replace this one with --force", out)
 	}
 	return nil
 }
 
-// exported are the folders of the checkpoints that a word means: one, or those of a run, the newest first.
-func exported(from string) ([]string, error) {
+// checkpointsOf returns the folders of the checkpoints that the first argument names: one, or those of a run with the newest first.
+func checkpointsOf(from string) ([]string, error) {
 	root, name, one := resume.OneCheckpoint(from)
 	if !one {
 		dirs, err := checkpoint.List(filepath.Join(from, checkpoint.Folder))
 		if err == nil && len(dirs) == 0 {
 			if _, err = os.Stat(from); err == nil {
-				err = fmt.Errorf("there is no checkpoint in %s; name the folder of a run that has one (checkpoint.keep: 1 or more), or one checkpoint of it", filepath.Join(from, checkpoint.Folder))
+				err = fmt.Errorf("there is no checkpoint in %s; name the folder of a run that has a checkpoint (checkpoint.keep: 1 or more), or one checkpoint of a run", filepath.Join(from, checkpoint.Folder))
 			}
 		}
 		return dirs, err

@@ -15,15 +15,15 @@ import (
 	"fluentps/ps/durable"
 )
 
-// optimizerPrefix begins the names of what an optimizer keeps of a parameter, as in optimizer.velocity.fc1.weight.
+// optimizerPrefix begins the names of optimizer state, as in optimizer.velocity.fc1.weight.
 const optimizerPrefix = "optimizer."
 
-// metaSHA256 is the entry of the metadata that a reader holds the parameters to.
+// metaSHA256 is the metadata entry against which a reader verifies the parameters.
 const metaSHA256 = "parameters_sha256"
 
-// Export writes the tensors of a checkpoint into a file, in the form that its suffix says: all of them or nothing. optimizer adds what
-// the servers keep of their optimizer. A file of that name is replaced. It says how many tensors were written, and the sha256 of the
-// parameters in model order, as summary.json has it.
+// Export writes the tensors of a checkpoint to a file, in the format of its suffix. It writes the complete file or nothing, and replaces a
+// file of that name. With optimizer, the file also holds the optimizer state of the servers. Export returns how many tensors it wrote, and
+// the sha256 of the parameters in model order, as in summary.json.
 func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, sha string, err error) {
 	form, err := FormOf(out)
 	if err != nil {
@@ -62,7 +62,7 @@ func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, 
 	})
 }
 
-// metadata says where parameters come from.
+// metadata says which run and which checkpoint the parameters come from.
 func metadata(m *checkpoint.Manifest, sha string) map[string]string {
 	return map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"], "checkpoint": strconv.FormatInt(m.Number, 10), "iteration": strconv.FormatInt(m.Iteration, 10),
 		"samples": strconv.FormatInt(m.Samples, 10), "config_sha256": m.Digest, "data_sha256": m.Data, metaSHA256: sha}

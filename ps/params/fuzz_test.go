@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// held fails where a file was taken whose tensors do not lie in it, or have other elements than their shapes say.
-func held(t *testing.T, c *contents, size int64) {
+// checkInFile fails if an accepted tensor lies outside its file.
+func checkInFile(t *testing.T, c *contents, size int64) {
 	for name, e := range c.entries {
 		if e.Name != name {
 			t.Fatalf("%q is called %q", name, e.Name)
@@ -27,7 +27,7 @@ func fuzz(f *testing.F, form string) {
 	f.Add(m.text(f, form, nil))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if c, err := open(bytes.NewReader(text), int64(len(text)), form); err == nil {
-			held(t, c, int64(len(text)))
+			checkInFile(t, c, int64(len(text)))
 		}
 	})
 }
@@ -38,7 +38,7 @@ func FuzzSafetensors(f *testing.F) { fuzz(f, suffixSafetensors) }
 // FuzzNPZ: a file is refused, or its arrays lie in it.
 func FuzzNPZ(f *testing.F) { fuzz(f, suffixNPZ) }
 
-// FuzzNPY: the header of an array is refused, or the one that is written of its shape is read alike.
+// FuzzNPY: the header of an array is refused, or the header that we write for the same shape reads back equal.
 func FuzzNPY(f *testing.F) {
 	for _, shape := range [][]int{nil, {1}, {7}, {2, 3}, {1, 2, 3, 4}} {
 		f.Add(npyHeader(shape))

@@ -17,37 +17,37 @@ import (
 	"fluentps/ps/durable"
 )
 
-// contents is what a file has.
+// contents are the tensors and the metadata of a file.
 type contents struct {
-	metadata map[string]string // of safetensors
+	metadata map[string]string // nil for npz
 	entries  map[string]entry
 }
 
 // entry is a tensor in a file.
 type entry struct {
 	Tensor
-	dtype string // as the form calls it
-	at    int64  // bytes before its elements
+	dtype string // in the words of the format: "F32" or "<f4"
+	at    int64  // bytes before the first element
 	open  func() (io.ReadCloser, error)
 }
 
-// Initial is a file that has just the tensors of a model, all of them float32 and finite.
+// Initial is a file that has exactly the tensors of a model, all of them float32 and finite.
 type Initial struct {
 	file   *os.File
 	path   string
-	at     []int64 // bytes before the elements of each parameter, in model order
+	at     []int64 // bytes before the first element of each parameter, in model order
 	sha256 string
 }
 
-// sizeOver is how much longer than the parameters of a model a file may be: it has names, and may have more tensors, which are
-// told by their names then. What is longer yet is not looked at.
+// A file of more than sizeTimes times the bytes of the model plus sizeOver bytes is refused unread. The allowance is for names,
+// and for tensors that the model does not have: the error then lists them by name.
 const (
 	sizeTimes = 4
 	sizeOver  = 64 << 20
 )
 
-// OpenInitial opens a file and reads all of it. It is taken only if its tensors are just those of the model: an error tells which are
-// missing, not the model's, of another shape or type, or have an element that is no finite number.
+// OpenInitial opens a file and reads it completely. It accepts the file only if the tensors are exactly those of the model. The error lists
+// the tensors that are missing, that are not in the model, or that have another shape or type, and names an element that is not finite.
 func OpenInitial(path string, model []Tensor) (*Initial, error) {
 	i, err := openInitial(path, model)
 	var failed *fs.PathError
@@ -55,7 +55,7 @@ func OpenInitial(path string, model []Tensor) (*Initial, error) {
 	case err == nil:
 		return i, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("model.init: %q does not exist; name a file that fluentps export has written, which all hosts must see, or remove model.init", path)
+		return nil, fmt.Errorf("model.init: %q does not exist; name a file that fluentps export wrote and that all hosts can read, or remove model.init", path)
 	case errors.As(err, &failed):
 		return nil, fmt.Errorf("model.init: %w; check the file's permissions", err)
 	}
@@ -90,13 +90,13 @@ func newInitial(f *os.File, form string, model []Tensor) (*Initial, error) {
 		want += t.bytes()
 	}
 	if size := info.Size(); size < want || size > sizeTimes*want+sizeOver {
-		return nil, fmt.Errorf("it has %d bytes, and the parameters of the model have %d: it is of another model, or was cut off", size, want)
+		return nil, fmt.Errorf("it has %d bytes, but the parameters of the model have %d: it is of another model, or was cut off", size, want)
 	}
 	c, err := open(f, info.Size(), form)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.fits(form, model); err != nil {
+	if err := c.checkModel(form, model); err != nil {
 		return nil, err
 	}
 	i := &Initial{}
@@ -110,7 +110,7 @@ func newInitial(f *os.File, form string, model []Tensor) (*Initial, error) {
 	}
 	i.sha256 = hex.EncodeToString(sum.Sum(nil))
 	if says := c.metadata[metaSHA256]; says != "" && says != i.sha256 {
-		return nil, fmt.Errorf("its parameters have sha256 %s, and its header says %q: it is damaged", i.sha256, says)
+		return nil, fmt.Errorf("its parameters have sha256 %s, but its header says %q: it is damaged", i.sha256, says)
 	}
 	return i, nil
 }
@@ -122,11 +122,11 @@ func open(f io.ReaderAt, size int64, form string) (*contents, error) {
 	return openSafetensors(f, size)
 }
 
-// problemsShown is how many of them an error tells.
+// problemsShown is how many problems an error lists.
 const problemsShown = 8
 
-// fits tells how the tensors differ from those of a model.
-func (c *contents) fits(form string, model []Tensor) error {
+// checkModel returns an error that lists how the tensors differ from those of a model.
+func (c *contents) checkModel(form string, model []Tensor) error {
 	f32, way := safetensorsF32, "x.to(torch.float32)"
 	if form == suffixNPZ {
 		f32, way = npyF32, "x.astype(numpy.float32)"
@@ -137,18 +137,18 @@ func (c *contents) fits(form string, model []Tensor) error {
 		names[t.Name] = true
 		switch e, there := c.entries[t.Name]; {
 		case !there:
-			problems = append(problems, fmt.Sprintf("%s is missing: the model wants shape %v", t.Name, t.Shape))
+			problems = append(problems, fmt.Sprintf("%s is missing: the model needs shape %v", t.Name, t.Shape))
 		case !slices.Equal(e.Shape, t.Shape):
-			problems = append(problems, fmt.Sprintf("%s has shape %v, and the model wants %v", t.Name, e.Shape, t.Shape))
+			problems = append(problems, fmt.Sprintf("%s has shape %v, but the model needs %v", t.Name, e.Shape, t.Shape))
 		case e.dtype != f32:
-			problems = append(problems, fmt.Sprintf("%s has elements of type %q, must be %s; write %s of it", t.Name, e.dtype, f32, way))
+			problems = append(problems, fmt.Sprintf("%s has elements of type %q, must be %s; convert it with %s", t.Name, e.dtype, f32, way))
 		}
 	}
 	state := false
 	for _, name := range slices.Sorted(maps.Keys(c.entries)) {
 		if !names[name] {
 			state = state || strings.HasPrefix(name, optimizerPrefix)
-			problems = append(problems, fmt.Sprintf("%q, of shape %v, is none of the model's", name, c.entries[name].Shape))
+			problems = append(problems, fmt.Sprintf("%q, of shape %v, is not in the model", name, c.entries[name].Shape))
 		}
 	}
 	if len(problems) == 0 {
@@ -159,37 +159,37 @@ func (c *contents) fits(form string, model []Tensor) error {
 		text += fmt.Sprintf("\n  and %d more", more)
 	}
 	if state {
-		text += "\n  a run does not begin with the state of an optimizer: export without --optimizer, or go on from the checkpoint with --resume"
+		text += "\n  a run cannot start with optimizer state: export without --optimizer, or resume the checkpoint with --resume"
 	}
 	return fmt.Errorf("its tensors are not those of the model:\n  %s", text)
 }
 
 const blockBytes = 1 << 16
 
-// verify reads all elements of a tensor, and adds them to a sum.
+// verify reads all elements of a tensor and adds them to a checksum. It fails if an element is not finite.
 func (e *entry) verify(sum io.Writer) error {
 	r, err := e.open()
 	if err != nil {
-		return cut(err)
+		return cutOff(err)
 	}
 	defer r.Close()
 	block := make([]byte, blockBytes)
 	for left, at := e.bytes(), 0; left > 0; {
 		b := block[:min(left, blockBytes)]
 		if _, err := io.ReadFull(r, b); err != nil {
-			return cut(err)
+			return cutOff(err)
 		}
 		left -= int64(len(b))
 		_, _ = sum.Write(b) // a hash never fails
 		for ; len(b) > 0; b = b[elemBytes:] {
 			if x := value(b); math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("element %d is %v; training cannot begin with that", at, x)
+				return fmt.Errorf("element %d is %v; training cannot start with it", at, x)
 			}
 			at++
 		}
 	}
-	if _, err := r.Read(block[:1]); !errors.Is(err, io.EOF) { // where a zip tells of its checksum
-		return cut(err)
+	if _, err := r.Read(block[:1]); !errors.Is(err, io.EOF) { // a zip reports a wrong checksum here
+		return cutOff(err)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (i *Initial) Fill(dst []float32, k, lo int) error {
 	for len(dst) > 0 {
 		b := block[:min(len(block), elemBytes*len(dst))]
 		if _, err := io.ReadFull(r, b); err != nil {
-			return fmt.Errorf("model.init: %s: %w", i.path, cut(err))
+			return fmt.Errorf("model.init: %s: %w", i.path, cutOff(err))
 		}
 		for ; len(b) > 0; b, dst = b[elemBytes:], dst[1:] {
 			dst[0] = value(b)
@@ -212,14 +212,14 @@ func (i *Initial) Fill(dst []float32, k, lo int) error {
 	return nil
 }
 
-// SHA256 is that of the parameters in model order, as summary.json has it.
+// SHA256 returns the sha256 of the parameters in model order, as in summary.json.
 func (i *Initial) SHA256() string { return i.sha256 }
 
 // Close closes the file.
 func (i *Initial) Close() error { return i.file.Close() }
 
-// cut words the end of a file that comes too early; another error is the file system's, or the zip's.
-func cut(err error) error {
+// cutOff replaces the error of a file that ends too early. It returns every other error, of the file system or the zip, as it is.
+func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return errors.New("it was cut off")
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An npz is a zip with a file NAME.npy for each array, not packed. That is, in its version 1.0, the magic, the version, the length
-// of the header (2 bytes, little endian), the header, a literal of Python that ends with a newline, and the elements.
+// An npz is a zip without compression, with a file NAME.npy for each array. A NAME.npy of version 1.0 is the magic, the version, the length
+// of the header (2 bytes, little endian), the header (a Python literal that ends with a newline), and the elements.
 
 const (
 	npySuffix = ".npy"
@@ -21,18 +21,18 @@ const (
 	npyPrefix = len(npyMagic) + 2
 	npyAlign  = 64 // bytes: the elements begin at a multiple of it
 	npyF32    = "<f4"
-	// directoryMax is how many bytes the directory of a zip, which is read into memory, may have.
+	// directoryMax is the limit on the directory of a zip, in bytes: the zip reader holds the directory in memory.
 	directoryMax = 16 << 20
 )
 
-// npyHeader is everything of an array before its elements.
+// npyHeader returns all bytes of an array before its elements.
 func npyHeader(shape []int) []byte {
 	var dims strings.Builder
 	for _, d := range shape {
 		fmt.Fprintf(&dims, "%d, ", d)
 	}
 	tuple := dims.String()
-	if len(shape) > 1 { // of one element a tuple has the comma
+	if len(shape) > 1 { // a Python tuple of one element keeps its comma
 		tuple = strings.TrimSuffix(tuple, ", ")
 	}
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", npyF32, strings.TrimSuffix(tuple, " "))
@@ -43,18 +43,18 @@ func npyHeader(shape []int) []byte {
 
 var npyForm = regexp.MustCompile(`^\{ *'descr': *'([^']*)', *'fortran_order': *(True|False), *'shape': *\(([0-9, ]*)\),? *\} *\n$`)
 
-// readNPY reads everything of an array before its elements, and says how many bytes that is.
+// readNPY reads all bytes of an array before its elements, and returns how many they are.
 func readNPY(r io.Reader) (dtype string, shape []int, n int64, err error) {
 	start := make([]byte, npyPrefix)
 	if _, err := io.ReadFull(r, start); err != nil {
-		return "", nil, 0, cut(err)
+		return "", nil, 0, cutOff(err)
 	}
 	if string(start[:len(npyMagic)]) != npyMagic {
-		return "", nil, 0, errors.New("it does not begin as an array of version 1.0 does; write it with numpy.savez")
+		return "", nil, 0, errors.New("it does not begin like an array of version 1.0; write it with numpy.savez")
 	}
 	text := make([]byte, binary.LittleEndian.Uint16(start[len(npyMagic):]))
 	if _, err := io.ReadFull(r, text); err != nil {
-		return "", nil, 0, cut(err)
+		return "", nil, 0, cutOff(err)
 	}
 	m := npyForm.FindSubmatch(text)
 	if m == nil {
@@ -71,7 +71,7 @@ func readNPY(r io.Reader) (dtype string, shape []int, n int64, err error) {
 		shape = append(shape, int(d))
 	}
 	if string(m[2]) == "True" && len(shape) > 1 {
-		return "", nil, 0, errors.New("its elements are in Fortran's order; write numpy.ascontiguousarray of it")
+		return "", nil, 0, errors.New("its elements are in Fortran order; convert it with numpy.ascontiguousarray")
 	}
 	return string(m[1]), shape, int64(npyPrefix + len(text)), nil
 }
@@ -94,22 +94,22 @@ func writeNPZ(w io.Writer, tensors []Tensor, values func(w io.Writer, k int) err
 	return z.Close()
 }
 
-// openNPZ finds the arrays of a file of that many bytes.
+// openNPZ finds the arrays of a file of size bytes.
 func openNPZ(f io.ReaderAt, size int64) (*contents, error) {
 	directory := &bounded{ReaderAt: f, bound: true, left: directoryMax}
 	z, err := zip.NewReader(directory, size)
 	if errors.Is(err, zip.ErrFormat) {
-		return nil, errors.New("it was cut off, or is no npz")
+		return nil, errors.New("it was cut off, or is not an npz")
 	}
 	if err != nil {
-		return nil, cut(err)
+		return nil, cutOff(err)
 	}
-	directory.bound = false // from here on it reads what is asked for
+	directory.bound = false // the directory is read; the limit does not hold for the elements
 	c := &contents{entries: map[string]entry{}}
 	for _, file := range z.File {
 		name, ok := strings.CutSuffix(file.Name, npySuffix)
 		if _, twice := c.entries[name]; !ok || twice {
-			return nil, fmt.Errorf("%q in it is no array, or there twice; write it with numpy.savez", file.Name)
+			return nil, fmt.Errorf("%q in it is not an array, or occurs twice; write it with numpy.savez", file.Name)
 		}
 		e, err := openArray(file, name, size)
 		if err != nil {
@@ -120,22 +120,22 @@ func openNPZ(f io.ReaderAt, size int64) (*contents, error) {
 	return c, nil
 }
 
-// openArray finds the elements of an array in a zip of that many bytes.
+// openArray finds the elements of an array in a zip of size bytes.
 func openArray(file *zip.File, name string, size int64) (e entry, err error) {
 	if file.Method != zip.Store || file.CompressedSize64 != file.UncompressedSize64 {
-		return e, errors.New("it is packed; write it with numpy.savez, not savez_compressed")
+		return e, errors.New("it is compressed; write it with numpy.savez, not savez_compressed")
 	}
 	bytes := file.UncompressedSize64
 	at, err := file.DataOffset()
 	if err != nil {
-		return e, cut(err)
+		return e, cutOff(err)
 	}
 	if at > size || bytes > uint64(size-at) {
-		return e, fmt.Errorf("it has %d bytes from %d on, and the file has %d: it is damaged", bytes, at, size)
+		return e, fmt.Errorf("it has %d bytes from offset %d, but the file has %d bytes: it is damaged", bytes, at, size)
 	}
 	r, err := file.Open()
 	if err != nil {
-		return e, cut(err)
+		return e, cutOff(err)
 	}
 	defer r.Close()
 	var head int64
@@ -144,11 +144,11 @@ func openArray(file *zip.File, name string, size int64) (e entry, err error) {
 	}
 	rest := int64(bytes) - head
 	if n, ok := elements(e.Shape, rest/elemBytes); e.dtype == npyF32 && (!ok || n*elemBytes != rest) {
-		return e, fmt.Errorf("it has shape %v, and %d bytes: it is damaged", e.Shape, rest)
+		return e, fmt.Errorf("it has shape %v but %d bytes: it is damaged", e.Shape, rest)
 	}
 	e.Name, e.at = name, at+head
 	e.open = func() (io.ReadCloser, error) {
-		r, err := file.Open() // which ends with an error where the checksum of the zip is another
+		r, err := file.Open() // at its end, the reader fails if the checksum of the zip differs
 		if err == nil {
 			_, err = io.CopyN(io.Discard, r, head)
 		}
@@ -157,7 +157,7 @@ func openArray(file *zip.File, name string, size int64) (e entry, err error) {
 	return e, nil
 }
 
-// bounded fails, while it is bound, when more bytes are read than are left.
+// bounded fails while bound is true and more bytes are read than are left.
 type bounded struct {
 	io.ReaderAt
 	bound bool
@@ -166,7 +166,7 @@ type bounded struct {
 
 func (b *bounded) ReadAt(p []byte, at int64) (int, error) {
 	if b.left -= int64(len(p)); b.bound && b.left < 0 {
-		return 0, fmt.Errorf("the directory of the zip has more than %d bytes: it is damaged, or no npz", directoryMax)
+		return 0, fmt.Errorf("the directory of the zip has more than %d bytes: it is damaged, or not an npz", directoryMax)
 	}
 	return b.ReaderAt.ReadAt(p, at)
 }

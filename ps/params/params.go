@@ -1,10 +1,10 @@
-// Package params writes and reads files of parameters that other programs know: safetensors, and the npz of NumPy.
+// Package params writes and reads parameters in formats that other programs know: safetensors, and the npz of NumPy.
 //
-// A tensor is a named array of float32 in row-major order, little endian. ps/checkpoint/README.md says what the parameters of each
-// model are called, and which axis is which.
+// A tensor is a named array of float32 in row-major order, little endian. ps/checkpoint/README.md lists the names of the parameters of each
+// model, and their axes.
 //
-// Files come from anywhere, so a reader holds every number of theirs to a limit before it takes memory for it, and takes a file
-// only if its tensors are just those of the model (Initial).
+// A file may come from anywhere. So a reader checks every number of the file against a limit before it allocates memory, and accepts a
+// file only if its tensors are exactly those of the model (Initial).
 package params
 
 import (
@@ -15,7 +15,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Tensor is what a file says of an array.
+// Tensor is the name and the shape of an array.
 type Tensor struct {
 	Name  string
 	Shape []int
@@ -23,7 +23,7 @@ type Tensor struct {
 
 const elemBytes = 4 // of a float32
 
-// bytes is the size of its elements; its shape is one of a model.
+// bytes returns the size of the elements. It does not overflow, because the shape is one of a model.
 func (t *Tensor) bytes() int64 {
 	n := int64(elemBytes)
 	for _, d := range t.Shape {
@@ -32,7 +32,7 @@ func (t *Tensor) bytes() int64 {
 	return n
 }
 
-// Forms lists the suffixes of files that are written and read.
+// Forms lists the suffixes of the formats that are written and read.
 func Forms() []string { return []string{suffixSafetensors, suffixNPZ} }
 
 const (
@@ -40,7 +40,7 @@ const (
 	suffixNPZ         = ".npz"
 )
 
-// FormOf is the suffix of a file; an error says which there are.
+// FormOf returns the suffix of a file. The error for another suffix lists those of Forms.
 func FormOf(path string) (string, error) {
 	suffix := filepath.Ext(path)
 	for _, form := range Forms() {
@@ -48,10 +48,10 @@ func FormOf(path string) (string, error) {
 			return form, nil
 		}
 	}
-	return "", fmt.Errorf("%q does not end in %s, which says what form the file has; choose one of the two", path, strings.Join(Forms(), " or "))
+	return "", fmt.Errorf("%q does not end in %s, which selects the format of the file; choose one of the two", path, strings.Join(Forms(), " or "))
 }
 
-// Of are the parameters of a model as a file has them, in model order.
+// Of returns the parameters of a model as tensors, in model order.
 func Of(model []workload.Param) []Tensor {
 	all := make([]Tensor, len(model))
 	for k, p := range model {

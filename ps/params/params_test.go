@@ -16,18 +16,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// made are tensors with their elements.
-type made struct {
+// testModel is a list of tensors with their elements.
+type testModel struct {
 	tensors []Tensor
 	values  [][]float32
 }
 
-func (m *made) put(w io.Writer, k int) error {
+func (m *testModel) put(w io.Writer, k int) error {
 	return binary.Write(w, binary.LittleEndian, m.values[k])
 }
 
-// text is them as a file of a form.
-func (m *made) text(t interface{ Fatal(...any) }, form string, metadata map[string]string) []byte {
+// text is the file of the model in a format.
+func (m *testModel) text(t interface{ Fatal(...any) }, form string, metadata map[string]string) []byte {
 	var b bytes.Buffer
 	var err error
 	if form == suffixNPZ {
@@ -42,12 +42,12 @@ func (m *made) text(t interface{ Fatal(...any) }, form string, metadata map[stri
 }
 
 // small is a model of two parameters.
-func small() *made {
-	return &made{[]Tensor{{"fc1.weight", []int{2, 3}}, {"fc1.bias", []int{2}}}, [][]float32{{1, 2, 3, 4, 5, 6}, {-1, 0.5}}}
+func small() *testModel {
+	return &testModel{[]Tensor{{"fc1.weight", []int{2, 3}}, {"fc1.bias", []int{2}}}, [][]float32{{1, 2, 3, 4, 5, 6}, {-1, 0.5}}}
 }
 
-func drawMade(t *rapid.T) *made {
-	m := &made{}
+func drawModel(t *rapid.T) *testModel {
+	m := &testModel{}
 	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,3}[0-9]{0,2}(\.[a-z"\\é ]{1,9})?`), 1, 6, rapid.ID).Draw(t, "names")
 	for _, name := range names {
 		tensor := Tensor{name, rapid.SliceOfN(rapid.IntRange(1, 5), 0, 4).Draw(t, "shape")}
@@ -69,11 +69,11 @@ func write(t interface{ Fatal(...any) }, dir, form string, text []byte) string {
 	return path
 }
 
-// What is written is read to the bit, in both forms, whole and in any parts, in whatever order the model has its parameters.
-func TestWhatIsWrittenIsRead(t *testing.T) {
+// A file reads back to the bit, in both formats, as a whole and in any parts, in any order of the model's parameters.
+func TestFilesReadBack(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMade(t)
+		m := drawModel(t)
 		form := rapid.SampledFrom(Forms()).Draw(t, "form")
 		path := write(t, dir, form, m.text(t, form, map[string]string{"model": "mlp"}))
 		order := rapid.Permutation(indices(len(m.tensors))).Draw(t, "order")
@@ -111,11 +111,11 @@ func indices(n int) []int {
 	return all
 }
 
-// A file with any byte changed is refused, or its tensors still are those of the model, and finite.
+// A file with a changed byte is refused, or its tensors are still those of the model, and finite.
 func TestAChangedByteIsFoundOrHarmless(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMade(t)
+		m := drawModel(t)
 		form := rapid.SampledFrom(Forms()).Draw(t, "form")
 		text := m.text(t, form, nil)
 		at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
@@ -145,36 +145,36 @@ func TestAChangedByteIsFoundOrHarmless(t *testing.T) {
 	})
 }
 
-// Each error tells the file, the tensor, what it has and what the model wants.
-func TestWhatDoesNotFitIsTold(t *testing.T) {
+// Each error names the file, the tensor, what the tensor has and what the model needs.
+func TestErrorsNameTheTensor(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(m *made)
+		change func(m *testModel)
 		form   string // "": both
 		meta   map[string]string
 		edit   func(text string) string
 		want   string
 	}{
-		"missing":     {change: func(m *made) { m.tensors[1].Name = "fc1.bia" }, want: "fc1.bias is missing: the model wants shape [2]"},
-		"extra":       {change: func(m *made) { m.tensors[1].Name = "fc1.bia" }, want: `"fc1.bia", of shape [2], is none of the model's`},
-		"shape":       {change: func(m *made) { m.tensors[0].Shape = []int{3, 2} }, want: "fc1.weight has shape [3 2], and the model wants [2 3]"},
-		"flat":        {change: func(m *made) { m.tensors[0].Shape = []int{6} }, want: "fc1.weight has shape [6], and the model wants [2 3]"},
-		"NaN":         {change: func(m *made) { m.values[0][4] = float32(math.NaN()) }, want: `"fc1.weight": element 4 is NaN`},
-		"infinite":    {change: func(m *made) { m.values[1][1] = float32(math.Inf(-1)) }, want: `"fc1.bias": element 1 is -Inf`},
-		"optimizer":   {change: func(m *made) { m.tensors[1].Name = "optimizer.velocity.fc1.weight" }, want: "export without --optimizer"},
+		"missing":     {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: "fc1.bias is missing: the model needs shape [2]"},
+		"extra":       {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: `"fc1.bia", of shape [2], is not in the model`},
+		"shape":       {change: func(m *testModel) { m.tensors[0].Shape = []int{3, 2} }, want: "fc1.weight has shape [3 2], but the model needs [2 3]"},
+		"flat":        {change: func(m *testModel) { m.tensors[0].Shape = []int{6} }, want: "fc1.weight has shape [6], but the model needs [2 3]"},
+		"NaN":         {change: func(m *testModel) { m.values[0][4] = float32(math.NaN()) }, want: `"fc1.weight": element 4 is NaN`},
+		"infinite":    {change: func(m *testModel) { m.values[1][1] = float32(math.Inf(-1)) }, want: `"fc1.bias": element 1 is -Inf`},
+		"optimizer":   {change: func(m *testModel) { m.tensors[1].Name = "optimizer.velocity.fc1.weight" }, want: "export without --optimizer"},
 		"float16":     {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `"F32"`, `"F16"`, 1) }, want: `fc1.weight has elements of type "F16", must be F32`},
 		"float64":     {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", "<f8", 1) }, want: `fc1.weight has elements of type "<f8", must be <f4`},
 		"big endian":  {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", ">f4", 1) }, want: `fc1.weight has elements of type ">f4", must be <f4`},
-		"Fortran":     {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "False, ", "True,  ", 1) }, want: "its elements are in Fortran's order"},
+		"Fortran":     {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "False, ", "True,  ", 1) }, want: "its elements are in Fortran order"},
 		"version 2":   {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "NUMPY\x01", "NUMPY\x02", 1) }, want: "write it with numpy.savez"},
 		"an element":  {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "\x00\x00\x80\x3f", "\x00\x00\x00\x3f", 1) }, want: "checksum error"},
-		"another sum": {form: suffixSafetensors, meta: map[string]string{metaSHA256: "00"}, want: `its header says "00": it is damaged`},
+		"another sum": {form: suffixSafetensors, meta: map[string]string{metaSHA256: "00"}, want: `but its header says "00": it is damaged`},
 		"cut off":     {edit: func(s string) string { return s[:len(s)-1] }, want: "it was cut off"},
-		"empty":       {edit: func(string) string { return "" }, want: "it has 0 bytes, and the parameters of the model have 32"},
-		"a text":      {form: suffixSafetensors, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it is damaged, or no safetensors"},
-		"no zip":      {form: suffixNPZ, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it was cut off, or is no npz"},
+		"empty":       {edit: func(string) string { return "" }, want: "it has 0 bytes, but the parameters of the model have 32"},
+		"a text":      {form: suffixSafetensors, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it is damaged, or not safetensors"},
+		"no zip":      {form: suffixNPZ, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it was cut off, or is not an npz"},
 		"a hole":      {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[25,33]`, 1) }, want: `"fc1.bias" lies at 25 to 33 of 32 bytes, must begin at 24`},
 		"an overlap":  {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[20,32]`, 1) }, want: `"fc1.bias" lies at 20 to 32 of 32 bytes, must begin at 24`},
-		"a tail":      {form: suffixSafetensors, edit: func(s string) string { return s + "more" }, want: "its tensors have 32 bytes, and 36 follow the header"},
+		"a tail":      {form: suffixSafetensors, edit: func(s string) string { return s + "more" }, want: "its tensors have 32 bytes, but 36 follow the header"},
 		"twice":       {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `"fc1.bias":`, `"fc1.weight":`, 1) }, want: "it has \"fc1.weight\" twice"},
 	} {
 		for _, form := range Forms() {
@@ -206,7 +206,7 @@ func TestWhatDoesNotFitIsTold(t *testing.T) {
 	}
 }
 
-// Files that are none, or not there, are told at once.
+// A path that is missing or not a regular file is refused at once.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	fifo, folder, none := filepath.Join(dir, "fifo.npz"), filepath.Join(dir, "folder.npz"), filepath.Join(dir, "none.npz")
@@ -223,7 +223,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// What a file says of its size takes no memory: neither a long header, nor a long directory, nor a file that is mostly a hole.
+// A size that a file claims takes no memory: neither a long header, nor a long directory, nor a file that is mostly a hole.
 func TestLongFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	sparse := filepath.Join(dir, "sparse.safetensors")
@@ -231,7 +231,7 @@ func TestLongFilesAreRefused(t *testing.T) {
 	if err := os.WriteFile(sparse, head, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for size, want := range map[int64]string{1 << 40: "it is of another model", sizeOver: fmt.Sprintf("its header has %d bytes, and there is room for %d", headerMax+1, headerMax)} {
+	for size, want := range map[int64]string{1 << 40: "it is of another model", sizeOver: fmt.Sprintf("its header has %d bytes, but the limit is %d", headerMax+1, headerMax)} {
 		if err := os.Truncate(sparse, size); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestLongFilesAreRefused(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %q", size, err, want)
 		}
 	}
-	m := &made{}
+	m := &testModel{}
 	for k := range 1 << 16 {
 		m.tensors, m.values = append(m.tensors, Tensor{fmt.Sprintf("%0200d", k), []int{1}}), append(m.values, []float32{1})
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// A file of safetensors is the length of the header (8 bytes, little endian), the header as JSON, filled up with blanks, and the
-// elements. The header names each tensor with its type, shape and place; the places leave nothing out, and have nothing in common.
+// A safetensors file is the length of the header (8 bytes, little endian), the header as JSON, padded with blanks, and the elements. The
+// header gives the type, shape and place of each tensor. The places do not overlap and leave no gap.
 
 const (
 	safetensorsAlign = 8 // bytes: the elements begin at a multiple of it
@@ -19,17 +19,17 @@ const (
 	safetensorsF32   = "F32"
 )
 
-// placed is what a header says of a tensor.
+// placed is the entry of a tensor in the header.
 type placed struct {
 	name   string
 	DType  string   `json:"dtype"`
 	Shape  []int    `json:"shape"`
-	Places [2]int64 `json:"data_offsets"` // bytes behind the header: of the first, and behind the last
+	Places [2]int64 `json:"data_offsets"` // bytes after the header: begin and end (exclusive)
 }
 
-// writeSafetensors writes a file; values writes the elements of tensor k.
+// writeSafetensors writes a file. values writes the elements of tensor k.
 func writeSafetensors(w io.Writer, tensors []Tensor, metadata map[string]string, values func(w io.Writer, k int) error) error {
-	head, err := json.Marshal(metadata) // with its names in order
+	head, err := json.Marshal(metadata) // Marshal sorts the names
 	if err != nil {
 		return err
 	}
@@ -66,15 +66,15 @@ func writeSafetensors(w io.Writer, tensors []Tensor, metadata map[string]string,
 	return nil
 }
 
-// openSafetensors finds the tensors of a file of that many bytes.
+// openSafetensors finds the tensors of a file of size bytes.
 func openSafetensors(f io.ReaderAt, size int64) (*contents, error) {
 	var start [8]byte
 	if _, err := f.ReadAt(start[:], 0); err != nil {
-		return nil, cut(err)
+		return nil, cutOff(err)
 	}
 	n := binary.LittleEndian.Uint64(start[:])
 	if most := min(headerMax, size-8); n > uint64(most) {
-		return nil, fmt.Errorf("its header has %d bytes, and there is room for %d: it is damaged, or no safetensors", n, most)
+		return nil, fmt.Errorf("its header has %d bytes, but the limit is %d: it is damaged, or not safetensors", n, most)
 	}
 	c := &contents{metadata: map[string]string{}, entries: map[string]entry{}}
 	data := 8 + int64(n)
@@ -87,10 +87,10 @@ func openSafetensors(f io.ReaderAt, size int64) (*contents, error) {
 	for _, p := range all {
 		lo, hi := p.Places[0], p.Places[1]
 		if lo != at || hi < lo || hi > size-data {
-			return nil, fmt.Errorf("%q lies at %d to %d of %d bytes, must begin at %d, where the one before ends: it was cut off, or is damaged", p.name, lo, hi, size-data, at)
+			return nil, fmt.Errorf("%q lies at %d to %d of %d bytes, must begin at %d, the end of the tensor before it: it was cut off, or is damaged", p.name, lo, hi, size-data, at)
 		}
 		if n, ok := elements(p.Shape, (hi-lo)/elemBytes); p.DType == safetensorsF32 && (!ok || n*elemBytes != hi-lo) {
-			return nil, fmt.Errorf("%q has shape %v, and %d bytes: it is damaged", p.name, p.Shape, hi-lo)
+			return nil, fmt.Errorf("%q has shape %v but %d bytes: it is damaged", p.name, p.Shape, hi-lo)
 		}
 		c.entries[p.name] = entry{Tensor: Tensor{p.name, p.Shape}, dtype: p.DType, at: data + lo, open: func() (io.ReadCloser, error) {
 			return io.NopCloser(io.NewSectionReader(f, data+lo, hi-lo)), nil
@@ -98,16 +98,16 @@ func openSafetensors(f io.ReaderAt, size int64) (*contents, error) {
 		at = hi
 	}
 	if at != size-data {
-		return nil, fmt.Errorf("its tensors have %d bytes, and %d follow the header: it was cut off, or is damaged", at, size-data)
+		return nil, fmt.Errorf("its tensors have %d bytes, but %d follow the header: it was cut off, or is damaged", at, size-data)
 	}
 	return c, nil
 }
 
-// readHeader reads the JSON of a header, which names nothing twice.
+// readHeader reads the JSON of a header. A name that occurs twice is an error.
 func readHeader(r io.Reader, c *contents) (all []placed, err error) {
 	d := json.NewDecoder(r)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -115,7 +115,7 @@ func readHeader(r io.Reader, c *contents) (all []placed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := t.(string) // of a member it is one
+		name, _ := t.(string) // the token before a member's value is always its name
 		if seen[name] {
 			return nil, fmt.Errorf("it has %q twice", name)
 		}
@@ -133,15 +133,15 @@ func readHeader(r io.Reader, c *contents) (all []placed, err error) {
 		all = append(all, p)
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, cut(err)
+		return nil, cutOff(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than blanks behind its JSON")
+		return nil, errors.New("bytes other than blanks follow its JSON")
 	}
 	return all, nil
 }
 
-// elements is how many a tensor of a shape has, if it has no more than most.
+// elements returns how many elements a tensor of that shape has. ok is false if they are more than most.
 func elements(shape []int, most int64) (n int64, ok bool) {
 	n = 1
 	for _, d := range shape {
