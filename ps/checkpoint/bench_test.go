@@ -8,7 +8,7 @@ import (
 	"fluentps/ps/durable"
 )
 
-// BenchmarkWriteFile writes 256 MiB of parameters; the copy beside it is the same bytes without format and sums.
+// BenchmarkWriteFile writes 256 MiB of parameters. "copy" writes the same bytes without format and checksums.
 func BenchmarkWriteFile(b *testing.B) {
 	v := make([]float32, 64<<20)
 	for i := range v {

@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/durable"
 )
 
-// BestName is what a user calls the best checkpoint of a run, as if it were a folder beside the others.
+// BestName is the name under which a user asks for the best checkpoint of a run, as if it were a folder beside the others.
 const BestName = "best"
 
 const (
@@ -26,7 +26,7 @@ type Best struct {
 	Value      float64 `json:"value"`
 }
 
-// ReadBest gives the best checkpoint in root, nil where none was found yet.
+// ReadBest returns the best checkpoint in root, or nil if there is none yet.
 func ReadBest(root string) (*Best, error) {
 	path := filepath.Join(root, bestFile)
 	text, err := durable.ReadFile(path, bestMax)
@@ -38,22 +38,22 @@ func ReadBest(root string) (*Best, error) {
 		err = json.Unmarshal(text, b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoints: %s: %w; remove it, and the next checkpoint is the best so far", path, err)
+		return nil, fmt.Errorf("checkpoints: %s: %w; remove this file, and the next checkpoint becomes the best", path, err)
 	}
 	if _, ok := numberOf(b.Checkpoint); !ok {
-		return nil, fmt.Errorf("checkpoints: %s names %q, which is no checkpoint; remove it, and the next one is the best so far", path, b.Checkpoint)
+		return nil, fmt.Errorf("checkpoints: %s names %q, which is not a checkpoint; remove this file, and the next checkpoint becomes the best", path, b.Checkpoint)
 	}
 	return b, nil
 }
 
-// Find is the folder of one checkpoint in root, by its name or as the best.
+// Find returns the folder of one checkpoint in root. name is the name of that folder, or BestName.
 func Find(root, name string) (string, error) {
 	if name == BestName {
 		switch b, err := ReadBest(root); {
 		case err != nil:
 			return "", err
 		case b == nil:
-			return "", fmt.Errorf("%s has no best checkpoint: checkpoint.best was none, or none was looked at yet; name the run folder, %s, whose newest is taken", root, filepath.Dir(root))
+			return "", fmt.Errorf("%s has no best checkpoint: checkpoint.best was none, or no checkpoint was evaluated yet; name the run folder, %s, for its newest checkpoint", root, filepath.Dir(root))
 		default:
 			name = b.Checkpoint
 		}
@@ -67,12 +67,12 @@ func Find(root, name string) (string, error) {
 	case slices.Contains(dirs, dir):
 		return dir, nil
 	case len(dirs) == 0:
-		return "", fmt.Errorf("there is no checkpoint %s, nor another in %s", dir, root)
+		return "", fmt.Errorf("there is no checkpoint %s, and no other one in %s", dir, root)
 	}
 	return "", fmt.Errorf("there is no checkpoint %s; the newest of %d in %s is %s", dir, len(dirs), root, filepath.Base(dirs[0]))
 }
 
-// SetBest makes a finished checkpoint of a run the best, at once: whoever reads finds it or the one before it.
+// SetBest makes a finished checkpoint of a run the best one. It is atomic: a reader finds the new best checkpoint or the previous one.
 func SetBest(run *durable.Folder, b Best) error {
 	text, err := json.Marshal(b)
 	if err != nil {

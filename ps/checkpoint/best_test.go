@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/durable"
 )
 
-// The best stays when others go, until another is the best; what is damaged removes nothing.
+// Pruning keeps the best checkpoint until another one is the best. With a damaged best.json, pruning removes nothing.
 func TestTheBestIsNotPruned(t *testing.T) {
 	run := durable.Below(t.TempDir())
 	root := run.Path(Folder)
@@ -60,7 +60,7 @@ func TestTheBestIsNotPruned(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, bestFile), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := Prune(run, 0); err == nil || !strings.Contains(err.Error(), "remove it, and the next") {
+		if err := Prune(run, 0); err == nil || !strings.Contains(err.Error(), "remove this file, and the next") {
 			t.Errorf("best.json %q: %v", text, err)
 		}
 		if got := names(); got != "6" {

@@ -23,7 +23,7 @@ type state struct {
 	Count int64
 }
 
-// write makes a checkpoint of two files in a run folder.
+// write makes a checkpoint of two server files in a run folder.
 func write(t testing.TB, run string, n int64) string {
 	t.Helper()
 	d, err := checkpoint.Begin(durable.Below(run))
@@ -49,7 +49,7 @@ func manifest(n int64) *checkpoint.Manifest {
 	return &checkpoint.Manifest{Iteration: n, Samples: 8 * n, Servers: 2, Workers: 1, Starts: []int64{n}, Config: map[string]string{"seed": "7"}, State: json.RawMessage(`{}`)}
 }
 
-// read verifies a checkpoint whole.
+// read verifies all files of a checkpoint.
 func read(dir string) error {
 	m, err := checkpoint.Open(dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func read(dir string) error {
 	return nil
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestFilesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "checkpoint-")
 		if err != nil {
@@ -75,7 +75,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		for i := range rapid.IntRange(0, 4).Draw(t, "vectors") {
 			v := make([]float32, rapid.SampledFrom([]int{0, 1, 7, 1<<16 - 1, 1 << 16, 1<<16 + 1, 200000}).Draw(t, "length"))
 			for k := range v {
-				v[k] = math.Float32frombits(uint32(k*2654435761 + i)) // also numbers that are none
+				v[k] = math.Float32frombits(uint32(k*2654435761 + i)) // NaN and infinities too
 			}
 			want = append(want, v)
 		}
@@ -98,7 +98,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	})
 }
 
-func TestTheNewestIsFirstAndOldOnesGo(t *testing.T) {
+func TestListIsNewestFirstAndPruneRemovesOldOnes(t *testing.T) {
 	run := t.TempDir()
 	root := filepath.Join(run, checkpoint.Folder)
 	if dirs, err := checkpoint.List(root); err != nil || len(dirs) != 0 {
@@ -124,7 +124,7 @@ func TestTheNewestIsFirstAndOldOnesGo(t *testing.T) {
 	}
 }
 
-// A writer that is killed leaves nothing that is taken for a checkpoint, and the next one clears it away.
+// A killed writer leaves nothing that a reader takes for a checkpoint, and the next writer removes what it left.
 func TestAHalfWrittenCheckpointIsNone(t *testing.T) {
 	run := t.TempDir()
 	root := filepath.Join(run, checkpoint.Folder)
@@ -177,7 +177,7 @@ func TestAmendReplacesTheManifest(t *testing.T) {
 	}
 }
 
-// damage runs f on a fresh checkpoint and returns what reading it says.
+// damage changes a file of a new checkpoint with f, and returns the error of reading the checkpoint.
 func damage(t *testing.T, name string, f func(data []byte) []byte) error {
 	t.Helper()
 	dir := write(t, t.TempDir(), 3)
@@ -228,7 +228,7 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	}
 }
 
-// What is far behind the header of a long file is held to its sum, too: cut off, or changed in one bit, at random places.
+// The checksum also covers bytes far after the header of a long file. Random places are cut off or changed in one bit.
 func TestDamageOfALongFileIsFoundAndNamed(t *testing.T) {
 	dir := t.TempDir()
 	long := make([]float32, 150000)
@@ -266,7 +266,7 @@ func TestDamageOfALongFileIsFoundAndNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestErrorsNameTheProblem(t *testing.T) {
 	text := func(format string, args ...any) func([]byte) []byte {
 		return func([]byte) []byte { return fmt.Appendf(nil, format, args...) }
 	}
@@ -313,13 +313,13 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if err := checkpoint.Amend(durable.Below(dir), m); err != nil {
 			t.Fatal(err)
 		}
-		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 3, and this program reads 1 to 2; resume with the program that wrote it") {
+		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 3, but this program reads formats 1 to 2; resume with the program that wrote it") {
 			t.Error(err)
 		}
 	})
 }
 
-func TestWritingSaysWhatToDo(t *testing.T) {
+func TestWriteErrorsSayWhatToDo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)

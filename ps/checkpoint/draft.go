@@ -12,19 +12,18 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Draft is a checkpoint that is being written: files go to In, and Finish gives it its name.
+// Draft is a checkpoint that is being written. Its files go to In, and Finish gives its folder the final name.
 type Draft struct {
-	In     *durable.Folder // of its files
+	In     *durable.Folder // the folder of its files
 	root   *durable.Folder
 	number int64
 }
 
-// DraftName is that of the folder of the checkpoint that is being written, in the folder of a run's checkpoints: there is one at
-// a time.
+// DraftName is the name of the folder of a checkpoint while it is written. A run writes one checkpoint at a time.
 const DraftName = newName
 
-// Begin makes the folder for the next checkpoint in the run folder, and that of its checkpoints where there is none. What a crash
-// left of earlier ones goes: of a run there is one writer.
+// Begin makes the folder for the next checkpoint, and the folder of all checkpoints if the run has none. It removes what a crash left of
+// earlier checkpoints, because a run has one writer only.
 func Begin(run *durable.Folder) (*Draft, error) {
 	root := run.MakeIn(Folder, 0o777)
 	d, err := begin(root)
@@ -44,7 +43,7 @@ func begin(root *durable.Folder) (*Draft, error) {
 		if n, ok := numberOf(e.Name()); ok && e.IsDir() {
 			d.number = max(d.number, n+1)
 		}
-		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) { // half written, or half removed
+		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) { // partly written, or partly removed
 			if err := root.RemoveAll(e.Name()); err != nil {
 				return nil, err
 			}
@@ -57,8 +56,8 @@ func begin(root *durable.Folder) (*Draft, error) {
 	return d, d.In.Err()
 }
 
-// Finish writes the manifest, with the entries that its files gave, and makes the checkpoint one. It returns its folder.
-// After an error there is none.
+// Finish writes the manifest, whose Files are the entries that WriteFile returned, and gives the folder its final name, which it returns.
+// After an error the checkpoint does not exist.
 func (d *Draft) Finish(m *Manifest) (string, error) {
 	m.Program, m.Format, m.Number = programName, Format, d.number
 	err := writeManifest(d.In, m)
@@ -71,15 +70,15 @@ func (d *Draft) Finish(m *Manifest) (string, error) {
 	return d.root.Path(nameOf(d.number)), d.close()
 }
 
-// Number is that of the checkpoint that it becomes.
+// Number returns the number that the finished checkpoint will have.
 func (d *Draft) Number() int64 { return d.number }
 
-// Abandon removes what was written.
+// Abandon removes the files of the draft.
 func (d *Draft) Abandon() error { return errors.Join(d.root.RemoveAll(newName), d.close()) }
 
 func (d *Draft) close() error { return errors.Join(d.In.Close(), d.root.Close()) }
 
-// Amend replaces the manifest of a finished checkpoint, at once: a reader finds the old one or the new one.
+// Amend replaces the manifest of a finished checkpoint. It is atomic: a reader finds the old manifest or the new one.
 func Amend(checkpoint *durable.Folder, m *Manifest) error {
 	if err := writeManifest(checkpoint, m); err != nil {
 		return writeError(err)
@@ -87,8 +86,8 @@ func Amend(checkpoint *durable.Folder, m *Manifest) error {
 	return nil
 }
 
-// Prune removes all finished checkpoints of a run but the newest so many, and the best. A crash leaves none that is half
-// there.
+// Prune removes the finished checkpoints of a run, except for the newest keep ones and the best one. A crash leaves no partly removed
+// checkpoint.
 func Prune(run *durable.Folder, keep int) error {
 	dirs, err := List(run.Path(Folder))
 	if err != nil || len(dirs) <= keep {
@@ -96,7 +95,7 @@ func Prune(run *durable.Folder, keep int) error {
 	}
 	best, err := ReadBest(run.Path(Folder))
 	if err != nil {
-		return err // better one too many than the wrong one removed
+		return err // a checkpoint too many is better than the best one removed
 	}
 	for _, dir := range dirs[keep:] {
 		name := filepath.Base(dir)
@@ -114,7 +113,7 @@ func Prune(run *durable.Folder, keep int) error {
 	return nil
 }
 
-// Text is the file of a manifest, with its checksum.
+// Text returns the content of a manifest file, with its checksum.
 func (m *Manifest) Text() ([]byte, error) {
 	m.Program, m.Format = programName, Format
 	return m.text()
@@ -128,7 +127,7 @@ func (m *Manifest) text() ([]byte, error) {
 	return Seal(append(text, '\n'), m.Format), nil
 }
 
-// writeManifest writes it, with everything else in the folder synced before.
+// writeManifest writes the manifest of a checkpoint. All other files in the folder were synced before.
 func writeManifest(in *durable.Folder, m *Manifest) error {
 	text, err := m.text()
 	if err != nil {
@@ -137,15 +136,15 @@ func writeManifest(in *durable.Folder, m *Manifest) error {
 	return in.Write(manifestName, text)
 }
 
-// writeError says what a user can do about err.
+// writeError adds to err what a user can do about it.
 func writeError(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("checkpoint: no space or quota left; free some, or set checkpoint.keep: 0 for a run without checkpoints: %w", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("checkpoint: the run folder cannot be written; choose another with --out, or set checkpoint.keep: 0: %w", err)
+		return fmt.Errorf("checkpoint: the run folder is not writable; choose another one with --out, or set checkpoint.keep: 0: %w", err)
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE):
-		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask who looks after it, and go on from a copy elsewhere with --resume, or from the folder when it is well: %w", err)
+		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask its administrator, and resume from a copy elsewhere with --resume, or from the run folder when it works again: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("checkpoint: the run folder is not on this host; choose a file system that all hosts share with --out, or set checkpoint.keep: 0: %w", err)
 	}

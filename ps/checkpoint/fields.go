@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Decode reads JSON that was written from a value of the same type. A field that is missing is an error, for it would be read
-// as zero: what a program of ours writes has all of them, but those with omitempty. Beside what it reads into it takes no memory to
-// speak of, whatever else stands in the text.
+// Decode reads JSON that was written from a value of the same type. A missing field is an error, because it would be read as zero: our
+// programs write all fields except those with omitempty. Unknown members of the text take almost no memory.
 func Decode(data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return err
@@ -24,7 +23,7 @@ func Decode(data []byte, into any) error {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// reader goes through a text that is known to be JSON, token by token.
+// reader reads a text that is known to be valid JSON, token by token.
 type reader struct{ *json.Decoder }
 
 func (r reader) next() json.Token {
@@ -32,7 +31,7 @@ func (r reader) next() json.Token {
 	return t
 }
 
-// skip passes over the value that begins with a token.
+// skip reads past the value that begins with token t.
 func (r reader) skip(t json.Token) {
 	for depth := 0; ; t = r.next() {
 		switch t {
@@ -47,16 +46,16 @@ func (r reader) skip(t json.Token) {
 	}
 }
 
-// missing reads a value and names the first field of its type that is not in it, by its path; "" if none is.
+// missing reads a value and returns the path of the first field of its type that the value lacks; "" if it has all.
 func (r reader) missing(of reflect.Type, path string) string { return r.missingOf(r.next(), of, path) }
 
-// missingOf is missing of the value that begins with a token.
+// missingOf is missing for the value that begins with token t.
 func (r reader) missingOf(t json.Token, of reflect.Type, path string) (lacks string) {
 	if of.Implements(unmarshaler) || reflect.PointerTo(of).Implements(unmarshaler) {
 		if r.skip(t); t == nil && of.Kind() == reflect.Struct {
 			return path
 		}
-		return "" // it knows its own form
+		return "" // the type reads its own JSON
 	}
 	switch of.Kind() {
 	case reflect.Pointer:
@@ -65,7 +64,7 @@ func (r reader) missingOf(t json.Token, of reflect.Type, path string) (lacks str
 		}
 		return r.missingOf(t, of.Elem(), path)
 	case reflect.Slice:
-		if t != json.Delim('[') { // bytes are a text, and nil is none
+		if t != json.Delim('[') { // JSON has []byte as a string, and a nil slice as null
 			return ""
 		}
 		for i := 0; r.More(); i++ {
@@ -87,9 +86,9 @@ func (r reader) missingOf(t json.Token, of reflect.Type, path string) (lacks str
 	return ""
 }
 
-// missingIn is missing of a struct.
+// missingIn is missing for a struct.
 func (r reader) missingIn(t json.Token, of reflect.Type, path string) (lacks string) {
-	fields := map[string]reflect.Type{} // that have not been met
+	fields := map[string]reflect.Type{} // the fields that the text has not had yet
 	for i := range of.NumField() {
 		if f := of.Field(i); f.IsExported() && fieldName(f) != "-" {
 			fields[fieldName(f)] = f.Type
@@ -121,7 +120,7 @@ func (r reader) missingIn(t json.Token, of reflect.Type, path string) (lacks str
 	return lacks
 }
 
-// fieldName is the name of a field in JSON.
+// fieldName returns the name of a field in JSON.
 func fieldName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {

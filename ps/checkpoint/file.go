@@ -18,28 +18,28 @@ import (
 )
 
 // A file is, in little endian: the magic, the format (4 bytes), the length of the header (4 bytes), the header as JSON,
-// and the vectors, float32 one behind the other.
+// and the vectors of float32, one after the other.
 const (
 	magic     = "FPSCKPT\n"
 	prefix    = len(magic) + 8
-	binFormat = 1       // what a file says its format is
-	headerMax = 1 << 28 // bytes of its text
-	blockMax  = 1 << 18 // bytes that are summed and written, or read and summed, at once: while they are in cache
+	binFormat = 1       // the format in a file
+	headerMax = 1 << 28 // bytes of the header's text
+	blockMax  = 1 << 18 // bytes per step of checksum and write, or of read and checksum, so that they stay in cache
 )
 
-// header is what stands before the vectors.
+// header is the JSON before the vectors.
 type header struct {
 	Lengths []int           `json:"lengths"` // elements of each vector
 	State   json.RawMessage `json:"state"`
 }
 
-// WriteFile writes a state and vectors as the file of that name, and syncs it. The vectors must stay as they are
-// until it returns.
+// WriteFile writes a state and vectors to the file name, and syncs it. The caller must not change the vectors until WriteFile returns.
 func WriteFile(in *durable.Folder, name string, state any, vectors ...[]float32) (Entry, error) {
 	return writeFile(in, name, state, vectors, func(*os.File, int64) error { return nil })
 }
 
-// WriteReplica is WriteFile into memory. The room is taken before anything is written, and spare bytes must be free beside it.
+// WriteReplica is WriteFile for a memory file system. It reserves the pages before it writes, and fails if fewer than spare bytes would
+// stay free.
 func WriteReplica(in *durable.Folder, name string, spare int64, state any, vectors ...[]float32) (Entry, error) {
 	return writeFile(in, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
 }
@@ -60,7 +60,7 @@ func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, 
 		return Entry{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(text) > headerMax {
-		return Entry{}, fmt.Errorf("%s: a header of %d bytes; the limit is %d", name, len(text), headerMax)
+		return Entry{}, fmt.Errorf("%s: the header has %d bytes; the limit is %d", name, len(text), headerMax)
 	}
 	f, err := in.Create(name)
 	if err != nil {
@@ -83,10 +83,10 @@ func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, 
 	return Entry{Name: name, Bytes: w.n, CRC32C: w.sum.Sum32()}, nil
 }
 
-// littleEndian says whether the machine has floats in memory as files have them; tests deny it.
+// littleEndian says whether this machine has floats in the byte order of the files. Tests change it.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// asBytes is the memory of a vector, so that it is written and read without a copy.
+// asBytes returns the memory of a vector, which is written and read without a copy.
 func asBytes(v []float32) []byte {
 	if len(v) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func asBytes(v []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
 }
 
-// swapped appends 4-byte words in the other order of bytes.
+// swapped appends 4-byte words with their bytes reversed.
 func swapped(out, words []byte) []byte {
 	for ; len(words) > 0; words = words[4:] {
 		out = append(out, words[3], words[2], words[1], words[0])
@@ -102,7 +102,7 @@ func swapped(out, words []byte) []byte {
 	return out
 }
 
-// summing writes, sums and counts.
+// summing writes bytes, counts them and adds them to the checksum.
 type summing struct {
 	output
 	sum     hash.Hash32
@@ -129,8 +129,7 @@ func (w *summing) vector(v []float32) {
 	}
 }
 
-// ReadFile reads the file of an entry into state and vectors. A file that is not, to the last byte, the one that was
-// written is an error.
+// ReadFile reads the file of an entry into state and vectors. It fails if a byte of the file is not the one that was written.
 func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
 	vectors, err := readFile(filepath.Join(dir, e.Name), e, state)
 	if err != nil {
@@ -139,11 +138,11 @@ func ReadFile(dir string, e Entry, state any) ([][]float32, error) {
 	return vectors, nil
 }
 
-// openEntry opens the file of an entry, which must have its length.
+// openEntry opens the file of an entry. It fails if the file does not have the length in the entry.
 func openEntry(path string, e Entry) (*os.File, error) {
 	f, err := durable.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("it is missing; if it is on another host's disk: all hosts must share the run folder")
+		return nil, errors.New("it is missing; if it is on the disk of another host, move the run folder to a file system that all hosts share")
 	}
 	if err != nil {
 		return nil, err
@@ -159,9 +158,9 @@ func openEntry(path string, e Entry) (*os.File, error) {
 	return f, nil
 }
 
-// notWritten is the error of a file with another checksum than its entry.
+// notWritten returns the error of a file whose checksum differs from its entry.
 func notWritten(got uint32, e Entry) error {
-	return fmt.Errorf("its bytes are not those that were written (crc32c %08x at the latest, and %s says %08x): it is damaged", got, manifestName, e.CRC32C)
+	return fmt.Errorf("its bytes are not those that were written (crc32c %08x as far as they were read, but %s says %08x): it is damaged", got, manifestName, e.CRC32C)
 }
 
 func readFile(path string, e Entry, state any) ([][]float32, error) {
@@ -174,7 +173,7 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 	from := io.TeeReader(f, sum)
 	head, vectors, err := readBody(from, e.Bytes)
 	if err == nil {
-		_, err = io.Copy(io.Discard, from) // so that the sum is of all bytes, and tells damage from a later format
+		_, err = io.Copy(io.Discard, from) // the checksum must cover all bytes, to distinguish damage from a later format
 	}
 	if got := sum.Sum32(); errors.Is(err, errDamaged) || err == nil && got != e.CRC32C {
 		return nil, notWritten(got, e)
@@ -183,12 +182,12 @@ func readFile(path string, e Entry, state any) ([][]float32, error) {
 		return nil, err
 	}
 	if err := Decode(head.State, state); err != nil {
-		return nil, fmt.Errorf("its state is not one of this program: %w", err)
+		return nil, fmt.Errorf("its state was not written by this program: %w", err)
 	}
 	return vectors, nil
 }
 
-// errDamaged is what no WriteFile writes, though the file has its length.
+// errDamaged is the error of content that WriteFile never writes, in a file of the right length.
 var errDamaged = errors.New("damaged")
 
 func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err error) {
@@ -235,7 +234,7 @@ func readBody(from io.Reader, size int64) (head header, vectors [][]float32, err
 	return head, vectors, nil
 }
 
-// damaged is an end of the file that comes too early; another error is the file system's.
+// damaged replaces the error of a file that ends too early. It returns every other error, of the file system, as it is.
 func damaged(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return errDamaged

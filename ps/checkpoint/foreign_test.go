@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Links in the place of folders of checkpoints lead no write out of the run folder; what is half written goes, and not what a
-// link of its name leads to.
+// Symbolic links in the place of checkpoint folders lead no write out of the run folder. Begin removes a partly written checkpoint, but
+// not the target of a link with its name.
 func TestLinksLeadNoCheckpointAway(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o666); err != nil {
@@ -52,7 +52,7 @@ func TestLinksLeadNoCheckpointAway(t *testing.T) {
 	whole()
 }
 
-// What is no regular file is named at once: a FIFO would wait for a writer.
+// A file that is not regular is refused at once: reading a FIFO would wait for a writer.
 func TestPipesAreNoCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{manifestName, bestFile, "a.bin"} {
@@ -70,7 +70,7 @@ func TestPipesAreNoCheckpoint(t *testing.T) {
 	}
 }
 
-// Another user may make a folder of the name of a start before a host of this run does, with links in it.
+// Another user may make a folder with the name of a start, with links in it, before a host of this run makes it.
 func TestReplicasOfOthersAreNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		attack func(dir, outside string) error
@@ -79,7 +79,7 @@ func TestReplicasOfOthersAreNotUsed(t *testing.T) {
 		"a link":                {func(dir, outside string) error { return os.Symlink(outside, dir) }, "is a symbolic link"},
 		"a file":                {func(dir, _ string) error { return os.WriteFile(dir, nil, 0o600) }, "not a directory"},
 		"a FIFO":                {func(dir, _ string) error { return syscall.Mkfifo(dir, 0o600) }, "not a directory"},
-		"a folder for all":      {func(dir, _ string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) }, "may be written by others: it has mode 0777"},
+		"a folder for all":      {func(dir, _ string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) }, "it has mode 0777"},
 		"another user's folder": {func(dir, _ string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, -1)) }, "was made by another user"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestReplicasOfOthersAreNotUsed(t *testing.T) {
 		})
 	}
 	memory := t.TempDir()
-	for range 2 { // made, and found
+	for range 2 { // the first call makes the folder, the second finds it
 		in, err := TakeReplicas(memory, "one")
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"fluentps/ps/durable"
 )
 
-// FuzzManifest: a manifest with a valid checksum is refused, or within its limits.
+// FuzzManifest: a manifest with a valid checksum is refused, or all its values are within their limits.
 func FuzzManifest(f *testing.F) {
 	m := Manifest{Program: programName, Format: Format, Servers: 2, Workers: 2, Computing: 2, Starts: []int64{3, 4}, State: json.RawMessage(`{}`), Config: map[string]string{"seed": "7"},
 		Files: []Entry{{Name: ServerFile(0), Bytes: 99, CRC32C: 7}, {Name: WorkerFile(1), Bytes: 9}}}
@@ -63,7 +63,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzFile: a file with a valid checksum is refused, or its vectors have the lengths that it says.
+// FuzzFile: a file with a valid checksum is refused, or its vectors have the lengths in its header.
 func FuzzFile(f *testing.F) {
 	dir := f.TempDir()
 	type state struct {
@@ -100,9 +100,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// A field that is missing, or null where that is none of its values, is named by its path.
-// What a text has beside what is read of it takes no memory.
-func TestDecodeTakesNoMemoryForWhatItDoesNotRead(t *testing.T) {
+// Members of a text that no field reads take no memory.
+func TestDecodeTakesNoMemoryForUnknownMembers(t *testing.T) {
 	const lists = 1 << 20
 	text := []byte(`{"a": 3, "x": [[]` + strings.Repeat(",[]", lists) + `]}`)
 	var into struct {
@@ -117,7 +116,8 @@ func TestDecodeTakesNoMemoryForWhatItDoesNotRead(t *testing.T) {
 	}
 }
 
-func TestDecodeNamesWhatIsMissing(t *testing.T) {
+// A field that is missing, or null though its type has no null, is named by its path.
+func TestDecodeNamesTheMissingField(t *testing.T) {
 	type inner struct {
 		Version int64   `json:"version"`
 		Memory  []byte  `json:"memory,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Files are little endian, whatever the machine is: words are turned around on the way to them, and back.
+// Files are little endian on every machine: a big-endian machine swaps the bytes when it writes and reads.
 func TestFilesAreLittleEndian(t *testing.T) {
 	v := make([]float32, blockMax/4+3)
 	for i := range v {
@@ -37,7 +37,7 @@ func TestFilesAreLittleEndian(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := text[len(text)-len(want):]
-		if same != machine { // the machine took itself for the other kind
+		if same != machine { // littleEndian was wrong about this machine
 			body = swapped(nil, body)
 		}
 		if !bytes.Equal(body, want) {

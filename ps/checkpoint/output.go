@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// chunkBytes are copied, or are on their way to the disk, at once. Of 1 GiB on ext4, beside a training that keeps two cores
-	// busy, 4 MiB were as fast as 1 MiB.
+	// chunkBytes is the size of one write to the disk. For 1 GiB on ext4, beside a training that keeps two cores busy, 4 MiB was as fast
+	// as 1 MiB.
 	chunkBytes = 4 << 20
-	chunkAlign = 4096 // what disks want of memory that they read themselves
-	// directMin is the shortest file that is written in chunks: one that has several, so that they overlap.
+	chunkAlign = 4096 // the alignment of memory that disks read by DMA, in bytes
+	// directMin is the size of the shortest file that is written in chunks, in bytes: it has several chunks, which overlap.
 	directMin = 4 * chunkBytes
 )
 
-// output is a file that is written once, from front to back. After an error nothing more is written, and end says which it
-// was.
+// output is a file that is written once, from front to back. After an error it writes nothing more, and end returns the error.
 type output interface {
 	write(b []byte)
 	end() error // syncs and closes
 }
 
-// newOutput writes a file of about so many bytes. On a local disk a long one goes past the page cache: the copy of 1 GiB into
-// it took 0.5 s of a core that training wants, and up to 3 s where it was the first in a while, in a virtual machine.
+// newOutput makes the output of a file of about that many bytes. A long file on a local disk bypasses the page cache: the copy of 1 GiB
+// into the cache took 0.5 s of a core that training needs, and up to 3 s for the first file in a while, in a virtual machine.
 func newOutput(f *os.File, bytes int64) output {
 	if bytes >= directMin && setDirect(f) {
 		return newDirect(f, chunkBytes)
@@ -32,12 +31,12 @@ func newOutput(f *os.File, bytes int64) output {
 	return &cached{f: f}
 }
 
-// cached writes to the page cache. The system is asked early to write on, because by itself it begins when much of the memory
-// is to be written, and then the sync at the end waits for all of it.
+// cached writes to the page cache, and asks the system to write each chunk back at once. By itself, the system starts when much of the
+// memory is dirty, and then the sync at the end waits for all of it.
 type cached struct {
 	f     *os.File
 	n     int64
-	asked int64 // of these, how many the system was asked to write to the disk
+	asked int64 // how many of the n bytes the system was asked to write to the disk
 	err   error
 }
 
@@ -61,16 +60,16 @@ func closed(f *os.File, err error) error {
 	return errors.Join(err, f.Close())
 }
 
-// direct writes without the page cache: the disk reads one chunk while the next is filled.
+// direct writes without the page cache. The disk takes one chunk while write fills the next.
 type direct struct {
 	f    *os.File
-	buf  []byte      // is filled
-	free chan []byte // have been written; it has room for both
-	full chan []byte // is to be written; closed at the end
-	done chan error
+	buf  []byte      // the chunk that write fills
+	free chan []byte // chunks that have been written; capacity for both
+	full chan []byte // chunks that are to be written; end closes it
+	done chan error  // the first error, once
 }
 
-// newDirect writes to a file that is set to be written directly.
+// newDirect makes the output of a file for which setDirect was called.
 func newDirect(f *os.File, chunk int) *direct {
 	d := &direct{f: f, buf: aligned(chunk), free: make(chan []byte, 2), full: make(chan []byte), done: make(chan error)}
 	d.free <- aligned(chunk)
@@ -78,7 +77,7 @@ func newDirect(f *os.File, chunk int) *direct {
 	return d
 }
 
-// aligned is an empty slice whose memory begins where disks want it.
+// aligned returns an empty slice whose memory begins at a multiple of chunkAlign.
 func aligned(capacity int) []byte {
 	b := make([]byte, capacity+chunkAlign)
 	past := int(uintptr(unsafe.Pointer(&b[0])) % chunkAlign)
@@ -114,8 +113,8 @@ func (d *direct) drain() {
 	d.done <- err
 }
 
-// put writes a chunk. The last is seldom as long as a disk wants it, and goes through the page cache; so does all that is left
-// where a disk wants longer ones than ours.
+// put writes a chunk. The last chunk is seldom a multiple of the disk's block size, and goes through the page cache. So do the remaining
+// chunks if the block size of the disk does not divide ours.
 func (d *direct) put(b []byte) error {
 	if len(b) < cap(b) {
 		unsetDirect(d.f)

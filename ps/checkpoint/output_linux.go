@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect has what is written to a file go past the page cache, and says whether it does: on the local file systems where
-// that was measured to be faster. The client of a network file system gathers and sends by itself.
+// setDirect makes writes to a file bypass the page cache, and reports whether they do. It does so on the local file systems where this
+// was measured to be faster. The client of a network file system has a cache of its own, from which it sends.
 func setDirect(f *os.File) bool {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil || fs.Type != unix.EXT4_SUPER_MAGIC && fs.Type != unix.XFS_SUPER_MAGIC {
@@ -16,7 +16,7 @@ func setDirect(f *os.File) bool {
 	return setFlag(f, func(flags int) int { return flags | unix.O_DIRECT })
 }
 
-// unsetDirect takes setDirect back.
+// unsetDirect undoes setDirect.
 func unsetDirect(f *os.File) { setFlag(f, func(flags int) int { return flags &^ unix.O_DIRECT }) }
 
 func setFlag(f *os.File, change func(int) int) bool {
@@ -27,8 +27,8 @@ func setFlag(f *os.File, change func(int) int) bool {
 	return err == nil
 }
 
-// writeBehind asks the system to write these bytes of a file to the disk. It promises nothing, and where it cannot, the sync
-// at the end writes them.
+// writeBehind asks the system to write these bytes of a file to the disk. An error does not matter, because the sync at the end writes
+// them in any case.
 func writeBehind(f *os.File, from, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), from, n, unix.SYNC_FILE_RANGE_WRITE)
 }

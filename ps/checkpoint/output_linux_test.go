@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is set is what the system knows of the file, and is taken back.
+// setDirect sets O_DIRECT on the file, and unsetDirect clears it.
 func TestDirectIsSetAndTakenBack(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "a.bin"))
 	if err != nil {
@@ -28,11 +28,11 @@ func TestDirectIsSetAndTakenBack(t *testing.T) {
 	}
 	local := fs.Type == unix.EXT4_SUPER_MAGIC || fs.Type == unix.XFS_SUPER_MAGIC
 	if set := setDirect(f); set != is() || set && !local {
-		t.Errorf("setDirect says %t, the file %t, and that its file system is ext4 or xfs %t", set, is(), local)
+		t.Errorf("setDirect returned %t, the file has O_DIRECT: %t, its file system is ext4 or xfs: %t", set, is(), local)
 	} else if !set {
 		t.Skipf("the file system of %s takes no direct writes", f.Name())
 	}
 	if unsetDirect(f); is() {
-		t.Error("it was not taken back")
+		t.Error("the file still has O_DIRECT")
 	}
 }

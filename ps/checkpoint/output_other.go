@@ -4,7 +4,7 @@ package checkpoint
 
 import "os"
 
-// Elsewhere files are written as everybody writes them.
+// Other systems write all files through the page cache.
 
 func setDirect(*os.File) bool { return false }
 

@@ -15,8 +15,8 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Whatever the way to the disk, the file has the bytes that were written, in their order: in pieces of any length, with
-// chunks that the disk takes and with such that it refuses.
+// On every way to the disk, the file has the bytes that were written, in order: with pieces of any length, and with chunks that the disk
+// accepts or refuses.
 func TestAnOutputHasWhatWasWritten(t *testing.T) {
 	dir := t.TempDir()
 	for name, open := range map[string]func(*os.File) output{
@@ -24,7 +24,7 @@ func TestAnOutputHasWhatWasWritten(t *testing.T) {
 		"chunks, page cache": func(f *os.File) output { return newDirect(f, 2*chunkAlign) },
 		"chunks, past it":    func(f *os.File) output { setDirect(f); return newDirect(f, 2*chunkAlign) },
 		"chunks too short":   func(f *os.File) output { setDirect(f); return newDirect(f, 1000) },
-		// the disk takes the first block of a chunk and not the rest, which is no whole one
+		// the disk accepts the first block of a chunk but not the rest, which is not a full block
 		"chunks too long": func(f *os.File) output { setDirect(f); return newDirect(f, chunkAlign+1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAnOutputHasWhatWasWritten(t *testing.T) {
 					n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
 					piece := bytes.Clone(rest[:n])
 					o.write(piece)
-					clear(piece) // it is the caller's again
+					clear(piece) // the caller may reuse it
 					rest = rest[n:]
 				}
 				if err := o.end(); err != nil {
@@ -57,7 +57,7 @@ func TestAnOutputHasWhatWasWritten(t *testing.T) {
 	}
 }
 
-// Only a long file goes past the page cache, and only where the file system is one that does so well.
+// Only a long file bypasses the page cache, and only on file systems where that is faster.
 func TestLongFilesGoPastThePageCache(t *testing.T) {
 	dir := t.TempDir()
 	create := func(name string) *os.File {
@@ -81,7 +81,7 @@ func TestLongFilesGoPastThePageCache(t *testing.T) {
 	}
 }
 
-// A write that fails, whichever it is, is what the end says, and nobody waits for ever.
+// end returns the error of any failed write, and nothing blocks for ever.
 func TestAnOutputEndsWithItsError(t *testing.T) {
 	for name, open := range map[string]func(*os.File) output{
 		"cached": func(f *os.File) output { return &cached{f: f} },
@@ -106,7 +106,7 @@ func TestAnOutputEndsWithItsError(t *testing.T) {
 	}
 }
 
-// A file that is long enough to go past the page cache is read as it was written.
+// A file that is long enough to bypass the page cache reads back as it was written.
 func TestALongFileIsReadAsItWasWritten(t *testing.T) {
 	v := make([]float32, directMin/4+chunkBytes/16+7)
 	for i := range v {

@@ -17,15 +17,15 @@ import (
 
 // Replicas are checkpoints in the memory file system of hosts:
 //
-//	/dev/shm/fluentps-1000-4f1c.../   of one start of a run, on every host, for its user alone
-//	  lock                            held as long as the start lives
-//	  3/                              its third checkpoint: files of this host's ranks, and of those of another host
-//	    manifest.json                 when all files of it are there, over all hosts
+//	/dev/shm/fluentps-1000-4f1c.../   one start of a run; on every host, with access for its user only
+//	  lock                            locked as long as the start runs
+//	  3/                              its third checkpoint: the files of this host's ranks, and of the ranks of another host
+//	    manifest.json                 written when all files of the checkpoint exist, over all hosts
 //
-// They outlive the processes, so that the next start finds them, and not the host.
+// Replicas outlive the processes but not the host. The next start finds them.
 //
-// Anybody may make folders in a memory file system, and the name of a start stands in its run folder. So a folder of replicas is
-// used only where it is this user's own, and no other may write it.
+// Every user may make folders in a memory file system, and the run folder has the name of a start. So a folder of replicas is used only
+// if this user owns it and no other user may write to it.
 type Replicas struct {
 	memory *durable.Folder
 	name   string
@@ -36,30 +36,30 @@ type Replicas struct {
 const (
 	replicaPrefix = "fluentps-"
 	replicaLock   = "lock"
-	// leftoverAge is how long replicas wait for a start that takes them up. Whoever was killed cannot remove its own.
+	// leftoverAge is how long replicas are kept for a start that resumes from them. A killed start cannot remove its own.
 	leftoverAge = 24 * time.Hour
 )
 
-// ReplicaDir is the folder of a start's replicas, by the name of the start.
+// ReplicaDir returns the folder of the replicas of a start, by the name of the start.
 func ReplicaDir(memory, start string) string { return filepath.Join(memory, replicaName(start)) }
 
 func replicaName(start string) string {
 	return fmt.Sprintf("%s%d-%s", replicaPrefix, os.Getuid(), start)
 }
 
-// ReplicaVersion is the folder of a start's checkpoint of that version in its ReplicaDir.
+// ReplicaVersion returns the folder of a version in a ReplicaDir.
 func ReplicaVersion(dir string, version int64) string {
 	return filepath.Join(dir, versionName(version))
 }
 
 func versionName(version int64) string { return strconv.FormatInt(version, 10) }
 
-// MakeReplicaVersion makes the folder of a version, where there is none, in that of a start.
+// MakeReplicaVersion makes the folder of a version in the folder of a start, unless it exists.
 func MakeReplicaVersion(in *durable.Folder, version int64) *durable.Folder {
 	return in.MakeIn(versionName(version), 0o700)
 }
 
-// MakeReplica makes a file of a version anew, or with "" its manifest.
+// MakeReplica makes a file of a version, or replaces it. The name "" stands for the manifest.
 func MakeReplica(in *durable.Folder, version int64, name string) (*os.File, error) {
 	if name == "" {
 		name = manifestName
@@ -75,7 +75,7 @@ func WriteReplicaManifest(in *durable.Folder, version int64, text []byte) error 
 	return errors.Join(of.Write(manifestName, text), of.Close())
 }
 
-// HoldReplicas makes the folder of a start on this host, and holds its lock until Release or the end of the process.
+// HoldReplicas makes the folder of a start on this host, and holds its lock until Release or until the process ends.
 func HoldReplicas(memory, start string) (*Replicas, error) {
 	r := &Replicas{memory: durable.Below(memory), name: replicaName(start)}
 	err := r.memory.Make(r.name, 0o700)
@@ -89,14 +89,14 @@ func HoldReplicas(memory, start string) (*Replicas, error) {
 	return r, syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// OpenReplicas opens the folder of a start on this host. One that is another user's is an error.
+// OpenReplicas opens the folder of a start on this host. It fails if another user owns the folder or may write to it.
 func OpenReplicas(memory, start string) (*durable.Folder, error) {
 	root := durable.Below(memory)
 	defer root.Close()
 	in := root.In(replicaName(start))
 	info, err := in.Lstat(".")
 	if err == nil {
-		err = ours(in.Path(""), info)
+		err = checkOwner(in.Path(""), info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
@@ -104,7 +104,7 @@ func OpenReplicas(memory, start string) (*durable.Folder, error) {
 	return in, nil
 }
 
-// TakeReplicas is OpenReplicas of a start that may have left none on this host: then it makes the folder.
+// TakeReplicas is OpenReplicas, but makes the folder if the start left none on this host.
 func TakeReplicas(memory, start string) (*durable.Folder, error) {
 	root := durable.Below(memory)
 	defer root.Close()
@@ -114,10 +114,10 @@ func TakeReplicas(memory, start string) (*durable.Folder, error) {
 	return OpenReplicas(memory, start)
 }
 
-// Dir is the folder.
+// Dir returns the path of the folder.
 func (r *Replicas) Dir() string { return r.in.Path("") }
 
-// Keep removes the versions before this one.
+// Keep removes the versions before version.
 func (r *Replicas) Keep(version int64) error {
 	var problems []error
 	for _, v := range versionsIn(r.Dir()) {
@@ -131,7 +131,7 @@ func (r *Replicas) Keep(version int64) error {
 // Drop removes a version.
 func (r *Replicas) Drop(version int64) error { return r.in.RemoveAll(versionName(version)) }
 
-// Release lets go of the lock, and with remove of everything.
+// Release releases the lock. With remove, it also removes all replicas of the start.
 func (r *Replicas) Release(remove bool) error {
 	var err error
 	if remove {
@@ -143,7 +143,7 @@ func (r *Replicas) Release(remove bool) error {
 func versionsIn(dir string) (versions []int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // there are none
+		return nil // the host has no replicas
 	}
 	for _, e := range entries {
 		if v, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && e.IsDir() {
@@ -153,14 +153,14 @@ func versionsIn(dir string) (versions []int64) {
 	return versions
 }
 
-// Replica is what a host has of a version.
+// Replica is the part of a version that a host has.
 type Replica struct {
 	Version  int64
-	Manifest *Manifest        // nil if it is not there, or damaged
+	Manifest *Manifest        // nil if it is missing or damaged
 	Files    map[string]int64 // bytes by name
 }
 
-// ListReplicas tells what this host has of a start, the newest version first.
+// ListReplicas returns the replicas of a start on this host, the newest version first.
 func ListReplicas(memory, start string) (all []Replica) {
 	in, err := OpenReplicas(memory, start)
 	if err != nil {
@@ -189,26 +189,26 @@ func ListReplicas(memory, start string) (all []Replica) {
 	return all
 }
 
-// ours refuses a folder that another user made, or may write.
-func ours(dir string, info fs.FileInfo) error {
+// checkOwner refuses a folder that another user owns or may write to.
+func checkOwner(dir string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s was made by another user", dir)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%s may be written by others: it has mode %04o", dir, info.Mode().Perm())
+		return fmt.Errorf("other users may write to %s: it has mode %04o", dir, info.Mode().Perm())
 	}
 	return nil
 }
 
-// RemoveReplicas removes what a start left on this host, unless it still lives.
+// RemoveReplicas removes the replicas of a start on this host, unless the start still runs.
 func RemoveReplicas(memory, start string) error {
 	in, err := OpenReplicas(memory, start)
 	if err != nil {
-		return nil // there are none of this user
+		return nil // this user has no replicas here
 	}
 	defer in.Close()
-	if lives(in) {
+	if isLocked(in) {
 		return nil
 	}
 	root := durable.Below(memory)
@@ -216,8 +216,8 @@ func RemoveReplicas(memory, start string) error {
 	return root.RemoveAll(replicaName(start))
 }
 
-// SweepReplicas removes what starts of this user left on this host that nobody took up for a day, but for the start whose are
-// needed: they may be older, by a clock that has jumped or a run that waited for long.
+// SweepReplicas removes replicas of this user on this host that are older than a day. It keeps those of the start needed, which may be
+// older because the clock jumped or the job waited for long.
 func SweepReplicas(memory, needed string, now time.Time) error {
 	mine := fmt.Sprintf("%s%d-", replicaPrefix, os.Getuid())
 	entries, err := os.ReadDir(memory)
@@ -242,8 +242,8 @@ func SweepReplicas(memory, needed string, now time.Time) error {
 	return errors.Join(problems...)
 }
 
-// lives says whether a process holds the lock. A kill -9 lets go of it.
-func lives(in *durable.Folder) bool {
+// isLocked reports whether a process holds the lock. A kill -9 releases it.
+func isLocked(in *durable.Folder) bool {
 	f, err := in.Open(replicaLock)
 	if err != nil {
 		return false

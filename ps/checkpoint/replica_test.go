@@ -33,8 +33,7 @@ func has(t *testing.T, memory string) (names []string) {
 	return names
 }
 
-// What a host has of a start is told with its files; a manifest that is damaged is none; of the versions before a whole one
-// nothing stays.
+// ListReplicas returns the versions of a start with their files. A damaged manifest counts as missing. Keep leaves no earlier version.
 func TestReplicasOfAStart(t *testing.T) {
 	memory := t.TempDir()
 	r := hold(t, memory, "one")
@@ -76,8 +75,8 @@ func TestReplicasOfAStart(t *testing.T) {
 	}
 }
 
-// What a start left that was killed goes when nobody took it up for a day; what lives, what is new, and what is not ours
-// stays, and so does what the next start goes on from.
+// SweepReplicas removes the replicas of a killed start after a day. It keeps those of a running start, new ones, those of other users,
+// and those that the next start resumes from.
 func TestLeftoversOfReplicasGo(t *testing.T) {
 	memory := t.TempDir()
 	now := time.Now()
@@ -96,7 +95,7 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The run that goes on from replicas needs them until it has its own.
+	// A run that resumes from replicas needs them until it has its own.
 	if err := SweepReplicas(memory, "needed", now); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if err := RemoveReplicas(memory, "living"); err != nil || !slices.Equal(has(t, memory), want) {
-		t.Errorf("a start that lives was removed: %v, %v", has(t, memory), err)
+		t.Errorf("the replicas of a running start were removed: %v, %v", has(t, memory), err)
 	}
 	if err := living.Release(false); err != nil {
 		t.Fatal(err)
@@ -121,7 +120,7 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 	}
 }
 
-// A replica that would leave too little room to others is not written, and takes none.
+// A replica that would leave too little free memory is not written, and takes no memory.
 func TestAReplicaLeavesRoom(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := WriteReplica(durable.Below(dir), ServerFile(0), 1<<60, 1, make([]float32, 1<<18)); !errors.Is(err, syscall.ENOSPC) {
@@ -141,7 +140,7 @@ func TestAReplicaLeavesRoom(t *testing.T) {
 	}
 }
 
-// A link in the place of a folder is nobody's replica.
+// A symbolic link in the place of a folder is not a replica.
 func TestALinkIsNoReplica(t *testing.T) {
 	memory := t.TempDir()
 	r := hold(t, memory, "one")

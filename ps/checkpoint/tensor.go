@@ -15,10 +15,11 @@ const DType = "float32"
 
 const elemBytes = 4
 
-// RangesMax is how many ranges a manifest lists. A plan that cuts into more has no list: it would be longer than what it lists.
+// RangesMax is the limit on the ranges in a manifest. The manifest of a plan with more ranges lists no tensors, because the list would be
+// longer than the tensors.
 const RangesMax = 1 << 19
 
-// Tensor is an array in the files of a checkpoint: its elements in row-major order are those of its ranges, one behind the other.
+// Tensor is an array in the files of a checkpoint: its elements in row-major order are the concatenation of its ranges.
 type Tensor struct {
 	Name   string  `json:"name"`
 	Shape  []int   `json:"shape"` // each 1 or more
@@ -29,11 +30,11 @@ type Tensor struct {
 // Range is a part of a file.
 type Range struct {
 	File   string `json:"file"`
-	Offset int64  `json:"offset"` // bytes from its beginning
+	Offset int64  `json:"offset"` // bytes from the start of the file
 	Bytes  int64  `json:"bytes"`
 }
 
-// Elements is how many a tensor of a shape has; false: a dimension is below 1, or they are more than most.
+// Elements returns how many elements a tensor of that shape has. ok is false if a dimension is below 1, or if they are more than most.
 func Elements(shape []int, most int64) (n int64, ok bool) {
 	n = 1
 	for _, d := range shape {
@@ -45,9 +46,10 @@ func Elements(shape []int, most int64) (n int64, ok bool) {
 	return n, n <= most
 }
 
-// checkTensors holds the lists of a manifest to its files: what they name is there, once, and no more than the files have.
+// checkTensors compares the lists of a manifest with its files: each range lies in a file, and all ranges together have no more bytes
+// than the files.
 func (m *Manifest) checkTensors() error {
-	left := int64(0) // bytes that ranges may still name
+	left := int64(0) // bytes that further ranges may have
 	sizes := map[string]int64{}
 	for _, e := range m.Files {
 		sizes[e.Name] = e.Bytes
@@ -56,13 +58,13 @@ func (m *Manifest) checkTensors() error {
 	seen := map[string]bool{}
 	for _, t := range slices.Concat(m.Parameters, m.Optimizer) {
 		if t.Name == "" || seen[t.Name] || t.DType != DType {
-			return fmt.Errorf("it lists a tensor %q of %q, with a name that is empty or another's, or of another type than %s", t.Name, t.DType, DType)
+			return fmt.Errorf("it lists a tensor %q of type %q: its name is empty or occurs twice, or its type is not %s", t.Name, t.DType, DType)
 		}
 		seen[t.Name] = true
 		n, ok := Elements(t.Shape, left/elemBytes)
 		for _, r := range t.Ranges {
 			if size, there := sizes[r.File]; !there || r.Offset < 0 || r.Bytes < 1 || r.Bytes > size || r.Offset > size-r.Bytes {
-				return fmt.Errorf("it lists %d bytes at %d of %q for the tensor %q, which are none of its files'", r.Bytes, r.Offset, r.File, t.Name)
+				return fmt.Errorf("it lists %d bytes at %d of %q for the tensor %q, which are not in its files", r.Bytes, r.Offset, r.File, t.Name)
 			}
 			if left -= r.Bytes; left < 0 {
 				return errors.New("its tensors have more bytes than its files")
@@ -71,32 +73,32 @@ func (m *Manifest) checkTensors() error {
 			ok = ok && r.Bytes%elemBytes == 0
 		}
 		if !ok || n != 0 {
-			return fmt.Errorf("it lists a tensor %q of shape %v, and its ranges have other numbers of elements", t.Name, t.Shape)
+			return fmt.Errorf("it lists a tensor %q of shape %v, but its ranges have another number of elements", t.Name, t.Shape)
 		}
 	}
 	return nil
 }
 
-// Tensors reads the tensors of a checkpoint from files that were found to be, to the last byte, those that were written.
+// Tensors reads the tensors of a checkpoint. The checksums of its files were verified.
 type Tensors struct {
 	Manifest *Manifest
 	files    map[string]*os.File
 }
 
-// OpenTensors opens a checkpoint for reading its tensors. Its error says what is damaged, or that the manifest lists none.
+// OpenTensors opens a checkpoint to read its tensors. It fails if a file is damaged, or if the manifest lists no tensors.
 func OpenTensors(dir string) (*Tensors, error) {
 	m, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(m.Parameters) == 0 {
-		return nil, fmt.Errorf("checkpoint %s: its manifest does not list the parameters: an earlier version of the program wrote it, or its shards are cut into more than %d ranges; go on from it with --resume, and take the checkpoint that the run leaves (with a larger shards.max_bytes)", dir, RangesMax)
+		return nil, fmt.Errorf("checkpoint %s: its manifest does not list the parameters: an earlier version of the program wrote it, or its shards are cut into more than %d ranges; resume it with --resume (and a larger shards.max_bytes), and export the checkpoint that this run leaves", dir, RangesMax)
 	}
 	t := &Tensors{Manifest: m, files: map[string]*os.File{}}
 	for _, of := range slices.Concat(m.Parameters, m.Optimizer) {
 		for _, r := range of.Ranges {
 			if t.files[r.File] == nil && err == nil {
-				t.files[r.File], err = openWhole(dir, m, r.File)
+				t.files[r.File], err = openVerified(dir, m, r.File)
 			}
 		}
 	}
@@ -106,8 +108,8 @@ func OpenTensors(dir string) (*Tensors, error) {
 	return t, nil
 }
 
-// openWhole opens a file that has the checksum of its entry.
-func openWhole(dir string, m *Manifest, name string) (*os.File, error) {
+// openVerified opens a file. It fails if the checksum of the file is not that of its entry.
+func openVerified(dir string, m *Manifest, name string) (*os.File, error) {
 	e, err := m.File(name)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func openWhole(dir string, m *Manifest, name string) (*os.File, error) {
 	return nil, fmt.Errorf("checkpoint %s: %s: %w", dir, name, err)
 }
 
-// Reader reads the elements of a tensor, little endian.
+// Reader returns a reader of the elements of a tensor, in row-major order, little endian.
 func (t *Tensors) Reader(of *Tensor) io.Reader {
 	var parts []io.Reader
 	for _, r := range of.Ranges {

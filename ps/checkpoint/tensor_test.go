@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/durable"
 )
 
-// listed writes a checkpoint of one file whose vector 0 1 2 3 4 5 is a tensor in two ranges, the last two elements first.
-func listed(t *testing.T, change func(m *Manifest)) string {
+// writeWithTensor writes a checkpoint of one file. Its vector 0 1 2 3 4 5 is a tensor in two ranges, the last two elements first.
+func writeWithTensor(t *testing.T, change func(m *Manifest)) string {
 	t.Helper()
 	d, err := Begin(durable.Below(t.TempDir()))
 	if err != nil {
@@ -36,7 +36,7 @@ func listed(t *testing.T, change func(m *Manifest)) string {
 }
 
 func TestTensorsAreReadFromTheirRanges(t *testing.T) {
-	from, err := OpenTensors(listed(t, nil))
+	from, err := OpenTensors(writeWithTensor(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,29 +47,29 @@ func TestTensorsAreReadFromTheirRanges(t *testing.T) {
 	}
 }
 
-// A list that no run wrote is refused, whatever its checksum says; and a file that was damaged.
+// A list that no run writes is refused even with a valid checksum. So is a damaged file.
 func TestListsThatDoNotFitTheirFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *Manifest)
 		want   string
 	}{
-		"no name":        {func(m *Manifest) { m.Parameters[0].Name = "" }, "a name that is empty"},
-		"twice":          {func(m *Manifest) { m.Optimizer = m.Parameters }, "or another's"},
-		"a type":         {func(m *Manifest) { m.Parameters[0].DType = "float64" }, "of another type than float32"},
-		"a shape":        {func(m *Manifest) { m.Parameters[0].Shape[1] = 4 }, "of shape [2 4], and its ranges have other numbers of elements"},
+		"no name":        {func(m *Manifest) { m.Parameters[0].Name = "" }, "its name is empty"},
+		"twice":          {func(m *Manifest) { m.Optimizer = m.Parameters }, "or occurs twice"},
+		"a type":         {func(m *Manifest) { m.Parameters[0].DType = "float64" }, "or its type is not float32"},
+		"a shape":        {func(m *Manifest) { m.Parameters[0].Shape[1] = 4 }, "of shape [2 4], but its ranges have another number of elements"},
 		"no dimension":   {func(m *Manifest) { m.Parameters[0].Shape = []int{2, 3, 0} }, "of shape [2 3 0]"},
-		"overflow":       {func(m *Manifest) { m.Parameters[0].Shape = []int{1 << 62, 1 << 62, 6} }, "other numbers of elements"},
+		"overflow":       {func(m *Manifest) { m.Parameters[0].Shape = []int{1 << 62, 1 << 62, 6} }, "another number of elements"},
 		"another file":   {func(m *Manifest) { m.Parameters[0].Ranges[0].File = "../x" }, `of "../x" for the tensor "fc1.weight"`},
 		"before":         {func(m *Manifest) { m.Parameters[0].Ranges[0].Offset = -1 }, "8 bytes at -1"},
-		"behind":         {func(m *Manifest) { m.Parameters[0].Ranges[0].Offset++ }, "which are none of its files'"},
-		"far behind":     {func(m *Manifest) { m.Parameters[0].Ranges[0].Bytes = 1<<63 - 1 }, "which are none of its files'"},
-		"half a number":  {func(m *Manifest) { m.Parameters[0].Ranges[1].Bytes-- }, "other numbers of elements"},
+		"behind":         {func(m *Manifest) { m.Parameters[0].Ranges[0].Offset++ }, "which are not in its files"},
+		"far behind":     {func(m *Manifest) { m.Parameters[0].Ranges[0].Bytes = 1<<63 - 1 }, "which are not in its files"},
+		"half a number":  {func(m *Manifest) { m.Parameters[0].Ranges[1].Bytes-- }, "another number of elements"},
 		"more than all":  {func(m *Manifest) { m.Optimizer = copies(m.Parameters[0], 9) }, "its tensors have more bytes than its files"},
 		"none":           {func(m *Manifest) { m.Parameters = nil }, "its manifest does not list the parameters"},
 		"a damaged file": {func(m *Manifest) { m.Files[0].CRC32C++ }, "its bytes are not those that were written"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if from, err := OpenTensors(listed(t, c.change)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if from, err := OpenTensors(writeWithTensor(t, c.change)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 				if err == nil {
 					from.Close()
@@ -79,7 +79,7 @@ func TestListsThatDoNotFitTheirFilesAreRefused(t *testing.T) {
 	}
 }
 
-// copies are tensors of other names with the same bytes.
+// copies returns n tensors of other names with the same ranges.
 func copies(of Tensor, n int) (all []Tensor) {
 	for k := range n {
 		of.Name = strings.Repeat("x", k+1)
@@ -88,10 +88,10 @@ func copies(of Tensor, n int) (all []Tensor) {
 	return all
 }
 
-// Both forms of a checksum hold, and any change of the text is found.
+// Both formats of the checksum work, and any change of the text is found.
 func TestSealedManifests(t *testing.T) {
 	for _, format := range []int{FormatLined, Format} {
-		dir := listed(t, nil)
+		dir := writeWithTensor(t, nil)
 		m, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestSealedManifests(t *testing.T) {
 		for at := range text {
 			text[at] ^= 1
 			if _, err := parse(text); err == nil {
-				t.Errorf("format %d: byte %d of %d is %q, and nobody finds it", format, at, len(text), text[at])
+				t.Errorf("format %d: byte %d of %d is %q, and parse accepts it", format, at, len(text), text[at])
 			}
 			text[at] ^= 1
 		}
