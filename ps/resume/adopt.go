@@ -16,23 +16,23 @@ import (
 	"fluentps/ps/replica"
 )
 
-// Going on from the replicas of a checkpoint (ps/replica). They are those of one start, whose name stands in the run folder:
-// what another start of the run left on other hosts is older than what the run folder has, or of another course of it.
+// Resuming from the replicas of a checkpoint (ps/replica). All replicas are of one start, whose name is in the run folder. Replicas that
+// another start of the run left are older than the checkpoints of the run folder, or belong to a discarded course of the run.
 
-// hostReplica is what a host has of a start.
+// hostReplica is one version of a start on a host.
 type hostReplica struct {
 	Start string
 	checkpoint.Replica
 }
 
-// move is a file that one host has and another needs, by the first ranks of the two.
+// move is the transfer of a file from one host to another. From and To are the first ranks of the two hosts.
 type move struct {
 	Name     string
 	Bytes    int64
 	From, To int
 }
 
-// adoption is what rank 0 decides: the manifest is nil where there is nothing to adopt.
+// adoption is the decision of rank 0. The manifest is nil if the run does not resume from replicas.
 type adoption struct {
 	Start    string
 	Version  int64
@@ -40,8 +40,8 @@ type adoption struct {
 	Moves    []move
 }
 
-// adopt reads the newest checkpoint of the run from the memory of the hosts, if they have all of it, and the run folder has
-// none that is newer. Files come to the hosts that need them from those that have them.
+// adopt reads the newest checkpoint of the run from the memory of the hosts, if the hosts have all its files and the run folder has no
+// newer checkpoint. Hosts first send the files to the hosts that need them. adopt returns nil if there is nothing to resume from.
 func (r *Search) adopt() (*Origin, error) {
 	if r.station.Config.Checkpoint.Replica == 0 || r.Dir == "" {
 		return nil, nil
@@ -83,11 +83,11 @@ func (r *Search) adopt() (*Origin, error) {
 			return nil, err
 		}
 	}
-	if err := r.station.Transport.Barrier(); err != nil { // the ranks of a host read what its first one got
+	if err := r.station.Transport.Barrier(); err != nil { // all ranks of a host read the files that its first rank received
 		return nil, err
 	}
-	own, bar := checkpoint.OpenReplicas(memory, a.Start) // on every host: another user may have made the folder there meanwhile
-	from, problem, err := r.readFiles(dir, a.Manifest, bar)
+	own, blocked := checkpoint.OpenReplicas(memory, a.Start) // on every host, because another user may have made the folder meanwhile
+	from, problem, err := r.readFiles(dir, a.Manifest, blocked)
 	if own != nil {
 		_ = own.Close()
 	}
@@ -101,12 +101,12 @@ func (r *Search) adopt() (*Origin, error) {
 		return nil, nil
 	}
 	r.Adopted = a.Start
-	return from, r.goOn(from, nil)
+	return from, r.finish(from, nil)
 }
 
-// choose takes the newest version of which all files are on some host.
+// choose returns the newest version whose files all exist on some host.
 func (r *Search) choose(starts []string, all [][]hostReplica) adoption {
-	if _, _, one := OneCheckpoint(r.o.Resume); one { // and no other
+	if _, _, one := OneCheckpoint(r.o.Resume); one { // the user asked for this checkpoint and no other
 		return adoption{}
 	}
 	for _, start := range starts {
@@ -120,7 +120,7 @@ func (r *Search) choose(starts []string, all [][]hostReplica) adoption {
 		}
 		slices.Sort(versions)
 		for _, v := range slices.Backward(slices.Compact(versions)) {
-			if a, whole := r.gatherUp(start, v, all); whole {
+			if a, complete := r.planMoves(start, v, all); complete {
 				if r.newerInFolder(a.Manifest) {
 					return adoption{}
 				}
@@ -131,8 +131,8 @@ func (r *Search) choose(starts []string, all [][]hostReplica) adoption {
 	return adoption{}
 }
 
-// newerInFolder says whether the run folder has a checkpoint after that one. Two have the same number where the job died
-// before the first of them was in the folder, too: the next start gives the number again.
+// newerInFolder reports whether the run folder has a newer checkpoint than m. Two checkpoints may have the same number: if the job dies
+// before a checkpoint is in the folder, the next start uses its number again.
 func (r *Search) newerInFolder(m *checkpoint.Manifest) bool {
 	if len(r.Candidates) == 0 {
 		return false
@@ -145,10 +145,11 @@ func (r *Search) newerInFolder(m *checkpoint.Manifest) bool {
 	return err == nil && there.Samples > m.Samples
 }
 
-// gatherUp says where the files of a version are, and which of them are to move: each host needs those that its ranks read.
-func (r *Search) gatherUp(start string, version int64, all [][]hostReplica) (a adoption, whole bool) {
+// planMoves finds the files of a version, and plans the moves: each host needs the files that its ranks read. complete is false if a file
+// exists on no host.
+func (r *Search) planMoves(start string, version int64, all [][]hostReplica) (a adoption, complete bool) {
 	a = adoption{Start: start, Version: version}
-	has := map[int]map[string]int64{} // by first rank of a host
+	has := map[int]map[string]int64{} // bytes by name, by the first rank of a host
 	for rank, of := range all {
 		for _, h := range of {
 			if h.Start == start && h.Version == version {
@@ -180,7 +181,7 @@ func (r *Search) gatherUp(start string, version int64, all [][]hostReplica) (a a
 	return a, true
 }
 
-// reads says whether a rank reads a file of a checkpoint: its own, or, where there were other servers or workers, any.
+// reads reports whether a rank reads a file of a checkpoint: its own file, or any file if the number of servers or workers has changed.
 func (r *Search) reads(rank int, m *checkpoint.Manifest, name string) bool {
 	server, worker := r.station.Roles.Server(rank), r.station.Roles.Worker(rank)
 	if m.Servers != len(r.station.Roles.Servers) || m.Workers != len(r.station.Roles.Workers) {
@@ -189,7 +190,7 @@ func (r *Search) reads(rank int, m *checkpoint.Manifest, name string) bool {
 	return server >= 0 && name == checkpoint.ServerFile(server) || worker >= 0 && name == checkpoint.WorkerFile(worker)
 }
 
-// move takes part in the way of a file from one host to another. What is wrong with it then its checksum tells.
+// move sends or receives a file, if this rank is one end of the move. It only logs an error of the file: the checksum will find it.
 func (r *Search) move(memory string, a *adoption, m move) error {
 	if r.station.Me != m.From && r.station.Me != m.To {
 		return nil
@@ -226,9 +227,9 @@ func (r *Search) move(memory string, a *adoption, m move) error {
 	return nil
 }
 
-// openMoved opens a file of a replica, or makes it anew.
-func openMoved(memory string, a *adoption, name string, anew bool) (*os.File, error) {
-	if !anew {
+// openMoved opens a file of a replica for reading. With create, it makes the file.
+func openMoved(memory string, a *adoption, name string, create bool) (*os.File, error) {
+	if !create {
 		in, err := checkpoint.OpenReplicas(memory, a.Start)
 		if err != nil {
 			return nil, err
@@ -244,5 +245,5 @@ func openMoved(memory string, a *adoption, name string, anew bool) (*os.File, er
 	return checkpoint.MakeReplica(in, a.Version, name)
 }
 
-// moveMax is how much of a file is on its way at once.
+// moveMax is the size of the messages that carry a file, in bytes.
 const moveMax = 4 << 20

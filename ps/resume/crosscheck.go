@@ -18,10 +18,10 @@ import (
 	"fluentps/ps/train"
 )
 
-// A checksum says that a file is as it was written, not that this program wrote it. So what a checkpoint says is held to its
-// limits, to what it says elsewhere, and to this run, before anything goes on from it.
+// A checksum proves that a file is as it was written, but not that this program wrote it. So the values of a checkpoint are compared with
+// their limits, with each other and with this run before the run resumes.
 
-// fieldOf names the file that the field with this error stands in.
+// fieldOf adds to the error of a field the name of its file.
 func (q *Origin) fieldOf(file string, err error) error {
 	if err == nil {
 		return nil
@@ -29,15 +29,15 @@ func (q *Origin) fieldOf(file string, err error) error {
 	return fmt.Errorf("checkpoint %s: %s: %w", q.Dir, file, err)
 }
 
-// equal says which of two fields that a run writes alike are not.
+// equal returns an error if two fields differ which a run always writes with the same value.
 func equal(field string, value int64, other string, there int64) error {
 	if value == there {
 		return nil
 	}
-	return fmt.Errorf("%s is %d, and %s is %d: one of the two was changed", field, value, other, there)
+	return fmt.Errorf("%s is %d, but %s is %d: one of the two was changed", field, value, other, there)
 }
 
-// first is the first error.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -47,7 +47,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// checkLead holds the manifest to itself and to the configuration.
+// checkLead compares the values of the manifest with each other and with the configuration.
 func (r *Search) checkLead(q *Origin) error {
 	const most = checkpoint.CountMax
 	m, s := q.Manifest, &q.State
@@ -66,43 +66,43 @@ func (r *Search) checkLead(q *Origin) error {
 	for w, start := range m.Starts {
 		errs = append(errs, checkpoint.Within(fmt.Sprintf("starts[%d]", w), start, 0, r.clockMost()))
 		if start != m.Starts[0] && r.station.Config.InStep() && !r.otherSchemes(m) {
-			errs = append(errs, equal(fmt.Sprintf("starts[%d]", w), start, "starts[0], with which it is in step,", m.Starts[0]))
+			errs = append(errs, equal(fmt.Sprintf("starts[%d]", w), start, "starts[0], whose worker is in step with this one,", m.Starts[0]))
 		}
 	}
 	errs = append(errs, checkServers(m), equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
 	return q.fieldOf("manifest.json", first(errs...))
 }
 
-// clockMost is the last iteration whose samples can be counted.
+// clockMost returns the last iteration whose samples do not exceed CountMax.
 func (r *Search) clockMost() int64 {
 	return checkpoint.CountMax / int64(max(1, r.station.Config.Train.BatchPerWorker, r.station.Config.Train.BatchGlobal))
 }
 
-// otherSchemes says whether the run had other rules of synchronization before the checkpoint than it has now.
+// otherSchemes reports whether the rules of synchronization have changed since the checkpoint.
 func (r *Search) otherSchemes(m *checkpoint.Manifest) bool {
-	return r.others(m, "sync", "baseline")
+	return r.changed(m, "sync", "baseline")
 }
 
-// others says whether a key that begins so had another value before the checkpoint than it has now.
-func (r *Search) others(m *checkpoint.Manifest, begins ...string) bool {
+// changed reports whether a key with one of these prefixes has changed its value since the checkpoint.
+func (r *Search) changed(m *checkpoint.Manifest, prefixes ...string) bool {
 	return slices.ContainsFunc(configs.Changed(m.Config, r.station.Config), func(key string) bool {
-		return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(key, begin) })
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})
 }
 
-// checkServers holds the number of servers to the configuration of then.
+// checkServers compares the number of servers with the configuration in the checkpoint.
 func checkServers(m *checkpoint.Manifest) error {
 	n, err := strconv.ParseInt(m.Config["cluster.servers"], 10, 32)
 	switch {
-	case err != nil: // of a program that wrote it otherwise
+	case err != nil: // another version of the program wrote the value in another form
 		return nil
-	case m.Config["cluster.placement"] == "mixed": // where those that compute serve, too
+	case m.Config["cluster.placement"] == "mixed": // ranks that compute serve, too
 		return checkpoint.Within("servers", int64(m.Servers), n, n+int64(max(m.Computing, m.Workers)))
 	}
 	return equal("servers", int64(m.Servers), "config.cluster.servers", n)
 }
 
-// checkServer holds what the file of a server says of its shards to its limits, to the manifest and to its own vectors.
+// checkServer compares the shards in the file of a server with their limits, with the manifest and with the vectors of the file.
 func (r *Search) checkServer(q *Origin, file string, s *serve.State, vectors [][]float32) error {
 	rule, err := r.rule()
 	if err != nil {
@@ -115,30 +115,30 @@ func (r *Search) checkServer(q *Origin, file string, s *serve.State, vectors [][
 			return q.fieldOf(file, err)
 		}
 		if sh.Vectors > len(left) || slices.ContainsFunc(left[:sh.Vectors], func(v []float32) bool { return len(v) != sh.Hi-sh.Lo }) {
-			return q.fieldOf(file, fmt.Errorf("shards[%d] has %d vectors of %d elements, and the file has others", i, sh.Vectors, sh.Hi-sh.Lo))
+			return q.fieldOf(file, fmt.Errorf("shards[%d] has %d vectors of %d elements, but the vectors of the file are different", i, sh.Vectors, sh.Hi-sh.Lo))
 		}
 		if k, at, bad := optim.Unfit(rule, left[:sh.Vectors], true); bad {
-			return q.fieldOf(file, fmt.Errorf("shards[%d] (%q): element %d of %s is %v; training cannot go on from that", i, sh.Name, sh.Lo+at, vectorName(k), left[k][at]))
+			return q.fieldOf(file, fmt.Errorf("shards[%d] (%q): element %d of %s is %v; training cannot resume with it", i, sh.Name, sh.Lo+at, vectorName(k), left[k][at]))
 		}
 		left = left[sh.Vectors:]
 	}
 	if len(left) > 0 {
-		return q.fieldOf(file, fmt.Errorf("there are %d vectors behind those of its %d shards", len(left), len(s.Shards)))
+		return q.fieldOf(file, fmt.Errorf("%d vectors follow those of its %d shards", len(left), len(s.Shards)))
 	}
 	return nil
 }
 
-// checkMemory makes the schemes of a server with what the file has of them, where they are those of then.
+// checkMemory verifies that the schemes of a server accept the memory in the file. It checks nothing if the schemes have changed since.
 func (r *Search) checkMemory(q *Origin, file string, server int) error {
 	m := q.Manifest
-	if m.Workers != len(r.station.Roles.Workers) || m.Servers != len(r.station.Roles.Servers) || r.others(m, "sync", "baseline", "cluster", "shards") {
+	if m.Workers != len(r.station.Roles.Workers) || m.Servers != len(r.station.Roles.Servers) || r.changed(m, "sync", "baseline", "cluster", "shards") {
 		return nil
 	}
 	_, err := r.station.Build().Schemes(int32(server), q.Start())
 	if err == nil {
 		return nil
 	}
-	for i, sh := range q.Server.Shards { // which of them it is
+	for i, sh := range q.Server.Shards { // find the shard at fault
 		alone := &build.Start{Clocks: q.Starts, Shards: map[int32]core.Saved{sh.ID: sh.Node}}
 		if _, bad := r.station.Build().Schemes(int32(server), alone); bad != nil {
 			return q.fieldOf(file, fmt.Errorf("shards[%d].node.memory: %w", i, bad))
@@ -154,7 +154,7 @@ func vectorName(k int) string {
 	return fmt.Sprintf("vector %d of its optimizer", k)
 }
 
-// rule is the optimizer of then as far as it can be known: that of now, with which the number of vectors must agree.
+// rule returns the optimizer of this run. It stands for that of the checkpoint too, because the numbers of vectors must agree.
 func (r *Search) rule() (optim.Rule, error) {
 	u, err := r.station.Config.Update()
 	return u.Rule, err
@@ -180,14 +180,14 @@ func (r *Search) checkShard(q *Origin, sh *serve.ShardState, at string) error {
 			equal(at+"node.samples", node.Samples, "samples of manifest.json", q.Manifest.Samples),
 			equal(at+"node.accepted", node.Accepted, "state.accepted of manifest.json", q.State.Accepted))
 	}
-	errs = append(errs, checkpoint.Within(at+"steps", sh.Steps, 0, node.Version)) // each step makes a version
+	errs = append(errs, checkpoint.Within(at+"steps", sh.Steps, 0, node.Version)) // each optimizer step makes a version
 	return first(errs...)
 }
 
-// vectorsMax is more vectors than any optimizer has beside the parameters.
+// vectorsMax is the limit on the vectors of a shard. No optimizer comes near it.
 const vectorsMax = 16
 
-// checkWorker holds what the file of a worker says to its limits, to the manifest and to its own vectors.
+// checkWorker compares the state in the file of a worker with its limits, with the manifest and with the vectors of the file.
 func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]float32) error {
 	file := checkpoint.WorkerFile(worker)
 	rule, err := r.rule()
@@ -196,47 +196,48 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	}
 	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax))
 	if err == nil && s.Residual && len(vectors) == 0 {
-		err = errors.New("it has no residual, though it says so")
+		err = errors.New("its state says that it has a residual, but it has no vectors")
 	}
-	if err == nil && !r.others(q.Manifest, "payload", "sync", "baseline", "train.optimizer") { // else it may keep other vectors
-		err = r.checkKept(s, len(vectors))
+	if err == nil && !r.changed(q.Manifest, "payload", "sync", "baseline", "train.optimizer") { // after a change of these keys, the number of vectors may differ
+		err = r.checkVectors(s, len(vectors))
 	}
 	if err != nil {
 		return q.fieldOf(file, err)
 	}
 	for k, v := range vectors {
 		if len(v) != r.station.Plan.Arena {
-			return q.fieldOf(file, fmt.Errorf("vector %d has %d elements, and the model has %d", k, len(v), r.station.Plan.Arena))
+			return q.fieldOf(file, fmt.Errorf("vector %d has %d elements, but the model has %d", k, len(v), r.station.Plan.Arena))
 		}
 	}
 	if s.Residual {
 		if _, at, bad := optim.Unfit(nil, vectors[:1], false); bad {
-			return q.fieldOf(file, fmt.Errorf("element %d of its residual is %v; training cannot go on from that", at, vectors[0][at]))
+			return q.fieldOf(file, fmt.Errorf("element %d of its residual is %v; training cannot resume with it", at, vectors[0][at]))
 		}
 		vectors = vectors[1:]
 	}
 	if k, at, bad := optim.Unfit(rule, vectors, false); bad {
-		return q.fieldOf(file, fmt.Errorf("element %d of %s is %v; training cannot go on from that", at, vectorName(k+1), vectors[k][at]))
+		return q.fieldOf(file, fmt.Errorf("element %d of %s is %v; training cannot resume with it", at, vectorName(k+1), vectors[k][at]))
 	}
 	return nil
 }
 
-// checkKept holds what a worker kept to what one of this configuration keeps.
-func (r *Search) checkKept(s *train.State, vectors int) error {
+// checkVectors compares the vectors of a worker with those that this configuration needs.
+func (r *Search) checkVectors(s *train.State, vectors int) error {
 	n, residual, err := train.Vectors(r.station.Config, r.station.Plan)
 	switch {
 	case err != nil:
 		return err
 	case s.Residual != residual:
-		return fmt.Errorf("residual is %v, and with payload.push %q it is %v: one of the two was changed", s.Residual, r.station.Config.Payload.Push, residual)
+		return fmt.Errorf("residual is %v, but with payload.push %q it is %v: one of the two was changed", s.Residual, r.station.Config.Payload.Push, residual)
 	case vectors != n:
 		return fmt.Errorf("it has %d vectors, and a worker of its configuration keeps %d: one of the two was changed", vectors, n)
 	}
 	return nil
 }
 
-// apart says which two shards of then have elements in common, so that one would be read twice, and others not at all.
-func (q *Origin) apart(shards []serve.ShardState) error {
+// checkDisjoint returns an error if two shards of the checkpoint overlap: their common elements would count twice, and others would be
+// missing.
+func (q *Origin) checkDisjoint(shards []serve.ShardState) error {
 	slices.SortFunc(shards, func(a, b serve.ShardState) int { return cmp.Compare(a.Lo, b.Lo) })
 	for i := 1; i < len(shards); i++ {
 		if a, b := &shards[i-1], &shards[i]; b.Lo < a.Hi {
@@ -246,10 +247,10 @@ func (q *Origin) apart(shards []serve.ShardState) error {
 	return nil
 }
 
-// readFile reads a file of the checkpoint, which must be one that a run of this memory can have written.
+// readFile reads a file of the checkpoint. It fails if the file is larger than cluster.memory_max.
 func (r *Search) readFile(q *Origin, e checkpoint.Entry, state any) ([][]float32, error) {
 	if e.Bytes > r.station.Config.Cluster.MemoryMax {
-		return nil, q.fieldOf(e.Name, fmt.Errorf("it has %d bytes, which is more than cluster.memory_max, %d; raise it if the hosts have the memory", e.Bytes, r.station.Config.Cluster.MemoryMax))
+		return nil, q.fieldOf(e.Name, fmt.Errorf("it has %d bytes, which is more than cluster.memory_max (%d); raise cluster.memory_max if the hosts have the memory", e.Bytes, r.station.Config.Cluster.MemoryMax))
 	}
 	return checkpoint.ReadFile(q.Dir, e, state)
 }

@@ -15,10 +15,10 @@ import (
 	"fluentps/ps/station"
 )
 
-// workersKey stands for the number of workers among the keys that may have changed, though no key has it.
+// workersKey stands for the number of workers in the list of changed keys. No key of the YAML sets that number.
 const workersKey = "workers"
 
-// fits refuses a checkpoint of another experiment, on all ranks alike.
+// fits refuses a checkpoint of another experiment, with the same error on all ranks.
 func (r *Search) fits(m *checkpoint.Manifest) error {
 	was, now := maps.Clone(m.Config), configs.Values(r.station.Config)
 	changed := configs.Changed(m.Config, r.station.Config)
@@ -35,7 +35,7 @@ func (r *Search) fits(m *checkpoint.Manifest) error {
 	for _, key := range changed {
 		fmt.Fprintf(&b, "\n  %s: %s in the checkpoint, %s now", foreign.Text(key), foreign.Text(cmp.Or(was[key], "not set")), cmp.Or(now[key], "not set"))
 	}
-	data := fmt.Sprintf("data of sha256 %s, and these are of %.12s", foreign.Text(fmt.Sprintf("%.12s", m.Data)), r.station.Set.SHA256())
+	data := fmt.Sprintf("data of sha256 %s, but this run has %.12s", foreign.Text(fmt.Sprintf("%.12s", m.Data)), r.station.Set.SHA256())
 	switch other := m.Data != r.station.Set.SHA256(); {
 	case other && model:
 		return station.Usage("--resume: the folder is that of another run, of model %s (now %s) and %s; name this run's own folder, or begin it: leave --resume out, and choose a new folder with --out%s", foreign.Text(was["model.name"]), now["model.name"], data, b.String())
@@ -43,16 +43,16 @@ func (r *Search) fits(m *checkpoint.Manifest) error {
 		return station.Usage("--resume: the checkpoint is of other %s; use the files and values that the run began with%s", data, b.String())
 	case len(changed) > 0:
 		if slices.ContainsFunc(changed, func(key string) bool { return !keyForm.MatchString(key) }) {
-			return station.Usage("--resume: the checkpoint has keys that no configuration has, and so is of another program:%s", b.String())
+			return station.Usage("--resume: the checkpoint has keys that no configuration has, so another program wrote it:%s", b.String())
 		}
-		return station.Usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or go on with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+		return station.Usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or resume with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
 	case layout.Reduces(r.station.Config):
-		return station.Usage("--resume: baseline allreduce writes no checkpoints, and cannot go on from one; set baseline: none")
+		return station.Usage("--resume: baseline allreduce writes no checkpoints and cannot resume from one; set baseline: none")
 	}
 	return nil
 }
 
-// keyForm is what a key of a configuration looks like: it may stand in a command that is proposed.
+// keyForm matches keys of a configuration. Only such keys are safe in the command that an error proposes.
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]+$`)
 
 func workersText(workers, computing int) string {

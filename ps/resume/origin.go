@@ -18,16 +18,16 @@ import (
 	"fluentps/ps/train"
 )
 
-// Reading a checkpoint. Each server reads its own file. Where the parameters are cut otherwise now, or over other servers, it
-// reads all, one after the other, and takes what lies in its shards: the arena is the same however it is cut. Where there
-// are other workers, all go on with the furthest iteration, and what the earlier ones kept goes to those there are.
+// Reading a checkpoint. Each server reads its own file. If the shards have changed since, it reads the files of all servers, one after the
+// other, and copies the elements that lie in its shards: slicing does not change the arena. If the number of workers has changed, all
+// workers start at the furthest iteration, and they share the residuals and optimizer states of the earlier workers.
 
-// readFiles reads what this rank needs of a checkpoint. problem, the same on all ranks, says which files are damaged. With bar this
-// rank's host has none that may be read.
-func (r *Search) readFiles(dir string, m *checkpoint.Manifest, bar error) (from *Origin, problem string, err error) {
+// readFiles reads the part of a checkpoint that this rank needs. problem is the same on all ranks, and says which files are damaged.
+// blocked is an error for which this rank must not read: it counts as the problem of this rank.
+func (r *Search) readFiles(dir string, m *checkpoint.Manifest, blocked error) (from *Origin, problem string, err error) {
 	mine := ""
-	failed := bar
-	if bar == nil {
+	failed := blocked
+	if blocked == nil {
 		from, failed = r.readOrigin(dir, m)
 	}
 	if failed != nil {
@@ -55,7 +55,7 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		return nil, fmt.Errorf("checkpoint %s: the state of rank 0: %w", dir, err)
 	}
 	if q.State.Arena != ArenaOf(r.station.Plan) {
-		return nil, fmt.Errorf("checkpoint %s: its parameters, or their groups by rules of sync, are others than now; go on with the model and the rules of then", dir)
+		return nil, fmt.Errorf("checkpoint %s: its parameters, or their groups by rules of sync, differ from those of this run; resume with the model and the rules of the checkpoint", dir)
 	}
 	if err := r.checkLead(q); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		}
 	}
 	if n := len(r.station.Roles.Workers); n != m.Workers {
-		if err := q.forWorkers(int64(n)); err != nil {
+		if err := q.rescale(int64(n)); err != nil {
 			return nil, err
 		}
 	}
 	return q, nil
 }
 
-// ArenaOf tells the order of parameters in the arena, which neither servers nor slicing change, from others.
+// ArenaOf returns a hash of the order of parameters in the arena. Neither the number of servers nor slicing changes that order.
 func ArenaOf(p *shard.Plan) string {
 	h := sha256.New()
 	for k, q := range p.Params {
@@ -87,7 +87,7 @@ func ArenaOf(p *shard.Plan) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// readShards reads what the shards of a server were.
+// readShards reads the parameters, the optimizer state and the counters of the shards of a server.
 func (r *Search) readShards(q *Origin, server int) error {
 	ids := r.station.Plan.OfServer(int32(server))
 	if len(ids) == 0 {
@@ -101,13 +101,13 @@ func (r *Search) readShards(q *Origin, server int) error {
 			return err
 		}
 		if r.sameShards(q, ids) {
-			return first(r.wholeShards(q), r.checkMemory(q, e.Name, server))
+			return first(r.checkWholeShards(q), r.checkMemory(q, e.Name, server))
 		}
 	}
-	return r.cutShards(q, ids)
+	return r.recutShards(q, ids)
 }
 
-// sameShards says whether a server's file has just its shards.
+// sameShards reports whether the server's file has exactly the shards that the server has now.
 func (r *Search) sameShards(q *Origin, ids []int32) bool {
 	return slices.EqualFunc(q.Server.Shards, ids, func(s serve.ShardState, id int32) bool {
 		sh := &r.station.Plan.Shards[id]
@@ -115,12 +115,12 @@ func (r *Search) sameShards(q *Origin, ids []int32) bool {
 	})
 }
 
-// wholeShards holds the vectors of a file to its shards.
-func (r *Search) wholeShards(q *Origin) error {
+// checkWholeShards verifies the vectors of each shard in a file that has the server's shards.
+func (r *Search) checkWholeShards(q *Origin) error {
 	left := q.ServerVectors
 	for i := range q.Server.Shards {
 		s := &q.Server.Shards[i]
-		if err := q.holds(s, left, layout.Vectors(r.station.Config, &r.station.Plan.Shards[s.ID])); err != nil {
+		if err := q.checkShardVectors(s, left, layout.Vectors(r.station.Config, &r.station.Plan.Shards[s.ID])); err != nil {
 			return err
 		}
 		left = left[s.Vectors:]
@@ -128,22 +128,22 @@ func (r *Search) wholeShards(q *Origin) error {
 	return nil
 }
 
-// holds says what is wrong with the vectors of a shard, the first of these.
-func (q *Origin) holds(s *serve.ShardState, vectors [][]float32, want int) error {
+// checkShardVectors verifies the vectors of a shard, which come first in vectors.
+func (q *Origin) checkShardVectors(s *serve.ShardState, vectors [][]float32, want int) error {
 	if s.Vectors != want {
-		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, and the optimizer needs %d now; go on with the optimizer of then", q.Dir, s.Name, s.Vectors, want)
+		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, but the optimizer needs %d now; resume with the optimizer of the checkpoint", q.Dir, s.Name, s.Vectors, want)
 	}
 	if len(vectors) < want || slices.ContainsFunc(vectors[:want], func(v []float32) bool { return len(v) != s.Hi-s.Lo }) {
-		return fmt.Errorf("checkpoint %s: shard %s has %d elements, and its vectors have others", q.Dir, s.Name, s.Hi-s.Lo)
+		return fmt.Errorf("checkpoint %s: shard %s has %d elements, but its vectors have another number", q.Dir, s.Name, s.Hi-s.Lo)
 	}
 	return nil
 }
 
-// cutShards makes the shards of a server from those of all servers of then.
-func (r *Search) cutShards(q *Origin, ids []int32) error {
+// recutShards makes the shards of a server from the shards of all servers of the checkpoint.
+func (r *Search) recutShards(q *Origin, ids []int32) error {
 	q.Server, q.ServerVectors = serve.State{}, nil
 	missing := 0
-	var then []serve.ShardState // all shards that there were
+	var saved []serve.ShardState // all shards of the checkpoint
 	for _, id := range ids {
 		sh := &r.station.Plan.Shards[id]
 		n := layout.Vectors(r.station.Config, sh)
@@ -156,7 +156,7 @@ func (r *Search) cutShards(q *Origin, ids []int32) error {
 	for server := range q.Manifest.Servers {
 		e, err := q.Manifest.File(checkpoint.ServerFile(server))
 		if err != nil {
-			continue // it had no shards; what is missing is found in the end
+			continue // the server had no shards; the count at the end finds missing elements
 		}
 		var old serve.State
 		vectors, err := r.readFile(q, e, &old)
@@ -168,8 +168,8 @@ func (r *Search) cutShards(q *Origin, ids []int32) error {
 		}
 		for i := range old.Shards {
 			from := &old.Shards[i]
-			then = append(then, *from)
-			n, err := r.takeFrom(q, from, vectors)
+			saved = append(saved, *from)
+			n, err := r.copyFrom(q, from, vectors)
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func (r *Search) cutShards(q *Origin, ids []int32) error {
 			vectors = vectors[from.Vectors:]
 		}
 	}
-	if err := q.apart(then); err != nil {
+	if err := q.checkDisjoint(saved); err != nil {
 		return err
 	}
 	if missing != 0 {
@@ -186,14 +186,14 @@ func (r *Search) cutShards(q *Origin, ids []int32) error {
 	return nil
 }
 
-// takeFrom copies what of a shard of then lies in this server's of now, and says how many elements that are.
-func (r *Search) takeFrom(q *Origin, from *serve.ShardState, vectors [][]float32) (elements int, err error) {
+// copyFrom copies the elements of a checkpoint's shard that lie in shards of this server, and returns how many they are.
+func (r *Search) copyFrom(q *Origin, from *serve.ShardState, vectors [][]float32) (elements int, err error) {
 	into := q.ServerVectors
 	for i := range q.Server.Shards {
 		to := &q.Server.Shards[i]
 		lo, hi := max(from.Lo, to.Lo), min(from.Hi, to.Hi)
 		if lo < hi {
-			if err := q.holds(from, vectors, to.Vectors); err != nil {
+			if err := q.checkShardVectors(from, vectors, to.Vectors); err != nil {
 				return 0, err
 			}
 			for k := range to.Vectors {
@@ -210,15 +210,15 @@ func (r *Search) takeFrom(q *Origin, from *serve.ShardState, vectors [][]float32
 	return elements, nil
 }
 
-// readWorker reads what a worker kept. Among other workers than then, worker w of n has the sum of the residuals of workers
-// w, w+n, w+2n, ... of then, so that none is lost, and a copy of the optimizer of one of them.
+// readWorker reads the state of a worker. If the number of workers has changed to n, worker w has the sum of the residuals of the
+// checkpoint's workers w, w+n, w+2n, ..., so that no residual is lost, and a copy of the optimizer state of one of the workers.
 func (r *Search) readWorker(q *Origin, w int) error {
-	then, now := q.Manifest.Workers, len(r.station.Roles.Workers)
+	saved, now := q.Manifest.Workers, len(r.station.Roles.Workers)
 	var residual []float32
 	var own [][]float32
 	var state train.State
-	for j := range then {
-		mine, copied := j%now == w, j == w%then
+	for j := range saved {
+		mine, copied := j%now == w, j == w%saved
 		if !mine && !copied {
 			continue
 		}
@@ -258,29 +258,29 @@ func (r *Search) readWorker(q *Origin, w int) error {
 	return nil
 }
 
-// forWorkers makes the run go on with n workers: what is counted in pushes becomes what as many iterations of n are.
-func (q *Origin) forWorkers(n int64) error {
-	then := int64(q.Manifest.Workers)
+// rescale converts the counters to n workers: a count of pushes becomes that of the same number of iterations of n workers.
+func (q *Origin) rescale(n int64) error {
+	saved := int64(q.Manifest.Workers)
 	q.Starts = slices.Repeat([]int64{slices.Max(q.Starts)}, int(n))
 	var bad error
 	scale := func(at, field string, pushes *int64) {
-		if k := *pushes / then; k >= checkpoint.CountMax/n { // before it is multiplied: then it may be any number
-			bad = cmp.Or(bad, q.fieldOf(at, fmt.Errorf("%s is %d, of %d workers; of %d, as many iterations are more than %d pushes: no run goes on from that", field, *pushes, then, n, int64(checkpoint.CountMax))))
+		if k := *pushes / saved; k >= checkpoint.CountMax/n { // before the multiplication, which would overflow
+			bad = cmp.Or(bad, q.fieldOf(at, fmt.Errorf("%s is %d with %d workers; with %d workers it would be more than %d pushes, and no run can resume from that", field, *pushes, saved, n, int64(checkpoint.CountMax))))
 			return
 		}
-		*pushes = *pushes/then*n + *pushes%then*n/then
+		*pushes = *pushes/saved*n + *pushes%saved*n/saved
 	}
 	scale("manifest.json", "state.accepted", &q.State.Accepted)
 	for i := range q.Server.Shards {
 		sh := &q.Server.Shards[i]
-		sh.Node.Memory = nil // it is of the workers of then
+		sh.Node.Memory = nil // it is about the checkpoint's workers
 		scale(fmt.Sprintf("shard %q", sh.Name), "node.rated", &sh.Node.Rated)
 		scale(fmt.Sprintf("shard %q", sh.Name), "node.accepted", &sh.Node.Accepted)
 	}
 	return bad
 }
 
-// noCheckpoint refuses a --resume that names no run with a checkpoint. What is typed most in its place is something in one.
+// noCheckpoint returns the error of a --resume that names no run with a checkpoint. The most frequent mistake is a path inside a run.
 func noCheckpoint(dir string) error {
 	for in, last := filepath.Dir(filepath.Clean(dir)), ""; in != last; in, last = filepath.Dir(in), in {
 		if found, err := checkpoint.List(filepath.Join(in, checkpoint.Folder)); err == nil && len(found) > 0 {

@@ -11,7 +11,7 @@ import (
 	"fluentps/ps/train"
 )
 
-// What the residuals of all workers have left out is in those of the workers that go on, whatever their number.
+// The residuals of all workers of the checkpoint are in those of the workers that resume, whatever their number.
 func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	dir := t.TempDir()
 	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}, Config: map[string]string{"payload.push": "topk"}}

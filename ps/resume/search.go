@@ -1,5 +1,5 @@
-// Package resume finds what a run goes on from, a checkpoint in a run folder or the replicas in the memory of hosts, holds it to its
-// limits and to this run, and reads what this rank needs of it.
+// Package resume finds the checkpoint that a run resumes from, in a run folder or as replicas in the memory of hosts. It compares the
+// checkpoint with its limits and with this run, and reads the part that this rank needs.
 package resume
 
 import (
@@ -22,47 +22,47 @@ import (
 	"fluentps/ps/train"
 )
 
-// Auto is the Options.Resume that goes on where there is something to go on from, and else begins.
+// Auto is the Options.Resume that resumes if there is a checkpoint, and starts a new run otherwise.
 const Auto = "auto"
 
-// Search is what a rank knows of the place that its run goes on from.
+// Search is the search of a rank for the checkpoint that its run resumes from.
 type Search struct {
 	station    *station.Station
 	o          Options
-	Dir        string   // of the run, "" without one
-	Candidates []string // rank 0 only: folders of checkpoints that were not tried, the newest first
+	Dir        string   // the run folder; "" if the run has none
+	Candidates []string // rank 0 only: folders of checkpoints that were not tried yet, the newest first
 	Earlier    []string // rank 0 only: starts of this run that may have left replicas
-	Adopted    string   // the start whose replicas the run goes on from
-	Again      bool     // rank 0 only: the folder is that of a run which left no checkpoint
+	Adopted    string   // the start whose replicas the run resumes from; "" for none
+	Again      bool     // rank 0 only: the folder belongs to a run that left no checkpoint, and that starts again
 }
 
-// New begins one.
+// New makes the search of a rank.
 func New(st *station.Station, o Options) *Search { return &Search{station: st, o: o} }
 
-// Options are what is asked for.
+// Options are the user's options for resuming.
 type Options struct {
-	Resume       string   // a run folder, one checkpoint of it, or Auto
-	AllowChanged []string // keys of the configuration that may have other values than there
+	Resume       string   // a run folder, one checkpoint of a run, Auto, or "" for a new run
+	AllowChanged []string // keys of the configuration that may differ from the checkpoint
 	Memory       string   // the memory file system of this host; "": /dev/shm
 	Folder       *metrics.FolderSpec
 }
 
-// Origin is the checkpoint that a run goes on from, as this rank read it.
+// Origin is the checkpoint that a run resumes from, as this rank read it.
 type Origin struct {
 	Dir      string
 	Manifest *checkpoint.Manifest
 	State    LeadState
-	Starts   []int64 // by worker: the iteration that it computes next
-	// Unrecorded is how many iterations before it have no times in iterations.csv; rank 0 knows it when that file is written.
+	Starts   []int64 // by worker: its next iteration
+	// Unrecorded is how many iterations before the checkpoint have no times in iterations.csv. Only rank 0 sets it, when it writes that file.
 	Unrecorded int64
 
-	Server        serve.State // where the rank serves
+	Server        serve.State // if the rank serves
 	ServerVectors [][]float32
-	Worker        train.State // where it works
+	Worker        train.State // if the rank works
 	WorkerVectors [][]float32
 }
 
-// TakeFolder makes the run folder on rank 0, or finds the one of the run that goes on.
+// TakeFolder makes the run folder on rank 0, or finds the folder of the run that resumes.
 func (r *Search) TakeFolder() (*metrics.RunFolder, error) {
 	switch dir := r.o.Resume; dir {
 	case "":
@@ -85,14 +85,14 @@ func (r *Search) TakeFolder() (*metrics.RunFolder, error) {
 	}
 }
 
-// OneCheckpoint says whether --resume names a checkpoint of a run, and not the run, whose newest is meant.
+// OneCheckpoint reports whether --resume names one checkpoint of a run. If not, it names a run, and stands for its newest checkpoint.
 func OneCheckpoint(resume string) (root, name string, one bool) {
 	root, name = filepath.Split(filepath.Clean(resume))
 	root = filepath.Clean(root)
 	return root, name, filepath.Base(root) == checkpoint.Folder
 }
 
-// takeOne takes up one checkpoint of a run, by the name of its folder or as the best.
+// takeOne selects one checkpoint of a run, by the name of its folder or as the best.
 func (r *Search) takeOne(root, name string) (*metrics.RunFolder, error) {
 	dir, err := checkpoint.Find(root, name)
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Search) takeOne(root, name string) (*metrics.RunFolder, error) {
 	return metrics.OpenRunFolder(filepath.Dir(root))
 }
 
-// findFolder takes up --out, or the newest run of that name that has a checkpoint. A run in --out that was killed before
-// its first checkpoint begins again.
+// findFolder selects --out, or the newest run of that name with a checkpoint. A run in --out that was killed before its first checkpoint
+// starts again in the same folder.
 func (r *Search) findFolder() (*metrics.RunFolder, error) {
 	folders := []string{r.o.Folder.Out}
 	if r.o.Folder.Out == "" {
@@ -129,8 +129,8 @@ func (r *Search) findFolder() (*metrics.RunFolder, error) {
 	return metrics.CreateRunFolder(*r.o.Folder)
 }
 
-// Restore reads the newest checkpoint that is whole, on all ranks. One that is damaged is named, and the one before it
-// taken.
+// Restore reads the newest complete checkpoint, on all ranks. If a checkpoint is damaged, Restore logs that and tries the one before it.
+// It returns nil if the run does not resume, and an error if no checkpoint is complete.
 func (r *Search) Restore() (*Origin, error) {
 	if from, err := r.adopt(); err != nil || from != nil {
 		return from, err
@@ -158,14 +158,14 @@ func (r *Search) Restore() (*Origin, error) {
 			return nil, err
 		}
 		switch {
-		case try.None && len(bad) == 0: // nothing to go on from
-			r.warnOfBeginnings()
+		case try.None && len(bad) == 0: // the run has no checkpoint
+			r.warnNoCheckpoints()
 			return nil, nil
 		case try.None:
 			if root, _, one := OneCheckpoint(r.o.Resume); one {
-				return nil, station.Usage("--resume: the checkpoint is not whole; name another, or %s, whose newest that is whole is taken\n%s", filepath.Dir(root), strings.Join(bad, "\n"))
+				return nil, station.Usage("--resume: the checkpoint is not complete; name another, or %s for its newest complete checkpoint\n%s", filepath.Dir(root), strings.Join(bad, "\n"))
 			}
-			return nil, station.Usage("--resume: no checkpoint is whole; to begin again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
+			return nil, station.Usage("--resume: no checkpoint is complete; to start again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
 		}
 		if try.Problem == "" {
 			if err := r.fits(try.Manifest); err != nil {
@@ -177,26 +177,26 @@ func (r *Search) Restore() (*Origin, error) {
 			}
 		}
 		if try.Problem == "" {
-			return from, r.goOn(from, bad)
+			return from, r.finish(from, bad)
 		}
 		bad = append(bad, try.Problem)
 	}
 }
 
-// warnOfBeginnings tells whoever asked to go on, and leaves nothing to go on from, that each job begins anew.
-func (r *Search) warnOfBeginnings() {
-	const text = "resume: this run leaves no checkpoints, so that auto begins it again each time"
+// warnNoCheckpoints warns a user of --resume auto whose configuration writes no checkpoints.
+func (r *Search) warnNoCheckpoints() {
+	const text = "resume: this run leaves no checkpoints, so auto starts it again each time"
 	switch {
 	case r.station.Me != 0:
 	case r.station.Config.Checkpoint.Keep == 0:
 		r.station.Log.Warn(text + "; set checkpoint.keep: 1 or more")
 	case r.station.Config.Baseline == configs.BaselineAllreduce:
-		r.station.Log.Warn(text + "; baseline allreduce has no servers that could write them")
+		r.station.Log.Warn(text + "; baseline allreduce has no servers to write them")
 	}
 }
 
-// goOn is told that all ranks have read this checkpoint.
-func (r *Search) goOn(from *Origin, bad []string) error {
+// finish completes the restore after all ranks have read the checkpoint: it logs the damaged ones and aligns the clocks.
+func (r *Search) finish(from *Origin, bad []string) error {
 	if r.station.Me == 0 {
 		for _, text := range bad {
 			r.station.Log.Warn("resume: " + text)
@@ -205,15 +205,15 @@ func (r *Search) goOn(from *Origin, bad []string) error {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
 		}
 		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
-			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to begin with the file, leave --resume out", "checkpoint", from.Dir)
+			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with the file, leave --resume out", "checkpoint", from.Dir)
 		}
 	}
 	r.station.Before = from.State.Trained
 	return r.AlignClocks(from)
 }
 
-// AlignClocks settles which iteration each worker computes next. Where a shard closes iterations without waiting for all, its
-// workers take up where it is, and so they do at all shards.
+// AlignClocks sets the next iteration of each worker. If the scheme of a shard closes iterations without waiting for all workers, the
+// workers start at that shard's iteration, at all shards.
 func (r *Search) AlignClocks(q *Origin) error {
 	var furthest int64
 	if r.station.Roles.Server(r.station.Me) >= 0 {
@@ -240,7 +240,7 @@ func (r *Search) AlignClocks(q *Origin) error {
 	return nil
 }
 
-// Start is where nodes go on; nil: they begin.
+// Start returns the state with which nodes start; nil for a new run.
 func (q *Origin) Start() *build.Start {
 	if q == nil {
 		return nil
@@ -252,7 +252,7 @@ func (q *Origin) Start() *build.Start {
 	return s
 }
 
-// Text says where the run goes on.
+// Text returns the line about the checkpoint that the run prints.
 func (q *Origin) Text() string {
 	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.Dir, metrics.Count(q.Manifest.Servers, "server"), metrics.Count(q.Manifest.Workers, "worker"), q.Manifest.Iteration, q.Manifest.Samples, q.State.Trained.Round(time.Millisecond))
 }

@@ -6,17 +6,17 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// LeadState is what rank 0 counts.
+// LeadState is the state of rank 0.
 type LeadState struct {
-	Arena    string            `json:"arena"` // which parameter lies where in it
+	Arena    string            `json:"arena"` // the hash of ArenaOf
 	Accepted int64             `json:"accepted"`
 	Version  int64             `json:"version"`
 	LeadMax  int64             `json:"lead_max"`
-	Trained  time.Duration     `json:"trained_ns"` // since the run began, over all its parts
+	Trained  time.Duration     `json:"trained_ns"` // training time since the run began, over all starts
 	Loss     metrics.EpochLoss `json:"loss"`
 	Evals    []metrics.Evaluation
 	Target   *float64         `json:"target_reached_s"`
-	Sinks    map[string]int64 `json:"sinks"` // bytes of the metrics files
-	// Standstills is how many runs in a row went on from this checkpoint and came no further.
+	Sinks    map[string]int64 `json:"sinks"` // bytes of each metrics file
+	// Standstills is how many runs in a row resumed from this checkpoint and made no progress.
 	Standstills int `json:"standstills,omitempty"`
 }

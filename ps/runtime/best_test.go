@@ -119,7 +119,7 @@ func TestANamedCheckpointThatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs := runPart(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
-	want := "--resume: the checkpoint is not whole; name another, or " + dir + ", whose newest that is whole is taken"
+	want := "--resume: the checkpoint is not complete; name another, or " + dir + " for its newest complete checkpoint"
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rank %d: %v; want %q", rank, err, want)

@@ -112,8 +112,8 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		cases = append(cases, in(server, `"node":{[^}]*"`+key+`":(-?\d+)`, by, "server-0001.bin: shards[0].node."+key+" is "+by))
 	}
 	cases = append(cases,
-		in(lead, `"version":(\d+)`, "7", "shards[0].node.version is 7, and state.version of manifest.json is 9"),
-		in(lead, `"samples":(\d+)`, "0", "shards[0].node.samples is 0, and samples of manifest.json is"),
+		in(lead, `"version":(\d+)`, "7", "shards[0].node.version is 7, but state.version of manifest.json is 9"),
+		in(lead, `"samples":(\d+)`, "0", "shards[0].node.samples is 0, but samples of manifest.json is"),
 		in(lead, `"node":({[^}]*})`, "{}", "it has no shards[0].node.version"),
 		in(lead, `"node":({[^}]*})`, "null", "it has no shards[0].node"),
 		in(lead, `("version":\d+),`, `"Version":9`, "it has no shards[0].node.version"),
@@ -122,29 +122,29 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		in(lead, `"lo":(\d+)`, tiny, "shards[0].lo is "+tiny),
 		in(lead, `"hi":(\d+)`, "9223372036854775807", "shards[0].hi is 9223372036854775807"),
 		in(lead, `"vectors":(\d+)`, "-1", "shards[0].vectors is -1"),
-		in(lead, `"vectors":(\d+)`, "1", "there are"),
-		in(lead, `"vectors":(\d+)`, "16", "and the file has others"),
+		in(lead, `"vectors":(\d+)`, "1", "vectors follow those of its"),
+		in(lead, `"vectors":(\d+)`, "16", "but the vectors of the file are different"),
 		crafted{lead, replaceElement(0, math.NaN()), "of its parameters is NaN"},
 		crafted{server, replaceElement(3, math.Inf(-1)), "of its parameters is -Inf"},
 		crafted{server, replaceElement(-1, -1), "of vector 2 of its optimizer is -1"},
 		crafted{server, replaceElement(-1, math.NaN()), "of vector 2 of its optimizer is NaN"},
-		in(worker, `"next":(\d+)`, "1000000", "worker-0002.bin: next is 1000000, and starts[2] of manifest.json is 9"),
+		in(worker, `"next":(\d+)`, "1000000", "worker-0002.bin: next is 1000000, but starts[2] of manifest.json is 9"),
 		in(worker, `"next":(\d+)`, tiny, "next is "+tiny),
 		in(worker, `"steps":(\d+)`, "-1", "steps is -1"),
 		in(worker, `"state":({.*})}`, "{}", "it has no next"),
 		crafted{worker, replaceElement(1, math.NaN()), "element 1 of its residual is NaN"},
-		in(worker, `"residual":(true)`, "false", `worker-0002.bin: residual is false, and with payload.push "topk" it is true`),
+		in(worker, `"residual":(true)`, "false", `worker-0002.bin: residual is false, but with payload.push "topk" it is true`),
 		crafted{worker, doubleVectors(t), "worker-0002.bin: it has 2 vectors, and a worker of its configuration keeps 1"},
 		in(manifest, `"iteration": ?(\d+)`, "-1", "iteration is -1"),
 		in(manifest, `"samples": ?(\d+)`, tiny, "samples is "+tiny),
-		in(manifest, `"number": ?(\d+)`, "999", "number is 999, and its folder is that of number 2"),
-		in(manifest, `"iteration": ?(\d+)`, "5", "iteration is 5, and state.accepted for each of 4 workers is 9"),
-		in(manifest, `"servers": ?(\d+)`, "1048576", "servers is 1048576, and config.cluster.servers is 2"),
-		in(manifest, `"servers": ?(\d+)`, "1", `servers is 1, and it names a file "server-0001.bin": the last of as many is "server-0000.bin"`),
-		in(manifest, `"name": ?"(worker-0001.bin)"`, "worker-0004.bin", `workers is 4, and it names a file "worker-0004.bin"`),
+		in(manifest, `"number": ?(\d+)`, "999", "number is 999, but the folder has number 2"),
+		in(manifest, `"iteration": ?(\d+)`, "5", "iteration is 5, but state.accepted for each of 4 workers is 9"),
+		in(manifest, `"servers": ?(\d+)`, "1048576", "servers is 1048576, but config.cluster.servers is 2"),
+		in(manifest, `"servers": ?(\d+)`, "1", `servers is 1, but it names a file "server-0001.bin": the last one must be "server-0000.bin"`),
+		in(manifest, `"name": ?"(worker-0001.bin)"`, "worker-0004.bin", `workers is 4, but it names a file "worker-0004.bin"`),
 		in(manifest, `"loss": ?{[^}]*"samples": ?\[\s*(\d+)`, "-5", "loss.samples[0] is -5, must be 0 or more"),
 		in(manifest, `"servers": ?(\d+)`, "4611686018427387904", "servers is 4611686018427387904"),
-		in(manifest, `"starts": ?\[\s*(\d+)`, "10", "starts[1] is 9, and starts[0], with which it is in step, is 10"),
+		in(manifest, `"starts": ?\[\s*(\d+)`, "10", "starts[1] is 9, but starts[0], whose worker is in step with this one, is 10"),
 		in(manifest, `"starts": ?\[\s*(\d+)`, "-9", "starts[0] is -9"),
 		in(manifest, `"starts": ?\[\s*(\d+)`, "1152921504606846975", "starts[0] is 1152921504606846975"),
 		in(manifest, `"starts": ?(\[[^]]*\])`, "[9]", "4 workers and 1 positions"),
@@ -301,7 +301,7 @@ func TestInvalidSchemeStateIsNamed(t *testing.T) {
 		})
 		const says = "server-0000.bin: shards[0].node.memory: "
 		_, errs := runPart(t, to(120), 6, dir, newest, nil)
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the checkpoint is not whole") {
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the checkpoint is not complete") {
 			t.Errorf("%s, of that checkpoint: %v", name, err)
 		}
 		var warn lines

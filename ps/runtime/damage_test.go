@@ -41,7 +41,7 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 			}
 			m.Format++
 			return checkpoint.Amend(durable.Below(filepath.Dir(path)), m)
-		}, "it has format 3, and this program reads 1 to 2; resume with the program that wrote it"},
+		}, "it has format 3, but this program reads formats 1 to 2; resume with the program that wrote it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")

@@ -103,14 +103,14 @@ func TestCountsThatOtherWorkersCannotHave(t *testing.T) {
 		_, errs := runPart(t, load(t, "cluster.servers=1", updates(20)), 10, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
 		return errors.Join(errs...)
 	}
-	if err := again(); err == nil || !strings.Contains(err.Error(), `node.rated is `+most+`, of 1 workers; of 9, as many iterations are more than `+most) {
+	if err := again(); err == nil || !strings.Contains(err.Error(), `node.rated is `+most+` with 1 workers; with 9 workers it would be more than `+most) {
 		t.Error(err)
 	}
 	rewriteFile(t, newest, "server-0000.bin", replaceField(t, `"accepted":(\d+)`, most))
 	for _, key := range []string{"iteration", "accepted"} {
 		rewriteFile(t, newest, "manifest.json", replaceField(t, `"`+key+`": ?(\d+)`, most))
 	}
-	if err := again(); err == nil || !strings.Contains(err.Error(), "manifest.json: state.accepted is "+most+", of 1 workers") {
+	if err := again(); err == nil || !strings.Contains(err.Error(), "manifest.json: state.accepted is "+most+" with 1 workers") {
 		t.Error(err)
 	}
 }

@@ -195,7 +195,7 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	_, errs = runPart(t, load(t), 6, dir, dir, nil)
 	for rank, err := range errs {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is whole; to begin again, leave --resume out") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is complete; to start again, leave --resume out") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
 			t.Fatalf("rank %d: %v", rank, err)
 		}
 	}
@@ -213,15 +213,15 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 	}{
 		{"another rate", 6, []string{"train.optimizer.lr=0.7", "train.schedule={name: step, every: 5}"}, nil, "\n  train.optimizer.lr: 0.1 in the checkpoint, 0.7 now\n  train.schedule.every: not set in the checkpoint, 5 now"},
 		{"what to add", 6, []string{"train.optimizer.lr=0.7"}, nil, "--allow-changed train.optimizer.lr"},
-		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or go on with the new values: --allow-changed workers"},
+		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or resume with the new values: --allow-changed workers"},
 		{"more servers", 7, []string{"cluster.servers=3"}, nil, "\n  cluster.servers: 2 in the checkpoint, 3 now"},
 		{"other data", 6, []string{"seed=4"}, nil, "use the files and values that the run began with\n  seed: 11 in the checkpoint, 4 now"},
 		{"another run", 6, []string{"data.features=7", "model={name: mlp, layers: [9]}"}, nil, "the folder is that of another run, of model softmax (now mlp) and data of sha256 "},
 		{"no checkpoint", 6, nil, func(o *Options) { o.Resume = filepath.Dir(dir) }, "there is no checkpoint in "},
 		{"another optimizer", 6, []string{"train.optimizer={name: sgd, lr: 0.1}"}, func(o *Options) {
 			o.AllowChanged = []string{"train.optimizer.name", "train.optimizer.momentum"}
-		}, "has 2 vectors, and the optimizer needs 1 now; go on with the optimizer of then"},
-		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, are others than now"},
+		}, "has 2 vectors, but the optimizer needs 1 now; resume with the optimizer of the checkpoint"},
+		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, differ from those of this run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errs := runPart(t, load(t, c.set...), c.ranks, dir, dir, c.change)
