@@ -1,8 +1,8 @@
-// Package network computes what crosses the network cards of hosts in one round, and the least time that this takes. In a round each
-// worker pushes its gradients once and gets the parameters once.
+// Package network computes how many bytes cross the network card of each host in one round, and the least time of a round. In a round, each
+// worker pushes its gradients once and receives the parameters once.
 //
-// The bound is that of BytePS (Jiang et al., OSDI 2020, section 4.1) [P], for any placement, slicing and rates in place of equal
-// links and even shards: each card carries its bytes at its rate, both ways at once, and no round is faster than its slowest card.
+// The bound is that of BytePS (Jiang et al., OSDI 2020, section 4.1) [P]: each card carries its bytes at its rate, both ways at once, and no
+// round is faster than the slowest card. BytePS has equal links and even shards; here placement, slicing and rates may be any.
 package network
 
 import (
@@ -12,20 +12,20 @@ import (
 	"fluentps/ps/shard"
 )
 
-// Goodput is the share of a link's rate that is left for the bytes of messages, beside the headers of Ethernet, IP, TCP and MPI.
+// Goodput is the share of a link's rate that carries the bytes of messages. The rest is headers of Ethernet, IP, TCP and MPI.
 const Goodput = 0.95
 
-// Card is what crosses the network card of a host in one round, in bytes of messages. What stays on the host crosses none.
+// Card is the traffic of a host's network card in one round, in bytes of messages. Messages inside the host do not count.
 type Card struct {
 	Host    string
 	Out, In int64
 }
 
-// Larger is the way that takes longer.
+// Larger returns the bytes of the direction that takes longer.
 func (c Card) Larger() int64 { return max(c.Out, c.In) }
 
-// Cards counts a round of a parameter server; hosts names the host of each rank. The cards are in the order in which the hosts' first
-// ranks come. Headers of ours are not counted.
+// Cards counts a round of a parameter server. hosts names the host of each rank. The cards are in the order of the first ranks of the
+// hosts. The headers of our messages do not count.
 func Cards(p *shard.Plan, roles shard.Roles, hosts []string) []Card {
 	cards, index := newCards(hosts)
 	push, reply := make([]int64, len(cards)), make([]int64, len(cards)) // by host: of the shards that its servers own, for one worker
@@ -78,13 +78,13 @@ func newCards(hosts []string) (cards []Card, index map[string]int) {
 	return cards, index
 }
 
-// Rates are bytes per second that a card carries, each way, headers included.
+// Rates are the rates of the cards in bytes per second, each way, headers included.
 type Rates struct {
-	All float64            // of each card
-	Of  map[string]float64 // of the hosts whose card has another rate
+	All float64            // of every card that Of does not name
+	Of  map[string]float64 // by host
 }
 
-// Host is the rate of a host's card.
+// Host returns the rate of a host's card.
 func (r Rates) Host(name string) float64 {
 	if rate, other := r.Of[name]; other {
 		return rate
@@ -92,14 +92,14 @@ func (r Rates) Host(name string) float64 {
 	return r.All
 }
 
-// Bound is the least time of a round, and the card that decides it.
+// Bound is the least time of a round, and the card that determines it.
 type Bound struct {
 	Time time.Duration
 	Card Card
 	Rate float64
 }
 
-// Least is the bound of a round: the time of the slowest card. Without a byte on any card the time is 0.
+// Least returns the bound of a round: the time of the slowest card, or 0 if no card carries a byte.
 func Least(cards []Card, rates Rates) (b Bound) {
 	for _, c := range cards {
 		rate := rates.Host(c.Host)
@@ -113,7 +113,7 @@ func Least(cards []Card, rates Rates) (b Bound) {
 	return b
 }
 
-// seconds is a duration that is too long for a time.Duration cut to the longest one.
+// seconds converts seconds to a duration. It returns the longest time.Duration for a time that does not fit.
 func seconds(s float64) time.Duration {
 	if ns := s * 1e9; ns < math.MaxInt64 {
 		return time.Duration(ns)

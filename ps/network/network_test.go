@@ -12,7 +12,7 @@ import (
 	"fluentps/ps/shard"
 )
 
-// dumbCards follows each piece of each worker over its way, one message at a time.
+// dumbCards counts the traffic one message at a time, for each piece and each worker.
 func dumbCards(p *shard.Plan, roles shard.Roles, hosts []string) map[string][2]int64 {
 	got := map[string][2]int64{}
 	send := func(from, to int, bytes int64) {
@@ -70,7 +70,7 @@ func TestCardsAreThoseOfEachMessage(t *testing.T) {
 	})
 }
 
-// What BytePS's authors give for n workers and k servers of equal links: M/B max(1, n/k), and with colocated servers 2 M (n-1)/(n B).
+// The bounds of the BytePS paper for n workers and k servers with equal links: M/B max(1, n/k), and 2 M (n-1)/(n B) with colocated servers.
 func TestBoundsOfEqualLinks(t *testing.T) {
 	const bytes, rate = 1 << 24, 25e6
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestRates(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for text, want := range map[string]string{
-		"": "is no rate", "10": "is no rate", "10Gbit,1Gbit": "two rates for all hosts", "a=1Gbit,a=2Gbit,1Gbit": "two rates for host a",
-		"1Gbit,d=1Gbit": "there is no host d; there are a, b, c", "a=1Gbit": "need a rate", "9e9Gbit": "is no rate", "99999999Gbit": "is not a rate",
+		"": "is not a rate;", "10": "is not a rate;", "10Gbit,1Gbit": "two rates for all hosts", "a=1Gbit,a=2Gbit,1Gbit": "two rates for host a",
+		"1Gbit,d=1Gbit": "there is no host d; the hosts are a, b, c", "a=1Gbit": "need a rate", "9e9Gbit": "is not a rate;", "99999999Gbit": "is not a rate from",
 	} {
 		if _, err := ParseRates(text, hosts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

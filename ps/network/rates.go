@@ -13,11 +13,11 @@ var rateForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)(bit|B)(/s)
 
 var rateUnits = map[string]float64{"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
-// ParseRate reads a rate as network engineers write it, 200Mbit or 10 Gbit/s, or in bytes, 25MB/s; the result is in bytes per second.
+// ParseRate reads a rate in bits (200Mbit or 10 Gbit/s) or in bytes (25MB/s). The result is in bytes per second.
 func ParseRate(text string) (float64, error) {
 	m := rateForm.FindStringSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("%q is no rate; write it with its unit, as in 200Mbit, 10Gbit or 25MB", text)
+		return 0, fmt.Errorf("%q is not a rate; write it with its unit, as in 200Mbit, 10Gbit or 25MB", text)
 	}
 	v, err := strconv.ParseFloat(m[1], 64)
 	v *= rateUnits[m[2]]
@@ -30,7 +30,8 @@ func ParseRate(text string) (float64, error) {
 	return v, nil
 }
 
-// ParseRates reads the rate of all cards and of those that have another, 10Gbit,node3=1Gbit. Each host must be one of the hosts.
+// ParseRates reads the rate of all cards, and those of single hosts, as in 10Gbit,node3=1Gbit. It fails if a host is not in hosts, or if a
+// host has no rate or two.
 func ParseRates(text string, hosts []string) (Rates, error) {
 	r := Rates{Of: map[string]float64{}}
 	cards, index := newCards(hosts)
@@ -44,14 +45,14 @@ func ParseRates(text string, hosts []string) (Rates, error) {
 		case err != nil:
 			return r, err
 		case !one && r.All > 0:
-			return r, fmt.Errorf("%q has two rates for all hosts; a rate of one host has its name, as in node3=1Gbit", text)
+			return r, fmt.Errorf("%q has two rates for all hosts; name the host of the other rate, as in node3=1Gbit", text)
 		case !one:
 			r.All = v
 		case r.Of[host] > 0:
 			return r, fmt.Errorf("%q has two rates for host %s", text, host)
 		default:
 			if _, known := index[host]; !known {
-				return r, fmt.Errorf("%q: there is no host %s; there are %s", text, host, names(cards))
+				return r, fmt.Errorf("%q: there is no host %s; the hosts are %s", text, host, names(cards))
 			}
 			r.Of[host] = v
 		}
@@ -62,7 +63,7 @@ func ParseRates(text string, hosts []string) (Rates, error) {
 	return r, nil
 }
 
-// FormatRate is a rate of bytes per second in bits.
+// FormatRate writes a rate of bytes per second in bits per second.
 func FormatRate(rate float64) string {
 	bits := 8 * rate
 	for _, u := range []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s"} {

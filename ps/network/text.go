@@ -9,8 +9,8 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// Text is what crosses the cards in an iteration and, with rates, the bound: "" where nothing crosses one. Cards that carry the
-// same stand in one line.
+// Text returns a table of the traffic of the cards in an iteration and, with rates, the bound. Cards with equal traffic share a line. Text
+// returns "" if no card carries a byte.
 func Text(cards []Card, rates *Rates) string {
 	var order []Card
 	alike := map[string]int{}
@@ -54,5 +54,5 @@ func Text(cards []Card, rates *Rates) string {
 	return b.String()
 }
 
-// load is what a card carries, out and in, as two columns.
+// load returns the traffic of a card, out and in, as two columns.
 func (c Card) load() string { return metrics.Size(c.Out) + "\t" + metrics.Size(c.In) }

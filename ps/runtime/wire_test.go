@@ -38,7 +38,7 @@ func TestSummaryComparesWithTheLimitOfTheCards(t *testing.T) {
 	}
 	_, errs = runOnHosts(t, "abab", load(t, "cluster={servers: 2, link: '10Gbit, c=8kbit'}"), nil)
 	for _, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "there is no host c; there are a, b") {
+		if err == nil || !strings.Contains(err.Error(), "there is no host c; the hosts are a, b") {
 			t.Errorf("%v", err)
 		}
 	}

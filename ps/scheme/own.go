@@ -20,7 +20,7 @@ type Gate struct {
 	Lead      Lead      // the pull condition
 	Release   Release   // when a delayed pull is answered; empty: soft
 	Fold      FoldOrder // the default of the Entry
-	Whole     bool      // with fold: arrival a version is a whole iteration, as under bsp; else it is one push, as under ssp
+	Whole     bool      // with fold: arrival, a version is a whole iteration, as under bsp; otherwise it is one push, as under ssp
 	Unbounded bool      // Lead has no largest bound, so fold: rank is refused; LeadMax of the Entry must say the same
 }
 
@@ -41,21 +41,21 @@ func (g Gate) New(env Env, common Common) (Scheme, error) {
 
 // Lead says how far ahead of v, the smallest clock of all workers, a worker may start an iteration.
 type Lead interface {
-	// Bound is the limit for a pull for iteration c: the pull is answered once c - v <= Bound(c). A bound below 0
-	// counts as 0, with which the slowest worker still runs.
+	// Bound returns the limit for a pull for iteration c: the scheme answers the pull once c - v <= Bound(c). A bound below 0
+	// counts as 0, so that the slowest worker never waits.
 	Bound(c int64) int64
 }
 
-// Learner is a Lead whose bounds change with what it learns about the shard. Whenever v advances, all delayed pulls are
-// judged anew.
+// Learner is a Lead whose bounds depend on what it learns about the shard. Whenever v advances, the scheme asks again for the bounds of all
+// delayed pulls.
 type Learner interface {
 	Lead
 	Pushed(ev Event)                     // a push has landed
-	Replied(w int32, at time.Duration)   // a pull of the worker was answered: it computes from now on
+	Replied(w int32, at time.Duration)   // a pull of the worker was answered; the worker computes from then on
 	Left(w int32)                        // the worker has left
-	Joined(w int32)                      // the worker has come, or come back; nothing is known about it
+	Joined(w int32)                      // the worker has joined or rejoined; nothing is known about it
 	State() []int64                      // everything that it has learned, for checkpoints
-	Restore(state []int64) (Lead, error) // returns one that has learned that state; the Lead itself stays unchanged
+	Restore(state []int64) (Lead, error) // returns a new Learner with that state, and leaves the receiver unchanged
 }
 
 // leadLimit is the limit of a Lead.
@@ -125,9 +125,8 @@ var ruleKeys = []string{"match", "servers", "scheme", "schemes", "until", "fold"
 // namePattern is the pattern of a scheme's name: a YAML value without quotes.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Add adds entries of other modules to the table. It fails if an entry lacks a field or if its name is taken, and says
-// what is wrong. It must be called before a configuration is read: configurations know the schemes that the table has
-// then.
+// Add adds entries of other modules to the table. It fails if an entry lacks a field or if its name is taken. It must be called before a
+// configuration is read, because reading accepts only the schemes in the table.
 func Add(entries ...Entry) error {
 	for _, e := range entries {
 		if err := e.Complete(); err != nil {
@@ -183,7 +182,7 @@ func checkParams(p Params) error {
 		case !f.IsExported():
 			return fmt.Errorf("%s of its Params is not exported, and every field is a key; state of a Learner belongs into a value of its own, which New makes", f.Name)
 		case key == "" || f.Tag.Get("doc") == "":
-			return fmt.Errorf("%s of its Params needs the tags yaml, the key, and doc, a sentence", f.Name)
+			return fmt.Errorf("%s of its Params needs the tags yaml (the key) and doc (a sentence)", f.Name)
 		case f.Type.Kind() == reflect.Int64 && f.Tag.Get("min") == "", f.Type.Kind() == reflect.Float64 && f.Tag.Get("min") == "":
 			return fmt.Errorf("%s of its Params is a number and needs the tag min, the smallest allowed value", f.Name)
 		case f.Type.Kind() == reflect.String && f.Tag.Get("values") == "":

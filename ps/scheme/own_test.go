@@ -108,7 +108,7 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 		{func(e *scheme.Entry) { e.Evidence = "Z" }, `its Evidence is "Z", must be one of P, C, A, R, M, X`},
 		{func(e *scheme.Entry) { e.Fold = "" }, `its Fold is "", must be rank or arrival`},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &noKeys{Least: 10} } }, "its Params refuse their own defaults: least: 10 is not allowed: integer from 0 to 9"},
-		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &untagged{} } }, "Untagged of its Params needs the tags yaml, the key, and doc"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &untagged{} } }, "Untagged of its Params needs the tags yaml (the key) and doc"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &leastless{} } }, "Boundless of its Params is a number and needs the tag min"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &wordless{} } }, "Word of its Params is a word and needs the tag values"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &hidden{} } }, "state of its Params is not exported"},

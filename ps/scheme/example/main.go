@@ -1,4 +1,4 @@
-// Command alternate is fluentps with a scheme of its own: a module outside fluentps, as a researcher would write it.
+// Command alternate is fluentps with one more scheme. It shows how a module outside fluentps adds a scheme.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 
 // keys are the keys of a rule with `scheme: alternate` in the YAML.
 type keys struct {
-	Staleness int64 `yaml:"staleness" min:"0" doc:"bound on c - v in even iterations; in odd ones it is 0"`
+	Staleness int64 `yaml:"staleness" min:"0" doc:"bound on c - v in even iterations; the bound in odd iterations is 0"`
 }
 
 func (k *keys) Check() error { return scheme.CheckTags(k) }
@@ -21,7 +21,7 @@ var alternate = scheme.Entry{
 	Rule:     "as ssp, with the bound staleness before even iterations and 0 before odd ones; one commit per push",
 	Paper:    "an example",
 	Evidence: "X",
-	Use:      "as the beginning of a scheme of your own",
+	Use:      "as the start of your own scheme",
 	Fold:     scheme.FoldArrival,
 	Params:   func() scheme.Params { return &keys{Staleness: 3} },
 	LeadMax:  func(p scheme.Params) (int64, bool) { return p.(*keys).Staleness, true },
