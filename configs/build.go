@@ -10,14 +10,14 @@ import (
 	"fluentps/ps/workload"
 )
 
-// What the values mean for the arithmetic, in one place for all drivers that train.
+// The meaning of the values for the arithmetic, in one place for all programs that train.
 
-// ModelSpec is the model as workload makes it.
+// ModelSpec returns the model for package workload.
 func (c *Config) ModelSpec() workload.ModelSpec {
 	return c.Model
 }
 
-// Matches lists the globs of the rules, and the servers that each is for, nil where that is all.
+// Matches lists the globs of the rules and the servers of each rule; nil stands for all servers.
 func (c *Config) Matches() (globs []string, on [][]int) {
 	for _, r := range c.Sync {
 		globs, on = append(globs, r.Match), append(on, r.Servers)
@@ -25,10 +25,10 @@ func (c *Config) Matches() (globs []string, on [][]int) {
 	return globs, on
 }
 
-// InRounds says whether workers exchange in rounds, as PS-Lite's do: all push, all wait at a barrier, all pull.
+// InRounds reports whether workers exchange in rounds, as in PS-Lite: all push, all wait at a barrier, all pull.
 func (c *Config) InRounds() bool { return c.Baseline == BaselinePSLite }
 
-// BatchMax is the largest number of samples that one of so many ranks that compute takes in an iteration.
+// BatchMax returns the most samples that one rank takes in an iteration if that many ranks compute.
 func (t Train) BatchMax(computing int) int {
 	if t.BatchGlobal > 0 {
 		return (t.BatchGlobal + computing - 1) / computing
@@ -36,14 +36,14 @@ func (t Train) BatchMax(computing int) int {
 	return t.BatchPerWorker
 }
 
-// Update is how gradients become parameters: the optimizer and the schedule of its rate.
+// Update returns the update rule: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {
 	o := c.Train.Optimizer
 	rule, err := optim.New(o.Spec)
 	return optim.Update{Rule: rule, LR: o.LR, Sched: c.Train.Schedule}, err
 }
 
-// decay is the weight decay of the parameter of that name: none for those that no_decay names.
+// decay returns the weight decay of a parameter: 0 if no_decay names it.
 func (c *Config) decay(name string) float32 {
 	o := c.Train.Optimizer
 	if shard.RuleOf(o.NoDecay, name) >= 0 {
@@ -52,7 +52,7 @@ func (c *Config) decay(name string) float32 {
 	return float32(o.WeightDecay)
 }
 
-// l1 is the L1 penalty of the parameter of that name: none for those that no_decay names.
+// l1 returns the L1 penalty of a parameter: 0 if no_decay names it.
 func (c *Config) l1(name string) float32 {
 	o := c.Train.Optimizer
 	if shard.RuleOf(o.NoDecay, name) >= 0 {
@@ -61,7 +61,7 @@ func (c *Config) l1(name string) float32 {
 	return float32(o.L1)
 }
 
-// NewStore makes the arithmetic of shard id on its server.
+// NewStore makes the store of shard id on its server.
 func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store {
 	sh := &p.Shards[id]
 	var runs []optim.Run
@@ -73,7 +73,7 @@ func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store 
 	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.way(sh))
 }
 
-// way is what a commit makes of the pushes to a shard. Statistics are values, whatever the rule pushes of the rest.
+// way returns how a commit applies the pushes to a shard. Pushes of statistics are always values, whatever the rule says.
 func (c *Config) way(sh *shard.Shard) optim.Way {
 	switch {
 	case sh.Stat:
@@ -84,11 +84,10 @@ func (c *Config) way(sh *shard.Shard) optim.Way {
 	return optim.Optimize
 }
 
-// Optimized says whether the servers keep the optimizer's state of a shard.
+// Optimized reports whether the servers keep optimizer state for a shard.
 func (c *Config) Optimized(sh *shard.Shard) bool { return c.way(sh) == optim.Optimize }
 
-// DeltaRuns are the stretches of the arena that make up a piece which is pushed as a delta; none where gradients are
-// pushed, or statistics.
+// DeltaRuns returns the runs of a piece in the arena if workers push it as a delta. It returns none for gradients and statistics.
 func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	sh := &p.Shards[piece.Shard]
 	if c.Sync[sh.Rule].Push != PushDelta || sh.Stat {
@@ -104,8 +103,7 @@ func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	return runs
 }
 
-// Samples is the number of samples over all workers between two evaluations; 0: only at the end. rows is the size of
-// the training set.
+// Samples returns the samples over all workers between two evaluations, or 0 for one at the end only. rows is the size of the training set.
 func (e Evaluate) Samples(rows int) int64 {
 	switch {
 	case e.EverySamples > 0:
@@ -116,13 +114,13 @@ func (e Evaluate) Samples(rows int) int64 {
 	return 0
 }
 
-// SendPolicy is the send policy of a worker.
+// SendPolicy returns the send policy of a worker.
 func (c *Config) SendPolicy(plan *shard.Plan, worker int) send.Policy {
 	push, _ := plan.Largest()
 	return c.sendEntry().New(c.sendOptions(push, worker))
 }
 
-// ReplyPolicy is that of a server for its replies; nil where they leave whole.
+// ReplyPolicy returns the policy of a server for its replies; nil if each reply leaves as one message.
 func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
 	if e := c.sendEntry(); e.Reply != nil {
 		_, reply := plan.Largest()
@@ -133,7 +131,7 @@ func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
 
 func (c *Config) sendEntry() send.Entry {
 	order := c.Send.Order
-	if c.Baseline == BaselinePSLite { // which has none
+	if c.Baseline == BaselinePSLite { // PS-Lite has no send policy
 		order = "fifo"
 	}
 	e, ok := send.Lookup(order)

@@ -18,28 +18,28 @@ type byteSize int64
 // workerIndex is an int whose YAML form for -1 is "*": every worker.
 type workerIndex int
 
-// itemsMax bounds the lists of plain values, rules and faults.
+// itemsMax is the limit on the items of a list of plain values, rules or faults.
 const itemsMax = 4096
 
-// problem is what is wrong with one value; the walker adds the place.
+// problem is the error of one value. The walker adds its place.
 type problem struct {
 	at   *yaml.Node // nil: the value itself
 	msg  string
 	hint string
-	fine bool // the shape is right: what a number or a text says is wrong
+	fine bool // the JSON Schema accepts the value, but its number or text is wrong
 }
 
 func problemf(hint, format string, args ...any) *problem {
 	return &problem{msg: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// ofFine marks a problem of a value whose shape is right.
+// ofFine marks a problem of a value that the JSON Schema accepts.
 func ofFine(p *problem) *problem {
 	p.fine = true
 	return p
 }
 
-// read puts the value of the node into the leaf's destination, or says all that is wrong with it.
+// read puts the value of the node into the leaf's destination, or returns all its problems.
 func (l *leaf) read(n *yaml.Node, override bool) []*problem {
 	var p *problem
 	switch ptr := l.ptr.(type) {
@@ -92,7 +92,7 @@ func readInt[T int | int64 | uint64](l *leaf, ptr *T, n *yaml.Node) *problem {
 			p.hint = hint
 		}
 		var float float64
-		p.fine = n.ShortTag() == "!!float" && n.Decode(&float) == nil && float == math.Trunc(float) // JSON has one kind of numbers
+		p.fine = n.ShortTag() == "!!float" && n.Decode(&float) == nil && float == math.Trunc(float) // JSON does not distinguish 1.0 from 1
 		return p
 	}
 	if l.span.set && float64(v) > l.span.hi && laterNumber(l.pattern()) {
@@ -105,7 +105,7 @@ func readInt[T int | int64 | uint64](l *leaf, ptr *T, n *yaml.Node) *problem {
 	return nil
 }
 
-// wantWhole words the limits of a whole number: the key's, else the type's.
+// wantWhole returns the text of the limits of a whole number: those of the key, or else those of the type.
 func (l *leaf) wantWhole() string {
 	if _, unsigned := l.ptr.(*uint64); unsigned && !l.span.set {
 		return fmt.Sprintf("must be at least 0 and at most %d", uint64(math.MaxUint64))
@@ -131,7 +131,7 @@ func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 	}
 	if !l.span.has(v) {
 		p := problemf("", "%s, got %s", l.span.want(number), clip(n.Value))
-		p.fine = math.IsNaN(v) || math.IsInf(v, 0) // JSON has none
+		p.fine = math.IsNaN(v) || math.IsInf(v, 0) // JSON has no such numbers
 		return p
 	}
 	if v == 0 {
@@ -157,7 +157,7 @@ func (l *leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
 	return nil
 }
 
-// allows checks one word against the legal ones, or the key's own rule.
+// allows checks a word against the legal words, or against the text form of the key.
 func (l *leaf) allows(word string) *problem {
 	if len(l.values()) > 0 {
 		for _, v := range l.values() {
@@ -166,7 +166,7 @@ func (l *leaf) allows(word string) *problem {
 			}
 		}
 		if hint, ok := belongs(l.pattern(), word); ok {
-			return problemf(hint, "%s is no value of this key; it has: %s", clip(strconv.Quote(word)), strings.Join(l.values(), ", "))
+			return problemf(hint, "%s is not a value of this key; its values are: %s", clip(strconv.Quote(word)), strings.Join(l.values(), ", "))
 		}
 		if laterValue(l.pattern(), word) {
 			return problemf("", "%s is not in this version; it has: %s", clip(word), strings.Join(l.values(), ", "))

@@ -13,7 +13,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// cross checks what no key can see alone. A check is silent when one of its keys is wrong already.
+// cross checks combinations of keys. A check reports nothing if one of its keys has a problem already.
 func (w *walker) cross(t *table, root *yaml.Node) {
 	w.exactlyOne(t, root, "train.batch_per_worker", "train.batch_global")
 	w.crossStop(t, root)
@@ -22,7 +22,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	at, classes := t.byPath["train.schedule.at"], t.byPath["data.classes"]
 	if strings.HasSuffix(w.cfg.Model.Name, "logistic") && w.cfg.Data.Set == "generated" && !classes.bad && w.cfg.Data.Classes != 2 {
-		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model %s tells 2 classes apart, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
+		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model %s needs 2 classes, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
 	}
 	w.crossImages(t)
 	w.crossRatings(t)
@@ -32,11 +32,11 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	w.crossAugment(t)
 	abort, warn := t.byPath["stall.abort"], t.byPath["stall.warn"]
 	if s := w.cfg.Stall; !abort.bad && !warn.bad && s.Abort > 0 && s.Abort <= s.Warn {
-		w.fatal(w.nodeOf(t, abort, root), abort.path, "change one of them: a wait is explained before it ends the run",
+		w.fatal(w.nodeOf(t, abort, root), abort.path, "change one of them: a wait must be explained before it ends the run",
 			"%s is not longer than stall.warn (%s)", formatDuration(s.Abort), formatDuration(s.Warn))
 	}
 	if peer, limit := t.byPath["stall.peer"], w.cfg.Stall.Peer; !peer.bad && limit > 0 && limit < PeerMin {
-		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never", "%s is shorter than heartbeats are apart; the least is %s", formatDuration(limit), formatDuration(PeerMin))
+		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never", "%s is shorter than the time between two heartbeats; the least is %s", formatDuration(limit), formatDuration(PeerMin))
 	}
 	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad && tune.Min > tune.Max {
 		w.fatal(w.nodeOf(t, lo, root), lo.path, "swap them: the search goes from min to max", "%s is above send.tune.max (%s)", FormatSize(tune.Min), FormatSize(tune.Max))
@@ -63,8 +63,8 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 }
 
-// crossAugment refuses a crop that may leave nothing of an image, where the set tells how large it is, since of other sets
-// only the files do; and a model that never sees the pixels which are changed.
+// crossAugment refuses a crop that may leave nothing of an image, and a model that never sees the changed pixels. It checks the crop only
+// for sets of known image size: for other sets, only the files have the size.
 func (w *walker) crossAugment(t *table) {
 	crop, flip, set, name := t.byPath["data.augment.crop"], t.byPath["data.augment.flip"], t.byPath["data.set"], t.byPath["model.name"]
 	image, augment := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment
@@ -76,11 +76,12 @@ func (w *walker) crossAugment(t *table) {
 		at = flip
 	}
 	if !crop.bad && !flip.bad && !name.bad && augment != (workload.Augment{}) && workload.TakesSparse(w.cfg.Model.Name) {
-		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic", "changes the pixels of images, and %s takes the entries of sparse rows", w.cfg.Model.Name)
+		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic", "changes the pixels of images, but %s takes the entries of sparse rows", w.cfg.Model.Name)
 	}
 }
 
-// crossSynthetic: a worker turns its gradients into deltas in place, and those of model synthetic are written once.
+// crossSynthetic refuses deltas with model synthetic: a worker turns its gradients into deltas in place, and synthetic writes its gradients
+// only once.
 func (w *walker) crossSynthetic(t *table) {
 	name := t.byPath["model.name"]
 	if name.bad || w.cfg.Model.Name != "synthetic" {
@@ -88,11 +89,11 @@ func (w *walker) crossSynthetic(t *table) {
 	}
 	if r := w.deltaRule(t); r != nil {
 		w.fatal(name.node, name.path, "choose a model that learns, or a scheme that pushes gradients",
-			"synthetic writes its gradients only once, and match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
+			"synthetic writes its gradients only once, but match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
 	}
 }
 
-// deltaRule is the first rule that pushes deltas; nil for none, or where sync is wrong already.
+// deltaRule returns the first rule that pushes deltas; nil if there is none, or if sync has a problem already.
 func (w *walker) deltaRule(t *table) *Rule {
 	if t.byPath["sync"].bad {
 		return nil
@@ -105,7 +106,7 @@ func (w *walker) deltaRule(t *table) *Rule {
 	return nil
 }
 
-// nodeOf is the best place for a problem with a key: its value, else its section.
+// nodeOf returns the best place for a problem with a key: its value, or else its section.
 func (w *walker) nodeOf(t *table, l *leaf, root *yaml.Node) *yaml.Node {
 	if l.node != nil {
 		return l.node
@@ -113,7 +114,7 @@ func (w *walker) nodeOf(t *table, l *leaf, root *yaml.Node) *yaml.Node {
 	return w.sectionOf(t, l, root)
 }
 
-// exactlyOne demands one of two keys.
+// exactlyOne reports a problem unless exactly one of two keys is set.
 func (w *walker) exactlyOne(t *table, n *yaml.Node, a, b string) {
 	la, lb := t.byPath[a], t.byPath[b]
 	if la.bad || lb.bad {
@@ -121,7 +122,7 @@ func (w *walker) exactlyOne(t *table, n *yaml.Node, a, b string) {
 	}
 	switch name := lastName(b); {
 	case la.key != nil && lb.key != nil:
-		w.fatal(lb.key, lb.path, "keep exactly one of the two", "stands beside %s (%s)", lastName(a), w.where(la.key))
+		w.fatal(lb.key, lb.path, "keep exactly one of the two", "is set as well as %s (%s)", lastName(a), w.where(la.key))
 	case la.key == nil && lb.key == nil:
 		w.fatal(w.sectionOf(t, la, n), la.path, "set exactly one of "+lastName(a)+" and "+name, "is missing, and so is %s", name)
 	}
@@ -138,7 +139,7 @@ func increasing(at []int64) bool {
 	return true
 }
 
-// crossStop demands an end of the run, and that a target can be seen.
+// crossStop checks that the run ends, and that its target can be evaluated.
 func (w *walker) crossStop(t *table, root *yaml.Node) {
 	var names []string
 	any := false
@@ -153,20 +154,20 @@ func (w *walker) crossStop(t *table, root *yaml.Node) {
 	}
 	target, where, every, samples := t.byPath["train.stop.target"], t.byPath["evaluate.where"], t.byPath["evaluate.every_epochs"], t.byPath["evaluate.every_samples"]
 	if e := w.cfg.Evaluate; !every.bad && !samples.bad && e.EveryEpochs > 0 && e.EverySamples > 0 {
-		w.fatal(samples.key, samples.path, "keep one of the two, or set the other to 0", "stands beside every_epochs (%s)", w.where(every.key))
+		w.fatal(samples.key, samples.path, "keep one of the two, or set the other to 0", "is set as well as every_epochs (%s)", w.where(every.key))
 	}
 	if target.key == nil || target.bad {
 		return
 	}
 	if !where.bad && w.cfg.Evaluate.Where != "online" {
-		w.fatal(target.key, target.path, "set evaluate.where: online", "is only seen when the test set is looked at during training, and evaluate.where is %s", w.cfg.Evaluate.Where)
+		w.fatal(target.key, target.path, "set evaluate.where: online", "needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
 	}
 	if !every.bad && !samples.bad && w.cfg.Evaluate.EveryEpochs == 0 && w.cfg.Evaluate.EverySamples == 0 {
-		w.fatal(target.key, target.path, "set evaluate.every_epochs or every_samples above 0", "is only seen when the test set is looked at, and evaluate.every_epochs is 0: only at the end")
+		w.fatal(target.key, target.path, "set evaluate.every_epochs or every_samples above 0", "needs evaluations during training, but evaluate.every_epochs is 0: only at the end")
 	}
 }
 
-// crossFault demands exactly one kind of slowness, for a time that is not empty.
+// crossFault checks that a fault has exactly one kind of slowness, and lasts for at least one iteration.
 func (w *walker) crossFault(t *table, n *yaml.Node) {
 	w.exactlyOne(t, n, "slow.factor", "slow.sleep")
 	from, until := t.byPath["slow.from"], t.byPath["slow.until"]
@@ -175,11 +176,11 @@ func (w *walker) crossFault(t *table, n *yaml.Node) {
 	}
 }
 
-// crossSync looks for parameters that no rule takes and rules that take none.
+// crossSync looks for parameters without a rule, and for rules without a parameter.
 func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	var earlier []*table
 	whole, unclear := false, false
-	var everything []int // servers of rules that take all parameters there
+	var everything []int // servers on which some rule takes all parameters
 	for _, t := range w.rows {
 		match, servers := t.byPath["match"], t.byPath["servers"]
 		if match.bad || servers.bad || !w.crossServers(servers) {
@@ -214,8 +215,8 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	}
 }
 
-// crossServers holds the servers of a rule to those there are. Beside mixed placement, where all workers serve too, that is
-// known before the run is started.
+// crossServers checks that the servers of a rule exist. With mixed placement all workers serve too, so their number is known only when
+// the run starts.
 func (w *walker) crossServers(l *leaf) bool {
 	list, most := *l.ptr.(*[]int), w.cfg.Cluster.Servers
 	for i, m := range list {
@@ -224,14 +225,14 @@ func (w *walker) crossServers(l *leaf) bool {
 			w.fatal(l.node, l.path, fmt.Sprintf("name servers from 0 to %d, or raise cluster.servers", most-1), "there is no server %d: cluster.servers is %d", m, most)
 			return false
 		case slices.Contains(list[:i], m):
-			w.fatal(l.node, l.path, "name each server once", "server %d stands there twice", m)
+			w.fatal(l.node, l.path, "name each server once", "server %d is listed twice", m)
 			return false
 		}
 	}
 	return true
 }
 
-// within says whether a rule for these servers is for no other than those of another; nil are all.
+// within reports whether servers is a subset of others; nil stands for all servers.
 func (w *walker) within(servers, others []int) bool {
 	switch {
 	case others == nil:
@@ -242,7 +243,7 @@ func (w *walker) within(servers, others []int) bool {
 	return !slices.ContainsFunc(servers, func(m int) bool { return !slices.Contains(others, m) })
 }
 
-// servesAll says whether the list has every server.
+// servesAll reports whether the list has every server.
 func (w *walker) servesAll(list []int) bool {
 	for m := range w.cfg.Cluster.Servers {
 		if !slices.Contains(list, m) {
@@ -252,8 +253,8 @@ func (w *walker) servesAll(list []int) bool {
 	return w.cfg.Cluster.Servers > 0 && w.cfg.Cluster.Placement != "mixed"
 }
 
-// crossRotations refuses two rules of a scheme that decides for a whole server if their keys differ: it has one rotation
-// there, for the shards of both.
+// crossRotations refuses two rules of a scheme that decides for a whole server if their keys differ: the server has one rotation for the
+// shards of both rules.
 func (w *walker) crossRotations() {
 	first := map[string]int{}
 	for i, r := range w.cfg.Sync {
@@ -272,14 +273,14 @@ func (w *walker) crossRotations() {
 	}
 }
 
-// covers says whether the first glob fits every name that the second fits. It does if it fits the text of the
-// second, whose stars only a star may swallow; a question mark must not, so those pairs are let pass.
+// covers reports whether the first glob fits every name that the second fits. It does if it fits the text of the second, provided that no
+// question mark of the first matches a star of the second. covers returns false for all such pairs.
 func covers(first, second string) bool {
 	return shard.Match(first, second) && !(strings.Contains(first, "?") && strings.Contains(second, "*"))
 }
 
-// crossCopies refuses copies that workers keep beside a scheme that sends workers past iterations: what others pushed of
-// those would count as late for longer than the bound of the copy says.
+// crossCopies refuses rules whose workers keep copies beside a scheme that makes workers skip iterations: a copy would then miss the pushes
+// of others for longer than its bound allows.
 func (w *walker) crossCopies() {
 	behind := ""
 	for i := range w.cfg.Sync {
@@ -299,7 +300,7 @@ func (w *walker) crossCopies() {
 		if cache := w.rows[i].byPath["cache"]; cache != nil {
 			at = cache
 		}
-		w.fatal(at.node, at.path, "take "+behind+" out, or let workers pull before every iteration: scheme: ssp without cache",
-			"workers keep copies of these parameters from one iteration to the next, and %s sends them past iterations", behind)
+		w.fatal(at.node, at.path, "remove "+behind+", or let workers pull before every iteration: scheme: ssp without cache",
+			"workers keep copies of these parameters from one iteration to the next, but %s makes workers skip iterations", behind)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"fluentps/ps/workload"
 )
 
-// Periodic says whether checkpoints are written while training goes on.
+// Periodic reports whether the run writes checkpoints during training.
 func (c Checkpoint) Periodic() bool { return c.Every > 0 || c.EveryUpdates > 0 }
 
-// InStep says whether all workers are at one clock whenever a version of any shard is made, so that each version is a cut.
+// InStep reports whether all workers are at the same clock whenever a shard makes a version, so that each version is a consistent cut.
 func (c *Config) InStep() bool {
 	return !c.anyPhase(func(e scheme.Entry, ph Phase) bool { return !e.InStep(ph.Common, ph.Params) })
 }
@@ -24,7 +24,7 @@ func (c *Config) anyPhase(is func(scheme.Entry, Phase) bool) bool {
 	})
 }
 
-// crossCheckpoint refuses checkpoints while training goes on that nobody would write, or keep.
+// crossCheckpoint refuses checkpoints during training if the run would not write them, or not keep them.
 func (w *walker) crossCheckpoint(t *table) {
 	w.crossBest(t)
 	every, updates, keep := t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"], t.byPath["checkpoint.keep"]
@@ -33,7 +33,7 @@ func (w *walker) crossCheckpoint(t *table) {
 	}
 	if replica := t.byPath["checkpoint.replica"]; !w.cfg.Checkpoint.Periodic() {
 		if !replica.bad && w.cfg.Checkpoint.Replica > 0 {
-			w.fatal(replica.key, replica.path, "set checkpoint.every too, or leave it out", "there is nothing to replicate: no checkpoint is written before training ends")
+			w.fatal(replica.key, replica.path, "set checkpoint.every too, or leave replica out", "there is nothing to replicate: the run writes no checkpoint before training ends")
 		}
 		return
 	}
@@ -44,15 +44,15 @@ func (w *walker) crossCheckpoint(t *table) {
 	c := &w.cfg.Checkpoint
 	switch {
 	case c.Every > 0 && c.EveryUpdates > 0:
-		w.fatal(updates.key, updates.path, "keep one of the two", "stands beside every (%s)", w.where(every.key))
+		w.fatal(updates.key, updates.path, "keep one of the two", "is set as well as every (%s)", w.where(every.key))
 	case c.Keep == 0:
-		w.fatal(at.key, at.path, "set checkpoint.keep: 1 or more, or leave it out", "checkpoints are asked for, and checkpoint.keep is 0: none is written")
+		w.fatal(at.key, at.path, "set checkpoint.keep: 1 or more, or leave it out", "asks for checkpoints, but checkpoint.keep is 0: none is written")
 	case w.cfg.Baseline == BaselineAllreduce:
-		w.fatal(at.key, at.path, "leave it out with this baseline", "allreduce has no servers that could write checkpoints")
+		w.fatal(at.key, at.path, "leave it out with this baseline", "allreduce has no servers to write checkpoints")
 	}
 }
 
-// crossBest refuses to look for the best checkpoint where there is nothing to look at, or to look with.
+// crossBest refuses checkpoint.best if the run writes one checkpoint only, or does not evaluate during training.
 func (w *walker) crossBest(t *table) {
 	best, where, every, updates := t.byPath["checkpoint.best"], t.byPath["evaluate.where"], t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"]
 	c := &w.cfg.Checkpoint
@@ -61,10 +61,10 @@ func (w *walker) crossBest(t *table) {
 	}
 	switch {
 	case !c.Periodic():
-		w.fatal(best.key, best.path, "set checkpoint.every, as 10m, or leave best out", "looks for the best of several checkpoints, and one is written, at the end")
+		w.fatal(best.key, best.path, "set checkpoint.every, such as 10m, or leave best out", "chooses the best of several checkpoints, but the run writes only one, at the end")
 	case w.cfg.Evaluate.Where != "online":
-		w.fatal(best.key, best.path, "set evaluate.where: online", "looks at the test set during training, and evaluate.where is %s", w.cfg.Evaluate.Where)
+		w.fatal(best.key, best.path, "set evaluate.where: online", "needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
 	case c.Best == BestAccuracy && workload.TakesRatings(w.cfg.Model.Name):
-		w.fatal(best.key, best.path, "set it to loss", "needs classes, and model %s predicts ratings", w.cfg.Model.Name)
+		w.fatal(best.key, best.path, "set it to loss", "needs classes, but model %s predicts ratings", w.cfg.Model.Name)
 	}
 }

@@ -1,10 +1,10 @@
 package configs
 
-// crossDevice refuses an arithmetic that nothing would have: only cuBLAS rounds to TF32.
+// crossDevice refuses tf32 with our own kernels: only cuBLAS rounds to TF32.
 func (w *walker) crossDevice(t *table) {
 	math, gemm := t.byPath["device.math"], t.byPath["device.gemm"]
 	if math.bad || gemm.bad || w.cfg.Device.Math != "tf32" || w.cfg.Device.Gemm != "own" {
 		return
 	}
-	w.fatal(math.node, math.path, "set device.gemm: auto or cublas, or device.math: float32", "tf32 is cuBLAS's, and with device.gemm own our kernels multiply, in float32")
+	w.fatal(math.node, math.path, "set device.gemm: auto or cublas, or device.math: float32", "only cuBLAS has tf32; with device.gemm own, our kernels multiply in float32")
 }

@@ -9,10 +9,10 @@ import (
 	"fluentps/ps/workload"
 )
 
-// imagePixelsMax is the most that data.features may be.
+// imagePixelsMax is the limit on data.features.
 const imagePixelsMax = 1_000_000
 
-// generatedImages makes the values of an image the number of features, and refuses another.
+// generatedImages sets the default of data.features to the number of values of an image, and refuses any other number.
 func (w *walker) generatedImages(t *table) {
 	image, features := t.byPath["data.image"], t.byPath["data.features"]
 	if image.key == nil || image.bad || w.cfg.Data.Set != "generated" {
@@ -28,7 +28,7 @@ func (w *walker) generatedImages(t *table) {
 	case values > imagePixelsMax:
 		w.fatal(image.node, image.path, "make it smaller", "an image has at most %d values", imagePixelsMax)
 	case features.key != nil && !features.bad && w.cfg.Data.Features != values:
-		w.fatal(features.node, features.path, fmt.Sprintf("remove it, or set %d", values), "%d is not what an image of data.image has, %d", w.cfg.Data.Features, values)
+		w.fatal(features.node, features.path, fmt.Sprintf("remove it, or set %d", values), "%d differs from the %d values of an image of data.image", w.cfg.Data.Features, values)
 	default:
 		t.setDefault("data.features", strconv.Itoa(values))
 		return
@@ -36,17 +36,17 @@ func (w *walker) generatedImages(t *table) {
 	image.bad = true
 }
 
-// crossImages: convolutions slide over images, and rows of numbers have no neighbours.
+// crossImages refuses rows of numbers for models with convolutions, which need images.
 func (w *walker) crossImages(t *table) {
 	name, set, image := t.byPath["model.name"], t.byPath["data.set"], t.byPath["data.image"]
 	switch {
 	case name.bad, set.bad, image.bad, !workload.NeedsImages(w.cfg.Model.Name), slices.Contains(workload.ImageSetNames(), w.cfg.Data.Set):
-	case slices.Contains(workload.RatingSetNames(), w.cfg.Data.Set): // crossRatings says it
+	case slices.Contains(workload.RatingSetNames(), w.cfg.Data.Set): // crossRatings reports it
 	case w.cfg.Data.Set != "generated":
 		w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(workload.ImageSetNames(), ", "),
-			"%s takes images, and the rows of data.set %s are none", w.cfg.Model.Name, w.cfg.Data.Set)
+			"%s needs images, but the rows of data.set %s are not images", w.cfg.Model.Name, w.cfg.Data.Set)
 	case image.key == nil:
 		w.fatal(name.node, name.path, "set data.image, such as [1, 28, 28], or choose model.name: mlp",
-			"%s takes images, and the rows of data.set generated are none without data.image", w.cfg.Model.Name)
+			"%s needs images, but the rows of data.set generated are not images without data.image", w.cfg.Model.Name)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// crossSchemes holds the rules to what their schemes need of the optimizer and of each other.
+// crossSchemes checks what the schemes of the rules need from the optimizer and from each other.
 func (w *walker) crossSchemes(t *table) {
 	name, decay, l1 := t.byPath["train.optimizer.name"], t.byPath["train.optimizer.weight_decay"], t.byPath["train.optimizer.l1"]
 	for i := range w.rows {
@@ -33,8 +33,8 @@ func (w *walker) crossSchemes(t *table) {
 	}
 }
 
-// crossWhole warns of deltas that are added whole by default, in the k-th scheme of rule i: nobody who thinks of gradients expects
-// the sum of N steps. Who writes the weight down knows.
+// crossWhole warns if the k-th scheme of rule i adds deltas with weight 1 by default: a user who thinks of gradients does not expect the sum
+// of N steps. There is no warning if the rule sets the weight.
 func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
 	if !e.DeltaWhole || w.cfg.Sync[i].Push != PushDelta || phases[k].Common.Fold == scheme.FoldRank {
@@ -49,17 +49,17 @@ func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 	} else if w.rows[i].byPath["weight"].key != nil {
 		return
 	}
-	w.report(Warning, at.node, at.path, "divide train.optimizer.lr by the number of workers and write weight: 1, or write the weight that you want, such as 1/N as a number",
-		"%s adds the delta of each of N workers whole (weight 1, as Bösen does), so that an iteration moves the parameters N times as far as one worker's step", e.Name)
+	w.report(Warning, at.node, at.path, "divide train.optimizer.lr by the number of workers and write weight: 1, or write another weight, such as 1/N as a number",
+		"%s adds the deltas of N workers with weight 1 (as Bösen does), so an iteration moves the parameters N times as far as the step of one worker", e.Name)
 }
 
-// crossAlone looks for a rule under which a worker may wait for slower ones, beside a scheme that cannot stand that:
-// the k-th of rule i. A change of scheme is such a wait, in its own rule too.
+// crossAlone looks for a rule under which a worker may wait for slower ones. The k-th scheme of rule i would deadlock with such a rule. A
+// change of scheme is such a wait too, also in rule i itself.
 func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
 	if k < len(phases)-1 {
-		w.fatal(at.node, at.path, "set strict: false there, or let it be the last",
-			"%s with strict: true may hold back a slow worker until the fast ones go on, and these wait for it at the change: nobody would go on", e.Name)
+		w.fatal(at.node, at.path, "set strict: false there, or make it the last scheme",
+			"%s with strict: true may hold back a slow worker until the fast ones continue, but these wait for it at the change: a deadlock", e.Name)
 		return
 	}
 	for j := range w.rows {
@@ -71,14 +71,14 @@ func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 		if j == i || waits < 0 && len(others) < 2 {
 			continue
 		}
-		w.fatal(at.node, at.path, "set strict: false here, or take asp, softsync or vap there",
-			"%s with strict: true may hold back a slow worker until the fast ones go on, and %s (%s) may make these wait for it: nobody would go on",
+		w.fatal(at.node, at.path, "set strict: false here, or use asp, softsync or vap there",
+			"%s with strict: true may hold back a slow worker until the fast ones continue, but %s (%s) may make these wait for it: a deadlock",
 			e.Name, w.rows[j].prefix, others[max(0, waits)].Scheme)
 		return
 	}
 }
 
-// phasesOf lists the schemes of a rule, and the key that names them; none where the rule has a problem of its own.
+// phasesOf returns the schemes of a rule, and the key that names them. It returns none if the rule has a problem already.
 func (w *walker) phasesOf(i int) (phases []Phase, at *leaf) {
 	if i >= len(w.cfg.Sync) || w.cfg.Sync[i].Params == nil {
 		return nil, nil

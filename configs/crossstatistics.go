@@ -6,7 +6,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// crossStatistics: where a version gets differences of means of pushes, nothing says what the mean of the values is.
+// crossStatistics refuses statistics under schemes that commit differences of means of pushes: such a scheme has no mean of the values.
 func (w *walker) crossStatistics() {
 	globs, on := w.cfg.Matches()
 	takes := map[int]bool{} // rules that take statistics
@@ -23,7 +23,7 @@ func (w *walker) crossStatistics() {
 		for _, ph := range phases {
 			if e, ok := scheme.Lookup(ph.Scheme); ok && e.Means != nil && e.Means(ph.Params) > 0 {
 				w.fatal(at.node, at.path, "set versions: single, or put rules for the statistics before this one: match \"bn*.mean\" and \"bn*.variance\"",
-					"%s keeps means of the pushes of each version, and those of the statistics of %s are values, not changes", e.Name, w.cfg.Model.Name)
+					"%s keeps means of the pushes of each version, but pushes of the statistics of %s are values, not changes", e.Name, w.cfg.Model.Name)
 			}
 		}
 	}

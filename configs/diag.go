@@ -12,28 +12,28 @@ import (
 	"unicode/utf8"
 )
 
-// Severity says whether a run may start in spite of a diagnostic.
+// Severity is the weight of a diagnostic: whether a run may start in spite of it.
 type Severity uint8
 
 const (
 	Fatal   Severity = iota // the configuration is refused
 	Warning                 // the run may start; check --strict refuses it
-	Note                    // something was done that the reader may not expect; nobody refuses it
+	Note                    // the program did something that the user may not expect; check --strict accepts it
 )
 
-// String is the word of the JSON form.
+// String returns the word of the JSON form.
 func (s Severity) String() string { return [...]string{"error", "warning", "note"}[s] }
 
 // MarshalText makes the JSON form say "error", "warning" or "note".
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// diagnosticsMax bounds the list, so that a wrong file of a megabyte does not fill the terminal.
+// diagnosticsMax is the limit on the list, so that a wrong file of a megabyte does not fill the terminal.
 const diagnosticsMax = 200
 
 // excerptRunes is the longest piece of a source line that is shown.
 const excerptRunes = 120
 
-// textRunes is the longest message, hint, or source line in JSON: what is wrong may be a value of a megabyte.
+// textRunes is the longest message, hint, or source line in JSON. The wrong value may have a megabyte.
 const textRunes = 2000
 
 // Diagnostic is one problem, where it is and what to do about it.
@@ -46,7 +46,7 @@ type Diagnostic struct {
 	Hint     string   `json:"hint,omitempty"` // the way out
 	Severity Severity `json:"severity"`
 	Source   string   `json:"source,omitempty"` // the line that File:Line names
-	shape    bool     // the file breaks the JSON Schema here: a key or a value as such is wrong, whatever others are
+	shape    bool     // the JSON Schema refuses it too: a key or a value is wrong by itself
 }
 
 // String is the one-line form: file:line:col: path: what; hint.
@@ -114,13 +114,13 @@ func visible(s string) string {
 // Diagnostics is the list of all problems, by source and position.
 type Diagnostics []Diagnostic
 
-// Errors returns those that refuse the configuration.
+// Errors returns the diagnostics that refuse the configuration.
 func (ds Diagnostics) Errors() Diagnostics { return ds.with(Fatal) }
 
-// Warnings returns those that do not, and that check --strict minds.
+// Warnings returns the diagnostics that only check --strict refuses.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.with(Warning) }
 
-// Notes returns those that say what was done.
+// Notes returns the diagnostics that only inform.
 func (ds Diagnostics) Notes() Diagnostics { return ds.with(Note) }
 
 func (ds Diagnostics) with(s Severity) Diagnostics {
@@ -133,7 +133,7 @@ func (ds Diagnostics) with(s Severity) Diagnostics {
 	return out
 }
 
-// Once leaves out those that are there already.
+// Once returns the list without duplicates, in order.
 func (ds Diagnostics) Once() (once Diagnostics) {
 	seen := map[Diagnostic]bool{}
 	for _, d := range ds {
@@ -145,7 +145,7 @@ func (ds Diagnostics) Once() (once Diagnostics) {
 	return once.sorted()
 }
 
-// Failed says whether any of them refuses the configuration.
+// Failed reports whether any of them refuses the configuration.
 func (ds Diagnostics) Failed() bool { return len(ds.Errors()) > 0 }
 
 // Write prints each one with its source line and a caret under the column, errors first, then warnings.
@@ -157,7 +157,7 @@ func (ds Diagnostics) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// JSON is the list as {"errors": [...], "warnings": [...], "notes": [...]}, all always there.
+// JSON returns the list as {"errors": [...], "warnings": [...], "notes": [...]}. All three members are always present.
 func (ds Diagnostics) JSON() []byte {
 	ds = slices.Clone(ds)
 	for i := range ds {

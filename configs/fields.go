@@ -19,28 +19,27 @@ import (
 	"fluentps/ps/workload"
 )
 
-// A key of the YAML is a field of a struct, which stands beside the code that goes by it. A constructor has the defaults. The
-// tags of a field are:
+// A key of the YAML is a field of a struct, in the package that uses the key. A constructor has the defaults. The tags of a field are:
 //
-//	yaml    its path in its section. required: it has no default and must be set; omitempty: it has none, and its zero is unset
+//	yaml    its path in its section. required: no default, must be set; omitempty: no default, the zero value is unset
 //	min, max, above, below  the limits of a number or of each item of a list, as in the YAML
-//	values  the legal words, with commas; @name: those of lists
-//	form    what a text looks like, of textForms
+//	values  the legal words, separated by commas; @name: the words of lists[name]
+//	form    the form of a text, a key of textForms
 //	items   the fewest items of a list
 //	unit    bytes: a size; worker: the index of a worker, or "*"
-//	when    key=words: the key exists only then. The key stands before it, in the same section or around it
-//	doc     what it is for
+//	when    key=words: the key exists only if that key has one of the words. That key comes earlier, in the same or an outer section
+//	doc     what the key is for
 //
 // The order of the fields is that of the resolved form.
 
-// row is a key that a struct has.
+// row is a key of a struct.
 type row struct {
 	spec
-	index []int        // of its field
-	as    reflect.Type // what the readers know it as
+	index []int        // the index of its field
+	as    reflect.Type // the type under which the readers know it
 }
 
-// lists are the words of tables that others add to.
+// lists are the words of tables in other packages.
 var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices,
 	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames,
@@ -68,7 +67,7 @@ func fields[T any](defaults func() T) func() []row {
 	})
 }
 
-// rowsOf reads the tags of a struct, whose values are the defaults. A tag that does not read is our own mistake and panics.
+// rowsOf reads the tags of a struct, whose values are the defaults. It panics on an invalid tag, which is our own mistake.
 func rowsOf(defaults reflect.Value) (rows []row) {
 	var walk func(t reflect.Type, section string, index []int)
 	walk = func(t reflect.Type, section string, index []int) {
@@ -97,7 +96,7 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 	return rows
 }
 
-// specOf reads the tags of a field, but for its default; earlier are the keys that may decide whether it exists.
+// specOf reads the tags of a field; the default is not in them. earlier are the keys that a when tag may name.
 func specOf(path string, tag reflect.StructTag, earlier []row) spec {
 	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")], doc: tag.Get("doc")}
 	if n := tag.Get("items"); n != "" {
@@ -144,7 +143,7 @@ func readAs(f reflect.StructField) reflect.Type {
 	return f.Type
 }
 
-// pointer is where the value of the key lies in a struct.
+// pointer returns a pointer to the value of the key in a struct.
 func (r *row) pointer(root reflect.Value) any {
 	return root.FieldByIndex(r.index).Addr().Convert(reflect.PointerTo(r.as)).Interface()
 }
@@ -179,7 +178,7 @@ func tagNumber(text string) float64 {
 	return d.Seconds()
 }
 
-// paramsOf binds the keys of a scheme. What is wrong with their numbers its Params.Check says.
+// paramsOf binds the keys of a scheme. Their numbers are checked by Params.Check and not here.
 func paramsOf(p scheme.Params) []*leaf {
 	v := reflect.ValueOf(p).Elem()
 	var leaves []*leaf

@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// format writes a leaf's value as YAML that reads back equal.
+// format writes the value of a leaf as YAML that reads back equal.
 func format(ptr any) string {
 	switch v := ptr.(type) {
 	case *string:
@@ -48,7 +48,7 @@ func format(ptr any) string {
 	panic(fmt.Sprintf("configs: no form for %T", ptr))
 }
 
-// defaultText is a default as a reader writes it.
+// defaultText writes a default in the form that people write.
 func defaultText(ptr any) string {
 	switch v := ptr.(type) {
 	case *byteSize:
@@ -84,7 +84,7 @@ func formatList[T any](items []T, one func(T) string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z_/.][A-Za-z0-9_/.-]*$`)
 
-// formatString quotes what YAML would not read back as the same text.
+// formatString writes a text as YAML, in quotes if YAML would not read the bare text back as the same text.
 func formatString(s string) string {
 	n := yaml.Node{Kind: yaml.ScalarNode, Value: s}
 	if plainWord.MatchString(s) && n.ShortTag() == "!!str" {
@@ -118,7 +118,7 @@ func FormatSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + "B"
 }
 
-// isZero says whether an optional leaf is unset.
+// isZero reports whether an optional leaf is unset.
 func isZero(ptr any) bool {
 	switch v := ptr.(type) {
 	case *string:

@@ -254,7 +254,7 @@ func TestExamples(t *testing.T) {
 // those that ask for a default to be written down.
 func ofValues(ds Diagnostics) (n int) {
 	for _, d := range ds.Warnings() {
-		if !strings.HasPrefix(d.Msg, "YAML takes ") && !strings.Contains(d.Hint, "and write weight: 1, or write") {
+		if !strings.HasPrefix(d.Msg, "YAML reads ") && !strings.Contains(d.Hint, "and write weight: 1, or write") {
 			n++
 		}
 	}

@@ -12,23 +12,23 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// synonym is what other programs call a key of ours, too far from it for a typing mistake.
+// synonym is the name of a key in other programs, for names that are not near the name of our key.
 type synonym struct {
 	words []string
 	paths []string // the keys that may be meant
-	hint  string   // in place of "did you mean"; workersHint for a number of workers
+	hint  string   // replaces "did you mean"; workersWord: the hint of workersHint
 }
 
 var synonyms = []synonym{
 	{words: []string{"workers", "num_workers", "n_workers", "nworkers"}, hint: workersWord},
-	{words: []string{"ranks", "num_ranks", "world_size"}, hint: "the number of ranks is the launcher's: mpirun -n 6, srun -n 6, or --local 6"},
+	{words: []string{"ranks", "num_ranks", "world_size"}, hint: "the launcher sets the number of ranks: mpirun -n 6, srun -n 6, or --local 6"},
 	{words: []string{"num_servers", "n_servers", "nservers"}, paths: []string{"cluster.servers"}},
 	{words: []string{"learning_rate", "learningrate", "base_lr", "eta"}, paths: []string{"train.optimizer.lr"}},
 	{words: []string{"batch_size", "batchsize", "batch", "minibatch"}, paths: []string{"train.batch_per_worker", "train.batch_global"},
-		hint: "write train.batch_per_worker, the samples of each worker, or train.batch_global, those of all"},
+		hint: "write train.batch_per_worker (samples of each worker) or train.batch_global (samples of all workers)"},
 	{words: []string{"num_epochs", "max_epochs", "n_epochs"}, paths: []string{"train.stop.epochs"}},
 	{words: []string{"iterations", "max_steps", "max_iterations", "max_iter"}, paths: []string{"train.stop.updates"},
-		hint: "write train.stop.updates, the versions of the lead shard, which under bsp are iterations"},
+		hint: "write train.stop.updates: the versions of the lead shard; under bsp, each iteration is a version"},
 	{words: []string{"weightdecay", "wd", "l2"}, paths: []string{"train.optimizer.weight_decay"}},
 	{words: []string{"gpu", "gpus"}, paths: []string{"device.kind"}, hint: "write device: {kind: cuda}"},
 	{words: []string{"dataset", "data_set"}, paths: []string{"data.set"}},
@@ -40,10 +40,10 @@ var synonyms = []synonym{
 	{words: []string{"t_max"}, paths: []string{"train.schedule.over"}},
 }
 
-// workersWord stands for the hint of workersHint.
+// workersWord is the hint that stands for workersHint.
 const workersWord = "workers"
 
-// synonymOf finds what a word may stand for that is no key where it stands.
+// synonymOf looks up a word that is not a key.
 func synonymOf(word string) (s synonym, ok bool) {
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	i := slices.IndexFunc(synonyms, func(s synonym) bool { return slices.Contains(s.words, plain) })
@@ -53,7 +53,7 @@ func synonymOf(word string) (s synonym, ok bool) {
 	return synonyms[i], true
 }
 
-// meant words the way out of a synonym; value is what was given to it.
+// meant returns the hint of a synonym. value is the value that the user gave to it.
 func (w *walker) meant(s synonym, value string) string {
 	switch s.hint {
 	case workersWord:
@@ -64,9 +64,9 @@ func (w *walker) meant(s synonym, value string) string {
 	return s.hint
 }
 
-// workersHint does the arithmetic of who asks for a number of workers.
+// workersHint computes the number of ranks for a user who asks for a number of workers.
 func (w *walker) workersHint(value string) string {
-	const rule = "the workers are the ranks beside cluster.servers"
+	const rule = "all ranks except cluster.servers are workers"
 	workers, err := strconv.Atoi(value)
 	cluster := &yaml.Node{}
 	if w.tree != nil {
@@ -83,16 +83,16 @@ func (w *walker) workersHint(value string) string {
 	}
 	switch placement := valueOf(cluster, "placement"); {
 	case err != nil || workers < 1:
-		return rule + ": start so many more ranks, as mpirun -n 6 or --local 6"
+		return rule + ": set the number of ranks with mpirun -n 6 or --local 6"
 	case placement == "colocate" || placement == "mixed":
-		return fmt.Sprintf("the number of ranks is the launcher's, and %s lets servers work too: mpirun -n 6, or --local 6", placement)
+		return fmt.Sprintf("the launcher sets the number of ranks, and with %s servers work too: mpirun -n 6, or --local 6", placement)
 	default:
 		n := workers + servers
-		return fmt.Sprintf("%s: start %d ranks, as mpirun -n %d or --local %d, and %d of them work", rule, n, n, n, workers)
+		return fmt.Sprintf("%s: start %d ranks with mpirun -n %d or --local %d, and %d of them work", rule, n, n, n, workers)
 	}
 }
 
-// begun lists the legal words that a word of three letters or more is the beginning of.
+// begun lists the legal words that begin with a word of three letters or more.
 func begun(word string, legal []string) (found []string) {
 	for _, l := range legal {
 		if len(word) >= 3 && strings.HasPrefix(l, strings.ToLower(word)) {
@@ -102,16 +102,16 @@ func begun(word string, legal []string) (found []string) {
 	return found
 }
 
-// asText is the way out of a text that would be a value of that kind without its quotes or its tag.
+// asText returns the hint for a text that would be a value of that tag without its quotes or its !!str.
 func asText(n *yaml.Node, tag string) (hint string, ok bool) {
 	bare := yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || bare.ShortTag() != tag {
 		return "", false
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
-		return fmt.Sprintf("!!str makes a text of it: write %s", clip(n.Value)), true
+		return fmt.Sprintf("!!str makes it a text: write %s", clip(n.Value)), true
 	}
-	return fmt.Sprintf("quotes make a text of it: write %s", clip(n.Value)), true
+	return fmt.Sprintf("quotes make it a text: write %s", clip(n.Value)), true
 }
 
 var (
@@ -143,7 +143,7 @@ func timeHint(text string) string {
 	if m := clockForm.FindStringSubmatch(text); m != nil {
 		var n [4]int64
 		for i := range n {
-			n[i], _ = strconv.ParseInt("0"+m[i+1], 10, 32) // too large a number: the limits are told next time
+			n[i], _ = strconv.ParseInt("0"+m[i+1], 10, 32) // for a number that is too large, the next check reports the limit
 		}
 		return "write " + formatDuration(time.Duration(((n[0]*24+n[1])*60+n[2])*60+n[3])*time.Second)
 	}
@@ -172,7 +172,7 @@ func sizeHint(text string) string {
 	return units
 }
 
-// octal warns of a number with a leading 0, which YAML takes for octal.
+// octal warns of a number with a leading 0, which YAML reads as octal.
 func (w *walker) octal(l *leaf, n *yaml.Node) {
 	if n.Kind == yaml.SequenceNode {
 		for _, item := range n.Content {
@@ -185,7 +185,7 @@ func (w *walker) octal(l *leaf, n *yaml.Node) {
 	}
 	var is int64
 	if as, err := strconv.ParseInt(n.Value, 10, 64); n.Decode(&is) == nil && err == nil && is != as {
-		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if that is meant", as, is), "YAML takes a number with a 0 before it for octal: %s is %d", clip(n.Value), is)
+		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if you mean that", as, is), "YAML reads a number with a leading 0 as octal: %s is %d", clip(n.Value), is)
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// idler looks for values that can never act in a run of which so much is known. A value that is its key's default is never
-// told of: nobody has asked for it.
+// idler looks for values that can never act in a run with the known facts. It never reports a default: the user has not asked for it.
 type idler struct {
 	c   *Config
 	o   *Origins
@@ -18,7 +17,7 @@ type idler struct {
 	out Diagnostics
 }
 
-// Idle warns of what can never act in a run of these facts, beside what Parse has warned of without them.
+// Idle warns of values that can never act in a run with these facts. It leaves out the keys about which Parse warns without the facts.
 func Idle(c *Config, o *Origins, f Facts) (more Diagnostics) {
 	told := map[string]bool{}
 	for _, d := range idle(c, o, factsOf(c)) {
@@ -46,7 +45,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	return w.out
 }
 
-// warn adds a warning at the value of a key, where that was given and is not the default.
+// warn adds a warning at the value of a key, unless the value is the default.
 func (w *idler) warn(l *leaf, hint, what string, args ...any) {
 	if !l.isDefault() {
 		w.at(l.path, hint, what, args...)
@@ -62,28 +61,28 @@ func (w *idler) at(path, hint, what string, args ...any) {
 
 func (w *idler) leaf(path string) *leaf { return w.top.byPath[path] }
 
-// Budgets beyond these are no limits: a billion samples or a million versions a second would take weeks.
+// Budgets above these never end a run: a billion samples or a million versions per second would take weeks.
 const (
 	samplesNever = 1e15
 	updatesNever = 1e12
 	timeNever    = 366 * 24 * time.Hour
 )
 
-// stop looks for budgets that no run uses up.
+// stop looks for budgets that no run can reach.
 func (w *idler) stop() {
 	s := w.c.Train.Stop
-	const hint = "set what the run shall take; train.stop.time and Ctrl-C end a run too"
+	const hint = "set a smaller budget; train.stop.time and Ctrl-C end a run too"
 	if rows := float64(max(1, w.f.Rows)); s.Epochs*rows > samplesNever {
-		w.at("train.stop.epochs", hint, "%s epochs of %s rows are a run without an end", number(s.Epochs), rowsText(w.f.Rows))
+		w.at("train.stop.epochs", hint, "%s epochs of %s rows never end", number(s.Epochs), rowsText(w.f.Rows))
 	}
 	if float64(s.Samples) > samplesNever {
-		w.at("train.stop.samples", hint, "%d samples are a run without an end", s.Samples)
+		w.at("train.stop.samples", hint, "a run with %d samples never ends", s.Samples)
 	}
 	if float64(s.Updates) > updatesNever {
-		w.at("train.stop.updates", hint, "%d versions are a run without an end", s.Updates)
+		w.at("train.stop.updates", hint, "a run with %d versions never ends", s.Updates)
 	}
 	if s.Time > timeNever {
-		w.at("train.stop.time", hint, "%s is longer than a year: a run without an end", formatDuration(s.Time))
+		w.at("train.stop.time", hint, "%s is longer than a year", formatDuration(s.Time))
 	}
 }
 
@@ -94,14 +93,14 @@ func rowsText(rows int) string {
 	return fmt.Sprint(rows)
 }
 
-// batch looks for iterations that take rows more than once.
+// batch looks for iterations that use a row more than once.
 func (w *idler) batch() {
 	rows := int64(w.f.Rows)
 	if rows == 0 || w.n.PerIteration <= rows {
 		return
 	}
 	if w.c.Train.BatchGlobal > 0 {
-		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, and the training set has %d rows: an iteration takes some of them more than once", w.n.PerIteration, rows)
+		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, but the training set has %d rows: an iteration uses some of them more than once", w.n.PerIteration, rows)
 		return
 	}
 	workers, who := max(1, w.f.Computes), ""
@@ -109,15 +108,15 @@ func (w *idler) batch() {
 		who = fmt.Sprintf(" of %d workers", workers)
 	}
 	w.at("train.batch_per_worker", fmt.Sprintf("set it to %d or less", max(1, rows/int64(workers))),
-		"%d samples%s in an iteration, and the training set has %d rows: an iteration takes some of them more than once", w.n.PerIteration, who, rows)
+		"%d samples%s in an iteration, but the training set has %d rows: an iteration uses some of them more than once", w.n.PerIteration, who, rows)
 }
 
-// schedule looks for what the learning rate never comes to.
+// schedule looks for drops and warm-ups of the learning rate that the run does not reach.
 func (w *idler) schedule() {
 	s, end := w.c.Train.Schedule, w.n.Iterations
 	if s.Name == "step" {
 		if float64(s.Every) >= end {
-			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d iterations to the first drop, and the run has %s: the rate never drops", s.Every, w.n.Text())
+			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d iterations to the first drop, but the run has %s: the rate never drops", s.Every, w.n.Text())
 		}
 		for i, at := range s.At {
 			if float64(at) >= end {
@@ -126,17 +125,17 @@ func (w *idler) schedule() {
 		}
 		l := w.leaf("train.schedule.factor")
 		if s.Factor > 1 {
-			w.warn(l, "set it below 1, as 0.1", "%s makes the learning rate grow at each drop, to %s of lr after two", number(s.Factor), number(s.Factor*s.Factor))
+			w.warn(l, "set it below 1, such as 0.1", "%s makes the learning rate grow at each drop, to %s times lr after two drops", number(s.Factor), number(s.Factor*s.Factor))
 		} else if s.Factor == 1 {
-			w.warn(l, "set it below 1, as 0.1, or schedule.name: constant", "1 leaves the learning rate as it is")
+			w.warn(l, "set it below 1, such as 0.1, or schedule.name: constant", "1 does not change the learning rate")
 		}
 	}
 	if float64(s.WarmUp) > end {
-		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d iterations of warm-up, and the run has %s: the rate never comes to lr", s.WarmUp, w.n.Text())
+		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d iterations of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, w.n.Text())
 	}
 }
 
-// optimizer looks for patterns that spare no parameter.
+// optimizer looks for patterns in no_decay that fit no parameter.
 func (w *idler) optimizer() {
 	l := w.leaf("train.optimizer.no_decay")
 	names := w.names()
@@ -145,41 +144,41 @@ func (w *idler) optimizer() {
 	}
 	for i, glob := range w.c.Train.Optimizer.NoDecay {
 		if !matchesAny(glob, names) {
-			w.at(fmt.Sprintf("%s[%d]", l.path, i), "remove it, or take a name of: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
+			w.at(fmt.Sprintf("%s[%d]", l.path, i), "remove it, or use one of these names: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
 		}
 	}
 }
 
-// rhythms looks for what comes again later than the run ends, or all the time.
+// rhythms looks for intervals that are longer than the run, and for checkpoints without a pause.
 func (w *idler) rhythms() {
 	s, k, e := w.c.Train.Stop, w.c.Checkpoint, w.c.Evaluate
 	const every = "checkpoint.every"
 	switch {
 	case s.Time > 0 && k.Every >= s.Time:
-		w.at(every, fmt.Sprintf("set it below train.stop.time (%s), or 0s: one is written at the end in any case", formatDuration(s.Time)), "%s is not below the %s that the run takes at most", formatDuration(k.Every), formatDuration(s.Time))
+		w.at(every, fmt.Sprintf("set it below train.stop.time (%s), or 0s: the end of the run always writes one", formatDuration(s.Time)), "%s is not below the %s that the run takes at most", formatDuration(k.Every), formatDuration(s.Time))
 	case k.Every > 0 && k.Every < checkpointLeast:
-		w.at(every, "set seconds or minutes, such as 10m", "%s is less than writing a checkpoint takes: the run writes one after the other, all the time", formatDuration(k.Every))
+		w.at(every, "set seconds or minutes, such as 10m", "%s is shorter than writing a checkpoint takes: the run writes one checkpoint after the other", formatDuration(k.Every))
 	}
 	if versions := w.versions(); float64(k.EveryUpdates) >= versions {
-		w.warn(w.leaf("checkpoint.every_updates"), fmt.Sprintf("set it below %s, or 0: one is written at the end in any case", whole(versions)),
-			"%d versions between two checkpoints, and the run makes %s%s", k.EveryUpdates, mostText(w.n.Exact), times(versions, "version"))
+		w.warn(w.leaf("checkpoint.every_updates"), fmt.Sprintf("set it below %s, or 0: the end of the run always writes one", whole(versions)),
+			"%d versions between two checkpoints, but the run makes %s%s", k.EveryUpdates, mostText(w.n.Exact), times(versions, "version"))
 	}
-	const atEnd = "0 says the same: one is made at the end in any case"
+	const atEnd = "0 means the same: the run always evaluates at its end"
 	if s.Epochs > 0 && e.EveryEpochs > s.Epochs {
-		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", number(s.Epochs), atEnd), "%s epochs between two evaluations, and the run ends after %s", number(e.EveryEpochs), number(s.Epochs))
+		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", number(s.Epochs), atEnd), "%s epochs between two evaluations, but the run ends after %s", number(e.EveryEpochs), number(s.Epochs))
 	}
 	if float64(e.EverySamples) > w.n.Samples {
-		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", whole(w.n.Samples), atEnd), "%d samples between two evaluations, and the run ends after %s", e.EverySamples, whole(w.n.Samples))
+		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", whole(w.n.Samples), atEnd), "%d samples between two evaluations, but the run ends after %s", e.EverySamples, whole(w.n.Samples))
 	}
 	if i := w.c.Metrics.Interval; s.Time > 0 && i > s.Time {
-		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", formatDuration(s.Time)), "%s between two progress lines, and the run ends after %s", formatDuration(i), formatDuration(s.Time))
+		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", formatDuration(s.Time)), "%s between two progress lines, but the run ends after %s", formatDuration(i), formatDuration(s.Time))
 	}
 }
 
-// checkpointLeast is the shortest time between two checkpoints that may be meant.
+// checkpointLeast is the shortest sensible time between two checkpoints.
 const checkpointLeast = 100 * time.Millisecond
 
-// versions is how many versions the lead shard has at most.
+// versions returns how many versions the lead shard makes at most.
 func (w *idler) versions() (most float64) {
 	for _, ph := range w.c.leadPhases(w.f) {
 		most = max(most, ph.Versions(w.n))
@@ -192,18 +191,18 @@ func (w *idler) versions() (most float64) {
 
 // faults looks for slowness that begins after the run has ended.
 func (w *idler) faults() {
-	end := w.n.Pushes // of one that does the work of all
+	end := w.n.Pushes // one worker may do the work of all
 	if w.c.InStep() {
 		end = w.n.Iterations
 	}
 	for i, f := range w.c.Faults {
 		if float64(f.Slow.From) >= end {
-			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has %s: no iteration is slowed from %d on", w.n.Text(), f.Slow.From)
+			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has only %s, so it slows no iteration from %d on", w.n.Text(), f.Slow.From)
 		}
 	}
 }
 
-// roles looks for more servers than workers can keep busy.
+// roles looks for more servers than workers.
 func (w *idler) roles() {
 	servers, workers := w.f.Servers, w.f.Computes
 	if p := w.c.Cluster.Placement; workers == 0 || servers <= workers || p != "spread" && p != "pack" {
@@ -221,11 +220,11 @@ func (w *idler) roles() {
 // device looks for a GPU that no rank of this binary can use.
 func (w *idler) device() {
 	if w.f.NoGPU != "" && w.c.Device.Kind == "cuda" {
-		w.at("device.kind", "set cpu, or auto: a GPU where there is one", "cuda, but %s", w.f.NoGPU)
+		w.at("device.kind", "set cpu, or auto: a GPU if there is one", "cuda, but %s", w.f.NoGPU)
 	}
 }
 
-// names are those of the model's parameters.
+// names returns the names of the model's parameters.
 func (w *idler) names() []string { return paramNames(w.c) }
 
 func namesText(names []string) string {

@@ -17,10 +17,10 @@ func matchesAny(glob string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return shard.Match(glob, name) })
 }
 
-// bounds are the keys that bound how far a worker may lead, whatever the scheme.
+// bounds are the keys of all schemes that bound how far a worker may lead.
 var bounds = []string{"staleness", "tau", "s_l", "s_u", "s_min", "s_max", "hard_cap"}
 
-// rules looks through the rules of sync.
+// rules checks the rules of sync.
 func (w *idler) rules() {
 	names := w.names()
 	taken := make([]bool, len(w.c.Sync))
@@ -50,21 +50,21 @@ func (w *idler) rules() {
 	}
 }
 
-// all says whether a glob fits every name: the last rule must, even where those before it take all there are.
+// all reports whether a glob fits every name. The last rule must, even if the rules before it take all parameters.
 func all(glob string) bool { return glob != "" && strings.Trim(glob, "*") == "" }
 
-// untaken tells of a rule that takes no parameter; one that another covers whatever the model was told of already.
+// untaken warns of a rule that takes no parameter of this model. crossSync reports a rule that takes none of any model.
 func (w *idler) untaken(path, glob string, names []string) {
 	if matchesAny(glob, names) {
-		w.at(path, "move it above the rules that take them, or remove it", "%s takes no parameter of %s: rules above take all that it fits", formatString(glob), w.c.Model.Name)
+		w.at(path, "move it above those rules, or remove it", "%s takes no parameter of %s: earlier rules take all that it fits", formatString(glob), w.c.Model.Name)
 		return
 	}
-	w.at(path, "remove it, or take a name of: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
+	w.at(path, "remove it, or use one of these names: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
 }
 
-// phase looks through the keys of one scheme.
+// phase checks the keys of one scheme.
 func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
-	for _, d := range paramsOf(e.Params()) { // the table has what is set now for its default
+	for _, d := range paramsOf(e.Params()) { // the table was bound to the current values and took them for defaults
 		t.setDefault(d.spec.path, d.spec.def)
 	}
 	for _, l := range t.leaves {
@@ -73,16 +73,16 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 		}
 	}
 	if l := t.byPath["weight"]; ph.Common.Weight > 1 {
-		w.warn(l, "set it to 1 or less, or leave it out for "+shareText(e), "%s is %s times what a whole iteration changes, for each push", number(ph.Common.Weight), number(ph.Common.Weight))
+		w.warn(l, "set it to 1 or less, or leave it out for "+shareText(e), "with %s, each push changes the parameters %s times as much as a whole iteration", number(ph.Common.Weight), number(ph.Common.Weight))
 	}
 	switch p := ph.Params.(type) {
 	case *scheme.DropParams:
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
-			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or take scheme: bsp", n), "%d is more than the %s: an iteration takes the pushes of all, and none is dropped", p.Required, times(float64(n), "worker"))
+			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n), "%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, times(float64(n), "worker"))
 		}
 	case *scheme.SoftsyncParams:
 		if float64(p.Q) > w.n.Pushes {
-			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, and the run has %s%s: no version is made before its end", p.Q, mostText(w.n.Exact), times(w.n.Pushes, "push"))
+			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, mostText(w.n.Exact), times(w.n.Pushes, "push"))
 		}
 	}
 	if l := t.byPath["until"]; l != nil {
@@ -97,22 +97,22 @@ func shareText(e scheme.Entry) string {
 	return "1/N"
 }
 
-// bound looks for a lead that no worker can have. The number of iterations is what each worker does of an even share; one
-// that is faster may do more, up to all.
+// bound looks for a bound on the lead that no worker can reach. w.n.Iterations is an even share for each worker; a faster worker may do
+// more, up to all w.n.Pushes.
 func (w *idler) bound(l *leaf, most float64) {
 	switch {
 	case most >= w.n.Pushes:
 		w.warn(l, boundHint(w.n.Iterations), "%s can never act: the run has %s, %s%s in all", whole(most), w.n.Text(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
 	case w.n.Exact && most >= w.n.Iterations:
-		w.warn(l, boundHint(w.n.Iterations), "%s is not below the run's %s: nobody waits but who does more than an even share of them", whole(most), w.n.Text())
+		w.warn(l, boundHint(w.n.Iterations), "%s is not below the run's %s: only a worker that does more than an even share of them ever waits", whole(most), w.n.Text())
 	}
 }
 
 func boundHint(iterations float64) string {
-	return fmt.Sprintf("set it below %s, or take scheme: asp, under which nobody waits", whole(iterations))
+	return fmt.Sprintf("set it below %s, or use scheme: asp, under which no worker waits", whole(iterations))
 }
 
-// until looks for a scheme whose turn comes after the end.
+// until looks for a scheme that would begin after the end of the run.
 func (w *idler) until(l *leaf, u Until) {
 	if u == (Until{}) {
 		return
@@ -126,7 +126,7 @@ func (w *idler) until(l *leaf, u Until) {
 		return
 	case u.Epochs > 0:
 		clock = math.Ceil(u.Epochs * float64(w.f.Rows) / float64(w.n.PerIteration))
-		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // more workers make fewer of both
+		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // with more workers, the epoch and the run both have fewer iterations
 			if math.IsInf(w.n.Samples, 1) || u.Epochs*float64(w.f.Rows) < w.n.Samples {
 				return
 			}

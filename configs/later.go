@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// notYet lists what the design names and this version does not have, so that nobody takes a planned key for a
-// typing mistake. A row without values is a whole key. A value that a table has meanwhile learnt is legal there
-// before this list is asked, so a row too many does no harm.
+// notYet lists planned keys and values that this version does not have, so that check does not report them as typing mistakes. A row
+// without values is a whole key. The tables come first: a row for a value that a table has does no harm.
 var notYet = []struct {
 	path    string // list indices left out: sync[].push
 	values  []string
@@ -21,7 +20,7 @@ var notYet = []struct {
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
 }
 
-// laterKey says whether the design names the key and this version lacks it, and what to do instead.
+// laterKey reports whether the key is planned but missing in this version, and what to write instead.
 func laterKey(path string) (hint string, later bool) {
 	for _, n := range notYet {
 		if n.path == path && n.values == nil && !n.numbers {
@@ -31,7 +30,7 @@ func laterKey(path string) (hint string, later bool) {
 	return "", false
 }
 
-// laterValue says the same of one value of a key.
+// laterValue reports whether a value of a key is planned but missing in this version.
 func laterValue(path, value string) bool {
 	for _, n := range notYet {
 		if n.path == path && slices.Contains(n.values, value) {
@@ -41,21 +40,21 @@ func laterValue(path, value string) bool {
 	return false
 }
 
-// belongs names the value of another key that brings about what a word asks for.
+// belongs returns a hint for a word that is not a value of this key, but has an equivalent, perhaps under another key.
 func belongs(path, word string) (hint string, ok bool) {
 	if path == "send.order" && word == "slots" {
-		return "the slots are R2SP's, and its servers grant them: write scheme: r2sp in a rule of sync, beside any order", true
+		return "slots belong to R2SP, whose servers grant them: write scheme: r2sp in a rule of sync, with any order", true
 	}
 	if path == "device.kind" && strings.EqualFold(word, "gpu") {
-		return "write cuda, for NVIDIA's", true
+		return "write cuda, for NVIDIA GPUs", true
 	}
 	if path == "sync[].update" && word == "average" {
-		return "statistics, such as batch norm's means, are averaged whatever update says; for averages of trained parameters write push: delta with update: add", true
+		return "statistics, such as the means of batch norm, are always averaged; to average trained parameters, write push: delta with update: add", true
 	}
 	return wordElsewhere(path, word)
 }
 
-// laterNumber says the same of the numbers above a key's limit.
+// laterNumber reports whether numbers above a key's limit are planned but missing in this version.
 func laterNumber(path string) bool {
 	for _, n := range notYet {
 		if n.path == path && n.numbers {

@@ -9,10 +9,10 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Who overrides the scheme of a rule has another scheme in mind, and not the keys that the old one had for itself: these
-// would be errors. They are left out, and a note says so.
+// A user who overrides the scheme of a rule does not mean the keys that only the old scheme has. With the new scheme they would be errors,
+// so they are left out, and a note says so.
 
-// schemeAt is the scheme that an override is about to change; "" where it changes none.
+// schemeAt returns the scheme that an override is about to change; "" if it changes none.
 func schemeAt(root *yaml.Node, path []step) string {
 	if n := ruleAt(root, path); n != nil {
 		return valueOf(n, "scheme")
@@ -20,7 +20,7 @@ func schemeAt(root *yaml.Node, path []step) string {
 	return ""
 }
 
-// ruleAt is the rule, or the item of schemes, whose scheme a path names.
+// ruleAt returns the rule, or the item of schemes, whose scheme a path names; nil if the path names no scheme.
 func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 	if pattern := show(path, true); pattern != "sync[].scheme" && pattern != "sync[].schemes[].scheme" {
 		return nil
@@ -45,7 +45,7 @@ func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 	return n
 }
 
-// leaveOut takes the keys that only the old scheme has out of a rule.
+// leaveOut removes the keys that only the old scheme has from a rule.
 func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	n := ruleAt(root, v.path)
 	was, ok := scheme.Lookup(old)
@@ -74,7 +74,7 @@ func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	}
 }
 
-// said names an override as its author wrote it.
+// said returns the name of an override as its author wrote it.
 func (v *override) said() string {
 	switch {
 	case v.at != nil:

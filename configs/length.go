@@ -9,30 +9,30 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// Facts are what a configuration alone does not tell of a run; 0 is not known.
+// Facts are properties of a run that are not in its configuration. 0 stands for unknown.
 type Facts struct {
 	Workers  int    // ranks that push: the N of 1/N
-	Computes int    // ranks that compute; more than Workers where those of a host are one worker
+	Computes int    // ranks that compute; more than Workers if the ranks of a host form one worker
 	Servers  int    // ranks that serve
-	Rows     int    // of the training set
-	Lead     int    // one more than the index of the rule that the lead shard belongs to
+	Rows     int    // rows of the training set
+	Lead     int    // 1 + the index of the lead shard's rule
 	NoGPU    string // why no rank of this binary can compute on a GPU; "": it may
 }
 
-// Length is how long a run is. Where facts are missing, each number is the largest that it may be; +Inf is without a limit
-// that could be told, as where the budget is a time.
+// Length is the length of a run. If facts are missing, each number except PerIteration is its largest possible value. +Inf stands for no known
+// limit, for example if the budget is a time.
 type Length struct {
-	PerIteration int64   // samples of one iteration of all who compute; the smallest that it may be
-	Accepted     int64   // of these, those that count where some are dropped
+	PerIteration int64   // samples of one iteration over all ranks that compute; the smallest possible value
+	Accepted     int64   // the least of PerIteration that count, if a scheme drops pushes
 	Samples      float64 // over all workers
-	Epoch        float64 // iterations in one
-	Iterations   float64 // of each worker, if all do the same
+	Epoch        float64 // iterations in one epoch
+	Iterations   float64 // of each worker, if all do the same number
 	Pushes       float64 // of a shard, over all workers
-	Exact        bool    // the ranks are known
-	fixed        bool    // the samples of an iteration are, whatever the ranks
+	Exact        bool    // the number of workers is known
+	fixed        bool    // PerIteration is exact
 }
 
-// Length says how long the run is, with what is known of it.
+// Length computes the length of the run from the known facts.
 func (c *Config) Length(f Facts) Length {
 	inf := math.Inf(1)
 	n := Length{PerIteration: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Pushes: inf,
@@ -60,7 +60,7 @@ func (c *Config) Length(f Facts) Length {
 		}
 		n.Iterations, n.Pushes = min(n.Iterations, iterations), min(n.Pushes, pushes)
 	}
-	if drops { // what is dropped was pushed, too
+	if drops { // dropped pushes are pushes too
 		n.Pushes = inf
 		if f.Workers > 0 {
 			n.Pushes = n.Iterations * float64(f.Workers)
@@ -69,7 +69,8 @@ func (c *Config) Length(f Facts) Length {
 	return n
 }
 
-// accepted is how many samples of an iteration count at least. A worker whose push one shard drops skips iterations at all.
+// accepted returns the fewest samples of an iteration that count. The minimum over all rules counts: a worker whose push one shard drops
+// skips iterations at all shards.
 func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 	least = samples
 	for i := range c.Sync {
@@ -83,7 +84,7 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 			}
 			if contributors > 0 && (f.Workers == 0 || contributors < int64(f.Workers)) {
 				drops = true
-				if push := int64(c.leastPush(f)); contributors <= (least-1)/push { // divided: nobody has checked yet how many there are
+				if push := int64(c.leastPush(f)); contributors <= (least-1)/push { // a division cannot overflow; contributors is not checked yet
 					least = contributors * push
 				}
 			}
@@ -92,7 +93,7 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 	return least, drops
 }
 
-// lasts is how many iterations and pushes so many versions take.
+// lasts returns how many iterations and pushes that many versions take.
 func (ph *Phase) lasts(versions float64, workers int) (iterations, pushes float64) {
 	if ph.Whole() {
 		pushes = versions * float64(workers)
@@ -105,7 +106,7 @@ func (ph *Phase) lasts(versions float64, workers int) (iterations, pushes float6
 	return math.Ceil(pushes / float64(max(1, workers))), pushes
 }
 
-// Versions is how many versions of a shard a run of that length makes.
+// Versions returns how many versions of a shard a run of that length makes.
 func (ph *Phase) Versions(n Length) float64 {
 	if ph.Whole() {
 		return n.Iterations
@@ -113,13 +114,13 @@ func (ph *Phase) Versions(n Length) float64 {
 	return math.Ceil(n.Pushes / float64(ph.Several()))
 }
 
-// Whole says whether a version is a whole iteration, with the pushes of all who contribute to it.
+// Whole reports whether a version is a whole iteration, with the pushes of all its contributors.
 func (ph *Phase) Whole() bool {
 	e, ok := scheme.Lookup(ph.Scheme)
 	return ok && e.Whole(ph.Common, ph.Params)
 }
 
-// Several is how many pushes are a version, where that is not a whole iteration.
+// Several returns how many pushes make a version if a version is not a whole iteration.
 func (ph *Phase) Several() int64 {
 	if p, several := ph.Params.(*scheme.SoftsyncParams); several {
 		return p.Q
@@ -127,7 +128,7 @@ func (ph *Phase) Several() int64 {
 	return 1
 }
 
-// leastPush is the fewest samples that a push may sum.
+// leastPush returns the fewest samples in a push.
 func (c *Config) leastPush(f Facts) int {
 	if c.Train.BatchGlobal == 0 {
 		return c.Train.BatchPerWorker
@@ -138,7 +139,7 @@ func (c *Config) leastPush(f Facts) int {
 	return max(1, c.Train.BatchGlobal/f.Computes)
 }
 
-// leadPhases are the schemes that the lead shard may have.
+// leadPhases returns the schemes that the lead shard may have.
 func (c *Config) leadPhases(f Facts) (all []Phase) {
 	for i := range c.Sync {
 		if f.Lead == 0 || i == f.Lead-1 {
@@ -148,7 +149,7 @@ func (c *Config) leadPhases(f Facts) (all []Phase) {
 	return all
 }
 
-// Text tells the iterations and what they come from, as in "512 iterations (131072 samples, 256 in each)".
+// Text writes the number of iterations and its origin, as in "512 iterations (131072 samples, 256 in each)".
 func (n Length) Text() string {
 	if math.Ceil(n.Samples/float64(n.Accepted)) != n.Iterations {
 		return fmt.Sprintf("%s%s (train.stop.updates)", mostText(n.Exact), times(n.Iterations, "iteration"))
@@ -160,7 +161,7 @@ func (n Length) Text() string {
 	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(n.fixed), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
 }
 
-// mostText says whether a number is the largest that it may be, or what it is.
+// mostText returns "at most " for a number that is not exact.
 func mostText(exact bool) string {
 	if exact {
 		return ""
@@ -168,7 +169,7 @@ func mostText(exact bool) string {
 	return "at most "
 }
 
-// times is a number of things, in the singular where there is one.
+// times writes a number with its noun, in the singular for 1.
 func times(n float64, noun string) string {
 	switch {
 	case n == 1:
@@ -180,7 +181,7 @@ func times(n float64, noun string) string {
 	return whole(n) + " " + noun
 }
 
-// saturated is a number of samples as an integer: what does not fit is the largest.
+// saturated converts a number of samples to an integer, and returns the largest integer if it does not fit.
 func saturated(x float64) int64 {
 	if x >= math.MaxInt64 {
 		return math.MaxInt64
@@ -188,12 +189,12 @@ func saturated(x float64) int64 {
 	return int64(x)
 }
 
-// MadeUp says whether the data are made up, so that the configuration has their number of rows.
+// MadeUp reports whether the data are generated, so that the configuration has the number of rows.
 func MadeUp(c *Config) bool {
 	return slices.Contains([]string{"generated", "generated_sparse", "generated_ratings"}, c.Data.Set)
 }
 
-// factsOf is what a configuration tells by itself.
+// factsOf returns the facts that a configuration alone determines.
 func factsOf(c *Config) (f Facts) {
 	if MadeUp(c) {
 		f.Rows = c.Data.Rows

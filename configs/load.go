@@ -14,23 +14,23 @@ import (
 	"fluentps/ps/durable"
 )
 
-// Options are what changes a file's values: defaults < YAML < Env < Set.
+// Options override the values of a file. A later one wins: defaults, YAML, Env, Set.
 type Options struct {
 	Set []string // a.b[2].c=v, later ones win
 	Env []string // NAME=value as of os.Environ; names without the prefix FLUENTPS_ are ignored. nil: none
 }
 
-// Origins says where each value comes from.
+// Origins records where each value comes from.
 type Origins struct {
 	of map[string]string
-	at map[string]Diagnostic // of what was given, by path: file, line, column and source line
+	at map[string]Diagnostic // place of each given value, by path: file, line, column and source line
 }
 
 func newOrigins() *Origins {
 	return &Origins{of: map[string]string{}, at: map[string]Diagnostic{}}
 }
 
-// place is where a value stands; where it was not given, its list, or the head of the file.
+// place returns the place of a value. For a value that was not given, it returns the place of its list, or the head of the file.
 func (o *Origins) place(path string) Diagnostic {
 	for o != nil && path != "" {
 		if d, given := o.at[path]; given {
@@ -44,8 +44,7 @@ func (o *Origins) place(path string) Diagnostic {
 	return o.at[""] // the head of the file
 }
 
-// Of names the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or
-// "--set".
+// Of returns the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or "--set".
 func (o *Origins) Of(path string) string {
 	if o != nil && o.of[path] != "" {
 		return o.of[path]
@@ -53,7 +52,7 @@ func (o *Origins) Of(path string) string {
 	return "default"
 }
 
-// Refuse makes a diagnostic of an error about the value at a path. What stands behind its first semicolon is the way out.
+// Refuse makes a diagnostic from an error about the value at a path. The text after the first semicolon is the hint.
 func (o *Origins) Refuse(path string, err error) Diagnostic {
 	d := o.place(path)
 	d.Path = path
@@ -79,7 +78,7 @@ func readFile(file string) ([]byte, error) {
 	}
 	if err != nil {
 		var p *fs.PathError
-		if errors.As(err, &p) { // the file is named already
+		if errors.As(err, &p) { // the diagnostic names the file
 			err = p.Err
 		}
 		return nil, err
@@ -92,14 +91,13 @@ func readFile(file string) ([]byte, error) {
 	return src, err
 }
 
-// Parse reads a configuration from memory; name stands for the file in diagnostics and origins. All problems
-// are reported at once, by position. The Config is nil if one of them is fatal; else defaults are filled and
-// every value is within its limits.
+// Parse reads a configuration from memory. name stands for the file in diagnostics and origins. Parse reports all problems at once, by
+// position. The Config is nil if one of them is fatal. Otherwise defaults are filled and every value is within its limits.
 func Parse(name string, src []byte, o Options) (*Config, *Origins, Diagnostics) {
 	return parsePoint(name, src, o, nil)
 }
 
-// parsePoint is Parse with the settings of a run of the file's sweep, which come last.
+// parsePoint is Parse with the settings of one run of the file's sweep, which override all others.
 func parsePoint(name string, src []byte, o Options, point []setting) (*Config, *Origins, Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	file := newText(name, src)
@@ -110,7 +108,7 @@ func parsePoint(name string, src []byte, o Options, point []setting) (*Config, *
 		return nil, origins, Diagnostics{refused.printable()}
 	}
 	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}, tree: root}
-	w.takeSweep(root) // checked here, and read by Sweep: the Config is that of a run without it
+	w.takeSweep(root) // only checked here; Sweep reads it, and the Config does not contain it
 	w.overrideAll(root, o)
 	w.applyPoint(root, point)
 	w.root(root)

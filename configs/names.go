@@ -1,7 +1,7 @@
 package configs
 
-// What a push carries, and how a commit changes the parameters. A gradient goes through the optimizer on the server; a
-// delta went through the worker's own, and is added.
+// The content of a push, and how a commit changes the parameters. A gradient goes through the optimizer on the server. A delta has gone
+// through the worker's optimizer, and the server adds it.
 const (
 	PushGradient    = "gradient"
 	PushDelta       = "delta"
@@ -9,20 +9,20 @@ const (
 	UpdateAdd       = "add"
 )
 
-// What may stand in for our protocol, to be compared with it.
+// The protocols that may replace ours, for comparison.
 const (
 	BaselineNone      = "none"
 	BaselineAllreduce = "allreduce" // no servers: gradients are summed by MPI's collective, every rank takes the same step
 	BaselinePSLite    = "pslite"    // pushes with keys, each acknowledged, a global barrier, then the pulls; no overlap
 )
 
-// Who crosses the network: every worker, or one for all that compute on a host.
+// The ranks that exchange over the network: every worker, or one for all that compute on a host.
 const (
 	HierarchyNone = "none"
 	HierarchyNode = "node"
 )
 
-// Whether ranks of one host read each other's memory.
+// Values of cluster.shared_memory, cluster.bind and checkpoint.best.
 const (
 	SharedAuto = "auto"
 	SharedOff  = "off"
@@ -35,7 +35,7 @@ const (
 	BestLoss     = "loss"
 )
 
-// Whether MPI is given the GPU's memory.
+// Whether MPI reads and writes GPU memory.
 const (
 	CUDAAwareAuto = "auto"
 	CUDAAwareOn   = "on"

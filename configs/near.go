@@ -29,7 +29,7 @@ func Nearest(word string, legal []string) []string {
 	return found
 }
 
-// didYouMean words the way out of a wrong word: the nearest legal ones, else all of them.
+// didYouMean returns the hint for a wrong word: the nearest legal words, or else all of them.
 func didYouMean(word string, legal []string) string {
 	if near := Nearest(word, legal); len(near) > 0 {
 		return "did you mean " + orList(near) + "?"

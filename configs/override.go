@@ -17,11 +17,11 @@ import (
 
 const (
 	setName   = "--set"
-	envName   = "env " // and the variable
+	envName   = "env " // the name of the variable follows
 	envPrefix = "FLUENTPS_"
 )
 
-// notKeys are the variables with our prefix that are no keys; a star ends a prefix.
+// notKeys are the variables with our prefix that do not stand for keys. A star stands for any ending.
 var notKeys = []string{"FLUENTPS_LOG", "FLUENTPS_TEST_*", "FLUENTPS_KERNELS_ISA", "FLUENTPS_KERNELS_LIBRARY"}
 
 // step is one part of a path: a key, or an index if key is empty.
@@ -33,13 +33,13 @@ type step struct {
 
 // override is one --set or one variable.
 type override struct {
-	name  string // as it is called in messages: the path, or the variable
+	name  string // its name in messages: the path, or the variable
 	path  []step
 	value string
 	key   *text      // for nodes of the path
 	val   *text      // for nodes of the value
-	node  *yaml.Node // the value itself, where it stands in the file, below sweep; else value is read
-	at    *yaml.Node // its key there
+	node  *yaml.Node // the value in the file, for a setting of sweep; nil: value is parsed
+	at    *yaml.Node // the key of node; nil without node
 }
 
 // overrideAll changes the tree before the walk, so that overrides meet the same checks as the file.
@@ -54,7 +54,7 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 		}
 		v := newOverride(envName+name, e, 1, len(name)+1, value)
 		v.name, v.path = name, envPath(name)
-		if value == "" { // as good as not set
+		if value == "" { // an empty variable counts as unset
 			w.noteNoKey(v, known)
 			continue
 		}
@@ -78,13 +78,13 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 	}
 }
 
-// noteNoKey tells of a variable that is empty, and would be refused if it were not.
+// noteNoKey adds a note about an empty variable that would be refused if it had a value.
 func (w *walker) noteNoKey(v *override, known *knownPaths) {
 	known.fill()
 	if _, is := known.isText[show(v.path, true)]; is {
 		return
 	}
-	d := v.key.at(1, 1, "no key has this name; the variable is empty, and ignored", w.nearPath(v, known))
+	d := v.key.at(1, 1, "no key has this name; the variable is ignored because it is empty", w.nearPath(v, known))
 	d.Severity = Note
 	w.add(d)
 }
@@ -115,7 +115,7 @@ func (w *walker) refuse(v *override, col int, path, hint, format string, args ..
 	w.add(d)
 }
 
-// envPath reads TRAIN__STOP__EPOCHS and SYNC__0__SCHEME behind the prefix.
+// envPath reads the path in the name of a variable, such as TRAIN__STOP__EPOCHS or SYNC__0__SCHEME after the prefix.
 func envPath(name string) []step {
 	var steps []step
 	for _, part := range strings.Split(strings.TrimPrefix(name, envPrefix), "__") {
@@ -130,7 +130,7 @@ func envPath(name string) []step {
 
 var pathPart = regexp.MustCompile(`^(?:([A-Za-z0-9_-]+)|\[([0-9]{1,9})\])`)
 
-// parsePath reads a.b[2].c; col is where it goes wrong.
+// parsePath reads a path such as a.b[2].c. With an error, col is the column of the error.
 func parsePath(s string) (steps []step, col int, err error) {
 	for at := 0; at < len(s) || at == 0; {
 		if at > 0 && s[at] == '.' {
@@ -152,7 +152,7 @@ func parsePath(s string) (steps []step, col int, err error) {
 	return steps, 0, nil
 }
 
-// show writes the path; with plain set, without the indices' values.
+// show writes the path. With plain, every index is [].
 func show(steps []step, plain bool) string {
 	var b strings.Builder
 	for i, s := range steps {
@@ -171,7 +171,7 @@ func show(steps []step, plain bool) string {
 	return b.String()
 }
 
-// knownPaths are the paths that an override may name, with the values that stand there: true for a text.
+// knownPaths are the paths that an override may name. isText is true if the value at the path is a text.
 type knownPaths struct {
 	isText map[string]bool
 	words  []string // sections that may be plain words
@@ -218,7 +218,7 @@ func (k *knownPaths) fill() {
 
 func (k *knownPaths) all() []string { return slices.Sorted(maps.Keys(k.isText)) }
 
-// nearPath proposes what may have been meant by a path that is none.
+// nearPath returns the hint for an unknown path.
 func (w *walker) nearPath(v *override, known *knownPaths) string {
 	pattern := show(v.path, true)
 	if s, ok := synonymOf(lastName(pattern)); ok && len(Nearest(pattern, known.all())) == 0 && !strings.Contains(pattern, "[]") {
@@ -227,7 +227,7 @@ func (w *walker) nearPath(v *override, known *knownPaths) string {
 	return known.near(v)
 }
 
-// near proposes the paths that may have been meant, in the spelling of the override.
+// near returns a hint with the nearest paths, in the spelling of the override.
 func (k *knownPaths) near(v *override) string {
 	pattern, legal := show(v.path, true), append(k.all(), sweepKey)
 	found := Nearest(pattern, legal)
@@ -256,7 +256,7 @@ func (k *knownPaths) near(v *override) string {
 				path = strings.Replace(path, "[]", fmt.Sprintf("[%d]", s.index), 1)
 			}
 		}
-		path = strings.ReplaceAll(path, "[]", "[0]") // of which item nobody has said: the first
+		path = strings.ReplaceAll(path, "[]", "[0]") // without a given index, propose the first item
 		if v.name != show(v.path, false) {           // a variable
 			path = envPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
 		}
@@ -265,14 +265,14 @@ func (k *knownPaths) near(v *override) string {
 	return "did you mean " + orList(found) + "?"
 }
 
-// apply puts one override into the tree. A value of null takes the key away, so that its default holds.
+// apply puts one override into the tree. The value null removes the key, so that its default applies.
 func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 	known.fill()
 	path, pattern := show(v.path, false), show(v.path, true)
 	isText, ok := known.isText[pattern]
 	if !ok {
 		if v.path[0].key == sweepKey {
-			w.refuse(v, 1, path, "change one run with another path, or edit the file", "a sweep stands in the file only")
+			w.refuse(v, 1, path, "change one run with another path, or edit the file", "only a file can have a sweep")
 			return
 		}
 		if hint, later := laterKey(pattern); later {
@@ -294,8 +294,8 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 	w.leaveOut(root, v, old)
 }
 
-// parse reads the value as YAML. Where a text is wanted the rest of the line is taken as it is, so that match=*
-// and name=7 need no second pair of quotes.
+// parse reads the value as YAML. For a key with a text, it takes the value literally, so that match=* and name=7 need no second pair of
+// quotes.
 func (v *override) parse(isText bool) (value *yaml.Node, msg string) {
 	if v.node != nil {
 		return v.node, ""

@@ -8,10 +8,11 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// densePayloads can carry parameters: a sparse one leaves elements out, and of a version there is no next time.
+// densePayloads are the payloads that can carry parameters. A sparse payload leaves elements out and sends them with the next push, but a
+// version is sent only once.
 func densePayloads() []string { return payloadNames(false) }
 
-// sparsePayloads keep a residual.
+// sparsePayloads are the payloads that keep a residual.
 func sparsePayloads() []string { return payloadNames(true) }
 
 func payloadNames(residual bool) (names []string) {
@@ -23,13 +24,13 @@ func payloadNames(residual bool) (names []string) {
 	return names
 }
 
-// PushCodec makes the codec of pushes, nil where they travel as they are. Each user has its own.
+// PushCodec makes the codec of pushes; nil if they are sent as float32. Codecs must not be shared.
 func (c *Config) PushCodec() payload.Codec { return c.codec(c.Payload.Push) }
 
-// PullCodec makes the codec of replies, nil where they travel as they are.
+// PullCodec makes the codec of replies; nil if they are sent as float32.
 func (c *Config) PullCodec() payload.Codec { return c.codec(c.Payload.Pull) }
 
-// PlainCodec changes nothing: what statistics travel by, whatever the payload.
+// PlainCodec makes the codec that changes nothing. Statistics are always sent with it.
 func PlainCodec() payload.Codec {
 	codec, err := payload.New(payload.All[0].Name, payload.Params{})
 	if err != nil {
@@ -39,7 +40,7 @@ func PlainCodec() payload.Codec {
 }
 
 func (c *Config) codec(name string) payload.Codec {
-	if asItIs(name) {
+	if isPlain(name) {
 		return nil
 	}
 	codec, err := payload.New(name, c.Payload.Params)
@@ -49,26 +50,26 @@ func (c *Config) codec(name string) payload.Codec {
 	return codec
 }
 
-// asItIs says whether a payload needs no codec.
-func asItIs(name string) bool { return name == payload.All[0].Name }
+// isPlain reports whether a payload needs no codec.
+func isPlain(name string) bool { return name == payload.All[0].Name }
 
-// Encoded says whether pushes and replies have a codec.
-func (p Payload) Encoded() (push, pull bool) { return !asItIs(p.Push), !asItIs(p.Pull) }
+// Encoded reports whether pushes and replies have a codec.
+func (p Payload) Encoded() (push, pull bool) { return !isPlain(p.Push), !isPlain(p.Pull) }
 
-// Residual says whether workers keep what a push leaves out.
+// Residual reports whether workers keep the elements that a push leaves out.
 func (p Payload) Residual() bool {
 	e, _ := payload.Lookup(p.Push)
 	return e.Residual
 }
 
-// Lossy says whether what arrives is not exactly what was sent.
+// Lossy reports whether encoding changes values in pushes or replies.
 func (p Payload) Lossy() bool {
 	push, _ := payload.Lookup(p.Push)
 	pull, _ := payload.Lookup(p.Pull)
 	return push.Lossy || pull.Lossy
 }
 
-// PushText is the codec of pushes with its numbers.
+// PushText returns the codec of pushes with its numbers.
 func (p Payload) PushText() string {
 	switch {
 	case p.Push == "threshold":
@@ -79,12 +80,12 @@ func (p Payload) PushText() string {
 	return p.Push
 }
 
-// Summary is what the summary says of how vectors travelled.
+// Summary returns the payload for summary.json.
 func (p Payload) Summary() metrics.Payload {
 	return metrics.Payload{Push: p.PushText(), Pull: p.Pull, Lossy: p.Lossy()}
 }
 
-// crossPayload holds codecs that lose something to what schemes need of pushes.
+// crossPayload checks lossy codecs against the requirements of the schemes.
 func (w *walker) crossPayload(t *table) {
 	push, ratio := t.byPath["payload.push"], t.byPath["payload.ratio"]
 	e, _ := payload.Lookup(w.cfg.Payload.Push)
@@ -97,7 +98,7 @@ func (w *walker) crossPayload(t *table) {
 			"a push is a sum over the samples of a batch, and float16 turns magnitudes from 65520 on into infinity and below 3e-8 into 0")
 	case e.Residual && !ratio.bad && w.cfg.Payload.Ratio > 0.5:
 		w.report(Warning, w.nodeOf(t, ratio, push.node), ratio.path, "set 0.5 or less, or payload.push: float32",
-			"an element that is sent takes 8 bytes with its index, so that more than half of them take more than float32 for all")
+			"each element takes 8 bytes with its index, so more than half of them take more bytes than float32 for all")
 	}
 	if t.byPath["sync"].bad {
 		return
@@ -110,13 +111,13 @@ func (w *walker) crossPayload(t *table) {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
 				w.fatal(push.node, push.path, "set payload.push: float32, or let workers pull before every iteration",
-					"under %s (%s) workers add their own updates to their copies, and the servers would get others by %s", rule, s.Name, e.Name)
+					"under %s (%s) workers add their own updates to their copies, but with %s the servers would receive different ones", rule, s.Name, e.Name)
 			case e.Residual && s.Behind:
 				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
-					"%s (%s) drops late pushes, and with each what earlier pushes of %s had left out", rule, s.Name, e.Name)
+					"%s (%s) drops late pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)
 			case e.Residual && s.OwnUpdate:
 				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
-					"%s (%s) bounds what is on its way, and would not know what %s keeps back at the workers", rule, s.Name, e.Name)
+					"%s (%s) bounds the updates in transit, but would not see what %s keeps at the workers", rule, s.Name, e.Name)
 			default:
 				continue
 			}

@@ -27,8 +27,8 @@ type Until struct {
 	Epochs     float64 // passes over the training rows, all workers together
 }
 
-// Clock is the iteration that begins the next phase, for a run whose workers together take so many samples in one
-// iteration, of so many training rows.
+// Clock returns the iteration at which the next phase begins. perIteration is the samples of all workers in one iteration, rows the number
+// of training rows.
 func (u Until) Clock(perIteration, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
@@ -46,7 +46,7 @@ func (u Until) String() string {
 // Phases lists the schemes of a rule in turn; most rules have one.
 func (r *Rule) Phases() []Phase { return append([]Phase{r.Phase}, r.Then...) }
 
-// InTurn lists them for who does not care when they change: every Until is 0.
+// InTurn lists the schemes without the iterations at which they change: every Until is 0.
 func (r *Rule) InTurn() (phases []scheme.Phase) {
 	for _, ph := range r.Phases() {
 		phases = append(phases, scheme.Phase{Scheme: ph.Scheme, Common: ph.Common, Params: ph.Params})
@@ -63,13 +63,13 @@ func (r *Rule) Schemes() string {
 	return text
 }
 
-// BoundKey is the key that bounds the lead under a rule; empty: none does, or its schemes change.
+// BoundKey returns the key that bounds the lead under a rule; "" if there is none, or if the rule has several schemes.
 func (r *Rule) BoundKey() string {
 	e, _ := scheme.Lookup(r.Schemes())
 	return e.Bound
 }
 
-// PhasesOf resolves the phases of a rule for a run: at which iterations they end.
+// PhasesOf returns the phases of a rule with the iterations at which they end. It fails if a phase would not end after its begin.
 func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	perIteration := c.Train.BatchGlobal
 	if perIteration == 0 {
@@ -87,7 +87,7 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	return phases, nil
 }
 
-// ruleSpec is a key that a rule with one scheme and a list of schemes share.
+// ruleSpec returns a key that rules with one scheme and with several schemes share.
 func ruleSpec(path string) spec {
 	rows := ruleKeys()
 	return rows[slices.IndexFunc(rows, func(r row) bool { return r.path == path })].spec
@@ -99,7 +99,7 @@ func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
 	match, servers, push, update := ruleSpec("match"), ruleSpec("servers"), ruleSpec("push"), ruleSpec("update")
 	t.add(&match, &r.Match)
 	t.add(&servers, &r.Servers)
-	t.add(&spec{path: "schemes", required: true, doc: "the schemes that its shards have in turn, each but the last with until"}, list)
+	t.add(&spec{path: "schemes", required: true, doc: "the schemes of the shards in turn; each except the last has until"}, list)
 	t.add(&push, &r.Push)
 	t.add(&update, &r.Update)
 	return t
@@ -149,10 +149,10 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 	return len(w.diags) == before
 }
 
-// unknownBesideSchemes reports a key of a rule that belongs into one of its schemes, or nowhere.
+// unknownBesideSchemes reports a key of a rule that belongs in one of its schemes, or that is unknown.
 func (w *walker) unknownBesideSchemes(t *table, section string, key *yaml.Node) {
 	if slices.Contains(bind("", phaseKeys, &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
-		w.misshapen(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "stands beside schemes")
+		w.misshapen(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "belongs in one of the schemes")
 		return
 	}
 	w.unknownKey(t, section, key)
@@ -183,7 +183,7 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 	return len(w.diags) == before
 }
 
-// phase reads one of them; delta says what the rule pushes.
+// phase reads one of the schemes. delta is true if the rule pushes deltas.
 func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table {
 	t := bind(path, phaseKeys, ph)
 	name := valueOf(n, "scheme")
@@ -213,7 +213,7 @@ func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table 
 	return t
 }
 
-// crossUntil demands an end of each phase but the last, later than that of the one before.
+// crossUntil checks that each phase except the last has an end, and that it ends later than the phase before.
 func (w *walker) crossUntil(t *table, all []Phase, i int, n *yaml.Node) {
 	until := t.byPath["until"]
 	last := i == len(all)-1
@@ -274,8 +274,8 @@ func formatUntil(u Until) string {
 	return fmt.Sprint(u.Iterations)
 }
 
-// errCopies is why one under which workers keep copies cannot either: at a change everybody pulls.
-var errCopies = errors.New("scheme: lets workers keep copies, and at a change they would have to pull; give it a rule of its own, or set cache: false")
+// errCopies refuses a scheme whose workers keep copies: at a change of scheme, every worker must pull.
+var errCopies = errors.New("scheme: lets workers keep copies, but at a change of scheme all workers pull; give it a rule of its own, or set cache: false")
 
-// errServerScope is why a scheme that schedules a link cannot take turns.
+// errServerScope refuses a scheme that schedules the link of a server.
 var errServerScope = errors.New("scheme: decides for all shards of its rule on a server, and cannot take turns with another; give it a rule of its own")

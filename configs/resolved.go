@@ -23,8 +23,8 @@ func (c *Config) Resolved(w io.Writer, o *Origins) error {
 	return err
 }
 
-// Hash names the values of a configuration, whatever their origins: the SHA-256 of the resolved form without
-// comments, in hexadecimal. Ranks compare it to see that all of them read the same.
+// Hash returns the SHA-256 of the resolved form without comments, in hexadecimal. It does not depend on the origins of values. Ranks compare
+// it to verify that all of them have the same configuration.
 func Hash(c *Config) string {
 	p := &printer{}
 	p.table(bind("", topKeys, c), "", "")
@@ -32,19 +32,19 @@ func Hash(c *Config) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Values gives every value by its path, such as sync[0].scheme, as the resolved form has it.
+// Values returns every value by its path, such as sync[0].scheme, in its resolved form.
 func Values(c *Config) map[string]string {
 	p := &printer{values: map[string]string{}}
 	p.table(bind("", topKeys, c), "", "")
 	return p.values
 }
 
-// free are the keys that a run may go on with other values of, by their beginnings: they say when it ends, what is
-// looked at, kept or printed meanwhile, and what it runs on, and change no parameter before that; and what it began with.
+// free are the prefixes of keys that may change when a run resumes. They determine when the run ends, what it evaluates, keeps and prints,
+// and its hardware, and change no parameter until its end. model.init acts only at the start.
 var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.link", "cluster.shared_memory", "device."}
 
-// Changed lists the keys, in order, whose values are others than those of a checkpoint and which a run does not just go
-// on with. A key that was not there then, as in an earlier version of the program, is as its default.
+// Changed lists the keys, in order, whose values differ from those of a checkpoint, without the free ones. A key that the checkpoint does
+// not have, for example because an earlier version wrote it, counts as its default.
 func Changed(old map[string]string, c *Config) []string {
 	p := &printer{values: map[string]string{}, defaults: map[string]bool{}}
 	p.table(bind("", topKeys, c), "", "")

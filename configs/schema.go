@@ -14,7 +14,7 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// form is a JSON Schema of draft 7. The values of its maps are *form, or false for what must not be there.
+// form is a JSON Schema of draft 7. The values of its maps are *form, or false for a key that is forbidden.
 type form struct {
 	Draft       string           `json:"$schema,omitempty"`
 	Title       string           `json:"title,omitempty"`
@@ -51,8 +51,8 @@ const (
 	draft   = "http://json-schema.org/draft-07/schema#"
 )
 
-// Schema is the JSON Schema of the YAML, from the tables that Parse goes by. It says of each key by itself what is legal, and
-// with which values of another key it exists; what a check across keys refuses is legal here.
+// Schema returns the JSON Schema of the YAML, from the tables that Parse uses. It checks each key by itself, and the keys that exist only
+// with some values of another key. It does not have the other checks across keys.
 func Schema() []byte {
 	all := map[string]*form{
 		"rule":   ruleForm(bind("", ruleKeys, &Rule{})),
@@ -101,7 +101,7 @@ func compact(indented string) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// joined is a block in one line, if it fits and no block inside has several.
+// joined returns a block on one line, if it fits and if no inner block has several lines.
 func joined(block []string) (line string, one bool) {
 	line = block[0]
 	for i, l := range block[1:] {
@@ -115,8 +115,8 @@ func joined(block []string) (line string, one bool) {
 	return line, len(line) <= lineMax
 }
 
-// object is the schema of a section of a table, of the whole table for "". Where there are definitions, the keys and sections
-// below it are among them, each by its path.
+// object returns the schema of a section of a table; "" stands for the whole table. With definitions, it adds the keys and sections of that
+// section to them, each by its path.
 func (t *table) object(section string, definitions map[string]*form) *form {
 	s := &form{Type: "object", Properties: map[string]any{}, Further: false}
 	for _, name := range t.below(section) {
@@ -151,7 +151,7 @@ func (t *table) object(section string, definitions map[string]*form) *form {
 	return s
 }
 
-// conditions says which keys there are with which values of a key of the section.
+// conditions returns the conditions of keys that exist only with some values of a key of the section.
 func (t *table) conditions(section string) (all []*form) {
 	of := map[string]*form{}
 	for _, l := range t.leaves {
@@ -335,7 +335,7 @@ func (s *form) items(least int, of *form) {
 	s.Type, s.Items, s.ItemsMin, s.ItemsMax = "array", of, least, itemsMax
 }
 
-// ruleForm is the schema of what names a scheme: a rule, or an item of schemes. Its other keys are those of that scheme.
+// ruleForm returns the schema of a rule or of an item of schemes. Its other keys depend on its scheme.
 func ruleForm(t *table) *form {
 	s := t.object("", nil)
 	for _, e := range scheme.All {
@@ -350,7 +350,7 @@ func ruleForm(t *table) *form {
 	return s
 }
 
-// schemeForm is the schema of the keys that a scheme has for itself, and that others have and it has not.
+// schemeForm returns the schema of the keys of a scheme. It forbids the keys that only other schemes have.
 func schemeForm(e scheme.Entry) *form {
 	s := &form{Description: e.Rule, Properties: map[string]any{"fold": &form{Default: e.Fold}}}
 	for _, other := range scheme.All {

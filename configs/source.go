@@ -84,7 +84,7 @@ func parse(t *text, src []byte) (*yaml.Node, *Diagnostic) {
 	}
 	switch {
 	case err == nil:
-		return refuse(max(next.Line, 1), max(next.Column, 1), "a second document starts here; a file is one experiment", "remove the line --- or split the file")
+		return refuse(max(next.Line, 1), max(next.Column, 1), "a second document starts here, but a file holds one experiment", "remove the line --- or split the file")
 	case !errors.Is(err, io.EOF):
 		return refuse(syntaxError(t, src, err))
 	}
@@ -167,7 +167,7 @@ func syntaxError(t *text, src []byte, err error) (line, col int, msg, hint strin
 	indent := broken[:len(broken)-len(strings.TrimLeft(broken, " \t"))]
 	col = utf8.RuneCountInString(indent) + 1
 	if tab := strings.IndexByte(indent, '\t'); tab >= 0 {
-		return line, tab + 1, "a tab in the indentation", "YAML wants spaces"
+		return line, tab + 1, "a tab in the indentation", "YAML needs spaces"
 	}
 	return line, col, msg, syntaxHint(msg)
 }

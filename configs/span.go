@@ -32,7 +32,7 @@ func (s span) has(x float64) bool {
 	return low && high
 }
 
-// want words the limit with the unit's own spelling of its ends.
+// want returns the text of the limit. show writes a number in the unit of the key.
 func (s span) want(show func(float64) string) string {
 	switch {
 	case !s.set:

@@ -11,21 +11,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// spec is what the table knows of one key.
+// spec is the description of one key in a table.
 type spec struct {
 	path     string          // within its table; sections by dots
 	def      string          // the default as YAML; "" for none
 	required bool            // missing is an error
 	words    func() []string // the legal words; nil: any
 	span     span            // the legal numbers, times in seconds, sizes in bytes
-	params   span            // the same of a key of a scheme, whose Params.Check says what is wrong with others
-	text     *textForm       // of a text; nil: any
+	params   span            // the limits of a key of a scheme, which Params.Check enforces
+	text     *textForm       // the form of a text; nil: any
 	items    int             // fewest items of a list
 	only     *only           // the key exists only then
 	doc      string
 }
 
-// values lists the legal words; nil: any. It asks each time, for a scheme may be added at run time.
+// values lists the legal words; nil: any. The list is not cached, because schemes may be added at run time.
 func (s *spec) values() []string {
 	if s.words == nil {
 		return nil
@@ -51,7 +51,7 @@ type leaf struct {
 
 func (l *leaf) isDefault() bool { return l.def != "" && defaultText(l.ptr) == l.def }
 
-// meaning is the hint of last resort: what the key is for, and what it is when left out.
+// meaning returns the default hint: what the key is for, and its default.
 func (l *leaf) meaning() string {
 	hint := lastName(l.path) + ": " + l.doc
 	if l.def != "" {
@@ -60,7 +60,7 @@ func (l *leaf) meaning() string {
 	return hint
 }
 
-// number is the value of a key that has one; else 0.
+// number returns the value of a key with a number; otherwise 0.
 func (l *leaf) number() float64 {
 	switch v := reflect.ValueOf(l.ptr).Elem(); {
 	case v.CanInt():
@@ -146,8 +146,7 @@ func (t *table) below(section string) []string {
 	return names
 }
 
-// holds says whether the key exists with the values that are set now. known is false when the deciding key is
-// itself wrong, so that nothing can be said.
+// holds reports whether the key exists with the current values. known is false if the deciding key is itself wrong.
 func (t *table) holds(l *leaf) (holds, known bool) {
 	if l.only == nil {
 		return true, true
@@ -159,13 +158,12 @@ func (t *table) holds(l *leaf) (holds, known bool) {
 	return t.met(l), true
 }
 
-// met is holds for a table whose values are all right.
+// met is holds for a table without problems.
 func (t *table) met(l *leaf) bool {
 	return l.only == nil || slices.Contains(l.only.values, *t.byPath[l.only.path].ptr.(*string))
 }
 
-// excuse marks a key, or all keys of a section, as reported, unless they are given: nothing more can be said
-// about them.
+// excuse marks a key, or all keys of a section, as reported, unless they are given, so that they are not reported as missing.
 func (t *table) excuse(path string) {
 	for _, l := range t.leaves {
 		if l.key == nil && (l.spec.path == path || strings.HasPrefix(l.spec.path, path+".")) {
@@ -193,7 +191,7 @@ type Key struct {
 	Doc      string
 }
 
-// Keys lists every key but those that belong to one scheme, which the table of schemes has.
+// Keys lists every key, except for the keys of single schemes, which are in the table of schemes.
 func Keys() []Key {
 	var out []Key
 	list := func(prefix string, leaves []*leaf) {

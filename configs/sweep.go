@@ -8,22 +8,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sweepKey lists the settings of several runs. It is no key of any of them, so it is taken out of the tree before the walk.
+// sweepKey is the key with the settings of several runs. No run has this key, so it is removed from the tree before the walk.
 const sweepKey = "sweep"
 
-// PointsMax bounds a sweep: a list too many multiplies fast.
+// PointsMax is the limit on the runs of a sweep: one list too many multiplies them.
 const PointsMax = 10000
 
 // Point is one run of a sweep.
 type Point struct {
-	Set     []string // what makes it differ from the others, written as for --set, in the order of the file
+	Set     []string // its settings, written as for --set, in the order of the file
 	Config  *Config
 	Origins *Origins
 }
 
-// Sweep reads the runs that a configuration lists below sweep: all combinations of a mapping from paths to lists of values,
-// of which the first varies slowest, or the settings of a list of mappings. No sweep gives no points. Settings of o come
-// first. The problems are those of the file, or else of the first point that has some.
+// Sweep reads the runs under sweep: all combinations of a mapping from paths to lists of values, where the first path varies slowest, or the
+// items of a list of settings. It returns no points without a sweep. The settings of a point override those of o. The problems are those of
+// the file, or else of the first point with problems.
 func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	file := newText(name, src)
@@ -129,7 +129,7 @@ func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	return points
 }
 
-// sweepPath reads a key below sweep: a path as of --set.
+// sweepPath reads a key under sweep: a path as for --set.
 func (w *walker) sweepPath(key *yaml.Node) (path string, steps []step, ok bool) {
 	path = key.Value
 	steps, _, err := parsePath(path)
@@ -146,7 +146,7 @@ func (w *walker) sweepPath(key *yaml.Node) (path string, steps []step, ok bool) 
 	return path, steps, true
 }
 
-// setting is one value of one run of a sweep, where it stands in the file.
+// setting is one value of one run of a sweep, with its place in the file.
 type setting struct {
 	path       string
 	steps      []step

@@ -28,7 +28,7 @@ func placed(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// inRun says of problems outside of the sweep in which of its runs they are: the file itself may not have them.
+// inRun adds the number of the run to problems outside the sweep, because the file without the sweep may not have them.
 func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
 	var words []string
 	own := map[int]bool{} // lines of the settings
@@ -44,7 +44,7 @@ func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
 	return ds
 }
 
-// equalRuns warns of runs that are the same as earlier ones: of each value that makes them so once.
+// equalRuns warns of runs that equal earlier ones, once for each value that causes this.
 func (w *walker) equalRuns(points []Point, settings [][]setting) {
 	first, told := map[string]int{}, map[*yaml.Node]bool{}
 	for i, p := range points {

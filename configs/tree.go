@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// put follows the path of an override, makes what is missing on the way, and replaces what is at its end.
+// put follows the path of an override, makes missing nodes on the way, and replaces the value at its end.
 func (w *walker) put(root *yaml.Node, v *override, value *yaml.Node) {
 	node := root
 	for i, s := range v.path {
@@ -58,7 +58,7 @@ func (w *walker) become(n *yaml.Node, kind yaml.Kind, v *override) *yaml.Node {
 	return n
 }
 
-// putKey goes to the value of a key, which it makes if need be. At the end of the path it sets or removes it.
+// putKey goes to the value of a key, and makes it if it is missing. At the end of the path, putKey sets or removes the key.
 func (w *walker) putKey(n *yaml.Node, v *override, i int, value *yaml.Node, last bool) *yaml.Node {
 	s := v.path[i]
 	was := describe(n)
@@ -120,7 +120,7 @@ func (w *walker) putItem(n *yaml.Node, v *override, i int, value *yaml.Node, las
 	return n.Content[s.index]
 }
 
-// made is a node of an override's path.
+// made returns a node of an override's path.
 func (w *walker) made(n yaml.Node, v *override) *yaml.Node {
 	n.Line = 1
 	if v.at != nil {

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// walker takes the tree along the schema into the Config and collects every problem.
+// walker reads the tree into the Config along the schema, and collects all problems.
 type walker struct {
 	file    *text
 	from    map[*yaml.Node]*text // nodes that come from an override
@@ -59,7 +59,7 @@ func (w *walker) fatal(n *yaml.Node, path, hint, format string, args ...any) {
 	w.report(Fatal, n, path, hint, format, args...)
 }
 
-// misshapen is fatal for what the JSON Schema refuses, too.
+// misshapen is fatal for a problem that the JSON Schema also refuses.
 func (w *walker) misshapen(n *yaml.Node, path, hint, format string, args ...any) {
 	d := w.problem(n, path, hint, fmt.Sprintf(format, args...))
 	d.shape = true
@@ -115,7 +115,7 @@ func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t 
 }
 
 func (w *walker) duplicate(key, first *yaml.Node, path string) {
-	w.fatal(key, path, "keep one of them", "the key stands here again, first at %s", w.where(first))
+	w.fatal(key, path, "keep one of them", "the key is here again; it is first at %s", w.where(first))
 }
 
 // where is file:line of a node, for messages about two places.
@@ -211,7 +211,7 @@ func (w *walker) unknownTop(t *table, section string, key *yaml.Node) {
 	w.unknownKey(t, section, key)
 }
 
-// unknownKey reports a key that no table has. What it probably stands for is not reported as missing too.
+// unknownKey reports a key that no table has. It excuses the key that was probably meant from being reported as missing.
 func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	name := key.Value
 	legal := t.below(section)
@@ -229,8 +229,7 @@ func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	w.misshapen(key, join(t.prefix, join(section, name)), hint, "unknown key")
 }
 
-// further looks for what a word stands for that is near no key of its section. What it probably is is not reported as
-// missing too.
+// further looks for the meaning of a word that is near no key of its section. It excuses the keys that were probably meant.
 func (w *walker) further(t *table, section, name string, legal []string, hint string) string {
 	var paths []string
 	if s, ok := synonymOf(name); ok && (t.prefix == "" || len(s.paths) == 0) {
@@ -266,7 +265,7 @@ func elsewhere(name string, t *table) []*leaf {
 	return at
 }
 
-// finish fills the defaults, reports what is missing and what does not belong there.
+// finish fills the defaults, and reports keys that are missing or that do not belong to the current values.
 func (w *walker) finish(t *table, n *yaml.Node) {
 	for _, l := range t.leaves {
 		holds, known := t.holds(l)
@@ -293,7 +292,7 @@ func missingHint(l *leaf) string {
 	return "set it: " + l.doc
 }
 
-// sectionOf is where a missing key should stand: its innermost section that is there, else the whole mapping.
+// sectionOf returns the place of a missing key: its innermost section that is given, or else the whole mapping.
 func (w *walker) sectionOf(t *table, l *leaf, n *yaml.Node) *yaml.Node {
 	path := l.spec.path
 	for i := strings.LastIndexByte(path, '.'); i > 0; i = strings.LastIndexByte(path[:i], '.') {
@@ -307,7 +306,7 @@ func (w *walker) sectionOf(t *table, l *leaf, n *yaml.Node) *yaml.Node {
 // defaults caches the parsed default texts; their nodes are only read.
 var defaults sync.Map
 
-// fill puts the default in. A default that does not read is a mistake in the table.
+// fill sets the default. It panics on an invalid default, which is a mistake in the table.
 func (w *walker) fill(l *leaf) {
 	cached, ok := defaults.Load(l.def)
 	if !ok {

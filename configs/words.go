@@ -13,9 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// otherWord is a value as other programs or papers call it.
+// otherWord is the name of a value in other programs or papers.
 type otherWord struct {
-	key   string // the path ends so
+	key   string // the end of the path
 	words []string
 	hint  string
 }
@@ -26,11 +26,11 @@ var otherWords = []otherWord{
 	{"baseline", []string{"horovod", "nccl", "ddp", "gloo", "mpi"}, "write allreduce: gradients are summed by MPI"},
 	{"baseline.name", []string{"horovod", "nccl", "ddp", "gloo", "mpi"}, "write allreduce: gradients are summed by MPI"},
 	{"send.order", []string{"p3"}, "write order: priority, and for P3's slices shards: {slice: slices, max_bytes: 200KB}"},
-	{"send.order", []string{"bytescheduler"}, "write order: credit, which is ByteScheduler's"},
-	{"data.set", []string{"mnist", "fashion_mnist", "fashionmnist", "emnist", "kmnist"}, "write idx, the form of MNIST's files, and their folder as path"},
+	{"send.order", []string{"bytescheduler"}, "write order: credit, the policy of ByteScheduler"},
+	{"data.set", []string{"mnist", "fashion_mnist", "fashionmnist", "emnist", "kmnist"}, "write idx, the format of MNIST's files, and their folder as path"},
 	{"model.name", []string{"cnn", "convnet", "lenet5"}, "write lenet, a convolutional network, or one of the resnets"},
 	{"schedule.name", []string{"multistep", "multisteplr", "steplr", "piecewise"}, "write step, with every: 30, or at: [30, 60], and factor: 0.1"},
-	{"schedule.name", []string{"cosineannealing", "cosineannealinglr"}, "write cosine, with over, the iterations of the fall"},
+	{"schedule.name", []string{"cosineannealing", "cosineannealinglr"}, "write cosine, with over: the iterations until the floor"},
 	{"noise.kind", []string{"gaussian", "gauss"}, "write normal"},
 	{"payload.push", []string{"fp16", "half", "int8"}, "write float16 or bfloat16: 2 bytes an element; topk or threshold send fewer"},
 	{"payload.pull", []string{"fp16", "half", "int8"}, "write float16 or bfloat16: 2 bytes an element"},
@@ -38,7 +38,7 @@ var otherWords = []otherWord{
 	{"payload.pull", []string{"bf16"}, "write bfloat16"},
 }
 
-// wordElsewhere says what to write for a value that other programs have.
+// wordElsewhere returns the hint for a value of other programs.
 func wordElsewhere(path, word string) (hint string, ok bool) {
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	for _, o := range otherWords {
@@ -49,8 +49,7 @@ func wordElsewhere(path, word string) (hint string, ok bool) {
 	return "", false
 }
 
-// ruleWords are the keys of a rule under the names that papers and other programs have for them. The first key that the
-// scheme of the rule has is meant.
+// ruleWords are the names of rule keys in papers and other programs. A word stands for the first of its keys that the scheme of the rule has.
 var ruleWords = map[string][]string{
 	"s": {"staleness", "s_l", "s_max"}, "threshold": {"staleness", "tau"}, "slack": {"staleness", "tau"}, "delay": {"tau", "staleness"},
 	"c": {"probability"}, "p": {"probability"}, "prob": {"probability"},
@@ -58,12 +57,12 @@ var ruleWords = map[string][]string{
 	"param": {"match"}, "params": {"match"}, "parameter": {"match"}, "parameters": {"match"}, "pattern": {"match"}, "layer": {"match"},
 }
 
-// ruleWord says which key of its rule a word stands for, and takes that key for given.
+// ruleWord returns the hint for a word of ruleWords, and excuses the key that it stands for.
 func (t *table) ruleWord(word string) (hint string, ok bool) {
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	if strings.HasPrefix(plain, "backup") && t.byPath["required"] != nil {
 		t.excuse("required")
-		return "write required, the pushes that close an iteration: the workers less the backup workers", true
+		return "write required, the pushes that close an iteration: the number of workers minus the backup workers", true
 	}
 	for _, key := range ruleWords[plain] {
 		if t.byPath[key] != nil {
@@ -78,13 +77,13 @@ func (t *table) ruleWord(word string) (hint string, ok bool) {
 func (t *table) withWord(rel, word string) string {
 	for _, name := range []string{"name", "set", "kind", "push"} {
 		if l := t.byPath[join(rel, name)]; l != nil && slices.Contains(l.values(), word) {
-			return fmt.Sprintf("; write %s: {%s: %s} with those that it needs", lastName(join(t.prefix, rel)), name, word)
+			return fmt.Sprintf("; write %s: {%s: %s} with the keys that it needs", lastName(join(t.prefix, rel)), name, word)
 		}
 	}
 	return ""
 }
 
-// severalHint is the way out where one word is wanted, and a list given.
+// severalHint returns the hint for a list in the place of one word.
 func severalHint(path string, n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.SequenceNode:
@@ -124,7 +123,7 @@ func numberHint(n *yaml.Node) string {
 	return ""
 }
 
-// bytesOf takes the second out of a rate, and makes bytes of bits: what is left is a size, in units of ours or others.
+// bytesOf converts a rate to a size: it removes "per second", and converts bits to bytes. The unit may be one of another program.
 func bytesOf(rate string) string {
 	m := rateForm.FindStringSubmatch(rate)
 	if m == nil {
@@ -162,7 +161,7 @@ func withoutPhases(paths []string) []string {
 	return paths
 }
 
-// noKey is the way out of an override that is near no key. A variable may be meant for somebody else.
+// noKey returns the hint for an override that is near no key. A variable may belong to another program.
 func (v *override) noKey() string {
 	if v.name == show(v.path, false) {
 		return "check --resolved lists every key"
@@ -172,7 +171,7 @@ func (v *override) noKey() string {
 			return "did you mean " + n + "?"
 		}
 	}
-	return "check --resolved lists every key; unset the variable if it is no setting"
+	return "check --resolved lists every key; unset the variable if it is not a setting"
 }
 
 // fileHint looks for the configuration that was meant by a file that cannot be read.
