@@ -33,7 +33,7 @@ func TestLayersCoverTheSize(t *testing.T) {
 	})
 }
 
-// A round lasts from start to start, the last one until its parameters are in; the first ones are left out.
+// A round lasts from start to start, and the last one until its parameters have arrived. The first rounds do not count.
 func TestSlowestWorkerCounts(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	fast := []metrics.Iteration{{Start: 0}, {Start: ms(50)}, {Start: ms(51)}, {Start: ms(52), Push: ms(1), Blocked: ms(2), Pull: ms(3)}}
@@ -87,7 +87,7 @@ func TestPushpullChecksValues(t *testing.T) {
 	}
 }
 
-// moved are the parameters of a layer after so many steps.
+// moved returns the parameters of a layer after that many steps.
 func moved(n int64, layer int, seed uint64, steps float64) []float32 {
 	w := make([]float32, n)
 	workload.Fill(w, seed, workload.Param{Name: fmt.Sprintf("layer%d.weight", layer+1), Fan: int(n)}, 0)

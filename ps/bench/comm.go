@@ -24,7 +24,7 @@ type commRow struct {
 	hostState
 }
 
-// Comm measures messages of each size between the first and the last rank; each size is timed for total.
+// Comm measures messages of each size between the first and the last rank, each size for the time total.
 func (r *Rank) Comm(sizes []int64, total time.Duration) error {
 	if r.Lead() && !r.JSON {
 		fmt.Fprintf(r.Out, "%10s %12s %12s %12s %14s\n", "size", "latency us", "stream GB/s", "both GB/s", "messages/s")
@@ -54,7 +54,7 @@ func (r *Rank) Comm(sizes []int64, total time.Duration) error {
 	return r.Transport.Barrier()
 }
 
-// commSize measures one size between the first and the last rank, in step with the others.
+// commSize measures one size between the first and the last rank. The other ranks only take part in the barriers.
 func (r *Rank) commSize(row *commRow, total time.Duration) error {
 	n := int(row.Bytes)
 	p := &pair{r: r, n: n, total: total}
@@ -93,12 +93,12 @@ func (r *Rank) commSize(row *commRow, total time.Duration) error {
 // pair is one end of two ranks that exchange messages of n bytes.
 type pair struct {
 	r       *Rank
-	total   time.Duration // of one size
+	total   time.Duration // time for one size
 	n       int
 	peer    comm.Peer
-	idle    bool // this rank only keeps step
+	idle    bool // this rank only takes part in the barriers
 	out, in *comm.Buf
-	busy    int // operations that are not complete
+	busy    int // operations in flight
 	failed  error
 }
 
@@ -125,7 +125,7 @@ func (p *pair) send() {
 	p.r.Transport.Isend(p.peer, comm.Data, tagBench, p.out, 0, p.n, p.done)
 }
 
-// receive posts a receive and calls then when the message is here.
+// receive posts a receive, and calls then when the message has landed.
 func (p *pair) receive(then comm.Handler) {
 	p.busy++
 	p.r.Transport.Irecv(p.peer, comm.Data, tagBench, p.in, 0, p.n, then)
@@ -138,7 +138,7 @@ func (p *pair) drive() error {
 	return p.failed
 }
 
-// pingpong makes round trips; the receive of a message is posted before the one that it answers leaves.
+// pingpong makes round trips. A rank posts the receive of the answer before it sends a message.
 func (p *pair) pingpong(times int) error {
 	left := times
 	var next comm.Handler
@@ -168,7 +168,7 @@ func window(n int) int {
 	return 4
 }
 
-// stream keeps a window of sends, of receives, or of both open. One way, a short message back ends it.
+// stream keeps a window of sends, receives, or both in flight. A stream in one direction ends with a short message back.
 func (p *pair) stream(times int, sends, receives bool) error {
 	toSend, toReceive := 0, 0
 	var sent, received comm.Handler
@@ -212,7 +212,7 @@ func (p *pair) stream(times int, sends, receives bool) error {
 	return p.drive()
 }
 
-// check exchanges values before anything is timed.
+// check verifies the bytes of a message in each direction before the first measurement.
 func (p *pair) check() error {
 	if p.idle {
 		return p.r.Transport.Barrier()
@@ -235,8 +235,8 @@ func (p *pair) check() error {
 	return p.r.Transport.Barrier()
 }
 
-// each is how long one of many takes, on rank 0: the median of 5 passes if they are many. Shorter passes before say how
-// many make the time asked for, each longer than the last, so that one hiccup decides neither.
+// each returns the seconds that one repetition of f takes, on rank 0: the median of 5 passes if there are many repetitions. Shorter passes,
+// each longer than the one before, find how many repetitions fill total, so that a single delay has little effect.
 func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 	const least, many, most, growth, passes = 5, 500, 10_000_000, 8, 5
 	total := p.total
@@ -248,7 +248,7 @@ func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 		}
 		next := growth * times
 		if took > total/growth || next > most {
-			next = -timesFor(total, took/time.Duration(times), least, most) // negative: no more of these
+			next = -timesFor(total, took/time.Duration(times), least, most) // negative: the last of the shorter passes
 		}
 		if next, err = p.r.tell(next); err != nil {
 			return 0, err
@@ -273,7 +273,7 @@ func (p *pair) each(f func(times int) error) (seconds float64, err error) {
 	return max(1, float64(took.quantile(0.5))) / float64(times) / 1e9, nil
 }
 
-// pass starts on all ranks together.
+// pass times one call of f. It starts on all ranks at the same time.
 func (p *pair) pass(f func(times int) error, times int) (time.Duration, error) {
 	if err := p.r.Transport.Barrier(); err != nil {
 		return 0, err

@@ -19,23 +19,23 @@ type floodRow struct {
 	Mode           string  `json:"mode"`
 	Bytes          int     `json:"bytes"`
 	Senders        int     `json:"senders"`
-	Messages       int     `json:"messages"` // of each
+	Messages       int     `json:"messages"` // of each sender
 	Lost           int     `json:"lost"`
 	Seconds        float64 `json:"seconds"`
-	ReceiverGrowth int64   `json:"receiver_growth_bytes"` // at its peak
-	SenderGrowth   int64   `json:"sender_growth_bytes"`   // of the one that grew most
-	Limit          int64   `json:"limit_bytes"`           // of each
+	ReceiverGrowth int64   `json:"receiver_growth_bytes"` // of peak memory
+	SenderGrowth   int64   `json:"sender_growth_bytes"`   // of the sender that grew most
+	Limit          int64   `json:"limit_bytes"`           // for each process
 	hostState
 }
 
 const (
-	floodWindow = 1024 // messages that a sender has handed over and that are not complete
-	floodRing   = 64   // receives of rank 0
+	floodWindow = 1024 // messages in flight from each sender
+	floodRing   = 64   // receives that rank 0 posts
 	tagFloodEnd = 1
-	mpiRoom     = 16 << 20 // what MPI's own pools may take at first use, for a peer
+	mpiRoom     = 16 << 20 // bytes that MPI's own pools may take at first use
 )
 
-// flood is one end.
+// flood is one rank of the benchmark.
 type flood struct {
 	r      *Rank
 	pause  time.Duration
@@ -45,7 +45,8 @@ type flood struct {
 	failed error
 }
 
-// Flood has all ranks but 0 send so many messages of n bytes each to rank 0, which looks away for the pause after a tenth of them.
+// Flood measures backpressure: every rank except 0 sends that many messages of n bytes to rank 0. Rank 0 handles nothing for the pause after
+// a tenth of the messages. Flood fails if a message is lost or a process grows beyond the limit.
 func (r *Rank) Flood(n, messages int, pause time.Duration) error {
 	f := &flood{r: r, n: n, count: messages, pause: pause}
 	// Both ends' limit counts the larger ring or window, so that it is one number.
@@ -102,10 +103,10 @@ func (row *floodRow) print(r *Rank) error {
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
-// at is the i-th place of the buffer.
+// at returns the i-th slot of the buffer.
 func (f *flood) at(i int) []byte { return f.buf.Bytes()[i*f.n : (i+1)*f.n] }
 
-// mark writes a message's number at both ends of it.
+// mark writes the number of a message at both of its ends.
 func mark(p []byte, number int) {
 	binary.LittleEndian.PutUint64(p, uint64(number))
 	p[len(p)-1] = byte(number)
@@ -113,7 +114,7 @@ func mark(p []byte, number int) {
 
 func (f *flood) fail(err error) { f.failed = errors.Join(f.failed, err) }
 
-// send keeps floodWindow messages under way until all are complete.
+// send keeps floodWindow messages in flight until all are complete.
 func (f *flood) send() error {
 	next, done := 0, 0
 	var refill func(place int)
@@ -138,7 +139,7 @@ func (f *flood) send() error {
 	return f.r.Transport.Drive(func() bool { return done == f.count || f.failed != nil })
 }
 
-// receive takes all messages, and returns how many were not there in their turn.
+// receive receives all messages, and returns how many numbers of a sender were skipped.
 func (f *flood) receive() (lost int, err error) {
 	senders := f.r.Transport.Size() - 1
 	total, got, posted := f.count*senders, 0, 0
@@ -150,7 +151,7 @@ func (f *flood) receive() (lost int, err error) {
 			p := f.at(i)
 			number := int(binary.LittleEndian.Uint64(p))
 			if d.Err != nil || d.N != f.n || p[f.n-1] != byte(number) || number < next[d.Peer] {
-				f.fail(fmt.Errorf("flood: message %d of rank %d came with %d bytes after number %d: %w", number, d.Peer, d.N, next[d.Peer], d.Err))
+				f.fail(fmt.Errorf("flood: message %d of rank %d arrived with %d bytes after number %d: %w", number, d.Peer, d.N, next[d.Peer], d.Err))
 				return
 			}
 			lost += number - next[d.Peer]
@@ -175,7 +176,7 @@ func (f *flood) receive() (lost int, err error) {
 	return lost, f.r.Transport.Drive(func() bool { return got == total || f.failed != nil })
 }
 
-// largest brings the largest number of the senders to rank 0.
+// largest returns the largest number of the senders, on rank 0.
 func (f *flood) largest(mine int64) (most int64, err error) {
 	open := 1
 	done := func(d comm.Done) {
@@ -200,8 +201,7 @@ func (f *flood) largest(mine int64) (most int64, err error) {
 	return most, f.failed
 }
 
-// resident is the memory of this process that is in RAM now, and the most that ever was, in bytes; 0 where the system
-// does not tell.
+// resident returns the resident memory of this process now and at its peak, in bytes; 0 if the system does not report it.
 func resident() (now, peak int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

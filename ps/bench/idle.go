@@ -13,7 +13,7 @@ import (
 	"fluentps/comm"
 )
 
-// Settled is how long a rank may poll eagerly before its cost counts.
+// Settled is how long an idle rank may poll eagerly before its CPU time counts.
 const Settled = 10 * time.Millisecond
 
 // idleRow is the outcome of bench idle.
@@ -28,7 +28,8 @@ type idleRow struct {
 	hostState
 }
 
-// Idle measures what rank 0 pays for waiting: first nothing comes for the silence, at least 10 * Settled, then the last rank sends messages.
+// Idle measures the cost of waiting on rank 0. First no message arrives for the silence (at least 10 * Settled), then the last rank sends
+// messages.
 func (r *Rank) Idle(messages int, silence time.Duration) error {
 	buf, err := r.Transport.Alloc(8)
 	if err != nil {
@@ -63,9 +64,9 @@ func (r *Rank) Idle(messages int, silence time.Duration) error {
 	return r.Transport.Barrier()
 }
 
-// disturb is the rank that sends, with the time at which it does.
+// disturb sends the messages. Each message carries the time at which it was sent.
 func (r *Rank) disturb(buf *comm.Buf, messages int, silence time.Duration) error {
-	rng := rand.New(rand.NewPCG(1, 2)) // silences that no period of the other's polls fits
+	rng := rand.New(rand.NewPCG(1, 2)) // random pauses, so that they fit no polling period of rank 0
 	time.Sleep(silence + Settled)
 	for range messages {
 		time.Sleep(15*time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond))))
@@ -80,10 +81,10 @@ func (r *Rank) disturb(buf *comm.Buf, messages int, silence time.Duration) error
 	return nil
 }
 
-// await is the rank that waits.
+// await waits for the messages and fills the row.
 func (r *Rank) await(row *idleRow, buf *comm.Buf, silence time.Duration) error {
 	measured := make(chan float64, 1)
-	go func() { // beside the rank, which only waits
+	go func() { // measures while the rank waits
 		time.Sleep(Settled)
 		from, used := time.Now(), usedCPU()
 		time.Sleep(silence - Settled)
@@ -92,12 +93,12 @@ func (r *Rank) await(row *idleRow, buf *comm.Buf, silence time.Duration) error {
 	var late []time.Duration
 	var failed error
 	for range row.Messages {
-		came := false
+		arrived := false
 		r.Transport.Irecv(comm.Peer(r.Transport.Size()-1), comm.Ctl, tagBench, buf, 0, 8, func(d comm.Done) {
-			came, failed = true, d.Err
+			arrived, failed = true, d.Err
 			late = append(late, r.Transport.Now()-time.Duration(binary.LittleEndian.Uint64(buf.Bytes())))
 		})
-		if err := errors.Join(r.Transport.Drive(func() bool { return came }), failed); err != nil {
+		if err := errors.Join(r.Transport.Drive(func() bool { return arrived }), failed); err != nil {
 			return err
 		}
 	}
@@ -108,7 +109,7 @@ func (r *Rank) await(row *idleRow, buf *comm.Buf, silence time.Duration) error {
 	return nil
 }
 
-// usedCPU is the processor time of this process so far.
+// usedCPU returns the processor time of this process so far.
 func usedCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

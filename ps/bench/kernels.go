@@ -17,14 +17,14 @@ import (
 // Kernels measures kernels on one device.
 type Kernels struct {
 	Out    io.Writer
-	Warn   func(text string) // tells the user a line
+	Warn   func(text string) // prints a line for the user
 	Device kernels.Device
 	Time   time.Duration // for each figure
-	JSON   bool          // one line of JSON for each kernel and size, else a table
+	JSON   bool          // one line of JSON for each kernel and size; otherwise a table
 
-	room  kernels.Vecs // memory of the arguments, as long as the longest so far; devices free none
-	flops float64      // the device's peak, per second
-	bytes float64
+	room  kernels.Vecs // memory of the arguments, as long as the longest so far; devices never free memory
+	flops float64      // peak of the device, FLOP/s
+	bytes float64      // peak of the device, bytes/s
 }
 
 // kernelRow is one kernel at one size.
@@ -50,7 +50,7 @@ func (e *WrongError) Error() string {
 	return "bench kernels: wrong values, so not timed: " + strings.Join(e.Kernels, ", ")
 }
 
-// Run checks and times the chosen kernels. It tells of a wrong one at once, and returns a WrongError.
+// Run checks and times the chosen kernels. It warns of a kernel with wrong values at once, and returns a WrongError at the end.
 func (b *Kernels) Run(chosen []*kernels.Kernel) error {
 	if err := b.peaks(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (b *Kernels) measure(k *kernels.Kernel, l kernel.Layer) error {
 	return nil
 }
 
-// peaks finds what the device does at most: ever larger products and vectors, until one takes long.
+// peaks measures the peak rates of the device, with larger and larger matrices and vectors until one takes long.
 func (b *Kernels) peaks() error {
 	const long = 0.05 // seconds
 	for n := 256; n <= 4096; n *= 2 {
@@ -125,7 +125,7 @@ func (b *Kernels) peaks() error {
 	}
 	for n := 1 << 20; n <= 1<<24; n *= 4 {
 		var slowest float64
-		b.bytes = 0 // shorter vectors lie in caches
+		b.bytes = 0 // shorter vectors fit in caches and do not count
 		for _, k := range []*kernels.Kernel{kernels.Axpy, kernels.Scale} {
 			l := kernel.Layer{N: []int{n}}
 			seconds, err := b.time(k, l, 0)
@@ -143,7 +143,7 @@ func (b *Kernels) peaks() error {
 	return nil
 }
 
-// time is how many seconds one of many launches takes: quantile q of up to 5 passes.
+// time returns the seconds that one launch takes: quantile q of up to 5 passes of many launches.
 func (b *Kernels) time(k *kernels.Kernel, l kernel.Layer, q float64) (float64, error) {
 	args, err := b.args(k, l)
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *Kernels) time(k *kernels.Kernel, l kernel.Layer, q float64) (float64, e
 		err := b.Device.Sync()
 		return max(time.Since(from), 1), err
 	}
-	if _, err := pass(1); err != nil { // the first one may find its memory and code
+	if _, err := pass(1); err != nil { // the first launch loads code and touches memory
 		return 0, err
 	}
 	const passes, growth, most = 5, 4, 1 << 20
@@ -188,7 +188,7 @@ func (b *Kernels) time(k *kernels.Kernel, l kernel.Layer, q float64) (float64, e
 	return all.quantile(q).Seconds() / float64(times), nil
 }
 
-// args fills the vectors of a launch with values that the kernel may get, the same at each call.
+// args makes the arguments of a launch, with legal values for the kernel. They are the same at each call.
 func (b *Kernels) args(k *kernels.Kernel, l kernel.Layer) (kernels.Args, error) {
 	a := kernels.Args{N: l.Sizes(), F: k.Bench.Scalars}
 	for v, n := range k.Need(a.N) {
@@ -210,7 +210,7 @@ func (b *Kernels) args(k *kernels.Kernel, l kernel.Layer) (kernels.Args, error) 
 	return a, nil
 }
 
-// benchValues are in [-1, 1), or in [0, 1); they come again after a prime number of them.
+// benchValues returns n random values in [-1, 1), or in [0, 1) if positive. They repeat after period values, a prime number.
 func benchValues(n int, seed uint64, positive bool) []float32 {
 	const period = 8191
 	values, r := make([]float32, n), rand.New(rand.NewPCG(seed, period))

@@ -16,7 +16,7 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// spoiling is a device that gets one kernel wrong.
+// spoiling is a device that computes wrong values for one kernel.
 type spoiling struct {
 	kernels.Device
 	k *kernels.Kernel
@@ -40,7 +40,7 @@ func TestAWrongKernelIsNamedAndNotTimed(t *testing.T) {
 		t.Errorf("error %v, want one that names axpy", err)
 	}
 	if !strings.Contains(warned, "axpy n=1 a=0: vector 1 element 0 of 1 is") {
-		t.Errorf("the case that fails is not told: %s", warned)
+		t.Errorf("no warning about the case that fails: %s", warned)
 	}
 	rows := map[string]int{}
 	for dec := json.NewDecoder(&out); ; {
@@ -65,7 +65,7 @@ func TestAWrongKernelIsNamedAndNotTimed(t *testing.T) {
 	}
 }
 
-// A kernel brings all that the verb needs of it in its row; nothing else names it.
+// The row of a kernel has everything that the verb needs.
 func TestARowIsEnough(t *testing.T) {
 	right := 2.
 	twice := &kernels.Kernel{
@@ -118,7 +118,7 @@ func TestBenchValues(t *testing.T) {
 func TestValuesStayFinite(t *testing.T) {
 	b := &Kernels{Device: cpu.New(1)}
 	for _, k := range kernels.Table {
-		// Words that are no numbers may be of any pattern.
+		// Integer words may have any bit pattern.
 		if slices.ContainsFunc(k.Cases(), func(c kernel.Case) bool {
 			return slices.ContainsFunc(c.Bits[:], func(v []uint32) bool { return v != nil })
 		}) {

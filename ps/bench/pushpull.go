@@ -15,14 +15,14 @@ import (
 	"fluentps/ps/station"
 )
 
-// What a run has beside the rounds that are timed.
+// Numbers of rounds.
 const (
-	warmRounds = 3 // the first rounds of every run touch memory for the first time
-	RoundsMin  = 5 // the fewest rounds that are timed
+	warmRounds = 3 // rounds before the timed ones, which touch memory for the first time
+	RoundsMin  = 5 // the fewest timed rounds
 )
 
-// checkRounds is the length of the run whose values are checked. It also says how long a round takes, for which short
-// ones need more.
+// checkRounds returns the rounds of the run whose values are checked. That run also measures the time of a round, for which short rounds
+// need more of them.
 func (k *Case) checkRounds() int {
 	if k.bytes < 4<<20 {
 		return 50
@@ -30,25 +30,25 @@ func (k *Case) checkRounds() int {
 	return warmRounds
 }
 
-// Table says which cases Pushpull measures: each scheme with each size and each kind of memory.
+// Table selects the cases of Pushpull: each scheme with each size and each kind of memory.
 type Table struct {
 	Schemes    []string
 	Sizes      []int64  // bytes of the parameters
-	ShardBytes int64    // a layer is at most as long
-	Memories   []string // of cluster.shared_memory
+	ShardBytes int64    // the longest layer
+	Memories   []string // values of cluster.shared_memory
 	Servers    int
 	Slice      string   // shards.slice
-	Set        []string // settings as of --set; they have the last word
+	Set        []string // settings as for --set; they override all others
 }
 
-// Cases lists the cases. The error names a configuration that cannot be.
+// Cases lists the cases. It fails if a configuration is invalid.
 func (t *Table) Cases() (cases []Case, err error) {
 	for _, scheme := range t.Schemes {
 		for _, n := range t.Sizes {
 			for _, memory := range t.Memories {
 				k := Case{scheme: scheme, bytes: n / 4 * 4, slice: t.Slice, layers: layersOf(n/4, t.ShardBytes/4, int64(t.Servers))}
 				k.set = append([]string{fmt.Sprintf("cluster.servers=%d", t.Servers), "cluster.shared_memory=" + memory}, t.Set...)
-				cfg, err := k.config(1, 1) // of a world of one worker: before any rank waits for another
+				cfg, err := k.config(1, 1) // for one worker: finds mistakes before any rank waits for another
 				if err != nil {
 					return nil, err
 				}
@@ -76,7 +76,7 @@ func RanksMin(cases []Case) (ranks int) {
 type Case struct {
 	scheme string
 	bytes  int64
-	layers []int64 // parameters of each
+	layers []int64 // parameters of each layer
 	slice  string
 	memory string // cluster.shared_memory
 	set    []string
@@ -85,7 +85,7 @@ type Case struct {
 	colocated bool // all ranks work
 }
 
-// layersOf cuts n parameters into layers of at most each, and at least one for each server, as even as can be.
+// layersOf cuts n parameters into layers of at most each parameters, at least one for each server, as evenly as possible.
 func layersOf(n, each, servers int64) []int64 {
 	k := min(n, max((n+each-1)/each, servers))
 	layers := make([]int64, k)
@@ -98,7 +98,7 @@ func layersOf(n, each, servers int64) []int64 {
 	return layers
 }
 
-// config is a run of so many rounds, as a user would write it.
+// config returns the configuration of a run with that many rounds.
 func (k *Case) config(workers, rounds int) (*configs.Config, error) {
 	text := fmt.Sprintf(`name: bench
 cluster: {servers: 1, memory_max: 1024GiB}
@@ -113,7 +113,7 @@ sync: [{match: "*", scheme: %s}]
 	if diags.Failed() {
 		var b strings.Builder
 		_ = diags.Write(&b) // a strings.Builder never fails
-		return nil, station.Usage("bench pushpull: the flags make no configuration:\n%s", strings.TrimRight(b.String(), "\n"))
+		return nil, station.Usage("bench pushpull: the flags make an invalid configuration:\n%s", strings.TrimRight(b.String(), "\n"))
 	}
 	return cfg, nil
 }
@@ -132,21 +132,21 @@ type pushpullRow struct {
 	Slice       string  `json:"slice"`
 	ShardBytes  int64   `json:"shard_bytes"`   // of the longest layer
 	Memory      string  `json:"shared_memory"` // cluster.shared_memory
-	BytesShared int64   `json:"bytes_shared"`  // read in shared memory in place of being sent
+	BytesShared int64   `json:"bytes_shared"`  // read in shared memory instead of sent
 	Rounds      int     `json:"rounds"`
 	RoundUSMean float64 `json:"round_us_mean"`
 	RoundUSP10  float64 `json:"round_us_p10"`
 	RoundUSP50  float64 `json:"round_us_p50"`
 	RoundUSP99  float64 `json:"round_us_p99"`
 	GBPerS      float64 `json:"gb_per_s"`     // by the mean
-	GBPerSP50   float64 `json:"gb_per_s_p50"` // by the median round, which a disturbance of a few rounds leaves alone
+	GBPerSP50   float64 `json:"gb_per_s_p50"` // by the median round, which a few disturbed rounds do not change
 	CPUSPerGB   float64 `json:"cpu_s_per_gb"`
 	LimitUS     float64 `json:"limit_us,omitempty"`    // with cluster.link: the least time of a round (ps/network)
 	LimitShare  float64 `json:"limit_share,omitempty"` // of limit_us in round_us_mean
 	hostState
 }
 
-// Pushpull measures the cases one after the other, each for the time total, or for so many rounds where fixed is not 0.
+// Pushpull measures the cases one after the other, each for the time total, or for fixed rounds if fixed is not 0.
 func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 	out := r.Out
 	for i := range cases {
@@ -178,7 +178,7 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 	return nil
 }
 
-// pushpull measures one case. All ranks make the same runs; the row is rank 0's.
+// pushpull measures one case. All ranks make the same runs. Only rank 0 returns a row.
 func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, error) {
 	workers, err := r.workers(k)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, 
 			return nil, err
 		}
 		round := slowest(first.Iterations, 1).quantile(0.5)
-		if round == 0 { // a worker had none
+		if round == 0 { // a worker had no round after the first
 			round = time.Duration(1e9*first.Summary.TrainS) / time.Duration(k.checkRounds())
 		}
 		rounds = timesFor(total, round, RoundsMin, RoundsMost(workers))
@@ -205,7 +205,7 @@ func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, 
 	if rounds, err = r.tell(rounds); err != nil {
 		return nil, err
 	}
-	// Where workers do not wait for each other, the run may be over when one has had few of the rounds: then once more.
+	// If workers do not wait for each other, the run may end while one of them has had few rounds. Then a longer run follows.
 	for {
 		timed, err := r.train(k, workers, warmRounds+rounds)
 		if err != nil {
@@ -226,7 +226,7 @@ func (r *Rank) pushpull(k *Case, total time.Duration, fixed int) (*pushpullRow, 
 	}
 }
 
-// share is that of the limit, where it is known and there is one.
+// share returns the share of the limit as text, or - if no limit is known.
 func (r *pushpullRow) share() string {
 	if r.LimitUS == 0 {
 		return "-"
@@ -234,7 +234,7 @@ func (r *pushpullRow) share() string {
 	return strconv.FormatFloat(r.LimitShare, 'f', 2, 64)
 }
 
-// workers is how many of the ranks compute.
+// workers returns how many ranks compute.
 func (r *Rank) workers(k *Case) (int, error) {
 	cfg, err := k.config(1, 1)
 	if err != nil {
@@ -247,12 +247,12 @@ func (r *Rank) workers(k *Case) (int, error) {
 	return len(roles.Workers), nil
 }
 
-// RoundsMost is how many rounds each worker's times are kept for, less the first ones.
+// RoundsMost returns the most timed rounds: a run keeps the times of that many rounds of each worker, besides the first ones.
 func RoundsMost(workers int) int {
 	return min(metrics.IterationsOfWorkerMax, metrics.IterationsMax/workers) - warmRounds
 }
 
-// train runs so many rounds.
+// train runs that many rounds.
 func (r *Rank) train(k *Case, workers, rounds int) (ps.Result, error) {
 	cfg, err := k.config(workers, rounds)
 	if err != nil {
@@ -262,15 +262,15 @@ func (r *Rank) train(k *Case, workers, rounds int) (ps.Result, error) {
 	o.Iterations = true
 	res, err := ps.Run(o)
 	if err == nil && res.Code != 0 {
-		err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run did not end well"}
+		err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run failed"}
 		if r.Lead() {
-			err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run ended so: " + res.Summary.Finished}
+			err = &ps.ExitError{Code: res.Code, Text: "bench pushpull: the run failed: " + res.Summary.Finished}
 		}
 	}
 	return res, err
 }
 
-// row makes the figures of the timed run. Its memory has been used before, by the run whose values were checked.
+// row computes the figures of the timed run.
 func (k *Case) row(rank *Rank, timed ps.Result) *pushpullRow {
 	s, w := timed.Summary, slowest(timed.Iterations, warmRounds)
 	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: rank.Mode, Servers: s.Servers, Workers: s.Workers, Scheme: k.scheme, Bytes: k.bytes,
@@ -303,7 +303,7 @@ func (r rounds) total() (sum time.Duration) {
 	return sum
 }
 
-// quantile sorts, and takes the nearest rank.
+// quantile sorts the rounds, and returns the quantile by nearest rank.
 func (r rounds) quantile(q float64) time.Duration {
 	if len(r) == 0 {
 		return 0
@@ -312,8 +312,8 @@ func (r rounds) quantile(q float64) time.Duration {
 	return r[min(len(r)-1, max(0, int(q*float64(len(r))+0.999999)-1))]
 }
 
-// slowest is the worker with the longest mean round behind the first few. A round lasts from the start of an
-// iteration to that of the next, and the last one until its parameters were in.
+// slowest returns the rounds of the worker with the longest mean round, without the first skip rounds. A round lasts from the start of an
+// iteration to the start of the next. The last round lasts until its parameters have arrived. slowest returns nil if a worker has no round.
 func slowest(of [][]metrics.Iteration, skip int) rounds {
 	var worst rounds
 	for _, all := range of {

@@ -1,5 +1,5 @@
-// Package bench measures what moving bytes costs: messages, pushes and pulls, waiting. Each benchmark runs on every rank of a world;
-// rank 0 prints. Values are checked before anything is timed.
+// Package bench measures messages, pushes and pulls, waiting, and kernels. Each benchmark runs on every rank, and rank 0 prints. Values are
+// checked before they are timed.
 package bench
 
 import (
@@ -22,19 +22,19 @@ type Rank struct {
 	Transport comm.Transport
 	Mode      string // mpi, local
 	Host      string
-	Build     string // of this program: all ranks run the same
-	JSON      bool   // one line of JSON for each case, else a table
+	Build     string // the version of the program, the same on all ranks
+	JSON      bool   // one line of JSON for each case; otherwise a table
 	Out, Err  io.Writer
 	NewDevice func(threads int) (kernels.Device, error)
 }
 
-// Lead says whether this rank prints.
+// Lead reports whether this rank prints.
 func (r *Rank) Lead() bool { return r.Transport.Rank() == 0 }
 
-// settleFor is how long ranks play before anything is measured.
+// settleFor is how long Settle keeps the ranks busy before the first measurement.
 const settleFor = 200 * time.Millisecond
 
-// Settle lets the system find a core for each rank: the first tenths of a second may have two on one.
+// Settle gives the system time to move each rank to a core of its own. In the first tenths of a second, two ranks may share a core.
 func (r *Rank) Settle() error {
 	from := r.Transport.Now()
 	for more := 1; more > 0; {
@@ -52,10 +52,10 @@ func (r *Rank) Settle() error {
 	return nil
 }
 
-// tagTell is the tag of what rank 0 tells the others between two measurements.
+// tagTell is the tag of the number that tell sends.
 const tagTell = 1 << 20
 
-// tell gives every rank the number that rank 0 has.
+// tell broadcasts the value of rank 0. Every rank returns that value.
 func (r *Rank) tell(value int) (int, error) {
 	buf, err := r.Transport.Alloc(8)
 	if err != nil {
@@ -84,10 +84,10 @@ func (r *Rank) tell(value int) (int, error) {
 	return int(binary.LittleEndian.Uint64(buf.Bytes())), failed
 }
 
-// hostState is what figures depend on beside the program.
+// hostState is the state of the host, on which the figures depend.
 type hostState struct {
 	Cores int     `json:"cores"`
-	Load  float64 `json:"load"` // of the last minute, where the system tells
+	Load  float64 `json:"load"` // average of the last minute; 0 if the system does not report it
 }
 
 func readHost() hostState {
@@ -99,13 +99,13 @@ func readHost() hostState {
 	return h
 }
 
-// timesFor is how often a thing that takes each is repeated to fill a time, within limits.
+// timesFor returns how many repetitions of duration each fill total, from least to most.
 func timesFor(total, each time.Duration, least, most int) int {
 	n := float64(total) / float64(max(each, 1))
 	return int(min(max(n, float64(least)), float64(most)))
 }
 
-// printHost ends a text table.
+// printHost prints the last line of a text table.
 func printHost(w io.Writer) {
 	h := readHost()
 	fmt.Fprintf(w, "%d cores, load average %.2f\n", h.Cores, h.Load)

@@ -16,7 +16,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// options are those of a run inside a benchmark: nothing is printed or written.
+// options returns the options of a run inside a benchmark, which prints and writes nothing.
 func (r *Rank) options(cfg *configs.Config) ps.Options {
 	threads := cfg.Device.Threads
 	return ps.Options{
@@ -28,12 +28,12 @@ func (r *Rank) options(cfg *configs.Config) ps.Options {
 	}
 }
 
-// weighsAlike are the schemes under which N pushes weigh as one step of bsp, whatever their order.
-var weighsAlike = []string{"bsp", "asp", "ssp", "bounded_delay", "dssp", "pssp", "dsps", "vap"}
+// equalWeights are the schemes under which N pushes have the weight of one bsp step, in any order.
+var equalWeights = []string{"bsp", "asp", "ssp", "bounded_delay", "dssp", "pssp", "dsps", "vap"}
 
-// check compares the parameters with their initial values, less the known gradient for every push that counted. Under
-// schemes that weigh a push by what came before it, all must have moved by the same multiple of it, but for one step: the
-// servers may see the end in another order.
+// check compares the parameters with their expected values: the initial ones less the known gradient for every push that counted. Some
+// schemes weigh a push by the pushes before it. Under these, all parameters must have moved by the same number of steps, with a difference
+// of up to one step, because the servers may receive the last pushes in different orders.
 func (k *Case) check(res ps.Result) error {
 	cfg, err := k.config(1, 1)
 	if err != nil {
@@ -47,7 +47,7 @@ func (k *Case) check(res ps.Result) error {
 		}
 	}
 	at, tolerance := 0, 0.25/float64(s.Workers)
-	if !slices.Contains(weighsAlike, k.scheme) {
+	if !slices.Contains(equalWeights, k.scheme) {
 		pushes, tolerance = math.NaN(), 1.25
 	}
 	for l, n := range k.layers {
@@ -72,5 +72,5 @@ func (k *Case) check(res ps.Result) error {
 	return nil
 }
 
-// accepted is how many pushes of a shard counted.
+// accepted returns how many pushes of a shard counted.
 func accepted(s *metrics.ShardSummary) int64 { return s.Pushes - s.Dropped }
