@@ -9,8 +9,8 @@
 //	err = dev.Sync()
 //
 // All matrices are float32, row-major, without gaps between rows. The Go twin of a kernel (its CPU
-// function) is the definition of correct: every device must agree with it within the kernel's
-// tolerance, which package kerneltest checks against float64.
+// function) defines the correct result: every device must agree with it within the kernel's
+// tolerance. Package kerneltest checks devices against float64.
 //
-// Each kernel has a folder, with all that belongs to it, and a line in table.go; README.md says how to add one.
+// Each kernel has a folder of its own and a line in table.go. README.md says how to add a kernel.
 package kernels

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A PTX file says which source it was made of, so that a stale one is found without NVIDIA's compiler.
+// A PTX file carries the hash of its source, so that a stale file is found without NVIDIA's compiler.
 func TestPTXIsMadeOfTheSource(t *testing.T) {
 	names, err := fs.Glob(sources, "*/*.cu")
 	if err != nil || len(names) == 0 {
@@ -41,7 +41,7 @@ func TestPTXIsMadeOfTheSource(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the list of sources that the emulator compiles")
 
-// The emulator compiles each source in a namespace of its own, and lists its entries.
+// The emulator compiles each source in a namespace of its own and lists the entries of the source.
 func TestTheEmulatorHasEverySource(t *testing.T) {
 	names, err := fs.Glob(sources, "*/*.cu")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestTheEmulatorHasEverySource(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(list); err != nil || string(have) != b.String() {
-		t.Errorf("%s is not what the sources and their PTX make it, error %v: run make ptx", list, err)
+		t.Errorf("%s does not list the entries of the sources and their PTX, error %v: run make ptx", list, err)
 	}
 }
 
@@ -78,7 +78,7 @@ var (
 	sharedOf = regexp.MustCompile(`(?m)^\s*\.shared .*?\b\w+\[(\d+)\];`)
 )
 
-// entries gives the number of parameters of each entry of a PTX text.
+// entries returns the number of parameters of each entry of a PTX text.
 func entries(ptx string) map[string]int {
 	found := map[string]int{}
 	for _, m := range entryOf.FindAllStringSubmatch(ptx, -1) {
@@ -87,8 +87,8 @@ func entries(ptx string) map[string]int {
 	return found
 }
 
-// Every kernel that has a CUDA source finds its entries in the PTX, with as many parameters as a launch passes, and
-// no launch that a device refuses.
+// Every kernel with a CUDA source finds its entries in the PTX, each entry takes as many parameters as a launch passes,
+// and no device refuses a launch.
 func TestStepsFitThePTX(t *testing.T) {
 	for _, k := range Table {
 		if k.CUDA == nil {
@@ -108,12 +108,12 @@ func TestStepsFitThePTX(t *testing.T) {
 				if s.Entry == "" {
 					break
 				}
-				if have, there := found[s.Entry]; !there || have != parameters {
-					t.Errorf("%s %v: entry %s has %d parameters, the launch %d", k.Name, n, s.Entry, have, parameters)
+				if have, exists := found[s.Entry]; !exists || have != parameters {
+					t.Errorf("%s %v: entry %s has %d parameters, the launch passes %d", k.Name, n, s.Entry, have, parameters)
 				}
 				threads := s.Block[0] * s.Block[1] * s.Block[2]
 				if threads < 1 || threads > 1024 || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 || s.Grid[1] > 65535 || s.Grid[2] > 65535 {
-					t.Errorf("%s %v: no device launches grid %v block %v", k.Name, n, s.Grid, s.Block)
+					t.Errorf("%s %v: every device refuses grid %v block %v", k.Name, n, s.Grid, s.Block)
 				}
 			}
 		}
@@ -138,7 +138,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	}
 }
 
-// A block has 48 KiB of shared memory unless it asks for more. The emulator cannot see how much one entry takes.
+// A block has 48 KiB of shared memory unless it requests more. The emulator cannot tell how much one entry uses.
 func TestSharedMemoryFits(t *testing.T) {
 	for _, k := range Table {
 		if k.CUDA == nil {
@@ -154,7 +154,7 @@ func TestSharedMemoryFits(t *testing.T) {
 				total += size
 			}
 			if name, _, _ := strings.Cut(body, "("); total > 48<<10 {
-				t.Errorf("%s: entry %s takes %d bytes of shared memory", k.Name, name, total)
+				t.Errorf("%s: entry %s uses %d bytes of shared memory, at most 49152 are possible", k.Name, name, total)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A program stands for each that gpu-check starts: it does what its line in this table says.
+// gpuPrograms are shell scripts that stand in for the programs which gpu-check starts.
 var gpuPrograms = map[string]string{
 	"nvidia-smi":        `echo "Some Card, 580.1"`,
 	"compute-sanitizer": `echo "    --- PASS: TestConformance/gemm_nn (1.0s)"`,
@@ -23,8 +23,9 @@ var gpuPrograms = map[string]string{
 	esac`,
 }
 
-// gpuCheck runs the script with the programs, one of them replaced, and returns its table, what it said besides and its code.
-func gpuCheck(t *testing.T, replaced, by string, env ...string) (table, said string, code int) {
+// gpuCheck runs gpu-check with these programs, one of them replaced by another script. It returns the table that gpu-check
+// printed, its standard error and its exit code.
+func gpuCheck(t *testing.T, replaced, by string, env ...string) (table, stderr string, code int) {
 	t.Helper()
 	dir := t.TempDir()
 	script, err := os.ReadFile("gpu-check")
@@ -37,11 +38,11 @@ func gpuCheck(t *testing.T, replaced, by string, env ...string) (table, said str
 		}
 	}
 	write("gpu-check", string(script))
-	for name, does := range gpuPrograms {
+	for name, body := range gpuPrograms {
 		if name == replaced {
-			does = by
+			body = by
 		}
-		write(name, "#!/bin/sh\n"+does+"\n")
+		write(name, "#!/bin/sh\n"+body+"\n")
 	}
 	c := exec.Command("bash", filepath.Join(dir, "gpu-check"))
 	c.Env = append(append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH")), env...)
@@ -54,7 +55,7 @@ func gpuCheck(t *testing.T, replaced, by string, env ...string) (table, said str
 }
 
 func TestGPUCheckPrintsWhatItFound(t *testing.T) {
-	table, said, code := gpuCheck(t, "", "")
+	table, stderr, code := gpuCheck(t, "", "")
 	for _, want := range []string{
 		"Some Card, 580.1", "| every kernel against float64 | ok: 1 tests", "| mlp, batch 128, one step | 0.25 ms alone, 0.5 ms with copies, PyTorch 2.11 eager 2.000 ms in float32, 2.000 ms in TF32 |",
 		"| gemm_nt/1x2x3, GFLOP/s | own 11, cuBLAS in TF32 22 |", "| compute-sanitizer racecheck | ok: 1 kernels |", "the kernels' own times",
@@ -64,15 +65,15 @@ func TestGPUCheckPrintsWhatItFound(t *testing.T) {
 		}
 	}
 	if code != 0 {
-		t.Errorf("code %d, must be 0; said:\n%s", code, said)
+		t.Errorf("code %d, must be 0; standard error:\n%s", code, stderr)
 	}
 	if memory, products := strings.Index(table, "memcheck"), strings.Index(table, "gemm_nt"); memory < products {
-		t.Errorf("the sanitizers come at %d, before products at %d; must come last:\n%s", memory, products, table)
+		t.Errorf("the sanitizers are at %d, before the products at %d; must be last:\n%s", memory, products, table)
 	}
 }
 
 func TestGPUCheckShowsWhatFails(t *testing.T) {
-	for _, c := range []struct{ what, program, does, want, said string }{
+	for _, c := range []struct{ what, program, body, want, wantStderr string }{
 		{"a test", "cuda.test", `echo "element 3 is 7, want 8"; exit 1`, "| every kernel against float64 | **FAIL**: exit code 1 |", "element 3 is 7, want 8"},
 		{"a test that is skipped", "cuda.test", `echo "    --- SKIP: TestConformance (0.0s)"`, "| every kernel against float64 | **FAIL**: skipped |", "SKIP"},
 		{"a benchmark without a time", "cuda.test", `echo "--- PASS: TestSome (0.1s)"`, "| mlp, batch 128, one step | **FAIL**: the benchmark printed no time |", "PASS"},
@@ -81,18 +82,18 @@ func TestGPUCheckShowsWhatFails(t *testing.T) {
 		{"a program", "fluentps", `echo "no such kernel"; exit 1`, "| bench kernels | **FAIL**: exit code 1 |", "no such kernel"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			table, said, code := gpuCheck(t, c.program, c.does)
-			if code != 1 || !strings.Contains(table, c.want) || !strings.Contains(said, c.said) {
-				t.Errorf("code %d, must be 1; the table must have %q, and what is said %q\ntable:\n%s\nsaid:\n%s", code, c.want, c.said, table, said)
+			table, stderr, code := gpuCheck(t, c.program, c.body)
+			if code != 1 || !strings.Contains(table, c.want) || !strings.Contains(stderr, c.wantStderr) {
+				t.Errorf("code %d, must be 1; the table must have %q, and standard error %q\ntable:\n%s\nstandard error:\n%s", code, c.want, c.wantStderr, table, stderr)
 			}
 		})
 	}
 }
 
-// What hangs is ended, and all rows come all the same.
+// gpu-check ends a program that hangs, and still prints all rows.
 func TestGPUCheckEndsInTime(t *testing.T) {
 	table, _, code := gpuCheck(t, "cuda.test", "exec sleep 60", "GPU_CHECK_SECONDS=2")
-	// On a machine that is busy the start alone may take the time.
+	// On a busy machine, starting alone may take the whole time.
 	for _, want := range []string{`\n\| every kernel against float64 \| \*\*FAIL\*\*: (not done after [12]|no time left of 2) s \|`, `\n\| bench kernels \| \*\*FAIL\*\*: no time left of 2 s \|`} {
 		if code != 1 || !regexp.MustCompile(want).MatchString(table) {
 			t.Errorf("code %d, must be 1; the table has no %s:\n%s", code, want, table)

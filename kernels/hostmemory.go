@@ -2,8 +2,8 @@ package kernels
 
 import "fmt"
 
-// HostMemory is the part of a Device whose vectors lie in host memory and whose launches are over when they return: both
-// sides always see what the other wrote. Such a device embeds it.
+// HostMemory is the part of a Device whose vectors lie in host memory and whose launches are done when they return: host
+// and kernels always see each other's writes. Such a device embeds HostMemory.
 type HostMemory struct{}
 
 // Upload copies src to the start of dst. It is an error when dst is shorter.
@@ -27,13 +27,13 @@ func (HostMemory) Download(dst []float32, src Vec) error {
 // Refresh has nothing to do.
 func (HostMemory) Refresh(Vec) error { return nil }
 
-// Fetch gives an event that has passed.
-func (HostMemory) Fetch(Vec) (Event, error) { return passed{}, nil }
+// Fetch returns an event that has passed.
+func (HostMemory) Fetch(Vec) (Event, error) { return passedEvent{}, nil }
 
 // Sync has nothing to wait for.
 func (HostMemory) Sync() error { return nil }
 
-type passed struct{}
+type passedEvent struct{}
 
-func (passed) Passed() bool { return true }
-func (passed) Wait() error  { return nil }
+func (passedEvent) Passed() bool { return true }
+func (passedEvent) Wait() error  { return nil }

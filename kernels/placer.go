@@ -3,14 +3,16 @@ package kernels
 // Range is elements Lo to Hi-1 of a vector.
 type Range struct{ Lo, Hi int }
 
-// Placer is a Device with memory that others can reach, such as a CUDA-aware MPI.
+// Placer is a Device whose memory a library such as a CUDA-aware MPI can read and write directly.
 type Placer interface {
-	// Place gives an arena memory on the device, zeroed, and returns it: what Wrap is given of p later lies there as it
-	// does in p. The elements of reached, which ascends, are brought to and from there by others: Refresh and Fetch leave
-	// them alone, on both sides. The Event of a Fetch passes once the kernels before it are over, whatever was copied.
+	// Place allocates zeroed memory on the device for the arena p and returns it. A part of p that is wrapped later
+	// has the same place there as in p. The library itself moves the elements of reached, which is in ascending order:
+	// Refresh and Fetch copy none of them. The Event of a Fetch passes once the kernels before the Fetch are done,
+	// whatever the Fetch copied.
 	Place(p []float32, reached []Range) (Vec, error)
-	// Attach makes the device that of the calling thread, which stays the goroutine's until Detach: libraries that are
-	// given the device's memory may look for it there. Any goroutine may call them until Close.
+	// Attach makes this device the current one of the calling thread, and keeps the goroutine on that thread until
+	// Detach: a library that receives the device's memory may look for the device there. Any goroutine may call both
+	// until Close.
 	Attach() error
 	Detach()
 }

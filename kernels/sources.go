@@ -2,8 +2,8 @@ package kernels
 
 import "embed"
 
-// sources are all files that GPUs' code is made of. They are embedded here so that whatever imports this package is
-// built anew when one changes: cgo alone would go on with what it once compiled of them.
+// sources are all files from which the GPU code is made. They are embedded so that every package which imports this one
+// is rebuilt when a source changes: cgo alone would keep the objects that it has compiled before.
 //
 //go:embed gpu.cuh */*.cu cuda/ptx/flags
 var sources embed.FS

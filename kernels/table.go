@@ -24,10 +24,10 @@ import (
 	"fluentps/kernels/topk"
 )
 
-// Table lists every kernel, in the order of the lines below. A device runs all of them.
+// Table lists every kernel, in the order of the lines below. Every device runs all of them.
 var Table []*Kernel
 
-// The kernels, as models name them. The row of each stands in its folder, with its arguments.
+// The kernels, as models name them. The row of a kernel is in its folder and documents the arguments.
 var (
 	GemmNN             = row(gemm.GemmNN)
 	GemmNT             = row(gemm.GemmNT)
@@ -75,7 +75,7 @@ func row(k *Kernel) *Kernel {
 	return k
 }
 
-// The words of a launch, which package kernel defines.
+// The types of a launch, from package kernel.
 type (
 	Kernel  = kernel.Kernel
 	Args    = kernel.Args
@@ -85,5 +85,5 @@ type (
 	Scalars = kernel.Scalars
 )
 
-// Windows is how many windows of a convolution with these sizes lie below and beside one another.
-func Windows(n Sizes) (height, width int) { return convolution.Of(n).Shape.Outputs() }
+// Windows returns how many windows a convolution with these sizes has in each direction: rows and columns of its output.
+func Windows(n Sizes) (height, width int) { return convolution.ShapeOf(n).Shape.Outputs() }

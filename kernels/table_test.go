@@ -9,7 +9,7 @@ import (
 )
 
 // A folder with a source for GPUs holds kernels. The heading of its README names them, its rows have these names, and the
-// table has them all, each once.
+// table lists each of them once.
 func TestFoldersAndTableHaveTheSameKernels(t *testing.T) {
 	folder := map[string]string{}
 	for _, k := range Table {
@@ -31,22 +31,22 @@ func TestFoldersAndTableHaveTheSameKernels(t *testing.T) {
 			if other, listed := folder[name]; !listed {
 				t.Errorf("%s: its README names the kernel %q, which has no line in table.go", dir, name)
 			} else if other != "" {
-				t.Errorf("%s: its README names the kernel %q, and that of %s does", dir, name, other)
+				t.Errorf("%s: its README names the kernel %q, and so does the README of %s", dir, name, other)
 			}
 			folder[name] = dir
 			if !strings.Contains(read(path.Join(dir, "kernel.go")), `"`+name+`"`) {
-				t.Errorf("%s: its README names the kernel %q, its kernel.go does not", dir, name)
+				t.Errorf("%s: its README names the kernel %q, but its kernel.go does not", dir, name)
 			}
 		}
 	}
 	for name, dir := range folder {
 		if dir == "" {
-			t.Errorf("%s: the README of no folder with a .cu file names it in its heading, as in # axpy, scale", name)
+			t.Errorf("%s: no folder with a .cu file has a README that names this kernel in its heading, as in # axpy, scale", name)
 		}
 	}
 }
 
-// folders are those with a source for GPUs.
+// folders returns the folders with a source for GPUs.
 func folders(t *testing.T) (dirs []string) {
 	names, err := fs.Glob(sources, "*/*.cu")
 	if err != nil || len(names) == 0 {
@@ -60,7 +60,7 @@ func folders(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// What the verb bench kernels times of a kernel is some work.
+// Every layer that the verb bench kernels times does some work.
 func TestEveryKernelHasLayers(t *testing.T) {
 	for _, k := range Table {
 		if len(k.Bench.Layers) == 0 {
@@ -80,7 +80,7 @@ func TestEveryKernelHasLayers(t *testing.T) {
 				}
 			}
 			if _, bytes := k.Cost(l.Sizes()); vectors == 0 || !(bytes > 0) {
-				t.Errorf("%s at %s: sizes %v are no work", k.Name, l.Name, l.N)
+				t.Errorf("%s at %s: sizes %v give no work", k.Name, l.Name, l.N)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ var BiasGrad = &kernel.Kernel{
 		PTX: ptx, Vecs: 2, Sizes: 2,
 		Scratch: func(n kernel.Sizes) int { return kernel.ShareScratch(shares(n), n[1]) },
 		Steps: func(n kernel.Sizes) [4]kernel.Step {
-			return kernel.Shared("bias_grad", "bias_grad_sum", kernel.Blocks(n[1], 32), shares(n), n[1])
+			return kernel.SplitReduction("bias_grad", "bias_grad_sum", kernel.Blocks(n[1], 32), shares(n), n[1])
 		},
 	},
 	Cases: cases,

@@ -31,7 +31,7 @@ var (
 			PTX: ptx, Vecs: 2, Sizes: 3,
 			Scratch: func(n kernel.Sizes) int { return kernel.ShareScratch(shares(n), n[1]) },
 			Steps: func(n kernel.Sizes) [4]kernel.Step {
-				return kernel.Shared("channel_bias_grad", "channel_bias_grad_sum", n[1], shares(n), n[1])
+				return kernel.SplitReduction("channel_bias_grad", "channel_bias_grad_sum", n[1], shares(n), n[1])
 			},
 		},
 		Cases: gradientCases,

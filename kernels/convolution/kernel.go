@@ -22,11 +22,11 @@ var (
 	ConvForward = &kernel.Kernel{
 		Name: "conv_forward", Tol: 8, Cost: cost,
 		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{x, w, y} },
-		CPU:  func(a kernel.Args) { forward(a.V[2].Host, a.V[0].Host, a.V[1].Host, Of(a.N)) },
+		CPU:  func(a kernel.Args) { forward(a.V[2].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 3, Sizes: 8,
 			Steps: func(n kernel.Sizes) [4]kernel.Step {
-				height, width := Of(n).Shape.Outputs()
+				height, width := ShapeOf(n).Shape.Outputs()
 				return forwardEntries.steps(n, n[4], height, width)
 			},
 		},
@@ -37,7 +37,7 @@ var (
 	ConvBackwardData = &kernel.Kernel{
 		Name: "conv_backward_data", Tol: 8, Cost: cost,
 		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{y, w, x} },
-		CPU:  func(a kernel.Args) { backwardData(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.F[0], Of(a.N)) },
+		CPU:  func(a kernel.Args) { backwardData(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.F[0], ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 3, Sizes: 8, Scalars: 1,
 			Steps: func(n kernel.Sizes) [4]kernel.Step { return backwardEntries.steps(n, n[1], n[2], n[3]) },
@@ -49,7 +49,7 @@ var (
 	ConvBackwardFilter = &kernel.Kernel{
 		Name: "conv_backward_filter", Tol: 8, Cost: cost,
 		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{x, y, w} },
-		CPU:  func(a kernel.Args) { backwardFilter(a.V[2].Host, a.V[0].Host, a.V[1].Host, Of(a.N)) },
+		CPU:  func(a kernel.Args) { backwardFilter(a.V[2].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: filterPTX, Vecs: 3, Sizes: 8,
 			Scratch: func(n kernel.Sizes) int { _, scratch := filterSteps(n); return scratch },
@@ -66,8 +66,8 @@ var (
 	}
 )
 
-// Of reads the sizes of a convolution.
-func Of(n kernel.Sizes) Shape {
+// ShapeOf returns the shape that the sizes of a convolution describe.
+func ShapeOf(n kernel.Sizes) Shape {
 	return Shape{
 		Shape:  im2col.Shape{Channels: n[1], Height: n[2], Width: n[3], Kernel: n[5], Stride: n[6], Pad: n[7]},
 		Images: n[0], Filters: n[4],
@@ -75,12 +75,12 @@ func Of(n kernel.Sizes) Shape {
 }
 
 func lengths(n kernel.Sizes) (inputs, weights, outputs int) {
-	s := Of(n)
+	s := ShapeOf(n)
 	return s.Inputs(), s.Weights(), s.Outputs()
 }
 
 func cost(n kernel.Sizes) (flops, bytes float64) {
-	s := Of(n)
+	s := ShapeOf(n)
 	terms, _ := s.Columns()
 	return 2 * float64(s.Outputs()) * float64(terms), 4 * float64(s.Inputs()+s.Weights()+s.Outputs())
 }

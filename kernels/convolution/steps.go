@@ -71,7 +71,7 @@ func filterSteps(n kernel.Sizes) (steps [4]kernel.Step, scratch int) {
 	if filters*weights == 0 {
 		return steps, 0
 	}
-	rows, cols := Of(n).Shape.Outputs()
+	rows, cols := ShapeOf(n).Shape.Outputs()
 	terms := images * rows * cols
 	if n[0]*n[2]*n[3]*terms > 0 && side == 3 && stride == 1 {
 		return directFilterSteps(n, rows, cols)

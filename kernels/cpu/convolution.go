@@ -20,7 +20,7 @@ type matrices struct {
 }
 
 func (d *device) matrices(n kernels.Sizes) matrices {
-	s := convolution.Of(n)
+	s := convolution.ShapeOf(n)
 	m := matrices{Shape: s}
 	m.terms, m.windows = s.Columns()
 	if !m.direct() {

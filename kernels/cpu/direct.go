@@ -41,7 +41,7 @@ func bestOwn() Level {
 
 // convolve computes a convolution and says true, or says false and has done nothing.
 func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
-	s := convolution.Of(a.N)
+	s := convolution.ShapeOf(a.N)
 	rows, cols := s.Shape.Outputs()
 	if d.direct.set == nil || s.Kernel > C.CONV_MAX_KERNEL || min(s.Images, s.Channels, s.Filters, rows, cols) == 0 {
 		return false

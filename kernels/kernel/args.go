@@ -2,14 +2,14 @@ package kernel
 
 import "fmt"
 
-// Vec is device memory: a vector of float32. The zero Vec stands for an argument left out.
+// Vec is a vector of float32 in a device's memory. The zero Vec stands for an optional argument that is absent.
 type Vec struct {
-	Host []float32 // the elements, where the host can reach them
-	Dev  uint64    // address of the elements on a device that has memory of its own; 0: kernels use Host
-	N    int       // elements at Dev
+	Host []float32 // the elements, if the host can access them
+	Dev  uint64    // address of the elements on a device that has its own memory; 0: kernels use Host
+	N    int       // number of elements at Dev
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (v Vec) Len() int {
 	if v.Dev != 0 {
 		return v.N
@@ -17,7 +17,7 @@ func (v Vec) Len() int {
 	return len(v.Host)
 }
 
-// Slice is elements lo to hi-1 of v, in the same memory.
+// Slice returns elements lo to hi-1 of v, in the same memory.
 func (v Vec) Slice(lo, hi int) Vec {
 	var part Vec
 	if v.Host != nil {
@@ -33,14 +33,14 @@ func (v Vec) Slice(lo, hi int) Vec {
 }
 
 // Vecs, Sizes and Scalars are the arguments of a launch, in the order that the kernel documents.
-// They are arrays so that a launch allocates nothing.
+// They are arrays so that a launch allocates no memory.
 type (
 	Vecs    [8]Vec
 	Sizes   [8]int
 	Scalars [4]float32
 )
 
-// Args is what a kernel is launched with.
+// Args are all arguments of one launch.
 type Args struct {
 	V Vecs
 	N Sizes

@@ -5,20 +5,20 @@ import (
 	"math/rand/v2"
 )
 
-// Case is one launch with its right answer. A vector is compared with Want within the tolerance, or to the bit with Bits;
-// where both are nil it must stay as it was.
+// Case is one launch with its correct result. A vector is compared with Want within the tolerance, or with Bits to the bit.
+// If both are nil, the launch must not change the vector.
 type Case struct {
 	Name    string
-	In      [8][]float32 // nil: argument left out
+	In      [8][]float32 // nil: the argument is absent
 	Sizes   Sizes
 	Scalars Scalars
 	Want    [8][]float64
 	Bits    [8][]uint32
-	Alias   [8]int // 1+index of the vector that this one shares memory with; 0: its own
+	Alias   [8]int // 1 + index of the vector whose memory this one shares; 0: memory of its own
 	Terms   int    // length of the longest reduction
 }
 
-// Over makes argument v share the memory of argument into, whose first elements become what v's do.
+// Over makes argument v share the memory of argument into. The first elements of into must then become what v's would.
 func (c *Case) Over(v, into int) {
 	want := Float64s(c.In[into])
 	copy(want, c.Want[v])
@@ -26,13 +26,13 @@ func (c *Case) Over(v, into int) {
 	c.Want[into], c.Want[v] = want, nil
 }
 
-// Lengths of vectors: none, one, primes, multiples of vector registers and of blocks, and one off these.
+// Lengths are lengths of vectors: zero, one, primes, and multiples of vector registers and of blocks, with neighbours of these.
 var Lengths = []int{0, 1, 2, 7, 31, 64, 257, 1024, 1031, 4099}
 
-// Matrices are rows and columns: as few as possible, primes, and none.
+// Matrices are rows and columns: one, primes, and no rows.
 var Matrices = [][2]int{{1, 1}, {1, 13}, {13, 1}, {7, 11}, {32, 128}, {67, 257}, {1031, 3}, {0, 5}}
 
-// Random returns n values in [-1, 1), the same for the same seed.
+// Random returns n values in [-1, 1). Equal seeds give equal values.
 func Random(n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	x := make([]float32, n)
@@ -42,7 +42,7 @@ func Random(n int, seed uint64) []float32 {
 	return x
 }
 
-// NaNs returns n NaN: what memory that a kernel only writes may hold before.
+// NaNs returns n NaN, for memory that a kernel must write without reading it.
 func NaNs(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -51,7 +51,7 @@ func NaNs(n int) []float32 {
 	return x
 }
 
-// Float64s returns the same values.
+// Float64s returns the values of x as float64.
 func Float64s(x []float32) []float64 {
 	y := make([]float64, len(x))
 	for i, v := range x {

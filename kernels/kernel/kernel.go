@@ -1,43 +1,42 @@
-// Package kernel says what a kernel is: the row that its folder has in the table of package kernels, and what rows share.
+// Package kernel defines the row that describes a kernel in the table of package kernels, and what the rows share.
 package kernel
 
 import "fmt"
 
-// Kernel is the row of one kernel. Whatever lists kernels reads it here: devices, the conformance suite, the verb bench
-// kernels.
+// Kernel is the row of one kernel. Devices, the conformance suite and the verb bench kernels read it.
 type Kernel struct {
 	Name string
-	// CPU is the Go twin: the definition of correct. It expects arguments that Need accepts.
+	// CPU is the Go twin: it defines the correct result. Its arguments must satisfy Need.
 	CPU func(a Args)
-	// CUDA is how GPUs compute it.
+	// CUDA says how GPUs compute the kernel.
 	CUDA *CUDA
-	// Need gives the least length of each vector of a launch with these sizes. A vector that may be
-	// left out is listed in Optional.
-	Need     func(n Sizes) [8]int
+	// Need returns the least length of each vector of a launch with these sizes.
+	Need func(n Sizes) [8]int
+	// Optional marks the vectors that a launch may omit.
 	Optional [8]bool
-	// Tol is k in the largest error k * 2^-23 * sqrt(length of the reduction) against float64,
-	// relative to values above 1 and absolute below. At most 8.
+	// Tol is k in the largest error k * 2^-23 * sqrt(length of the reduction) against float64. The error is
+	// relative for values above 1 and absolute below. Tol is at most 8.
 	Tol float64
 	// Cost estimates the work of a launch: floating point operations, and bytes moved between
-	// memory and the processor when each operand travels once.
+	// memory and the processor if each operand moves once.
 	Cost func(n Sizes) (flops, bytes float64)
-	// Cases are the launches of the conformance suite, at sizes that do not fit tiles and blocks; at least one.
+	// Cases returns the launches of the conformance suite, at least one, at sizes that do not fit tiles and blocks.
 	Cases func() []Case
-	// Bench is what the verb bench kernels times.
+	// Bench says what the verb bench kernels times.
 	Bench Bench
 }
 
-// CUDA is how GPUs compute a kernel. Each of its entries takes the kernel's first Vecs vectors
-// (float *, null for one left out), its first Sizes sizes (int), its first Scalars scalars (float), and,
-// where Scratch is set, memory of the device (float *).
+// CUDA says how GPUs compute a kernel. Each entry takes the kernel's first Vecs vectors (float *, null for an
+// absent one), its first Sizes sizes (int), its first Scalars scalars (float), and, if Scratch is set, scratch in
+// the device's memory (float *).
 type CUDA struct {
-	PTX string // made of the folder's .cu file
+	PTX string // compiled from the folder's .cu file
 
 	Vecs, Sizes, Scalars int
 
-	// Scratch is how many float32 of scratch a launch needs; nil: none.
+	// Scratch returns how many float32 of scratch a launch needs; nil: none.
 	Scratch func(n Sizes) int
-	// Steps are the launches that compute the kernel, one after the other; the first without an Entry ends them.
+	// Steps returns the launches that compute the kernel, one after the other. The first step without an Entry ends them.
 	Steps func(n Sizes) [4]Step
 }
 
@@ -47,7 +46,7 @@ type Step struct {
 	Grid, Block [3]int
 }
 
-// Vectors is what a kernel needs that takes so many vectors of n elements, n being its first size.
+// Vectors returns the Need of a kernel that takes count vectors of n elements. n is the kernel's first size.
 func Vectors(count int) func(Sizes) [8]int {
 	return func(n Sizes) (need [8]int) {
 		for v := range count {
@@ -57,8 +56,8 @@ func Vectors(count int) func(Sizes) [8]int {
 	}
 }
 
-// ElementCost is the cost of a kernel that does flops operations and moves words float32 for each of its elements, whose
-// number is the product of its first so many sizes.
+// ElementCost returns the Cost of a kernel that does `flops` operations and moves `words` float32 for each element. The
+// number of elements is the product of the first `sizes` sizes.
 func ElementCost(sizes int, flops, words float64) func(Sizes) (float64, float64) {
 	return func(n Sizes) (float64, float64) {
 		count := 1.
@@ -69,8 +68,8 @@ func ElementCost(sizes int, flops, words float64) func(Sizes) (float64, float64)
 	}
 }
 
-// Check says whether a launch of k with a stays inside its vectors. Devices call it before they
-// hand pointers to code that cannot check. Sizes must not be negative.
+// Check returns an error if a launch of k with a would leave its vectors, or if a size is negative. Devices call it
+// before they pass pointers to code that cannot check.
 func (k *Kernel) Check(a Args) error {
 	for i, n := range a.N {
 		if n < 0 {

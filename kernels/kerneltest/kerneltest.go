@@ -1,5 +1,5 @@
-// Package kerneltest is the conformance suite of devices: every kernel of the Table against the
-// cases of its folder, whose right answers are float64.
+// Package kerneltest is the conformance suite of devices. It runs every kernel of the Table on the
+// cases of its folder and compares with correct results in float64.
 package kerneltest
 
 import (
@@ -13,7 +13,8 @@ import (
 // Epsilon is the distance from 1 to the next float32.
 const Epsilon = 1.0 / (1 << 23)
 
-// T is what Run needs of a *testing.T. Package testing itself stays out: the program checks kernels, too.
+// T is what Run needs of a *testing.T. This package does not import package testing, because the program checks kernels
+// too.
 type T[Sub any] interface {
 	Helper()
 	Error(args ...any)
@@ -21,7 +22,7 @@ type T[Sub any] interface {
 	Run(name string, f func(t Sub)) bool
 }
 
-// Run fails t, a *testing.T, for everything that Check finds.
+// Run fails t, a *testing.T, for every error that Check returns.
 func Run[Test T[Test]](t Test, dev kernels.Device) {
 	t.Helper()
 	for _, k := range kernels.Table {
@@ -39,17 +40,17 @@ func RunKernel[Test T[Test]](t Test, dev kernels.Device, k *kernels.Kernel) {
 	if len(errs) > 0 {
 		return
 	}
-	t.Logf("%s: k is %.2f at most in %d cases, and may be %g", k.Name, worst, len(k.Cases()), k.Tol)
+	t.Logf("%s: k is at most %.2f in %d cases, the limit is %g", k.Name, worst, len(k.Cases()), k.Tol)
 }
 
-// Check runs all cases of k on dev and returns what is wrong: values outside the tolerance, memory
-// written past the sizes, inputs changed, results that differ between two runs, or no cases.
+// Check runs all cases of k on dev and returns an error for each case with a value outside the tolerance, a write past
+// the sizes, a changed input, or results that differ between two runs. It also fails if there are no cases.
 func Check(dev kernels.Device, k *kernels.Kernel) []error {
 	_, errs := Measure(dev, k)
 	return errs
 }
 
-// Measure is Check, and says how large an error was at most, in the unit of Kernel.Tol.
+// Measure does what Check does and also returns the largest error, in units of Kernel.Tol.
 func Measure(dev kernels.Device, k *kernels.Kernel) (worst float64, errs []error) {
 	var cases []kernel.Case
 	if k.Cases != nil {
@@ -71,12 +72,12 @@ func Measure(dev kernels.Device, k *kernels.Kernel) (worst float64, errs []error
 	return worst, errs
 }
 
-// guard elements follow every vector; no kernel may touch them.
+// guard is the number of elements behind every vector that no kernel may write.
 const guard = 5
 
 const guardValue = -12345
 
-// run returns the largest error in the unit of Kernel.Tol.
+// run runs a case twice and returns its largest error, in units of Kernel.Tol.
 func run(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) (worst float64, err error) {
 	first, err := launch(c, dev, k)
 	if err != nil {
@@ -102,7 +103,7 @@ func run(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) (worst float64, 
 	return worst, nil
 }
 
-// compare returns how many units an element is off, where it may be off at all.
+// compare returns the error of an element in units. An element that must be equal to the bit has no error or fails.
 func compare(c *kernel.Case, v, i int, got float32, unit, limit float64) (off float64, err error) {
 	n := len(c.In[v])
 	if i < n && c.Want[v] != nil {
@@ -132,7 +133,7 @@ func compareValue(v, i, n int, got, want, unit, limit float64) (off float64, err
 	return off, nil
 }
 
-// launch uploads the inputs, runs the kernel once and downloads everything, guards included.
+// launch uploads the inputs, runs the kernel once and downloads all vectors with their guards.
 func launch(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) ([8][]float32, error) {
 	var out [8][]float32
 	args := kernels.Args{N: c.Sizes, F: c.Scalars}

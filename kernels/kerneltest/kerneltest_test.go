@@ -17,7 +17,7 @@ func TestAKernelWithoutCasesFails(t *testing.T) {
 	}
 }
 
-// broken is a device whose results are spoilt after each launch.
+// broken is a device that corrupts the results of each launch.
 type broken struct {
 	kernels.Device
 	spoil func(a kernels.Args)
@@ -46,7 +46,7 @@ func TestCheckFindsABrokenDevice(t *testing.T) {
 	}
 }
 
-// What stands in a word as bits is compared as bits: another NaN, or a small integer, is another value.
+// Words that hold bit patterns are compared as bits: another NaN, or another small integer, is another value.
 func TestCheckFindsAWrongBit(t *testing.T) {
 	flip := func(v int) func(kernels.Args) {
 		return func(a kernels.Args) {
