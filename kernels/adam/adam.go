@@ -10,12 +10,12 @@ type scalars struct {
 	Root     float32 // 1 / sqrt(1 - beta2^t)
 }
 
-// Constants is how many values a run's constants are: beta1, 1-beta1, beta2, 1-beta2, epsilon. The
-// differences are given, because they are rounded from more digits than a float32 has.
+// Constants is the number of values that stay the same during a run: beta1, 1-beta1, beta2, 1-beta2, epsilon. The
+// caller passes the differences, because it computes them from more digits than a float32 has.
 const Constants = 5
 
-// update brings m to beta1*m + (1-beta1)*g and v to beta2*v + (1-beta2)*g*g, and writes
-// w - rate*m / (root*sqrt(v) + epsilon) to next, for n elements. next may be w.
+// update sets m to beta1*m + (1-beta1)*g and v to beta2*v + (1-beta2)*g*g. With these it sets next to
+// w - rate*m / (root*sqrt(v) + epsilon), for n elements. next may be w.
 func update(next, w, grad, m, v, constants []float32, n int, s scalars) {
 	next, grad, m, v = next[:n], grad[:n], m[:n], v[:n]
 	c := (*[Constants]float32)(constants)

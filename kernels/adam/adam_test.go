@@ -18,7 +18,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A device's step and a server's have the same bits.
+// The step of a device and the step of a server give the same bits.
 func TestStepsAsTheServersDo(t *testing.T) {
 	const n, lr, beta1, beta2, epsilon = 1031, 0.001, 0.9, 0.999, 1e-8
 	rule, err := optim.New(optim.Spec{Name: "adam", LR: lr, Beta1: beta1, Beta2: beta2, Epsilon: epsilon})
@@ -34,7 +34,7 @@ func TestStepsAsTheServersDo(t *testing.T) {
 	grad := make([]float32, n)
 	for step := range 4 {
 		for i := range grad {
-			grad[i] = float32(r.NormFloat64()) * float32(i%3) // a third of the gradients stay 0
+			grad[i] = float32(r.NormFloat64()) * float32(i%3) // a third of the gradients are 0
 		}
 		args.Step = int64(step + 1)
 		rule.Step(want, w, grad, state, args)

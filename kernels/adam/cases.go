@@ -9,7 +9,7 @@ import (
 
 func cases() []kernel.Case { return sgd.RuleCases(complete) }
 
-// complete adds the moments, the constants, and what the step makes of them.
+// complete adds the moments, the constants, and the result of the step.
 func complete(c *kernel.Case, s sgd.Start) {
 	const beta1, beta2, epsilon = 0.9, 0.999, 1e-8
 	lr, k, decay := float64(c.Scalars[0]), c.Scalars[1], c.Scalars[2]
@@ -23,7 +23,7 @@ func complete(c *kernel.Case, s sgd.Start) {
 	}
 	c.In[5] = []float32{beta1, float32(1 - float64(beta1)), beta2, float32(1 - float64(beta2)), epsilon}
 	c.Scalars = kernel.Scalars{k, decay, float32(lr / (1 - math.Pow(beta1, t))), float32(1 / math.Sqrt(1-math.Pow(beta2, t)))}
-	for i := range n / 3 { // these gradients have vanished
+	for i := range n / 3 { // these gradients are 0
 		c.In[1][3*i] = 0
 	}
 	c.Want[2], c.Want[3], c.Want[4] = make([]float64, n), make([]float64, n), make([]float64, n)

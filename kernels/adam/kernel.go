@@ -11,9 +11,9 @@ import (
 var ptx string
 
 // Adam: V: W, G, next, m, v, constants. N: n, the parameters. F: k, wd, rate, root. W, G, next and gradient as for sgd.SGD.
-// constants (5) are beta1, 1-beta1, beta2, 1-beta2, epsilon; in step t, from 1, rate is lr/(1-beta1^t) and root
-// 1/sqrt(1-beta2^t). m becomes beta1*m + (1-beta1)*gradient, v beta2*v + (1-beta2)*gradient^2, and next
-// W - rate*m / (root*sqrt(v) + epsilon).
+// constants (5) are beta1, 1-beta1, beta2, 1-beta2, epsilon. In step t, counted from 1, rate is lr/(1-beta1^t) and root is
+// 1/sqrt(1-beta2^t). m becomes beta1*m + (1-beta1)*gradient, v becomes beta2*v + (1-beta2)*gradient^2, and then next
+// becomes W - rate*m / (root*sqrt(v) + epsilon).
 var Adam = &kernel.Kernel{
 	Name: "adam", Tol: 8, Cost: kernel.ElementCost(1, 16, 7),
 	Need: func(n kernel.Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], n[0], Constants} },

@@ -1,7 +1,7 @@
 // Package axpy holds the kernels axpy and scale.
 package axpy
 
-// add adds a times the first n elements of x to those of y. A product is rounded before it is added.
+// add adds a times the first n elements of x to those of y. Each product is rounded before it is added.
 func add(y, x []float32, a float32, n int) {
 	y = y[:n]
 	for i, v := range x[:n] {

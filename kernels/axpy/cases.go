@@ -22,7 +22,7 @@ func addCases() (cases []kernel.Case) {
 	return cases
 }
 
-// scaleCases are with separate memory, and written over the input.
+// scaleCases write the output to memory of its own, and in place.
 func scaleCases() (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for _, a := range factors {

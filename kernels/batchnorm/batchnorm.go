@@ -6,21 +6,21 @@ package batchnorm
 
 import "math"
 
-// shape is images x channels x positions. ReLU says whether the output is cut off at 0.
+// shape is images x channels x positions. ReLU says whether the output is clipped at 0.
 type shape struct {
 	Images, Channels, Positions int
 	ReLU                        bool
 }
 
-// plane is where channel c of image i lies.
+// plane returns channel c of image i.
 func (s shape) plane(x []float32, i, c int) []float32 {
 	at := (i*s.Channels + c) * s.Positions
 	return x[at : at+s.Positions : at+s.Positions]
 }
 
-// forward sets y to scale*(x-mean)*inverse + shift + r, and with ReLU to at least 0. mean and inverse are of each channel
-// of x: inverse is 1/sqrt(variance + epsilon), the variance divided by the number of values. saved (2 x channels) gets the
-// means and the inverses. r has y's shape or no elements. NaN stays NaN.
+// forward sets y to scale*(x-mean)*inverse + shift + r, with ReLU at least 0. mean and inverse are those of each channel
+// of x. inverse is 1/sqrt(variance + epsilon), and the variance is divided by the number of values. saved (2 x channels)
+// becomes the means, then the inverses. r has y's shape or no elements. NaN stays NaN.
 func forward(y, saved, x, scale, shift, r []float32, s shape, epsilon float32) {
 	for c := range s.Channels {
 		mean, variance := s.moments(x, c)
@@ -30,7 +30,7 @@ func forward(y, saved, x, scale, shift, r []float32, s shape, epsilon float32) {
 	}
 }
 
-// eval does what forward does with these statistics in place of the batch's.
+// eval does what forward does, with mean and variance in place of the batch's statistics.
 func eval(y, x, scale, shift, mean, variance, r []float32, s shape, epsilon float32) {
 	for c := range s.Channels {
 		inverse := float32(1 / math.Sqrt(float64(variance[c])+float64(epsilon)))
@@ -38,8 +38,8 @@ func eval(y, x, scale, shift, mean, variance, r []float32, s shape, epsilon floa
 	}
 }
 
-// moments are of channel c. They are summed in float64: squares of deviations from a mean that is exact to the last bit
-// of a float32 do not cancel, and a channel of one value has a variance of exactly 0.
+// moments returns mean and variance of channel c. It sums in float64. The mean is then exact to the last bit of a float32, so
+// the squares of the deviations from it do not cancel, and a channel whose values are all equal has a variance of exactly 0.
 func (s shape) moments(x []float32, c int) (mean, variance float64) {
 	count := float64(s.Images * s.Positions)
 	for i := range s.Images {
@@ -52,7 +52,7 @@ func (s shape) moments(x []float32, c int) (mean, variance float64) {
 	return mean, variance / count
 }
 
-// normalize sets channel c of y to factor*(x-mean) + shift + r. The mean is subtracted first: next to a large mean,
+// normalize sets channel c of y to factor*(x-mean) + shift + r. It subtracts the mean first: with a large mean,
 // factor*x and factor*mean would cancel.
 func (s shape) normalize(y, x, r []float32, c int, mean, factor, shift float32) {
 	for i := range s.Images {
@@ -78,25 +78,25 @@ func (s shape) normalize(y, x, r []float32, c int, mean, factor, shift float32) 
 	}
 }
 
-// backward takes dy, the gradient of forward's output y; with ReLU, dy becomes 0 wherever y is not above 0, and is then
-// the gradient of r too. dScale and dShift (channels) become the gradients of scale and shift, and dx that of x, through
-// the statistics as well. dx may be the memory of x or of dy.
+// backward takes dy, the gradient of forward's output y. With ReLU, dy becomes 0 wherever y is not above 0. dy is then
+// the gradient of r too. dScale and dShift (channels) become the gradients of scale and shift. dx becomes the gradient of
+// x, which includes the part through the statistics. dx may be the memory of x or of dy.
 func backward(dx, dScale, dShift, dy, y, x, scale, saved []float32, s shape) {
 	count := float64(s.Images * s.Positions)
 	for c := range s.Channels {
 		mean, inverse := saved[c], saved[s.Channels+c]
-		var total, along float64
+		var total, dot float64
 		for i := range s.Images {
 			x, dy := s.plane(x, i, c), s.plane(dy, i, c)
 			if s.ReLU {
-				cut(dy, s.plane(y, i, c))
+				maskReLU(dy, s.plane(y, i, c))
 			}
 			total += sum(dy)
-			along += products(dy, x, mean)
+			dot += products(dy, x, mean)
 		}
-		dShift[c], dScale[c] = float32(total), float32(along*float64(inverse))
+		dShift[c], dScale[c] = float32(total), float32(dot*float64(inverse))
 		factor := scale[c] * inverse
-		offset, slope := float32(total/count), float32(along*float64(inverse)*float64(inverse)/count)
+		offset, slope := float32(total/count), float32(dot*float64(inverse)*float64(inverse)/count)
 		for i := range s.Images {
 			x, dy, dx := s.plane(x, i, c), s.plane(dy, i, c), s.plane(dx, i, c)
 			for j, g := range dy {
@@ -106,9 +106,9 @@ func backward(dx, dScale, dShift, dy, y, x, scale, saved []float32, s shape) {
 	}
 }
 
-// running sets nextMean and nextVariance (channels) to images times what the running statistics become after the batch
-// whose saved these are: (1-momentum)*running + momentum*batch, the batch's variance divided by one less than the number
-// of values, or by 1 where there is one value.
+// running sets nextMean and nextVariance (channels) to images times the running statistics after the batch that saved
+// belongs to: (1-momentum)*running + momentum*batch. The batch's variance is divided by the number of values less 1, or by
+// 1 if there is one value.
 func running(nextMean, nextVariance, mean, variance, saved []float32, s shape, momentum, epsilon float32) {
 	count := float64(s.Images * s.Positions)
 	m, images := float64(momentum), float64(s.Images)
@@ -120,8 +120,8 @@ func running(nextMean, nextVariance, mean, variance, saved []float32, s shape, m
 	}
 }
 
-// cut sets dy to 0 where y is not above 0.
-func cut(dy, y []float32) {
+// maskReLU sets dy to 0 where y is not above 0.
+func maskReLU(dy, y []float32) {
 	for j, v := range y {
 		if !(v > 0) {
 			dy[j] = 0
@@ -129,7 +129,7 @@ func cut(dy, y []float32) {
 	}
 }
 
-// sum, squares and products add four interleaved parts, which do not wait for one another.
+// sum, squares and products add four interleaved parts, whose additions do not depend on one another.
 func sum(x []float32) float64 {
 	var a, b, c, d float64
 	for len(x) >= 4 {
@@ -142,7 +142,7 @@ func sum(x []float32) float64 {
 	return (a + b) + (c + d)
 }
 
-// squares is the sum of (x - mean)^2.
+// squares returns the sum of (x - mean)^2.
 func squares(x []float32, mean float64) float64 {
 	var a, b, c, d float64
 	for len(x) >= 4 {
@@ -156,7 +156,7 @@ func squares(x []float32, mean float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// products is the sum of dy * (x - mean).
+// products returns the sum of dy * (x - mean).
 func products(dy, x []float32, mean float32) float64 {
 	var a, b, c, d float64
 	for len(x) >= 4 && len(dy) >= 4 {

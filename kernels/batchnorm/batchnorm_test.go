@@ -42,7 +42,7 @@ func TestNaNPasses(t *testing.T) {
 	}
 }
 
-// The mean of squares less the square of the mean would have no right digit here.
+// Here the mean of the squares less the square of the mean would have no correct digit.
 func TestLargeMean(t *testing.T) {
 	const n = 1000
 	x, y, saved := make([]float32, n), make([]float32, n), make([]float32, 2)
@@ -57,7 +57,7 @@ func TestLargeMean(t *testing.T) {
 	}
 }
 
-// Backward against differences of a float64 batch norm, through mean and variance.
+// backward agrees with finite differences of a float64 batch norm, through mean and variance.
 func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	s := shape{Images: 3, Channels: 2, Positions: 5, ReLU: true}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +70,7 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	}
 	x, weights, res := draw(30), draw(30), draw(30)
 	scale, shift := draw(2), draw(2)
-	// p is x, res, scale, shift in a row; the loss is the sum of weights * y.
+	// p holds x, res, scale and shift, one after the other. The loss is the sum of weights * y.
 	var p []float64
 	for _, v := range slices.Concat(x, res, scale, shift) {
 		p = append(p, float64(v))
@@ -78,16 +78,16 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	loss := func() (sum float64) {
 		for c := range 2 {
 			var mean, variance float64
-			of := func(do func(i int)) {
+			each := func(do func(i int)) {
 				for i := range 30 {
 					if i/5%2 == c {
 						do(i)
 					}
 				}
 			}
-			of(func(i int) { mean += p[i] / 15 })
-			of(func(i int) { variance += (p[i] - mean) * (p[i] - mean) / 15 })
-			of(func(i int) {
+			each(func(i int) { mean += p[i] / 15 })
+			each(func(i int) { variance += (p[i] - mean) * (p[i] - mean) / 15 })
+			each(func(i int) {
 				y := p[60+c]*(p[i]-mean)/math.Sqrt(variance+1e-3) + p[62+c] + p[30+i]
 				sum += float64(weights[i]) * max(0, y)
 			})
@@ -100,12 +100,12 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	backward(dx, dScale, dShift, dy, y, x, scale, saved, s)
 	for i, got := range slices.Concat(dx, dy, dScale, dShift) {
 		const h = 1e-6
-		keep := p[i]
-		p[i] = keep + h
+		before := p[i]
+		p[i] = before + h
 		up := loss()
-		p[i] = keep - h
+		p[i] = before - h
 		down := loss()
-		p[i] = keep
+		p[i] = before
 		if want := (up - down) / (2 * h); math.Abs(float64(got)-want) > 1e-5*max(1, math.Abs(want)) {
 			t.Errorf("gradient %d is %g, want %g", i, got, want)
 		}

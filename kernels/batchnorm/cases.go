@@ -9,8 +9,8 @@ import (
 
 const normEpsilon = 1e-5
 
-// norm is a batch norm in float64. Its values are as a network has them: a mean away from 0, a deviation near 1; one channel
-// in three has but one value everywhere.
+// norm is a batch norm in float64. Its values resemble those of a network: means away from 0 and deviations near 1. In
+// one channel of three, all values are equal.
 type norm struct {
 	images, channels, positions int
 	relu, residual              bool
@@ -19,7 +19,7 @@ type norm struct {
 	y                           []float64
 }
 
-// channel is that of element i.
+// channel returns the channel of element i.
 func (m *norm) channel(i int) int { return i / m.positions % m.channels }
 
 func (m *norm) count() float64 { return float64(m.images * m.positions) }
@@ -36,7 +36,7 @@ func newNorm(n [3]int, relu, residual bool) *norm {
 		m.x[i] = 2*m.x[i] + float32(c%4)
 		if c%3 == 1 {
 			m.x[i] = 0.3 * float32(c)
-			m.scale[c] = 0.002 // or its derivative, 1/sqrt(epsilon), would magnify the error of every sum
+			m.scale[c] = 0.002 // else the derivative, 1/sqrt(epsilon), would magnify the error of every sum
 		}
 	}
 	m.mean, m.inverse = m.moments(m.x)
@@ -86,13 +86,14 @@ func backwardCases() []kernel.Case {
 	return images("in place", func(n [3]int, relu, inPlace bool) kernel.Case { return gradCase(newNorm(n, relu, false), inPlace) })
 }
 
-// images have one position, one image, both, and channels without deviation; with relu and other, and without.
-func images(other string, of func(n [3]int, relu, other bool) kernel.Case) (cases []kernel.Case) {
+// images include a single position, a single image, both, and channels of equal values. Each size comes with and without
+// relu, and with and without the option that `option` names.
+func images(option string, newCase func(n [3]int, relu, with bool) kernel.Case) (cases []kernel.Case) {
 	for _, n := range [][3]int{{1, 1, 1}, {1, 3, 1}, {1, 2, 13}, {7, 3, 1}, {2, 5, 4}, {3, 7, 11}, {4, 16, 64}, {13, 3, 257}, {2, 2, 1031}} {
 		for _, relu := range []bool{false, true} {
 			for _, with := range []bool{false, true} {
-				c := of(n, relu, with)
-				c.Name = fmt.Sprintf("images=%d channels=%d positions=%d relu=%t %s=%t", n[0], n[1], n[2], relu, other, with)
+				c := newCase(n, relu, with)
+				c.Name = fmt.Sprintf("images=%d channels=%d positions=%d relu=%t %s=%t", n[0], n[1], n[2], relu, option, with)
 				c.Sizes, c.Scalars = kernel.Sizes{n[0], n[1], n[2]}, kernel.Scalars{normEpsilon}
 				if relu {
 					c.Sizes[3] = 1
@@ -124,7 +125,7 @@ func evalCase(m *norm) kernel.Case {
 	return c
 }
 
-// gradCase has the gradient of X in memory of its own, or in that of X.
+// gradCase writes the gradient of X to memory of its own, or over X.
 func gradCase(m *norm, inPlace bool) kernel.Case {
 	size := len(m.x)
 	c := kernel.Case{Terms: m.images * m.positions}
@@ -156,7 +157,7 @@ func gradCase(m *norm, inPlace bool) kernel.Case {
 	return c
 }
 
-// runningCases have a batch of one value, whose variance is 0, not 0/0.
+// runningCases include a batch of one value, whose variance is 0, not 0/0.
 func runningCases() (cases []kernel.Case) {
 	const momentum = 0.1
 	for _, n := range [][3]int{{1, 1, 1}, {1, 5, 2}, {7, 3, 1}, {32, 16, 64}, {128, 67, 1024}} {

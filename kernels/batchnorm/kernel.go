@@ -13,9 +13,9 @@ var ptx string
 var (
 	// BatchNorm: V: X, scale, shift, Y, saved, R (optional). N: images, channels, positions (each at least 1), relu (0 or 1).
 	// F: epsilon, above 0.
-	// Y becomes scale*(X - mean)*inverse + shift + R, and with relu at least 0. mean and inverse = 1/sqrt(variance + epsilon)
-	// are of each channel over images and positions, the variance divided by their number; saved (2 x channels) becomes the
-	// means, then the inverses.
+	// Y becomes scale*(X - mean)*inverse + shift + R, with relu at least 0. mean, variance and
+	// inverse = 1/sqrt(variance + epsilon) are those of each channel over images and positions; the variance is divided by
+	// the number of values. saved (2 x channels) becomes the means, then the inverses.
 	BatchNorm = &kernel.Kernel{
 		Name: "batch_norm", Tol: 8, Cost: kernel.ElementCost(3, 8, 3), Optional: [8]bool{5: true},
 		Need: func(n kernel.Sizes) [8]int {
@@ -23,7 +23,7 @@ var (
 			return [8]int{size, n[1], n[1], size, 2 * n[1], size}
 		},
 		CPU: func(a kernel.Args) {
-			forward(a.V[3].Host, a.V[4].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[5].Host, of(a.N), a.F[0])
+			forward(a.V[3].Host, a.V[4].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[5].Host, shapeOf(a.N), a.F[0])
 		},
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 6, Sizes: 4, Scalars: 1, Scratch: scratch,
@@ -32,8 +32,8 @@ var (
 		Cases: forwardCases,
 		Bench: kernel.Bench{Layers: layers, Scalars: kernel.Scalars{benchEpsilon}},
 	}
-	// BatchNormEval: V: X, scale, shift, mean, variance, Y, R (optional). N, F: as BatchNorm. Y becomes what BatchNorm makes
-	// of X, with these statistics (channels) in place of the batch's.
+	// BatchNormEval: V: X, scale, shift, mean, variance, Y, R (optional). N, F: as BatchNorm. Y is computed as in BatchNorm,
+	// with mean and variance (channels) in place of the batch's statistics.
 	BatchNormEval = &kernel.Kernel{
 		Name: "batch_norm_eval", Tol: 8, Cost: kernel.ElementCost(3, 3, 2), Optional: [8]bool{6: true},
 		Need: func(n kernel.Sizes) [8]int {
@@ -41,7 +41,7 @@ var (
 			return [8]int{size, n[1], n[1], n[1], n[1], size, size}
 		},
 		CPU: func(a kernel.Args) {
-			eval(a.V[5].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, a.V[6].Host, of(a.N), a.F[0])
+			eval(a.V[5].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, a.V[6].Host, shapeOf(a.N), a.F[0])
 		},
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 7, Sizes: 4, Scalars: 1,
@@ -51,7 +51,7 @@ var (
 		Bench: kernel.Bench{Layers: layers, Scalars: kernel.Scalars{benchEpsilon}, Positive: [8]bool{4: true}},
 	}
 	// BatchNormGrad: V: dY, Y, X, scale, saved, dScale, dShift, dX. N: as BatchNorm. With relu, dY becomes 0 wherever Y is
-	// not above 0: then it is the gradient of R. dScale, dShift (channels) and dX become the gradients of scale, shift and X.
+	// not above 0. dY is then the gradient of R. dScale, dShift (channels) and dX become the gradients of scale, shift and X.
 	// dX may be the memory of X or of dY.
 	BatchNormGrad = &kernel.Kernel{
 		Name: "batch_norm_grad", Tol: 8, Cost: kernel.ElementCost(3, 10, 7),
@@ -60,7 +60,7 @@ var (
 			return [8]int{size, size, size, n[1], 2 * n[1], n[1], n[1], size}
 		},
 		CPU: func(a kernel.Args) {
-			backward(a.V[7].Host, a.V[5].Host, a.V[6].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, of(a.N))
+			backward(a.V[7].Host, a.V[5].Host, a.V[6].Host, a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.V[4].Host, shapeOf(a.N))
 		},
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 8, Sizes: 4, Scratch: scratch,
@@ -70,14 +70,14 @@ var (
 		Bench: kernel.Bench{Layers: layers},
 	}
 	// BatchNormRunning: V: saved, mean, variance, next mean, next variance. N: images, channels, positions. F: momentum,
-	// epsilon. The next (channels) become images times the running statistics after this batch:
-	// (1-momentum)*running + momentum*batch, the batch's variance divided by one less than the number of its values.
+	// epsilon. next mean and next variance (channels) become images times the running statistics after this batch,
+	// (1-momentum)*running + momentum*batch. The batch's variance is divided by the number of its values less 1.
 	BatchNormRunning = &kernel.Kernel{
 		Name: "batch_norm_running", Tol: 8,
 		Cost: func(n kernel.Sizes) (flops, bytes float64) { return 14 * float64(n[1]), 24 * float64(n[1]) },
 		Need: func(n kernel.Sizes) [8]int { return [8]int{2 * n[1], n[1], n[1], n[1], n[1]} },
 		CPU: func(a kernel.Args) {
-			running(a.V[3].Host, a.V[4].Host, a.V[1].Host, a.V[2].Host, a.V[0].Host, of(a.N), a.F[0], a.F[1])
+			running(a.V[3].Host, a.V[4].Host, a.V[1].Host, a.V[2].Host, a.V[0].Host, shapeOf(a.N), a.F[0], a.F[1])
 		},
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 5, Sizes: 3, Scalars: 2,
@@ -94,12 +94,12 @@ var (
 
 const benchEpsilon = 1e-5
 
-func of(n kernel.Sizes) shape {
+func shapeOf(n kernel.Sizes) shape {
 	return shape{Images: n[0], Channels: n[1], Positions: n[2], ReLU: n[3] == 1}
 }
 
-// shares is in how many shares blocks take the values of a channel: enough blocks to keep a GPU busy, and at most 16
-// values a thread, which batch_norm holds in registers.
+// shares returns the number of blocks that share the values of a channel: enough to keep a GPU busy, and so many that
+// each thread has at most 16 values, which batch_norm holds in registers.
 func shares(n kernel.Sizes) int {
 	values := n[0] * n[2]
 	return max(kernel.Shares(n[1], values/kernel.GPUThreads), kernel.Blocks(values, 16*kernel.GPUThreads))
@@ -107,7 +107,7 @@ func shares(n kernel.Sizes) int {
 
 func scratch(n kernel.Sizes) int { return 2 * n[1] * shares(n) }
 
-// steps have the same grid: the second finds the first's results by it.
+// steps returns two launches with the same grid. The second launch locates the results of the first one by it.
 func steps(n kernel.Sizes, first, second string) (launches [4]kernel.Step) {
 	if n[0]*n[1]*n[2] == 0 {
 		return launches

@@ -25,5 +25,5 @@ var BiasGrad = &kernel.Kernel{
 	Bench: kernel.Bench{Layers: kernel.DenseOutputs},
 }
 
-// shares gives a thread at least 32 rows, because fewer take less time than a second launch.
+// shares gives each thread at least 32 rows, because fewer take less time than a second launch.
 func shares(n kernel.Sizes) int { return kernel.Shares(kernel.Blocks(n[1], 32), n[0]/(8*32)) }

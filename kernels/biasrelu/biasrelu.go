@@ -17,7 +17,7 @@ func forward(x, bias []float32, rows, cols int) {
 	}
 }
 
-// backward zeroes those of the first n elements of dx whose output y was cut off at 0.
+// backward sets the first n elements of dx to 0 wherever the output y was clipped to 0.
 func backward(dx, y []float32, n int) {
 	dx = dx[:n]
 	for i, v := range y[:n] {

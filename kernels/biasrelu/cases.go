@@ -27,7 +27,7 @@ func backwardCases() []kernel.Case {
 	})
 }
 
-// matrices have a vector 0 of rows x cols, which becomes what complete says.
+// matrices returns cases whose vector 0 has rows x cols elements. complete adds the rest, with the result for vector 0.
 func matrices(complete func(c *kernel.Case, rows, cols int)) (cases []kernel.Case) {
 	for _, s := range kernel.Matrices {
 		rows, cols := s[0], s[1]

@@ -11,7 +11,7 @@ import (
 // format16 is a binary floating point format of 16 bits.
 type format16 struct {
 	exponentBits, fractionBits int
-	nan                        func(bits uint32) uint32 // what rounding makes of a NaN
+	nan                        func(bits uint32) uint32 // rounds a NaN, both as bits
 }
 
 var (
@@ -21,10 +21,10 @@ var (
 
 func (f format16) infinity() uint32 { return (1<<f.exponentBits - 1) << f.fractionBits }
 
-// exponentMin is that of the smallest normal number.
+// exponentMin is the exponent of the smallest normal number.
 func (f format16) exponentMin() int { return 2 - 1<<(f.exponentBits-1) }
 
-// round is the definition: the nearest multiple of the unit in the last place, of two the even one.
+// round defines the correct result: the nearest multiple of the unit in the last place, ties to even.
 func (f format16) round(x float32) uint32 {
 	bits := math.Float32bits(x)
 	sign, a := bits>>16&0x8000, math.Abs(float64(x))
@@ -41,7 +41,7 @@ func (f format16) round(x float32) uint32 {
 	return sign | min(uint32(e-f.exponentMin())<<f.fractionBits+uint32(units), f.infinity())
 }
 
-// value is the float32 that pattern h stands for, as bits.
+// value returns the float32 that the pattern h encodes, as bits.
 func (f format16) value(h uint32) uint32 {
 	sign, field, fraction := h&0x8000<<16, int(h>>f.fractionBits)&(1<<f.exponentBits-1), h&(1<<f.fractionBits-1)
 	e := field - 1 + f.exponentMin()
@@ -58,7 +58,7 @@ func (f format16) value(h uint32) uint32 {
 	return sign | math.Float32bits(float32(math.Ldexp(float64(fraction), e-f.fractionBits)))
 }
 
-// packCases have what lies around and half-way between neighbours.
+// packCases include values next to each pattern's value and half-way between two neighbours.
 func packCases(f format16) (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		cases = append(cases, packCase(f, sample(n)))
@@ -66,7 +66,7 @@ func packCases(f format16) (cases []kernel.Case) {
 	return append(cases, packCase(f, f.edges()))
 }
 
-// unpackCases have every pattern.
+// unpackCases include every pattern.
 func unpackCases(f format16) (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		values := sample(n)
@@ -75,7 +75,7 @@ func unpackCases(f format16) (cases []kernel.Case) {
 	return append(cases, unpackCase(f, 1<<16, func(i int) uint32 { return uint32(i) }))
 }
 
-// sample returns n values that reach over the range of float16, with its subnormal numbers.
+// sample returns n values that cover the range of float16, including its subnormal numbers, and go beyond it.
 func sample(n int) []float32 {
 	values := make([]float32, n)
 	r := rand.New(rand.NewPCG(40, uint64(n)))
@@ -85,8 +85,8 @@ func sample(n int) []float32 {
 	return values
 }
 
-// edges are the values of some patterns, both signs, the middle to the next, and the float32 on both sides of each; and
-// what overflows, and NaN.
+// edges returns the values of some patterns and the middles between neighbours, each with the float32 on both sides and
+// with both signs. It adds values that overflow, and NaN.
 func (f format16) edges() []float32 {
 	bits := []uint32{0, 1, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fffe000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff, 0x7f7f8000}
 	for h := uint32(0); h < f.infinity(); h += 13 {
@@ -103,7 +103,7 @@ func (f format16) edges() []float32 {
 	for _, b := range bits {
 		values = append(values, math.Float32frombits(b), math.Float32frombits(b|1<<31))
 	}
-	return append(values, 1) // an odd number of them
+	return append(values, 1) // for an odd count
 }
 
 func packCase(f format16, values []float32) kernel.Case {
@@ -128,7 +128,7 @@ func unpackCase(f format16, n int, half func(i int) uint32) kernel.Case {
 	return c
 }
 
-// packed lays halves two in a word, the first in the lower bits.
+// packed puts two halves into each word, the first in the lower bits.
 func packed(halves []uint32) []uint32 {
 	words := make([]uint32, (len(halves)+1)/2)
 	for i, h := range halves {

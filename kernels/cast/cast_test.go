@@ -30,14 +30,14 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// The words are the bytes that the codecs send, NaN included.
+// The words hold the bytes that the codecs send, including NaN.
 func TestWordsAreWhatTheCodecsSend(t *testing.T) {
 	const n = 20001
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = math.Float32frombits(r.Uint32())
-		if i%3 > 0 { // in the range of float16, with its subnormal numbers
+		if i%3 > 0 { // in the range of float16, including its subnormal numbers
 			x[i] = float32(math.Ldexp(r.Float64()-0.5, r.IntN(46)-28))
 		}
 	}

@@ -9,10 +9,10 @@ import (
 //go:embed cast.ptx
 var ptx string
 
-// Halves stand in float32 words as bits, so that the bytes of the words are those that the codecs of package payload send.
+// Float32 words hold the halves as bits. So the bytes of the words are the bytes that the codecs of package payload send.
 var (
 	// ToFloat16: V: X, H. N: n. H ((n+1)/2 words, two halves each, the first in the lower bits) becomes the elements
-	// of X rounded to binary16, ties to even; a last half alone has zeros above it.
+	// of X rounded to binary16, ties to even. If n is odd, the upper half of the last word becomes 0.
 	ToFloat16 = packing("to_float16", packFloat16, float16)
 	// FromFloat16: V: H, X. N: n. X becomes the values of the halves that ToFloat16 writes.
 	FromFloat16 = unpacking("from_float16", unpackFloat16, float16)
@@ -21,7 +21,7 @@ var (
 	FromBFloat16 = unpacking("from_bfloat16", unpackBFloat16, bfloat16)
 )
 
-// packing walks over the words that it writes, two elements a thread; unpacking over the elements.
+// packing is a kernel whose threads each write one word, from two elements. The threads of unpacking each write one element.
 func packing(name string, twin func(h, x []float32, n int), f format16) *kernel.Kernel {
 	k := row(name, twin, func(n kernel.Sizes) [4]kernel.Step { return kernel.Elements(name, words(n[0])) })
 	k.Need = func(n kernel.Sizes) [8]int { return [8]int{n[0], words(n[0])} }

@@ -18,7 +18,7 @@ func forward(x, bias []float32, images, channels, positions int) {
 }
 
 // gradient sets db (channels) to the sums of dy (images x channels x positions) over images and
-// positions, each plane summed on its own and added in the order of the images.
+// positions. It sums each plane on its own and adds the planes in the order of the images.
 func gradient(db, dy []float32, images, channels, positions int) {
 	db = db[:channels]
 	clear(db)
@@ -30,7 +30,7 @@ func gradient(db, dy []float32, images, channels, positions int) {
 	}
 }
 
-// sum adds four interleaved parts, which do not wait for one another.
+// sum adds four interleaved parts, whose additions do not depend on one another.
 func sum(x []float32) float32 {
 	var a, b, c, d float32
 	for len(x) >= 4 {

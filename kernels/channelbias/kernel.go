@@ -9,7 +9,7 @@ import (
 //go:embed channel_bias.ptx
 var ptx string
 
-// Images follow one another, each so many planes (channels) of values: NCHW order.
+// Images are in NCHW order: one after the other, each with one plane of positions per channel.
 var (
 	// ChannelBiasReLU: V: X, bias. N: images, channels, positions. X becomes max(X + bias, 0), one bias a channel.
 	// Its gradient is ReLUGrad.
@@ -42,5 +42,5 @@ var (
 
 func need(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} }
 
-// shares gives a thread at least 32 values of a channel, because fewer take less time than a second launch.
+// shares gives each thread at least 32 values of a channel, because fewer take less time than a second launch.
 func shares(n kernel.Sizes) int { return kernel.Shares(n[1], n[0]*n[2]/(32*kernel.GPUThreads)) }

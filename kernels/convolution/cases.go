@@ -6,8 +6,8 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// shapes have windows of one value, windows larger than the image, padding larger than a window,
-// values in no window, no images, the strides that networks use, and layers as they have them.
+// shapes include windows of one value, windows larger than the image, padding larger than a window,
+// values outside all windows, no images, and the strides and layers of real networks.
 var shapes = []kernel.Sizes{
 	{1, 1, 1, 1, 1, 1, 1, 0}, {2, 1, 1, 1, 3, 3, 1, 1}, {1, 1, 1, 1, 2, 5, 2, 2}, {2, 3, 5, 7, 4, 1, 1, 0}, {3, 2, 7, 5, 5, 1, 2, 0},
 	{1, 1, 7, 11, 7, 3, 1, 0}, {2, 3, 13, 7, 13, 3, 1, 1}, {2, 2, 13, 11, 3, 3, 2, 1}, {1, 2, 8, 8, 17, 3, 2, 0}, {2, 1, 28, 28, 6, 5, 1, 2},
@@ -49,10 +49,10 @@ func backwardFilterCases() (cases []kernel.Case) {
 	return cases
 }
 
-// reference is a convolution and its gradients in float64, of images x, filters w and gradients dy.
+// reference is a convolution and its gradients in float64, for images x, filters w and gradients dy.
 type reference struct {
 	x, w, dy  []float32
-	y, dw, dx []float64 // dx begins with beta times x
+	y, dw, dx []float64 // dx includes beta times x
 	positions int       // windows on all images
 }
 

@@ -1,18 +1,18 @@
-// Package convolution holds the kernels conv_forward, conv_backward_data and conv_backward_filter. Their twins are the
-// plain definition, which devices compute in faster ways.
+// Package convolution holds the kernels conv_forward, conv_backward_data and conv_backward_filter. Their twins follow the
+// definition; devices have faster ways.
 package convolution
 
 import "fluentps/kernels/im2col"
 
-// Shape is of a convolution of images (channels x height x width) with Filters filters.
+// Shape describes a convolution of images (channels x height x width) with Filters filters.
 type Shape struct {
-	im2col.Shape // of one image and the windows on it
+	im2col.Shape // one image and the windows on it
 
 	Images, Filters int
 }
 
-// Inputs, Weights and Outputs are the numbers of values of the batch of images, of the filters
-// (filters x channels x kernel x kernel), and of what comes out (images x filters x rows x columns).
+// Inputs, Weights and Outputs return the numbers of values of the batch of images, of the filters
+// (filters x channels x kernel x kernel), and of the output (images x filters x rows x columns).
 func (s Shape) Inputs() int { return s.Images * s.Shape.Inputs() }
 
 func (s Shape) Weights() int {
@@ -34,7 +34,7 @@ func forward(y, x, w []float32, s Shape) {
 	})
 }
 
-// backwardData sets dx to beta*dx plus the gradient of x; with beta 0, dx is only written.
+// backwardData sets dx to beta*dx plus the gradient of x. With beta 0 it does not read dx.
 func backwardData(dx, dy, w []float32, beta float32, s Shape) {
 	if dx = dx[:s.Inputs()]; beta == 0 {
 		clear(dx)
@@ -49,7 +49,7 @@ func backwardData(dx, dy, w []float32, beta float32, s Shape) {
 	})
 }
 
-// backwardFilter sets dw to the gradient of the filters, summed over images and windows in their order.
+// backwardFilter sets dw to the gradient of the filters, a sum over images and windows in their order.
 func backwardFilter(dw, x, dy []float32, s Shape) {
 	clear(dw[:s.Weights()])
 	s.each(func(out int, walk func(visit func(at, weight int))) {
@@ -58,8 +58,8 @@ func backwardFilter(dw, x, dy []float32, s Shape) {
 	})
 }
 
-// each calls do for every value that comes out, with a walk over the pairs of an input and a weight
-// whose products it sums. What a window holds past the edges of the image is 0 and left out.
+// each calls do for every output value. walk visits the pairs of an input and a weight whose products that value
+// sums. It skips the parts of a window beyond the edges of the image, which are 0.
 func (s Shape) each(do func(out int, walk func(visit func(at, weight int)))) {
 	rows, cols := s.Shape.Outputs()
 	terms, _ := s.Columns()

@@ -7,7 +7,8 @@ import (
 	"fluentps/kernels/im2col"
 )
 
-// An image 1..9, a filter that takes the upper left and the lower right of a 2 x 2 window, and one that takes the lower left.
+// An image with the values 1 to 9. One filter reads the upper left and the lower right of a 2 x 2 window, the other the
+// lower left.
 func TestByHand(t *testing.T) {
 	s := Shape{Shape: im2col.Shape{Channels: 1, Height: 3, Width: 3, Kernel: 2, Stride: 1}, Images: 1, Filters: 2}
 	x := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9}
@@ -25,7 +26,7 @@ func TestByHand(t *testing.T) {
 	}
 	backwardData(dx, dy, w, 0, s)
 	if dx[0] != 1 {
-		t.Errorf("with beta 0 backward data read what was there: %v", dx)
+		t.Errorf("with beta 0 backward data read dx: %v", dx)
 	}
 	dw := make([]float32, s.Weights())
 	backwardFilter(dw, x, dy, s)

@@ -15,8 +15,8 @@ var (
 )
 
 // Convolutions of images in NCHW order with filters (filters x channels x kernel x kernel), without bias.
-// N: images, channels, height, width, filters, kernel, stride, pad; kernel and stride at least 1. Y has
-// a value for each filter and each window.
+// N: images, channels, height, width, filters, kernel, stride, pad. kernel and stride are at least 1. Y has
+// one value for each filter and each window.
 var (
 	// ConvForward: V: X, W, Y. Y becomes the products of the filters W with all windows of X.
 	ConvForward = &kernel.Kernel{
@@ -33,7 +33,7 @@ var (
 		Cases: forwardCases,
 		Bench: kernel.Bench{Layers: layers},
 	}
-	// ConvBackwardData: V: dY, W, dX. F: beta. dX becomes beta*dX plus the gradient of X; with beta 0 it is only written.
+	// ConvBackwardData: V: dY, W, dX. F: beta. dX becomes beta*dX plus the gradient of X. With beta 0, dX is not read.
 	ConvBackwardData = &kernel.Kernel{
 		Name: "conv_backward_data", Tol: 8, Cost: cost,
 		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{y, w, x} },
@@ -45,7 +45,7 @@ var (
 		Cases: backwardDataCases,
 		Bench: kernel.Bench{Layers: layers},
 	}
-	// ConvBackwardFilter: V: X, dY, dW. dW becomes the gradient of the filters, summed over images and windows.
+	// ConvBackwardFilter: V: X, dY, dW. dW becomes the gradient of the filters, a sum over images and windows.
 	ConvBackwardFilter = &kernel.Kernel{
 		Name: "conv_backward_filter", Tol: 8, Cost: cost,
 		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{x, y, w} },

@@ -2,48 +2,48 @@ package convolution
 
 import "fluentps/kernels/kernel"
 
-// launches are the ways to compute conv_forward or conv_backward_data.
-type launches struct {
-	direct3, direct5   []directEntry // at stride 1
-	product3, product0 string        // windows of 3 x 3, any windows
+// entries are the entries that compute conv_forward or conv_backward_data.
+type entries struct {
+	direct3, direct5     []directEntry // windows of 3 x 3 and of 5 x 5 at stride 1
+	product3, productAny string        // as products: windows of 3 x 3, any windows
 }
 
-// directEntry computes tiles of width x 8 positions, of 8 planes in each of so many groups.
+// directEntry computes tiles of width x 8 positions, for `groups` groups of 8 planes.
 type directEntry struct {
 	name          string
 	width, groups int
 }
 
 var (
-	forwardEntries = launches{
+	forwardEntries = entries{
 		direct3:  []directEntry{{"conv_forward_3_32", 32, 2}, {"conv_forward_3_16", 16, 4}, {"conv_forward_3_8", 8, 8}},
 		direct5:  []directEntry{{"conv_forward_5_32", 32, 2}, {"conv_forward_5_16", 16, 2}},
-		product3: "conv_forward_3", product0: "conv_forward",
+		product3: "conv_forward_3", productAny: "conv_forward",
 	}
-	backwardEntries = launches{
+	backwardEntries = entries{
 		direct3: []directEntry{
 			{"conv_backward_data_3_32", 32, 2}, {"conv_backward_data_3_16", 16, 4}, {"conv_backward_data_3_8", 8, 8},
 		},
 		direct5:  []directEntry{{"conv_backward_data_5_32", 32, 2}, {"conv_backward_data_5_16", 16, 2}},
-		product3: "conv_backward_data_3", product0: "conv_backward_data",
+		product3: "conv_backward_data_3", productAny: "conv_backward_data",
 	}
 )
 
-// steps is the launch whose result has so many planes of height x width for each image.
-func (e *launches) steps(n kernel.Sizes, planes, height, width int) (steps [4]kernel.Step) {
+// steps returns the launch whose result has this many planes of height x width for each image.
+func (e *entries) steps(n kernel.Sizes, planes, height, width int) (steps [4]kernel.Step) {
 	images, side, stride := n[0], n[5], n[6]
 	if images*planes*height*width == 0 {
 		return steps
 	}
 	inputs, weights, outputs := lengths(n)
-	empty := inputs*weights*outputs == 0 // then there is nothing to read, which the direct way does not check
+	empty := inputs*weights*outputs == 0 // the direct entries read without checking for this
 	switch {
 	case stride == 1 && side == 3 && !empty:
 		steps[0] = directStep(e.direct3, images, planes, height, width)
 	case stride == 1 && side == 5 && !empty:
 		steps[0] = directStep(e.direct5, images, planes, height, width)
 	default:
-		steps[0] = kernel.Step{Entry: e.product0, Grid: [3]int{kernel.Blocks(images*height*width, 64), kernel.Blocks(planes, 32), 1}, Block: [3]int{128, 1, 1}}
+		steps[0] = kernel.Step{Entry: e.productAny, Grid: [3]int{kernel.Blocks(images*height*width, 64), kernel.Blocks(planes, 32), 1}, Block: [3]int{128, 1, 1}}
 		if side == 3 {
 			steps[0].Entry = e.product3
 		}
@@ -51,7 +51,7 @@ func (e *launches) steps(n kernel.Sizes, planes, height, width int) (steps [4]ke
 	return steps
 }
 
-// directStep takes the entry that computes the least in vain.
+// directStep chooses the entry that computes the fewest values outside the result.
 func directStep(entries []directEntry, images, planes, height, width int) kernel.Step {
 	best, least := entries[0], 0
 	for _, e := range entries {
@@ -64,7 +64,7 @@ func directStep(entries []directEntry, images, planes, height, width int) kernel
 	return kernel.Step{Entry: best.name, Grid: [3]int{tiles, kernel.Blocks(planes, 8*best.groups), 1}, Block: [3]int{best.width * 2 * best.groups, 1, 1}}
 }
 
-// filterSteps are the launches of conv_backward_filter, and the scratch between them.
+// filterSteps returns the launches of conv_backward_filter and the length of their scratch.
 func filterSteps(n kernel.Sizes) (steps [4]kernel.Step, scratch int) {
 	images, channels, filters, side, stride := n[0], n[1], n[4], n[5], n[6]
 	weights := channels * side * side
@@ -85,8 +85,8 @@ func filterSteps(n kernel.Sizes) (steps [4]kernel.Step, scratch int) {
 	return steps, kernel.ShareScratch(layers, filters*weights)
 }
 
-// directFilterSteps does so for windows of 3 x 3 at stride 1: squares of 16 filters and 16 channels, tiles of width x 8
-// positions.
+// directFilterSteps is filterSteps for windows of 3 x 3 at stride 1. A block takes 16 filters and 16 channels, in tiles of
+// width x 8 positions.
 func directFilterSteps(n kernel.Sizes, rows, cols int) (steps [4]kernel.Step, scratch int) {
 	width, entry := 32, "conv_backward_filter_3_32"
 	if kernel.Blocks(cols, 16)*16 < kernel.Blocks(cols, width)*width {

@@ -10,9 +10,9 @@ const (
 	TN           // A is k x m, B is k x n
 )
 
-// A tile of the result is tileM x tileN: its sums and one column of operands fit the 15 vector
-// registers of amd64. A panel holds blockK terms of a tile's operands, blockM rows of A stay packed
-// in the first-level cache while B streams past.
+// A tile of the result is tileM x tileN. Its sums and one column of operands fit the 15 vector
+// registers of amd64. A panel holds blockK terms of a tile's operands. blockM packed rows of A stay
+// in the first-level cache while B streams through it.
 const (
 	tileM  = 2
 	tileN  = 4
@@ -21,11 +21,11 @@ const (
 	blockK = 256
 )
 
-// Rows computes rows lo to hi-1 of C (m x n) = A·B + beta*C + bias, all row-major float32. bias is
-// added to every row; nil or empty adds nothing. With beta 0, C is only written, whatever it held.
+// Rows computes rows lo to hi-1 of C (m x n) = A·B + beta*C + bias, all row-major float32. It adds bias
+// to every row; a nil or empty bias adds nothing. With beta 0 it does not read C.
 // The value of an element does not depend on lo and hi, so callers may split rows among threads.
 func Rows(op Op, lo, hi, m, n, k int, a, b, c, bias []float32, beta float32) {
-	begin(lo, hi, n, c, bias, beta)
+	scaleAndBias(lo, hi, n, c, bias, beta)
 	var packedA [blockM * blockK]float32
 	var packedB [tileN * blockK]float32
 	for p := 0; p < k; p += blockK {
@@ -49,8 +49,8 @@ func Rows(op Op, lo, hi, m, n, k int, a, b, c, bias []float32, beta float32) {
 	}
 }
 
-// begin brings C to beta*C + bias, to which the products are then added.
-func begin(lo, hi, n int, c, bias []float32, beta float32) {
+// scaleAndBias sets C to beta*C + bias, to which Rows then adds the products.
+func scaleAndBias(lo, hi, n int, c, bias []float32, beta float32) {
 	for i := lo; i < hi; i++ {
 		row := c[i*n : (i+1)*n]
 		if beta == 0 {
@@ -97,8 +97,8 @@ func tile(a, b []float32) (sums [tileM * tileN]float32) {
 	return [...]float32{c0, c1, c2, c3, d0, d1, d2, d3}
 }
 
-// packA lays rows i to i+rows-1 and terms p to p+terms-1 of A out as panels of tileM rows, term by
-// term, and pads both ends with zeros, so that tile needs no special case.
+// packA copies rows i to i+rows-1 and terms p to p+terms-1 of A into panels of tileM rows, term by
+// term. It pads rows and terms with zeros, so that tile needs no special case.
 func packA(dst []float32, op Op, a []float32, i, rows, p, terms, padded, m, k int) {
 	for r := 0; r < rows; r += tileM {
 		panel := dst[r*padded : (r+tileM)*padded]
@@ -123,7 +123,7 @@ func packA(dst []float32, op Op, a []float32, i, rows, p, terms, padded, m, k in
 	}
 }
 
-// packB does for columns j to j+cols-1 of B what packA does for rows of A: one panel of tileN columns.
+// packB copies columns j to j+cols-1 and the same terms of B into one panel of tileN columns, padded with zeros.
 func packB(dst []float32, op Op, b []float32, j, cols, p, terms, padded, n, k int) {
 	panel := dst[:tileN*padded]
 	if cols < tileN {

@@ -48,7 +48,7 @@ func TestSplitRowsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// What is not finite stays in its own column: padding must not keep it from one block to the next.
+// An infinite value affects its own column only: the padding must not keep it from one block to the next.
 func TestInfinityStaysInItsColumn(t *testing.T) {
 	const m, n, k = 1, 5, blockK + 1
 	a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)

@@ -10,7 +10,7 @@ import (
 var ptx string
 
 // Matrix products. V: A, B, C, bias (optional, n elements). N: m, n, k. F: beta.
-// C (m x n) becomes A·B + beta*C + bias, bias added to every row. With beta 0, C is only written.
+// C (m x n) becomes A·B + beta*C + bias, where bias is added to every row. With beta 0, C is not read.
 var (
 	GemmNN = row("gemm_nn", NN,
 		[]kernel.Layer{{Name: "mlp fc2", N: []int{128, 256, 128}}, {Name: "mlp fc3", N: []int{128, 128, 10}}, {Name: "lenet fc1", N: []int{128, 400, 120}}, {Name: "resnet20 fc", N: []int{128, 64, 10}}})
@@ -22,7 +22,8 @@ var (
 			{Name: "lenet fc1", N: []int{120, 400, 128}}, {Name: "resnet20 fc", N: []int{10, 64, 128}}})
 )
 
-// row is the row of a form: NT is what a dense layer does forward, NN and TN are the gradients of its input and its weights.
+// row returns the row of one form of the product. A dense layer uses NT forward, NN for the gradient of its input and TN for
+// the gradient of its weights.
 func row(name string, op Op, layers []kernel.Layer) *kernel.Kernel {
 	return &kernel.Kernel{
 		Name: name, Tol: 8, Optional: [8]bool{3: true},
@@ -66,8 +67,8 @@ func cuda(entry string) *kernel.CUDA {
 	}
 }
 
-// tiles chooses the side of the tiles of C, and in how many parts the terms are summed: large tiles read the
-// operands less often, but few tiles leave most of a GPU idle.
+// tiles chooses the side of the tiles of C and the number of layers among which the terms are split. Large tiles read
+// the operands less often, but too few tiles leave most of a GPU idle.
 func tiles(n kernel.Sizes) (size, layers int) {
 	m, cols, terms := n[0], n[1], n[2]
 	if kernel.Blocks(m, 64)*kernel.Blocks(cols, 64) >= kernel.GPUBlocks/2 {

@@ -12,7 +12,7 @@ func forward(y, x []float32, planes, positions int) {
 	}
 }
 
-// backward sets each plane of dx (planes x positions) to dy over the number of positions.
+// backward sets each value of a plane of dx (planes x positions) to the plane's dy divided by positions.
 func backward(dx, dy []float32, planes, positions int) {
 	share := 1 / float32(positions)
 	for p := range planes {

@@ -17,12 +17,13 @@ var (
 		CPU:  func(a kernel.Args) { forward(a.V[1].Host, a.V[0].Host, a.N[0]*a.N[1], a.N[2]) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 2, Sizes: 3,
-			Steps: func(n kernel.Sizes) [4]kernel.Step { return kernel.Elements("global_avg_pool", 32*n[0]*n[1]) }, // a warp each plane
+			Steps: func(n kernel.Sizes) [4]kernel.Step { return kernel.Elements("global_avg_pool", 32*n[0]*n[1]) }, // one warp per plane
 		},
 		Cases: forwardCases,
 		Bench: bench,
 	}
-	// GlobalAvgPoolGrad: V: dY, dX. N: as GlobalAvgPool. Each plane of dX becomes its value of dY over positions.
+	// GlobalAvgPoolGrad: V: dY, dX. N: as GlobalAvgPool. Each value of a plane of dX becomes the plane's dY divided by
+	// positions.
 	GlobalAvgPoolGrad = &kernel.Kernel{
 		Name: "global_avg_pool_grad", Tol: 2, Cost: kernel.ElementCost(3, 0, 1),
 		Need:  func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1], n[0] * n[1] * n[2]} },

@@ -1,4 +1,4 @@
-// Package im2col turns convolutions into products of matrices, for devices that have fast ones.
+// Package im2col turns convolutions into products of matrices, for devices whose products are fast.
 package im2col
 
 // Shape is an image (channels x height x width) and the windows that slide over it.
@@ -9,8 +9,8 @@ type Shape struct {
 	Pad                     int // zeros around the image, on each side
 }
 
-// Outputs is how many windows fit below and beside one another. Values past the last whole window
-// are in none.
+// Outputs returns how many windows fit in each direction. Values past the last whole window
+// belong to no window.
 func (s Shape) Outputs() (rows, cols int) {
 	return s.windows(s.Height), s.windows(s.Width)
 }
@@ -23,17 +23,17 @@ func (s Shape) windows(size int) int {
 	return room/s.Stride + 1
 }
 
-// Inputs is the number of values of the image.
+// Inputs returns the number of values of the image.
 func (s Shape) Inputs() int { return s.Channels * s.Height * s.Width }
 
-// Columns is the size of the matrix of windows: rows (channels x Kernel x Kernel) by windows.
+// Columns returns the size of the matrix of windows: rows (channels x Kernel x Kernel) by windows.
 func (s Shape) Columns() (rows, windows int) {
 	h, w := s.Outputs()
 	return s.Channels * s.Kernel * s.Kernel, h * w
 }
 
 // Gather writes the windows of image x as the columns of col: row (c*Kernel + ky)*Kernel + kx holds
-// value (c, ky, kx) of every window, 0 where a window reaches past the image.
+// value (c, ky, kx) of every window, and 0 where a window extends beyond the image.
 func Gather(col, x []float32, s Shape) {
 	outH, outW := s.Outputs()
 	at := 0
@@ -66,8 +66,8 @@ func Gather(col, x []float32, s Shape) {
 	}
 }
 
-// Scatter is the transpose of Gather: each value of image dx becomes beta times itself (with beta 0 it is
-// only written) plus the sum of what its copies in col hold, added in the order of col's rows.
+// Scatter is the transpose of Gather: each value of image dx becomes beta times itself plus the sum of its copies in
+// col, added in the order of col's rows. With beta 0 it does not read dx.
 func Scatter(dx, col []float32, beta float32, s Shape) {
 	dx = dx[:s.Inputs()]
 	switch beta {
@@ -113,7 +113,7 @@ func add(to, row []float32, stride int) {
 	}
 }
 
-// inside is the range of windows whose value at offset k lies inside size, not in the padding.
+// inside returns the range lo to hi-1 of the windows whose value at offset k lies inside the image, not in the padding.
 func (s Shape) inside(k, size, windows int) (lo, hi int) {
 	lo = max(0, (s.Pad-k+s.Stride-1)/s.Stride)
 	if last := size - 1 + s.Pad - k; last >= 0 {

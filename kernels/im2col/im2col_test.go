@@ -42,11 +42,11 @@ func TestWindowLargerThanTheImage(t *testing.T) {
 	dx := slices.Repeat([]float32{7}, 12)
 	Scatter(dx, nil, 0, s)
 	if slices.Max(dx) != 0 {
-		t.Errorf("values in no window are %v, want 0", dx)
+		t.Errorf("values outside all windows are %v, want 0", dx)
 	}
 }
 
-// Scatter is the transpose of Gather: <Gather(x), c> = <x, Scatter(c)>, exactly so for small whole numbers.
+// Scatter is the transpose of Gather: <Gather(x), c> = <x, Scatter(c)>, which is exact for small whole numbers.
 func TestScatterIsTheTranspose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Shape{

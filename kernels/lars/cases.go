@@ -14,8 +14,8 @@ func updateCases() []kernel.Case {
 	})
 }
 
-// rateCases are layers of many lengths; of zeros, without a gradient, with squares beyond float32, and with a NaN; and a
-// long layer.
+// rateCases are layers of many lengths: of random values, of zeros, without a gradient, with squares beyond float32, and
+// with a NaN; and one long layer.
 func rateCases() (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for variant := range 4 {
@@ -39,7 +39,7 @@ func rateCases() (cases []kernel.Case) {
 	return append(cases, sgd.RuleCase(300_007, true, 0.01, completeRate))
 }
 
-// completeRate makes the case of an update that of the rate.
+// completeRate turns the case of an update into a case of the rate.
 func completeRate(c *kernel.Case, _ sgd.Start) {
 	c.Scalars, c.Terms = kernel.Scalars{c.Scalars[1], c.Scalars[2], 0.7}, len(c.In[0])
 	k, decay, trust := float64(c.Scalars[0]), float64(c.Scalars[1]), float64(c.Scalars[2])

@@ -10,15 +10,15 @@ import (
 //go:embed lars.ptx
 var ptx string
 
-// The elements, n of them, are the parameters of one layer. W, G, next, m and gradient as for sgd.Momentum.
+// The n elements are the parameters of one layer. W, G, next, m and gradient are as for sgd.Momentum.
 var (
-	// LARSRate: V: W, G, rate. N: n. F: k, wd, trust. rate (1) becomes trust*|W| / (|k*G| + |wd*W|) of 2-norms, at
-	// most 1e30, or trust where all of W is 0.
+	// LARSRate: V: W, G, rate. N: n. F: k, wd, trust. rate (1) becomes trust*|W| / (|k*G| + |wd*W|), with 2-norms, at
+	// most 1e30. If all of W is 0, rate becomes trust.
 	LARSRate = &kernel.Kernel{
 		Name: "lars_rate", Tol: 8, Cost: kernel.ElementCost(1, 4, 2),
 		Need: func(n kernel.Sizes) [8]int { return [8]int{n[0], n[0], 1} },
 		CPU: func(a kernel.Args) {
-			a.V[2].Host[0] = ownRate(a.V[0].Host, a.V[1].Host, a.N[0], a.F[0], a.F[1], a.F[2])
+			a.V[2].Host[0] = layerRate(a.V[0].Host, a.V[1].Host, a.N[0], a.F[0], a.F[1], a.F[2])
 		},
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 3, Sizes: 1, Scalars: 3,
@@ -34,7 +34,7 @@ var (
 		Cases: rateCases,
 		Bench: kernel.Bench{Layers: kernel.Models, Scalars: kernel.Scalars{sgd.BenchPerSample, sgd.BenchDecay, kernel.BenchRate}},
 	}
-	// LARS: V: W, G, next, m, rate. N: n. F: lr, k, wd, mu. Momentum with rate (1) times the gradient.
+	// LARS: V: W, G, next, m, rate. N: n. F: lr, k, wd, mu. The step of Momentum with rate (1) times the gradient.
 	LARS = &kernel.Kernel{
 		Name: "lars", Tol: 4, Cost: kernel.ElementCost(1, 7, 5),
 		Need: func(n kernel.Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], 1} },

@@ -1,4 +1,4 @@
-// Package lars holds the kernels lars_rate and lars: momentum with a rate for each layer.
+// Package lars holds the kernels lars_rate and lars: momentum with a learning rate for each layer.
 package lars
 
 import (
@@ -7,12 +7,13 @@ import (
 	"fluentps/kernels/sgd"
 )
 
-// rateMax keeps the scale of a gradient that has vanished finite as a float32: 0 times that is 0.
+// rateMax keeps the rate finite as a float32 when a gradient is 0. The product of both is then 0, not NaN.
 const rateMax = 1e30
 
-// ownRate is the layer's own rate, trust*|w| / (|k*grad| + |decay*w|) of 2-norms over n elements; trust where all
-// parameters are 0, which would stay so. Sums are taken in float64, so that they neither overflow nor lose small terms.
-func ownRate(w, grad []float32, n int, k, decay, trust float32) float32 {
+// layerRate returns the rate of a layer, trust*|w| / (|k*grad| + |decay*w|), with 2-norms over n elements. If all
+// parameters are 0, it returns trust, because they would stay 0 otherwise. Sums are in float64, so that they neither
+// overflow nor lose small terms.
+func layerRate(w, grad []float32, n int, k, decay, trust float32) float32 {
 	var ww, gg float64
 	grad = grad[:n]
 	for i, x := range w[:n] {
@@ -27,7 +28,7 @@ func ownRate(w, grad []float32, n int, k, decay, trust float32) float32 {
 	return float32(min(float64(trust)*norm/(math.Abs(float64(k))*math.Sqrt(gg)+math.Abs(float64(decay))*norm), rateMax))
 }
 
-// update is momentum's with the gradient times rate.
+// update is the momentum step with rate times the gradient.
 func update(next, w, grad, m []float32, rate float32, n int, s sgd.Scalars) {
 	s.K *= rate
 	s.Decay *= rate

@@ -21,11 +21,11 @@ func TestByHand(t *testing.T) {
 		{0.5, 0.5, 0.25, 0.1}, // 0.25*5 / (10 + 2.5)
 		{0.125, 0.5, 1e-3, 1e-3},
 	} {
-		if got := ownRate(w, grad, 2, c.k, c.decay, c.trust); got != c.want {
+		if got := layerRate(w, grad, 2, c.k, c.decay, c.trust); got != c.want {
 			t.Errorf("k=%g decay=%g trust=%g: rate %g, want %g", c.k, c.decay, c.trust, got, c.want)
 		}
 	}
-	if got := ownRate([]float32{0, 0}, grad, 2, 1, 1, 0.5); got != 0.5 {
+	if got := layerRate([]float32{0, 0}, grad, 2, 1, 1, 0.5); got != 0.5 {
 		t.Errorf("without parameters the rate is %g, want the trust 0.5", got)
 	}
 	next, m := []float32{7, 7, 7}, []float32{2, 2, 7}
@@ -37,12 +37,12 @@ func TestByHand(t *testing.T) {
 
 func TestNaNPasses(t *testing.T) {
 	nan := float32(math.NaN())
-	if got := ownRate([]float32{1}, []float32{nan}, 1, 1, 0, 1); got == got {
+	if got := layerRate([]float32{1}, []float32{nan}, 1, 1, 0, 1); got == got {
 		t.Errorf("a NaN gradient has the rate %g", got)
 	}
 }
 
-// What a server's store does with a shard that is a layer, up to the order in which squares are added.
+// The step agrees with a server's store for a shard that is one layer, up to the order in which squares are added.
 func TestStepsAsTheServersDo(t *testing.T) {
 	const n, lr, mu, decay, trust, k = 70001, 2, 0.9, 0.01, 0.02, 1. / 96
 	rule, err := optim.New(optim.Spec{Name: "lars", LR: lr, Momentum: mu, Trust: trust, WeightDecay: decay})
@@ -62,7 +62,7 @@ func TestStepsAsTheServersDo(t *testing.T) {
 		}
 		store.Fold(0, grad, 0, 1)
 		store.Commit(want, w, float64(step), 1, k)
-		rate := ownRate(w, grad, n, k, decay, trust)
+		rate := layerRate(w, grad, n, k, decay, trust)
 		update(got, w, grad, m, rate, n, sgd.Scalars{LR: lr, K: k, Decay: decay, Momentum: mu})
 		for i := range n {
 			if x, y := float64(got[i]), float64(want[i]); math.Abs(x-y) > 0x1p-22*max(1, math.Abs(y)) {

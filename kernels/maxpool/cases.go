@@ -25,7 +25,7 @@ type reference struct {
 	y, dx        []float64
 }
 
-// planes have odd sizes, no block, and equal values, of which the first counts.
+// planes include odd sizes, planes without a block, and blocks with equal values, of which the first counts.
 func planes(complete func(c *kernel.Case, r reference)) (cases []kernel.Case) {
 	for _, n := range []kernel.Sizes{{1, 1, 1}, {1, 2, 2}, {3, 1, 7}, {2, 7, 1}, {5, 3, 5}, {6, 14, 14}, {16, 10, 10}, {2, 13, 31}, {0, 4, 4}} {
 		for _, levels := range []int{0, 3} {
@@ -37,7 +37,7 @@ func planes(complete func(c *kernel.Case, r reference)) (cases []kernel.Case) {
 	return cases
 }
 
-// pool has values of so many levels; 0: all different.
+// pool computes max pooling of values with this many levels; 0: all values differ.
 func pool(n kernel.Sizes, levels int) reference {
 	planes, height, width := n[0], n[1], n[2]
 	outH, outW := height/2, width/2

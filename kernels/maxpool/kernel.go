@@ -11,7 +11,7 @@ var ptx string
 
 var (
 	// MaxPool: V: X, Y, which. N: planes, height, width. Y (planes x height/2 x width/2) becomes the largest value of
-	// each 2 x 2 block of X, and which the first of the four that has it, row-major: 0 to 3.
+	// each 2 x 2 block of X, and which (same shape) its row-major index in the block, 0 to 3. Ties go to the first value.
 	MaxPool = &kernel.Kernel{
 		Name: "max_pool", Tol: 0, Cost: kernel.ElementCost(3, 0.75, 1.5),
 		Need: func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], pooled(n), pooled(n)} },
@@ -23,7 +23,7 @@ var (
 		Cases: forwardCases,
 		Bench: kernel.Bench{Layers: layers},
 	}
-	// MaxPoolGrad: V: dY, which, dX. N: as MaxPool. dX becomes dY where MaxPool took the value from, else 0.
+	// MaxPoolGrad: V: dY, which, dX. N: as MaxPool. dX becomes dY where MaxPool took the value from, and 0 elsewhere.
 	MaxPoolGrad = &kernel.Kernel{
 		Name: "max_pool_grad", Tol: 0, Cost: kernel.ElementCost(3, 0, 1.5),
 		Need:  func(n kernel.Sizes) [8]int { return [8]int{pooled(n), pooled(n), n[0] * n[1] * n[2]} },

@@ -2,8 +2,8 @@
 package maxpool
 
 // forward writes the largest value of each 2 x 2 block of the planes x (planes x height x width) to
-// y (planes x height/2 x width/2), and which of the four it is, row-major, to which; of equal values
-// the first, and NaN above all. A last odd row or column is in no block.
+// y (planes x height/2 x width/2), and its row-major index in the block, 0 to 3, to which. Ties go to the first
+// value, and NaN counts as the largest. A last odd row or column belongs to no block.
 func forward(y, which, x []float32, planes, height, width int) {
 	outH, outW := height/2, width/2
 	for p := range planes {
@@ -29,7 +29,7 @@ func forward(y, which, x []float32, planes, height, width int) {
 	}
 }
 
-// backward writes dx (planes x height x width): dy where forward took the value from, else 0.
+// backward sets dx (planes x height x width) to dy where forward took the value from, and to 0 elsewhere.
 func backward(dx, dy, which []float32, planes, height, width int) {
 	clear(dx[:planes*height*width])
 	outH, outW := height/2, width/2

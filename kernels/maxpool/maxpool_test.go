@@ -7,14 +7,14 @@ import (
 )
 
 func TestByHand(t *testing.T) {
-	x := []float32{ // one plane of 3 x 5: its last row and column are in no block
+	x := []float32{ // one plane of 3 x 5: its last row and column belong to no block
 		1, 2, 7, 7, 99,
 		4, 3, 7, 5, 99,
 		99, 99, 99, 99, 99,
 	}
 	y, which := make([]float32, 2), make([]float32, 2)
 	forward(y, which, x, 1, 3, 5)
-	if !slices.Equal(y, []float32{4, 7}) || !slices.Equal(which, []float32{2, 0}) { // of equal values the first
+	if !slices.Equal(y, []float32{4, 7}) || !slices.Equal(which, []float32{2, 0}) { // ties go to the first value
 		t.Errorf("largest %v at %v, want 4 and 7 at 2 and 0", y, which)
 	}
 	dx := slices.Repeat([]float32{9}, 15)

@@ -6,7 +6,7 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// cases are written over vector 0 or 1, or with 2 over neither.
+// cases write the sum over vector `over`, or to memory of its own if over is 2.
 func cases() (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for over := range 3 {

@@ -9,7 +9,7 @@ import (
 func sgdCases() []kernel.Case {
 	return RuleCases(func(c *kernel.Case, _ Start) {
 		c.Scalars[3] = 0
-		next(c, func(i int, w, g float64) float64 { return w - float64(c.Scalars[0])*g })
+		wantNext(c, func(i int, w, g float64) float64 { return w - float64(c.Scalars[0])*g })
 	})
 }
 
@@ -20,21 +20,22 @@ func momentumCases() []kernel.Case {
 func nesterovCases() []kernel.Case {
 	return RuleCases(func(c *kernel.Case, s Start) {
 		lr, mu := float64(c.Scalars[0]), float64(c.Scalars[3])
-		state := keep(c, s)
-		next(c, func(i int, w, g float64) float64 {
+		state := withState(c, s)
+		wantNext(c, func(i int, w, g float64) float64 {
 			return w - lr*(g+mu*state(i, g))
 		})
 	})
 }
 
-// MomentumCase completes a case of a rule that takes rate times the gradient for it.
+// MomentumCase completes a case of momentum with rate times the gradient.
 func MomentumCase(c *kernel.Case, s Start, rate float64) {
-	lr, state := float64(c.Scalars[0]), keep(c, s)
-	next(c, func(i int, w, g float64) float64 { return w - lr*state(i, rate*g) })
+	lr, state := float64(c.Scalars[0]), withState(c, s)
+	wantNext(c, func(i int, w, g float64) float64 { return w - lr*state(i, rate*g) })
 }
 
-// keep gives the case a state as vector 3, and brings element i of it to what a step with this gradient makes of it.
-func keep(c *kernel.Case, s Start) func(i int, g float64) float64 {
+// withState gives the case a state as vector 3. The function that it returns computes element i of the state after a step
+// with gradient g, and records it as wanted.
+func withState(c *kernel.Case, s Start) func(i int, g float64) float64 {
 	c.In[3], c.Want[3] = s.State, make([]float64, len(s.State))
 	return func(i int, g float64) float64 {
 		c.Want[3][i] = float64(c.Scalars[3])*float64(s.State[i]) + g
@@ -42,24 +43,24 @@ func keep(c *kernel.Case, s Start) func(i int, g float64) float64 {
 	}
 }
 
-// next sets the parameters after the step, of those before it and the gradient.
-func next(c *kernel.Case, of func(i int, w, g float64) float64) {
+// wantNext sets the wanted parameters after the step. step computes them from the parameters before and the gradient.
+func wantNext(c *kernel.Case, step func(i int, w, g float64) float64) {
 	k, decay := float64(c.Scalars[1]), float64(c.Scalars[2])
 	c.Want[2] = make([]float64, len(c.In[0]))
 	for i, x := range c.In[0] {
 		w := float64(x)
-		c.Want[2][i] = of(i, w, k*float64(c.In[1][i])+decay*w)
+		c.Want[2][i] = step(i, w, k*float64(c.In[1][i])+decay*w)
 	}
 }
 
-// Start is what a case of a rule starts from.
+// Start is the state before the step of a case.
 type Start struct {
-	First bool      // step; its state is 0
+	First bool      // the step is the first one, and State is 0
 	State []float32 // as long as the parameters
 }
 
-// RuleCases are those of an update rule: the first step, and a later one; without weight decay and with; next beside the
-// parameters and over them. Cases have W, G and next, and F is lr, k, wd, mu; complete adds the rest.
+// RuleCases returns the cases of an update rule: first and later steps, without and with weight decay. next has memory of
+// its own, or is the memory of the parameters. Cases have W, G and next, and F is lr, k, wd, mu. complete adds the rest.
 func RuleCases(complete func(c *kernel.Case, s Start)) (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for variant := range 4 {
@@ -74,7 +75,7 @@ func RuleCases(complete func(c *kernel.Case, s Start)) (cases []kernel.Case) {
 	return cases
 }
 
-// RuleCase is one of them, of n parameters.
+// RuleCase returns one case of an update rule, with n parameters.
 func RuleCase(n int, first bool, decay float32, complete func(c *kernel.Case, s Start)) kernel.Case {
 	c := kernel.Case{Name: fmt.Sprintf("n=%d first=%t decay=%g", n, first, decay), Sizes: kernel.Sizes{n}, Terms: 1}
 	c.In[0], c.In[1], c.In[2] = kernel.Random(n, 30), kernel.Random(n, 31), kernel.NaNs(n)

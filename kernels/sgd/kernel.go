@@ -9,9 +9,9 @@ import (
 //go:embed sgd.ptx
 var ptx string
 
-// The update rules, with the arithmetic of package optim. N: n, the parameters. W are the parameters, G the sum of
-// their gradients over samples, next the next parameters, which may be W itself; m is the rule's state, 0 at the
-// start. The gradient is k*G + wd*W, with k = 1/samples and the weight decay wd.
+// The update rules, with the arithmetic of package optim. N: n, the number of parameters. W are the parameters, G is the
+// sum of their gradients over samples. next are the next parameters and may be W itself. m is the rule's state, 0 at
+// the start. The gradient is k*G + wd*W, with k = 1/samples and the weight decay wd.
 var (
 	// SGD: V: W, G, next. N: n. F: lr, k, wd. next becomes W - lr*gradient.
 	SGD = &kernel.Kernel{
@@ -23,7 +23,7 @@ var (
 		Cases: sgdCases,
 		Bench: Bench,
 	}
-	// Momentum: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, next W - lr*m.
+	// Momentum: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, then next becomes W - lr*m.
 	Momentum = &kernel.Kernel{
 		Name: "momentum", Tol: 4, Cost: kernel.ElementCost(1, 7, 5), Need: kernel.Vectors(4),
 		CPU: func(a kernel.Args) {
@@ -33,7 +33,8 @@ var (
 		Cases: momentumCases,
 		Bench: Bench,
 	}
-	// Nesterov: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, next W - lr*(gradient + mu*m).
+	// Nesterov: V: W, G, next, m. N: n. F: lr, k, wd, mu. m becomes mu*m + gradient, then next becomes
+	// W - lr*(gradient + mu*m).
 	Nesterov = &kernel.Kernel{
 		Name: "nesterov", Tol: 4, Cost: kernel.ElementCost(1, 9, 5), Need: kernel.Vectors(4),
 		CPU: func(a kernel.Args) {
@@ -45,7 +46,7 @@ var (
 	}
 )
 
-// MomentumScalars are those of a rule whose F is lr, k, wd, mu.
+// MomentumScalars returns the scalars of a rule whose F is lr, k, wd, mu.
 func MomentumScalars(a kernel.Args) Scalars {
 	return Scalars{LR: a.F[0], K: a.F[1], Decay: a.F[2], Momentum: a.F[3]}
 }
@@ -53,5 +54,5 @@ func MomentumScalars(a kernel.Args) Scalars {
 // BenchPerSample and BenchDecay are k and wd when an update rule is timed.
 const BenchPerSample, BenchDecay = 1. / 128, 1e-4
 
-// Bench is that of a rule whose F is lr, k, wd, mu.
+// Bench is the bench of a rule whose F is lr, k, wd, mu.
 var Bench = kernel.Bench{Layers: kernel.Models, Scalars: kernel.Scalars{kernel.BenchRate, BenchPerSample, BenchDecay, 0.9}}

@@ -13,7 +13,7 @@ func step(next, w, grad []float32, n int, s Scalars) {
 	}
 }
 
-// MomentumStep brings m to mu*m + g and writes w - lr*m to next.
+// MomentumStep sets m to mu*m + g and writes w - lr*m to next.
 func MomentumStep(next, w, grad, m []float32, n int, s Scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {
@@ -22,7 +22,7 @@ func MomentumStep(next, w, grad, m []float32, n int, s Scalars) {
 	}
 }
 
-// nesterovStep brings m to mu*m + g and writes w - lr*(g + mu*m) to next.
+// nesterovStep sets m to mu*m + g and writes w - lr*(g + mu*m) to next.
 func nesterovStep(next, w, grad, m []float32, n int, s Scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {

@@ -28,7 +28,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A device's step and a server's have the same bits.
+// The step of a device and the step of a server give the same bits.
 func TestStepsAsTheServersDo(t *testing.T) {
 	const n = 1031
 	s := Scalars{LR: 0.05, K: 1. / 96, Decay: 0.0005, Momentum: 0.9}

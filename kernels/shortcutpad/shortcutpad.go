@@ -1,18 +1,18 @@
 // Package shortcutpad holds the kernels shortcut_pad and shortcut_pad_grad.
 package shortcutpad
 
-// shape is of the input: images of Channels planes of Height x Width. The output has Out channels, at least as many, of
-// (Height+1)/2 x (Width+1)/2.
+// shape describes the input: images with Channels planes of Height x Width. The output has Out planes for each image, at
+// least as many as the input, of (Height+1)/2 x (Width+1)/2.
 type shape struct {
 	Images, Channels, Height, Width, Out int
 }
 
-// Inputs and Outputs are the numbers of values on both sides.
+// Inputs and Outputs return the numbers of values of the input and of the output.
 func (s shape) Inputs() int { return s.Images * s.Channels * s.Height * s.Width }
 
 func (s shape) Outputs() int { return s.Images * s.Out * ((s.Height + 1) / 2) * ((s.Width + 1) / 2) }
 
-// forward sets y to every second row and column of x, from the first on; the channels that x does not have become 0.
+// forward sets y to every second row and column of x, from the first on. The channels that x lacks become 0.
 func forward(y, x []float32, s shape) {
 	s.rows(func(to, from int, width int) {
 		if from < 0 {
@@ -37,8 +37,8 @@ func backward(dx, dy []float32, s shape) {
 	})
 }
 
-// rows calls do with the place of each row of the output, that of its row of the input, or -1 where there is none, and
-// the width of the row.
+// rows calls do for each row of the output, with its offset, the offset of its row in the input, and the width of the
+// output row. The offset in the input is -1 for a channel that the input lacks.
 func (s shape) rows(do func(to, from, width int)) {
 	height, width := (s.Height+1)/2, (s.Width+1)/2
 	for p := range s.Images * s.Out {

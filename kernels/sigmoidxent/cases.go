@@ -32,7 +32,7 @@ func lossCase(rows int, scale float32) kernel.Case {
 		c.In[0][i] *= scale
 		z, y := float64(c.In[0][i]), float64(r.IntN(2))
 		c.In[1][i] = float32(y)
-		// The loss of label 1 is log(1+exp(-z)); of label 0 the same with z's sign turned.
+		// The loss of label 1 is log(1+exp(-z)). The loss of label 0 is the same with the sign of z reversed.
 		s := z
 		if y == 0 {
 			s = -z

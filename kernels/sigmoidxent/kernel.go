@@ -9,8 +9,8 @@ import (
 //go:embed sigmoid_xent.ptx
 var ptx string
 
-// SigmoidXent: V: Z, labels, G (optional), loss, hit. N: rows. One logit a row, labels 0 or 1;
-// G, loss and hit as for SoftmaxXent. A row counts as 1 when its logit is above 0.
+// SigmoidXent: V: Z, labels, G (optional), loss, hit. N: rows. Each row has one logit and a label, 0 or 1.
+// G, loss and hit are as for SoftmaxXent. A logit above 0 predicts label 1.
 var SigmoidXent = &kernel.Kernel{
 	Name: "sigmoid_xent", Tol: 8, Optional: [8]bool{2: true},
 	Cost: kernel.ElementCost(1, 16, 5),

@@ -3,9 +3,9 @@ package sigmoidxent
 
 import "math"
 
-// losses takes one logit a row and labels 0 or 1. It writes each row's cross-entropy in nats to loss,
-// 1 or 0 to hit (a logit above 0 stands for label 1), and the gradient of the sum of losses,
-// sigmoid(z) - label, to g unless g is empty. g may be z.
+// losses takes one logit per row and labels 0 or 1. It writes each row's cross-entropy in nats to loss,
+// and to hit 1 if the prediction is the label, else 0. A logit above 0 predicts label 1. Unless g is
+// empty, it writes the gradient of the sum of losses to g, sigmoid(z) - label. g may be z.
 func losses(z, labels, g, loss, hit []float32, rows int) {
 	for i := range rows {
 		v, y := float64(z[i]), float64(labels[i])

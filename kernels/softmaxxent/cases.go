@@ -9,8 +9,8 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// cases include logits that overflow exp, and the gradient written over the logits, beside
-// them, or not at all.
+// cases include logits that overflow exp. The gradient goes to memory of its own, over the logits, or
+// is absent.
 func cases() (cases []kernel.Case) {
 	for _, s := range [][2]int{{1, 1}, {1, 2}, {7, 10}, {32, 10}, {13, 101}, {3, 1031}} {
 		for _, scale := range []float32{1, 30, 1000} {

@@ -4,8 +4,8 @@ package softmaxxent
 import "math"
 
 // losses takes logits z (rows x cols) and labels (class numbers). It writes each row's cross-entropy
-// in nats to loss, 1 or 0 to hit (is the first of the largest logits the label?), and the gradient
-// of the sum of losses, softmax(z) - onehot(label), to g unless g is empty. g may be z.
+// in nats to loss, and to hit 1 if the label is the first of the largest logits, else 0. Unless g is
+// empty, it writes the gradient of the sum of losses to g, softmax(z) - onehot(label). g may be z.
 func losses(z, labels, g, loss, hit []float32, rows, cols int) {
 	for i := range rows {
 		row := z[i*cols : (i+1)*cols]
@@ -16,9 +16,9 @@ func losses(z, labels, g, loss, hit []float32, rows, cols int) {
 				best = j
 			}
 		}
-		top, wanted := float64(row[best]), float64(row[label])
+		top, labelled := float64(row[best]), float64(row[label])
 		sum := exponentials(g, row, i*cols, top)
-		loss[i] = float32(math.Log(sum) + top - wanted)
+		loss[i] = float32(math.Log(sum) + top - labelled)
 		hit[i] = 0
 		if best == label && !math.IsNaN(float64(loss[i])) {
 			hit[i] = 1
@@ -29,7 +29,7 @@ func losses(z, labels, g, loss, hit []float32, rows, cols int) {
 	}
 }
 
-// exponentials returns the sum of exp(row - top), and leaves them in g from at on unless g is empty.
+// exponentials returns the sum of exp(row - top). Unless g is empty, it writes the terms to g from element at on.
 // It reads row[j] before it writes g[at+j], because both may be the same memory.
 func exponentials(g, row []float32, at int, top float64) (sum float64) {
 	for j, v := range row {
@@ -42,7 +42,7 @@ func exponentials(g, row []float32, at int, top float64) (sum float64) {
 	return sum
 }
 
-// gradient turns the exponentials in g into it.
+// gradient turns the exponentials in g into the gradient of a row. scale is 1 / the sum of the exponentials.
 func gradient(g []float32, label int, scale float32) {
 	for j, e := range g {
 		g[j] = e * scale

@@ -20,7 +20,7 @@ func TestByHand(t *testing.T) {
 			t.Errorf("loss %d is %g, want %g", i, loss[i], want)
 		}
 	}
-	if hit[0] != 1 || hit[1] != 0 { // of equal logits the first is the answer
+	if hit[0] != 1 || hit[1] != 0 { // ties go to the first logit
 		t.Errorf("hits %v, want 1 and 0", hit)
 	}
 }

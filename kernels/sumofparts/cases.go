@@ -6,7 +6,7 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// cases have no parts, one and many, gaps between the parts, and the sum on the first.
+// cases have zero, one and many parts, gaps between the parts, and the sum in place of the first part.
 func cases() (cases []kernel.Case) {
 	for _, s := range []kernel.Sizes{
 		{0, 3, 5}, {5, 0, 5}, {1, 1, 1}, {7, 2, 7}, {31, 3, 37}, {257, 17, 257}, {1031, 4, 1040}, {4099, 2, 4099}, {3, 1031, 4},

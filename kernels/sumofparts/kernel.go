@@ -9,8 +9,8 @@ import (
 //go:embed sum_of_parts.ptx
 var ptx string
 
-// SumOfParts: V: arena, Y. N: n, parts, stride. Y (n) becomes the sum of the parts, part p being the n
-// elements of the arena from p*stride on, added in their order. Y may be the first part.
+// SumOfParts: V: arena, Y. N: n, parts, stride. Y (n) becomes the sum of the parts, added in their order. Part p is the
+// n elements of the arena from p*stride on. Y may be the first part.
 var SumOfParts = &kernel.Kernel{
 	Name: "sum_of_parts", Tol: 8,
 	Need: func(n kernel.Sizes) [8]int {

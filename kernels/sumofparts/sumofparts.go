@@ -1,11 +1,11 @@
 // Package sumofparts holds the kernel sum_of_parts.
 package sumofparts
 
-// block is how many elements are added up at once: the sum so far stays in the first-level cache.
+// block is how many elements are added up at once, so that their partial sums stay in the first-level cache.
 const block = 4096
 
-// sum sets y (n elements) to the sum of so many parts of arena, added in their order; part p begins at
-// element p*stride. y may be the first part. No parts have the sum 0.
+// sum sets y (n elements) to the sum of the parts of arena, added in their order. Part p begins at
+// element p*stride. y may be the first part. With no parts the sum is 0.
 func sum(y, arena []float32, n, parts, stride int) {
 	if parts == 0 {
 		clear(y[:n])

@@ -16,7 +16,7 @@ func TestByHand(t *testing.T) {
 	if want := []float32{111, 222, 7}; !slices.Equal(y, want) {
 		t.Errorf("%v, want %v", y, want)
 	}
-	sum(arena, arena, 2, 2, 3) // onto the first part
+	sum(arena, arena, 2, 2, 3) // into the first part
 	if want := []float32{11, 22, 99, 10, 20, 99, 100, 200}; !slices.Equal(arena, want) {
 		t.Errorf("in place: %v, want %v", arena, want)
 	}
@@ -26,7 +26,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A partial aggregate has the bits that the servers' own sum has.
+// A partial aggregate has the same bits as the sum that a server computes.
 func TestSumsAsTheServersDo(t *testing.T) {
 	const n, parts, stride = 2*block + 77, 5, 2*block + 80
 	r := rand.New(rand.NewPCG(3, 4))

@@ -8,8 +8,8 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// cases send nothing, one, some and all, of values that differ and of few levels, with and without a residual; and
-// thresholds that leave fewer than k, and more.
+// cases send none, one, some and all elements, of distinct values and of few levels, with and without a residual. Their
+// thresholds choose fewer elements than k, and more.
 func cases() (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for _, k := range []int{0, 1, n/100 + 1, n, n + 3} {
@@ -26,12 +26,12 @@ func cases() (cases []kernel.Case) {
 	for i, b := range []uint32{0x7f800000, 0xff800000, 0x7fc00001, 0xffc00000, 0x7f7fffff, 1} {
 		special.In[0][40*i] = math.Float32frombits(b)
 	}
-	special.Name += " with what is not finite"
+	special.Name += " with values that are not finite"
 	choose(&special)
 	return append(cases, special)
 }
 
-// topCase has values of so many levels; 0: all different.
+// topCase has values with this many levels; 0: all values differ.
 func topCase(n, k int, threshold float32, levels int, residual bool) kernel.Case {
 	c := kernel.Case{
 		Name:  fmt.Sprintf("n=%d k=%d threshold=%g levels=%d residual=%t", n, k, threshold, levels, residual),
@@ -50,13 +50,13 @@ func topCase(n, k int, threshold float32, levels int, residual bool) kernel.Case
 	return c
 }
 
-// choose sorts all elements to say what top_k does with them.
+// choose sorts all elements to find the results of top_k.
 func choose(c *kernel.Case) {
 	n, k, threshold := c.Sizes[0], c.Sizes[1], c.Scalars[0]
 	v, order := make([]uint32, n), make([]int, n)
 	for i, x := range c.In[0] {
 		if c.In[1] != nil {
-			x = float32(float64(x) + float64(c.In[1][i])) // a float64 has digits enough: this is the float32 sum
+			x = float32(float64(x) + float64(c.In[1][i])) // the same as the sum in float32: a float64 has enough digits
 		}
 		v[i], order[i] = math.Float32bits(x), i
 	}

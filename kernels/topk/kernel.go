@@ -10,11 +10,11 @@ import (
 var ptx string
 
 // TopK: V: X, residual (optional), sent. N: n, k. F: threshold.
-// With a residual, residual becomes residual + X, and takes X's place. sent (1 + 2k words) becomes a count and so
-// many pairs of index and value, indices increasing; count and indices are uint32 as bits. Chosen are the elements
-// of a magnitude above threshold, or if these are more than k or threshold is below 0, the k of largest magnitude,
-// of equal ones those of lower index, NaN being the largest. Words behind the last pair stay as they are. The
-// residual becomes 0 where an element is sent.
+// With a residual, residual first becomes residual + X and replaces X as the input. sent (1 + 2k words) becomes a
+// count, then that many pairs of index and value, indices increasing. Count and indices are the bits of a uint32.
+// top_k chooses the elements whose magnitude is above threshold. If these are more than k, or if threshold is below 0,
+// it chooses the k elements of largest magnitude; ties go to the lower index, and NaN counts as the largest. Words
+// behind the last pair do not change. The residual becomes 0 where an element is chosen.
 var TopK = &kernel.Kernel{
 	Name: "top_k", Tol: 0, Optional: [8]bool{1: true},
 	Need: func(n kernel.Sizes) [8]int { return [8]int{n[0], n[0], words(n[1])} },
@@ -44,5 +44,5 @@ var TopK = &kernel.Kernel{
 
 const head = 6 // words of scratch in front of the blocks' counts
 
-// blocks are few, because each adds up the counts of all.
+// blocks returns a small number of blocks, because each block adds up the counts of all.
 func blocks(n kernel.Sizes) int { return max(1, min(32, kernel.Blocks(n[0], 4096))) }

@@ -3,16 +3,16 @@ package topk
 
 import "math"
 
-// words is the length of what is sent at most: a count, and k pairs.
+// words returns the greatest length of a message: a count, and k pairs.
 func words(k int) int { return 1 + 2*k }
 
-// send chooses, among n elements, those of a magnitude above threshold, or if these are more than k, the k of
-// largest magnitude, of equal ones those of lower index; with a threshold below 0 always those k. A NaN is
-// larger than all. The elements are x, or where residual is not empty the sums of residual and x; the residual
-// then keeps what is not sent.
+// send chooses among n elements those whose magnitude is above threshold. If these are more than k, or if threshold
+// is below 0, it chooses the k elements of largest magnitude. Ties go to the lower index, and NaN counts as the
+// largest. The elements are x, or the sums of residual and x if residual is not empty. The residual then keeps the
+// elements that are not chosen.
 //
-// sent becomes the count, then the pairs of index and value, indices increasing: integers as the bits of a
-// float32 word. Words behind the last pair stay as they are.
+// sent becomes the count, then the pairs of index and value, indices increasing. Integers are the bits of a
+// float32 word. Words behind the last pair do not change.
 func send(sent, x, residual []float32, n, k int, threshold float32) {
 	v := x[:n]
 	if len(residual) > 0 {
@@ -45,14 +45,14 @@ func send(sent, x, residual []float32, n, k int, threshold float32) {
 	sent[0] = math.Float32frombits(uint32(count))
 }
 
-// largest says which of v are the k of largest magnitude: those above at, and the first ties of those that have
-// it. Three passes count by 11, 11 and 9 bits of the magnitude, upper bits first; each looks only at those that
-// have the bits found so far.
+// largest finds the k elements of v of largest magnitude: all elements whose magnitude is above at, and the first
+// `ties` of those whose magnitude is at. Three passes count by 11, 11 and 9 bits of the magnitude, upper bits first.
+// Each pass counts only elements with the bits that the passes before have found.
 func largest(v []float32, k int) (at uint32, ties int) {
 	if k == 0 {
 		return math.MaxUint32, 0
 	}
-	left := uint(31) // bits that are not known yet; at are those above
+	left := uint(31) // number of lower bits that are not known yet; at holds the upper ones
 	for _, width := range []uint{11, 11, 9} {
 		var counts [1 << 11]int
 		next, mask := left-width, uint32(1)<<width-1
@@ -79,5 +79,5 @@ func above(v []float32, at uint32) (count int) {
 	return count
 }
 
-// magnitude is |x| as bits, which as integers have the order of the numbers.
+// magnitude returns |x| as bits. As integers, these have the order of the numbers.
 func magnitude(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }

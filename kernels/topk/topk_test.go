@@ -18,7 +18,7 @@ func TestByHand(t *testing.T) {
 		threshold float32
 		indices   []uint32
 	}{
-		{1, -1, []uint32{1}}, // of equal magnitudes the first
+		{1, -1, []uint32{1}}, // ties go to the first element
 		{3, -1, []uint32{1, 2, 3}},
 		{7, -1, []uint32{0, 1, 2, 3, 4}},
 		{4, 1, []uint32{1, 2, 3}},
@@ -43,12 +43,12 @@ func TestByHand(t *testing.T) {
 			t.Errorf("k=%d threshold=%g: the residual is %v, want %v", c.k, c.threshold, residual, rest)
 		}
 		if after := sent[words(len(c.indices)):]; !slices.Equal(after, slices.Repeat([]float32{7}, len(after))) {
-			t.Errorf("k=%d threshold=%g: behind the last pair stands %v", c.k, c.threshold, after)
+			t.Errorf("k=%d threshold=%g: the words behind the last pair became %v, want 7", c.k, c.threshold, after)
 		}
 	}
 }
 
-// What is sent and what is kept are what the codecs of the same names make of the same vectors, step by step.
+// The message and the residual equal those of the codecs topk and threshold on the same vectors, step by step.
 func TestSendsWhatTheCodecsSend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"topk", "threshold"}).Draw(t, "codec")
