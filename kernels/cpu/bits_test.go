@@ -11,31 +11,32 @@ import (
 	"fluentps/kernels"
 )
 
-// sizesOfProducts are what tests of bits multiply: sizes that fit no vector, that fit, and that are cut into tiles.
-var sizesOfProducts = []kernels.Sizes{
+// productSizes are the sizes of the products in tests of bits: sizes that fit vectors, sizes that do not, and sizes that are
+// cut into tiles.
+var productSizes = []kernels.Sizes{
 	{1, 10, 20}, {7, 3, 65}, {8, 19, 30}, {33, 17, 64}, {32, 256, 784}, {100, 10, 300}, {64, 576, 64},
 	{250, 301, 77}, {301, 250, 77}, {300, 513, 40}, {513, 300, 33}, {128, 128, 200},
 }
 
-// eachProduct calls f with each of them and each way in which operands may be stored.
+// eachProduct calls f for each of productSizes and each way to store the operands.
 func eachProduct(t *testing.T, f func(t *testing.T, k *kernels.Kernel, n kernels.Sizes)) {
 	for _, k := range []*kernels.Kernel{kernels.GemmNN, kernels.GemmNT, kernels.GemmTN} {
-		for _, n := range sizesOfProducts {
+		for _, n := range productSizes {
 			t.Run(fmt.Sprintf("%s/%dx%dx%d", k.Name, n[0], n[1], n[2]), func(t *testing.T) { f(t, k, n) })
 		}
 	}
 }
 
-// factors are arguments of a product, the same every time: no two rows are alike, and sums are rounded. Each vector begins so
-// many elements behind a multiple of 64 bytes. What C holds counts for nothing.
-func factors(k *kernels.Kernel, n kernels.Sizes, behind [3]int) kernels.Args {
+// productArgs returns arguments of a product, the same at every call. No two rows are equal, and the sums are inexact. Vector
+// i begins offsets[i] elements after a multiple of 64 bytes. C holds a NaN, because the product must not read it.
+func productArgs(k *kernels.Kernel, n kernels.Sizes, offsets [3]int) kernels.Args {
 	a := kernels.Args{N: n}
 	for i, need := range k.Need(n) {
 		if i == 3 {
 			break // no bias
 		}
 		memory := make([]float32, need+32)
-		at := (64-int(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64))/4%16 + behind[i]
+		at := (64-int(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64))/4%16 + offsets[i]
 		a.V[i] = kernels.Vec{Host: memory[at : at+need : at+need]}
 		state := uint32(i + 1)
 		for j := range a.V[i].Host {
@@ -47,15 +48,15 @@ func factors(k *kernels.Kernel, n kernels.Sizes, behind [3]int) kernels.Args {
 	return a
 }
 
-// multiplied is C after a launch.
-func multiplied(t *testing.T, threads int, k *kernels.Kernel, a kernels.Args) []float32 {
+// product launches k and returns C.
+func product(t *testing.T, threads int, k *kernels.Kernel, a kernels.Args) []float32 {
 	if err := New(threads).Launch(k, a); err != nil {
 		t.Error(err)
 	}
 	return a.V[2].Host
 }
 
-// mustEqual wants the same bits, and says where they are not.
+// mustEqual reports an error unless got and want have the same bits.
 func mustEqual(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	different, first := 0, -1
@@ -71,26 +72,26 @@ func mustEqual(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// A product has the same bits each time, wherever its operands and its result lie in memory, and whoever multiplies beside
-// it: what runs of the same seed, and ranks in one process or in many, rest upon.
+// A product has the same bits each time, wherever its operands and its result lie in memory, and whatever other threads
+// multiply at the same time. Reproducible runs need this, and so does the equality of ranks in one process and in many.
 func TestTheSameProductHasTheSameBits(t *testing.T) {
 	eachProduct(t, func(t *testing.T, k *kernels.Kernel, n kernels.Sizes) {
-		want := slices.Clone(multiplied(t, 1, k, factors(k, n, [3]int{})))
+		want := slices.Clone(product(t, 1, k, productArgs(k, n, [3]int{})))
 		for i := range 3 {
-			for _, behind := range []int{1, 2, 4, 7, 8, 15} {
-				var at [3]int
-				at[i] = behind
-				mustEqual(t, fmt.Sprintf("vector %d begins %d elements behind 64 bytes", i, behind), multiplied(t, 1, k, factors(k, n, at)), want)
+			for _, offset := range []int{1, 2, 4, 7, 8, 15} {
+				var offsets [3]int
+				offsets[i] = offset
+				mustEqual(t, fmt.Sprintf("vector %d begins %d elements after 64 bytes", i, offset), product(t, 1, k, productArgs(k, n, offsets)), want)
 			}
 		}
-		var beside [4][]float32
+		var concurrent [4][]float32
 		var done sync.WaitGroup
-		for i := range beside {
-			done.Go(func() { beside[i] = slices.Clone(multiplied(t, 1, k, factors(k, n, [3]int{i, i, i}))) })
+		for i := range concurrent {
+			done.Go(func() { concurrent[i] = slices.Clone(product(t, 1, k, productArgs(k, n, [3]int{i, i, i}))) })
 		}
 		done.Wait()
-		for _, got := range beside {
-			mustEqual(t, "beside others", got, want)
+		for _, got := range concurrent {
+			mustEqual(t, "with concurrent products", got, want)
 		}
 	})
 }
@@ -98,11 +99,11 @@ func TestTheSameProductHasTheSameBits(t *testing.T) {
 // A product has the same bits with any number of threads.
 func TestThreadsDoNotChangeProducts(t *testing.T) {
 	eachProduct(t, func(t *testing.T, k *kernels.Kernel, n kernels.Sizes) {
-		want := slices.Clone(multiplied(t, 1, k, factors(k, n, [3]int{})))
+		want := slices.Clone(product(t, 1, k, productArgs(k, n, [3]int{})))
 		for _, threads := range []int{2, 3, 5, 16} {
-			mustEqual(t, fmt.Sprint(threads, " threads"), multiplied(t, threads, k, factors(k, n, [3]int{})), want)
+			mustEqual(t, fmt.Sprint(threads, " threads"), product(t, threads, k, productArgs(k, n, [3]int{})), want)
 		}
-		twin := factors(k, n, [3]int{})
+		twin := productArgs(k, n, [3]int{})
 		k.CPU(twin)
 		for i, w := range twin.V[2].Host {
 			if diff := math.Abs(float64(want[i] - w)); !(diff <= 8*math.Sqrt(float64(n[2]))/(1<<23)) {

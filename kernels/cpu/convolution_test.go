@@ -30,14 +30,13 @@ func BenchmarkConvolution(b *testing.B) {
 	}
 }
 
-// launches times a kernel on one thread, with inputs of its own. The rates are those of the fastest launch, which other
-// programs disturbed least.
+// launches times a kernel on one thread. It reports the rates of the fastest launch, which other programs disturbed least.
 func launches(b *testing.B, k *kernels.Kernel, a kernels.Args) {
 	dev := cpu.New(1)
 	for i, need := range k.Need(a.N) {
 		a.V[i] = kernels.Vec{Host: make([]float32, need)}
 		for j := range a.V[i].Host {
-			a.V[i].Host[j] = float32(j % 4) // also a label, and where a largest value was
+			a.V[i].Host[j] = float32(j % 4) // also valid as labels, and as the indices of largest values
 		}
 	}
 	b.ReportAllocs()

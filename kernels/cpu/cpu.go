@@ -1,8 +1,9 @@
 // Package cpu is the device that computes on the host's processor.
 //
-// With the build tag blas, products go through oneDNN or OpenBLAS, which are opened at run time; on processors with AVX2,
-// convolutions and the loops that cost most go through C of our own. Else convolutions are products, and every other
-// kernel is its Go twin. Within one kernel set (Set) the same inputs give the same bits, with any number of threads.
+// With the build tag blas, oneDNN or OpenBLAS computes products; the library is opened at run time. On processors with AVX2,
+// C code of this package computes convolutions and the loops that take most time. Otherwise convolutions are products, and
+// every other kernel is its Go twin. Within one kernel set (Set) the same inputs give the same bits, with any number of
+// threads.
 package cpu
 
 import (
@@ -15,27 +16,27 @@ import (
 type device struct {
 	kernels.HostMemory
 	threads  int
-	unusable error      // why nothing can be computed: no library of products
-	products multiplier // nil: our twins
+	openErr  error      // the error of Open, which every launch returns: there is no library of products
+	products multiplier // nil: the Go twins
 	direct   direct
-	columns  []float32 // scratch of convolutions that are not direct
+	columns  []float32 // scratch for the matrix of windows
 }
 
-// New returns a device that uses this many threads, 1 when threads is less. Where Open fails, every launch returns its error.
+// New returns a device that uses this many threads, at least 1. If Open fails, every launch returns the error of Open.
 func New(threads int) kernels.Device {
-	s, err := opened()
-	d := &device{threads: max(threads, 1), unusable: err, direct: newDirect(s.set.Own)}
+	s, err := chosen()
+	d := &device{threads: max(threads, 1), openErr: err, direct: newDirect(s.set.Own)}
 	spareProcessors(d.threads)
-	if s.set.Products != ownProducts {
-		if d.products = multiply; s.one {
-			d.products = multiplyAlone
+	if s.set.Products != twinProducts {
+		if d.products = multiply; s.oneCaller {
+			d.products = multiplyOneCaller
 		}
 	}
 	return d
 }
 
-// ownProducts is Set.Products where our twins compute them.
-const ownProducts = "Go"
+// twinProducts is Set.Products when the Go twins compute products.
+const twinProducts = "Go"
 
 func (d *device) Name() string {
 	unit := "threads"
@@ -62,8 +63,8 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	if err := k.Check(a); err != nil {
 		return err
 	}
-	if d.unusable != nil {
-		return d.unusable
+	if d.openErr != nil {
+		return d.openErr
 	}
 	switch k {
 	case kernels.GemmNN:

@@ -13,15 +13,15 @@ import (
 	"fluentps/kernels/convolution"
 )
 
-// direct computes convolutions without a matrix of windows, where the processor can.
+// direct computes convolutions without a matrix of windows.
 type direct struct {
-	set     *C.conv_set // nil: it cannot
+	set     *C.conv_set // nil: there is no C code for this processor
 	shape   C.conv_shape
 	packed  []float32
-	scratch [][]float32 // one for each thread
+	scratch [][]float32 // by thread
 }
 
-// newDirect takes the fastest instructions up to a level.
+// newDirect chooses the fastest instruction set up to a level.
 func newDirect(most Level) direct {
 	for _, set := range instructionSets() {
 		if Level(set.level) <= most {
@@ -31,15 +31,15 @@ func newDirect(most Level) direct {
 	return direct{}
 }
 
-// bestOwn is the highest level for which there is C that this processor runs.
-func bestOwn() Level {
+// ownLevelMax returns the highest level of our C code that this processor can run.
+func ownLevelMax() Level {
 	if sets := instructionSets(); len(sets) > 0 {
 		return Level(sets[0].level)
 	}
 	return Scalar
 }
 
-// convolve computes a convolution and says true, or says false and has done nothing.
+// convolve computes a convolution and returns true. It returns false, and does nothing, if the C code does not support it.
 func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
 	s := convolution.ShapeOf(a.N)
 	rows, cols := s.Shape.Outputs()
@@ -64,45 +64,45 @@ func (d *device) convolve(k *kernels.Kernel, a kernels.Args) bool {
 }
 
 func (c *direct) pack(kind C.conv_kind, w []float32) []float32 {
-	c.packed = sized(c.packed, int(C.conv_packed(c.set, kind, &c.shape)))
+	c.packed = resized(c.packed, int(C.conv_packed(c.set, kind, &c.shape)))
 	C.conv_pack(c.set, kind, &c.shape, pointer(w), pointer(c.packed))
 	return c.packed
 }
 
-// run shares n parts out among at most so many threads.
-func (c *direct) run(limit int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
-	threads := min(limit, n)
+// run computes n parts with at most threadsMax threads.
+func (c *direct) run(threadsMax int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
+	threads := min(threadsMax, n)
 	need := int(C.conv_scratch(c.set, kind, &c.shape))
 	for len(c.scratch) < threads {
 		c.scratch = append(c.scratch, nil)
 	}
 	for t := range threads {
-		c.scratch[t] = sized(c.scratch[t], need)
+		c.scratch[t] = resized(c.scratch[t], need)
 	}
 	if threads == 1 {
 		c.part(kind, 0, n, x, y, z, beta, c.scratch[0])
 		return
 	}
-	c.shared(threads, kind, n, x, y, z, beta)
+	c.parallel(threads, kind, n, x, y, z, beta)
 }
 
-// shared is apart, so that only launches with threads take memory.
-func (c *direct) shared(threads int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
-	slicesEach := finely
-	if kind == C.CONV_BACKWARD_FILTER { // each part would transpose dY again
+// parallel is a function of its own, so that only launches with several threads allocate memory.
+func (c *direct) parallel(threads int, kind C.conv_kind, n int, x, y, z []float32, beta float32) {
+	slicesEach := slicesPerThread
+	if kind == C.CONV_BACKWARD_FILTER { // each slice transposes dY again
 		slicesEach = 1
 	}
-	share(threads, slicesEach, n, func(t, first, last int) { c.part(kind, first, last, x, y, z, beta, c.scratch[t]) })
+	parallelFor(threads, slicesEach, n, func(t, first, last int) { c.part(kind, first, last, x, y, z, beta, c.scratch[t]) })
 }
 
 func (c *direct) part(kind C.conv_kind, first, last int, x, y, z []float32, beta float32, scratch []float32) {
 	C.conv_run(c.set, kind, &c.shape, pointer(x), pointer(y), pointer(z), C.float(beta), C.long(first), C.long(last), pointer(scratch))
 }
 
-// sized is n elements, in p's memory if they fit. What they hold is lost.
-func sized(p []float32, n int) []float32 { return slices.Grow(p[:0], n)[:n] }
+// resized returns n elements with undefined values, in p's memory if they fit.
+func resized(p []float32, n int) []float32 { return slices.Grow(p[:0], n)[:n] }
 
-// instructionSets are all that this processor runs, the fastest first.
+// instructionSets returns all sets that this processor can run, the fastest first.
 func instructionSets() (sets []*C.conv_set) {
 	for set := C.conv_sets(0); set != nil; set = C.conv_sets(C.int(len(sets))) {
 		sets = append(sets, set)

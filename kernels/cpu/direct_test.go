@@ -14,7 +14,7 @@ import (
 	"fluentps/kernels/kerneltest"
 )
 
-// A device takes the fastest instructions; the others are for processors that the tests may never see.
+// A device chooses the fastest instruction set. This test also covers the sets for processors that the tests may never see.
 func TestConformanceOfEachInstructionSet(t *testing.T) {
 	d := New(2).(*device)
 	defer New(1)
@@ -30,8 +30,8 @@ func TestConformanceOfEachInstructionSet(t *testing.T) {
 	}
 }
 
-// Any shape, also one that no list of cases has, gives what products with the matrix of windows give. All sets sum in one
-// order, but for the gradient of the filters.
+// Convolutions of random shapes agree with products with the matrix of windows. All sets sum in the same order, except for
+// the gradient of the filters.
 func TestDirectConvolutionsAreProducts(t *testing.T) {
 	d := New(1).(*device)
 	sets := instructionSets()
@@ -67,13 +67,13 @@ func TestDirectConvolutionsAreProducts(t *testing.T) {
 			if i == 0 {
 				first = slices.Clone(a.V[2].Host)
 			} else if k != kernels.ConvBackwardFilter && !slices.Equal(first, a.V[2].Host) {
-				t.Fatalf("set %d rounds otherwise than set 0", i)
+				t.Fatalf("set %d and set 0 round differently", i)
 			}
 		}
 	})
 }
 
-// Sizes are large enough for threads to share them out.
+// The sizes are large enough that several threads share the work.
 func TestThreadsDoNotChangeResults(t *testing.T) {
 	defer New(1)
 	image, plane := kernels.Sizes{5, 7, 12, 10, 9, 3, 1, 1}, kernels.Sizes{9, 19, 401, 1}
@@ -102,7 +102,7 @@ func TestThreadsDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// launched is the vectors after a launch.
+// launched launches k and returns its vectors.
 func launched(t *testing.T, threads int, k *kernels.Kernel, n kernels.Sizes) kernels.Vecs {
 	a := arguments(k, n)
 	if err := New(threads).Launch(k, a); err != nil {
@@ -111,7 +111,7 @@ func launched(t *testing.T, threads int, k *kernels.Kernel, n kernels.Sizes) ker
 	return a.V
 }
 
-// arguments are the same every time.
+// arguments returns the same arguments at every call.
 func arguments(k *kernels.Kernel, n kernels.Sizes) kernels.Args {
 	a := kernels.Args{N: n, F: kernels.Scalars{0.5}}
 	for i, need := range k.Need(n) {
@@ -119,14 +119,14 @@ func arguments(k *kernels.Kernel, n kernels.Sizes) kernels.Args {
 		for j := range a.V[i].Host {
 			a.V[i].Host[j] = float32(j*j%1009)/500 - 1
 			if k == kernels.MaxPoolGrad && i == 1 {
-				a.V[i].Host[j] = float32(j % 7 % 4) // where the largest value was
+				a.V[i].Host[j] = float32(j % 7 % 4) // index of the largest value
 			}
 		}
 	}
 	return a
 }
 
-// Sums of batch norm must not cancel where the mean is far larger than what is around it.
+// The sums of batch norm must not cancel when the mean is far larger than the deviations from it.
 func TestBatchNormOfLargeMeans(t *testing.T) {
 	n := kernels.Sizes{8, 1, 33, 0}
 	x := make([]float32, 8*33)
@@ -144,12 +144,12 @@ func TestBatchNormOfLargeMeans(t *testing.T) {
 	}
 }
 
-// A channel that has become infinite looks the same from everywhere: the mean says so, wherever the value is.
+// One infinite value makes the statistics of its channel the same as in the twin, whatever the position of the value.
 func TestBatchNormOfInfiniteValues(t *testing.T) {
-	for _, wild := range []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
+	for _, special := range []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
 		for _, at := range []int{0, 1, 37, 75} {
 			a := arguments(kernels.BatchNorm, kernels.Sizes{2, 1, 38, 1})
-			a.V[0].Host[at] = wild
+			a.V[0].Host[at] = special
 			want := a
 			for i, v := range a.V {
 				want.V[i].Host = slices.Clone(v.Host)
@@ -160,7 +160,7 @@ func TestBatchNormOfInfiniteValues(t *testing.T) {
 			}
 			for i, got := range a.V[4].Host {
 				if same := want.V[4].Host[i]; math.Float32bits(got) != math.Float32bits(same) && !(got != got && same != same) {
-					t.Errorf("%g at %d: saved value %d is %g, the twin has %g", wild, at, i, got, same)
+					t.Errorf("%g at %d: saved value %d is %g, the twin has %g", special, at, i, got, same)
 				}
 			}
 		}

@@ -11,7 +11,8 @@ import (
 	"fluentps/kernels"
 )
 
-// The name of the kernel set, and a hash of the bits that it computes: tests/kernelsets.sh tells sets apart by it.
+// TestFingerprint logs the name of the kernel set and a hash of the bits that it computes. tests/kernelsets.sh distinguishes
+// sets by this line.
 func TestFingerprint(t *testing.T) {
 	h := fnv.New64a()
 	add := func(values []float32) {
@@ -20,7 +21,7 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	eachProduct(t, func(t *testing.T, k *kernels.Kernel, n kernels.Sizes) {
-		add(multiplied(t, 1, k, factors(k, n, [3]int{})))
+		add(product(t, 1, k, productArgs(k, n, [3]int{})))
 	})
 	for _, k := range []*kernels.Kernel{kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter} {
 		add(launched(t, 1, k, kernels.Sizes{5, 7, 12, 10, 9, 3, 1, 1})[2].Host)

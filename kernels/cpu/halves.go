@@ -2,7 +2,8 @@
 
 package cpu
 
-// With the tag halves, the convolutions with 16 lanes run on processors without AVX-512, two registers for one. For tests.
+// With the tag halves, the convolutions with 16 lanes run on processors without AVX-512, with two registers in place of one.
+// The tag is for tests.
 
 // #cgo CFLAGS: -DHALVES
 import "C"

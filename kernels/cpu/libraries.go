@@ -20,7 +20,7 @@ import (
 	"fluentps/kernels/gemm"
 )
 
-// candidates are the files of a library, by the names that a loader finds: versions of its interface that we know.
+// candidates are the libraries and the names of their files, for the interface versions that this package supports.
 var candidates = []struct {
 	name  string
 	files []string
@@ -29,53 +29,54 @@ var candidates = []struct {
 	{"openblas", []string{"libopenblas.so.0", "libopenblas.so"}},
 }
 
-// kind is the library that is open; 0: none, and products are ours.
+// kind is the open library; 0: none, and the Go twins compute products.
 var kind C.products_kind
 
-// opened chooses the library of products and the level of all kernels, when it is first called.
-var opened = sync.OnceValues(func() (session, error) { return open(os.Getenv) })
+// chosen chooses the library of products and the level of all kernels at its first call, and returns the same choice later.
+var chosen = sync.OnceValues(func() (session, error) { return open(os.Getenv) })
 
 func open(getenv func(string) string) (session, error) {
-	level, err := allowed(getenv)
+	level, err := allowedLevel(getenv)
 	if err != nil {
 		return session{}, err
 	}
-	s := session{set: Set{Products: ownProducts, Own: min(level, bestOwn())}, level: level}
+	s := session{set: Set{Products: twinProducts, Own: min(level, ownLevelMax())}, level: level}
 	wanted := getenv(LibraryVariable)
-	if wanted == goProducts {
+	if wanted == twinLibrary {
 		return s, nil
 	}
 	files, err := filesOf(wanted)
 	if err != nil {
 		return session{}, err
 	}
-	var wrong []string
+	var problems []string
 	for _, file := range files {
 		var l C.products_library
 		problem := openFile(file, level, getenv, &l)
 		if problem == "" {
 			kind = l.kind
-			return s.with(&l)
+			return s.withLibrary(&l)
 		}
-		if !strings.HasPrefix(problem, file) { // as the loader's own texts begin
+		if !strings.HasPrefix(problem, file) { // the loader's own texts begin with the file
 			problem = file + ": " + problem
 		}
-		wrong = append(wrong, problem)
+		problems = append(problems, problem)
 		if !strings.Contains(problem, "No such file") {
-			s.passedOver = append(s.passedOver, problem)
+			s.skipped = append(s.skipped, problem)
 		}
 	}
 	if wanted != "" {
-		return session{}, fmt.Errorf("%s is %s, but %s; name a library that this host has, or unset it", LibraryVariable, wanted, strings.Join(wrong, "; "))
+		return session{}, fmt.Errorf("%s is %s, but %s; name a library that this host has, or unset it", LibraryVariable, wanted, strings.Join(problems, "; "))
 	}
-	return session{}, fmt.Errorf("no library that multiplies matrices: %s; install oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
-		"load the module that has it, or name a file: export %s=FILE; %s=%s computes without, many times slower",
-		strings.Join(wrong, "; "), LibraryVariable, LibraryVariable, goProducts)
+	return session{}, fmt.Errorf("found no library for matrix products: %s; install oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
+		"load a module that provides one, or name a file with export %s=FILE; %s=%s computes without a library, many times slower",
+		strings.Join(problems, "; "), LibraryVariable, LibraryVariable, twinLibrary)
 }
 
-// with is the session with a library that was opened.
-func (s session) with(l *C.products_library) (session, error) {
-	s.one = l.one_caller != 0
+// withLibrary returns the session that uses an open library. It fails if the library would use instructions that the
+// processor lacks.
+func (s session) withLibrary(l *C.products_library) (session, error) {
+	s.oneCaller = l.one_caller != 0
 	if l.kind == C.LIBRARY_ONEDNN {
 		s.products = levelOfISA(int(l.isa))
 		s.set.Products = fmt.Sprintf("oneDNN %s %s", C.GoString(&l.version[0]), onednnName(int(l.isa)))
@@ -86,14 +87,14 @@ func (s session) with(l *C.products_library) (session, error) {
 	s.products = levelOfCore(core, Processor())
 	s.set.Products = fmt.Sprintf("OpenBLAS %s %s", openBLASVersion(C.GoString(&l.version[0])), core)
 	s.variables = []string{"OPENBLAS_CORETYPE"}
-	if s.products > Processor() { // else the first product would end the process
-		return session{}, fmt.Errorf("OPENBLAS_CORETYPE has OpenBLAS take its kernels %s, for %s, and this processor has %s; unset it", core, s.products, Processor())
+	if s.products > Processor() { // the first product would end the process
+		return session{}, fmt.Errorf("OPENBLAS_CORETYPE selects OpenBLAS's kernels %s, which need %s, but this processor has %s; unset it", core, s.products, Processor())
 	}
 	return s, nil
 }
 
-// filesOf are the files to try, in their order. oneDNN was the faster one on every x86-64 processor that was measured
-// (README.md); elsewhere it has plain loops where OpenBLAS has kernels.
+// filesOf returns the files to try, in their order. oneDNN was the faster library on every x86-64 processor that was measured
+// (README.md). On other processors it has plain loops and OpenBLAS has kernels.
 func filesOf(wanted string) (files []string, err error) {
 	if strings.Contains(wanted, "/") {
 		return []string{wanted}, nil
@@ -111,15 +112,16 @@ func filesOf(wanted string) (files []string, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s is %q, must be %s, %s, or a file with a / in its name", LibraryVariable, wanted, strings.Join(names, ", "), goProducts)
+		return nil, fmt.Errorf("%s is %q, must be %s, %s, or a file with a / in its name", LibraryVariable, wanted, strings.Join(names, ", "), twinLibrary)
 	}
 	return files, nil
 }
 
-// openFile opens a library with the kernels of the level, but where the user has said which.
+// openFile opens a library and makes it use the kernels of the level, unless the user has chosen its kernels. It returns ""
+// or the problem.
 func openFile(file string, level Level, getenv func(string) string, l *C.products_library) string {
 	core, isa := "", ""
-	// Among processors without AVX2 OpenBLAS tells more apart than our levels do, and they are older than it.
+	// For processors without AVX2, OpenBLAS itself chooses better: it has more core types than our levels, and knows them all.
 	if goruntime.GOARCH == "amd64" && getenv("OPENBLAS_CORETYPE") == "" && (level > Scalar || level < Processor()) {
 		core = coreOf(level)
 	}
@@ -135,12 +137,12 @@ func openFile(file string, level Level, getenv func(string) string, l *C.product
 	return C.GoString(C.products_open(words[0], words[1], words[2], l))
 }
 
-// coreOf is what OpenBLAS calls its kernels for a level; it takes those of a processor only where it knows the model.
+// coreOf returns OpenBLAS's core type for a level. By itself OpenBLAS finds the right core type only for models that it knows.
 func coreOf(l Level) string {
 	return [...]string{Scalar: "Nehalem", AVX2: "Haswell", AVX512: "SkylakeX"}[l]
 }
 
-// openBLASVersion takes the version out of a text such as "OpenBLAS 0.3.21 DYNAMIC_ARCH Zen MAX_THREADS=64".
+// openBLASVersion returns the version in a text such as "OpenBLAS 0.3.21 DYNAMIC_ARCH Zen MAX_THREADS=64".
 func openBLASVersion(config string) string {
 	words := strings.Fields(config)
 	if len(words) < 2 {
@@ -149,7 +151,7 @@ func openBLASVersion(config string) string {
 	return cmp.Or(words[1], "of unknown version")
 }
 
-// onednnName names the instructions of products in float32 among what oneDNN may use.
+// onednnName names the instructions that oneDNN uses for products in float32, out of those that it may use.
 func onednnName(isa int) string {
 	if isa < 0 {
 		return "of unknown instructions"
@@ -165,7 +167,7 @@ func onednnName(isa int) string {
 	return "plain"
 }
 
-// multiply computes a tile of C: rows times columns of it, at c.
+// multiply computes one tile of C, of rows x columns elements, at c.
 func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
 	transA, transB := C.char('N'), C.char('N')
 	switch op {
@@ -176,7 +178,7 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 	}
 	if code := C.products_multiply(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
 		C.float(beta), pointer(c), C.long(ldc)); code != 0 {
-		return refused(fmt.Sprintf("a product of %d x %d x %d", rows, columns, k), int(code))
+		return oneDNNError(fmt.Sprintf("a product of %d x %d x %d", rows, columns, k), int(code))
 	}
 	return nil
 }
@@ -184,20 +186,20 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 // noMemory is oneDNN's status dnnl_out_of_memory (dnnl_types.h).
 const noMemory = 1
 
-// refused is the error of what oneDNN did not do, by its status. That it gets no memory is no mistake of the program.
-func refused(what string, status int) error {
+// oneDNNError returns the error for a status of oneDNN. A lack of memory is a Failure, because it is not a bug of the program.
+func oneDNNError(what string, status int) error {
 	if status == noMemory {
-		return &kernels.Failure{Device: "cpu", Op: "oneDNN: " + what, Why: "the system gives no more memory; give the job more, or start fewer ranks on a host"}
+		return &kernels.Failure{Device: "cpu", Op: "oneDNN: " + what, Why: "the system is out of memory; give the job more memory, or start fewer ranks per host"}
 	}
 	return fmt.Errorf("cpu: oneDNN: %s failed with status %d", what, status)
 }
 
-// alone is held by a product where the library takes one caller at a time.
-var alone sync.Mutex
+// productLock serializes products when the library allows only one caller at a time.
+var productLock sync.Mutex
 
-func multiplyAlone(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
-	alone.Lock()
-	defer alone.Unlock()
+func multiplyOneCaller(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
+	productLock.Lock()
+	defer productLock.Unlock()
 	return multiply(op, rows, columns, k, a, lda, b, ldb, beta, c, ldc)
 }
 

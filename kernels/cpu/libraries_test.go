@@ -36,19 +36,19 @@ func TestLibrariesAreLookedForByName(t *testing.T) {
 	}
 }
 
-// The choice is made once for a process, so each case is a process of its own, which prints its set or its error, and computes a product.
+// A process chooses once, so each case is a process of its own. It prints its set or its error, and computes a product.
 func TestLibrariesOfAProcess(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_SET") != "" {
-		var beside sync.WaitGroup
+		var ranks sync.WaitGroup
 		d := New(1)
-		for range 4 { // devices of ranks in one process, each with threads of its own
-			beside.Go(func() {
+		for range 4 { // the devices of ranks in one process, each with its own threads
+			ranks.Go(func() {
 				if err := New(3).Launch(kernels.GemmNN, arguments(kernels.GemmNN, kernels.Sizes{300, 300, 30})); err != nil {
 					fmt.Println(err)
 				}
 			})
 		}
-		beside.Wait()
+		ranks.Wait()
 		one := kernels.Vec{Host: []float32{3}}
 		y := kernels.Vec{Host: []float32{0}}
 		err := d.Launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{one, one, y}, N: kernels.Sizes{1, 1, 1}})
@@ -81,15 +81,15 @@ func TestLibrariesOfAProcess(t *testing.T) {
 		{"a library with wide integers", []string{LibraryVariable + "=" + fake("libwide.so", "-DPARALLEL=1", "-DWIDE")}, []string{"integers of 64 bits; take the build with 32"}},
 		{"the default", nil, []string{"set: oneDNN ", "product: 9, error <nil>"}},
 		{"OpenBLAS with kernels by flags", []string{LibraryVariable + "=openblas"}, []string{"set: OpenBLAS 0.", coreOf(Processor()) + ", own", "product: 9", `left: ""`}},
-		{"OpenBLAS as the user wants it", []string{LibraryVariable + "=openblas", "OPENBLAS_CORETYPE=PRESCOTT"}, []string{" Prescott, own", "product: 9"}},
-		{"oneDNN as the user wants it", []string{LibraryVariable + "=onednn", "ONEDNN_MAX_CPU_ISA=SSE41"}, []string{" sse4.1, own", "product: 9"}},
-		{"a limit of all", []string{LevelVariable + "=none"}, []string{" sse4.1, own none", "product: 9"}},
-		{"a limit of all, with OpenBLAS", []string{LevelVariable + "=none", LibraryVariable + "=openblas"}, []string{" Nehalem, own none", "product: 9"}},
+		{"OpenBLAS as the user chose", []string{LibraryVariable + "=openblas", "OPENBLAS_CORETYPE=PRESCOTT"}, []string{" Prescott, own", "product: 9"}},
+		{"oneDNN as the user chose", []string{LibraryVariable + "=onednn", "ONEDNN_MAX_CPU_ISA=SSE41"}, []string{" sse4.1, own", "product: 9"}},
+		{"a limit for all kernels", []string{LevelVariable + "=none"}, []string{" sse4.1, own none", "product: 9"}},
+		{"a limit for all kernels, with OpenBLAS", []string{LevelVariable + "=none", LibraryVariable + "=openblas"}, []string{" Nehalem, own none", "product: 9"}},
 		{"our twins", []string{LibraryVariable + "=go"}, []string{"set: Go, own", "product: 9"}},
-		{"a file that is none", []string{LibraryVariable + "=" + junk}, []string{"not usable: " + LibraryVariable + " is " + junk + ", but " + junk + ": file too short; name a library that this host has, or unset it", "product: 0, error " + LibraryVariable}},
-		{"a file that is not there", []string{LibraryVariable + "=/nowhere/lib.so"}, []string{"is /nowhere/lib.so, but /nowhere/lib.so: cannot open"}},
+		{"a file that is no library", []string{LibraryVariable + "=" + junk}, []string{"not usable: " + LibraryVariable + " is " + junk + ", but " + junk + ": file too short; name a library that this host has, or unset it", "product: 0, error " + LibraryVariable}},
+		{"a missing file", []string{LibraryVariable + "=/nowhere/lib.so"}, []string{"is /nowhere/lib.so, but /nowhere/lib.so: cannot open"}},
 		{"another library", []string{LibraryVariable + "=" + other}, []string{"it has neither dnnl_sgemm nor cblas_sgemm"}},
-		{"a level that there is not", []string{LevelVariable + "=sse9"}, []string{`not usable: FLUENTPS_KERNELS_ISA is "sse9", must be none, avx2, avx512`}},
+		{"an unknown level", []string{LevelVariable + "=sse9"}, []string{`not usable: FLUENTPS_KERNELS_ISA is "sse9", must be none, avx2, avx512`}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
@@ -116,7 +116,7 @@ func TestLibrariesOfAProcess(t *testing.T) {
 	}
 }
 
-// Products of any size, whole or cut into tiles, are those of the twins; and those of a tile do not know how many others there are.
+// Products of any size, whole or cut into tiles, agree with those of the twins.
 func TestProductsAreThoseOfTheTwins(t *testing.T) {
 	d := New(2).(*device)
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,21 +142,21 @@ func TestProductsAreThoseOfTheTwins(t *testing.T) {
 	})
 }
 
-// OpenBLAS's kernels for another processor end the process at the first product, so they are refused before it.
+// OpenBLAS's kernels for another processor would end the process at the first product, so Open refuses them.
 func TestKernelsBeyondTheProcessorAreRefused(t *testing.T) {
 	if Processor() == AVX512 {
-		t.Log("this processor has all that OpenBLAS has names for")
+		t.Log("this processor can run all kernels of OpenBLAS")
 		return
 	}
 	p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
 	p.Env = append(os.Environ(), "FLUENTPS_TEST_SET=1", LibraryVariable+"=openblas", "OPENBLAS_CORETYPE=SKYLAKEX")
 	out, err := p.CombinedOutput()
-	if want := "OPENBLAS_CORETYPE has OpenBLAS take its kernels SkylakeX, for avx512, and this processor has " + Processor().String() + "; unset it"; err != nil || !strings.Contains(string(out), want) {
+	if want := "OPENBLAS_CORETYPE selects OpenBLAS's kernels SkylakeX, which need avx512, but this processor has " + Processor().String() + "; unset it"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v; no %q in:\n%s", err, want, out)
 	}
 }
 
-// A library's failure is the launch's, whichever thread meets it.
+// A launch returns the failure of the library, whichever thread meets it.
 func TestAFailedProductIsAnError(t *testing.T) {
 	d := New(3).(*device)
 	d.products = func(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
@@ -169,13 +169,13 @@ func TestAFailedProductIsAnError(t *testing.T) {
 	}
 }
 
-// A library that gets no memory fails as a device does, which is nobody's mistake; what else it refuses is a bug of ours.
+// A library that is out of memory fails as a device does, which is no bug. Any other status of the library is our bug.
 func TestALibraryWithoutMemoryIsNoBug(t *testing.T) {
 	var device *kernels.Failure
-	if err := refused("a product of 4 x 8 x 16", noMemory); !errors.As(err, &device) || !strings.Contains(err.Error(), "oneDNN: a product of 4 x 8 x 16: the system gives no more memory") {
+	if err := oneDNNError("a product of 4 x 8 x 16", noMemory); !errors.As(err, &device) || !strings.Contains(err.Error(), "oneDNN: a product of 4 x 8 x 16: the system is out of memory") {
 		t.Errorf("no memory: %v", err)
 	}
-	if err := refused("a product of 4 x 8 x 16", 2); errors.As(err, &device) || !strings.Contains(err.Error(), "failed with status 2") {
+	if err := oneDNNError("a product of 4 x 8 x 16", 2); errors.As(err, &device) || !strings.Contains(err.Error(), "failed with status 2") {
 		t.Errorf("another status: %v", err)
 	}
 }

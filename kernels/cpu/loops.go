@@ -8,10 +8,11 @@ import "C"
 
 import "fluentps/kernels"
 
-// shared is the work, in elements, from which on threads take a launch's parts: less is done before they start.
-const shared = 1 << 16
+// parallelElementsMin is the number of elements from which a launch uses several threads. Smaller launches finish before
+// the threads would start.
+const parallelElementsMin = 1 << 16
 
-// loop computes a kernel of few passes and says true, or says false and has done nothing.
+// loop computes a kernel in C and returns true. It returns false, and does nothing, if there is no C code for the kernel.
 func (d *device) loop(k *kernels.Kernel, a kernels.Args) bool {
 	if d.direct.set == nil { // the loops need the same instructions
 		return false
@@ -42,16 +43,16 @@ func (d *device) loop(k *kernels.Kernel, a kernels.Args) bool {
 	default:
 		return false
 	}
-	if d.threads == 1 || a.V[0].Len() < shared {
+	if d.threads == 1 || a.V[0].Len() < parallelElementsMin {
 		loopPart(op, &a, 0, parts)
 		return true
 	}
-	d.sharedLoop(op, a, parts)
+	d.parallelLoop(op, a, parts)
 	return true
 }
 
-func (d *device) sharedLoop(op C.loop, a kernels.Args, parts int) {
-	share(d.threads, finely, parts, func(_, first, last int) { loopPart(op, &a, first, last) })
+func (d *device) parallelLoop(op C.loop, a kernels.Args, parts int) {
+	parallelFor(d.threads, slicesPerThread, parts, func(_, first, last int) { loopPart(op, &a, first, last) })
 }
 
 func loopPart(op C.loop, a *kernels.Args, first, last int) {

@@ -6,7 +6,7 @@ import (
 	"fluentps/kernels"
 )
 
-// What surrounds the convolutions of ResNet-20 and LeNet and the products of an MLP, at batch 64.
+// The kernels other than convolutions and products in ResNet-20, LeNet and an MLP, at batch 64.
 func BenchmarkLoops(b *testing.B) {
 	for _, c := range []struct {
 		k *kernels.Kernel

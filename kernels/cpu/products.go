@@ -6,21 +6,20 @@ import (
 	"fluentps/kernels/gemm"
 )
 
-// A library of products gives an element other last bits where it stands at another place of a product, and where another
-// number of threads takes part. So a product is cut into tiles, by its sizes alone, and each tile is a product of its own
-// on one thread: any number of threads shares them out and has the same bits. Tiles of 256 x 256 cost OpenBLAS a few per cent
-// of speed on one thread, because operands are packed once for each tile, and half as large up to an eighth; oneDNN
-// loses less.
+// In a library of products, the last bits of an element depend on its position in the product and on the number of threads.
+// So a product is cut into tiles, by its sizes alone, and one thread computes each tile as a product of its own. The bits are
+// then the same with any number of threads. Tiles of 256 x 256 cost OpenBLAS a few per cent of its speed on one thread,
+// because it packs operands once for each tile. Tiles half as wide cost up to an eighth. oneDNN loses less.
 const (
-	tileSide   = 256
-	tileStrip  = 128     // where one side of the result is at most tileSide, and is not cut
-	tileFactor = 2 << 20 // multiplications of a product from which on it is cut
+	tileSide  = 256
+	tileStrip = 128     // side of a tile if the other side of the result is at most tileSide, and is not cut
+	tiledMin  = 2 << 20 // number of multiplications from which a product is cut
 )
 
-// tileOf is how many rows and columns of C one tile has.
+// tileOf returns how many rows and columns of C one tile has.
 func tileOf(m, n, k int) (rows, columns int) {
 	switch {
-	case m*n*k < tileFactor:
+	case m*n*k < tiledMin:
 		return m, n
 	case m <= tileSide:
 		return m, tileStrip
@@ -30,16 +29,16 @@ func tileOf(m, n, k int) (rows, columns int) {
 	return tileSide, tileSide
 }
 
-// product computes C = A·B + beta*C + bias. The lengths have been checked by Launch, because C code would write past the end.
+// product computes C = A·B + beta*C + bias. Launch has checked the lengths: the library would write past the end.
 func (d *device) product(op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) error {
 	if m == 0 || n == 0 {
 		return nil
 	}
 	if d.products == nil {
-		rowsOfTwins(d.threads, op, m, n, k, a, b, c, bias, beta)
+		twinRows(d.threads, op, m, n, k, a, b, c, bias, beta)
 		return nil
 	}
-	if len(bias) > 0 || k == 0 { // a bias is put into C first
+	if len(bias) > 0 || k == 0 { // the library adds no bias, so C gets it first
 		gemm.Rows(op, 0, m, m, n, 0, nil, nil, c, bias, beta)
 		beta = 1
 	}
@@ -49,22 +48,22 @@ func (d *device) product(op gemm.Op, m, n, k int, a, b, c, bias []float32, beta 
 	p := tiles{op: op, m: m, n: n, k: k, a: a, b: b, c: c, beta: beta, multiply: d.products}
 	p.rows, p.columns = tileOf(m, n, k)
 	if d.threads == 1 || p.count() == 1 {
-		return p.all()
+		return p.serial()
 	}
-	return p.shared(d.threads)
+	return p.parallel(d.threads)
 }
 
 // multiplier computes one tile: rows x columns of C.
 type multiplier func(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error
 
-// tiles is a product that is cut.
+// tiles is a product that is cut into tiles.
 type tiles struct {
 	op            gemm.Op
 	m, n, k       int
 	a, b, c       []float32
 	beta          float32
 	multiply      multiplier
-	rows, columns int // of a tile; the last ones may have fewer
+	rows, columns int // of a tile; the last tiles may have fewer
 }
 
 func (p *tiles) across() int { return (p.n + p.columns - 1) / p.columns }
@@ -83,7 +82,7 @@ func (p *tiles) tile(number int) error {
 	return p.multiply(p.op, min(p.rows, p.m-i), min(p.columns, p.n-j), p.k, a, lda, b, ldb, p.beta, p.c[i*p.n+j:], p.n)
 }
 
-func (p *tiles) all() error {
+func (p *tiles) serial() error {
 	for t := range p.count() {
 		if err := p.tile(t); err != nil {
 			return err
@@ -92,11 +91,12 @@ func (p *tiles) all() error {
 	return nil
 }
 
-// shared has threads take one tile after the other. It takes a copy, so that only products with threads take memory.
-func (p tiles) shared(threads int) error {
+// parallel computes the tiles with several threads. Its receiver is a copy, so that only products with several threads
+// allocate memory.
+func (p tiles) parallel(threads int) error {
 	var once sync.Once
 	var failed error
-	share(threads, finely, p.count(), func(_, first, last int) {
+	parallelFor(threads, slicesPerThread, p.count(), func(_, first, last int) {
 		for t := first; t < last; t++ {
 			if err := p.tile(t); err != nil {
 				once.Do(func() { failed = err })
@@ -107,12 +107,12 @@ func (p tiles) shared(threads int) error {
 	return failed
 }
 
-// rowsOfTwins splits the rows of C among threads; each element is summed by one of them, in the same order whatever their number.
-// Each slice packs all of B again, so there is one a thread.
-func rowsOfTwins(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
+// twinRows computes a product with the Go twin and splits the rows of C among threads. One thread sums each element, in the same
+// order whatever the number of threads. Each slice packs all of B again, so there is one slice per thread.
+func twinRows(threads int, op gemm.Op, m, n, k int, a, b, c, bias []float32, beta float32) {
 	if threads == 1 || m < 2*threads {
 		gemm.Rows(op, 0, m, m, n, k, a, b, c, bias, beta)
 		return
 	}
-	share(threads, 1, m, func(_, first, last int) { gemm.Rows(op, first, last, m, n, k, a, b, c, bias, beta) })
+	parallelFor(threads, 1, m, func(_, first, last int) { gemm.Rows(op, first, last, m, n, k, a, b, c, bias, beta) })
 }

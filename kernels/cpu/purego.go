@@ -10,22 +10,22 @@ import (
 	"fluentps/kernels"
 )
 
-// opened finds no library: products are our twins.
-var opened = sync.OnceValues(func() (session, error) {
-	if wanted := os.Getenv(LibraryVariable); wanted != "" && wanted != goProducts {
-		return session{}, fmt.Errorf("%s is %q, and this program is plain Go: unset it, or make build", LibraryVariable, wanted)
+// chosen uses no library: the Go twins compute products.
+var chosen = sync.OnceValues(func() (session, error) {
+	if wanted := os.Getenv(LibraryVariable); wanted != "" && wanted != twinLibrary {
+		return session{}, fmt.Errorf("%s is %q, but this program is plain Go: unset it, or make build", LibraryVariable, wanted)
 	}
-	_, err := allowed(os.Getenv)
-	return session{set: Set{Products: ownProducts}, level: Processor(), products: Processor()}, err
+	_, err := allowedLevel(os.Getenv)
+	return session{set: Set{Products: twinProducts}, level: Processor(), products: Processor()}, err
 })
 
-// multiply and multiplyAlone stand for no library.
-var multiply, multiplyAlone multiplier
+// multiply and multiplyOneCaller are nil: there is no library.
+var multiply, multiplyOneCaller multiplier
 
-// spareProcessors has nothing to do: the scheduler sees what plain Go computes.
+// spareProcessors has nothing to do: Go's scheduler can preempt plain Go.
 func spareProcessors(int) {}
 
-// direct has nothing here: convolutions are products.
+// direct is empty: convolutions are products.
 type direct struct{}
 
 func newDirect(Level) direct { return direct{} }

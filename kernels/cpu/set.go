@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// LevelVariable names the variable of the environment that limits the instructions of all kernels: ours, oneDNN's and
-// OpenBLAS's. So ranks on unlike processors can compute the same bits.
+// LevelVariable names the environment variable that limits the instructions of all kernels: ours, oneDNN's and
+// OpenBLAS's. With it, ranks on different processors can compute the same bits.
 const LevelVariable = "FLUENTPS_KERNELS_ISA"
 
-// goProducts is the value of LibraryVariable for our own twins.
-const goProducts = "go"
+// twinLibrary is the value of LibraryVariable for the Go twins.
+const twinLibrary = "go"
 
-// LibraryVariable names the variable that chooses the library of products: onednn, openblas, go for our own twins, or a
-// file. Unset: the first of these that is found.
+// LibraryVariable names the environment variable that chooses the library of products: onednn, openblas, go for the Go
+// twins, or a file. If it is unset, the first library that is found.
 const LibraryVariable = "FLUENTPS_KERNELS_LIBRARY"
 
-// Level is a set of vector instructions, each with all that stands before it.
+// Level is a set of vector instructions. Each level includes the levels before it.
 type Level uint8
 
 const (
-	Scalar Level = iota // no more than every processor of its architecture has
+	Scalar Level = iota // only what every processor of the architecture has
 	AVX2                // with FMA
 	AVX512              // F, CD, BW, DQ and VL, as servers have had since 2017
 )
@@ -32,8 +32,8 @@ var levelNames = [...]string{Scalar: "none", AVX2: "avx2", AVX512: "avx512"}
 
 func (l Level) String() string { return levelNames[l] }
 
-// Processor is what this processor and its system can do, by the processor's own flags: a table of models would not know
-// those that come after it.
+// Processor returns the level that this processor and its system support, by the processor's own flags. A table of models
+// would not know later models.
 func Processor() Level {
 	x := cpu.X86
 	switch {
@@ -45,8 +45,9 @@ func Processor() Level {
 	return Scalar
 }
 
-// allowed is the level that kernels may use: the processor's, or what the variable limits it to.
-func allowed(getenv func(string) string) (Level, error) {
+// allowedLevel returns the level that kernels may use: the processor's, or the limit in LevelVariable if that is lower. It fails
+// if the variable names no level.
+func allowedLevel(getenv func(string) string) (Level, error) {
 	name := getenv(LevelVariable)
 	if name == "" {
 		return Processor(), nil
@@ -59,18 +60,18 @@ func allowed(getenv func(string) string) (Level, error) {
 	return Scalar, fmt.Errorf("%s is %q, must be %s", LevelVariable, name, strings.Join(levelNames[:], ", "))
 }
 
-// Set is the kernel set of a process: what decides the bits of its results, beside inputs and sizes. Two processes with equal
-// sets compute equal bits, with any number of threads.
+// Set is the kernel set of a process: everything, beside inputs and sizes, that decides the bits of results. Two processes with
+// equal sets compute equal bits, with any number of threads.
 type Set struct {
-	Products string // library, version, and the kernels that it uses: "oneDNN 2.6.3 avx2"
+	Products string // library, version, and the kernels that the library uses: "oneDNN 2.6.3 avx2"
 	Own      Level  // of our own kernels in C
 }
 
 func (s Set) String() string { return fmt.Sprintf("%s, own %s", s.Products, s.Own) }
 
-// Weak says what keeps a set below what the processor can do, and what to do about it; "" where nothing does.
+// Weak says why the kernel set uses less than the processor offers, and how to change that; "" if it uses all.
 func Weak() string {
-	s, err := opened()
+	s, err := chosen()
 	if err != nil {
 		return ""
 	}
@@ -92,44 +93,42 @@ func weak(s session, processor Level, getenv func(string) string) string {
 		why = append(why, fmt.Sprintf("products are computed by %s: %s", s.set.Products, hint))
 	}
 	if len(why) == 0 {
-		if len(s.passedOver) > 0 {
-			return fmt.Sprintf("products are computed by %s, because of a library that was found and not taken: %s", s.set.Products, strings.Join(s.passedOver, "; "))
+		if len(s.skipped) > 0 {
+			return fmt.Sprintf("products are computed by %s, because a preferred library was found but cannot be used: %s", s.set.Products, strings.Join(s.skipped, "; "))
 		}
 		return ""
 	}
-	return fmt.Sprintf("kernels do not use all that the processor can do (%s), and may take several times as long; %s", processor, strings.Join(why, "; "))
+	return fmt.Sprintf("kernels do not use all instructions of the processor (%s), and may take several times as long; %s", processor, strings.Join(why, "; "))
 }
 
-// session is what this process computes with, once it is chosen.
+// session is the choice of kernels that this process has made.
 type session struct {
-	set      Set
-	level    Level // that kernels may use
-	products Level // that the library of products uses
-	one      bool  // products only by one thread at a time, in the whole process
-	// variables of the environment by which the user can limit the library.
-	variables []string
-	// passedOver says why libraries that come first, and were found, were not taken.
-	passedOver []string
+	set       Set
+	level     Level    // the highest level that kernels may use
+	products  Level    // the level that the library of products uses
+	oneCaller bool     // only one thread of the process at a time may call the library
+	variables []string // the library's own environment variables that limit it
+	skipped   []string // preferred libraries that were found but cannot be used, with the reasons
 }
 
-// Backend is the Set of this process as a text, or says what keeps it from computing.
+// Backend returns the Set of this process as a text, or the reason why it cannot compute.
 func Backend() string {
-	s, err := opened()
+	s, err := chosen()
 	if err != nil {
 		return "not usable: " + err.Error()
 	}
 	return s.set.String()
 }
 
-// Open chooses the kernels of this process, once. A program calls it before other threads read the environment, as MPI's do:
-// libraries are told through it.
+// Open chooses the kernels of this process, once. A program must call it before other threads, such as those of MPI, read the
+// environment, because Open passes settings to libraries through it.
 func Open() error {
-	_, err := opened()
+	_, err := chosen()
 	return err
 }
 
-// levelOfCore is the level of kernels that OpenBLAS names. Names that are not known are taken for what the processor can do,
-// since they are newer than this list.
+// levelOfCore returns the level of OpenBLAS's core type. An unknown core type is newer than this list, so it is taken for the
+// processor's level.
 func levelOfCore(core string, processor Level) Level {
 	for l, names := range [...]string{
 		Scalar: "prescott core2 penryn dunnington nehalem athlon opteron opteron_sse3 barcelona bobcat atom nano sandybridge bulldozer piledriver steamroller",
@@ -143,13 +142,13 @@ func levelOfCore(core string, processor Level) Level {
 	return processor
 }
 
-// Bits of dnnl_cpu_isa_t that matter to products of float32.
+// Bits of dnnl_cpu_isa_t that affect products in float32.
 const (
 	onednnAVX2   = 0x4
 	onednnAVX512 = 0x20
 )
 
-// levelOfISA is the level of what oneDNN says that it may use.
+// levelOfISA returns the level of the instructions that oneDNN may use.
 func levelOfISA(isa int) Level {
 	switch {
 	case isa < 0 || isa&onednnAVX512 != 0:

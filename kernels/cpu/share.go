@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// finely is in how many slices each thread's share of a launch is cut. A thread that has a core to itself takes more of them than
-// one whose core is shared with another program, or with another thread of the same core. Launches that prepare much
-// for each slice are cut into one a thread.
-const finely = 4
+// slicesPerThread is the number of slices of a launch per thread. A thread that has a core to itself takes more slices than a
+// thread whose core also runs another program or another thread. Launches with much preparation for each slice have one slice
+// per thread.
+const slicesPerThread = 4
 
-// share has threads compute parts 0 to n-1, a slice after the other, as each gets to it: f is told the thread, for its
-// scratch, and the first part and the one behind the last. Which thread computes what must change no result.
-func share(threads, slicesEach, n int, f func(thread, first, last int)) {
+// parallelFor computes parts 0 to n-1 with several threads. Each thread takes the next slice when it has finished one. f
+// computes parts first to last-1; thread identifies the scratch to use. No result may depend on which thread computes a part.
+func parallelFor(threads, slicesEach, n int, f func(thread, first, last int)) {
 	threads = max(1, min(threads, n))
 	if threads == 1 {
 		f(0, 0, n)
