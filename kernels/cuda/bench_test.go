@@ -11,14 +11,14 @@ import (
 	"fluentps/ps/workload"
 )
 
-// alone computes without the copies of parameters and gradients.
-type alone struct{ *device }
+// withoutCopies is a device that does not copy parameters and gradients.
+type withoutCopies struct{ *device }
 
-func (alone) Refresh(kernels.Vec) error                { return nil }
-func (alone) Fetch(kernels.Vec) (kernels.Event, error) { return nothing{}, nil }
+func (withoutCopies) Refresh(kernels.Vec) error                { return nil }
+func (withoutCopies) Fetch(kernels.Vec) (kernels.Event, error) { return passedEvent{}, nil }
 
-// BenchmarkStep is forward and backward of one batch: alone, and with parameters and gradients that travel, as a step with
-// an exchange has it. Between the two lies what copies are not hidden.
+// BenchmarkStep times forward and backward of one batch: alone, and with copies of parameters and gradients, as in a
+// training step. The difference is the time of copies that do not overlap with computation.
 func BenchmarkStep(b *testing.B) {
 	image := func(channels, side int) workload.Samples {
 		return workload.Samples{Cols: channels * side * side, Classes: 10, Image: workload.Image{Channels: channels, Height: side, Width: side}}
@@ -32,15 +32,15 @@ func BenchmarkStep(b *testing.B) {
 		{workload.ModelSpec{Name: "resnet20"}, image(3, 32)},
 		{workload.ModelSpec{Name: "resnet56"}, image(3, 32)},
 	} {
-		for _, travel := range []bool{false, true} {
+		for _, copies := range []bool{false, true} {
 			const batch = 128
-			what := map[bool]string{false: "alone", true: "copies"}[travel]
+			what := map[bool]string{false: "alone", true: "copies"}[copies]
 			b.Run(fmt.Sprintf("model=%s/batch=%d/%s", m.spec.Name, batch, what), func(b *testing.B) {
 				d := started(b)
 				x := drawn(rand.New(rand.NewPCG(1, 2)), batch, m.from.Cols, m.from.Classes)
 				var dev kernels.Device = d
-				if !travel {
-					dev = alone{d}
+				if !copies {
+					dev = withoutCopies{d}
 				}
 				model := newTrained(b, m.spec, m.from, dev, batch)
 				step := func() {
@@ -48,7 +48,7 @@ func BenchmarkStep(b *testing.B) {
 					model.Backward(nil)
 					must(b, d.Sync())
 				}
-				step() // also loads what is loaded late
+				step() // the first step also loads the entries
 				for b.Loop() {
 					step()
 				}
@@ -59,7 +59,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkProduct is one product of a network at batch 128, and a large one: our kernels and cuBLAS, in float32 and TF32.
+// BenchmarkProduct times products of a network at batch 128, and a large one: our kernels, and cuBLAS in float32 and TF32.
 func BenchmarkProduct(b *testing.B) {
 	for _, c := range []struct {
 		k *kernels.Kernel
@@ -85,7 +85,7 @@ func BenchmarkProduct(b *testing.B) {
 				}
 				must(b, made.Launch(c.k, a))
 				must(b, made.Sync())
-				const launches = 50 // for one wait, as in training
+				const launches = 50 // per wait, as in training
 				for b.Loop() {
 					for range launches {
 						must(b, made.Launch(c.k, a))

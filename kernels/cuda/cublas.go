@@ -7,7 +7,7 @@ package cuda
 // #include <stdlib.h>
 // #include <cuda.h>
 //
-// // The calls of cuBLAS that products take; they are the same in versions 11, 12 and 13.
+// // The calls of cuBLAS that products need. They are the same in versions 11, 12 and 13.
 // struct cublas {
 // 	void *library, *handle;
 // 	int (*create)(void **);
@@ -38,11 +38,11 @@ package cuda
 // 	return b->create(&b->handle);
 // }
 //
-// // cublas_use is for one stream and one workspace, so that equal products give equal bits.
+// // cublas_use sets one stream and one workspace, so that equal products give equal bits.
 // static int cublas_use(struct cublas *b, void *stream, size_t workspace, size_t bytes, int math)
 // {
 // 	int r = b->set_stream(b->handle, stream);
-// 	if (r == 0) // behind the stream, which takes it away
+// 	if (r == 0) // after set_stream, which resets the workspace
 // 		r = b->set_workspace(b->handle, (void *)workspace, bytes);
 // 	return r ? r : b->set_math_mode(b->handle, math);
 // }
@@ -68,12 +68,12 @@ import (
 
 // blas is cuBLAS, found at run time.
 type blas struct {
-	calls   *C.struct_cublas // outside the Go heap: it holds a handle of the library's
+	calls   *C.struct_cublas // outside the Go heap, because it holds a handle of the library
 	version string
-	memory  cu.DevicePtr // workspace
+	memory  cu.DevicePtr // the workspace
 }
 
-// workspaceBytes is what NVIDIA recommends for the largest GPUs.
+// workspaceBytes is NVIDIA's recommendation for the largest GPUs.
 const workspaceBytes = 32 << 20
 
 // Values of cuBLAS.
@@ -84,7 +84,7 @@ const (
 
 var errNoBLAS = errors.New("found none of libcublas.so.13, libcublas.so.12 and libcublas.so.11 (LD_LIBRARY_PATH can say where they are)")
 
-// openBLAS finds the library for the stream of kernels; nil if the options do not want it, or it may be missing.
+// openBLAS opens cuBLAS for the stream of kernels if the options ask for it. A missing library is no error with Auto.
 func (d *device) openBLAS() error {
 	if d.options.Gemm != CuBLAS && d.options.Gemm != Auto {
 		return nil
@@ -145,17 +145,17 @@ func (d *device) blasError(status C.int, op string) error {
 	return d.fail(fmt.Errorf("cuBLAS status %d", int(status)), "%s", op)
 }
 
-// product says whether cuBLAS computes a kernel, and with which of its operands transposed.
-func (d *device) product(k *kernels.Kernel) (ok, transA, transB bool) {
+// blasProduct reports whether cuBLAS computes a kernel, and which of the kernel's operands are transposed.
+func (d *device) blasProduct(k *kernels.Kernel) (ok, transA, transB bool) {
 	if d.blas == nil {
 		return false, false, false
 	}
 	return k == kernels.GemmNN || k == kernels.GemmNT || k == kernels.GemmTN, k == kernels.GemmTN, k == kernels.GemmNT
 }
 
-// multiply launches a product of cuBLAS. Its matrices are stored by columns, so that ours are transposed to it: it is asked
-// for the transpose of C, whose factors are those of B and A. A bias, and what is without terms, is left to our kernel,
-// which then comes first.
+// multiply launches a product of cuBLAS. cuBLAS stores matrices by columns, so it sees ours transposed. It therefore
+// computes the transpose of C, as the product of the transposes of B and A. Our kernel adds a bias first, and computes
+// products without terms.
 func (d *device) multiply(k *kernels.Kernel, a kernels.Args, transA, transB bool) error {
 	m, n, terms := a.N[0], a.N[1], a.N[2]
 	if m == 0 || n == 0 {
@@ -177,7 +177,7 @@ func (d *device) multiply(k *kernels.Kernel, a kernels.Args, transA, transB bool
 		if v.Dev == 0 {
 			return fmt.Errorf("cuda: %s: an operand is not memory of a GPU", k.Name)
 		}
-		if err := d.touch(v); err != nil {
+		if err := d.use(v); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"fluentps/kernels/kerneltest"
 )
 
-// withBLAS is a device that multiplies with cuBLAS.
+// withBLAS returns a device that multiplies with cuBLAS.
 func withBLAS(t *testing.T, math string) *device {
 	t.Helper()
 	d, err := New(firstGPU(t), Options{Gemm: CuBLAS, Math: math})
@@ -40,7 +40,7 @@ func TestProductsOfCuBLAS(t *testing.T) {
 	}
 }
 
-// With TF32 the factors have 10 bits: near, and not the same.
+// With TF32 the factors are rounded to 10 bits: the product is near the exact one, but differs from it.
 func TestProductsInTF32(t *testing.T) {
 	d := withBLAS(t, TF32)
 	x, y := make([]float32, 64), make([]float32, 64)
@@ -65,20 +65,20 @@ func TestProductsInTF32(t *testing.T) {
 		t.Errorf("got %g, want %g within 1e-2", got[0], want)
 	}
 	if onlyEmulated && off < 1e-7 {
-		t.Errorf("got %.9g, which is float32's", got[0])
+		t.Errorf("got %.9g, which has the precision of float32", got[0])
 	}
 }
 
-// Without the library auto takes our kernels, and cublas says what was not found.
+// Without the library, auto uses our kernels, and cublas returns an error that names the missing files.
 func TestWithoutCuBLAS(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
 		gpus, err := GPUs()
 		must(t, err)
 		_, err = New(gpus[0], Options{Gemm: CuBLAS})
-		fmt.Printf("said: %v\n", err)
+		fmt.Printf("error:  %v\n", err)
 		d, err := New(gpus[0], Options{Gemm: Auto})
 		must(t, err)
-		fmt.Printf("took: %s\n", d.Name())
+		fmt.Printf("device:  %s\n", d.Name())
 		must(t, d.Close())
 		return
 	}
@@ -91,7 +91,7 @@ func TestWithoutCuBLAS(t *testing.T) {
 	self := exec.Command(os.Args[0], "-test.run=^TestWithoutCuBLAS$")
 	self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "LD_LIBRARY_PATH="+dir)
 	out, err := self.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "said: "+errNoBLAS.Error()+"\n") || !strings.Contains(string(out), "gemm own)\n") {
+	if err != nil || !strings.Contains(string(out), "error:  "+errNoBLAS.Error()+"\n") || !strings.Contains(string(out), "gemm own)\n") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -23,10 +23,10 @@ import (
 	"fluentps/kernels/kerneltest"
 )
 
-// onlyEmulated says that the driver is the emulated one, or must be: tests cannot pass by being skipped.
+// onlyEmulated says that the driver must be the emulated one. Tests then fail without a GPU instead of being skipped.
 var onlyEmulated = os.Getenv("FLUENTPS_TEST_CUDA") == "emulated"
 
-// orders are those in which the emulated driver does what it is asked (CUEMU_ORDER). A GPU has its own.
+// orders runs a test with each order in which the emulated driver can run its work (CUEMU_ORDER). A GPU has its own order.
 func orders(t *testing.T, run func(t *testing.T)) {
 	if !onlyEmulated {
 		run(t)
@@ -52,7 +52,8 @@ func firstGPU(t testing.TB) GPU {
 	return gpus[0]
 }
 
-// started is a device that is closed when the test is over; the emulated driver then finds what was left.
+// started returns a device and closes it at the end of the test. The emulated driver then reports resources that were not
+// released.
 func started(t testing.TB) *device {
 	t.Helper()
 	d, err := New(firstGPU(t), Options{})
@@ -83,13 +84,13 @@ func TestName(t *testing.T) {
 	}
 }
 
-// axpy adds f[0] times x to y, whatever the kernel is called; here it is a product with one column.
+// axpy returns the arguments of a product with one column that sets y to x times factor[0] plus f times y.
 func axpy(n int, f float32, factor, x, y kernels.Vec) kernels.Args {
 	return kernels.Args{V: kernels.Vecs{x, factor, y}, N: kernels.Sizes{n, 1, 1}, F: kernels.Scalars{f}}
 }
 
-// A program of random steps leaves on the host what it leaves where host and device are one, as long as it refreshes
-// what it wrote and fetches what it reads. Half of the wrapped memory was announced with Pin.
+// A program of random steps gives the same values on the host as with a device in host memory, if it refreshes the memory
+// that it writes and fetches the memory that it reads. Half of the wrapped memory is pinned.
 func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 	orders(t, func(t *testing.T) {
 		firstGPU(t)
@@ -120,12 +121,12 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 				must(rt, err)
 				must(rt, d.Upload(factor[i], []float32{0.5}))
 			}
-			var open [vectors]kernels.Event // fetches of the GPU
-			var found [vectors][]float32    // what they are to bring
-			var stale [vectors]bool         // the GPU has newer values than its host
+			var open [vectors]kernels.Event // fetches from the GPU that are in flight
+			var found [vectors][]float32    // the values that these fetches must bring
+			var stale [vectors]bool         // the GPU has newer values than the host
 			var opened [vectors]int         // the step that started the fetch
-			var copying [vectors]int        // the step of a Refresh that may be under way; 0: none
-			waited := func(since int) {     // for all that was started before that step
+			var copying [vectors]int        // the step of a Refresh that may be in flight; 0: none
+			waited := func(since int) {     // all copies that started before this step are done
 				for v := range copying {
 					if copying[v] < since {
 						copying[v] = 0
@@ -148,7 +149,7 @@ func TestWrappedMemoryIsWhatTheProgramSays(t *testing.T) {
 				v, w := rapid.IntRange(0, vectors-1).Draw(rt, "vector"), rapid.IntRange(0, vectors-1).Draw(rt, "other")
 				lo := rapid.IntRange(0, length-1).Draw(rt, "from")
 				switch step := rapid.SampledFrom([]string{"write", "launch", "launch", "fetch", "wait", "upload", "sync"}).Draw(rt, "step"); step {
-				case "write": // nothing of it is copied, the host has what it leaves, and the GPU hears of it
+				case "write": // no copy of the vector may be in flight, the host must have the newest values, and the GPU must get them
 					if stale[v] {
 						wait(v)
 						open[v], err = devices[1].Fetch(vecs[1][v])
@@ -220,7 +221,7 @@ func must(t fataler, err error) {
 	}
 }
 
-// More uploads than there is room for wait for one another.
+// An upload waits for a stage if all stages are in use.
 func TestUploadsAreNotOverwritten(t *testing.T) {
 	d := started(t)
 	var vecs [3 * stages]kernels.Vec
@@ -239,7 +240,7 @@ func TestUploadsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// What a Fetch brings is not there before its Event has passed, and then it is.
+// The host has the values of a Fetch once its Event has passed.
 func TestFetchedMemoryIsThereWhenTheEventHasPassed(t *testing.T) {
 	d := started(t)
 	for _, pinned := range []bool{false, true} {
@@ -253,7 +254,7 @@ func TestFetchedMemoryIsThereWhenTheEventHasPassed(t *testing.T) {
 		e, err := d.Fetch(v)
 		must(t, err)
 		if onlyEmulated && host[7] == 3 {
-			t.Error("the emulated driver copied before anybody waited")
+			t.Error("the emulated driver copied before the program waited")
 		}
 		for !e.Passed() {
 		}
@@ -269,7 +270,7 @@ func TestFetchedMemoryIsThereWhenTheEventHasPassed(t *testing.T) {
 	}
 }
 
-// A device may go from goroutine to goroutine, and so from thread to thread.
+// Different goroutines, and so different threads, may use a device one after the other.
 func TestEveryGoroutineMayUseTheDevice(t *testing.T) {
 	d := started(t)
 	v, err := d.Alloc(3)
@@ -317,11 +318,11 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		must(t, err)
 		must(t, e.Wait())
 	}
-	for range 2 * stages { // staging is made as it is needed
+	for range 2 * stages { // the first steps allocate the stages
 		step()
 	}
 	if n := testing.AllocsPerRun(50, step); n > 0 {
-		t.Errorf("an iteration makes %g objects", n)
+		t.Errorf("an iteration allocates %g objects", n)
 	}
 }
 
@@ -364,11 +365,11 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		}
 	}
 	if d.broken != nil {
-		t.Errorf("the device is taken for broken: %v", d.broken)
+		t.Errorf("the device counts as broken: %v", d.broken)
 	}
 }
 
-// work uses all that a training step does.
+// work makes every call that a training step makes.
 func work(d kernels.Device) error {
 	host := make([]float32, 4096)
 	if err := d.(kernels.Pinner).Pin(host); err != nil {
@@ -414,8 +415,8 @@ func work(d kernels.Device) error {
 	return d.Sync()
 }
 
-// Whatever call fails, the error says which GPU, what was asked and CUDA's name of the answer; nothing is left behind, and
-// the GPU works for who comes next.
+// When any call fails, the error names the GPU, the request and CUDA's error. Close still releases everything, and the next
+// device works.
 func TestInjectedFailures(t *testing.T) {
 	if !onlyEmulated {
 		t.Skip("needs the emulated driver")
@@ -431,7 +432,7 @@ func TestInjectedFailures(t *testing.T) {
 		{"cuMemAlloc:1", "allocate 16384 bytes (17179869184 of 17179869184 are free): CUDA_ERROR_OUT_OF_MEMORY (2)"},
 		{"cuMemHostAlloc:1", "pin 64 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},
 		{"cuMemHostAlloc:2", "pin 16384 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},
-		{"cuMemHostRegister:1:1", ""}, // then copies take another way
+		{"cuMemHostRegister:1:1", ""}, // copies then go through other pinned memory
 		{"cuMemcpyHtoDAsync:1:1", "copy 16384 bytes to the GPU: CUDA_ERROR_INVALID_VALUE (1)"},
 		{"cuMemcpyHtoDAsync:2:1", "upload 64 bytes: CUDA_ERROR_INVALID_VALUE (1)"},
 		{"cuMemcpyDtoHAsync:1:700", "copy 16384 bytes to the host: CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
@@ -469,7 +470,7 @@ func TestInjectedFailures(t *testing.T) {
 	}
 }
 
-// After a failure that leaves nothing usable every call says what it was.
+// After a failure that makes the context useless, every call returns that failure.
 func TestAFailureThatLastsIsRemembered(t *testing.T) {
 	if !onlyEmulated {
 		t.Skip("needs the emulated driver")
@@ -519,12 +520,12 @@ func TestGPUsAndPick(t *testing.T) {
 	must(t, second.Close())
 }
 
-// A process without a driver, or with one that shows no GPU, says so. The driver is looked for once, so each case is a
-// process.
+// A process without a driver, or with a driver that shows no GPU, returns an error that says so. A process opens the driver
+// once, so each case is a process.
 func TestWithoutGPU(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
 		_, err := GPUs()
-		fmt.Printf("said: %v\n", err)
+		fmt.Printf("error:  %v\n", err)
 		return
 	}
 	if !onlyEmulated {
@@ -540,7 +541,7 @@ func TestWithoutGPU(t *testing.T) {
 		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", c.environment)
 		out, err := self.CombinedOutput()
 		must(t, err)
-		if !strings.Contains(string(out), "said: "+c.want+"\n") {
+		if !strings.Contains(string(out), "error:  "+c.want+"\n") {
 			t.Errorf("%s: %q, want %q in it", c.environment, out, c.want)
 		}
 	}

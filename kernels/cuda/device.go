@@ -13,41 +13,41 @@ import (
 	"fluentps/kernels"
 )
 
-// device computes on one GPU. Several of them, of one process or of many, may share a GPU; each has its own streams.
+// device computes on one GPU. Several devices, of one process or of many, may share a GPU; each has its own streams.
 type device struct {
 	gpu     GPU
 	options Options
 	ordinal cu.Device
-	context cu.CUContext // the primary one, which libraries use, too
-	broken  *kernels.Failure
+	context cu.CUContext     // the primary context, which libraries use too
+	broken  *kernels.Failure // the failure after which the context is useless; nil: the context works
 
-	compute cu.Stream // kernels, uploads, downloads
-	in, out cu.Stream // copies of wrapped memory to the GPU and to the host
-	order   cu.Event  // recorded on one stream so that another waits
+	compute       cu.Stream // for kernels, uploads and downloads
+	toGPU, toHost cu.Stream // for copies of wrapped memory
+	orderEvent    cu.Event  // recorded on one stream so that another stream waits
 
-	memory  []cu.DevicePtr // what Alloc gave
-	twins   []*twin        // by address on the GPU
-	arenas  []*arena       // what Place gave
-	pinned  [][]float32    // host memory that copies reach without a stop
-	staging []*stage       // pinned memory for what else is copied
-	turn    int            // whose turn of staging it is
+	allocated   []cu.DevicePtr // by Alloc
+	twins       []*twin        // in ascending order of their addresses on the GPU
+	arenas      []*arena       // from Place
+	pinned      [][]float32    // host memory that the GPU copies directly
+	staging     []*stage       // pinned memory for copies of other host memory
+	latestStage int            // index in staging of the stage used last
 
-	loaded  map[*kernels.Kernel]*program
-	modules map[string]cu.Module // by PTX
-	blas    *blas                // computes products; nil: our kernels do
-	scratch cu.DevicePtr
-	room    int // of scratch, in elements
+	loaded     map[*kernels.Kernel]*program
+	modules    map[string]cu.Module // by PTX
+	blas       *blas                // computes products; nil: our kernels do
+	scratch    cu.DevicePtr
+	scratchLen int // in elements
 
-	launched, passed int64 // launches so far, and those that the host knows to be over
+	launched, completed int64 // launches so far, and launches that the host knows to be done
 
-	values    [parametersMax]uint64 // parameters of a launch: each in 8 bytes, which is what package cu reads
+	values    [parametersMax]uint64 // parameters of a launch, each in 8 bytes as package cu expects
 	addresses [parametersMax]unsafe.Pointer
 }
 
-// parametersMax is all vectors, sizes and scalars that a kernel may have, and scratch.
+// parametersMax is the greatest number of parameters: all vectors, sizes and scalars of a kernel, and scratch.
 const parametersMax = len(kernels.Vecs{}) + len(kernels.Sizes{}) + len(kernels.Scalars{}) + 1
 
-// New is a device on a GPU that GPUs listed.
+// New returns a device on a GPU that GPUs listed.
 func New(g GPU, o Options) (kernels.Device, error) {
 	if err := open(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (d *device) start() error {
 		return err
 	}
 	defer d.leave()
-	for _, s := range []*cu.Stream{&d.compute, &d.in, &d.out} {
+	for _, s := range []*cu.Stream{&d.compute, &d.toGPU, &d.toHost} {
 		made, err := cu.MakeStream(cu.NonBlocking)
 		if err != nil {
 			return d.fail(err, "make a stream")
@@ -84,7 +84,7 @@ func (d *device) start() error {
 		*s = made
 	}
 	var err error
-	if d.order, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+	if d.orderEvent, err = cu.MakeEvent(cu.DisableTiming); err != nil {
 		return d.fail(err, "make an event")
 	}
 	if err := d.load(kernels.Table); err != nil {
@@ -93,8 +93,8 @@ func (d *device) start() error {
 	return d.openBLAS()
 }
 
-// enter makes the context that of the thread, which stays the goroutine's until leave: a device may go from goroutine to
-// goroutine, and a context belongs to a thread.
+// enter makes the device's context current on the thread, and keeps the goroutine on this thread until leave. A context
+// belongs to a thread, but different goroutines may use a device one after the other.
 func (d *device) enter() error {
 	if d.broken != nil {
 		return d.broken
@@ -109,7 +109,7 @@ func (d *device) enter() error {
 
 func (d *device) leave() { runtime.UnlockOSThread() }
 
-// gemm names what computes products.
+// gemm names the library or the kernels that compute products.
 func (d *device) gemm() string {
 	gemm := Own
 	if d.blas != nil {
@@ -125,13 +125,13 @@ func (d *device) Name() string {
 	return fmt.Sprintf("cuda (%s, GPU %d, gemm %s)", d.gpu.Name, d.gpu.Index, d.gemm())
 }
 
-// KernelSet leaves out which GPU of its host it is.
+// KernelSet omits the index of the GPU on its host.
 func (d *device) KernelSet() string { return fmt.Sprintf("cuda, %s, gemm %s", d.gpu.Name, d.gemm()) }
 
-// Weak has nothing to say: kernels are compiled for the card.
+// Weak returns "": the driver compiles the kernels for the card.
 func (d *device) Weak() string { return "" }
 
-// wait returns when all that was asked of a stream is done.
+// wait returns when all work of a stream is done.
 func (d *device) wait(s cu.Stream, op string) error {
 	if err := s.Synchronize(); err != nil {
 		return d.fail(err, "%s", op)
@@ -144,19 +144,19 @@ func (d *device) Sync() error {
 		return err
 	}
 	defer d.leave()
-	for _, s := range []cu.Stream{d.in, d.compute, d.out} {
+	for _, s := range []cu.Stream{d.toGPU, d.compute, d.toHost} {
 		if err := d.wait(s, "wait for kernels and copies"); err != nil {
 			return err
 		}
 	}
-	d.passed = d.launched
+	d.completed = d.launched
 	for _, t := range d.twins {
-		t.land()
+		t.endFetch()
 	}
 	return nil
 }
 
-// Close gives everything back. After a failure that leaves the context useless only the context can be.
+// Close releases all resources. If a failure has made the context useless, Close releases the context only.
 func (d *device) Close() error {
 	if d.context == (cu.CUContext{}) {
 		return nil
@@ -166,7 +166,7 @@ func (d *device) Close() error {
 	var failed error
 	check := func(err error, what string) {
 		if err != nil && failed == nil {
-			failed = d.fail(err, "give back %s", what)
+			failed = d.fail(err, "release %s", what)
 		}
 	}
 	if d.broken == nil {
@@ -183,7 +183,7 @@ func (d *device) Close() error {
 
 func (d *device) free(check func(error, string)) {
 	none := cu.Stream{}
-	for _, s := range []*cu.Stream{&d.in, &d.compute, &d.out} {
+	for _, s := range []*cu.Stream{&d.toGPU, &d.compute, &d.toHost} {
 		if *s != none {
 			check(s.Synchronize(), "a stream")
 		}
@@ -193,12 +193,12 @@ func (d *device) free(check func(error, string)) {
 		if !t.placed {
 			check(cu.MemFree(t.memory), "memory")
 		}
-		check(cu.DestroyEvent(&t.came), "an event")
-		check(cu.DestroyEvent(&t.went), "an event")
+		check(cu.DestroyEvent(&t.copiedIn), "an event")
+		check(cu.DestroyEvent(&t.copiedOut), "an event")
 		check(freeHost(t.mirror), "pinned memory")
 	}
 	for _, s := range d.staging {
-		check(cu.DestroyEvent(&s.free), "an event")
+		check(cu.DestroyEvent(&s.copied), "an event")
 		check(freeHost(s.memory), "pinned memory")
 	}
 	for _, p := range d.pinned {
@@ -207,7 +207,7 @@ func (d *device) free(check func(error, string)) {
 	for _, a := range d.arenas {
 		check(cu.MemFree(a.memory), "memory")
 	}
-	for _, p := range d.memory {
+	for _, p := range d.allocated {
 		check(cu.MemFree(p), "memory")
 	}
 	if d.scratch != 0 {
@@ -216,10 +216,10 @@ func (d *device) free(check func(error, string)) {
 	for _, m := range d.modules {
 		check(m.Unload(), "a module")
 	}
-	if d.order != (cu.Event{}) {
-		check(cu.DestroyEvent(&d.order), "an event")
+	if d.orderEvent != (cu.Event{}) {
+		check(cu.DestroyEvent(&d.orderEvent), "an event")
 	}
-	for _, s := range []*cu.Stream{&d.in, &d.compute, &d.out} {
+	for _, s := range []*cu.Stream{&d.toGPU, &d.compute, &d.toHost} {
 		if *s != none {
 			check(s.Destroy(), "a stream")
 		}

@@ -22,16 +22,16 @@ import (
 // Built says whether this binary can use GPUs.
 const Built = true
 
-// The loader is linked from build/cuda, which the go command does not look into: that these are part of the package
-// makes it link again when they change.
+// The loader is linked from build/cuda, which the go command does not watch. These files are embedded so that the package
+// is linked again when they change.
 //
 //go:embed cuload/names.txt cuload/stub
 var _ embed.FS
 
-// library is the driver; where it lies is the system's business (LD_LIBRARY_PATH).
+// library is the file of the driver. The system finds it (LD_LIBRARY_PATH).
 const library = "libcuda.so.1"
 
-// open finds the driver, once for the process.
+// open opens the driver, once per process.
 var open = sync.OnceValue(func() error {
 	path := C.CString(library)
 	defer C.free(unsafe.Pointer(path))
@@ -47,7 +47,7 @@ var open = sync.OnceValue(func() error {
 	}
 })
 
-// GPUs lists what the driver shows to this process; at least one, or the error is an Unusable.
+// GPUs lists the GPUs that the driver shows to this process, at least one. Its errors are Unusable.
 func GPUs() ([]GPU, error) {
 	if err := open(); err != nil {
 		return nil, err
@@ -58,17 +58,17 @@ func GPUs() ([]GPU, error) {
 	}
 	gpus := make([]GPU, n)
 	for i := range gpus {
-		if gpus[i], err = look(i); err != nil {
+		if gpus[i], err = describe(i); err != nil {
 			break
 		}
 	}
 	if err != nil {
-		return nil, unusable("the driver cannot describe the GPUs of %s: %s", host(), why(err))
+		return nil, unusable("the driver cannot describe the GPUs of %s: %s", host(), errorText(err))
 	}
 	return gpus, nil
 }
 
-func look(index int) (GPU, error) {
+func describe(index int) (GPU, error) {
 	g := GPU{Index: index}
 	d, err := cu.GetDevice(index)
 	if err != nil {
@@ -86,7 +86,7 @@ func look(index int) (GPU, error) {
 	return g, err
 }
 
-// codeOf is CUDA's number of an error of package cu, which hides the type; -1 of any other.
+// codeOf returns CUDA's number of an error of package cu, which hides the type, or -1 for any other error.
 func codeOf(err error) int {
 	if v := reflect.ValueOf(err); v.Kind() == reflect.Int {
 		return int(v.Int())
@@ -94,8 +94,8 @@ func codeOf(err error) int {
 	return -1
 }
 
-// why is an error as CUDA calls it: "CUDA_ERROR_OUT_OF_MEMORY (2)".
-func why(err error) string {
+// errorText returns CUDA's name of an error: "CUDA_ERROR_OUT_OF_MEMORY (2)".
+func errorText(err error) string {
 	if code := codeOf(err); code >= 0 {
 		return codeText(code)
 	}
@@ -107,7 +107,7 @@ func codeText(code int) string {
 	if C.cuGetErrorName(C.CUresult(code), &name) == C.CUDA_SUCCESS && name != nil {
 		return fmt.Sprintf("%s (%d)", C.GoString(name), code)
 	}
-	if code == noDevice { // the driver that would know the name was not opened
+	if code == noDevice { // the driver, which knows the names, is not open
 		return fmt.Sprintf("CUDA_ERROR_NO_DEVICE (%d)", code)
 	}
 	return fmt.Sprintf("CUDA error %d", code)
@@ -115,8 +115,8 @@ func codeText(code int) string {
 
 const noDevice = 100
 
-// lost says whether an error leaves a context of which nothing can be used any more.
-func lost(code int) bool {
+// breaksContext reports whether an error makes its context useless.
+func breaksContext(code int) bool {
 	switch code {
 	case 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719:
 		return true
@@ -124,14 +124,14 @@ func lost(code int) bool {
 	return false
 }
 
-// fail makes an error of package cu a Failure, and keeps one after which nothing works.
+// fail turns an error of package cu into a Failure. If the error makes the context useless, every later call returns it.
 func (d *device) fail(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 	f := &kernels.Failure{Device: fmt.Sprintf("GPU %d (%s) on %s", d.gpu.Index, d.gpu.Name, host()),
-		Op: fmt.Sprintf(format, args...), Why: why(err)}
-	if lost(codeOf(err)) {
+		Op: fmt.Sprintf(format, args...), Why: errorText(err)}
+	if breaksContext(codeOf(err)) {
 		d.broken = f
 	}
 	return f

@@ -1,11 +1,11 @@
 // Package cuda is the device that computes on an NVIDIA GPU.
 //
-// It is built with the tag cuda; without it every call says so. A binary that has it needs no NVIDIA library to start:
-// the driver is looked for when a GPU is asked for (cuload).
+// The tag cuda builds it; without the tag every call returns an error. A binary with the tag needs no NVIDIA library to
+// start: it opens the driver when a GPU is requested (cuload).
 //
-// The GPU has memory of its own. What Wrap gets is host memory with a twin on the GPU; Refresh and Fetch copy, on
-// streams of their own, while kernels compute on a third one. Copies and kernels that touch the same vector are
-// ordered by events; nothing else waits.
+// The GPU has its own memory. Host memory that is wrapped has a twin on the GPU. Refresh and Fetch copy between the two,
+// each on its own stream, while kernels compute on a third stream. Events order copies and kernels that use the same
+// vector; nothing else waits.
 package cuda
 
 import (
@@ -14,15 +14,15 @@ import (
 	"os"
 )
 
-// GPU is one that the driver shows to this process.
+// GPU is a GPU that the driver shows to this process.
 type GPU struct {
-	Index  int // among those visible
+	Index  int // among the visible GPUs
 	Name   string
 	UUID   string
 	Memory int64 // bytes
 }
 
-// Unusable says why this process has no GPU to compute on.
+// Unusable is the error of a process that has no GPU to compute on. Why is the reason.
 type Unusable struct{ Why string }
 
 func (u *Unusable) Error() string { return u.Why }
@@ -31,8 +31,8 @@ func unusable(format string, args ...any) error { return &Unusable{fmt.Sprintf(f
 
 // Options choose how a device computes.
 type Options struct {
-	Gemm string // own, cublas or auto: cublas where the library is found
-	Math string // float32, or tf32: products with factors rounded to 10 bits
+	Gemm string // own, cublas, or auto: cublas if the library is found
+	Math string // float32, or tf32: cuBLAS rounds the factors of products to 10 bits
 }
 
 // Choices of Options.
@@ -43,8 +43,8 @@ const (
 	TF32   = "tf32"
 )
 
-// Pick is the GPU of a process: index if that is not negative, else each process of a host takes the next one, in the
-// order of local, and they begin again where there are more processes than GPUs.
+// Pick returns the GPU of a process: the GPU number index if index is not negative. Otherwise the processes of a host take
+// its GPUs in turn, by local, the number of the process on its host. It fails if index is not visible.
 func Pick(gpus []GPU, index, local int) (GPU, error) {
 	if index < 0 {
 		return gpus[local%len(gpus)], nil

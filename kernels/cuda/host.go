@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// span is where host memory lies.
+// span is the address range of host memory, from `from` to below `to`.
 type span struct{ from, to uintptr }
 
 func spanOf(p []float32) span {
@@ -19,9 +19,9 @@ func spanOf(p []float32) span {
 
 const elemBytes = 4
 
-func (s span) has(other span) bool { return s.from <= other.from && other.to <= s.to }
+func (s span) contains(other span) bool { return s.from <= other.from && other.to <= s.to }
 
-// code is a result of the calls that package cu lacks, as an error like those that it returns.
+// code is the error of a call that package cu lacks. It has the form of package cu's own errors.
 type code int
 
 func (c code) Error() string { return codeText(int(c)) }

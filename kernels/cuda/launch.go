@@ -6,7 +6,7 @@ package cuda
 // #include <stdint.h>
 // #include <stdlib.h>
 //
-// // cuda_jit_log says what the driver finds wrong with a module.
+// // cuda_jit_log writes the driver's messages about a faulty module to log.
 // static CUresult cuda_jit_log(const char *image, char *log, size_t room)
 // {
 // 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -31,14 +31,14 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// program is a kernel as it was loaded.
+// program is a loaded kernel.
 type program struct {
 	*kernel.CUDA
 	module  cu.Module
-	entries map[string]cu.Function // those launched so far
+	entries map[string]cu.Function // the entries launched so far, by name
 }
 
-// load gives the driver all kernels: it makes machine code of them, and the first iteration need not wait for that.
+// load loads all kernels. The driver compiles them now, so the first iteration need not wait for that.
 func (d *device) load(table []*kernels.Kernel) error {
 	for _, k := range table {
 		if k.CUDA == nil {
@@ -81,7 +81,7 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	}
 	defer d.leave()
 	var err error
-	if ok, transA, transB := d.product(k); ok {
+	if ok, transA, transB := d.blasProduct(k); ok {
 		err = d.multiply(k, a, transA, transB)
 	} else {
 		err = d.run(k, a)
@@ -92,7 +92,7 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 	return err
 }
 
-// run launches our own code of a kernel.
+// run launches our own code for a kernel.
 func (d *device) run(k *kernels.Kernel, a kernels.Args) error {
 	p := d.loaded[k]
 	n, err := d.parameters(k, p, &a)
@@ -118,7 +118,7 @@ func (d *device) run(k *kernels.Kernel, a kernels.Args) error {
 	return nil
 }
 
-// parameters lays out what every entry of a kernel takes, and returns how many there are.
+// parameters stores the parameters that every entry of a kernel takes, and returns their number.
 func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int, error) {
 	n := 0
 	add := func(value uint64) {
@@ -130,14 +130,14 @@ func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int
 		if v.Dev == 0 && len(v.Host) > 0 {
 			return 0, fmt.Errorf("cuda: %s: vector %d is not memory of a GPU", k.Name, i)
 		}
-		if err := d.touch(*v); err != nil {
+		if err := d.use(*v); err != nil {
 			return 0, err
 		}
 		add(v.Dev)
 	}
 	for i := range p.Sizes {
 		if a.N[i] > math.MaxInt32 {
-			return 0, fmt.Errorf("cuda: %s: size %d is %d, at most %d", k.Name, i, a.N[i], math.MaxInt32)
+			return 0, fmt.Errorf("cuda: %s: size %d is %d, must be at most %d", k.Name, i, a.N[i], math.MaxInt32)
 		}
 		add(uint64(uint32(a.N[i])))
 	}
@@ -145,7 +145,7 @@ func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int
 		add(uint64(math.Float32bits(a.F[i])))
 	}
 	if p.Scratch != nil {
-		if err := d.grow(p.Scratch(a.N)); err != nil {
+		if err := d.growScratch(p.Scratch(a.N)); err != nil {
 			return 0, err
 		}
 		add(uint64(d.scratch))
@@ -166,9 +166,9 @@ func (d *device) entry(p *program, name string) (cu.Function, error) {
 	return f, nil
 }
 
-// grow makes scratch at least n elements long. One launch uses it at a time, for they are all on one stream.
-func (d *device) grow(n int) error {
-	if n <= d.room {
+// growScratch makes scratch at least n elements long. All launches are on one stream, so one launch uses it at a time.
+func (d *device) growScratch(n int) error {
+	if n <= d.scratchLen {
 		return nil
 	}
 	if d.scratch != 0 {
@@ -176,14 +176,14 @@ func (d *device) grow(n int) error {
 			return err
 		}
 		if err := cu.MemFree(d.scratch); err != nil {
-			return d.fail(err, "give back scratch")
+			return d.fail(err, "release scratch")
 		}
-		d.scratch, d.room = 0, 0
+		d.scratch, d.scratchLen = 0, 0
 	}
 	p, err := d.alloc(n)
 	if err != nil {
 		return err
 	}
-	d.scratch, d.room = p, n
+	d.scratch, d.scratchLen = p, n
 	return nil
 }

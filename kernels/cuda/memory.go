@@ -12,42 +12,43 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// stage is pinned memory through which other host memory is copied.
+// stage is pinned memory through which pageable host memory is copied.
 type stage struct {
 	memory []float32
-	free   cu.Event // passed when the latest copy out of it is over
+	copied cu.Event // passed when the latest copy from memory is done
 }
 
-// stages is how many uploads may be under way. An iteration has two: samples and labels.
+// stages is how many uploads may be in flight. An iteration has two: samples and labels.
 const stages = 4
 
 var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernel.GPUElementsMax)
 
 func bytesOf(n int) int64 { return int64(n) * elemBytes }
 
-// alloc returns n elements of the GPU's memory, for kernels. An empty vector has an address, too, as it does on the host.
+// alloc returns n elements of the GPU's memory, for kernels. An empty vector has an address too, as on the host.
 func (d *device) alloc(n int) (cu.DevicePtr, error) {
 	if n < 0 {
 		return 0, fmt.Errorf("cuda: cannot allocate %d elements", n)
 	}
-	if err := d.countable(n); err != nil {
+	if err := d.checkLength(n); err != nil {
 		return 0, err
 	}
-	return d.take(n)
+	return d.allocRaw(n)
 }
 
-// countable refuses vectors whose elements kernels could not count.
-func (d *device) countable(n int) error {
+// checkLength returns an error if a vector of n elements is too long for kernels.
+func (d *device) checkLength(n int) error {
 	if n > kernel.GPUElementsMax {
 		return d.fail(errTooLong, "allocate %d elements", n)
 	}
 	return nil
 }
 
-func (d *device) take(n int) (cu.DevicePtr, error) {
+// allocRaw returns n elements of the GPU's memory, without a limit on their number.
+func (d *device) allocRaw(n int) (cu.DevicePtr, error) {
 	p, err := cu.MemAlloc(bytesOf(max(n, 1)))
 	if err != nil {
-		free, total, _ := cu.MemInfo() // 0 of 0 says that it does not tell
+		free, total, _ := cu.MemInfo() // 0 of 0 if the driver does not know
 		return 0, d.fail(err, "allocate %d bytes (%d of %d are free)", bytesOf(n), free, total)
 	}
 	return p, nil
@@ -62,33 +63,33 @@ func (d *device) Alloc(n int) (kernels.Vec, error) {
 	if err != nil {
 		return kernels.Vec{}, err
 	}
-	d.memory = append(d.memory, p)
+	d.allocated = append(d.allocated, p)
 	if err := cu.MemsetD32Async(p, 0, int64(max(n, 1)), d.compute); err != nil {
 		return kernels.Vec{}, d.fail(err, "clear %d bytes", bytesOf(n))
 	}
 	return kernels.Vec{Dev: uint64(p), N: n}, nil
 }
 
-// staged is the next stage, with room for n elements, and nothing under way in it.
-func (d *device) staged(n int) (*stage, error) {
+// nextStage returns the next stage. It has space for at least n elements, and no copy from it is in flight.
+func (d *device) nextStage(n int) (*stage, error) {
 	if len(d.staging) < stages {
 		s := &stage{}
 		var err error
-		if s.free, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+		if s.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
 			return nil, d.fail(err, "make an event")
 		}
 		d.staging = append(d.staging, s)
 	}
-	d.turn = (d.turn + 1) % len(d.staging)
-	s := d.staging[d.turn]
-	if err := s.free.Synchronize(); err != nil {
+	d.latestStage = (d.latestStage + 1) % len(d.staging)
+	s := d.staging[d.latestStage]
+	if err := s.copied.Synchronize(); err != nil {
 		return nil, d.fail(err, "wait for an upload")
 	}
 	if len(s.memory) >= n {
 		return s, nil
 	}
 	if err := freeHost(s.memory); err != nil {
-		return nil, d.fail(err, "give back pinned memory")
+		return nil, d.fail(err, "release pinned memory")
 	}
 	s.memory = nil
 	var err error
@@ -109,18 +110,18 @@ func (d *device) Upload(dst kernels.Vec, src []float32) error {
 		return err
 	}
 	defer d.leave()
-	s, err := d.staged(len(src))
+	s, err := d.nextStage(len(src))
 	if err != nil {
 		return err
 	}
 	copy(s.memory, src)
-	if err := d.touch(dst); err != nil {
+	if err := d.use(dst); err != nil {
 		return err
 	}
 	if err := cu.MemcpyHtoDAsync(cu.DevicePtr(dst.Dev), pointer(s.memory), bytesOf(len(src)), d.compute); err != nil {
 		return d.fail(err, "upload %d bytes", bytesOf(len(src)))
 	}
-	if err := s.free.Record(d.compute); err != nil {
+	if err := s.copied.Record(d.compute); err != nil {
 		return d.fail(err, "record an upload")
 	}
 	return nil
@@ -135,7 +136,7 @@ func (d *device) Download(dst []float32, src kernels.Vec) error {
 	}
 	defer d.leave()
 	if len(dst) > 0 {
-		s, err := d.staged(len(dst))
+		s, err := d.nextStage(len(dst))
 		if err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (d *device) Download(dst []float32, src kernels.Vec) error {
 	if err := d.wait(d.compute, "wait for kernels"); err != nil {
 		return err
 	}
-	d.passed = d.launched
+	d.completed = d.launched
 	return nil
 }
 

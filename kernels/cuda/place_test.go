@@ -11,8 +11,8 @@ import (
 	"fluentps/kernels"
 )
 
-// What lies apart in an arena is the device's and others' alone: nothing copies it, and it is written when the Event of a
-// Fetch has passed. The rest is copied as ever, and all of it lies where it does on the host.
+// Refresh and Fetch copy no elements that MPI reaches, and these are written when the Event of a Fetch has passed. All other
+// elements are copied. Every element has the same place in the arena as on the host.
 func TestPlacedMemoryIsCopiedWhereNobodyElseReachesIt(t *testing.T) {
 	orders(t, func(t *testing.T) {
 		for _, pinned := range []bool{true, false} {
@@ -31,7 +31,7 @@ func TestPlacedMemoryIsCopiedWhereNobodyElseReachesIt(t *testing.T) {
 			for i := range host {
 				host[i] = 1
 			}
-			cuts := []int{0, 40, 90, 150, 165, n} // one of them lies in reached as a whole
+			cuts := []int{0, 40, 90, 150, 165, n} // one part lies in reached completely
 			var parts []kernels.Vec
 			for i, lo := range cuts[:len(cuts)-1] {
 				v, err := d.Wrap(host[lo:cuts[i+1]])
@@ -65,7 +65,7 @@ func TestPlacedMemoryIsCopiedWhereNobodyElseReachesIt(t *testing.T) {
 				for tries := 0; k%2 == 0 && tries < 1000 && !e.Passed(); tries++ {
 				}
 				must(t, e.Wait())
-				if onlyEmulated { // whose memory anybody can read, as a network's card can
+				if onlyEmulated { // the host can read the emulated GPU's memory, as a network card can read a GPU's
 					p := uintptr(v.Dev)
 					check("a part", unsafe.Slice(*(**float32)(unsafe.Pointer(&p)), v.N), func(int) float32 { return float32(2 + k) })
 				}

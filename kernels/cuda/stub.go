@@ -7,12 +7,12 @@ import "fluentps/kernels"
 // Built says whether this binary can use GPUs.
 const Built = false
 
-// GPUs says that there are none for this binary.
+// GPUs returns an error: this binary was built without CUDA.
 func GPUs() ([]GPU, error) {
 	return nil, unusable("this binary was built without CUDA (rebuild with make build CUDA=1)")
 }
 
-// New says the same.
+// New returns the same error as GPUs.
 func New(GPU, Options) (kernels.Device, error) {
 	_, err := GPUs()
 	return nil, err

@@ -1,7 +1,7 @@
 //go:build cuemu
 
-// The emulator: runs the threads of a CUDA block as fibers of one thread of the host, which change at barriers and
-// shuffles. What a real device leaves undefined is an error here or made visible: barriers that not all threads
+// The emulator. It runs the threads of a CUDA block as fibers of one host thread, which switches between them at barriers
+// and shuffles. It reports behaviour that a real device leaves undefined, or makes it visible: barriers that not all threads
 // reach, shuffles with absent lanes, shared memory read before it is written, accesses outside of vectors.
 #include "cuemu.h"
 
@@ -37,10 +37,10 @@ struct Thread {
 	Fiber fiber;
 	State state;
 	uint3 index;
-	int line;            // where it waits
+	int line;            // of the barrier or shuffle where it waits
 	unsigned mask;       // lanes that its shuffle names
-	unsigned shuffles;   // so many it has begun
-	uint64_t sent[2];    // of its latest shuffle and of the one before, which slower lanes may not have read
+	unsigned shuffles;   // number of shuffles that it has begun
+	uint64_t sent[2];    // values of its latest shuffle and of the one before, which slower lanes may not have read yet
 };
 
 const Entry *entries;
@@ -48,16 +48,16 @@ std::mutex one_launch;
 bool reversed;
 thread_local std::string error;
 
-// The launch that runs.
+// The running launch.
 Fiber scheduler;
 std::vector<Thread> threads;
-unsigned live;           // threads of the block; threads[live:] are of larger blocks before
+unsigned live;           // threads of the block; threads[live:] are from larger blocks before
 Thread *running;
 const Entry *launched;
 void **arguments;
 char *stacks;
 sigjmp_buf fault;
-volatile sig_atomic_t watching; // faults of this thread are the kernel's
+volatile sig_atomic_t watching; // faults of this thread belong to the kernel
 thread_local bool launching;
 const void *volatile fault_address;
 volatile int fault_signal;
@@ -79,7 +79,7 @@ void on_fault(int number, siginfo_t *info, void *context) {
 		fault_signal = number;
 		siglongjmp(fault, 1);
 	}
-	for (int i = 0; i < 3; i++) { // not ours: as if we were not here
+	for (int i = 0; i < 3; i++) { // not a kernel's fault: the old handler takes it
 		if (signals[i] != number)
 			continue;
 		if (go_on[i].sa_flags & SA_SIGINFO) {
@@ -112,7 +112,7 @@ void wait(State state, int line) {
 	fiber_switch(&running->fiber, &scheduler);
 }
 
-// release_shuffles readies the lanes of a warp that have all arrived at the same shuffle.
+// release_shuffles makes the lanes of a warp ready once all of them have arrived at the same shuffle.
 bool release_shuffles(unsigned warp) {
 	bool any = false;
 	for (unsigned i = warp; i < warp + 32 && i < live; i++) {
@@ -173,8 +173,8 @@ void start_block() {
 	}
 }
 
-// run_warp runs a warp as far as it gets without the others: shuffles go on, barriers do not. So warps are as far
-// apart as a GPU could have them, and a barrier that is left out between two of them shows.
+// run_warp runs a warp until it needs the other warps: it passes shuffles, but not barriers. So warps are as far apart
+// as they can be on a GPU, and a missing barrier between two of them shows.
 void run_warp(unsigned warp) {
 	const unsigned lanes = live - warp < 32 ? live - warp : 32;
 	do {

@@ -1,4 +1,4 @@
-// CUDA C++ for a plain C++ compiler: what the kernels' .cu files use of the language, in terms of the emulator
+// CUDA C++ for a plain C++ compiler: the parts of the language that the kernels' .cu files use, implemented by the emulator
 // (cuemu.cpp). C callers see only the functions at the top.
 #ifndef CUEMU_H
 #define CUEMU_H
@@ -9,21 +9,21 @@
 extern "C" {
 #endif
 
-// cuemu_launch runs every thread of a launch and returns 0, or nonzero where cuemu_error says why. args points to
-// one value for each parameter, as the kernelParams of cuLaunchKernel. One launch runs at a time.
+// cuemu_launch runs every thread of a launch and returns 0. It returns nonzero if the launch failed; cuemu_error says why.
+// args points to one value for each parameter, like the kernelParams of cuLaunchKernel. One launch runs at a time.
 int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args);
 
 // cuemu_error describes the latest failed launch of the calling thread.
 const char *cuemu_error(void);
 
-// cuemu_has says whether an entry of this name is compiled in.
+// cuemu_has reports whether an entry of this name is compiled in.
 int cuemu_has(const char *entry);
 
 // cuemu_reverse(1) makes blocks, and threads between two barriers, run in descending order; 0: ascending.
 void cuemu_reverse(int on);
 
-// cuemu_alloc returns zeroed memory whose last byte lies just before a page that faults; NULL when there is none.
-// cuemu_free gives it back and returns nonzero when bytes in front of it were written.
+// cuemu_alloc returns zeroed memory whose last byte lies just before a page that faults, or NULL if there is no memory.
+// cuemu_free releases it. It returns nonzero if bytes in front of the memory were written.
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
 
@@ -41,7 +41,7 @@ struct uint3 {
 	unsigned x, y, z;
 };
 
-// Position is where in the launch the running thread is.
+// Position is the position of the running thread in the launch.
 struct Position {
 	uint3 thread, block, block_dim, grid_dim;
 };
@@ -74,7 +74,7 @@ template <class T> T exchange(int line, unsigned mask, T value, unsigned from) {
 	return value;
 }
 
-// source is the lane that a shuffle within groups of width lanes reads; outside the group, the lane itself.
+// source returns the lane that a shuffle within groups of width lanes reads. Outside the group it is the lane itself.
 inline unsigned source_down(unsigned delta, unsigned width) {
 	return lane() % width + delta < width ? lane() + delta : lane();
 }

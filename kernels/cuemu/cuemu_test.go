@@ -99,7 +99,7 @@ func TestMissingBarrierShows(t *testing.T) {
 			t.Errorf("element %d is %g without the barrier, want NaN", i, wrong[i])
 		}
 	}
-	// A barrier that only warps which differ in speed would miss: warps 2 and 3 come after warp 1 has gone on.
+	// A missing barrier that only shows when warps differ in speed: warps 2 and 3 run after warp 1 has continued.
 	hasty, err := launch(t, "hasty_warp", 128, [3]int{1, 1, 1}, [3]int{128, 1, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestFaultsAreReported(t *testing.T) {
 			t.Errorf("%s: error %v, want %q in it", c.entry, err, c.want)
 		}
 	}
-	// A report leaves the emulator, and Go's own handling of faults, as they were.
+	// A report does not change the emulator or Go's own handling of faults.
 	if _, err := launch(t, "with_barrier", 64, one, [3]int{64, 1, 1}); err != nil {
 		t.Errorf("after reports: %v", err)
 	}

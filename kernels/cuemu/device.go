@@ -26,11 +26,11 @@ import (
 
 type device struct {
 	kernels.HostMemory
-	vectors []unsafe.Pointer // what Alloc handed out
+	vectors []unsafe.Pointer // from Alloc
 }
 
 // New returns a device that runs kernels on the emulator. Blocks, and their threads between two barriers, run in
-// ascending order, or in descending order if reverse is set; the order holds for the whole process.
+// ascending order, or in descending order if reverse is set. The order applies to the whole process.
 func New(reverse bool) kernels.Device {
 	order := C.int(0)
 	if reverse {
@@ -64,10 +64,10 @@ func alloc(n int) (unsafe.Pointer, error) {
 }
 
 func (d *device) Wrap([]float32) (kernels.Vec, error) {
-	return kernels.Vec{}, errors.New("cuemu: only memory of its own, which faults at its ends, shows kernels that leave it")
+	return kernels.Vec{}, errors.New("cuemu: cannot wrap host memory: only the emulator's own memory detects accesses past its ends")
 }
 
-// Launch runs the kernel's steps. Its scratch is as long as the kernel says and holds NaN before.
+// Launch runs the kernel's steps. Scratch has exactly the length that the kernel requests, and holds NaN at first.
 func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 	if err := k.Check(a); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 	return nil
 }
 
-// pack lays the arguments out one by one: addresses, int and float take the low bytes of their 8.
+// pack returns the arguments, each in the low bytes of 8: addresses, ints and floats.
 func pack(c *kernel.CUDA, a kernels.Args) (values [24]C.ulonglong) {
 	for i, v := range a.V[:c.Vecs] {
 		values[i] = C.ulonglong(v.Dev)
@@ -126,14 +126,14 @@ func run(step kernel.Step, values *[24]C.ulonglong) error {
 	return nil
 }
 
-// Has says whether an entry of this name is compiled in.
+// Has reports whether an entry of this name is compiled in.
 func Has(entry string) bool {
 	name := C.CString(entry)
 	defer C.free(unsafe.Pointer(name))
 	return C.cuemu_has(name) != 0
 }
 
-// Close frees all vectors, and says so when a kernel wrote in front of one.
+// Close frees all vectors. It returns an error if a kernel wrote in front of one.
 func (d *device) Close() error {
 	var err error
 	for _, p := range d.vectors {

@@ -7,7 +7,7 @@
 
 namespace faulty {
 
-// reverse_block turns each block's part of x round; correct, unless a barrier is left out.
+// reverse_block reverses each block's part of x. It is correct unless the barrier is missing.
 template <bool BARRIER> DEVICE void reverse_block(float *x, float *shelf) {
 	int i = threadIdx.x;
 	shelf[i] = x[blockIdx.x * blockDim.x + i];
@@ -26,8 +26,8 @@ extern "C" __global__ void missing_barrier(float *x) {
 	reverse_block<false>(x, shelf);
 }
 
-// hasty_warp has each warp leave its number on the shelf twice; x becomes what warp 1 left first, unless warp 1 has gone on
-// to the second meanwhile.
+// In hasty_warp each warp writes twice to shared memory. x becomes the first value of warp 1, unless warp 1 has already
+// written the second one.
 extern "C" __global__ void hasty_warp(float *x) {
 	__shared__ float shelf[32];
 	int warp = threadIdx.x / 32;
@@ -66,7 +66,7 @@ extern "C" __global__ void before_the_start(float *x) {
 
 extern "C" __global__ void division_by_zero(float *x) { x[0] = 7 / (int)(threadIdx.x - 3); }
 
-// positions writes each thread's place in the launch, and what its warp's neighbours send.
+// positions writes each thread's position in the launch, and the values that other lanes of its warp send.
 extern "C" __global__ void positions(float *x) {
 	int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
 	int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// Fibers: a stack each, changed by hand. On x86-64 a change takes a dozen instructions; elsewhere ucontext does it,
+// Fibers. Each fiber has a stack. On x86-64 a switch between fibers takes a dozen instructions. Elsewhere ucontext makes it,
 // with two system calls.
 #ifndef CUEMU_FIBER_H
 #define CUEMU_FIBER_H
@@ -9,7 +9,7 @@
 
 namespace cuemu {
 struct Fiber {
-	void *stack; // its top, where the registers lie that a callee must preserve
+	void *stack; // the top of the stack, where the callee-saved registers lie
 };
 } // namespace cuemu
 

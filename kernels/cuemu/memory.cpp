@@ -1,7 +1,6 @@
 //go:build cuemu
 
-// Device memory of the emulator: each vector ends at a page that faults, and starts after bytes that no one may
-// write.
+// Device memory of the emulator. Each vector ends at a page that faults, and starts after bytes that no kernel may write.
 #include "cuemu.h"
 
 #include <map>
@@ -13,13 +12,13 @@ namespace {
 
 struct Mapping {
 	unsigned char *base;
-	size_t bytes; // with the pages that fault, one on each side
+	size_t bytes; // including the pages that fault, one on each side
 };
 
 std::mutex lock;
 std::map<void *, Mapping> mappings;
 
-const unsigned char untouched = 0xff; // four of them are a NaN, so that a read in front of a vector shows, too
+const unsigned char untouched = 0xff; // four of these bytes are a NaN, so that a read in front of a vector shows too
 
 } // namespace
 

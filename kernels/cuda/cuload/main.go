@@ -1,11 +1,11 @@
-// Command cuload makes what a build with the tag cuda needs and no NVIDIA package provides here: the header
-// cuda.h, and a static libcuda.a whose functions find the driver when they are asked to (stub/load.h).
+// Command cuload makes the two files that a build with the tag cuda needs in place of an NVIDIA package: the header
+// cuda.h, and a static libcuda.a whose functions call the driver once it is open (stub/load.h).
 //
 //	go run ./kernels/cuda/cuload DIR
 //
 // writes DIR/include/cuda.h and DIR/libcuda.a. The header is the one that package gorgonia.org/cu carries for its own
-// generators, with what preprocessing took away put back: without the version suffixes of its names it would mean the
-// calls of CUDA 3, with sizes of 32 bits.
+// generators. It is preprocessed and lacks the macros of the original; cuload restores them. Without the macros that add
+// version suffixes to names, the calls would be those of CUDA 3, with sizes of 32 bits.
 package main
 
 import (
@@ -37,14 +37,14 @@ func main() {
 }
 
 func build(dir string) error {
-	// On a fresh machine nothing has fetched the module yet: no package of a build without CUDA imports it.
+	// On a fresh machine the module may not be downloaded yet: no package of a build without CUDA imports it.
 	module, err := output("go", "mod", "download", "-json", "gorgonia.org/cu")
 	if err != nil {
 		return err
 	}
 	var found struct{ Dir string }
 	if err := json.Unmarshal([]byte(module), &found); err != nil {
-		return fmt.Errorf("what go mod download says of gorgonia.org/cu: %w", err)
+		return fmt.Errorf("the output of go mod download for gorgonia.org/cu: %w", err)
 	}
 	source, err := os.ReadFile(filepath.Join(found.Dir, "cmd", "genlib", "cuda.h"))
 	if err != nil {
@@ -71,7 +71,7 @@ func build(dir string) error {
 	return archive(dir)
 }
 
-// archive compiles the jumps and the loader, and puts them into libcuda.a. A header that is not CUDA's stops it.
+// archive compiles the jumps and the loader, and puts them into libcuda.a. It fails if the header differs from CUDA's.
 func archive(dir string) error {
 	folder, err := output("go", "list", "-f", "{{.Dir}}", "fluentps/kernels/cuda/cuload")
 	if err != nil {
@@ -80,7 +80,7 @@ func archive(dir string) error {
 	stub := filepath.Join(strings.TrimSpace(folder), "stub")
 	jump, load := filepath.Join(dir, "jumps.o"), filepath.Join(dir, "load.o")
 	library := filepath.Join(dir, "libcuda.a")
-	if err := os.Remove(library); err != nil && !os.IsNotExist(err) { // ar would keep what an old one had
+	if err := os.Remove(library); err != nil && !os.IsNotExist(err) { // ar would keep the members of an old archive
 		return err
 	}
 	for _, args := range [][]string{
@@ -106,16 +106,16 @@ func output(name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// first is where the driver's own declarations begin; before it stand those of the C library.
-const first = "typedef uint32_t cuuint32_t;"
+// firstDeclaration is the first of the driver's own declarations. The declarations before it belong to the C library.
+const firstDeclaration = "typedef uint32_t cuuint32_t;"
 
 var versioned = regexp.MustCompile(`^(\w+)_v\d+$`)
 
-// header makes the module's header usable.
+// header returns the module's header with the includes and macros that it lacks. It fails if the header is unknown.
 func header(source []byte, names []string) ([]byte, error) {
-	at := bytes.Index(source, []byte(first))
+	at := bytes.Index(source, []byte(firstDeclaration))
 	if at < 0 {
-		return nil, fmt.Errorf("the header of gorgonia.org/cu has no line %q: is it v0.9.6?", first)
+		return nil, fmt.Errorf("the header of gorgonia.org/cu has no line %q: is it v0.9.6?", firstDeclaration)
 	}
 	var b bytes.Buffer
 	b.WriteString("#pragma once\n#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n")
@@ -124,7 +124,7 @@ func header(source []byte, names []string) ([]byte, error) {
 			fmt.Fprintf(&b, "#define %s %s\n", m[1], name)
 		}
 	}
-	// Two flags that are macros in the original, and so are gone from a preprocessed one.
+	// Two flags are macros in the original, so the preprocessed header lacks them.
 	b.WriteString("#define CU_TRSF_READ_AS_INTEGER 1\n#define CU_TRSF_NORMALIZED_COORDINATES 2\n")
 	b.WriteString("#ifdef __cplusplus\nextern \"C\" {\n#endif\n")
 	b.Write(source[at:])
@@ -132,7 +132,7 @@ func header(source []byte, names []string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// jumps is the assembly of the table and of a function for each name, which jumps to what its slot holds.
+// jumps returns the assembly of the table, and of a function for each name that jumps to the address in its slot.
 func jumps(names []string) []byte {
 	var b bytes.Buffer
 	b.WriteString("\t.text\n")

@@ -21,25 +21,25 @@ func TestNamesAreSortedAndOnce(t *testing.T) {
 }
 
 func TestHeaderPutsVersionsBack(t *testing.T) {
-	text, err := header([]byte("typedef int gone;\n"+first+"\nint cuMemAlloc(void);\n"), []string{"cuCtxGetDevice", "cuMemAlloc_v2", "cuTexRefSetAddress2D_v3"})
+	text, err := header([]byte("typedef int gone;\n"+firstDeclaration+"\nint cuMemAlloc(void);\n"), []string{"cuCtxGetDevice", "cuMemAlloc_v2", "cuTexRefSetAddress2D_v3"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for _, want := range []string{"#define cuMemAlloc cuMemAlloc_v2\n", "#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3\n", first + "\nint cuMemAlloc(void);\n"} {
+	for _, want := range []string{"#define cuMemAlloc cuMemAlloc_v2\n", "#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3\n", firstDeclaration + "\nint cuMemAlloc(void);\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the header lacks %q:\n%s", want, got)
 		}
 	}
 	if strings.Contains(got, "gone") || strings.Contains(got, "define cuCtxGetDevice") {
-		t.Errorf("the header has what it must not:\n%s", got)
+		t.Errorf("the header has declarations that it must not have:\n%s", got)
 	}
 	if _, err := header([]byte("another header"), nil); err == nil || !strings.Contains(err.Error(), "v0.9.6") {
 		t.Errorf("another header: error %v", err)
 	}
 }
 
-// The header is made of the one in the module, and what is wrong with it stops the build.
+// The header is made from the one in the module, and a wrong header stops the build.
 func TestBuild(t *testing.T) {
 	if module, err := output("go", "list", "-m", "-f", "{{.Dir}}", "gorgonia.org/cu"); err != nil || strings.TrimSpace(module) == "" {
 		t.Skip("gorgonia.org/cu is not downloaded")

@@ -1,17 +1,17 @@
 // An emulated CUDA driver: libcuda.so.1 for tests on a machine without a GPU. It has the calls that package cuda makes,
-// computes kernels with the emulator, and is stricter than the real one where a program could be wrong by luck:
+// computes kernels with the emulator, and is stricter than the real driver where an incorrect program could work by luck:
 //   - calls without a current context fail, on whichever thread
 //   - asynchronous copies take pinned memory only, lie inside one allocation, and overwrite their host destination with
 //     NaN until they are done
-//   - nothing is done before somebody waits for it (order.cpp)
+//   - no work is done before the program waits for it (order.cpp)
 //   - fresh memory holds NaN and ends at an unmapped page
-//   - a context that is released while something of it is left says what, and the call fails
-// The environment sets it up, read when a context is made:
+//   - the release of a context fails, and names what is left, if the program has not released all its resources
+// The environment configures it. It is read when a context is made:
 //   CUEMU_DEVICES=n          GPUs, 1 by default; 0: none
-//   CUEMU_FAIL=call:n[:code] the n-th call of that name fails, as with CUDA_ERROR_OUT_OF_MEMORY (2); kernel:n is a
-//                            failure that is found when the n-th kernel runs
+//   CUEMU_FAIL=call:n[:code] the n-th call of that name fails with this code, by default CUDA_ERROR_OUT_OF_MEMORY (2) or
+//                            CUDA_ERROR_UNKNOWN (999); kernel:n is a failure that appears when the n-th kernel runs
 //   CUEMU_ORDER=eager        see order.cpp
-//   CUEMU_COPIES=FILE        gets a line for each context when it is released: the bytes copied to the host, and those
+//   CUEMU_COPIES=FILE        gets a line for each context that is released: the bytes copied to the host, and the bytes
 //                            copied to the GPU
 #include "state.h"
 
@@ -28,7 +28,7 @@ static std::recursive_mutex lock;
 static Context contexts[16];
 static bool initialized;
 
-// The failure that the environment asks for.
+// The failure that the environment requests.
 static std::string fail_call;
 static long fail_at, fail_seen;
 static CUresult fail_code;
@@ -54,7 +54,7 @@ static void read_failure()
 
 static bool fails(const char *call) { return fail_call == call && ++fail_seen == fail_at; }
 
-// lasts says whether nothing works in a context after such an error.
+// lasts reports whether an error makes its context useless.
 static bool lasts(CUresult code) { return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED; }
 
 static int devices()
@@ -177,21 +177,21 @@ API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 	return CUDA_SUCCESS;
 }
 
-// tell writes what a context has copied.
+// tell writes how many bytes a context has copied.
 static void tell(const Context &c)
 {
 	const char *path = getenv("CUEMU_COPIES");
 	if (!path || !*path) {
 		return;
 	}
-	FILE *f = fopen(path, "a"); // short lines of several processes come one after the other
+	FILE *f = fopen(path, "a"); // in append mode, short lines of several processes do not mix
 	if (!f || fprintf(f, "%zu %zu\n", c.to_host, c.to_gpu) < 0 || fclose(f) != 0) {
 		fprintf(stderr, "cuemu: cannot write CUEMU_COPIES %s\n", path);
 		abort();
 	}
 }
 
-// forget empties a context: the next one of the device is a new one.
+// forget empties a context, so that the next context of the device is a new one.
 static void forget(Context *c)
 {
 	for (auto &m : c->memory) {
@@ -277,7 +277,7 @@ API cuMemFree_v2(CUdeviceptr p)
 {
 	IN_CONTEXT("cuMemFree")
 	NEEDS(current->memory.erase(p) == 1)
-	for (Stream *s : current->streams) { // the real one waits, too
+	for (Stream *s : current->streams) { // the real driver waits too
 		drain(s, nullptr, 0);
 	}
 	if (cuemu_free(reinterpret_cast<void *>(p)) != 0) {
@@ -309,7 +309,7 @@ API cuMemHostRegister_v2(void *p, size_t bytes, unsigned)
 {
 	IN_CONTEXT("cuMemHostRegister")
 	NEEDS(bytes > 0)
-	const size_t page = 4096; // what is pinned are pages: no two ranges may share one
+	const size_t page = 4096; // whole pages are pinned: no two ranges may share a page
 	char *from = static_cast<char *>(p), *to = from + bytes;
 	auto down = [](char *q) { return reinterpret_cast<size_t>(q) / page; };
 	for (char *q : current->registered) {
@@ -333,5 +333,5 @@ API cuMemHostUnregister(void *p)
 // The driver's calls on streams, events and modules.
 #include "work.inc"
 
-// Those of cuBLAS: libcublas.so.12 is another name of this library.
+// The calls of cuBLAS: libcublas.so.12 is another name of this library.
 #include "cublas.inc"

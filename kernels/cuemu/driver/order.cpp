@@ -1,8 +1,8 @@
-// When the work of streams is done. Two orders are possible, and a program that waits for what it needs is right in
-// both:
-//   lazy   (default) nothing is done before somebody waits for it: who does not wait reads old values
-//   eager  (CUEMU_ORDER=eager) copies are done as soon as what their stream waits for has passed, kernels late: who
-//          does not order a copy behind a kernel overwrites what the kernel was to read
+// The order in which the work of streams is done. There are two orders, and a program that waits for the work it needs is
+// correct in both:
+//   lazy   (default) no work is done before the program waits for it: a program that does not wait reads old values
+//   eager  (CUEMU_ORDER=eager) copies are done as soon as the events that their stream waits for have passed, and kernels
+//          late: a program that does not order a copy after a kernel overwrites the values that the kernel must read
 #include "state.h"
 
 #include <cstdio>
@@ -48,7 +48,7 @@ static CUresult run(Stream *s, Op &op)
 	return s->context->sticky;
 }
 
-// drain does what is in a stream, up to a record of an event or all of it.
+// drain does the work of a stream, up to a record of an event or all of it.
 CUresult drain(Stream *s, const Event *until, long upto)
 {
 	if (s->running) {
@@ -66,7 +66,7 @@ CUresult drain(Stream *s, const Event *until, long upto)
 	return code;
 }
 
-// advance does what can be done without computing and without waiting.
+// advance does the work that needs neither computing nor waiting.
 void advance(Context *c)
 {
 	const char *order = getenv("CUEMU_ORDER");
@@ -108,11 +108,10 @@ bool pinned(Context *c, const void *p, size_t bytes)
 	return from + bytes <= it->first + it->second;
 }
 
-// Text that is no PTX at all does not reach the assembler: the driver takes it for an unknown format, and says so in its own
-// words (seen of driver 580).
+// Text that is not PTX at all does not reach the assembler: the driver reports an unknown format (observed with driver 580).
 bool is_ptx(const std::string &text) { return text.find(".version") != std::string::npos && text.find(".target") != std::string::npos; }
 
-// entries_of finds the kernels of a PTX text and the sizes of their parameters.
+// entries_of returns the kernels of a PTX text and the sizes of their parameters.
 std::map<std::string, std::vector<int>> entries_of(const std::string &ptx, std::string *problem)
 {
 	std::map<std::string, std::vector<int>> found;

@@ -1,4 +1,4 @@
-// What the emulated driver knows. One lock guards all of it (driver.cpp): CUDA's calls may come from any thread.
+// The state of the emulated driver. One lock guards all of it (driver.cpp), because any thread may make CUDA's calls.
 #ifndef FLUENTPS_CUEMU_STATE_H
 #define FLUENTPS_CUEMU_STATE_H
 
@@ -17,7 +17,7 @@ namespace cuemu {
 struct Stream;
 struct Context;
 
-// Event is recorded by an operation in a stream. It has passed when as many records were run as were enqueued.
+// Event is recorded by an operation in a stream. It has passed when all enqueued records have run.
 struct Event {
 	Context *context;
 	Stream *stream = nullptr; // of the latest record
@@ -37,7 +37,7 @@ struct Module {
 	std::vector<std::unique_ptr<Function>> functions;
 };
 
-// Op is what a stream still has to do.
+// Op is an operation that a stream still has to do.
 struct Op {
 	enum Kind { Copy, Set, Launch, Call, Record, Wait } kind;
 	void *to = nullptr;
@@ -49,7 +49,7 @@ struct Op {
 	std::string entry;
 	unsigned grid[3] = {}, block[3] = {}, shared = 0;
 	std::vector<unsigned long long> args;
-	std::function<void()> call; // what libraries compute
+	std::function<void()> call; // the computation of a library call
 
 	explicit Op(Kind kind) : kind(kind) {}
 };
@@ -57,17 +57,17 @@ struct Op {
 struct Stream {
 	Context *context;
 	std::deque<Op> todo;
-	bool running = false; // guards against waits in a circle
+	bool running = false; // detects streams that wait for each other
 };
 
-// Context is the primary one of a device.
+// Context is the primary context of a device.
 struct Context {
 	int device = 0, users = 0;
-	CUresult sticky = CUDA_SUCCESS; // what every call returns once a kernel has failed
+	CUresult sticky = CUDA_SUCCESS; // the result of every call after a kernel has failed
 	std::map<CUdeviceptr, size_t> memory; // bytes
-	size_t to_host = 0, to_gpu = 0;       // bytes that were to be copied
+	size_t to_host = 0, to_gpu = 0;       // bytes of the copies that the program requested
 	std::map<char *, size_t> pinned; // allocated or registered host memory
-	std::set<char *> registered;     // of these
+	std::set<char *> registered;     // the registered ones of pinned
 	std::set<Stream *> streams;
 	std::set<Event *> events;
 	std::set<Module *> modules;
@@ -87,7 +87,7 @@ const char *name_of(CUresult code);
 
 } // namespace cuemu
 
-// The emulator of kernels (../cuemu.h, which turns CUDA's words into macros and so is not included here).
+// The emulator of kernels. ../cuemu.h is not included here, because it defines CUDA's keywords as macros.
 extern "C" {
 int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args);
 int cuemu_has(const char *entry);

@@ -1,5 +1,5 @@
-/* Compiled, and thrown away: the header is made of another one, and must still say what CUDA's own does. The numbers are
- * those of NVIDIA's documentation of the driver API. */
+/* This file is compiled as a check, and its object is not used: the generated header must agree with CUDA's own. The numbers
+ * are those of NVIDIA's documentation of the driver API. */
 #include <cuda.h>
 
 #define SAME(name, value) _Static_assert((name) == (value), #name " is not " #value)
@@ -31,7 +31,7 @@ SAME(sizeof(CUDA_MEMCPY2D), 128);
 SAME(sizeof(CUDA_MEMCPY3D), 200);
 SAME(sizeof(CUDA_KERNEL_NODE_PARAMS), 56);
 
-/* The names with a version are the ones that are meant: those without take sizes of 32 bits. */
+/* The header must map names to those with a version suffix: the names without one take sizes of 32 bits. */
 #define TEXT(name) #name
 #define NAME(name) TEXT(name)
 _Static_assert(sizeof NAME(cuMemAlloc) == sizeof "cuMemAlloc_v2", "cuMemAlloc is not cuMemAlloc_v2");

@@ -12,7 +12,7 @@ enum { NOT_INITIALIZED = 3, NOT_SUPPORTED = 801 };
 
 int cuload_closed(void) { return NOT_INITIALIZED; }
 
-/* Stands for what an old driver does not have. */
+/* Replaces a function that an old driver does not have. */
 static int absent(void) { return NOT_SUPPORTED; }
 
 int cuInit(unsigned flags)
@@ -27,7 +27,7 @@ const char *cuload_error(void) { return message; }
 
 int cuload_open(const char *path)
 {
-	/* Local: the driver's names must not stand in for ours, and our cuInit not for the driver's. */
+	/* Local: the driver's symbols must not replace ours, and our cuInit must not replace the driver's. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		snprintf(message, sizeof message, "%s", dlerror());

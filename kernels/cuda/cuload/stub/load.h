@@ -6,12 +6,12 @@
 /* Codes of cuload_open beside CUDA's own, which are not negative. */
 enum { CULOAD_NO_LIBRARY = -1, CULOAD_NO_INIT = -2 };
 
-/* Opens the driver and fills the table. Returns 0, CUDA's code of cuInit, or one of the above. Before it has
- * succeeded every function of the driver returns CUDA_ERROR_NOT_INITIALIZED, but cuInit, which returns success: some
- * Go package calls it before main and would end the process. Not for two threads at once. */
+/* Opens the driver and fills the table. Returns 0, the code of CUDA's cuInit, or one of the codes above. Before it has
+ * succeeded, every function of the driver returns CUDA_ERROR_NOT_INITIALIZED, except cuInit, which returns success: a Go
+ * package calls cuInit before main and would end the process otherwise. Only one thread at a time may call it. */
 int cuload_open(const char *path);
 
-/* What the system said when the library could not be opened. */
+/* The system's message if the library could not be opened. */
 const char *cuload_error(void);
 
 #endif
