@@ -1,7 +1,7 @@
 // Direct convolutions of float32 images in NCHW order, for processors with AVX2 and FMA.
 //
-// Images are copied, one at a time, into zero-padded planes that stay in the caches; the inner
-// loops then need no case for edges. Sums of a tile of outputs stay in registers.
+// Images are copied, one at a time, into zero-padded planes that stay in the caches. The inner
+// loops then need no special case for edges. The sums of a tile of outputs stay in registers.
 #ifndef FLUENTPS_CONV_H
 #define FLUENTPS_CONV_H
 
@@ -9,36 +9,36 @@
 enum { CONV_MAX_KERNEL = 15 };
 
 // conv_shape is a convolution without bias: filters (filters x channels x kernel x kernel) over
-// images (images x channels x height x width). Every field is at least 1, pad at least 0.
+// images (images x channels x height x width). pad is at least 0, and every other field is at least 1.
 typedef struct {
 	long images, channels, height, width, filters, kernel, stride, pad;
 	long out_height, out_width;
 } conv_shape;
 
-// conv_kind is what is computed, of a and b into c; w is packed. Parts are what threads may share
-// out among themselves, each with a scratch of its own: no result depends on the split.
+// conv_kind says what a function computes from a and b into c. w is packed. Threads may divide the parts
+// among themselves, each with its own scratch: no result depends on the split.
 typedef enum {
 	CONV_FORWARD,         // x, w, y; parts are images
-	CONV_BACKWARD_DATA,   // dY, w, dX = beta*dX + gradient (beta 0: only written); parts are images
-	CONV_BACKWARD_FILTER, // x, dY, dw, summed over images in their order; parts are channels
+	CONV_BACKWARD_DATA,   // dY, w, dX = beta*dX + gradient (with beta 0, dX is not read); parts are images
+	CONV_BACKWARD_FILTER, // x, dY, dw (a sum over images in their order); parts are channels
 	CONV_KINDS
 } conv_kind;
 
-// conv_set is the functions for one instruction set, by kind. Sizes are in floats.
+// conv_set holds the functions for one instruction set, by kind. Sizes are in floats.
 typedef struct {
-	// level is that of the instructions, as Level in set.go has it.
+	// level is the level of the instructions, a value of Level in set.go.
 	int level;
 	// scratch is the size of one thread's scratch.
 	long (*scratch[CONV_KINDS])(const conv_shape *s);
-	// packed is the size of packed filters. 0 for the gradient of the filters, which has none.
+	// packed is the size of packed filters. It is 0 for the gradient of the filters, which packs none.
 	long (*packed[CONV_KINDS])(const conv_shape *s);
-	// pack lays the filters w out in the order in which the kind reads them. The gradient of the filters has none.
+	// pack copies the filters w in the order in which the kind reads them. The gradient of the filters has no pack.
 	void (*pack[CONV_KINDS])(const conv_shape *s, const float *w, float *packed);
 	// run computes parts first to last-1.
 	void (*run[CONV_KINDS])(const conv_shape *s, const float *a, const float *b, float *c, float beta, long first, long last, float *scratch);
 } conv_set;
 
-// conv_sets is number i of the sets that this processor runs, the fastest first; null past the last.
+// conv_sets returns set number i of those that this processor can run, the fastest first, or null past the last.
 const conv_set *conv_sets(int i);
 
 // The functions of a set, for callers that cannot call through a pointer.

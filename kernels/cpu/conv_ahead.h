@@ -1,13 +1,14 @@
-// Memory that the next image will take is fetched while this one is computed, since no processor guesses where it is.
+// While one image is computed, the memory of the next image is prefetched, because no processor predicts where it is.
 
 typedef struct {
-	const char *in, *in_end, *out, *out_end; // read, and written
-	long in_step, out_step;                  // bytes at a time
+	const char *in, *in_end, *out, *out_end; // ranges that are read and written
+	long in_step, out_step;                  // bytes per step
 } ahead;
 
 enum { LINE_BYTES = 64 };
 
-// ahead_of is of so many floats that will be read and written, in so many steps: none for images without pixels.
+// ahead_of returns the prefetch of floats that will be read and written, spread over a number of steps. Images without
+// pixels have none.
 static ahead ahead_of(const float *in, long ins, const float *out, long outs, long steps)
 {
 	const long per_step = (steps > 0 ? steps : 1) * LINE_BYTES / (long)sizeof *in;
@@ -25,14 +26,15 @@ static inline void fetch(ahead *a)
 		__builtin_prefetch(a->out, 1, 2);
 }
 
-// ahead_forward is of the image behind image i.
+// ahead_forward returns the prefetch of the image after image i.
 static ahead ahead_forward(const conv_shape *s, const float *x, const float *y, long i, long steps)
 {
 	const long in = s->channels * s->height * s->width, out = s->filters * s->out_height * s->out_width;
 	return ahead_of(x + (i + 1) * in, in, y + (i + 1) * out, out, steps);
 }
 
-// ahead_backward is phase p's share of it in the gradient of the images, which is written once all phases are computed.
+// ahead_backward returns the part of the prefetch that phase p makes in the gradient of the images. The gradient is
+// written once all phases are computed.
 static ahead ahead_backward(const conv_shape *s, const float *dy, const float *dx, long i, long p, long steps)
 {
 	const long in = s->filters * s->out_height * s->out_width, out = s->channels * s->height * s->width, phases = s->stride * s->stride;

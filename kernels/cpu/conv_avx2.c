@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// 16 vector registers: 4 x 3 sums, a vector of each operand.
+// There are 16 vector registers: 4 x 3 sums, and a vector of each operand.
 #pragma GCC target("avx2,fma")
 #define FILTERS_AT_ONCE 3
 #define CONV_SET conv_avx2

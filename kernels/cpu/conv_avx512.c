@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// 32 vector registers of 16 floats: 4 x 6 sums, a vector of each operand. With HALVES, for tests, two registers of AVX2
-// are taken for one.
+// There are 32 vector registers of 16 floats: 4 x 6 sums, and a vector of each operand. With HALVES, for tests, two registers
+// of AVX2 replace one.
 #ifdef HALVES
 #pragma GCC target("avx2,fma")
 #define CONV_LEVEL 1

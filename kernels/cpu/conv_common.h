@@ -1,22 +1,22 @@
-// What the convolutions of all instruction sets share. Included after FILTERS_AT_ONCE and LANES are set.
+// Code that the convolutions of all instruction sets share. It is included after FILTERS_AT_ONCE and LANES are set.
 
-// slack floats follow every copy: vectors at the end of a row read past it, and drop what they read.
+// slack is the number of floats after every copy. Vectors at the end of a row read past the row and drop these values.
 enum { SLACK = 64 };
 
 static long ceil_div(long a, long b) { return (a + b - 1) / b; }
 
 static long filter_blocks(long filters) { return ceil_div(filters, FILTERS_AT_ONCE); }
 
-// block_start makes the blocks equal but for one, since a small last block would compute slowly.
+// block_start makes the sizes of blocks differ by at most one, because a small last block would be slow.
 static long block_start(long filters, long block) { return filters * block / filter_blocks(filters); }
 
-// CACHE_LINE is in floats. Scratch begins at the first whole one.
+// CACHE_LINE is the size of a cache line in floats. Scratch begins at the first whole line.
 enum { CACHE_LINE = 16 };
 
 static float *aligned(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
 
-// packed_taps writes the weights of some taps, block by block: out of `outs` filters over `ins`
-// planes, whose weights lie out_step and in_step apart.
+// packed_taps writes the weights of some taps, block by block, for `outs` filters over `ins`
+// planes. The weights of neighbouring filters and planes lie out_step and in_step floats apart.
 static float *packed_taps(float *to, const float *w, long outs, long out_step, long ins, long in_step, const long *tap, long taps)
 {
 	for (long b = 0; b < filter_blocks(outs); b++)
@@ -33,8 +33,8 @@ static long all_weights(const conv_shape *s) { return s->filters * s->channels *
 // stride form a phase. Each phase is a convolution of stride 1 of dY with some of the taps: value
 // y = stride*i + a takes dY's row i + (a + pad - ky) / stride for each ky that makes it whole.
 
-// phase_taps writes the taps of phase p, as places in a filter and as rows and columns of dY from the value's own, and
-// returns their number.
+// phase_taps writes the taps of phase p and returns their number. A tap has an index in the filter, and a row and a column
+// of dY relative to the value's own.
 static long phase_taps(const conv_shape *s, long p, long *weight, long *down, long *right)
 {
 	long taps = 0;
@@ -55,7 +55,7 @@ static long phase_floats(const conv_shape *s)
 	return s->channels * ceil_div(s->height, s->stride) * ceil_div(s->width, s->stride);
 }
 
-// merge deals the phases of one image back into dx.
+// merge interleaves the phases of one image into dx.
 static void merge(const conv_shape *s, const float *phases, float *dx, float beta)
 {
 	const long rows = ceil_div(s->height, s->stride), cols = ceil_div(s->width, s->stride);

@@ -1,5 +1,5 @@
 // The inner loops of the gradient of the filters. A vector holds filters, not positions: every
-// position of the windows' start is one term, so no sum runs across lanes and no width has a tail.
+// position where a window starts is one term. So no sum runs across lanes, and no width has a tail.
 
 // TAPS_AT_ONCE sums of two vectors fit 16 registers.
 enum { TAPS_AT_ONCE = 6 };
@@ -11,7 +11,7 @@ typedef struct {
 	long row, col;     // floats of src from one position to the next
 } filter_job;
 
-// filter_tile adds to sums, V vectors of filters each, the terms of N taps, both constants.
+// filter_tile adds the terms of N taps to the sums, V vectors of filters each. N and V are constants.
 static inline __attribute__((always_inline)) void
 filter_tile(const int V, const int N, const filter_job *j, const long *tap, float *sums)
 {
@@ -62,7 +62,7 @@ typedef void filter_function(const filter_job *, const long *tap, float *sums);
 
 FILTER_TILES(1) FILTER_TILES(2) FILTER_TILES(3) FILTER_TILES(4) FILTER_TILES(5) FILTER_TILES(6)
 
-// filter_tiles is by taps - 1, vectors - 1.
+// filter_tiles is indexed by taps - 1 and vectors - 1.
 static filter_function *const filter_tiles[TAPS_AT_ONCE][2] = {
 	FILTER_ROW(1), FILTER_ROW(2), FILTER_ROW(3), FILTER_ROW(4), FILTER_ROW(5), FILTER_ROW(6),
 };

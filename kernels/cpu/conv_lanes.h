@@ -1,6 +1,6 @@
 // Forward and backward data with filters in the lanes.
 
-// in_lanes says that so many filters fill enough lanes. Few filters take neighbouring positions into the lanes instead.
+// in_lanes reports whether this many filters fill enough lanes. With fewer filters, the lanes hold neighbouring positions.
 static int in_lanes(long filters) { return ceil_div(filters, BLOCK_LANES) * BLOCK_LANES * 4 <= filters * 5; }
 
 static long lanes_weights(long outs, long terms) { return ceil_div(outs, BLOCK_LANES) * BLOCK_LANES * terms; }
@@ -95,7 +95,7 @@ static void lanes_backward(const conv_shape *s, const float *dy, const float *pa
 		const float *weights = aligned((float *)packed);
 		for (long p = 0; p < s->stride * s->stride; p++) {
 			long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], down[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
-			long at[CONV_MAX_KERNEL * CONV_MAX_KERNEL]; // first of all to the right
+			long at[CONV_MAX_KERNEL * CONV_MAX_KERNEL]; // columns at first, then offsets in a plane
 			lanes_job j = {
 				.src = planes, .planes = s->filters, .plane = plane_floats(&m), .taps = phase_taps(s, p, weight, down, at), .tap = at,
 				.down = down, .stride = 1, .height = s->out_height, .row = row_floats(&m), .weights = weights, .filters = s->channels,

@@ -1,10 +1,10 @@
-// The inner loops of forward and backward data where the lanes of a vector are filters: weights are whole vectors, and
-// values of the planes are broadcast, so that no load crosses a cache line and rows of any width fill the vectors.
+// The inner loops of forward and backward data where the lanes of a vector are filters. Weights are whole vectors, and
+// values of the planes are broadcast. So no load crosses a cache line, and rows of any width fill the vectors.
 
 // A block is two vectors of filters. A tile has COLUMNS_AT_ONCE columns of a row, whose sums fit the registers.
 enum { BLOCK_LANES = 2 * LANES, COLUMNS_AT_ONCE = 14 };
 
-// SUMS_AT_ONCE positions of a block take a third of the first-level cache, and WEIGHTS_AT_ONCE floats of weights half of it.
+// SUMS_AT_ONCE positions of a block use a third of the first-level cache, WEIGHTS_AT_ONCE floats of weights half of it.
 enum { SUMS_AT_ONCE = 128, WEIGHTS_AT_ONCE = 6144 };
 
 typedef struct {
@@ -12,26 +12,26 @@ typedef struct {
 	long planes, plane;   // how many, and floats from one to the next
 	long taps;            // values of a window, in each plane
 	const long *tap;      // where they lie, from the window's start
-	const long *down;     // how many rows below it, in a plane without zeros
+	const long *down;     // rows below the window's start, in a plane without zeros
 	long stride, height;  // rows from one window to the next, and of a plane without zeros
 	long row;             // floats of src from one output row to the next
 	const float *weights; // packed: block of filters, plane, tap, filter of the block
 	long filters, rows, cols;
-	float *sums; // room for sums_floats
+	float *sums; // has space for sums_floats
 	float *out;  // rows * cols positions of each filter
 	float beta;
 	ahead next;
 } lanes_job;
 
-// lanes_part is a part of the planes, with its weights in the order of j, and those taps that lie in the image. The others
-// would add nothing but zeros.
+// lanes_part is a part of the planes, with its weights in the order of j, and the taps that lie in the image. The other taps
+// would only add zeros.
 typedef struct {
 	const float *weights;
 	long plane, end, tap, end_tap;
 } lanes_part;
 
-// lanes_tile adds a part of the planes to the sums of X columns, a constant; the first part starts them. Every output is
-// summed plane by plane and tap by tap, whatever the tile, so that all tiles round alike.
+// lanes_tile adds a part of the planes to the sums of X columns, a constant. The first part initializes the sums. Every output
+// is summed plane by plane and tap by tap, whatever the tile, so that all tiles round alike.
 static inline __attribute__((always_inline)) void
 lanes_tile(const int X, const lanes_job *j, const lanes_part *part, const float *from, float *to)
 {
@@ -41,8 +41,8 @@ lanes_tile(const int X, const lanes_job *j, const lanes_part *part, const float 
 #pragma GCC unroll 2
 		for (int v = 0; v < 2; v++)
 			sum[i][v] = part->plane == 0 ? (lanes16){0} : *(const lanes16 *)(to + i * BLOCK_LANES + v * LANES);
-	// Copies of the bounds, and pointers that move along, keep addresses in the registers for them. One that the compiler put
-	// into a vector register cost a fifth of the speed.
+	// Copies of the bounds, and moving pointers, keep addresses in general registers. One address that the compiler put into a
+	// vector register cost a fifth of the speed.
 	const long first = part->tap, last = part->end_tap, end = part->end;
 	const float *weights = part->weights;
 	from += part->plane * j->plane;
@@ -74,7 +74,7 @@ typedef void lanes_function(const lanes_job *, const lanes_part *, const float *
 LANES_TILE(1) LANES_TILE(2) LANES_TILE(3) LANES_TILE(4) LANES_TILE(5) LANES_TILE(6) LANES_TILE(7)
 LANES_TILE(8) LANES_TILE(9) LANES_TILE(10) LANES_TILE(11) LANES_TILE(12) LANES_TILE(13) LANES_TILE(14)
 
-// lanes_tiles is by columns - 1.
+// lanes_tiles is indexed by columns - 1.
 static lanes_function *const lanes_tiles[COLUMNS_AT_ONCE] = {
 	lanes_1, lanes_2, lanes_3, lanes_4, lanes_5, lanes_6, lanes_7, lanes_8, lanes_9, lanes_10, lanes_11, lanes_12, lanes_13, lanes_14,
 };
@@ -83,7 +83,7 @@ static long rows_at_once(long cols) { return cols > 0 && cols < SUMS_AT_ONCE ? S
 
 static long sums_floats(long cols) { return rows_at_once(cols) * cols * BLOCK_LANES; }
 
-// outside says that a tap of the windows of a row lies above the image or below it.
+// outside reports whether a tap of the windows of a row lies above or below the image.
 static int outside(const lanes_job *j, long y, long tap)
 {
 	const long at = y * j->stride + j->down[tap];
@@ -104,7 +104,7 @@ static void lanes_row(const lanes_job *j, lanes_part part, long y, float *sums)
 	}
 }
 
-// put_filters turns n positions of a block into n positions of each of its filters.
+// put_filters transposes n positions of a block into n positions of each of its filters.
 static void put_filters(float *out, long positions, const float *sums, long filters, long n, float beta)
 {
 	for (long f = 0; f < BLOCK_LANES && f < filters; f += 8, sums += 8, out += 8 * positions) {
@@ -131,13 +131,14 @@ static void put_filters(float *out, long positions, const float *sums, long filt
 	}
 }
 
-// lanes_parts is the number of parts of planes whose weights stay in the first-level cache while rows pass.
+// lanes_parts returns the number of parts of the planes. The weights of a part stay in the first-level cache while the rows
+// are computed.
 static long lanes_parts(const lanes_job *j) { return j->planes * j->taps * BLOCK_LANES / WEIGHTS_AT_ONCE + 1; }
 
-// lanes_steps is how often lanes_image fetches at least.
+// lanes_steps returns the least number of prefetches that lanes_image makes.
 static long lanes_steps(const lanes_job *j) { return ceil_div(j->filters, BLOCK_LANES) * j->rows; }
 
-// lanes_image computes an image, some rows at a time, whose part of the planes is in a cache for all filters.
+// lanes_image computes an image, some rows at a time. The planes' values for these rows stay in a cache for all filters.
 static void lanes_image(const lanes_job *j)
 {
 	const long parts = lanes_parts(j), rows = rows_at_once(j->cols), positions = j->rows * j->cols;

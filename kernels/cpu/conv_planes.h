@@ -1,10 +1,10 @@
 // Padded copies of planes, and their sizes.
 
-// margins is a copy of planes with zeros around them. The columns of a row are dealt into phases,
-// column c at (c % phases) * part + c / phases, so that the columns that a stride visits lie side by side.
+// margins describes a copy of planes with zeros around them. The columns of a row are split into phases:
+// column c lies at (c % phases) * part + c / phases, so that the columns that a stride visits are adjacent.
 typedef struct {
 	long height, width; // of a plane
-	long top, left;     // zeros before
+	long top, left;     // rows and columns of zeros before the plane
 	long rows;          // of the copy
 	long phases, part;  // a row has phases * part columns
 } margins;
@@ -16,7 +16,7 @@ typedef float lanes8 __attribute__((vector_size(8 * sizeof(float)), aligned(size
 typedef float any_lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef int index8 __attribute__((vector_size(8 * sizeof(int))));
 
-// copy_row copies n floats. The last vector may copy some again, which is faster than a tail.
+// copy_row copies n floats. The last vector may copy some floats again, which is faster than a tail.
 static void copy_row(float *to, const float *from, long n)
 {
 	if (n < 8) {
@@ -36,7 +36,7 @@ static void copy_row(float *to, const float *from, long n)
 		*(any_lanes *)(to + n - LANES) = *(const any_lanes *)(from + n - LANES);
 }
 
-// deal_row copies n floats, those with even numbers to one place and the others to another.
+// deal_row copies n floats, the even ones to one address and the odd ones to another.
 static inline void deal_row(float *even, float *odd, const float *from, long n)
 {
 	const index8 evens = {0, 2, 4, 6, 8, 10, 12, 14}, odds = {1, 3, 5, 7, 9, 11, 13, 15};
@@ -50,7 +50,7 @@ static inline void deal_row(float *even, float *odd, const float *from, long n)
 		(i % 2 ? odd : even)[i / 2] = from[i];
 }
 
-// fill_planes copies n planes into their places; the zeros around must be there.
+// fill_planes copies n planes into their places. The zeros around them must be there already.
 static void fill_planes(float *to, const float *from, long n, const margins *m)
 {
 	const long row = row_floats(m);
@@ -84,8 +84,8 @@ static margins forward_margins(const conv_shape *s)
 	};
 }
 
-// backward_margins are of dY: rows before it, so that no offset is negative, and behind. All phases have the size of the
-// largest; what the others have more is dropped.
+// backward_margins returns the margins of dY, with rows before it, so that no offset is negative, and after it. All phases
+// have the size of the largest one; the additional values of the others are dropped.
 static margins backward_margins(const conv_shape *s)
 {
 	const long before = s->kernel - 1 > s->pad ? (s->kernel - 1 - s->pad) / s->stride : 0, behind = (s->stride - 1 + s->pad) / s->stride;
@@ -97,7 +97,7 @@ static margins backward_margins(const conv_shape *s)
 	};
 }
 
-// filter_margins are those of the images for the gradient of the filters, where columns lie as they are.
+// filter_margins returns the margins of the images for the gradient of the filters, with columns in their own order.
 static margins filter_margins(const conv_shape *s)
 {
 	return (margins){

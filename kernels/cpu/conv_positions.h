@@ -45,8 +45,8 @@ static void positions_forward(const conv_shape *s, const float *x, const float *
 	}
 }
 
-// backward_spread is of dY: zeros before it, so that no offset is negative, and behind. All phases have the size of the
-// largest; what the others have more is dropped.
+// backward_spread returns the spread of dY, with zeros before it, so that no offset is negative, and after it. All phases
+// have the size of the largest one; the additional values of the others are dropped.
 static spread backward_spread(const conv_shape *s)
 {
 	const long before = s->kernel - 1 > s->pad ? (s->kernel - 1 - s->pad) / s->stride : 0, behind = (s->stride - 1 + s->pad) / s->stride;

@@ -1,19 +1,19 @@
-// Planes spread out: a copy for each column of a window, so that the values which one tap takes for an image's outputs
-// lie one after the other, row behind row without gaps. A vector then holds neighbouring outputs of as many rows as it
-// takes, images of any width fill it, and only the last of an image is cut off.
+// Spread planes: there is a copy of the planes for each column of a window. In a copy, the values that one tap reads for
+// the outputs of an image lie one after the other, row after row without gaps. A vector then holds neighbouring outputs of
+// several rows if it must. So images of any width fill it, and only the last vector of an image is incomplete.
 
 typedef struct {
 	long height, width; // of a plane
-	long top, left;     // zeros before
-	long rows;          // with zeros
+	long top, left;     // rows and columns of zeros before the plane
+	long rows;          // including zeros
 	long stride;        // of windows
-	long copies, cols;  // copy k has column stride*x + k of the plane with zeros at x, below cols
+	long copies, cols;  // copy k has column stride*x + k of the padded plane at x, for x below cols
 } spread;
 
-// Rows that leave the same remainder by the stride lie together.
+// Rows with the same remainder by the stride are adjacent.
 static long spread_rows(const spread *m) { return ceil_div(m->rows, m->stride); }
 
-// row_at is where a row of a copy is, in a spread plane.
+// row_at returns the offset of a row of a copy in a spread plane.
 static long row_at(const spread *m, long copy, long row)
 {
 	return ((copy * m->stride + row % m->stride) * spread_rows(m) + row / m->stride) * m->cols;
@@ -21,7 +21,7 @@ static long row_at(const spread *m, long copy, long row)
 
 static long spread_floats(const spread *m) { return m->copies * m->stride * spread_rows(m) * m->cols; }
 
-// copy_images copies the columns lo to hi-1 of copy k of n planes, where windows have stride 1.
+// copy_images copies columns lo to hi-1 of copy k of n planes, for windows of stride 1.
 static void copy_images(float *to, const float *from, long n, const spread *m, long k, long lo, long hi)
 {
 	const long shift = k - m->left;
@@ -32,7 +32,7 @@ static void copy_images(float *to, const float *from, long n, const spread *m, l
 				copy_row(rows + y * m->cols + lo, from + y * m->width + lo + shift, hi - lo);
 			continue;
 		}
-		// Rows follow one another in both: what a shift takes over from the next row is made 0 again.
+		// Rows follow one another in both, so a shift also copies values of the next row; these are then set to 0.
 		copy_row(rows + lo, from + lo + shift, (m->height - 1) * m->width + hi - lo);
 		for (long y = 0; y < m->height; y++, rows += m->cols) {
 			for (long x = 0; x < lo; x++)
@@ -51,7 +51,7 @@ static void copy_strided(float *to, const float *from, long n, const spread *m, 
 		long phase = m->top % m->stride, row = m->top / m->stride;
 		for (long y = 0; y < m->height; y++, from += m->width) {
 			float *at = to + ((k * m->stride + phase) * spread_rows(m) + row) * m->cols;
-			if (m->stride == 2) // a constant stride, for the compiler's sake
+			if (m->stride == 2) // a constant stride compiles to faster code
 				for (long x = lo; x < hi; x++)
 					at[x] = from[2 * (x - lo)];
 			else
@@ -63,7 +63,7 @@ static void copy_strided(float *to, const float *from, long n, const spread *m, 
 	}
 }
 
-// spread_planes copies n planes into their places; the zeros around must be there.
+// spread_planes copies n planes into their places. The zeros around them must be there already.
 static void spread_planes(float *to, const float *from, long n, const spread *m)
 {
 	for (long k = 0; k < m->copies; k++) {

@@ -1,5 +1,5 @@
-// The convolutions of one instruction set. Included once for each, with CONV_SET naming its table, CONV_LEVEL and FILTERS_AT_ONCE
-// set, and its instructions on.
+// The convolutions of one instruction set. This file is included once per set, with the set's instructions enabled, its table
+// named by CONV_SET, and CONV_LEVEL and FILTERS_AT_ONCE set.
 enum { LANES = 8 };
 #include "conv_common.h"
 #include "conv_planes.h"
@@ -73,7 +73,7 @@ static void backward_data(const conv_shape *s, const float *dy, const float *pac
 		const float *weights = packed;
 		for (long p = 0; p < s->stride * s->stride; p++) {
 			long weight[CONV_MAX_KERNEL * CONV_MAX_KERNEL], down[CONV_MAX_KERNEL * CONV_MAX_KERNEL];
-			long at[CONV_MAX_KERNEL * CONV_MAX_KERNEL]; // first of all to the right
+			long at[CONV_MAX_KERNEL * CONV_MAX_KERNEL]; // columns at first, then offsets in a plane
 			const long taps = phase_taps(s, p, weight, down, at);
 			for (long t = 0; t < taps; t++)
 				at[t] += (m.top + down[t]) * row_floats(&m) + m.left;
@@ -94,10 +94,10 @@ static void backward_data(const conv_shape *s, const float *dy, const float *pac
 	}
 }
 
-// POSITIONS_AT_ONCE of 16 filters take half of the first-level cache.
+// POSITIONS_AT_ONCE positions of 16 filters use half of the first-level cache.
 enum { POSITIONS_AT_ONCE = 256, BLOCK = 2 * LANES };
 
-// block_vectors is the vectors of a block of filters that starts at first.
+// block_vectors returns the number of vectors of the block of filters that starts at first.
 static long block_vectors(const conv_shape *s, long first) { return s->filters - first > LANES ? 2 : 1; }
 
 static long backward_filter_scratch(const conv_shape *s)

@@ -1,5 +1,5 @@
-// The inner loops of forward and backward data. Included with AVX2 and FMA on, and with
-// FILTERS_AT_ONCE set to what the registers hold: sums of 4 vectors for each filter.
+// The inner loops of forward and backward data. This file is included with AVX2 and FMA enabled, and with
+// FILTERS_AT_ONCE set so that the registers hold the sums, 4 vectors for each filter.
 
 typedef struct {
 	const float *src;     // padded planes of one image
@@ -14,8 +14,8 @@ typedef struct {
 	float beta;
 } tile_job;
 
-// put writes a vector of outputs of a row that has cols left. Tails are masked: what lies past
-// them belongs to another row.
+// put writes a vector of outputs to a row with cols remaining columns. It masks tails, because the values past
+// them belong to another row.
 static inline void put(float *to, __m256 v, long cols, float beta)
 {
 	if (cols >= LANES) {
@@ -31,7 +31,7 @@ static inline void put(float *to, __m256 v, long cols, float beta)
 }
 
 // tile computes R rows of V vectors for F filters, all constants. Rows past the last are copies of
-// it and are not written, which spares a loop of their own. Every output is summed plane by plane
+// it and are not written, so they need no loop of their own. Every output is summed plane by plane
 // and tap by tap, whatever the tile, so that all tiles round alike.
 static inline __attribute__((always_inline)) void
 tile(const int F, const int R, const int V, const tile_job *j, const float *weights, long filter, long y, long x)
@@ -89,7 +89,7 @@ typedef void tile_function(const tile_job *, const float *weights, long filter, 
 
 TILES(1) TILES(2) TILES(3)
 
-// tiles is by filters - 1, vectors - 1.
+// tiles is indexed by filters - 1 and vectors - 1.
 static tile_function *const tiles[FILTERS_AT_ONCE][4] = {
 	TILE_ROW(1), TILE_ROW(2), TILE_ROW(3),
 };

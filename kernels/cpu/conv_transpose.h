@@ -1,7 +1,7 @@
-// The gradient of the outputs, turned for the gradient of the filters.
+// The transposition of the gradient of the outputs, for the gradient of the filters.
 
-// turned8 is a square of 8 by 8, rows step floats apart, with rows and columns exchanged. Halves of rows are put together as
-// they are loaded, which spares shuffles.
+// turned8 transposes a square of 8 by 8 whose rows lie step floats apart. It joins halves of rows while it loads them, which
+// saves shuffles.
 static inline void turned8(__m256 *to, const float *from, long step)
 {
 	__m256 a[8], b[8];
@@ -25,7 +25,7 @@ static inline void turned8(__m256 *to, const float *from, long step)
 	}
 }
 
-// transpose8 writes 8 positions of 8 filters, filters side by side, at to and every step floats.
+// transpose8 transposes 8 positions of 8 filters. It writes the filters of position i, side by side, to `to + i * step`.
 static inline void transpose8(float *to, long step, const float *from, long plane)
 {
 	__m256 a[8];
@@ -35,7 +35,7 @@ static inline void transpose8(float *to, long step, const float *from, long plan
 		_mm256_storeu_ps(to + i * step, a[i]);
 }
 
-// transpose_filters turns n planes of size positions into positions of lanes filters; lanes past n are 0.
+// transpose_filters transposes n planes of size positions into positions of lanes filters. Lanes past n are 0.
 static void transpose_filters(float *to, long lanes, const float *from, long n, long size)
 {
 	for (long f = 0; f < lanes; f += 8) {

@@ -1,5 +1,5 @@
-// The convolutions of one instruction set with 16 lanes. Included once for each, with CONV_SET naming its table,
-// FILTERS_AT_ONCE set, and its instructions on.
+// The convolutions of one instruction set with 16 lanes. This file is included once per set, with the set's instructions
+// enabled, its table named by CONV_SET, and FILTERS_AT_ONCE set.
 enum { LANES = 16 };
 #include "conv_common.h"
 #include "conv_planes.h"

@@ -1,5 +1,5 @@
-// The gradient of the filters with 16 lanes, which are filters, not positions: every position of the windows' start is
-// one term, so no sum runs across lanes and no width has a tail.
+// The gradient of the filters with 16 lanes. The lanes are filters, not positions: every position where a window starts is
+// one term. So no sum runs across lanes, and no width has a tail.
 
 typedef struct {
 	const float *src;  // padded planes of one image
@@ -12,13 +12,13 @@ typedef struct {
 // fit the other registers.
 enum { RUNS_AT_ONCE = 8 };
 
-// runs_at_once is how many runs of k taps have sums in registers, for one vector of filters or two.
+// runs_at_once returns how many runs of k taps have their sums in registers, for one or two vectors of filters.
 static long runs_at_once(long vectors, long k) { return k == 1 ? 8 : k == 3 ? 8 / vectors : 4 / vectors; }
 
-// run_of is the length of the runs of a kernel.
+// run_of returns the length of the runs of a kernel.
 static long run_of(long kernel) { return kernel == 3 || kernel == 5 ? kernel : 1; }
 
-// wide_filter_tile adds to sums, V vectors of filters each, the terms of N runs of K taps, all constants.
+// wide_filter_tile adds the terms of N runs of K taps to the sums, V vectors of filters each. N, K and V are constants.
 static inline __attribute__((always_inline)) void
 wide_filter_tile(const int V, const int K, const int N, const wide_filter_job *j, const long *start, float *sums)
 {
@@ -77,17 +77,17 @@ typedef void wide_filter_function(const wide_filter_job *, const long *start, fl
 
 WIDE_FILTERS_8(1, 1) WIDE_FILTERS_8(2, 1) WIDE_FILTERS_8(1, 3) WIDE_FILTERS_4(2, 3) WIDE_FILTERS_4(1, 5) WIDE_FILTERS_2(2, 5)
 
-// wide_filters is by length of the runs / 2, vectors - 1, runs - 1.
+// wide_filters is indexed by length of the runs / 2, vectors - 1, and runs - 1.
 static wide_filter_function *const wide_filters[3][2][RUNS_AT_ONCE] = {
 	{{NAMES_8(1, 1)}, {NAMES_8(2, 1)}},
 	{{NAMES_8(1, 3)}, {NAMES_4(2, 3)}},
 	{{NAMES_4(1, 5)}, {NAMES_2(2, 5)}},
 };
 
-// FLOATS_AT_ONCE of dY take a third of the first-level cache.
+// FLOATS_AT_ONCE floats of dY use a third of the first-level cache.
 enum { FLOATS_AT_ONCE = 4096, BLOCK = 2 * LANES };
 
-// block_vectors is the vectors of a block of filters that starts at first.
+// block_vectors returns the number of vectors of the block of filters that starts at first.
 static long block_vectors(const conv_shape *s, long first) { return s->filters - first > LANES ? 2 : 1; }
 
 static long backward_filter_scratch(const conv_shape *s)

@@ -1,7 +1,7 @@
 // The inner loops of forward and backward data with 16 lanes.
 
-// A vector of floats, and one anywhere in memory. The compiler turns products that are added into fused ones, and takes
-// two registers for a vector where they have 8 lanes.
+// A vector of floats, aligned and unaligned. The compiler fuses products with additions, and uses two registers for a vector
+// if registers have 8 lanes.
 typedef float lanes16 __attribute__((vector_size(LANES * sizeof(float)), may_alias));
 typedef float unaligned16 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
@@ -9,7 +9,7 @@ typedef struct {
 	const float *src;     // spread planes of one image
 	long planes, plane;   // how many, and floats from one to the next
 	long taps;            // values of a window, in each plane
-	const long *tap;      // where the first position has them
+	const long *tap;      // where they lie for the first position
 	const float *weights; // packed: block of filters, plane, tap, filter of the block
 	long filters, positions;
 	float *out; // positions of each filter
@@ -17,7 +17,7 @@ typedef struct {
 	ahead next;
 } wide_job;
 
-// put_wide writes the first n lanes, or all if there are fewer.
+// put_wide writes the first n lanes, or all lanes if there are fewer than n.
 static inline void put_wide(float *to, const lanes16 *sum, long n, float beta)
 {
 	lanes16 v = *sum;
@@ -81,12 +81,12 @@ typedef void wide_function(const wide_job *, const float *weights, long filter, 
 
 WIDE_TILES(1) WIDE_TILES(2) WIDE_TILES(3) WIDE_TILES(4) WIDE_TILES(5) WIDE_TILES(6)
 
-// wide_tiles is by filters - 1, vectors - 1.
+// wide_tiles is indexed by filters - 1 and vectors - 1.
 static wide_function *const wide_tiles[FILTERS_AT_ONCE][4] = {
 	WIDE_ROW(1), WIDE_ROW(2), WIDE_ROW(3), WIDE_ROW(4), WIDE_ROW(5), WIDE_ROW(6),
 };
 
-// wide_steps is the number of tiles of an image.
+// wide_steps returns the number of tiles of an image.
 static long wide_steps(const wide_job *j) { return filter_blocks(j->filters) * ceil_div(j->positions, 4 * LANES); }
 
 // wide_image runs all tiles of an image. The positions of a tile take all filters before the next positions, because

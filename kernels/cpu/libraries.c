@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The parts of the libraries' interfaces that are used, declared here: a build then needs none of them.
+// The parts of the libraries' interfaces that this file uses. They are declared here, so that a build needs no library.
 typedef struct {
 	int major, minor, patch;
 	const char *hash;
-	unsigned cpu_runtime, gpu_runtime; // some versions have more behind
+	unsigned cpu_runtime, gpu_runtime; // some versions have more fields after these
 } dnnl_version;
 enum { DNNL_RUNTIME_SEQ = 1, DNNL_RUNTIME_OMP = 2 };
 enum { PARALLEL_NOT = 0, PARALLEL_PTHREADS = 1, PARALLEL_OPENMP = 2 }; // of openblas_get_parallel
@@ -22,7 +22,7 @@ static int (*dnnl_sgemm)(char, char, int64_t, int64_t, int64_t, float, const flo
 static void (*omp_set_num_threads)(int);
 static void (*cblas_sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 
-// find puts the address of a name into *to, of whatever type.
+// find stores the address of a symbol in *to, a pointer of any type.
 static int find(void *handle, const char *name, void *to)
 {
 	void *at = dlsym(handle, name);
@@ -30,7 +30,7 @@ static int find(void *handle, const char *name, void *to)
 	return at != NULL;
 }
 
-// Each thread of the system has a number of its own for OpenMP's, which must be 1 when a product begins.
+// Each thread of the system has its own number of OpenMP threads, which must be 1 when a product begins.
 static const char *const no_limit = "it is built with OpenMP, but omp_set_num_threads is not found";
 
 static const char *is_onednn(void *handle, products_library *l)
@@ -66,13 +66,13 @@ static const char *is_openblas(void *handle, products_library *l)
 	const int by = find(handle, "openblas_get_parallel", &parallel) ? parallel() : PARALLEL_PTHREADS;
 	if (by == PARALLEL_OPENMP && !find(handle, "omp_set_num_threads", &omp_set_num_threads))
 		return no_limit;
-	l->one_caller = by == PARALLEL_NOT; // what was built without threads may have been built without locks, too
+	l->one_caller = by == PARALLEL_NOT; // a library built without threads may have been built without locks too
 	l->kind = LIBRARY_OPENBLAS;
 	return "";
 }
 
-// with sets a variable of the environment to a value that is not empty, where it has none, and says whether it must be
-// taken back.
+// with sets an environment variable to a value, unless the value is empty or the variable is set already. It returns
+// whether the caller must unset the variable.
 static int with(const char *name, const char *value)
 {
 	const char *set = getenv(name);
@@ -85,8 +85,8 @@ const char *products_open(const char *file, const char *core, const char *isa, p
 {
 	static char problem[512];
 	memset(l, 0, sizeof *l);
-	// Children of this process are to choose for themselves, so the variables go when the constructors have run. oneDNN
-	// reads its own when it is first asked, which is_onednn does.
+	// Child processes must choose for themselves, so the variables are unset once the constructors have run. oneDNN reads
+	// its variable at the first query, which is_onednn makes.
 	const int cored = with("OPENBLAS_CORETYPE", core), single = with("OPENBLAS_NUM_THREADS", "1"), limited = with("ONEDNN_MAX_CPU_ISA", isa);
 	void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	const char *wrong = "";
@@ -112,7 +112,7 @@ int products_multiply(products_kind kind, char trans_a, char trans_b, long m, lo
 		    long ldb, float beta, float *c, long ldc)
 {
 	if (omp_set_num_threads != NULL)
-		omp_set_num_threads(1); // goroutines go between threads of the system
+		omp_set_num_threads(1); // goroutines move between threads of the system
 	if (kind == LIBRARY_ONEDNN)
 		return dnnl_sgemm(trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 	cblas_sgemm(CBLAS_ROW_MAJOR, trans_a == 'T' ? CBLAS_TRANS : CBLAS_NO_TRANS, trans_b == 'T' ? CBLAS_TRANS : CBLAS_NO_TRANS, m, n, k, 1, a,

@@ -11,11 +11,11 @@
 
 #pragma GCC target("avx2,fma")
 
-// Loops marked ivdep may be given one vector twice: element i depends on element i alone.
+// Loops marked ivdep may get one vector as two arguments: element i depends on element i only.
 
 enum { LANES = 8 };
 
-// wide is a sum in float64 of 8 lanes: of millions of terms, float32 would lose digits that an average needs.
+// wide is a sum in float64 with 8 lanes. For millions of terms, float32 would lose digits that an average needs.
 typedef struct {
 	__m256d low, high;
 } wide;
@@ -36,7 +36,7 @@ static double sum(const float *x, long n)
 	long i = 0;
 	for (; i + 2 * LANES <= n; i += 2 * LANES)
 #pragma GCC unroll 2
-		for (int k = 0; k < 2; k++) { // two sums, which do not wait for each other
+		for (int k = 0; k < 2; k++) { // two independent sums
 			const __m256 v = _mm256_loadu_ps(x + i + k * LANES);
 			s[k].low = _mm256_add_pd(s[k].low, low(v));
 			s[k].high = _mm256_add_pd(s[k].high, high(v));
@@ -47,8 +47,8 @@ static double sum(const float *x, long n)
 	return rest;
 }
 
-// deviations adds up x - near and its squares. With near among the values, the variance that follows from the two does
-// not cancel, and that of equal values is exactly 0.
+// deviations adds up x - near and its squares. If near is one of the values, the variance computed from the two sums does
+// not cancel, and the variance of equal values is exactly 0.
 static void deviations(const float *x, long n, float near, double *all, double *squares)
 {
 	const __m256 m = _mm256_set1_ps(near);
@@ -74,8 +74,8 @@ static void deviations(const float *x, long n, float near, double *all, double *
 	}
 }
 
-// norm is the operands of batch_norm and batch_norm_eval, whose channels are computed one after the other: then
-// the second pass over a channel finds most of it in a cache.
+// norm holds the operands of batch_norm and batch_norm_eval. They compute one channel after the other, so that the second
+// pass over a channel finds most of it in a cache.
 typedef struct {
 	long images, channels, positions, relu;
 	const float *x, *r;
@@ -84,7 +84,7 @@ typedef struct {
 
 static long plane(const norm *n, long image, long channel) { return (image * n->channels + channel) * n->positions; }
 
-// normalize goes from the last image to the first, since the last are still in the caches.
+// normalize goes from the last image to the first, because the last images are still in the caches.
 static void normalize(const norm *n, long c, float mean, float factor, float shift)
 {
 	for (long i = n->images - 1; i >= 0; i--) {
@@ -111,7 +111,7 @@ static void batch_norm(const norm *n, const float *scale, const float *shift, fl
 {
 	const double count = (double)n->images * n->positions;
 	for (long c = first; c < last; c++) {
-		const float any = n->x[plane(n, 0, c)], near = isfinite(any) ? any : 0; // inf - inf would hide from the mean what it is
+		const float any = n->x[plane(n, 0, c)], near = isfinite(any) ? any : 0; // inf - inf would turn an infinite mean into NaN
 		double all = 0, squares = 0;
 		for (long i = 0; i < n->images; i++)
 			deviations(n->x + plane(n, i, c), n->positions, near, &all, &squares);
@@ -131,7 +131,7 @@ static void batch_norm_eval(const norm *n, const float *scale, const float *shif
 	}
 }
 
-// cut_sums cuts n values of dy off where y is not above 0 (y null: nowhere), and adds dy and dy*(x - mean) up.
+// cut_sums sets n values of dy to 0 where y is not above 0 (nowhere if y is null), and adds up dy and dy*(x - mean).
 static void cut_sums(float *dy, const float *y, const float *x, long n, float mean, double *all, double *along)
 {
 	const __m256 m = _mm256_set1_ps(mean), zero = _mm256_setzero_ps();
@@ -163,7 +163,7 @@ static void cut_sums(float *dy, const float *y, const float *x, long n, float me
 	}
 }
 
-// batch_norm_grad has n->x for X and n->r for Y; n->y is dX, which may be X or dY.
+// batch_norm_grad takes X in n->x, Y in n->r and dX in n->y. dX may be X or dY.
 static void batch_norm_grad(const norm *n, float *dy, const float *scale, const float *saved, float *dscale, float *dshift, long first, long last)
 {
 	const double count = (double)n->images * n->positions;
@@ -207,7 +207,7 @@ static void relu_grad(float *dx, const float *y, long first, long last)
 		dx[i] = y[i] <= 0 ? 0 : dx[i];
 }
 
-// bias_grad adds rows up in their order, 32 columns at a time in registers.
+// bias_grad adds up rows in their order, with 32 columns at a time in registers.
 static void bias_grad(const float *dy, float *db, long rows, long cols, long first, long last)
 {
 	long j = first;
@@ -254,22 +254,23 @@ static void channel_bias_grad(const float *dy, float *db, long images, long chan
 	}
 }
 
-// The lanes of pooling: even and odd columns of 16 come out of a shuffle as 0 1 4 5 2 3 6 7, and are put in order, or
-// out of it, by one permutation. Vectors with masked tails spare branches that no processor predicts.
+// The lanes of pooling. A shuffle splits 16 columns into even and odd ones, in the order 0 1 4 5 2 3 6 7. One permutation
+// restores the order of the columns, and also reverses that. Vectors with masked tails avoid branches that no processor
+// predicts.
 static inline __m256 swapped(__m256 v)
 {
 	return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
 }
 
-// lanes has the first n lanes on.
+// lanes returns a mask with the first n lanes set.
 static inline __m256i lanes(long n)
 {
 	const int on = n < LANES ? n : LANES;
 	return _mm256_cmpgt_epi32(_mm256_set1_epi32(on), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// store writes the first n lanes, and the others too where they end in front of end: what is written after them is
-// right. Masked stores are slow on some processors.
+// store writes the first n lanes. It also writes the other lanes if they lie before end, because later stores overwrite
+// them with the right values. Masked stores are slow on some processors.
 static inline void store(float *to, __m256 v, long n, const float *end)
 {
 	if (end - to >= LANES)
@@ -278,7 +279,7 @@ static inline void store(float *to, __m256 v, long n, const float *end)
 		_mm256_maskstore_ps(to, lanes(n), v);
 }
 
-// larger takes v, which is value number k of its block, where it is above best, or NaN.
+// larger replaces best by v, value number k of its block, where v is above best or NaN.
 static inline void larger(__m256 *best, __m256 *from, __m256 v, float k)
 {
 	const __m256 take = _mm256_or_ps(_mm256_cmp_ps(v, *best, _CMP_GT_OQ), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
@@ -305,7 +306,8 @@ static void max_pool(const float *x, float *y, float *which, long height, long w
 	}
 }
 
-// spread writes a row of dX: its pairs get g in the even column where from is k, in the odd one where it is k + 1, else 0.
+// spread writes a row of dX. In each pair of columns, the even one gets g if from is k, the odd one gets g if from is k + 1,
+// and all others get 0.
 static inline void spread(float *to, long width, const float *g, const float *from, float k, const float *end)
 {
 	const long cols = width / 2;
@@ -381,7 +383,7 @@ void loop_run(loop k, long n0, long n1, long n2, long n3, float f, float *v0, fl
 #else
 #include <stdlib.h>
 
-// Nobody asks for it where conv_sets has nothing.
+// No caller reaches this function if conv_sets has no set.
 void loop_run(loop k, long n0, long n1, long n2, long n3, float f, float *v0, float *v1, float *v2, float *v3, float *v4, float *v5,
 	      float *v6, float *v7, long first, long last)
 {

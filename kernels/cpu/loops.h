@@ -1,8 +1,8 @@
-// Kernels that are one pass over their operands, or few, for processors with AVX2 and FMA.
+// Kernels that make one pass or a few passes over their operands, for processors with AVX2 and FMA.
 #ifndef FLUENTPS_LOOPS_H
 #define FLUENTPS_LOOPS_H
 
-// loop is a kernel of the Table. Its parts are what threads may share out; no result depends on the split.
+// loop is a kernel of the Table. Threads may divide its parts among themselves; no result depends on the split.
 typedef enum {
 	LOOP_BATCH_NORM,        // parts are channels
 	LOOP_BATCH_NORM_EVAL,   // channels
@@ -16,8 +16,8 @@ typedef enum {
 	LOOP_MAX_POOL_GRAD,     // planes
 } loop;
 
-// loop_run computes parts first to last-1 of a launch with sizes n and scalar f on vectors v, as the kernel documents
-// them. The vectors come one by one, because Go may not hand over an array of its pointers.
+// loop_run computes parts first to last-1 of a launch with sizes n and scalar f on vectors v, in the order that the kernel
+// documents. Each vector is an argument of its own, because Go may not pass an array of its pointers.
 void loop_run(loop k, long n0, long n1, long n2, long n3, float f, float *v0, float *v1, float *v2, float *v3, float *v4, float *v5,
 	      float *v6, float *v7, long first, long last);
 

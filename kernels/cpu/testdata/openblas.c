@@ -1,4 +1,4 @@
-// A library that says that it is OpenBLAS, and complains of calls that the one it stands for would not bear.
+// A fake of OpenBLAS. It complains about calls that the real library would not survive.
 //   -DPARALLEL=0  built without threads or locks: one caller at a time
 //   -DPARALLEL=2  built with OpenMP: a caller has one thread (link with -fopenmp)
 //   -DWIDE        built with integers of 64 bits
