@@ -3,8 +3,8 @@
 //
 //	func main() { fluentps.Main(fluentps.With(alternate)) }
 //
-// Your module may rely on this package, fluentps/ps/scheme (Entry, Scheme, Event, Decision, Env, Gate) and
-// fluentps/ps/scheme/schemetest (the conformance suite of schemes). All other packages may change at any time.
+// Your module may rely on this package, on the names of fluentps/ps/scheme that ps/scheme/OWN.md lists, and on
+// fluentps/ps/scheme/schemetest, the conformance suite of schemes. All other packages may change at any time.
 package fluentps
 
 import (

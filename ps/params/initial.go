@@ -59,7 +59,17 @@ func OpenInitial(path string, model []Tensor) (*Initial, error) {
 	case errors.As(err, &failed):
 		return nil, fmt.Errorf("model.init: %w; check the file's permissions", err)
 	}
-	return nil, fmt.Errorf("model.init: %s: %w", path, err)
+	return nil, fmt.Errorf("model.init: %s: %s", path, clip(err.Error()))
+}
+
+// textMax is the longest error about a file, in bytes: a file chooses the names in it, and all ranks get the text.
+const textMax = 4 << 10
+
+func clip(text string) string {
+	if len(text) <= textMax {
+		return text
+	}
+	return strings.ToValidUTF8(text[:textMax], "") + fmt.Sprintf("... and %d bytes more", len(text)-textMax)
 }
 
 func openInitial(path string, model []Tensor) (*Initial, error) {
@@ -89,7 +99,7 @@ func newInitial(f *os.File, form string, model []Tensor) (*Initial, error) {
 	for _, t := range model {
 		want += t.bytes()
 	}
-	if size := info.Size(); size < want || size > sizeTimes*want+sizeOver {
+	if size := info.Size(); size < want && form != suffixNPZ || size > sizeTimes*want+sizeOver {
 		return nil, fmt.Errorf("it has %d bytes, but the parameters of the model have %d: it is of another model, or was cut off", size, want)
 	}
 	c, err := open(f, info.Size(), form)

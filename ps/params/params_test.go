@@ -1,8 +1,10 @@
 package params
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -169,7 +171,10 @@ func TestErrorsNameTheTensor(t *testing.T) {
 		"an element":  {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "\x00\x00\x80\x3f", "\x00\x00\x00\x3f", 1) }, want: "checksum error"},
 		"another sum": {form: suffixSafetensors, meta: map[string]string{metaSHA256: "00"}, want: `but its header says "00": it is damaged`},
 		"cut off":     {edit: func(s string) string { return s[:len(s)-1] }, want: "it was cut off"},
-		"empty":       {edit: func(string) string { return "" }, want: "it has 0 bytes, but the parameters of the model have 32"},
+		"empty":       {form: suffixSafetensors, edit: func(string) string { return "" }, want: "it has 0 bytes, but the parameters of the model have 32"},
+		"empty zip":   {form: suffixNPZ, edit: func(string) string { return "" }, want: "it was cut off, or is not an npz"},
+		"packed":      {form: suffixNPZ, edit: func(string) string { return packed(t) }, want: "it is compressed; write it with numpy.savez, not savez_compressed"},
+		"a long name": {change: func(m *testModel) { m.tensors[1].Name = strings.Repeat("w", 60000) }, want: "bytes more"},
 		"a text":      {form: suffixSafetensors, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it is damaged, or not safetensors"},
 		"no zip":      {form: suffixNPZ, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it was cut off, or is not an npz"},
 		"a hole":      {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[25,33]`, 1) }, want: `"fc1.bias" lies at 25 to 33 of 32 bytes, must begin at 24`},
@@ -198,7 +203,7 @@ func TestErrorsNameTheTensor(t *testing.T) {
 				if err == nil {
 					i.Close()
 				}
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "model.init: "+path+": ") {
+				if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > textMax+500 || !strings.HasPrefix(err.Error(), "model.init: "+path+": ") {
 					t.Errorf("%v, want %q", err, c.want)
 				}
 			})
@@ -247,4 +252,18 @@ func TestLongFilesAreRefused(t *testing.T) {
 	if _, err := OpenInitial(path, []Tensor{{"a", []int{1 << 20}}}); err == nil || !strings.Contains(err.Error(), "the directory of the zip has more than") {
 		t.Error(err)
 	}
+}
+
+// packed is a compressed npz that is smaller than the parameters of the model.
+func packed(t *testing.T) string {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	f, err := z.CreateHeader(&zip.FileHeader{Name: "fc1.weight.npy", Method: zip.Deflate})
+	if err == nil {
+		_, err = f.Write(append(npyHeader([]int{2, 3}), make([]byte, 24)...))
+	}
+	if err = errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

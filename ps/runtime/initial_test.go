@@ -140,6 +140,31 @@ func TestAFileThatDoesNotFitIsRefusedOnAllRanks(t *testing.T) {
 	}
 }
 
+// Hosts that see unlike files under one name do not train: every rank says so, with the same code.
+func TestRanksThatSeeUnlikeFilesAreRefused(t *testing.T) {
+	tmp := t.TempDir()
+	var paths []string
+	for _, updates := range []string{"1", "2"} {
+		dir, path := filepath.Join(tmp, updates), filepath.Join(tmp, updates+".npz")
+		mustRunPart(t, load(t, "train.stop={updates: "+updates+"}"), 6, dir, "")
+		exported(t, dir, path, false)
+		paths = append(paths, path)
+	}
+	for _, set := range []string{"baseline=none", "baseline=allreduce"} {
+		_, errs := runPart(t, load(t, set, "model.init="+paths[0]), 6, filepath.Join(tmp, "out"), "", func(o *Options) {
+			if o.Transport.Rank() == 1 {
+				o.initFile = func(string) string { return paths[1] }
+			}
+		})
+		for rank, err := range errs {
+			var agreed *ExitError
+			if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(agreed.Text, "put the same file on all hosts") {
+				t.Errorf("%s: rank %d: %v", set, rank, err)
+			}
+		}
+	}
+}
+
 // A run goes on from its checkpoint and not from the file, which may be gone, or another by then.
 func TestTheCheckpointWinsOverTheFile(t *testing.T) {
 	tmp := t.TempDir()

@@ -53,9 +53,10 @@ type Options struct {
 	Decided    core.Decided  // told of the decisions of this rank's schemes; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	mute       bool              // for tests: send one heartbeat and no more
-	thresholds layout.Thresholds // for tests: the sizes by which ways are chosen
-	axes       station.Axes      // for tests: hooks
+	initFile   func(string) string // for tests: the file that this rank sees as model.init; nil: the file of that name
+	mute       bool                // for tests: send one heartbeat and no more
+	thresholds layout.Thresholds   // for tests: the sizes by which ways are chosen
+	axes       station.Axes        // for tests: hooks
 }
 
 // SignalState is the signal at which a rank prints its state; the run continues.
