@@ -142,7 +142,7 @@ func writeError(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("checkpoint: no space or quota left; free some, or set checkpoint.keep: 0 for a run without checkpoints: %w", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("checkpoint: the run folder is not writable; choose another one with --out, or set checkpoint.keep: 0: %w", err)
+		return fmt.Errorf("checkpoint: the run folder cannot be written; choose another one with --out, or set checkpoint.keep: 0: %w", err)
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE):
 		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask its administrator, and resume from a copy elsewhere with --resume, or from the run folder when it works again: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
