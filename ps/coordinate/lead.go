@@ -40,7 +40,7 @@ type output struct {
 	redrawAt  time.Duration // a terminal's bar is not redrawn earlier
 	// The last write to the metrics files, or the last print, failed.
 	writeFailing, printFailing bool
-	keptSummary                string // summary.txt of a finished run that has nothing left to train; "" in all other runs
+	kept                       *finished // the summary of a finished run that has nothing left to train; nil in all other runs
 }
 
 // counts are the counters of the run.

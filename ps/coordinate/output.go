@@ -112,7 +112,7 @@ func (l *Lead) Open() error {
 func (r *Run) writeEnd(s *metrics.Summary) error {
 	var text strings.Builder
 	if r.Lead.checkpoints.final != "" {
-		fmt.Fprintf(&text, "Checkpoint: %s\n", r.Lead.checkpoints.final)
+		fmt.Fprintf(&text, checkpointLabel+"%s\n", r.Lead.checkpoints.final)
 		if s.Finished != metrics.FinishedOK {
 			fmt.Fprintf(&text, "  to resume from it: the same command with --resume %s, without --out\n", r.Dir())
 		}
@@ -120,9 +120,9 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil {
 		return err
 	}
-	if kept := r.Lead.out.keptSummary; kept != "" && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
-		r.Lead.print("\n" + kept + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
-		return nil
+	if kept := r.Lead.out.kept; kept != nil && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
+		r.Lead.print("\n" + kept.text + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
+		return r.Folder.Write(SummaryName, kept.json) // a new file: a supervisor knows by it that the run has ended by itself
 	}
 	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {
@@ -150,7 +150,7 @@ func (r *Run) RemoveSummary() error {
 		return nil
 	}
 	if r.From != nil && r.hasNothingLeft() {
-		if r.Lead.out.keptSummary = r.finishedText(); r.Lead.out.keptSummary != "" {
+		if r.Lead.out.kept = r.finishedBefore(); r.Lead.out.kept != nil {
 			return nil
 		}
 	}
@@ -164,19 +164,31 @@ func (r *Run) hasNothingLeft() bool {
 		stop.Time > 0 && r.From.State.Trained >= stop.Time
 }
 
-// finishedText is summary.txt in the folder of a run that has finished; "" if the run has not, or if a file cannot be read.
-func (r *Run) finishedText() string {
+// finished is the summary of a run that has finished.
+type finished struct {
+	json []byte
+	text string // summary.txt, without the line of a checkpoint
+}
+
+// finishedBefore reads the summary in the folder of a run that has finished; nil if the run has not, or if a file cannot be read.
+func (r *Run) finishedBefore() *finished {
 	var s struct{ Finished string }
 	data, err := durable.ReadFile(filepath.Join(r.Dir(), SummaryName), summaryMax)
 	if err != nil || json.Unmarshal(data, &s) != nil || s.Finished != metrics.FinishedOK {
-		return ""
+		return nil
 	}
 	text, err := durable.ReadFile(filepath.Join(r.Dir(), "summary.txt"), summaryMax)
 	if err != nil {
-		return ""
+		return nil
 	}
-	return string(text)
+	if first, rest, _ := strings.Cut(string(text), "\n"); strings.HasPrefix(first, checkpointLabel) { // this part writes none
+		return &finished{data, rest}
+	}
+	return &finished{data, string(text)}
 }
+
+// checkpointLabel begins the line of the summary that names the final checkpoint.
+const checkpointLabel = "Checkpoint: "
 
 // summaryMax bounds the summaries that are read, in bytes.
 const summaryMax = 64 << 20
