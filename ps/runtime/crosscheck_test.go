@@ -162,7 +162,10 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 	origin := filepath.Join(t.TempDir(), "out")
 	mustRunPart(t, load(t, to(5)...), 6, origin, "")
 	mustRunPart(t, load(t, to(9)...), 6, origin, origin)
-	for _, c := range cases {
+	for i, c := range cases {
+		if underRace && i%8 > 0 { // the same readers each time, on one goroutine
+			continue
+		}
 		t.Run(c.file+" "+c.says, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"fluentps/configs"
@@ -22,6 +23,17 @@ func resnetConfig(t testing.TB, set ...string) *configs.Config {
 // runsInRaceMode says whether a case of a test runs under the race detector, which makes convolutions some 20 times slower;
 // the other cases run the same code.
 func runsInRaceMode(name string, few ...string) bool { return !underRace || slices.Contains(few, name) }
+
+// driverDiffers says whether a list of rules makes the drivers do something that others do not: grant, publish, keep copies, drop, delay
+// a push, change the scheme. Schemes decide on one goroutine, so under the race detector only these runs are worth their time.
+func driverDiffers(sync string) bool {
+	for _, word := range []string{"scheme: asp}", "r2sp", "essp", "cache: true", "drop", "vap", "schemes:"} {
+		if strings.Contains(sync, word) {
+			return true
+		}
+	}
+	return false
+}
 
 // splitStatistics splits final parameters into the trained ones and the statistics.
 func splitStatistics(t testing.TB, c *configs.Config, all []float32) (trained, statistics []float32) {
