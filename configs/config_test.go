@@ -315,6 +315,22 @@ func TestTableDefaults(t *testing.T) {
 	}
 }
 
+// TestRuleKeysAreThoseOfTheTables: a scheme of another module may not have a key that a rule or a phase has.
+func TestRuleKeysAreThoseOfTheTables(t *testing.T) {
+	want := []string{"schemes"} // bindPhased adds it
+	for _, rows := range [][]row{ruleKeys(), phaseKeys()} {
+		for _, r := range rows {
+			if key, _, _ := strings.Cut(r.path, "."); !slices.Contains(want, key) {
+				want = append(want, key)
+			}
+		}
+	}
+	got := slices.Sorted(slices.Values(scheme.RuleKeys))
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("scheme.RuleKeys is %v, and the tables have %v", got, want)
+	}
+}
+
 // TestLimitsOfOthers holds numbers in tags to those that the code goes by.
 func TestLimitsOfOthers(t *testing.T) {
 	top := bind("", topKeys, &Config{})

@@ -6,14 +6,15 @@
 #   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, and the tools that make
 #                               hosts of namespaces
 #   tests/deps.sh --slurm       everything for a build with Open MPI, and the Slurm and the hosts of tests/slurm
+#   tests/deps.sh --numpy       everything for a build with Open MPI, and NumPy, in which tests/accept/checkpoint/exported-mlp-in-numpy.sh computes
 #   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/speed/kernels-against-pytorch.sh compares with
 #   tests/deps.sh --go-only     only Go itself: enough for the pure-Go build
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
-"" | --go-only | --mpi=openmpi | --mpi=mpich | --test | --slurm | --torch) ;;
+"" | --go-only | --mpi=openmpi | --mpi=mpich | --test | --slurm | --numpy | --torch) ;;
 *)
-	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test, --slurm, --torch" >&2
+	echo "deps: $1 is not known; there are --go-only, --mpi=openmpi, --mpi=mpich, --test, --slurm, --numpy, --torch" >&2
 	exit 2
 	;;
 esac
@@ -71,6 +72,9 @@ if [ "${1:-}" = --slurm ]; then
 		# Debian's daemons lie where users do not look.
 		PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null || missing+=("${program#*:}")
 	done
+fi
+if [ "${1:-}" = --numpy ]; then
+	/usr/bin/python3 -c "import numpy" 2>/dev/null || missing+=(python3-numpy)
 fi
 if [ "${1:-}" = --torch ]; then
 	# Debian's package belongs to this Python, whichever comes first in the PATH.

@@ -66,8 +66,8 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench.Rank) error) erro
 	if format != "text" && format != "json" {
 		return usagef("%s: --format is %q, must be text or json", verbOf(c), format)
 	}
-	if c.NArg() > 0 {
-		return usagef("%s takes no arguments, got%s", verbOf(c), listed(c.Args().Slice()))
+	if err := noArguments(c); err != nil {
+		return err
 	}
 	tune()
 	host, err := os.Hostname()

@@ -183,9 +183,10 @@ func benchKernelsCommand() *cli.Command {
 
 func benchKernelsVerb(c *cli.Context) (err error) {
 	format, threads, chosen := c.String("format"), c.Int("threads"), kernels.Table
+	if err := noArguments(c); err != nil {
+		return err
+	}
 	switch {
-	case c.NArg() > 0:
-		return usagef("bench kernels takes no arguments, got%s", listed(c.Args().Slice()))
 	case format != "text" && format != "json":
 		return usagef("bench kernels: --format is %q, must be text or json", format)
 	case threads < 1 || threads > 1024:

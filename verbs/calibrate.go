@@ -44,7 +44,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 // --set for data also apply to the run.
 func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
-	text, err := durable.ReadFile(filepath.Join(run, "summary.json"), summaryMax)
+	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, errors.New("there is no summary.json; name the folder of a run that has ended")
 	}

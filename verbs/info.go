@@ -41,8 +41,8 @@ func infoCommand() *cli.Command {
 }
 
 func infoVerb(c *cli.Context) error {
-	if c.NArg() > 0 {
-		return usagef("info takes no arguments, got%s", listed(c.Args().Slice()))
+	if err := noArguments(c); err != nil {
+		return err
 	}
 	b := readBuild()
 	transports := []string{"inproc"}

@@ -16,8 +16,8 @@ func manCommand() *cli.Command {
 		Usage:       "print the manual page of all verbs",
 		Description: "Read it with fluentps man | man -l -, or install it: fluentps man >/usr/local/share/man/man1/fluentps.1",
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return usagef("man takes no arguments, got%s", listed(c.Args().Slice()))
+			if err := noArguments(c); err != nil {
+				return err
 			}
 			app := *c.App
 			app.Name, _ = programName()

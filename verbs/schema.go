@@ -15,8 +15,8 @@ func schemaCommand() *cli.Command {
 			"beside the configuration, whose first line is\n" +
 			"   # yaml-language-server: $schema=schema.json",
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return usagef("schema takes no arguments, got%s", listed(c.Args().Slice()))
+			if err := noArguments(c); err != nil {
+				return err
 			}
 			_, err := c.App.Writer.Write(configs.Schema())
 			return err

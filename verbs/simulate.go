@@ -197,7 +197,7 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		if err != nil {
 			return err
 		}
-		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {"summary.json", summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
+		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {metrics.SummaryName, summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
 		if cal != nil {
 			files = append(files, file{"calibrated.yaml", []byte(models)})
 		}

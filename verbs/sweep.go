@@ -168,9 +168,6 @@ func (s *sweep) write() error {
 	return nil
 }
 
-// summaryMax is the most bytes that are read of a summary. A summary of 100,000 workers has a third of it.
-const summaryMax = 64 << 20
-
 // result is what the table shows of a run's summary.
 type result struct {
 	Finished     string   `json:"finished"`
@@ -189,7 +186,7 @@ func (s *sweep) result(i int) result { return resultOf(s.folder(i)) }
 // resultOf reads the summary of a run. Without a readable summary, the run has not finished.
 func resultOf(dir string) result {
 	var r result
-	data, err := durable.ReadFile(filepath.Join(dir, "summary.json"), summaryMax)
+	data, err := durable.ReadFile(filepath.Join(dir, metrics.SummaryName), metrics.SummaryMax)
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}

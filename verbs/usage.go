@@ -170,3 +170,11 @@ func wrapped(w io.Writer, head, text string) {
 	}
 	fmt.Fprintln(w, line)
 }
+
+// noArguments refuses arguments of a verb that takes none.
+func noArguments(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usagef("%s takes no arguments, got%s", verbOf(c), listed(c.Args().Slice()))
+	}
+	return nil
+}

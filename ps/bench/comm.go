@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -39,11 +38,9 @@ func (r *Rank) Comm(sizes []int64, total time.Duration) error {
 			continue
 		}
 		if r.JSON {
-			text, err := json.Marshal(row)
-			if err != nil {
+			if err := writeJSON(r.Out, row); err != nil {
 				return err
 			}
-			fmt.Fprintf(r.Out, "%s\n", text)
 			continue
 		}
 		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", configs.FormatSize(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)

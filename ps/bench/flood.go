@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -85,11 +84,9 @@ func (r *Rank) Flood(n, messages int, pause time.Duration) error {
 
 func (row *floodRow) print(r *Rank) error {
 	if r.JSON {
-		text, err := json.Marshal(row)
-		if err != nil {
+		if err := writeJSON(r.Out, row); err != nil {
 			return err
 		}
-		fmt.Fprintf(r.Out, "%s\n", text)
 	} else {
 		fmt.Fprintf(r.Out, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a sender by at most %.1f MiB, limit %.1f MiB\n",
 			row.Messages, configs.FormatSize(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth), mib(row.SenderGrowth), mib(row.Limit))

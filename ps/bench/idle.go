@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -51,11 +50,9 @@ func (r *Rank) Idle(messages int, silence time.Duration) error {
 	}
 	row.hostState = readHost()
 	if r.JSON {
-		text, err := json.Marshal(row)
-		if err != nil {
+		if err := writeJSON(r.Out, row); err != nil {
 			return err
 		}
-		fmt.Fprintf(r.Out, "%s\n", text)
 	} else {
 		fmt.Fprintf(r.Out, "waiting takes %.2f %% of a core; a message is handled after %.0f us (p50), %.0f us (p99), %.0f us at most, of %d\n",
 			row.CPU, row.ReactP50, row.ReactP99, row.ReactMax, row.Messages)

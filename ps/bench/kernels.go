@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -95,12 +94,7 @@ func (b *Kernels) measure(k *kernels.Kernel, l kernel.Layer) error {
 		PeakGFLOPS: 1e-9 * b.flops, PeakGBPerS: 1e-9 * b.bytes, hostState: readHost(),
 	}
 	if b.JSON {
-		text, err := json.Marshal(row)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(b.Out, "%s\n", text)
-		return nil
+		return writeJSON(b.Out, row)
 	}
 	sizes := strings.ReplaceAll(strings.Trim(fmt.Sprint(l.N), "[]"), " ", "x")
 	fmt.Fprintf(b.Out, "%-22s %-22s %-26s %10.4f %9.2f %9.2f %7.1f\n",

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -161,11 +160,9 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 			continue
 		}
 		if r.JSON {
-			text, err := json.Marshal(row)
-			if err != nil {
+			if err := writeJSON(out, row); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "%s\n", text)
 			continue
 		}
 		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f %8s\n", "", configs.FormatSize(row.Bytes), configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,

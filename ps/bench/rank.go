@@ -4,6 +4,7 @@ package bench
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,4 +110,14 @@ func timesFor(total, each time.Duration, least, most int) int {
 func printHost(w io.Writer) {
 	h := readHost()
 	fmt.Fprintf(w, "%d cores, load average %.2f\n", h.Cores, h.Load)
+}
+
+// writeJSON writes a row as one line.
+func writeJSON(w io.Writer, row any) error {
+	text, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
 }

@@ -122,7 +122,7 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	}
 	if kept := r.Lead.out.kept; kept != nil && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
 		r.Lead.print("\n" + kept.text + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
-		return r.Folder.Write(SummaryName, kept.json) // a new file: a supervisor knows by it that the run has ended by itself
+		return r.Folder.Write(metrics.SummaryName, kept.json) // a new file: a supervisor knows by it that the run has ended by itself
 	}
 	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {
@@ -137,11 +137,8 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeErr, f.Write(SummaryName, data))
+	return errors.Join(writeErr, f.Write(metrics.SummaryName, data))
 }
-
-// SummaryName is the file that is written last: it says whether a run has finished.
-const SummaryName = "summary.json"
 
 // RemoveSummary removes the summary of the previous part of a run that is resumed: the run is not finished any more. The summary
 // of a run that has finished stays if nothing is left to train.
@@ -154,14 +151,13 @@ func (r *Run) RemoveSummary() error {
 			return nil
 		}
 	}
-	return r.Folder.Remove(SummaryName)
+	return r.Folder.Remove(metrics.SummaryName)
 }
 
 // hasNothingLeft says whether the checkpoint that the run resumes from has used up the budget.
 func (r *Run) hasNothingLeft() bool {
-	b, stop := layout.BudgetOf(r.station.Config, r.station.Set.Train.Rows(), r.station.Roles), &r.station.Config.Train.Stop
-	return b.Samples > 0 && r.From.Manifest.Samples >= b.Samples || b.Updates > 0 && r.From.State.Version >= b.Updates ||
-		stop.Time > 0 && r.From.State.Trained >= stop.Time
+	budget, stop := layout.BudgetOf(r.station.Config, r.station.Set.Train.Rows(), r.station.Roles), &r.station.Config.Train.Stop
+	return budget.Spent(r.From.Manifest.Samples, r.From.State.Version) || stop.Time > 0 && r.From.State.Trained >= stop.Time
 }
 
 // finished is the summary of a run that has finished.
@@ -173,11 +169,11 @@ type finished struct {
 // finishedBefore reads the summary in the folder of a run that has finished; nil if the run has not, or if a file cannot be read.
 func (r *Run) finishedBefore() *finished {
 	var s struct{ Finished string }
-	data, err := durable.ReadFile(filepath.Join(r.Dir(), SummaryName), summaryMax)
+	data, err := durable.ReadFile(filepath.Join(r.Dir(), metrics.SummaryName), metrics.SummaryMax)
 	if err != nil || json.Unmarshal(data, &s) != nil || s.Finished != metrics.FinishedOK {
 		return nil
 	}
-	text, err := durable.ReadFile(filepath.Join(r.Dir(), "summary.txt"), summaryMax)
+	text, err := durable.ReadFile(filepath.Join(r.Dir(), "summary.txt"), metrics.SummaryMax)
 	if err != nil {
 		return nil
 	}
@@ -189,6 +185,3 @@ func (r *Run) finishedBefore() *finished {
 
 // checkpointLabel begins the line of the summary that names the final checkpoint.
 const checkpointLabel = "Checkpoint: "
-
-// summaryMax bounds the summaries that are read, in bytes.
-const summaryMax = 64 << 20

@@ -25,10 +25,13 @@ type halt struct {
 	stopAt      int64 // a reply into this iteration or a later one says stop
 }
 
-// isSpent says whether the budget is used up.
-func (s *Server) isSpent(lead *ownShard) bool {
-	return s.budget.Samples > 0 && lead.samplesTaken >= s.budget.Samples || s.budget.Updates > 0 && lead.version >= s.budget.Updates
+// Spent says whether so many samples and versions of the lead shard use up the budget.
+func (b Budget) Spent(samples, versions int64) bool {
+	return b.Samples > 0 && samples >= b.Samples || b.Updates > 0 && versions >= b.Updates
 }
+
+// isSpent says whether the budget is used up.
+func (s *Server) isSpent(lead *ownShard) bool { return s.budget.Spent(lead.samplesTaken, lead.version) }
 
 // isNearlySpent says whether the pushes of workers that keep copies of the lead shard may use up the budget before
 // these workers have to pull. Each may push the iteration that it computes, and the iterations that a copy of clock v

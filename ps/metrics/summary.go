@@ -40,6 +40,13 @@ const (
 	RoleServer = "server"
 )
 
+// SummaryName is the file of a run folder that is written last: it says whether the run has finished. SummaryMax is the most bytes that
+// are read of it; a summary of 100,000 workers has a third of that.
+const (
+	SummaryName = "summary.json"
+	SummaryMax  = 64 << 20
+)
+
 // Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil pointer is null: not
 // measured, or not requested.
 type Summary struct {

@@ -39,8 +39,9 @@ func Cards(p *shard.Plan, roles shard.Roles, hosts []string) []Card {
 	for _, worker := range roles.Workers {
 		workers[index[hosts[worker]]]++
 	}
+	allWorkers := sum(workers)
 	for i := range cards {
-		far := sum(workers) - workers[i] // workers on other hosts
+		far := allWorkers - workers[i] // workers on other hosts
 		cards[i].Out = workers[i]*(allPush-push[i]) + far*reply[i]
 		cards[i].In = workers[i]*(allReply-reply[i]) + far*push[i]
 	}

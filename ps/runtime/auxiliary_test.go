@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"fluentps/ps/coordinate"
 	"fluentps/ps/durable"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
@@ -39,7 +38,7 @@ func (b blocking) Fill(x []float32, y []int32, rows []int32) {
 
 func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 	want := mustTrain(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
-	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {coordinate.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", coordinate.SummaryName}} {
+	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {metrics.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", metrics.SummaryName}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			dir, once, looks, signals := filepath.Join(t.TempDir(), "out"), &sync.Once{}, new(atomic.Int32), make(chan string, 1)
 			var warn lines
@@ -64,7 +63,7 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 			if says := names[len(names)-1]; !strings.Contains(warn.String(), "some files were not written: ") || !strings.Contains(warn.String(), says) {
 				t.Errorf("%q does not say that %s is missing", warn.String(), says)
 			}
-			for _, name := range []string{"summary.txt", "histograms.csv", coordinate.SummaryName} {
+			for _, name := range []string{"summary.txt", "histograms.csv", metrics.SummaryName} {
 				_, err := os.Stat(filepath.Join(dir, name))
 				blocked := strings.Contains(strings.Join(names, " "), name)
 				if blocked != errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"fluentps/ps/coordinate"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -18,7 +17,7 @@ import (
 // finishedIn returns how the run ended, from the summary in a run folder; "" if there is none.
 func finishedIn(t *testing.T, dir string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, coordinate.SummaryName))
+	data, err := os.ReadFile(filepath.Join(dir, metrics.SummaryName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}

@@ -119,8 +119,8 @@ func (l learnerLimit) load(d *decoder) limit {
 	return learnerLimit{leadLimit{lead}, lead}
 }
 
-// ruleKeys are the keys of every rule, whatever its scheme.
-var ruleKeys = []string{"match", "servers", "scheme", "schemes", "until", "fold", "weight", "push", "update"}
+// RuleKeys are the keys of every rule and of every phase, whatever the scheme. A test of configs holds them to its tables.
+var RuleKeys = []string{"match", "servers", "scheme", "schemes", "until", "fold", "weight", "push", "update"}
 
 // namePattern is the pattern of a scheme's name: a YAML value without quotes.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
@@ -193,8 +193,8 @@ func checkParams(p Params) error {
 			return fmt.Errorf("%s of its Params has the key %q; a key is small letters, digits and _", f.Name, key)
 		case seen[key]:
 			return fmt.Errorf("two fields of its Params have the key %s", key)
-		case slices.Contains(ruleKeys, key):
-			return fmt.Errorf("%s of its Params has the key %s, which every rule has; choose another than %s", f.Name, key, strings.Join(ruleKeys, ", "))
+		case slices.Contains(RuleKeys, key):
+			return fmt.Errorf("%s of its Params has the key %s, which every rule has; choose another than %s", f.Name, key, strings.Join(RuleKeys, ", "))
 		}
 		seen[key] = true
 	}

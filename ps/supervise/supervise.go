@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
 	"fluentps/ps/replica"
 	"fluentps/ps/station"
 )
@@ -217,7 +218,7 @@ func (s *supervisor) finalCode(launcher int) int {
 
 // summary describes the file that a run writes last, by a rename; nil if there is none.
 func (s *supervisor) summary() os.FileInfo {
-	info, err := os.Stat(filepath.Join(s.Dir, "summary.json"))
+	info, err := os.Stat(filepath.Join(s.Dir, metrics.SummaryName))
 	if err != nil {
 		return nil
 	}

@@ -1,22 +1,13 @@
 #!/usr/bin/env bash
 # An MLP that was trained on Fashion-MNIST and exported is right for as many test rows in NumPy as the summary says: from the
 # npz, from the safetensors, and from the files of the checkpoint. It begins another run on 5 servers, whose export is the
-# same to the byte. Needs Debian's python3-numpy, or another python3 with NumPy.
+# same to the byte. Debian's python3-numpy is installed if it is missing.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-python=""
-for candidate in python3 /usr/bin/python3; do
-	if "$candidate" -c 'import numpy' 2>/dev/null; then
-		python=$candidate
-		break
-	fi
-done
-if [ -z "$python" ]; then
-	figure "not tried, no python3 with NumPy; install python3-numpy"
-	exit 0
-fi
+tests/deps.sh --numpy
+python=/usr/bin/python3
 
 example=configs/examples/fashion-mlp-mixed.yaml
 world 6 run "$example" --set 'train.stop={epochs: 2}' --set evaluate.every_epochs=0 --out "$TMP/run"
