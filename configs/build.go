@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"fluentps/ps/optim"
 	"fluentps/ps/send"
@@ -117,16 +118,19 @@ func (e Evaluate) Samples(rows int) int64 {
 // SendPolicy returns the send policy of a worker.
 func (c *Config) SendPolicy(plan *shard.Plan, worker int) send.Policy {
 	push, _ := plan.Largest()
-	return c.sendEntry().New(c.sendOptions(push, worker))
+	o := c.sendOptions(push, worker)
+	o.Windows = plan.Windows
+	return c.sendEntry().New(o)
 }
 
-// ReplyPolicy returns the policy of a server for its replies; nil if each reply leaves as one message.
-func (c *Config) ReplyPolicy(plan *shard.Plan) send.Policy {
-	if e := c.sendEntry(); e.Reply != nil {
-		_, reply := plan.Largest()
-		return e.Reply(c.sendOptions(reply, 0))
+// ReplyPolicy returns the policy of a server for its replies to so many workers; nil if each reply leaves whole.
+func (c *Config) ReplyPolicy(plan *shard.Plan, server int32, workers int) send.Policy {
+	_, reply := plan.Largest()
+	o := c.sendOptions(reply, 0)
+	if plan.Windows != nil {
+		o.Windows = slices.Repeat(plan.Windows[server:server+1], workers)
 	}
-	return nil
+	return c.sendEntry().Reply(o)
 }
 
 func (c *Config) sendEntry() send.Entry {
@@ -142,5 +146,9 @@ func (c *Config) sendEntry() send.Entry {
 }
 
 func (c *Config) sendOptions(largest int64, node int) send.Options {
-	return send.Options{Spec: c.Send, Largest: largest, Seed: c.Seed, Node: uint64(node)}
+	o := send.Options{Spec: c.Send, Largest: largest, Seed: c.Seed, Node: uint64(node)}
+	if c.Baseline == BaselinePSLite {
+		o.Window = 0 // PS-Lite has no window either
+	}
+	return o
 }

@@ -82,7 +82,7 @@ type Cluster struct {
 	Hierarchy    string `yaml:"hierarchy" values:"none,node" doc:"node: the ranks of a host sum their gradients, and one of them, the worker, pushes and pulls for all"`
 	SharedMemory string `yaml:"shared_memory" values:"auto,off" doc:"auto: servers and workers of one host read parameters and gradients in each other's memory; off: they send them"`
 	Bind         string `yaml:"bind" values:"auto,off" doc:"auto: on a host with more ranks than cores, each rank is bound to one core in turn, unless the launcher has bound a rank; off: the system moves the ranks"`
-	Link         string `yaml:"link,omitempty" form:"link rates" doc:"rate of the network card of a host, each way, as in 10Gbit; of hosts with another rate: 10Gbit,node3=1Gbit. plan and the summary then show the least time of an iteration that these cards allow; nothing else depends on it"`
+	Link         string `yaml:"link,omitempty" form:"link rates" doc:"rate of the network card of a host, each way, as in 10Gbit; of hosts with another rate: 10Gbit,node3=1Gbit. none: a run measures it at its start. Shards and pieces are cut by it, and plan and the summary show the least time of an iteration that these cards allow"`
 	MemoryMax    int64  `yaml:"memory_max" min:"1MiB" max:"1048576GiB" unit:"bytes" doc:"limit on the buffers of one rank, without the data set (plan lists them), and on the memory of the rows while they are read"`
 }
 

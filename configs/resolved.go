@@ -43,6 +43,10 @@ func Values(c *Config) map[string]string {
 // and its hardware, and change no parameter until its end. model.init acts only at the start.
 var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.link", "cluster.shared_memory", "device."}
 
+// former are defaults of earlier versions, which wrote checkpoints without the key that stands beside each. They count as today's defaults: the
+// parameters of bsp are the same to the bit.
+var former = map[string]struct{ value, before string }{"send.order": {"fifo", "shards.parts"}}
+
 // Changed lists the keys, in order, whose values differ from those of a checkpoint, without the free ones. A key that the checkpoint does
 // not have, for example because an earlier version wrote it, counts as its default.
 func Changed(old map[string]string, c *Config) []string {
@@ -50,7 +54,13 @@ func Changed(old map[string]string, c *Config) []string {
 	p.table(bind("", topKeys, c), "", "")
 	var keys []string
 	for path, v := range p.values {
-		if was, there := old[path]; there && was != v || !there && !p.defaults[path] {
+		was, there := old[path]
+		if f, changed := former[path]; changed && was == f.value && p.defaults[path] {
+			if _, since := old[f.before]; !since {
+				continue
+			}
+		}
+		if there && was != v || !there && !p.defaults[path] {
 			keys = append(keys, path)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/durable"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 )
@@ -84,7 +85,11 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	if err := r.CheckConsistency(); err != nil {
 		return r, err
 	}
-	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers)
+	link := layout.Link{Given: cfg.Cluster.Link != ""}
+	if w := r.Summary.Wire; w != nil {
+		link.Rate = float64(w.LinkPerS)
+	}
+	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link)
 	r.Options = sim.Options{Config: cfg, Plan: cut.plan, Rows: cut.rows}
 	return r, err
 }

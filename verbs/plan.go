@@ -66,7 +66,7 @@ func planVerb(c *cli.Context) error {
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set))
+	_, err = fmt.Fprint(c.App.Writer, layout.Text(in.cfg, p.plan, p.roles, hosts, p.set, p.link))
 	return err
 }
 
@@ -77,6 +77,7 @@ type planned struct {
 	roles shard.Roles
 	set   *workload.Set
 	plan  *shard.Plan
+	link  layout.Link
 }
 
 // prepare does what the ranks of a run do before they train. It fails for every configuration that they would refuse.
@@ -90,13 +91,13 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 	if p.roles, err = layout.Roles(cfg, hosts); err != nil {
 		return nil, err
 	}
-	if _, err := layout.Rates(cfg, hosts); err != nil {
+	if p.link, err = layout.LinkOf(cfg, hosts); err != nil {
 		return nil, err
 	}
 	if p.set, err = load(layout.DataSpec(cfg)); err != nil {
 		return nil, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
-	q, err := layout.Prepare(cfg, p.roles, p.set)
+	q, err := layout.Prepare(cfg, p.roles, p.set, p.link)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +126,8 @@ type cut struct {
 	rows int // of the training set
 }
 
-// cutFor reads the data set for its shape, and cuts the parameters of the model into shards.
-func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
+// cutFor reads the data set for its shape, and cuts the parameters of the model into shards for hosts with this link.
+func cutFor(cfg *configs.Config, workers, servers int, link layout.Link) (cut, error) {
 	set, err := workload.Load(layout.DataSpec(cfg))
 	if err != nil {
 		return cut{}, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
@@ -138,7 +139,7 @@ func cutFor(cfg *configs.Config, workers, servers int) (cut, error) {
 	if err != nil {
 		return cut{}, err
 	}
-	plan, err := layout.Plan(cfg, workload.Params(model), servers)
+	plan, err := layout.Plan(cfg, workload.Params(model), servers, link)
 	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
 }
 

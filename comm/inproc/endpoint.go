@@ -71,10 +71,19 @@ type message struct {
 }
 
 func (e *endpoint) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	return e.send(to, ch, tag, b, off, n, h, true)
+}
+
+// IsendMatched never copies a message: the sender waits until it was received.
+func (e *endpoint) IsendMatched(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	return e.send(to, ch, tag, b, off, n, h, false)
+}
+
+func (e *endpoint) send(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler, mayCopy bool) comm.Op {
 	comm.CheckSend(e.Size(), to, ch, tag, b, off, n)
 	s := stream{ch, tag}
 	id := e.ops.Op(e.ops.Put(operation{handler: h, buf: b, from: to, stream: s}))
-	if e.world.ranks[to].accept(message{from: e, id: id, stream: s, data: comm.Span(b, off, n)}) {
+	if e.world.ranks[to].accept(message{from: e, id: id, stream: s, data: comm.Span(b, off, n)}, mayCopy) {
 		e.ready = append(e.ready, comm.Done{Op: id, Peer: to, Tag: tag, N: n})
 	}
 	return id
@@ -82,9 +91,9 @@ func (e *endpoint) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, of
 
 // accept puts a message into the inbox and returns whether it was copied. At eagerMax copies a short message is treated
 // like a long one: its sender waits, and the inbox takes no more memory.
-func (e *endpoint) accept(m message) bool {
+func (e *endpoint) accept(m message, mayCopy bool) bool {
 	e.mu.Lock()
-	if len(m.data) <= comm.CtlMax && e.copies < e.world.eagerMax {
+	if mayCopy && len(m.data) <= comm.CtlMax && e.copies < e.world.eagerMax {
 		e.copies++
 		m.copied = true
 		if last := len(e.spareCopies) - 1; last >= 0 {

@@ -19,6 +19,8 @@ func TestConformance(t *testing.T) { commtest.Run(t, commtest.All(), newWorld, 1
 
 func TestHeartbeats(t *testing.T) { commtest.Run(t, commtest.Beats(), newWorld, 1, 2, 3, 5) }
 
+func TestMatches(t *testing.T) { commtest.Run(t, commtest.Matches(), newWorld, 1, 2, 3) }
+
 func TestSums(t *testing.T) { commtest.Run(t, commtest.Sums(), newWorld, 1, 2, 3, 5) }
 
 // With room for two copies only, almost every short message takes the path of long ones.

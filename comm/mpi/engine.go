@@ -41,6 +41,7 @@ type operation struct {
 	kind    kind
 	settled bool // MPI has completed it
 	marked  bool // a synchronous send: see flow
+	matched bool // a synchronous send: see IsendMatched
 	ch      comm.Chan
 	tag     uint32
 	peer    comm.Peer
@@ -57,9 +58,18 @@ func (o *operation) stream() uint64 {
 }
 
 func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	return t.send(to, ch, tag, b, off, n, h, false)
+}
+
+// IsendMatched is MPI_Issend.
+func (t *transport) IsendMatched(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler) comm.Op {
+	return t.send(to, ch, tag, b, off, n, h, true)
+}
+
+func (t *transport) send(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, n int, h comm.Handler, matched bool) comm.Op {
 	comm.CheckSend(t.size, to, ch, tag, b, off, n)
 	mem := address(comm.Span(b, off, n))
-	slot := t.ops.Put(operation{kind: sending, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
+	slot := t.ops.Put(operation{kind: sending, matched: matched, handler: h, buf: b, peer: to, ch: ch, tag: tag, n: n, mem: mem})
 	op := t.ops.Op(slot)
 	if ch != comm.Ctl || t.admit(slot) {
 		t.launch(slot)
@@ -70,7 +80,7 @@ func (t *transport) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, o
 // launch passes a send to MPI.
 func (t *transport) launch(slot uint32) {
 	o := t.ops.At(slot)
-	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked)))
+	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked || o.matched)))
 	if rc == C.FP_SENT {
 		t.settle(slot, comm.Done{Op: t.ops.Op(slot), Peer: o.peer, Tag: o.tag, N: o.n}, false)
 		return

@@ -208,6 +208,8 @@ func TestRankConformance(t *testing.T) { commtest.Rank(t, world, commtest.All())
 
 func TestRankHeartbeats(t *testing.T) { commtest.Rank(t, world, commtest.Beats()) }
 
+func TestRankMatches(t *testing.T) { commtest.Rank(t, world, commtest.Matches()) }
+
 func TestRankSums(t *testing.T) { commtest.Rank(t, world, commtest.Sums()) }
 
 func TestRankMessagesDoNotAllocate(t *testing.T) {

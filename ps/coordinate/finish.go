@@ -264,7 +264,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.PerShard = nil
 	}
 	if layout.Teams(r.station.Config) {
-		s.Hierarchy, s.Computing = r.station.Config.Cluster.Hierarchy, len(r.station.Computes)
+		s.Hierarchy, s.Computing = r.station.Config.Cluster.Hierarchy, len(r.station.Roles.Computing())
 	}
 	var between int64
 	var servers, workers []metrics.Spans
@@ -301,9 +301,9 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.BytesBetween = &between
 	}
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
-	if rates, _ := layout.Rates(r.station.Config, r.station.Hosts); rates != nil { // setup has refused an error
+	if rates := r.station.Rates(); rates != nil {
 		bound := network.Least(layout.Cards(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts), *rates)
-		s.SetWire(bound.Time, bound.Card.Host)
+		s.SetWire(bound.Time, bound.Card.Host, metrics.Wire{LinkPerS: metrics.Float(r.station.Link.Rate), Measured: r.station.Link.Rate > 0 && !r.station.Link.Given})
 	}
 	return s
 }

@@ -45,7 +45,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 			return err
 		}
 	}
-	if err := f.Write("plan.txt", []byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set))); err != nil {
+	if err := f.Write("plan.txt", []byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set, r.station.Link))); err != nil {
 		return err
 	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}

@@ -21,7 +21,7 @@ func hostsOf(t testing.TB, c *configs.Config, hosts []string) (all []HostMemory,
 	if roles, err = Roles(c, hosts); err != nil {
 		t.Fatal(err)
 	}
-	if q, err = Prepare(c, roles, set); err != nil {
+	if q, err = Prepare(c, roles, set, Link{}); err != nil {
 		t.Fatal(err)
 	}
 	if all, err = Hosts(c, q.Plan, roles, hosts, set); err != nil {

@@ -16,7 +16,7 @@ func paramsOf(n int) []workload.Param { return []workload.Param{{Name: "w", Shap
 func TestEncodedBytesAreInTheLimits(t *testing.T) {
 	plain, coded := load(t), load(t, "payload={push: topk, ratio: 0.1, pull: float16}")
 	bytes := func(cfg *configs.Config) (worker, server int64) {
-		p, err := Plan(cfg, paramsOf(100), 1)
+		p, err := Plan(cfg, paramsOf(100), 1, Link{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestEncodedBytesAreInTheLimits(t *testing.T) {
 func TestMessagesWithKeysFit(t *testing.T) {
 	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
 	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
-		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2)
+		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2, Link{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestPiecesAreCountedBeforeTheyAreListed(t *testing.T) {
 // The limit that plan prints for a server is what its shards may take: versions, slots, sums, optimizer.
 func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	c := load(t, "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1)
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 1, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +102,10 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 
 func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
 	cfg := load(t, "payload={push: topk, ratio: 1}", "shards.max_bytes=48MiB")
-	if _, err := Plan(cfg, paramsOf(12<<20), 1); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
+	if _, err := Plan(cfg, paramsOf(12<<20), 1, Link{}); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1); err != nil {
+	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1, Link{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{1 << 20}}}, 1)
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{1 << 20}}}, 1, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

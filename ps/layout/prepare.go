@@ -26,9 +26,9 @@ type Prepared struct {
 	Snapshots int64 // of a shard, kept at a time
 }
 
-// Prepare cuts the shards. It fails if these ranks cannot train on the set. No run begins with a configuration that Prepare
+// Prepare cuts the shards for ranks whose hosts have this link. It fails if these ranks cannot train on the set. No run begins with a configuration that Prepare
 // refuses, so plan calls it too.
-func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepared, err error) {
+func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link) (q Prepared, err error) {
 	computes := len(roles.Computing())
 	if err := Check(c, set, computes); err != nil {
 		return q, err
@@ -40,7 +40,7 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set) (q Prepare
 	if err := checkPieces(c, q.Params); err != nil {
 		return q, err
 	}
-	if q.Plan, err = Plan(c, q.Params, len(roles.Servers)); err != nil {
+	if q.Plan, err = Plan(c, q.Params, len(roles.Servers), link); err != nil {
 		return q, err
 	}
 	if len(q.Plan.Pieces) > PiecesMax {

@@ -50,7 +50,7 @@ func TestMemoryOfPushesReceivedAhead(t *testing.T) {
 	for layer := range layers {
 		params = append(params, workload.Param{Name: fmt.Sprint("w", layer), Layer: layer, Shape: []int{4096}})
 	}
-	p, err := Plan(c, params, 1)
+	p, err := Plan(c, params, 1, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestWaysOfPieces(t *testing.T) {
 		{"{scheme: bsp}", Thresholds{Shared: 1 << 20}, [2]Way{InFrame, InFrame}, [2]Way{InFrame, InFrame}},
 	} {
 		cfg := load(t, "cluster.servers=1", "sync=[{match: '*', "+c.set[1:]+"]")
-		p, err := Plan(cfg, paramsOf(500), 1)
+		p, err := Plan(cfg, paramsOf(500), 1, Link{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestDirectPieces(t *testing.T) {
 		{[]string{"sync=[{match: '*', scheme: essp, staleness: 1}]"}, Thresholds{Inline: 100}, nil, false, false},
 	} {
 		cfg := load(t, append(c.set, "cluster.servers=1")...)
-		p, err := Plan(cfg, paramsOf(500), 1)
+		p, err := Plan(cfg, paramsOf(500), 1, Link{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec { return c.Data.Spec(c.Seed, c.Cluster.MemoryMax) }
 
-// Plan cuts a model into shards for this many servers.
-func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan, error) {
+// Plan cuts a model into shards for this many servers, whose hosts have this link.
+func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*shard.Plan, error) {
 	flat := make([]shard.Param, len(params))
 	for i, p := range params {
 		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Row: p.Row, Stat: p.Stat}
@@ -38,6 +38,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 	case c.InRounds():
 		o.Keys, o.MaxBytes = c.BaselineKeys, messageBytes(c, len(params))
 	}
+	link.cut(c, &o)
 	if codec := c.PushCodec(); codec != nil {
 		o.PushBytes = codec.EncodedMax
 	}
@@ -55,6 +56,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int) (*shard.Plan,
 		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
 			metrics.Size(c.Shards.MaxBytes), metrics.Size(push), c.Payload.PushText(), metrics.Size(comm.MessageMax))
 	}
+	p.Windows = link.windows(c, p)
 	return p, nil
 }
 

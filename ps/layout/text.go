@@ -13,16 +13,17 @@ import (
 )
 
 // Text is what plan prints and plan.txt holds: roles by host, the table of shards, memory and traffic, and warnings.
-func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) string {
+func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set, link Link) string {
 	rows := set.Train.Rows()
 	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
-	rates, _ := Rates(c, hosts) // who prints the text has heard of an error before
+	rates := link.Rates(c, hosts)
 	var b strings.Builder
 	planRoles(&b, roles, hosts)
 	planTraining(&b, c, p, roles, rows)
 	planBaseline(&b, c, p)
 	planMixed(&b, c, p, roles)
 	if !Reduces(c) {
+		planLink(&b, c, hosts, link)
 		planShards(&b, c, p)
 		planChanges(&b, c, p, len(roles.Computing()), rows)
 	}

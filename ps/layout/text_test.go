@@ -14,7 +14,7 @@ import (
 
 func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 	c := load(t, "sync=[{match: '*', schemes: [{scheme: bsp, until: 10}, {scheme: asp, until: {epochs: 2}}, {scheme: ssp}]}]")
-	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 2)
+	p, err := Plan(c, []workload.Param{{Name: "w", Shape: []int{100}}}, 2, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := Text(c, p, roles, hosts, set)
+	text := Text(c, p, roles, hosts, set, Link{})
 	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -64,11 +64,11 @@ func textOf(t *testing.T, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Plan(c, workload.Params(m), c.Cluster.Servers)
+	p, err := Plan(c, workload.Params(m), c.Cluster.Servers, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Text(c, p, roles, hosts, set)
+	return Text(c, p, roles, hosts, set, Link{})
 }
 
 func textGolden(t *testing.T, name string, settings ...string) {
@@ -146,11 +146,11 @@ func TestWarningAboutAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Plan(cfg, workload.Params(m), len(roles.Servers))
+		p, err := Plan(cfg, workload.Params(m), len(roles.Servers), Link{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := Text(cfg, p, roles, hosts, set); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
+		if text := Text(cfg, p, roles, hosts, set, Link{}); strings.Contains(text, "times the mean: use shards.slice: even") != c.warn {
 			t.Errorf("%s: want a warning: %t; got\n%s", c.set, c.warn, text)
 		}
 	}

@@ -15,7 +15,7 @@ const planNameMax = 24
 // planShards prints the table of shards. The parts of parameters in a shard are in its row, or below it if the row would be
 // too wide.
 func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
-	pieceMax := c.Shards.MaxBytes
+	pieceMax := p.PieceMax()
 	if c.InRounds() {
 		pieceMax = messageBytes(c, len(p.Params))
 	}

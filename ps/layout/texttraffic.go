@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fluentps/comm/wire"
@@ -61,10 +62,38 @@ func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, rep
 	}
 }
 
+// planLink prints the link between the hosts by which the shards are cut.
+func planLink(b *strings.Builder, c *configs.Config, hosts []string, link Link) {
+	apart := slices.ContainsFunc(hosts, func(h string) bool { return h != hosts[0] })
+	switch {
+	case !apart || !link.counts(c) && !(link.Rate == 0 && AsksForLink(c)):
+	case link.Rate == 0:
+		b.WriteString("\nLink between hosts: not known here. A run measures it at its start: over up to 1.6 Gbit/s it cuts more and shorter shards and pieces than below; cluster.link says the rate beforehand\n")
+	default:
+		from := "measured"
+		if link.Given {
+			from = "cluster.link"
+		}
+		fmt.Fprintf(b, "\nLink between hosts: %s (%s)\n", network.FormatRate(link.Rate), from)
+	}
+}
+
 // planSend prints how much is in flight between a worker and a server. That bounds how long a piece delays a more urgent
 // one.
 func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	if c.Baseline != configs.BaselineNone {
+		return
+	}
+	if w := p.Windows; w != nil && c.Send.Window == 0 && c.Send.Order != "credit" {
+		order := c.Send.Order
+		if order == "auto" {
+			order = "priority"
+		}
+		text := metrics.Size(slices.Min(w))
+		if most := slices.Max(w); most > slices.Min(w) {
+			text += " to " + metrics.Size(most) + ", by what the server owns,"
+		}
+		fmt.Fprintf(b, "Send: %s: %s in flight between a worker and a server, each way, until the other rank has received it\n", order, text)
 		return
 	}
 	push, reply := p.Largest()

@@ -41,7 +41,7 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 	if window, largest := c.Send.Window, max(push, reply); window > 0 && window < 2*largest {
 		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", metrics.Size(window), metrics.Size(largest), metrics.Size(window/2)))
 	}
-	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "fifo" {
+	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "auto" && c.Send.Order != "fifo" {
 		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others may overtake, and is answered only after all of them have landed; with shards.slice: slices each piece is answered by itself", c.Send.Order, i, metrics.Count(len(p.Shards[i].Pieces), "piece")))
 	}
 	if names["bsp"] && len(names) > 1 {

@@ -19,6 +19,7 @@ const (
 	tagBlob
 	TagReplica
 	TagKeys
+	TagProbe
 )
 
 // SendBlob sends bytes to a rank and drives until the sends have completed.

@@ -48,6 +48,10 @@ func (f *frames) flush() {
 	for i := range f.bulk { // after the headers, so that a receiver knows the pieces before they arrive
 		b := &f.bulk[i]
 		l.Sent(b.to, b.n)
+		if l.matching != nil {
+			l.matching.IsendMatched(comm.Peer(b.to), comm.Data, b.tag, b.buf, b.off, b.n, b.h)
+			continue
+		}
 		l.t.Isend(comm.Peer(b.to), comm.Data, b.tag, b.buf, b.off, b.n, b.h)
 	}
 	f.bulk = f.bulk[:0]

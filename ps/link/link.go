@@ -35,6 +35,8 @@ type Link struct {
 	// BeforeSending and AfterSending are called at the end of a batch: before its messages leave, and after that.
 	BeforeSending, AfterSending func()
 
+	matching comm.Matching // nil: a bulk message counts as sent when MPI has taken it
+
 	// The senders and receivers of bulk count into Traffic, too.
 	Traffic       Traffic
 	open          int         // operations in flight and calls of Hold without Let
@@ -68,6 +70,10 @@ func (l *Link) Handle(kind wire.Kind, h Handler) {
 func (l *Link) HandleHeader(kind wire.Kind, h func(h *wire.Header)) {
 	l.Handle(kind, func(_ int, m *wire.Record) { h(&m.Header) })
 }
+
+// MatchBulk lets a bulk message count as sent only when its receiver has met it with a receive, if the transport can tell. So a window of bytes
+// in flight bounds what lies in the queues of hosts and switches, too.
+func (l *Link) MatchBulk() { l.matching, _ = l.t.(comm.Matching) }
 
 // Fail records the first failure of a handler, which ends every Drive. A nil error is ignored.
 func (l *Link) Fail(err error) {

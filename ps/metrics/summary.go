@@ -86,7 +86,7 @@ type Summary struct {
 	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
 	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
 	BytesBetween     *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
-	Wire             *Wire                `json:"wire,omitempty"`      // with cluster.link
+	Wire             *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
 	PerShard         []ShardSummary       `json:"per_shard"`
 	PerWorker        []WorkerSummary      `json:"per_worker"`
 	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
@@ -95,14 +95,17 @@ type Summary struct {
 
 // Wire compares the iterations of a run with the least time that its network cards allow (ps/network).
 type Wire struct {
-	LimitS     Float  `json:"limit_s"`     // least time of an iteration; 0: nothing crosses a card
-	Host       string `json:"host"`        // whose card decides; "" if nothing crosses a card
-	IterationS Float  `json:"iteration_s"` // mean time of an iteration of a worker, computing included
-	Share      Float  `json:"share"`       // limit_s / iteration_s
+	LimitS     Float  `json:"limit_s"`          // least time of an iteration; 0: nothing crosses a card
+	Host       string `json:"host"`             // whose card decides; "" if nothing crosses a card
+	IterationS Float  `json:"iteration_s"`      // mean time of an iteration of a worker, computing included
+	Share      Float  `json:"share"`            // limit_s / iteration_s
+	LinkPerS   Float  `json:"link_bytes_per_s"` // rate of the slowest card each way, headers included; 0: cluster.link has none, and all ranks are on one host
+	Measured   bool   `json:"measured"`         // at the start of the run, since cluster.link says no rate
 }
 
-// SetWire compares training with the least time of an iteration, and the host whose card decides it. TrainS and PerWorker are set.
-func (s *Summary) SetWire(limit time.Duration, host string) {
+// SetWire compares training with the least time of an iteration, and the host whose card decides it. w has the rate of the link. TrainS and
+// PerWorker are set.
+func (s *Summary) SetWire(limit time.Duration, host string, w Wire) {
 	var iterations int64
 	for _, w := range s.PerWorker {
 		iterations += w.Iterations
@@ -111,7 +114,8 @@ func (s *Summary) SetWire(limit time.Duration, host string) {
 		return
 	}
 	each := float64(s.TrainS) * float64(len(s.PerWorker)) / float64(iterations)
-	s.Wire = &Wire{LimitS: Float(limit.Seconds()), Host: host, IterationS: Float(each), Share: Float(limit.Seconds() / each)}
+	w.LimitS, w.Host, w.IterationS, w.Share = Float(limit.Seconds()), host, Float(each), Float(limit.Seconds()/each)
+	s.Wire = &w
 }
 
 // Sparsity counts the parameters that are zero.

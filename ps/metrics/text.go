@@ -96,8 +96,12 @@ func headText(s *Summary, width int) string {
 	}
 	line("traffic", "%s", traffic)
 	if w := s.Wire; w != nil && w.LimitS > 0 {
-		line("wire", "an iteration takes %s s, at least %s s by the card of %s: %s of the limit, computing included",
-			fixed(float64(w.IterationS), 4), fixed(float64(w.LimitS), 4), w.Host, fixed(float64(w.Share), 2))
+		card := "the card of " + w.Host
+		if w.Measured {
+			card += fmt.Sprintf(" (measured %s/s)", Size(int64(w.LinkPerS)))
+		}
+		line("wire", "an iteration takes %s s, at least %s s by %s: %s of the limit, computing included",
+			fixed(float64(w.IterationS), 4), fixed(float64(w.LimitS), 4), card, fixed(float64(w.Share), 2))
 	}
 	return b.String()
 }

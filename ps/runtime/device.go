@@ -22,10 +22,10 @@ type Unit struct {
 // newUnit opens a device of this rank: the one that the options choose for a rank that computes, else the host's processor.
 // So a rank that only serves never touches a GPU.
 func (r *rank) newUnit() (Unit, error) {
-	i := slices.Index(r.station.Computes, r.station.Me)
+	i := slices.Index(r.station.Roles.Computing(), r.station.Me)
 	if i >= 0 && r.o.NewUnit != nil {
 		local := 0
-		for _, before := range r.station.Computes[:i] {
+		for _, before := range r.station.Roles.Computing()[:i] {
 			if r.station.Hosts[before] == r.station.Hosts[r.station.Me] {
 				local++
 			}
@@ -47,7 +47,7 @@ func (r *rank) newDevice() (kernels.Device, error) {
 func (r *rank) openUnit() error {
 	var usageErr, failedErr error
 	var own coordinate.UnitReport
-	if slices.Contains(r.station.Computes, r.station.Me) {
+	if slices.Contains(r.station.Roles.Computing(), r.station.Me) {
 		var err error
 		var broken *kernels.Failure
 		if r.unit, err = r.newUnit(); errors.As(err, &broken) {

@@ -156,7 +156,7 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 // classes.
 func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	t.Helper()
-	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers)
+	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

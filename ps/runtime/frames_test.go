@@ -144,7 +144,7 @@ func TestFramesStayWithinTheirLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{3000}}}, 1)
+	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{3000}}}, 1, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,9 +127,9 @@ func planOf(t *testing.T, c *configs.Config, ranks int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := layout.Prepare(c, roles, set)
+	q, err := layout.Prepare(c, roles, set, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return layout.Text(c, q.Plan, roles, hosts, set)
+	return layout.Text(c, q.Plan, roles, hosts, set, layout.Link{})
 }

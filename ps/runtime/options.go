@@ -28,7 +28,7 @@ type Options struct {
 	Hash      string          // identifies Config; compared between ranks
 	Problem   error           // an error of this rank before Run; all ranks then leave with code 2
 	Transport comm.Transport
-	Mode      string // mpi, local
+	Mode      string // ModeMPI, or local: the ranks are goroutines of one process
 	Host      string
 	PID       int
 	Build     string // version and commit; compared between ranks
@@ -58,6 +58,9 @@ type Options struct {
 	thresholds layout.Thresholds   // for tests: the sizes by which ways are chosen
 	axes       station.Axes        // for tests: hooks
 }
+
+// ModeMPI is the Mode of ranks that are processes.
+const ModeMPI = "mpi"
 
 // SignalState is the signal at which a rank prints its state; the run continues.
 const SignalState = "SIGUSR2"

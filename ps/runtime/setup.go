@@ -28,19 +28,30 @@ func (r *rank) assignRoles() error {
 	if err != nil {
 		return err
 	}
-	r.station.Roles, r.station.Computes = roles, roles.Computing()
+	r.station.Roles = roles
 	r.nameRanks()
-	_, err = layout.Rates(r.station.Config, r.station.Hosts)
+	r.station.Link, err = layout.LinkOf(r.station.Config, r.station.Hosts)
 	return err
 }
 
-// setup returns with every rank ready to train, or with the same error on all of them.
-func (r *rank) setup() error {
+// meet returns when every rank knows all hosts, its roles, and the link between the hosts.
+func (r *rank) meet() error {
 	if err := r.greet(); err != nil {
 		return err
 	}
 	if err := r.assignRoles(); err != nil {
 		return station.Usage("%v", err) // the same error on every rank, since all know the same hosts
+	}
+	if r.o.Mode != ModeMPI {
+		return nil // there is no network between ranks
+	}
+	return r.station.MeasureLink()
+}
+
+// setup returns with every rank ready to train, or with the same error on all of them.
+func (r *rank) setup() error {
+	if err := r.meet(); err != nil {
+		return err
 	}
 	set, err := r.o.Load(layout.DataSpec(r.station.Config))
 	if err := r.station.Net.Agree(err, CodeUsage); err != nil {

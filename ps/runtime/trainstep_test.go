@@ -49,7 +49,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	s.model, err = workload.NewModel(c.ModelSpec(), of, cpu.New(c.Device.Threads), n)
 	must(err)
 	params := workload.Params(s.model)
-	s.plan, err = layout.Plan(c, params, 1)
+	s.plan, err = layout.Plan(c, params, 1, layout.Link{})
 	must(err)
 	memory := inproc.New(1, inproc.Options{})[0]
 	arena := func() []float32 {

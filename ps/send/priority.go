@@ -9,18 +9,18 @@ import "fmt"
 //
 // P3 has one slice in flight, and slices of 40,000 parameters (its code) or about 50,000 (its best figure) [A][M]. With
 // MPI a link idles between two sends unless the second is posted before the first is over. So the default window has
-// room for two pieces.
+// room for two pieces, where nothing is known of the link.
 type priority struct {
 	lanes
-	window int64
+	o Options
 }
 
 func newPriority(o Options) Policy {
-	p := &priority{window: o.Window}
-	p.whole = true
-	if p.window == 0 {
-		p.window = 2 * o.Largest
+	if o.Window == 0 && len(o.Windows) == 0 {
+		o.Window = 2 * o.Largest
 	}
+	p := &priority{o: o}
+	p.whole = true
 	return p
 }
 
@@ -38,7 +38,7 @@ func (p *priority) Step(ev Event, out []int32) []int32 {
 	l := p.note(ev)
 	for {
 		at, n, ok := p.next(l)
-		if !ok || l.inFlight > 0 && l.inFlight+n > p.window {
+		if !ok || l.inFlight > 0 && l.inFlight+n > p.o.windowTo(ev.To) {
 			return out
 		}
 		out = p.release(l, at, out)
@@ -46,5 +46,5 @@ func (p *priority) Step(ev Event, out []int32) []int32 {
 }
 
 func (p *priority) String() string {
-	return fmt.Sprintf("priority held=%d flying=%dB window=%dB", p.held, p.inFlight(), p.window)
+	return fmt.Sprintf("priority held=%d flying=%dB window=%dB", p.held, p.inFlight(), p.o.windowTo(0))
 }

@@ -48,7 +48,7 @@ type Policy interface {
 // Spec is the order, and what belongs to it. A policy heeds no key but those that its Entry lists.
 type Spec struct {
 	Order   string `yaml:"order" values:"@orders" doc:"the order in which a worker's pieces leave"`
-	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=priority" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: room for two of the largest pieces"`
+	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=auto,fifo,priority" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: what the link between hosts holds, else for priority two of the largest pieces and for fifo any number"`
 	Credit  int64  `yaml:"credit" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"pieces leave while fewer bytes than that are in flight between a worker and a server, each way"`
 	Tune    Tune   `yaml:"tune"`
 	Overlap bool   `yaml:"overlap" doc:"a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"`
@@ -62,9 +62,33 @@ func Defaults() Spec {
 // Options are what a policy is made from: the keys under send:, and facts about its node.
 type Options struct {
 	Spec
-	Largest int64  // bytes on the wire of the largest piece that the policy may be handed
-	Seed    uint64 // of the run
-	Node    uint64 // the node that the policy belongs to: generators follow from (Seed, Node)
+	Largest int64   // bytes on the wire of the largest piece that the policy may be handed
+	Windows []int64 // by destination, in place of Window where that is 0; nil: none
+	Seed    uint64  // of the run
+	Node    uint64  // the node that the policy belongs to: generators follow from (Seed, Node)
+}
+
+// windowTo is the window of a destination; 0: none.
+func (o *Options) windowTo(to int32) int64 {
+	if o.Window == 0 && int(to) < len(o.Windows) {
+		return o.Windows[to]
+	}
+	return o.Window
+}
+
+// newAuto and newAutoReply go by whether the link wants windows.
+func newAuto(o Options) Policy {
+	if len(o.Windows) > 0 {
+		return newPriority(o)
+	}
+	return newFifo(o)
+}
+
+func newAutoReply(o Options) Policy {
+	if len(o.Windows) > 0 {
+		return newPriorityReply(o)
+	}
+	return newFifoReply(o)
 }
 
 // Entry is one row of the table.
@@ -74,14 +98,16 @@ type Entry struct {
 	Paper string // source with its evidence tag
 	Keys  []string
 	New   func(Options) Policy // makes a worker's policy. It finishes a shard that it has begun: no part of a shard is answered earlier
-	// Reply makes a server's policy, for its replies to all workers; nil where a reply leaves whole, at once.
+	// Reply makes a server's policy, for its replies to all workers. It returns nil where a reply leaves whole, at once.
 	Reply func(Options) Policy
 }
 
 // All lists the policies of this version.
 var All = []Entry{
-	{Name: "fifo", Rule: "a piece leaves the moment its gradient is ready", Paper: "FluentPS (Cluster 2019), sPush as released [C]",
-		New: func(Options) Policy { return fifo{} }},
+	{Name: "auto", Rule: "priority over a thin link between hosts, where layers wait for each other; else fifo",
+		Paper: "ours: priority costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
+	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
+		Keys: []string{"window"}, New: newFifo, Reply: newFifoReply},
 	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait until they fit into the window of bytes in flight to their server",
 		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest pieces; a slice is a shard and a piece in one",
 		Keys:  []string{"window"}, New: newPriority, Reply: newPriorityReply},

@@ -31,8 +31,8 @@ func newScript(t *rapid.T, e Entry) *script {
 		Spec: Spec{Window: int64(rapid.IntRange(0, 200).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 200).Draw(t, "credit")),
 			Tune: Tune{Points: rapid.IntRange(0, 6).Draw(t, "points"), Steps: 1, Min: 10, Max: 300}}, Largest: largest, Seed: 3}}
 	s.policy, s.whole = e.New(s.o), true
-	if e.Reply != nil && rapid.Bool().Draw(t, "reply") {
-		s.policy, s.whole = e.Reply(s.o), false
+	if reply := e.Reply(s.o); reply != nil && rapid.Bool().Draw(t, "reply") {
+		s.policy, s.whole = reply, false
 	}
 	for to := range s.dests {
 		for p := range rapid.IntRange(0, 25).Draw(t, "pieces") {
@@ -70,10 +70,12 @@ func (s *script) step(ev Event) {
 			s.t.Fatalf("released %d, which does not wait for destination %d: %v", p, ev.To, s.trace)
 		}
 		w := s.waiting[ev.To][i]
-		if s.policy != (fifo{}) {
+		if _, inTurn := s.policy.(*fifo); inTurn && i != 0 {
+			s.t.Fatalf("p%d overtakes p%d: %v", p, s.waiting[ev.To][0].Piece, s.trace)
+		} else if !inTurn {
 			s.urgent(w)
-			s.bounded(w)
 		}
+		s.bounded(w)
 		s.waiting[ev.To] = slices.Delete(s.waiting[ev.To], i, i+1)
 		s.inFlightPieces[ev.To] = append(s.inFlightPieces[ev.To], w)
 		s.lastShard[ev.To] = w.Shard
@@ -124,6 +126,10 @@ func (s *script) bounded(w Event) {
 			window = 2 * s.o.Largest
 		}
 		if bytes > 0 && bytes+w.Bytes > window {
+			s.t.Fatalf("%d bytes leave while %d are in flight, and the window is %d: %v", w.Bytes, bytes, window, s.trace)
+		}
+	case *fifo:
+		if window := s.o.Window; window > 0 && bytes > 0 && bytes+w.Bytes > window {
 			s.t.Fatalf("%d bytes leave while %d are in flight, and the window is %d: %v", w.Bytes, bytes, window, s.trace)
 		}
 	case *credit:
@@ -187,8 +193,9 @@ func TestLawsOfEveryPolicy(t *testing.T) {
 	}
 }
 
-// dumb is priority and credit once more, in the simplest form: a list that is searched each time.
+// dumb is every policy once more, in the simplest form: a list that is searched each time.
 type dumb struct {
+	inTurn    bool // whatever the layers
 	room      func(flying, next int64) bool
 	waiting   []Event
 	flying    map[int32]int64
@@ -197,6 +204,9 @@ type dumb struct {
 
 // before says whether a leaves before b, which was handed earlier.
 func (d *dumb) before(a, b Event) bool {
+	if d.inTurn {
+		return false
+	}
 	begun, any := d.lastShard[a.To]
 	if ra, rb := any && a.Shard == begun, any && b.Shard == begun; ra != rb {
 		return ra
@@ -233,10 +243,12 @@ func (d *dumb) step(ev Event) (out []int32) {
 }
 
 func TestPoliciesAreTheirDumbTwins(t *testing.T) {
+	window := func(o Options) func(int64, int64) bool {
+		return func(flying, next int64) bool { return flying == 0 || flying+next <= o.Window }
+	}
 	rooms := map[string]func(o Options) func(flying, next int64) bool{
-		"priority": func(o Options) func(int64, int64) bool {
-			return func(flying, next int64) bool { return flying == 0 || flying+next <= o.Window }
-		},
+		"fifo":     window,
+		"priority": window,
 		"credit": func(o Options) func(int64, int64) bool {
 			return func(flying, next int64) bool { return flying < o.Credit }
 		},
@@ -246,7 +258,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				o := Options{Largest: 20, Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
 				e, _ := Lookup(name)
-				p, d := e.New(o), &dumb{room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}}
+				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}}
 				if rapid.Bool().Draw(t, "reply") {
 					p, d.lastShard = e.Reply(o), nil
 				}
@@ -338,6 +350,9 @@ func TestFifoKeepsTheOrderOfReadiness(t *testing.T) {
 	e, ok := Lookup("fifo")
 	if !ok {
 		t.Fatal("fifo is not in the table")
+	}
+	if e.Reply(Options{}) != nil {
+		t.Error("without a window replies do not leave whole")
 	}
 	p := e.New(Options{})
 	var gone []int32

@@ -8,17 +8,24 @@ import (
 	"strings"
 )
 
-// cutEven gives every server an equal part of every group: cut m lies at round(n*m/M).
-func cutEven(p *Plan, groups []groupOf, servers int) {
+// cutEven gives every server equal parts of every group. The parts are dealt to the servers in turn, so that every server is
+// pushed to as long as backward goes on, and cut k of K lies at round(n*k/K).
+func cutEven(p *Plan, groups []groupOf, o Options) {
 	for i := range groups {
 		g := &groups[i]
-		n := g.hi - g.lo
-		cut := func(m int) int { return g.lo + int(math.Round(float64(n)*float64(m)/float64(servers))) }
-		for m := range servers {
-			p.add(g, strconv.Itoa(m), m, cut(m), cut(m+1))
+		n, all := g.hi-g.lo, o.partsOf(g)*o.Servers
+		cut := func(k int) int { return g.lo + int(math.Round(float64(n)*float64(k)/float64(all))) }
+		for k := range all {
+			p.add(g, strconv.Itoa(k), k%o.Servers, cut(k), cut(k+1))
 		}
 	}
 	p.leadOnServer0()
+}
+
+// partsOf is how many shards each server gets of a group.
+func (o *Options) partsOf(g *groupOf) int {
+	fit := int64(g.hi-g.lo) * ElemBytes / (int64(o.Servers) * max(ElemBytes, o.PartMin))
+	return int(max(1, min(int64(o.Parts), fit)))
 }
 
 // eachLayer calls visit with the range of the arena of each layer in each group.
@@ -124,10 +131,10 @@ func (p *Plan) fillSegs(s *Shard) {
 	sort.Slice(s.Segs, func(a, b int) bool { return s.Segs[a].At < s.Segs[b].At })
 }
 
-// fillPieces cuts the shard where the layer changes, and into pieces of at most elems elements, in arena order: first
+// fillPieces cuts the shard where the layer changes, and into pieces of at most Options.MaxBytes and PieceMax, in arena order: first
 // layers first, the order in which replies travel. Where messages have lists of keys, layers make no cut. A piece then
 // belongs to the last layer that it has a part of, since it is complete when that layer is.
-func (p *Plan) fillPieces(s *Shard, elems int) {
+func (p *Plan) fillPieces(s *Shard) {
 	layerOf := func(seg int) int { return p.Params[s.Segs[seg].Param].Layer }
 	for a := 0; a < len(s.Segs); {
 		b := a
@@ -135,6 +142,7 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 			b++
 		}
 		end := s.Segs[b-1].At + s.Segs[b-1].Hi - s.Segs[b-1].Lo
+		elems := p.options.pieceElems(end - s.Segs[a].At)
 		for lo := s.Segs[a].At; lo < end; lo += elems {
 			piece := Piece{ID: int32(len(p.Pieces)), Shard: s.ID, Layer: int32(layerOf(a)), Lo: lo, Hi: min(end, lo+elems)}
 			for k := a; k < b; k++ {
@@ -152,4 +160,15 @@ func (p *Plan) fillPieces(s *Shard, elems int) {
 		}
 		a = b
 	}
+}
+
+// pieceElems is how long the pieces are into which so many elements of a layer are cut. Pieces that are short because of the link between hosts
+// have the same length, since a message costs as much for a few bytes left over.
+func (o *Options) pieceElems(n int) int {
+	long := int(o.MaxBytes / ElemBytes)
+	if short := int(o.PieceMax / ElemBytes); short > 0 && short < long {
+		pieces := (n + short - 1) / short
+		return (n + pieces - 1) / pieces
+	}
+	return long
 }

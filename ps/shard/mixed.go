@@ -51,20 +51,24 @@ func assignMixed(hosts []string, dedicated int) (Roles, error) {
 	return r, nil
 }
 
-// cutShares gives every server its share of every group. The first element always belongs to server 0, which leads.
-func cutShares(p *Plan, groups []groupOf, shares []int) {
+// cutShares gives every server its share of every group, in as many rounds as a server has parts of it. The first element always
+// belongs to server 0, which leads.
+func cutShares(p *Plan, groups []groupOf, o Options) {
 	total := 0
-	for _, s := range shares {
+	for _, s := range o.Shares {
 		total += s
 	}
 	for i := range groups {
 		g := &groups[i]
-		lo, sum := g.lo, 0
-		for m, s := range shares {
-			sum += s
-			hi := g.lo + int((int64(g.hi-g.lo)*int64(sum)*2+int64(total))/(2*int64(total)))
+		parts := o.partsOf(g)
+		whole := int64(total) * int64(parts)
+		lo, sum := g.lo, int64(0)
+		for k := range parts * len(o.Shares) {
+			m := k % len(o.Shares)
+			sum += int64(o.Shares[m])
+			hi := g.lo + int((int64(g.hi-g.lo)*sum*2+whole)/(2*whole))
 			hi = max(hi, g.lo+1)
-			p.add(g, fmt.Sprint(m), m, lo, hi)
+			p.add(g, fmt.Sprint(k), m, lo, hi)
 			lo = hi
 		}
 	}

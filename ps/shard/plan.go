@@ -28,6 +28,7 @@ type Param struct {
 // Spec says how parameters are cut.
 type Spec struct {
 	Slice    string `yaml:"slice" values:"@slices" doc:"how parameters are cut over servers: even parts, a shard per layer, P3's slices of layers, or PS-Lite's key range"`
+	Parts    int    `yaml:"parts" min:"0" max:"1024" doc:"with slice: even, shards that each server gets of what one rule takes, dealt in turn: replies to the first begin while the others are pushed; 0: as many as the link between hosts rewards, and 1 within a host"`
 	MaxBytes int64  `yaml:"max_bytes" min:"4B" max:"64MiB" unit:"bytes" doc:"a piece is never longer"`
 }
 
@@ -36,12 +37,18 @@ func Defaults() Spec { return Spec{Slice: "even", MaxBytes: 4 << 20} }
 
 // Options say how to cut.
 type Options struct {
-	Slice    string   // even, layer, slices, range
-	MaxBytes int64    // upper limit for a piece; at least ElemBytes
-	Servers  int      // at least 1
-	Rules    []string // globs; a parameter is taken by the first that fits its name and the server of its shard
-	On       [][]int  // by rule: the servers that the rule is for; nil, or no entry: all
-	Shares   []int    // each server's share of every group, relative to their sum, with slice even; nil: equal shares
+	Slice    string // even, layer, slices, range
+	MaxBytes int64  // upper limit for a piece, and for a shard with slice slices; at least ElemBytes
+	// PieceMax is another upper limit for a piece, which does not change shards; 0: none. Else at least ElemBytes.
+	PieceMax int64
+	// Parts is the number of shards that a server gets of a group with slice even, if these have at least PartMin bytes each;
+	// else as many as do, and at least 1. 0 stands for 1.
+	Parts   int
+	PartMin int64
+	Servers int      // at least 1
+	Rules   []string // globs; a parameter is taken by the first that fits its name and the server of its shard
+	On      [][]int  // by rule: the servers that the rule is for; nil, or no entry: all
+	Shares  []int    // each server's share of every group, relative to their sum, with slice even; nil: equal shares
 	// What has a key of its own, as in PS-Lite: list, tensor or scalar. With tensor no shard holds parts of two
 	// tensors. "": messages have no keys.
 	Keys string
@@ -107,6 +114,9 @@ type Plan struct {
 	Shards  []Shard
 	Pieces  []Piece
 	Servers int
+	// Windows is by server how many bytes may be in flight between it and a worker, each way, where send.window says nothing; nil: the order
+	// of sending decides.
+	Windows []int64
 
 	options Options
 }
@@ -160,10 +170,10 @@ func Cut(params []Param, o Options) (*Plan, error) {
 	switch o.Slice {
 	case "even":
 		if o.Shares != nil {
-			cutShares(p, groups, o.Shares)
+			cutShares(p, groups, o)
 			break
 		}
-		cutEven(p, groups, o.Servers)
+		cutEven(p, groups, o)
 	case "layer":
 		cutLayer(p, groups, o.Servers)
 	case "slices":
@@ -178,7 +188,7 @@ func Cut(params []Param, o Options) (*Plan, error) {
 			return nil, err
 		}
 		p.fillSegs(&p.Shards[i])
-		p.fillPieces(&p.Shards[i], int(o.MaxBytes/ElemBytes))
+		p.fillPieces(&p.Shards[i])
 	}
 	return p, nil
 }

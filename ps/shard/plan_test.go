@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,58 @@ func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
 	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+116928; */1 s1 118218+116928"
 	if strings.Join(got, "; ") != want {
 		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
+// With several parts a server, the parts are dealt in turn, so both servers have early and late layers. A group that is too small for so many has
+// fewer, and at least one a server.
+func TestPartsAreDealtInTurn(t *testing.T) {
+	p, err := Cut(mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Parts: 3, PartMin: 100_000, Rules: []string{"fc3.*", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Shards {
+		got = append(got, fmt.Sprintf("%s s%d %d+%d", s.Name, s.Server, s.Lo, s.Hi-s.Lo))
+	}
+	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+38976; */1 s1 40266+38976; */2 s0 79242+38976; */3 s1 118218+38976; */4 s0 157194+38976; */5 s1 196170+38976"
+	if strings.Join(got, "; ") != want {
+		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
+// Shares hold in each round of parts.
+func TestPartsOfSharesAreDealtInTurn(t *testing.T) {
+	p, err := Cut([]Param{{Name: "w", N: 3000}}, Options{Slice: "even", MaxBytes: 4 << 20, Servers: 3, Shares: []int{4, 2, 2}, Parts: 2, Rules: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Shards {
+		got = append(got, fmt.Sprintf("s%d %d+%d", s.Server, s.Lo, s.Hi-s.Lo))
+	}
+	if want := "s0 0+750; s1 750+375; s2 1125+375; s0 1500+750; s1 2250+375; s2 2625+375"; strings.Join(got, "; ") != want {
+		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	}
+}
+
+// Pieces that are short because of the link have equal lengths; those that MaxBytes cuts leave a rest.
+func TestShortPiecesAreEqual(t *testing.T) {
+	for _, c := range []struct {
+		pieceMax, maxBytes int64
+		want               string
+	}{{400, 4 << 20, "[84 84 82]"}, {0, 400, "[100 100 50]"}, {400, 400, "[100 100 50]"}, {4000, 4 << 20, "[250]"}} {
+		p, err := Cut([]Param{{Name: "w", N: 250}}, Options{Slice: "even", MaxBytes: c.maxBytes, PieceMax: c.pieceMax, Servers: 1, Rules: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, q := range p.Pieces {
+			got = append(got, q.Hi-q.Lo)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 
@@ -126,6 +179,12 @@ func genPlan(t *rapid.T) (*Plan, Options) {
 		Servers:  rapid.IntRange(1, 7).Draw(t, "servers"),
 		Rules:    rapid.SampledFrom([][]string{{"*"}, {"l0.*", "*"}, {"*.bias", "l1.*", "*"}}).Draw(t, "rules"),
 		Keys:     rapid.SampledFrom(append(KeyForms(), "")).Draw(t, "keys"),
+		Parts:    rapid.IntRange(0, 5).Draw(t, "parts"),
+		PartMin:  rapid.Int64Range(0, 60).Draw(t, "part min"),
+		PieceMax: rapid.SampledFrom([]int64{0, 4, 12, 40}).Draw(t, "piece max"),
+	}
+	if o.listed() { // a message is then as long as messages may be
+		o.PieceMax = 0
 	}
 	p, err := Cut(params, o)
 	if err != nil {
@@ -170,7 +229,7 @@ func TestPlanPartitionsTheParameters(t *testing.T) {
 			}
 			at = s.Lo
 			for _, q := range s.Pieces {
-				if q.ID != piece || q.Shard != s.ID || q.Lo != at || q.Hi <= q.Lo || int64(q.Hi-q.Lo)*ElemBytes > o.MaxBytes || p.Pieces[q.ID] != q {
+				if q.ID != piece || q.Shard != s.ID || q.Lo != at || q.Hi <= q.Lo || int64(q.Hi-q.Lo)*ElemBytes > min(o.MaxBytes, p.PieceMax()) || o.PieceMax > 0 && int64(q.Hi-q.Lo)*ElemBytes > o.PieceMax || p.Pieces[q.ID] != q {
 					t.Fatalf("piece %+v of shard %+v", q, s)
 				}
 				piece++
@@ -194,21 +253,33 @@ func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 		if o.Slice != "even" || o.Keys == KeysTensor {
 			return
 		}
-		size := map[groupKey]map[int32]int{}
+		size := map[groupKey]map[int]int{} // by group and place in it
 		total := map[groupKey]int{}
 		for _, s := range p.Shards {
 			k := groupKey{fmt.Sprint(s.rules), s.Stat}
 			if size[k] == nil {
-				size[k] = map[int32]int{}
+				size[k] = map[int]int{}
 			}
-			size[k][s.Server] += s.Hi - s.Lo
+			place, err := strconv.Atoi(strings.TrimSuffix(s.Name[strings.LastIndex(strings.TrimSuffix(s.Name, "/stat"), "/")+1:], "/stat"))
+			if err != nil {
+				t.Fatalf("shard %s: %v", s.Name, err)
+			}
+			if p.Shards[0].Server == 0 && o.Servers == 1 && s.Server != 0 {
+				t.Fatalf("shard %s lies on server %d", s.Name, s.Server)
+			}
+			size[k][place] += s.Hi - s.Lo
 			total[k] += s.Hi - s.Lo
 		}
 		for k, by := range size {
-			for m := range o.Servers {
-				if n := by[int32(m)]; n < total[k]/o.Servers || n > total[k]/o.Servers+1 {
-					t.Fatalf("group %v: server %d has %d of %d over %d servers", k, m, n, total[k], o.Servers)
+			parts := int(max(1, min(int64(o.Parts), int64(total[k])*ElemBytes/(int64(o.Servers)*max(ElemBytes, o.PartMin)))))
+			all := parts * o.Servers
+			for place := range all {
+				if n := by[place]; n < total[k]/all || n > total[k]/all+1 {
+					t.Fatalf("group %v: part %d has %d of %d over %d parts", k, place, n, total[k], all)
 				}
+			}
+			if len(by) > all {
+				t.Fatalf("group %v: %d parts, and %d servers of %d each", k, len(by), o.Servers, parts)
 			}
 		}
 	})

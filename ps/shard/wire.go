@@ -17,6 +17,14 @@ func (p *Plan) Largest() (push, reply int64) {
 	return push, reply
 }
 
+// PieceMax is the length that no piece exceeds, in bytes.
+func (p *Plan) PieceMax() int64 {
+	if short := p.options.PieceMax; short > 0 {
+		return min(short, p.options.MaxBytes)
+	}
+	return p.options.MaxBytes
+}
+
 // Rows says what rows a piece consists of: their width in elements, and how many elements of its first row are in the
 // piece before (cut). Width 0: the piece has no rows, or parts of parameters with different widths.
 func (p *Plan) Rows(q *Piece) (width, cut int) {

@@ -40,7 +40,7 @@ simulate: {workers: %d, compute: %s, network: {bandwidth: %dB, latency: %s}, ser
 	if cfg == nil {
 		t.Fatal(ds)
 	}
-	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a.weight", Shape: []int{60_000}}, {Name: "b.weight", Shape: []int{39_000}}, {Name: "b.bias", Shape: []int{1_000}}}, servers)
+	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a.weight", Shape: []int{60_000}}, {Name: "b.weight", Shape: []int{39_000}}, {Name: "b.bias", Shape: []int{1_000}}}, servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestBucketsAreSummedWhileBackwardRuns(t *testing.T) {
 	}
 	took := func(compute time.Duration) time.Duration {
 		o := ideal(t, 4, 1, "baseline=allreduce", "simulate.network={bandwidth: 1GB, latency: 0s}", "simulate.compute="+compute.String(), "cluster.memory_max=64GiB")
-		plan, err := layout.Plan(o.Config, params, 1)
+		plan, err := layout.Plan(o.Config, params, 1, layout.Link{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -30,6 +31,15 @@ func worldOf(c *configs.Config) (hosts []string) {
 		hosts = append(hosts, fmt.Sprintf("host%d", rank/c.Simulate.RanksPerHost))
 	}
 	return hosts
+}
+
+// Link is the link between the hosts that are simulated.
+func Link(c *configs.Config) layout.Link {
+	hosts := worldOf(c)
+	if hosts[0] == hosts[len(hosts)-1] {
+		return layout.Link{}
+	}
+	return layout.Link{Rate: float64(c.Simulate.Network.Bandwidth), Given: true}
 }
 
 func newSimulation(o Options) (*simulation, error) {

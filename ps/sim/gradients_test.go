@@ -61,7 +61,7 @@ func realOptions(t testing.TB, set ...string) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers)
+	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

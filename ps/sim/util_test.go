@@ -47,7 +47,7 @@ simulate:
 	if c.bytes == 0 {
 		c.bytes = 4 * int64(c.servers)
 	}
-	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a", Shape: []int{int(c.bytes / shard.ElemBytes)}}}, c.servers)
+	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a", Shape: []int{int(c.bytes / shard.ElemBytes)}}}, c.servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

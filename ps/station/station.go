@@ -37,11 +37,11 @@ type Station struct {
 	Hosts []string // of every rank
 	// NodeOf is, by rank, the first rank that shares memory with it.
 	NodeOf []int
+	Link   layout.Link // between the hosts
 	Roles  shard.Roles
 	Plan   *shard.Plan
 	// WorkerOf is, by rank, its index among the workers, or -1.
 	WorkerOf     []int32
-	Computes     []int            // ranks that compute gradients, in the order in which samples are assigned to them
 	Params       []workload.Param // in model order, as in the plan
 	Initial      workload.Initial // what parameters begin with; nil: what follows from the seed
 	Set          *workload.Set
@@ -63,11 +63,14 @@ type Axes = build.Axes
 
 // Cut cuts the parameters into shards, and sets Params, Plan, SnapshotsMax and WorkerOf.
 func (s *Station) Cut() error {
-	q, err := layout.Prepare(s.Config, s.Roles, s.Set)
+	q, err := layout.Prepare(s.Config, s.Roles, s.Set, s.Link)
 	if err != nil {
 		return err
 	}
 	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Snapshots
+	if s.Link.IsThin() { // the windows bound what is on the way
+		s.Net.MatchBulk()
+	}
 	s.WorkerOf = make([]int32, s.Transport.Size())
 	for rank := range s.WorkerOf {
 		s.WorkerOf[rank] = -1

@@ -120,8 +120,8 @@ type landing struct {
 // New makes the working side of a rank that computes, with its memory. It fails if there is not enough memory.
 func New(r *station.Station, o Options) (*Side, error) {
 	c := r.Config
-	me, index := r.Roles.Leader(r.Me), slices.Index(r.Computes, r.Me)
-	batch := layout.BatchOf(c, len(r.Computes), index)
+	me, index := r.Roles.Leader(r.Me), slices.Index(r.Roles.Computing(), r.Me)
+	batch := layout.BatchOf(c, len(r.Roles.Computing()), index)
 	model, err := workload.NewModel(c.ModelSpec(), r.Set.Samples(), o.Device, batch)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func New(r *station.Station, o Options) (*Side, error) {
 			w.slow.faults = append(w.slow.faults, f.Slow)
 		}
 	}
-	w.counters.pace = metrics.NewPace(len(r.Computes))
+	w.counters.pace = metrics.NewPace(len(r.Roles.Computing()))
 	if o.Records {
-		w.counters.records.Max = layout.RecordsMax(c, len(r.Computes))
+		w.counters.records.Max = layout.RecordsMax(c, len(r.Roles.Computing()))
 	}
 	w.site, w.it = newSite(w), newIteration(w)
 	if w.member != nil {
@@ -166,7 +166,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 
 // newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
 func newFeed(r *station.Station, index int) (feed, error) {
-	c, n := r.Config, len(r.Computes)
+	c, n := r.Config, len(r.Roles.Computing())
 	batch := layout.BatchOf(c, n, index)
 	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), n, index, c.Seed)
 	if err != nil {

@@ -72,7 +72,7 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(c, workload.Params(m), c.Cluster.Servers)
+	plan, err := layout.Plan(c, workload.Params(m), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
