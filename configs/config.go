@@ -17,38 +17,40 @@ import (
 
 // Config is one experiment. Its defaults are filled and its values are checked.
 type Config struct {
-	Name         string             `yaml:"name,required" form:"run name" doc:"names the run folder"`
-	Seed         uint64             `yaml:"seed" doc:"seed of every random choice of the run"`
-	Baseline     string             `yaml:"baseline" values:"none,allreduce,pslite" doc:"train over another protocol, for comparison: allreduce (of MPI, without servers) or pslite (the protocol of PS-Lite)"`
-	BaselineKeys string             `yaml:"baseline.keys" values:"@key forms" when:"baseline=pslite" doc:"what has a key: list: each tensor, and one message has the keys of all tensors of a server; tensor: each tensor, in a message of its own; scalar: every scalar, with 8 bytes of key for 4 bytes of value"`
-	Cluster      Cluster            `yaml:"cluster"`
-	Data         workload.Data      `yaml:"data"`
-	Model        workload.ModelSpec `yaml:"model"`
-	Train        Train              `yaml:"train"`
-	Evaluate     Evaluate           `yaml:"evaluate"`
-	Device       Device             `yaml:"device"`
-	Shards       shard.Spec         `yaml:"shards"`
-	Sync         []Rule             `yaml:"sync" doc:"rules in order; a parameter takes the first rule whose match fits its name"`
-	Send         send.Spec          `yaml:"send"`
-	Payload      Payload            `yaml:"payload"`
-	Work         Work               `yaml:"work"`
-	Local        Local              `yaml:"local"`
-	Faults       []Fault            `yaml:"faults" doc:"injected slowness, for experiments"`
-	Stall        Stall              `yaml:"stall"`
-	Checkpoint   Checkpoint         `yaml:"checkpoint"`
-	Metrics      metrics.Spec       `yaml:"metrics"`
-	Simulate     Simulate           `yaml:"simulate"`
+	Name              string             `yaml:"name,required" form:"run name" doc:"names the run folder"`
+	Seed              uint64             `yaml:"seed" doc:"seed of every random choice of the run"`
+	Baseline          string             `yaml:"baseline" values:"none,allreduce,pslite" doc:"train over another protocol, for comparison: allreduce (without servers) or pslite (the protocol of PS-Lite)"`
+	BaselineAlgorithm string             `yaml:"baseline.algorithm" values:"auto,mpi,ring,halving" when:"baseline=allreduce" doc:"how gradients are added up: by MPI_Iallreduce, by our own ring, or by recursive halving and doubling; auto: the fastest of them, tried before training, and within a host mpi"`
+	BaselineKeys      string             `yaml:"baseline.keys" values:"@key forms" when:"baseline=pslite" doc:"what has a key: list: each tensor, and one message has the keys of all tensors of a server; tensor: each tensor, in a message of its own; scalar: every scalar, with 8 bytes of key for 4 bytes of value"`
+	Cluster           Cluster            `yaml:"cluster"`
+	Data              workload.Data      `yaml:"data"`
+	Model             workload.ModelSpec `yaml:"model"`
+	Train             Train              `yaml:"train"`
+	Evaluate          Evaluate           `yaml:"evaluate"`
+	Device            Device             `yaml:"device"`
+	Shards            shard.Spec         `yaml:"shards"`
+	Sync              []Rule             `yaml:"sync" doc:"rules in order; a parameter takes the first rule whose match fits its name"`
+	Send              send.Spec          `yaml:"send"`
+	Payload           Payload            `yaml:"payload"`
+	Work              Work               `yaml:"work"`
+	Local             Local              `yaml:"local"`
+	Faults            []Fault            `yaml:"faults" doc:"injected slowness, for experiments"`
+	Stall             Stall              `yaml:"stall"`
+	Checkpoint        Checkpoint         `yaml:"checkpoint"`
+	Metrics           metrics.Spec       `yaml:"metrics"`
+	Simulate          Simulate           `yaml:"simulate"`
 }
 
 // Defaults returns the defaults of all keys whose default does not depend on other keys.
 func Defaults() Config {
 	return Config{
-		Seed:         1,
-		Baseline:     BaselineNone,
-		BaselineKeys: shard.KeysTensor,
-		Cluster:      Cluster{Servers: 1, Placement: "spread", Hierarchy: HierarchyNone, SharedMemory: SharedAuto, Bind: BindAuto, MemoryMax: 8 << 30},
-		Data:         workload.DataDefaults(),
-		Model:        workload.ModelDefaults(),
+		Seed:              1,
+		Baseline:          BaselineNone,
+		BaselineKeys:      shard.KeysTensor,
+		BaselineAlgorithm: "auto",
+		Cluster:           Cluster{Servers: 1, Placement: "spread", Hierarchy: HierarchyNone, SharedMemory: SharedAuto, Bind: BindAuto, MemoryMax: 8 << 30},
+		Data:              workload.DataDefaults(),
+		Model:             workload.ModelDefaults(),
 		Train: Train{
 			Optimizer: Optimizer{Spec: optim.Defaults(), NoDecay: []string{"*.bias", "bn*"}},
 			Schedule:  optim.ScheduleDefaults(),

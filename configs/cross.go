@@ -38,7 +38,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if peer, limit := t.byPath["stall.peer"], w.cfg.Stall.Peer; !peer.bad && limit > 0 && limit < PeerMin {
 		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never", "%s is shorter than the time between two heartbeats; the least is %s", formatDuration(limit), formatDuration(PeerMin))
 	}
-	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad && tune.Min > tune.Max {
+	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad && tune.Max > 0 && tune.Min > tune.Max {
 		w.fatal(w.nodeOf(t, lo, root), lo.path, "swap them: the search goes from min to max", "%s is above send.tune.max (%s)", FormatSize(tune.Min), FormatSize(tune.Max))
 	}
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {

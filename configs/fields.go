@@ -41,7 +41,7 @@ type row struct {
 
 // lists are the words of tables in other packages.
 var lists = map[string]func() []string{
-	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices,
+	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
 	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames,
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,

@@ -38,6 +38,7 @@ var also = map[string][]string{
 	"stall.abort":              {"stall.warn=0s"},
 	"baseline":                 {`sync=[{match: "*", scheme: bsp}]`},
 	"baseline.keys":            {"baseline.name=pslite", `sync=[{match: "*", scheme: bsp}]`},
+	"baseline.algorithm":       {"baseline.name=allreduce", `sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every":         {`sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.replica":       {"checkpoint.every=1m", `sync=[{match: "*", scheme: bsp}]`},
 	"checkpoint.every_updates": {`sync=[{match: "*", scheme: bsp}]`},

@@ -42,12 +42,13 @@ type Entry struct {
 
 // Params are the numbers of a codec. A codec ignores those that it does not use.
 type Params struct {
-	Ratio     float64 `yaml:"ratio" above:"0" max:"1" when:"push=@sparse payloads" doc:"topk: the share of a piece's elements that is sent; threshold: the largest share"`
-	Threshold float64 `yaml:"threshold" min:"0" max:"1e30" when:"push=threshold" doc:"elements of a magnitude up to it are not sent; a push is a sum over samples"`
+	Ratio      float64 `yaml:"ratio" above:"0" max:"1" when:"push=@sparse payloads" doc:"topk: the share of a piece's elements that is sent; threshold: the largest share"`
+	Thresholds string  `yaml:"thresholds" values:"@thresholds" when:"push=topk" doc:"how topk finds the magnitude from which elements are sent: exact, for every push; reused, from every 32nd push for those that follow, with at most 1.25 times as many elements, in a fifth of the time"`
+	Threshold  float64 `yaml:"threshold" min:"0" max:"1e30" when:"push=threshold" doc:"elements of a magnitude up to it are not sent; a push is a sum over samples"`
 }
 
 // Defaults sends a hundredth of the elements, whatever is above a thousandth.
-func Defaults() Params { return Params{Ratio: 0.01, Threshold: 0.001} }
+func Defaults() Params { return Params{Ratio: 0.01, Thresholds: "exact", Threshold: 0.001} }
 
 // All is the table of codecs, the default first.
 var All = []Entry{
@@ -59,7 +60,12 @@ var All = []Entry{
 		make: func(Params) Codec { return dense{brain} }},
 	{Name: "topk", Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with their indices; the rest is added to the next vector",
 		Paper: "Aji and Heafield (EMNLP 2017); the memory: Stich, Cordonnier and Jaggi (NeurIPS 2018), after Seide et al. (Interspeech 2014)", Evidence: "A", Lossy: true, Residual: true,
-		make: func(p Params) Codec { return &sparse{ratio: p.Ratio} }},
+		make: func(p Params) Codec {
+			if p.Thresholds == "reused" {
+				return &reusing{sparse{ratio: p.Ratio, slack: moreThanK}}
+			}
+			return &sparse{ratio: p.Ratio}
+		}},
 	{Name: "threshold", Rule: "the elements of a magnitude above threshold with their indices, or where these are more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
 		Paper: "Strom (Interspeech 2015) as told in DL4J's article on distributed training; there an element is sent as its sign alone", Evidence: "R", Lossy: true, Residual: true,
 		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},

@@ -10,8 +10,10 @@ import (
 type sparse struct {
 	ratio     float64
 	threshold float32
-	cut       bool // only magnitudes above threshold are sent
+	cut       bool    // only magnitudes above threshold are sent
+	slack     float64 // how many times k elements may be sent; 0: k
 	choice    choice
+	last      uint32 // the magnitude from which the last vector's elements were sent
 }
 
 const (
@@ -28,10 +30,14 @@ func (s *sparse) most(n int) int {
 	return min(n, int(math.Ceil(s.ratio*float64(n))))
 }
 
-func (s *sparse) EncodedMax(n int) int { return countBytes + pairBytes*s.most(n) }
+// limit returns the largest number of n elements that a message may have.
+func (s *sparse) limit(n int) int {
+	return max(s.most(n), min(n, int(s.slack*float64(s.most(n)))))
+}
+
+func (s *sparse) EncodedMax(n int) int { return countBytes + pairBytes*s.limit(n) }
 
 func (s *sparse) Encode(dst []byte, src, residual []float32) int {
-	v := src
 	if residual != nil {
 		if len(residual) != len(src) {
 			panic(fmt.Sprintf("payload: a residual of %d elements for a vector of %d", len(residual), len(src)))
@@ -39,6 +45,14 @@ func (s *sparse) Encode(dst []byte, src, residual []float32) int {
 		for i, x := range src {
 			residual[i] += x
 		}
+	}
+	return s.encode(dst, src, residual)
+}
+
+// encode is Encode where the residual, if there is one, has the vector already.
+func (s *sparse) encode(dst []byte, src, residual []float32) int {
+	v := src
+	if residual != nil {
 		v = residual
 	}
 	most := s.most(len(v))
@@ -46,6 +60,7 @@ func (s *sparse) Encode(dst []byte, src, residual []float32) int {
 	if !s.cut || above(v, at) > most {
 		at, ties = s.choice.largest(v, most)
 	}
+	s.last = at
 	return countBytes + pairBytes*encodePairs(dst[:countBytes+pairBytes*most], v, residual, at, ties)
 }
 
@@ -79,7 +94,7 @@ func (s *sparse) Decode(dst []float32, src []byte) error {
 		return fmt.Errorf("payload: received %d bytes, but a count alone has %d", len(src), countBytes)
 	}
 	count, pairs := binary.LittleEndian.Uint32(src), src[countBytes:]
-	if most := s.most(len(dst)); int64(count) > int64(most) {
+	if most := s.limit(len(dst)); int64(count) > int64(most) {
 		return fmt.Errorf("payload: received %d of %d elements, but ratio %v allows %d; both sides must have the same payload and shards",
 			count, len(dst), s.ratio, most)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fluentps/comm"
+	"fluentps/comm/sums"
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/layout"
@@ -38,7 +39,10 @@ type AllReduce struct {
 	station       *station.Station
 	observer      Observer // nil except on rank 0
 	worker        *train.Side
-	reducer       comm.Reducer
+	reducer       comm.Reducer // of the algorithm that was chosen
+	algorithms    []algorithm  // those to choose from
+	opened        []*sums.Reducer
+	Algorithm     string    // its name
 	params        *comm.Buf // of the worker, like grads
 	grads         *comm.Buf
 	stores        []*optim.Store // by shard of the plan, which has one server
@@ -81,7 +85,7 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 	if err != nil {
 		return nil, err
 	}
-	a := &AllReduce{station: r, observer: observer, worker: worker, reducer: reducer, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
+	a := &AllReduce{station: r, observer: observer, worker: worker, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
 	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
@@ -89,6 +93,9 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 		a.stores = append(a.stores, st)
 	}
 	a.params, a.grads = worker.ExchangeBy(a)
+	if err := a.openSums(reducer); err != nil {
+		return nil, err
+	}
 	for i := range r.Plan.Shards {
 		sh := &r.Plan.Shards[i]
 		if err := r.Build().Fill(a.params.F32()[sh.Lo:sh.Hi], sh, r.Params); err != nil {

@@ -61,3 +61,11 @@ func (r *Run) differingRanks(reports []report) string {
 	}
 	return fmt.Sprintf("after the all-reduce the parameters on %s differ from those on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.station.Net.Place(first))
 }
+
+// algorithm names how an all-reduce adds up gradients; "" without one.
+func (r *Run) algorithm() string {
+	if r.Reduce == nil {
+		return ""
+	}
+	return r.Reduce.Algorithm
+}

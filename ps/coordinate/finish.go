@@ -261,6 +261,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.Baseline, s.BaselineKeys = r.station.Config.Baseline, r.station.Config.BaselineKeys
 	}
 	if r.Reduce != nil {
+		s.BaselineAlgorithm = r.algorithm()
 		s.PerShard = nil
 	}
 	if layout.Teams(r.station.Config) {

@@ -75,7 +75,7 @@ func (l *Lead) Open() error {
 	}
 	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", metrics.Count(len(r.station.Roles.Servers), "server"), metrics.Count(len(r.station.Roles.Workers), "worker"), metrics.Count(len(r.station.Plan.Shards), "shard"), metrics.Count(r.station.Plan.Arena, "parameter"))
 	if r.station.Config.Baseline != configs.BaselineNone {
-		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.station.Config.Baseline, r.station.Config.BaselineKeys))
+		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.station.Config.Baseline, r.station.Config.BaselineKeys, r.algorithm()))
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(), r.station.Set.Test.Rows())
 	if r.From != nil {

@@ -107,6 +107,7 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	}
 	if idle && r.Reduce != nil {
 		r.Reduce.Forget(math.MaxInt64)
+		r.Reduce.Close()
 	}
 	if idle && r.Lead != nil && r.Lead.evals.online != nil {
 		r.Lead.evals.online.e.Close()

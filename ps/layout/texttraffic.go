@@ -9,6 +9,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 	"fluentps/ps/network"
+	"fluentps/ps/send"
 	"fluentps/ps/shard"
 )
 
@@ -106,8 +107,10 @@ func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 		}
 		fmt.Fprintf(b, "Send: priority: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", metrics.Size(max(window, largest)), metrics.Size(largest))
 	case "credit":
-		fmt.Fprintf(b, "Send: credit: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", metrics.Size(c.Send.Credit+largest-1), metrics.Size(largest))
-		if t := c.Send.Tune; t.Points > 0 {
+		o := send.Options{Spec: c.Send, Windows: p.Windows}
+		credit, t := o.CreditOf()
+		fmt.Fprintf(b, "Send: credit: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", metrics.Size(credit+largest-1), metrics.Size(largest))
+		if t.Points > 0 {
 			fmt.Fprintf(b, "  each worker tries %d credits between %s and %s in its first %d iterations\n", t.Points, metrics.Size(t.Min), metrics.Size(t.Max), t.Points*(t.Steps+1))
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	TagReplica
 	TagKeys
 	TagProbe
+	TagSum
 )
 
 // SendBlob sends bytes to a rank and drives until the sends have completed.

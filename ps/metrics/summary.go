@@ -50,47 +50,48 @@ const (
 // Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil pointer is null: not
 // measured, or not requested.
 type Summary struct {
-	Name             string               `json:"name"`
-	Finished         string               `json:"finished"`                // FinishedOK or the reason
-	Mode             string               `json:"mode"`                    // mpi, local, simulated
-	Baseline         string               `json:"baseline,omitempty"`      // allreduce, pslite; absent: our protocol
-	BaselineKeys     string               `json:"baseline_keys,omitempty"` // with pslite the unit that has a key: list, tensor, scalar
-	Servers          int                  `json:"servers"`
-	Workers          int                  `json:"workers"`
-	Hierarchy        string               `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
-	Computing        int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
-	Iterations       int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers
-	Updates          int64                `json:"updates"`             // versions of the lead shard
-	Samples          int64                `json:"samples"`             // accepted, over all workers
-	WallS            Float                `json:"wall_s"`              // the whole job
-	SetupS           Float                `json:"setup_s"`             // before the first iteration
-	TrainS           Float                `json:"train_s"`             // from the first iteration to the last
-	EvalS            Float                `json:"eval_s"`              // evaluation, during or after training
-	CPUS             *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
-	SamplesPerS      Float                `json:"samples_per_s"`
-	TrainLoss        *Float               `json:"train_loss"`
-	TestLoss         *Float               `json:"test_loss"`
-	TestAccuracy     *Float               `json:"test_accuracy"`       // null if there are no classes
-	TestRMSE         *Float               `json:"test_rmse,omitempty"` // root of test_loss if that is a mean squared error
-	Target           *Float               `json:"target"`              // the test accuracy to reach
-	TargetReachedS   *Float               `json:"target_reached_s"`    // when the first snapshot that reached it was taken
-	Resumed          *Resumed             `json:"resumed,omitempty"`   // this part of the run resumed from a checkpoint
-	Seed             uint64               `json:"seed"`
-	CostModel        []string             `json:"cost_model,omitempty"` // of a simulated run: the models
-	Payload          Payload              `json:"payload"`              // how vectors were encoded
-	ParametersSHA256 string               `json:"parameters_sha256"`
-	Sparsity         *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
-	MaxLead          int64                `json:"max_lead"`           // largest c - v of a worker that starts an iteration
-	BytesSent        int64                `json:"bytes_sent"`
-	BytesReceived    int64                `json:"bytes_received"`
-	BytesShared      int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
-	ClockDriftNS     int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
-	BytesBetween     *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
-	Wire             *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
-	PerShard         []ShardSummary       `json:"per_shard"`
-	PerWorker        []WorkerSummary      `json:"per_worker"`
-	PerRole          map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
-	Evaluations      []Evaluation         `json:"evaluations"`
+	Name              string               `json:"name"`
+	Finished          string               `json:"finished"`                     // FinishedOK or the reason
+	Mode              string               `json:"mode"`                         // mpi, local, simulated
+	Baseline          string               `json:"baseline,omitempty"`           // allreduce, pslite; absent: our protocol
+	BaselineKeys      string               `json:"baseline_keys,omitempty"`      // with pslite the unit that has a key: list, tensor, scalar
+	BaselineAlgorithm string               `json:"baseline_algorithm,omitempty"` // with allreduce how gradients were added up: mpi, ring, halving
+	Servers           int                  `json:"servers"`
+	Workers           int                  `json:"workers"`
+	Hierarchy         string               `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
+	Computing         int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
+	Iterations        int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers
+	Updates           int64                `json:"updates"`             // versions of the lead shard
+	Samples           int64                `json:"samples"`             // accepted, over all workers
+	WallS             Float                `json:"wall_s"`              // the whole job
+	SetupS            Float                `json:"setup_s"`             // before the first iteration
+	TrainS            Float                `json:"train_s"`             // from the first iteration to the last
+	EvalS             Float                `json:"eval_s"`              // evaluation, during or after training
+	CPUS              *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
+	SamplesPerS       Float                `json:"samples_per_s"`
+	TrainLoss         *Float               `json:"train_loss"`
+	TestLoss          *Float               `json:"test_loss"`
+	TestAccuracy      *Float               `json:"test_accuracy"`       // null if there are no classes
+	TestRMSE          *Float               `json:"test_rmse,omitempty"` // root of test_loss if that is a mean squared error
+	Target            *Float               `json:"target"`              // the test accuracy to reach
+	TargetReachedS    *Float               `json:"target_reached_s"`    // when the first snapshot that reached it was taken
+	Resumed           *Resumed             `json:"resumed,omitempty"`   // this part of the run resumed from a checkpoint
+	Seed              uint64               `json:"seed"`
+	CostModel         []string             `json:"cost_model,omitempty"` // of a simulated run: the models
+	Payload           Payload              `json:"payload"`              // how vectors were encoded
+	ParametersSHA256  string               `json:"parameters_sha256"`
+	Sparsity          *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
+	MaxLead           int64                `json:"max_lead"`           // largest c - v of a worker that starts an iteration
+	BytesSent         int64                `json:"bytes_sent"`
+	BytesReceived     int64                `json:"bytes_received"`
+	BytesShared       int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
+	ClockDriftNS      int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
+	BytesBetween      *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
+	Wire              *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
+	PerShard          []ShardSummary       `json:"per_shard"`
+	PerWorker         []WorkerSummary      `json:"per_worker"`
+	PerRole           map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
+	Evaluations       []Evaluation         `json:"evaluations"`
 }
 
 // Wire compares the iterations of a run with the least time that its network cards allow (ps/network).

@@ -45,11 +45,14 @@ func WriteText(w io.Writer, s *Summary, width int) error {
 }
 
 // BaselineText names a baseline, with its keys if it has any.
-func BaselineText(name, keys string) string {
-	if keys == "" {
-		return name
+func BaselineText(name, keys, algorithm string) string {
+	switch {
+	case keys != "":
+		return fmt.Sprintf("%s (keys: %s)", name, keys)
+	case algorithm != "":
+		return fmt.Sprintf("%s (%s)", name, algorithm)
 	}
-	return fmt.Sprintf("%s (keys: %s)", name, keys)
+	return name
 }
 
 func headText(s *Summary, width int) string {
@@ -59,7 +62,7 @@ func headText(s *Summary, width int) string {
 	}
 	mode := s.Mode
 	if s.Baseline != "" {
-		mode += ", baseline " + BaselineText(s.Baseline, s.BaselineKeys)
+		mode += ", baseline " + BaselineText(s.Baseline, s.BaselineKeys, s.BaselineAlgorithm)
 	}
 	workers := Count(s.Workers, "worker")
 	if s.Computing > 0 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/checkpoint"
@@ -195,6 +196,12 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 		return err
 	}
 	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax))
+	for i, m := range s.Thresholds {
+		if err == nil {
+			at := fmt.Sprintf("thresholds[%d].", i)
+			err = first(checkpoint.Within(at+"at", int64(m.At), 0, math.MaxInt32), checkpoint.Within(at+"reused", int64(m.Reused), 0, payload.ReuseMax-1))
+		}
+	}
 	if err == nil && s.Residual && len(vectors) == 0 {
 		err = errors.New("its state says that it has a residual, but it has no vectors")
 	}

@@ -255,3 +255,18 @@ func TestBaselinesLeaveARunFolder(t *testing.T) {
 		})
 	}
 }
+
+// Every algorithm of the all-reduce trains as bsp does, within float tolerance; auto tries them over several hosts, and takes one for all ranks.
+func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
+	set := []string{"train.stop={epochs: 1}", "evaluate.every_epochs=0"}
+	want := mustTrain(t, load(t, append(set, "baseline=allreduce")...), 4).Summary
+	if want.BaselineAlgorithm != "mpi" {
+		t.Errorf("goroutines on one host add up by %q", want.BaselineAlgorithm)
+	}
+	for _, algorithm := range []string{"ring", "halving"} {
+		got := mustTrain(t, load(t, append(set, "baseline={name: allreduce, algorithm: "+algorithm+"}")...), 4).Summary
+		if got.BaselineAlgorithm != algorithm || got.Samples != want.Samples || math.Abs(float64(*got.TrainLoss-*want.TrainLoss)) > 1e-4 {
+			t.Errorf("%s: by %q, %d samples with loss %v; the transport's own sums: %d with %v", algorithm, got.BaselineAlgorithm, got.Samples, *got.TrainLoss, want.Samples, *want.TrainLoss)
+		}
+	}
+}

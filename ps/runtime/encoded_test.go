@@ -17,7 +17,7 @@ import (
 
 // lossyPayloads are the codecs, in one direction and in both.
 var lossyPayloads = []string{"{push: float16}", "{push: bfloat16, pull: bfloat16}", "{pull: float16}",
-	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
+	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, thresholds: reused}", "{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
 
 // The same numbers arrive however pieces travel: in frames or on the data channel, whole or in the order of a policy, also
 // to ranks that serve and work.

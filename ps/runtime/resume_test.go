@@ -52,6 +52,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"adam":      {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}"},
 		"lars":      {"train.optimizer={name: lars, lr: 1, trust: 0.02}", "shards.slice=layer", "model={name: mlp, layers: [16]}"},
 		"topk":      {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
+		"reused":    {"payload={push: topk, ratio: 0.1, thresholds: reused}", "model={name: mlp, layers: [16]}"},
 		"delta":     {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
 		"rounds":    {"baseline=pslite"},
 		"keys":      {"baseline={name: pslite, keys: scalar}", "shards.slice=even"},

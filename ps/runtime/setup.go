@@ -105,6 +105,11 @@ func (r *rank) setup() error {
 	if err := r.station.Net.Agree(r.makeSides(), CodeFailed); err != nil {
 		return err
 	}
+	if r.run.Reduce != nil {
+		if err := r.run.Reduce.Choose(); err != nil {
+			return err
+		}
+	}
 	o := replica.Options{Memory: r.o.Memory, Host: r.o.Host, Folder: r.run.Folder, Adopted: r.run.Search.Adopted, Earlier: r.run.Search.Earlier}
 	if r.run.Replicas, err = replica.Open(r.station, o); err != nil {
 		return err

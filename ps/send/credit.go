@@ -13,9 +13,13 @@ type credit struct {
 	tuner  *tuner // nil: the credit stays
 }
 
-func newFixedCredit(o Options) Policy { return &credit{credit: o.Credit} }
+func newFixedCredit(o Options) Policy {
+	first, _ := o.CreditOf()
+	return &credit{credit: first}
+}
 
 func newCredit(o Options) Policy {
+	o.Credit, o.Tune = o.CreditOf()
 	c := &credit{credit: o.Credit}
 	c.whole = true
 	if o.Tune.Points > 0 {

@@ -49,14 +49,14 @@ type Policy interface {
 type Spec struct {
 	Order   string `yaml:"order" values:"@orders" doc:"the order in which a worker's pieces leave"`
 	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=auto,fifo,priority" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: what the link between hosts holds, else for priority two of the largest pieces and for fifo any number"`
-	Credit  int64  `yaml:"credit" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"pieces leave while fewer bytes than that are in flight between a worker and a server, each way"`
+	Credit  int64  `yaml:"credit" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"pieces leave while fewer bytes than that are in flight between a worker and a server, each way; 0B: the window of a thin link between hosts, else 16MB"`
 	Tune    Tune   `yaml:"tune"`
 	Overlap bool   `yaml:"overlap" doc:"a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"`
 }
 
 // Defaults is what is sent how where nothing is said.
 func Defaults() Spec {
-	return Spec{Order: All[0].Name, Credit: 16e6, Tune: Tune{Points: 15, Steps: 100, Min: 4e6, Max: 64e6}, Overlap: true}
+	return Spec{Order: All[0].Name, Tune: Tune{Points: 15, Steps: 100}, Overlap: true}
 }
 
 // Options are what a policy is made from: the keys under send:, and facts about its node.
@@ -66,6 +66,29 @@ type Options struct {
 	Windows []int64 // by destination, in place of Window where that is 0; nil: none
 	Seed    uint64  // of the run
 	Node    uint64  // the node that the policy belongs to: generators follow from (Seed, Node)
+}
+
+// CreditOf fills in what the configuration leaves open about the credit. The search begins with the window of a thin link, which other orders
+// would have, so that it ends with steps as short as theirs, or shorter. ByteScheduler tries credits for 10 to 100 Gbit/s.
+func (o *Options) CreditOf() (credit int64, tune Tune) {
+	credit, tune = o.Credit, o.Tune
+	least, first, most := int64(4e6), int64(16e6), int64(64e6)
+	if len(o.Windows) > 0 {
+		least, first, most = o.Windows[0], o.Windows[0], 32*o.Windows[0]
+	}
+	if credit == 0 {
+		credit = first
+	}
+	if tune.Min == 0 {
+		tune.Min = least
+		if tune.Max > 0 {
+			tune.Min = min(least, tune.Max)
+		}
+	}
+	if tune.Max == 0 {
+		tune.Max = max(most, tune.Min)
+	}
+	return credit, tune
 }
 
 // windowTo is the window of a destination; 0: none.

@@ -13,8 +13,8 @@ import (
 type Tune struct {
 	Points int   `yaml:"points" min:"0" max:"1000" when:"order=credit" doc:"credits that each worker tries before it keeps the best; 0: none"`
 	Steps  int   `yaml:"steps" min:"1" max:"1e6" when:"order=credit" doc:"iterations over which the time of one is averaged"`
-	Min    int64 `yaml:"min" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"smallest credit that is tried"`
-	Max    int64 `yaml:"max" min:"1B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"largest credit that is tried"`
+	Min    int64 `yaml:"min" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"smallest credit that is tried; 0B: the window of a thin link, else 4MB"`
+	Max    int64 `yaml:"max" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"largest credit that is tried; 0B: 32 times the window of a thin link, else 64MB"`
 }
 
 // tuner searches for the credit with the shortest iterations of this worker. Each worker searches for its own, and

@@ -123,3 +123,53 @@ func TestASearchWithNothingToFind(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 }
+
+// Over a thin link the search begins with the window that other orders have, and tries larger credits; elsewhere with ByteScheduler's. What the
+// configuration says holds.
+func TestTheSearchFollowsTheLink(t *testing.T) {
+	thin := []int64{32 << 10, 32 << 10}
+	for _, c := range []struct {
+		spec    Spec
+		windows []int64
+		credit  int64
+		lo, hi  int64
+	}{
+		{Spec{}, nil, 16e6, 4e6, 64e6},
+		{Spec{}, thin, 32 << 10, 32 << 10, 1 << 20},
+		{Spec{Credit: 1e6, Tune: Tune{Min: 5e5, Max: 2e6}}, thin, 1e6, 5e5, 2e6},
+		{Spec{Tune: Tune{Max: 1e6}}, nil, 16e6, 1e6, 1e6},
+		{Spec{Tune: Tune{Min: 1e8}}, nil, 16e6, 1e8, 1e8},
+	} {
+		o := Options{Spec: c.spec, Windows: c.windows}
+		if credit, tune := o.CreditOf(); credit != c.credit || tune.Min != c.lo || tune.Max != c.hi {
+			t.Errorf("%+v over %v: credit %d, from %d to %d", c.spec, c.windows, credit, tune.Min, tune.Max)
+		}
+	}
+	o := Options{Spec: Spec{Tune: Tune{Points: 3, Steps: 1}}, Windows: thin}
+	if got := newCredit(o).String(); got != "credit held=0 flying=0B credit=32768B tuning 0/3" {
+		t.Error(got)
+	}
+}
+
+// Each destination has its own window.
+func TestWindowsOfDestinations(t *testing.T) {
+	for _, name := range []string{"auto", "fifo", "priority"} {
+		e, _ := Lookup(name)
+		for _, p := range []Policy{e.New(Options{Windows: []int64{100, 300}}), e.Reply(Options{Windows: []int64{100, 300}})} {
+			left := map[int32]int{}
+			for piece := range int32(10) {
+				left[piece%2] += len(p.Step(Event{Kind: Handed, Piece: piece, To: piece % 2, Bytes: 100}, nil))
+			}
+			if left[0] != 1 || left[1] != 3 || p.Held() != 6 {
+				t.Errorf("%s: %v have left, %d wait", name, left, p.Held())
+			}
+		}
+	}
+	e, _ := Lookup("auto")
+	if _, whole := e.New(Options{}).(*fifo); !whole || e.Reply(Options{}) != nil {
+		t.Error("auto without windows is not fifo")
+	}
+	if _, urgent := e.New(Options{Windows: []int64{1}}).(*priority); !urgent {
+		t.Error("auto with windows is not priority")
+	}
+}

@@ -25,9 +25,14 @@ func newCoded(c *configs.Config, p *shard.Plan) coded {
 	return k
 }
 
-// pass encodes src and decodes it into dst. It returns the number of encoded bytes.
-func (k *coded) pass(codec payload.Codec, dst, src, residual []float32) int64 {
-	n := codec.Encode(k.wire, src, residual)
+// pass encodes src and decodes it into dst; memory is nil, or what the codec remembers of the piece. It returns the number of encoded bytes.
+func (k *coded) pass(codec payload.Codec, memory *payload.Memory, dst, src, residual []float32) int64 {
+	n := 0
+	if c, remembers := codec.(payload.Remembering); remembers && memory != nil {
+		n = c.EncodeAfter(memory, k.wire, src, residual)
+	} else {
+		n = codec.Encode(k.wire, src, residual)
+	}
 	if err := codec.Decode(dst, k.wire[:n]); err != nil {
 		panic(fmt.Sprintf("sim: decode a piece that was just encoded: %v", err))
 	}
@@ -44,7 +49,7 @@ func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
 	if w.residual != nil {
 		residual = w.residual[p.Lo:p.Hi]
 	}
-	return f.coded.pass(f.coded.push, w.grads[p.Lo:p.Hi], w.grads[p.Lo:p.Hi], residual)
+	return f.coded.pass(f.coded.push, &w.memory[p.ID], w.grads[p.Lo:p.Hi], w.grads[p.Lo:p.Hi], residual)
 }
 
 // replied writes to dst the values that a worker receives of a piece of a version. Statistics travel unchanged.
@@ -53,5 +58,5 @@ func (f *floats) replied(dst, version []float32, sh *shard.Shard) {
 		copy(dst, version)
 		return
 	}
-	f.coded.pass(f.coded.pull, dst, version, nil)
+	f.coded.pass(f.coded.pull, nil, dst, version, nil)
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"fluentps/comm/payload"
 	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -42,8 +43,9 @@ type floats struct {
 
 // replica is the model of one worker.
 type replica struct {
-	params, grads []float32 // arenas
-	residual      []float32 // arena: values that its pushes have left out; nil if the codec keeps none
+	params, grads []float32        // arenas
+	residual      []float32        // arena: values that its pushes have left out; nil if the codec keeps none
+	memory        []payload.Memory // by piece: what the codec of pushes remembers
 	// mail is an arena with at most one version per shard: one that has left its server and not landed, or that is published and
 	// not adopted.
 	mail    []float32
@@ -155,6 +157,7 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	if c.Payload.Residual() {
 		w.residual = make([]float32, n)
 	}
+	w.memory = make([]payload.Memory, len(f.s.plan.Pieces))
 	w.views = [2][][]float32{f.s.plan.Views(w.params), f.s.plan.Views(w.grads)}
 	w.sampler = workload.NewSampler(rows, int(f.s.workers[i].batch), c.Seed, i)
 	w.augment = workload.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)

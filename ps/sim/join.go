@@ -74,7 +74,8 @@ func (s *simulation) rejoin(me int32) {
 	s.joined++
 	if s.real != nil {
 		s.real.replicas[me].flying, s.real.replicas[me].unsent = 0, nil
-		clear(s.real.replicas[me].residual) // the residual was lost with the earlier life
+		clear(s.real.replicas[me].residual) // lost with the earlier life
+		clear(s.real.replicas[me].memory)
 	}
 	s.stepWorker(me, core.Input{Kind: core.Begin})
 }

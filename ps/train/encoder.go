@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fluentps/comm"
+	"fluentps/comm/payload"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
 )
@@ -29,6 +30,8 @@ type encoder struct {
 	// residual is what pushes have left out so far, in the layout of the arena: state of the worker, like that of its
 	// optimizer. nil: the codec keeps none.
 	residual *comm.Buf
+	// memory is by piece what the codec remembers of it: state of the worker, too. nil: the codec remembers nothing.
+	memory []payload.Memory
 }
 
 func newEncoder(r *station.Station) (e encoder, err error) {
@@ -43,6 +46,9 @@ func newEncoder(r *station.Station) (e encoder, err error) {
 			return e, fmt.Errorf("residual of pushes: %w", err)
 		}
 		clear(e.residual.Bytes())
+	}
+	if _, remembers := r.Config.PushCodec().(payload.Remembering); remembers && r.Routes.EncodesPushes() {
+		e.memory = make([]payload.Memory, len(r.Plan.Pieces))
 	}
 	if r.Routes.EncodesReplies() {
 		e.in = shard.ReplyPlaces(r.Plan.Pieces)
@@ -76,7 +82,12 @@ func (w *Side) encoded(p *shard.Piece) (b *comm.Buf, off, n int) {
 		residual = e.residual.F32()[p.Lo:p.Hi]
 	}
 	off = e.out.Of(p.ID)
-	return e.outbox, off, w.station.Routes.PushCodec(p.ID).Encode(e.outbox.Bytes()[off:off+int(p.PushBytes)], w.arenas.grads.F32()[p.Lo:p.Hi], residual)
+	dst, src := e.outbox.Bytes()[off:off+int(p.PushBytes)], w.arenas.grads.F32()[p.Lo:p.Hi]
+	codec := w.station.Routes.PushCodec(p.ID)
+	if c, remembers := codec.(payload.Remembering); remembers {
+		return e.outbox, off, c.EncodeAfter(&e.memory[p.ID], dst, src, residual)
+	}
+	return e.outbox, off, codec.Encode(dst, src, residual)
 }
 
 // received returns the n bytes that have arrived in the inbox of a piece.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/shard"
@@ -15,6 +16,8 @@ type State struct {
 	Next     int64 `json:"next"`
 	Residual bool  `json:"residual"`
 	Steps    int64 `json:"steps"` // of the worker's own optimizer
+	// Thresholds are by piece what the codec of pushes remembers. A run whose pieces have another number forgets them.
+	Thresholds []payload.Memory `json:"thresholds,omitempty"`
 }
 
 // Vectors returns how many vectors the file of each worker holds, and whether the first one is a residual.
@@ -39,6 +42,7 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 		state.Residual = true
 		vectors = append(vectors, w.enc.residual.F32())
 	}
+	state.Thresholds = slices.Clone(w.enc.memory)
 	if w.deltas.local != nil {
 		optimizer, steps := w.deltas.local.State()
 		state.Steps, vectors = steps, append(vectors, optimizer...)
@@ -50,6 +54,9 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 func (w *Side) Resume(saved State, vectors [][]float32) error {
 	if w.node == nil { // a member keeps nothing
 		return nil
+	}
+	if len(saved.Thresholds) == len(w.enc.memory) {
+		copy(w.enc.memory, saved.Thresholds)
 	}
 	var into [][]float32
 	if w.enc.residual != nil && saved.Residual {
