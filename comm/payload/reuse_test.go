@@ -47,9 +47,7 @@ func dumbReuse(m *Memory, ratio float64, src, residual []float32) (sent map[int]
 		m.At = magnitude(v[order[k-1]])
 	}
 	sent = map[int]float32{}
-	for i := range v {
-		residual[i] = v[i]
-	}
+	copy(residual, v)
 	for _, i := range chosen {
 		sent[i], residual[i] = v[i], 0
 	}
