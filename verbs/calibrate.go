@@ -87,7 +87,7 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	}
 	link := layout.Link{Given: cfg.Cluster.Link != ""}
 	if w := r.Summary.Wire; w != nil {
-		link.Rate = float64(w.LinkPerS)
+		link.Rate = float64(w.LinkBytesPerS)
 	}
 	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link)
 	r.Options = sim.Options{Config: cfg, Plan: cut.plan, Rows: cut.rows}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"fluentps/comm"
-	"fluentps/comm/sums"
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/layout"
@@ -40,10 +39,9 @@ type AllReduce struct {
 	observer      Observer // nil except on rank 0
 	worker        *train.Side
 	reducer       comm.Reducer // of the algorithm that was chosen
-	algorithms    []algorithm  // those to choose from
-	opened        []*sums.Reducer
-	Algorithm     string    // its name
-	params        *comm.Buf // of the worker, like grads
+	algorithms    []algorithm  // those to choose from; then the chosen one alone
+	Algorithm     string       // its name
+	params        *comm.Buf    // of the worker, like grads
 	grads         *comm.Buf
 	stores        []*optim.Store // by shard of the plan, which has one server
 	buckets       []shard.Bucket // in the order in which backward completes them

@@ -1,13 +1,14 @@
 package allreduce
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/sums"
+	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
@@ -23,15 +24,16 @@ const trialRounds = 2
 type algorithm struct {
 	name    string
 	reducer comm.Reducer
+	own     *sums.Reducer // the reducer, if its memory is ours; else nil
 }
 
 // openSums makes the algorithms that the configuration allows. Ranks of one host use the transport's: no network is between them.
 func (a *AllReduce) openSums(transports comm.Reducer) error {
 	r := a.station
-	own := slices.ContainsFunc(r.Hosts, func(h string) bool { return h != r.Hosts[0] })
+	own := layout.Apart(r.Hosts)
 	wanted := r.Config.BaselineAlgorithm
 	if wanted == "mpi" || wanted == "auto" {
-		a.algorithms = append(a.algorithms, algorithm{"mpi", transports})
+		a.algorithms = append(a.algorithms, algorithm{name: "mpi", reducer: transports})
 	}
 	for i, name := range sums.Algorithms() {
 		if name != wanted && (wanted != "auto" || !own) {
@@ -41,8 +43,7 @@ func (a *AllReduce) openSums(transports comm.Reducer) error {
 		if err != nil {
 			return err
 		}
-		a.opened = append(a.opened, s)
-		a.algorithms = append(a.algorithms, algorithm{name, s})
+		a.algorithms = append(a.algorithms, algorithm{name, s, s})
 	}
 	a.use(a.algorithms[0])
 	return nil
@@ -74,21 +75,18 @@ func (a *AllReduce) Choose() error {
 	if err := link.Spread(a.station.Net, &took); err != nil {
 		return err
 	}
-	best := slices.Index(took, slices.Min(took))
-	a.use(a.algorithms[best])
+	best := a.algorithms[slices.Index(took, slices.Min(took))]
 	if a.observer != nil {
-		order := slices.Clone(a.algorithms)
-		times := map[string]time.Duration{}
+		var times []string
 		for i, alg := range a.algorithms {
-			times[alg.name] = took[i]
+			times = append(times, fmt.Sprint(alg.name, " ", took[i].Round(10*time.Microsecond)))
 		}
-		slices.SortFunc(order, func(x, y algorithm) int { return cmp.Compare(times[x.name], times[y.name]) })
-		text := ""
-		for _, alg := range order {
-			text += fmt.Sprintf(" %s %s", alg.name, times[alg.name].Round(10*time.Microsecond))
-		}
-		a.station.Log.Info("all-reduce: the fastest algorithm was chosen; baseline.algorithm sets one", "bytes", metrics.Size(int64(a.trialElements())*shard.ElemBytes), "times", text[1:])
+		a.station.Log.Info("all-reduce: chose "+best.name+", the fastest; baseline.algorithm sets one", "bytes", metrics.Size(int64(a.trialElements())*shard.ElemBytes), "times", strings.Join(times, ", "))
 	}
+	others := slices.DeleteFunc(slices.Clone(a.algorithms), func(other algorithm) bool { return other.name == best.name })
+	closeAll(others)
+	a.algorithms = []algorithm{best}
+	a.use(best)
 	return nil
 }
 
@@ -117,8 +115,14 @@ func (a *AllReduce) try(reducer comm.Reducer) (took time.Duration, err error) {
 
 // Close frees the memory of the algorithms. No sum may be in flight.
 func (a *AllReduce) Close() {
-	for _, s := range a.opened {
-		s.Close()
+	closeAll(a.algorithms)
+	a.algorithms = nil
+}
+
+func closeAll(list []algorithm) {
+	for _, alg := range list {
+		if alg.own != nil {
+			alg.own.Close()
+		}
 	}
-	a.opened = nil
 }

@@ -304,7 +304,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
 	if rates := r.station.Rates(); rates != nil {
 		bound := network.Least(layout.Cards(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts), *rates)
-		s.SetWire(bound.Time, bound.Card.Host, metrics.Wire{LinkPerS: metrics.Float(r.station.Link.Rate), Measured: r.station.Link.Rate > 0 && !r.station.Link.Given})
+		s.SetWire(bound.Time, bound.Card.Host, metrics.Wire{LinkBytesPerS: metrics.Float(r.station.Link.Rate), Measured: r.station.Link.Rate > 0 && !r.station.Link.Given})
 	}
 	return s
 }

@@ -24,7 +24,8 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 	}
 	text := bytes.NewBuffer(metrics.IterationsHeader())
 	var leftOut int64
-	rowsMax := layout.RecordsMax(r.station.Config, len(r.station.Roles.Computing()))
+	computing := r.station.Roles.Computing()
+	rowsMax := layout.RecordsMax(r.station.Config, len(computing))
 	rowsLeft := map[int]int{} // by worker: rows that it may still have, over all parts of the run
 	appendRows := func(worker int, rows []byte) {
 		rows, n, left := metrics.FirstRows(rows, rowsLeft[worker])
@@ -42,7 +43,7 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 		writeErr = f.Append(keptRows)
 	}
 	before := metrics.RowsOf(keptRows)
-	for _, from := range r.station.Roles.Computing() {
+	for _, from := range computing {
 		w := reports[from].Worker
 		leftOut += w.LeftOut
 		rowsLeft[w.Index] = max(0, rowsMax-before[w.Index])
@@ -67,7 +68,7 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 	}
 	if r.o.Iterations {
 		all, err = metrics.ParseIterations(text)
-		for len(all) < len(r.station.Roles.Computing()) { // the last workers may have no row
+		for len(all) < len(computing) { // the last workers may have no row
 			all = append(all, nil)
 		}
 	}

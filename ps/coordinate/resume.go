@@ -61,9 +61,9 @@ func (r *Run) keptIterations() (rows []byte, err error) {
 		return nil, nil
 	}
 	starts := r.From.Manifest.Starts
-	if m := r.From.Manifest; m.Computing == len(r.station.Roles.Computing()) && m.Computing > m.Workers { // as many on each host
-		starts = make([]int64, len(r.station.Roles.Computing()))
-		for i, rank := range r.station.Roles.Computing() {
+	if m, computing := r.From.Manifest, r.station.Roles.Computing(); m.Computing == len(computing) && m.Computing > m.Workers { // as many on each host
+		starts = make([]int64, len(computing))
+		for i, rank := range computing {
 			starts[i] = r.From.Starts[r.station.Roles.Leader(rank)]
 		}
 	}

@@ -39,10 +39,15 @@ const windowTime = 0.0005
 // windowsMax bounds how much more may be in flight to a server that owns more than others.
 const windowsMax = 4
 
+// Apart says whether ranks are on several hosts.
+func Apart(hosts []string) bool {
+	return slices.ContainsFunc(hosts, func(h string) bool { return h != hosts[0] })
+}
+
 // LinkOf is the link that a configuration gives to these hosts.
 func LinkOf(c *configs.Config, hosts []string) (Link, error) {
 	rates, err := Rates(c, hosts)
-	if err != nil || rates == nil || !slices.ContainsFunc(hosts, func(h string) bool { return h != hosts[0] }) {
+	if err != nil || rates == nil || !Apart(hosts) {
 		return Link{}, err
 	}
 	l := Link{Rate: math.Inf(1), Given: true}
@@ -57,6 +62,9 @@ func (l Link) IsThin() bool { return l.Rate > 0 && l.Rate <= thinRate }
 
 // cut sets how the link wants parameters to be cut, where the configuration says nothing.
 func (l Link) cut(c *configs.Config, o *shard.Options) {
+	if c.InRounds() || Reduces(c) { // a baseline has messages of its own
+		return
+	}
 	o.Parts = c.Shards.Parts
 	if !l.counts(c) {
 		return

@@ -34,13 +34,11 @@ func TestTheLinkDecidesTheCut(t *testing.T) {
 		{"shards.slice=layer", mib, Link{Rate: 25e6}, 1, 32 << 10, "[131072 32768]"},
 		{"payload.push=topk", mib, Link{Rate: 25e6}, 1, 512 << 10, "[]"}, // measured: bits must not depend on it
 		{"payload.push=topk", mib, Link{Rate: 25e6, Given: true}, 16, 32 << 10, "[32768 32768]"},
-		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"}, // a shard a tensor and server
+		{"baseline=pslite baseline.keys=list shards.slice=even shards.parts=3", mib, Link{Rate: 25e6, Given: true}, 1, 512 << 10, "[]"}, // a message a server, whatever shards says
+		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"},                                                         // a shard a tensor and server
 	} {
 		t.Run(fmt.Sprintf("%s %d %+v", c.set, c.bytes, c.link), func(t *testing.T) {
-			var set []string
-			if c.set != "" {
-				set = append(set, c.set)
-			}
+			set := strings.Fields(c.set)
 			big := c.bytes / 4 / 5 * 4 // a layer with four fifths of the model, and one with the rest
 			p, err := Plan(load(t, set...), []workload.Param{{Name: "a.w", Shape: []int{big}}, {Name: "b.w", Layer: 1, Shape: []int{c.bytes/4 - big}}}, 2, c.link)
 			if err != nil {

@@ -65,9 +65,8 @@ func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, rep
 
 // planLink prints the link between the hosts by which the shards are cut.
 func planLink(b *strings.Builder, c *configs.Config, hosts []string, link Link) {
-	apart := slices.ContainsFunc(hosts, func(h string) bool { return h != hosts[0] })
 	switch {
-	case !apart || !link.counts(c) && !(link.Rate == 0 && AsksForLink(c)):
+	case !Apart(hosts) || !link.counts(c) && !(link.Rate == 0 && AsksForLink(c)):
 	case link.Rate == 0:
 		b.WriteString("\nLink between hosts: not known here. A run measures it at its start: over up to 1.6 Gbit/s it cuts more and shorter shards and pieces than below; cluster.link says the rate beforehand\n")
 	default:

@@ -96,12 +96,12 @@ type Summary struct {
 
 // Wire compares the iterations of a run with the least time that its network cards allow (ps/network).
 type Wire struct {
-	LimitS     Float  `json:"limit_s"`          // least time of an iteration; 0: nothing crosses a card
-	Host       string `json:"host"`             // whose card decides; "" if nothing crosses a card
-	IterationS Float  `json:"iteration_s"`      // mean time of an iteration of a worker, computing included
-	Share      Float  `json:"share"`            // limit_s / iteration_s
-	LinkPerS   Float  `json:"link_bytes_per_s"` // rate of the slowest card each way, headers included; 0: cluster.link has none, and all ranks are on one host
-	Measured   bool   `json:"measured"`         // at the start of the run, since cluster.link says no rate
+	LimitS        Float  `json:"limit_s"`          // least time of an iteration; 0: nothing crosses a card
+	Host          string `json:"host"`             // whose card decides; "" if nothing crosses a card
+	IterationS    Float  `json:"iteration_s"`      // mean time of an iteration of a worker, computing included
+	Share         Float  `json:"share"`            // limit_s / iteration_s
+	LinkBytesPerS Float  `json:"link_bytes_per_s"` // rate of the slowest card each way, headers included; 0: cluster.link has none, and all ranks are on one host
+	Measured      bool   `json:"measured"`         // at the start of the run, since cluster.link says no rate
 }
 
 // SetWire compares training with the least time of an iteration, and the host whose card decides it. w has the rate of the link. TrainS and

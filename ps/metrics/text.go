@@ -101,7 +101,7 @@ func headText(s *Summary, width int) string {
 	if w := s.Wire; w != nil && w.LimitS > 0 {
 		card := "the card of " + w.Host
 		if w.Measured {
-			card += fmt.Sprintf(" (measured %s/s)", Size(int64(w.LinkPerS)))
+			card += fmt.Sprintf(" (measured %s/s)", Size(int64(w.LinkBytesPerS)))
 		}
 		line("wire", "an iteration takes %s s, at least %s s by %s: %s of the limit, computing included",
 			fixed(float64(w.IterationS), 4), fixed(float64(w.LimitS), 4), card, fixed(float64(w.Share), 2))

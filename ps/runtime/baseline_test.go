@@ -2,9 +2,12 @@ package runtime
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,5 +271,15 @@ func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 		if got.BaselineAlgorithm != algorithm || got.Samples != want.Samples || math.Abs(float64(*got.TrainLoss-*want.TrainLoss)) > 1e-4 {
 			t.Errorf("%s: by %q, %d samples with loss %v; the transport's own sums: %d with %v", algorithm, got.BaselineAlgorithm, got.Samples, *got.TrainLoss, want.Samples, *want.TrainLoss)
 		}
+	}
+	res, errs := world(t, load(t, append(set, "baseline=allreduce")...), 4, func(o *Options) {
+		o.Host = fmt.Sprint("host", o.Transport.Rank()/2)
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	// A rank that took another algorithm than the others would wait for ever, or have other bits, which fails the run.
+	if s := res[0].Summary; !slices.Contains([]string{"mpi", "ring", "halving"}, s.BaselineAlgorithm) || s.Finished != "ok" || s.Samples != want.Samples {
+		t.Errorf("auto over two hosts: by %q, ended %q after %d samples", s.BaselineAlgorithm, s.Finished, s.Samples)
 	}
 }

@@ -19,8 +19,10 @@ func mlp() []Param {
 	}
 }
 
-func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
-	p, err := Cut(mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Rules: []string{"fc3.*", "*"}})
+// cutText cuts parameters, and lists the shards with their servers and elements.
+func cutText(t *testing.T, params []Param, o Options) string {
+	t.Helper()
+	p, err := Cut(params, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,41 +30,32 @@ func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
 	for _, s := range p.Shards {
 		got = append(got, fmt.Sprintf("%s s%d %d+%d", s.Name, s.Server, s.Lo, s.Hi-s.Lo))
 	}
+	return strings.Join(got, "; ")
+}
+
+func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
+	got := cutText(t, mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Rules: []string{"fc3.*", "*"}})
 	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+116928; */1 s1 118218+116928"
-	if strings.Join(got, "; ") != want {
-		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	if got != want {
+		t.Fatalf("got  %s\nwant %s", got, want)
 	}
 }
 
 // With several parts a server, the parts are dealt in turn, so both servers have early and late layers. A group that is too small for so many has
 // fewer, and at least one a server.
 func TestPartsAreDealtInTurn(t *testing.T) {
-	p, err := Cut(mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Parts: 3, PartMin: 100_000, Rules: []string{"fc3.*", "*"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range p.Shards {
-		got = append(got, fmt.Sprintf("%s s%d %d+%d", s.Name, s.Server, s.Lo, s.Hi-s.Lo))
-	}
+	got := cutText(t, mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Parts: 3, PartMin: 100_000, Rules: []string{"fc3.*", "*"}})
 	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+38976; */1 s1 40266+38976; */2 s0 79242+38976; */3 s1 118218+38976; */4 s0 157194+38976; */5 s1 196170+38976"
-	if strings.Join(got, "; ") != want {
-		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	if got != want {
+		t.Fatalf("got  %s\nwant %s", got, want)
 	}
 }
 
 // Shares hold in each round of parts.
 func TestPartsOfSharesAreDealtInTurn(t *testing.T) {
-	p, err := Cut([]Param{{Name: "w", N: 3000}}, Options{Slice: "even", MaxBytes: 4 << 20, Servers: 3, Shares: []int{4, 2, 2}, Parts: 2, Rules: []string{"*"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range p.Shards {
-		got = append(got, fmt.Sprintf("s%d %d+%d", s.Server, s.Lo, s.Hi-s.Lo))
-	}
-	if want := "s0 0+750; s1 750+375; s2 1125+375; s0 1500+750; s1 2250+375; s2 2625+375"; strings.Join(got, "; ") != want {
-		t.Fatalf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	got := cutText(t, []Param{{Name: "w", N: 3000}}, Options{Slice: "even", MaxBytes: 4 << 20, Servers: 3, Shares: []int{4, 2, 2}, Parts: 2, Rules: []string{"*"}})
+	if want := "*/0 s0 0+750; */1 s1 750+375; */2 s2 1125+375; */3 s0 1500+750; */4 s1 2250+375; */5 s2 2625+375"; got != want {
+		t.Fatalf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -253,19 +246,18 @@ func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 		if o.Slice != "even" || o.Keys == KeysTensor {
 			return
 		}
-		size := map[groupKey]map[int]int{} // by group and place in it
+		size := map[groupKey]map[int]int{}    // by group and place in it
+		owned := map[groupKey]map[int32]int{} // by group and server
 		total := map[groupKey]int{}
 		for _, s := range p.Shards {
 			k := groupKey{fmt.Sprint(s.rules), s.Stat}
 			if size[k] == nil {
-				size[k] = map[int]int{}
+				size[k], owned[k] = map[int]int{}, map[int32]int{}
 			}
+			owned[k][s.Server] += s.Hi - s.Lo
 			place, err := strconv.Atoi(strings.TrimSuffix(s.Name[strings.LastIndex(strings.TrimSuffix(s.Name, "/stat"), "/")+1:], "/stat"))
 			if err != nil {
 				t.Fatalf("shard %s: %v", s.Name, err)
-			}
-			if p.Shards[0].Server == 0 && o.Servers == 1 && s.Server != 0 {
-				t.Fatalf("shard %s lies on server %d", s.Name, s.Server)
 			}
 			size[k][place] += s.Hi - s.Lo
 			total[k] += s.Hi - s.Lo
@@ -276,6 +268,11 @@ func TestEvenShardsOfAGroupDifferByAtMostOne(t *testing.T) {
 			for place := range all {
 				if n := by[place]; n < total[k]/all || n > total[k]/all+1 {
 					t.Fatalf("group %v: part %d has %d of %d over %d parts", k, place, n, total[k], all)
+				}
+			}
+			for m := range o.Servers { // each part is off by at most one
+				if n := owned[k][int32(m)]; n < parts*(total[k]/all) || n > parts*(total[k]/all+1) {
+					t.Fatalf("group %v: server %d has %d of %d over %d servers with %d parts each", k, m, n, total[k], o.Servers, parts)
 				}
 			}
 			if len(by) > all {

@@ -68,7 +68,7 @@ func (s *Station) Cut() error {
 		return err
 	}
 	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Snapshots
-	if s.Link.IsThin() { // the windows bound what is on the way
+	if s.Plan.Windows != nil { // they bound what is on the way
 		s.Net.MatchBulk()
 	}
 	s.WorkerOf = make([]int32, s.Transport.Size())
