@@ -35,7 +35,7 @@ func TestTheLinkDecidesTheCut(t *testing.T) {
 		{"payload.push=topk", mib, Link{Rate: 25e6}, 1, 512 << 10, "[]"}, // measured: bits must not depend on it
 		{"payload.push=topk", mib, Link{Rate: 25e6, Given: true}, 16, 32 << 10, "[32768 32768]"},
 		{"baseline=pslite baseline.keys=list shards.slice=even shards.parts=3", mib, Link{Rate: 25e6, Given: true}, 1, 512 << 10, "[]"}, // a message a server, whatever shards says
-		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"},                                                         // a shard a tensor and server
+		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"},                                                        // a shard a tensor and server
 	} {
 		t.Run(fmt.Sprintf("%s %d %+v", c.set, c.bytes, c.link), func(t *testing.T) {
 			set := strings.Fields(c.set)
