@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"fluentps/ps/workload"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -65,6 +67,8 @@ func (l *leaf) read(n *yaml.Node, override bool) []*problem {
 		p = readWorker(ptr, n)
 	case *Until:
 		p = readUntil(ptr, n)
+	case *workload.Cost:
+		p = readCost(l, ptr, n)
 	default:
 		panic(fmt.Sprintf("configs: no reader for %T of %s", l.ptr, l.path))
 	}

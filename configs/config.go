@@ -34,7 +34,7 @@ type Config struct {
 	Payload           Payload            `yaml:"payload"`
 	Work              Work               `yaml:"work"`
 	Local             Local              `yaml:"local"`
-	Faults            []Fault            `yaml:"faults" doc:"injected slowness, for experiments"`
+	Faults            []Fault            `yaml:"faults" doc:"injected slowness and pauses, for experiments"`
 	Stall             Stall              `yaml:"stall"`
 	Checkpoint        Checkpoint         `yaml:"checkpoint"`
 	Metrics           metrics.Spec       `yaml:"metrics"`
@@ -67,8 +67,7 @@ func Defaults() Config {
 		Checkpoint: Checkpoint{Keep: 3, Best: BestNone},
 		Metrics:    metrics.Defaults(),
 		Simulate: Simulate{
-			Workers: 4, RanksPerHost: 1, Compute: 10 * time.Millisecond, PushNorm: 0.1, FoldRate: 4e9, CommitRate: 2e9,
-			Noise:   Noise{Kind: "none", Spread: 0.1, Factor: 4, Enter: 0.01, Leave: 0.1},
+			Workers: 4, RanksPerHost: 1, Compute: workload.Cost{Fixed: 10 * time.Millisecond}, PushNorm: 0.1, FoldRate: 4e9, CommitRate: 2e9,
 			Network: Network{Bandwidth: 1250e6, Latency: 20 * time.Microsecond},
 		},
 	}
@@ -170,20 +169,6 @@ type Local struct {
 	Steps int `yaml:"steps" min:"1" max:"1" doc:"steps that a worker takes between two exchanges"`
 }
 
-// Fault is injected slowness, for experiments.
-type Fault struct {
-	Worker int  `yaml:"worker,required" unit:"worker" doc:"index of the worker from 0; \"*\" for all"`
-	Slow   Slow `yaml:"slow"`
-}
-
-// Slow stretches every iteration's computation. Exactly one of Factor and Sleep is set.
-type Slow struct {
-	Factor float64       `yaml:"factor,omitempty" above:"1" doc:"multiplies the time of computation; or sleep"`
-	Sleep  time.Duration `yaml:"sleep,omitempty" above:"0" doc:"time added to each iteration; or factor"`
-	From   int64         `yaml:"from" min:"0" doc:"first iteration that is slowed"`
-	Until  int64         `yaml:"until" min:"0" doc:"first iteration that is no longer slowed; 0: to the end"`
-}
-
 // Stall holds the limits on waiting.
 type Stall struct {
 	Warn  time.Duration `yaml:"warn" min:"0" doc:"the run explains a wait of this length; 0s: never"`
@@ -207,24 +192,13 @@ type Checkpoint struct {
 type Simulate struct {
 	Workers      int           `yaml:"workers" min:"1" max:"1048576" doc:"ranks that work"`
 	RanksPerHost int           `yaml:"ranks_per_host" min:"1" max:"65535" doc:"ranks that share a host and its network card"`
-	Compute      time.Duration `yaml:"compute" above:"0" doc:"time that one worker computes in one iteration, without noise and faults"`
+	Compute      workload.Cost `yaml:"compute" above:"0" doc:"time that one worker computes in one iteration, without faults; for model synthetic the default is model.compute, if that is set"`
 	PerWorker    []float64     `yaml:"per_worker" above:"0" max:"1e6" doc:"factor of compute for each worker, in order; []: 1 for all"`
-	Noise        Noise         `yaml:"noise"`
 	Network      Network       `yaml:"network"`
 	FoldRate     int64         `yaml:"server.fold" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server sums pushes; 0B: no limit"`
 	CommitRate   int64         `yaml:"server.commit" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server makes versions; 0B: no limit"`
 	PushNorm     float64       `yaml:"push_norm" min:"0" doc:"magnitude of each element of a push, for schemes that need norms; the parameters are 1"`
 	Gradients    bool          `yaml:"gradients" doc:"the workers train with real gradients in virtual time; times are still modelled"`
-}
-
-// Noise varies the compute time of each worker from iteration to iteration, independently.
-type Noise struct {
-	Kind   string  `yaml:"kind" values:"none,normal,exponential,two_state,trace" doc:"how the compute time varies: normal; exponential: an amount on top of compute; two_state: slow phases; trace: the times of a real run in place of compute"`
-	Spread float64 `yaml:"spread" above:"0" max:"1000" when:"kind=normal,exponential" doc:"standard deviation (normal) or mean of the added time (exponential), as a share of compute"`
-	Factor float64 `yaml:"factor" above:"1" max:"1000" when:"kind=two_state" doc:"multiplies the compute time in a slow phase"`
-	Enter  float64 `yaml:"enter" above:"0" max:"1" when:"kind=two_state" doc:"probability per iteration that a slow phase begins"`
-	Leave  float64 `yaml:"leave" above:"0" max:"1" when:"kind=two_state" doc:"probability per iteration that a slow phase ends"`
-	Path   string  `yaml:"path,required" form:"path" when:"kind=trace" doc:"iterations.csv of a run folder; its compute times without injected slowness are used in order, and again from the second one"`
 }
 
 // Network is the modelled network: every host has one full-duplex card.

@@ -21,6 +21,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
+	"fluentps/ps/straggler"
 	"fluentps/ps/workload"
 )
 
@@ -77,15 +78,15 @@ func TestValues(t *testing.T) {
 		Send:    send.Spec{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
 		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}}, Work: Work{Policy: "fixed"}, Local: Local{Steps: 1},
 		Faults: []Fault{
-			{Worker: -1, Slow: Slow{Sleep: 2 * time.Millisecond}},
-			{Worker: 3, Slow: Slow{Factor: 5, From: 100, Until: 200}},
+			{Worker: -1, Slow: straggler.Spec{Kind: "constant", Sleep: 2 * time.Millisecond}},
+			{Worker: 3, Slow: straggler.Spec{Kind: "two_state", Factor: 5, Enter: 0.5, Leave: 1, From: 100, Until: 200}},
+			{Worker: 0, Pause: FaultPause{At: time.Second, For: 2 * time.Second}, Slow: straggler.Spec{Kind: "constant"}},
 		},
 		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
 		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
 		Metrics:    metrics.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
-			Workers: 10000, RanksPerHost: 8, Compute: 250 * time.Microsecond, PerWorker: []float64{1, 0.25},
-			Noise:    Noise{Kind: "two_state", Factor: 2.5, Enter: 0.5, Leave: 1},
+			Workers: 10000, RanksPerHost: 8, Compute: workload.Cost{Fixed: 250 * time.Microsecond, PerSample: time.Microsecond}, PerWorker: []float64{1, 0.25},
 			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
 			FoldRate: 0, CommitRate: 512 << 20, PushNorm: 0.1, Gradients: true,
 		},
@@ -134,7 +135,9 @@ func TestSet(t *testing.T) {
 			return len(c.Sync) == 3 && c.Sync[1].Match == "fc2.*" && c.Sync[2].Match == "*"
 		}},
 		{[]string{"sync[0]="}, func(c *Config) bool { return len(c.Sync) == 1 && c.Sync[0].Match == "*" }},
-		{[]string{"faults[0].worker=*", "faults[0].slow.factor=5"}, func(c *Config) bool { return c.Faults[0] == Fault{Worker: -1, Slow: Slow{Factor: 5}} }},
+		{[]string{"faults[0].worker=*", "faults[0].slow.factor=5"}, func(c *Config) bool {
+			return c.Faults[0] == Fault{Worker: -1, Slow: straggler.Spec{Kind: "constant", Factor: 5}}
+		}},
 		{[]string{"faults=[{worker: 3, slow: {sleep: 2ms}}]"}, func(c *Config) bool { return c.Faults[0].Slow.Sleep == 2*time.Millisecond }},
 		{[]string{"model.layers[1]=99", "model.layers[2]=5"}, func(c *Config) bool { return slices.Equal(c.Model.Layers, []int{16, 99, 5}) }},
 		{[]string{"model.layers[0]=null"}, func(c *Config) bool { return slices.Equal(c.Model.Layers, []int{8}) }},

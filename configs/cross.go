@@ -167,15 +167,6 @@ func (w *walker) crossStop(t *table, root *yaml.Node) {
 	}
 }
 
-// crossFault checks that a fault has exactly one kind of slowness, and lasts for at least one iteration.
-func (w *walker) crossFault(t *table, n *yaml.Node) {
-	w.exactlyOne(t, n, "slow.factor", "slow.sleep")
-	from, until := t.byPath["slow.from"], t.byPath["slow.until"]
-	if lo, hi := *from.ptr.(*int64), *until.ptr.(*int64); !from.bad && !until.bad && hi != 0 && hi <= lo {
-		w.fatal(until.node, until.path, "0 means to the end", "iteration %d is not after slow.from (%d)", hi, lo)
-	}
-}
-
 // crossSync looks for parameters without a rule, and for rules without a parameter.
 func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 	var earlier []*table

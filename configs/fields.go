@@ -16,6 +16,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
+	"fluentps/ps/straggler"
 	"fluentps/ps/workload"
 )
 
@@ -46,7 +47,7 @@ var lists = map[string]func() []string{
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
-	"schemes": scheme.Names, "sinks": metrics.SinkNames,
+	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names,
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.
@@ -56,7 +57,7 @@ var (
 		return slices.DeleteFunc(fields(newRule)(), func(r row) bool { return r.path == "until" })
 	})
 	phaseKeys = fields(func() (p Phase) { return })
-	faultKeys = fields(func() (f Fault) { return })
+	faultKeys = fields(newFault)
 )
 
 // fields makes the table of a struct when it is first used.
@@ -81,7 +82,7 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 			}
 			switch {
 			case !tagged && !f.Anonymous:
-			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Until]():
+			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Until]() && f.Type != reflect.TypeFor[workload.Cost]():
 				walk(f.Type, path, at)
 			default:
 				r := row{spec: specOf(path, f.Tag, rows), index: at, as: readAs(f)}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"fluentps/ps/workload"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -36,6 +38,8 @@ func format(ptr any) string {
 		return strconv.Itoa(int(*v))
 	case *Until:
 		return formatUntil(*v)
+	case *workload.Cost:
+		return formatCost(*v)
 	case *[]string:
 		return formatList(*v, formatString)
 	case *[]int:
@@ -133,6 +137,8 @@ func isZero(ptr any) bool {
 		return *v == 0
 	case *Until:
 		return *v == Until{}
+	case *workload.Cost:
+		return *v == workload.Cost{}
 	case *[]int:
 		return len(*v) == 0
 	case *[]float64:

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"fluentps/ps/straggler"
 )
 
 // notYet lists planned keys and values that this version does not have, so that check does not report them as typing mistakes. A row
@@ -18,6 +20,21 @@ var notYet = []struct {
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
+}
+
+// movedKeys are keys of earlier versions, with what to write instead.
+var movedKeys = map[string]string{
+	"simulate.noise": `write it as a fault, for the simulator and for real runs alike: faults: [{worker: "*", slow: {kind: exponential, factor: 1.1}}]; kinds: ` + strings.Join(straggler.Names(), ", "),
+}
+
+// movedKey reports whether a key, or one that it is a part of, was a key of earlier versions, and what to write instead.
+func movedKey(path string) (hint string, moved bool) {
+	for was, hint := range movedKeys {
+		if path == was || strings.HasPrefix(path, was+".") {
+			return hint, true
+		}
+	}
+	return "", false
 }
 
 // laterKey reports whether the key is planned but missing in this version, and what to write instead.

@@ -221,6 +221,9 @@ func (k *knownPaths) all() []string { return slices.Sorted(maps.Keys(k.isText)) 
 // nearPath returns the hint for an unknown path.
 func (w *walker) nearPath(v *override, known *knownPaths) string {
 	pattern := show(v.path, true)
+	if hint, moved := movedKey(pattern); moved {
+		return hint
+	}
 	if s, ok := synonymOf(lastName(pattern)); ok && len(Nearest(pattern, known.all())) == 0 && !strings.Contains(pattern, "[]") {
 		return w.meant(s, v.value)
 	}

@@ -119,6 +119,11 @@ func draw(t *rapid.T, l *leaf) string {
 			return l.span.has(time.Duration(d).Seconds()) && (l.path != "stall.peer" || d == 0 || d >= int64(PeerMin))
 		}
 		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(fits).Draw(t, l.path))
+	case *workload.Cost:
+		times := rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "time"))
+		})
+		*p = workload.Cost{Fixed: 1 + times.Draw(t, l.path), PerSample: times.Draw(t, l.path)}
 	case *byteSize:
 		*p = byteSize(whole())
 	case *[]string:

@@ -159,7 +159,7 @@ func (p *printer) leaf(l *leaf, start string) {
 		}
 		p.line(start, "")
 		for i := range *v {
-			p.table(bind(fmt.Sprintf("%s[%d]", l.path, i), faultKeys, &(*v)[i]), "  - ", "    ")
+			p.table(bindFault(fmt.Sprintf("%s[%d]", l.path, i), &(*v)[i]), "  - ", "    ")
 		}
 	default:
 		p.value(start, format(l.ptr), l)

@@ -217,24 +217,3 @@ func ownersOf(name string) []string {
 	}
 	return owners
 }
-
-func (w *walker) faults(ptr *[]Fault, l *leaf, n *yaml.Node) bool {
-	items, ok := w.items(l, n, "- {worker: 3, slow: {factor: 5}}")
-	if !ok {
-		return false
-	}
-	*ptr = make([]Fault, len(items))
-	before := len(w.diags)
-	for i := 0; i < len(items) && !w.more; i++ {
-		path, item := fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])
-		if item.Kind != yaml.MappingNode {
-			w.misshapen(item, path, "write {worker: 3, slow: {factor: 5}}", "want a fault, got %s", describe(item))
-			continue
-		}
-		t := bind(path, faultKeys, &(*ptr)[i])
-		w.mapping(t, "", item, w.unknownKey)
-		w.finish(t, item)
-		w.crossFault(t, item)
-	}
-	return len(w.diags) == before
-}

@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/workload"
 )
 
 // form is a JSON Schema of draft 7. The values of its maps are *form, or false for a key that is forbidden.
@@ -228,7 +229,9 @@ func (l *leaf) form() *form {
 	case *float64:
 		s.number("number", l)
 	case *time.Duration:
-		s.Type, s.Pattern = "string", `^[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+		s.Type, s.Pattern = "string", timeSchema
+	case *workload.Cost:
+		s.Any = costForms()
 	case *byteSize:
 		s.Type, s.Pattern = "string", sizeForm.String()
 	case *workerIndex:
@@ -262,6 +265,8 @@ func (l *leaf) description() string {
 	switch l.ptr.(type) {
 	case *time.Duration:
 		more = "; a time, such as 30s, 10m or 1h30m"
+	case *workload.Cost:
+		more = costText
 	case *byteSize:
 		more = "; a size, such as 64KiB, 4MiB or 1MB"
 	}
@@ -362,35 +367,4 @@ func schemeForm(e scheme.Entry) *form {
 		s.Properties[l.spec.path] = l.form()
 	}
 	return s
-}
-
-// sweepForms are the schemas of sweep, all combinations of values or a list of settings, and of one setting. Paths into lists
-// take any value.
-func sweepForms() (sweep, setting *form) {
-	known := &knownPaths{}
-	known.fill()
-	values, settings := map[string]any{}, map[string]any{}
-	var inLists []string
-	for _, path := range known.all() {
-		if strings.Contains(path, "[]") {
-			inLists = append(inLists, strings.NewReplacer("[]", `\[[0-9]{1,9}\]`, ".", `\.`).Replace(path))
-			continue
-		}
-		value := &form{Any: []*form{{Ref: defined + path}, {Type: "null"}}}
-		if known.isText[path] { // as with --set
-			value.Any = append(value.Any, &form{Type: []string{"number", "boolean"}})
-		}
-		settings[path] = value
-		values[path] = &form{Type: "array", Items: &form{Ref: defined + "setting/properties/" + path}, ItemsMin: 1}
-	}
-	pattern := "^(" + strings.Join(inLists, "|") + ")$"
-	sweep = &form{
-		Description: "several runs: paths with lists of values for all combinations, or a list of settings",
-		Any: []*form{
-			{Type: "object", PropsMin: 1, Properties: values, Patterns: map[string]*form{pattern: {Type: "array", ItemsMin: 1}}, Further: false},
-			{Type: "array", ItemsMin: 1, Items: &form{Ref: defined + "setting"}},
-		},
-	}
-	setting = &form{Type: "object", PropsMin: 1, Properties: settings, Patterns: map[string]*form{pattern: {}}, Further: false}
-	return sweep, setting
 }

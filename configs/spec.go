@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fluentps/ps/workload"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -215,7 +217,7 @@ func Keys() []Key {
 func limitText(l *leaf) string {
 	show := number
 	switch l.ptr.(type) {
-	case *time.Duration:
+	case *time.Duration, *workload.Cost:
 		show = func(s float64) string { return number(s) + "s" }
 	case *byteSize:
 		show = func(b float64) string { return FormatSize(int64(b)) }
@@ -249,6 +251,8 @@ func typeName(l *leaf) string {
 		return `whole number or "*"`
 	case *Until:
 		return "whole number or {epochs: number}"
+	case *workload.Cost:
+		return "time or {fixed: time, per_sample: time}"
 	}
 	return "list"
 }

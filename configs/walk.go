@@ -75,6 +75,9 @@ func (w *walker) root(n *yaml.Node) {
 	if w.cfg.Baseline == BaselinePSLite {
 		t.setDefault("shards.slice", "range")
 	}
+	if m := w.cfg.Model; m.Name == "synthetic" && m.Compute.Of(1) > 0 {
+		t.setDefault("simulate.compute", formatCost(m.Compute))
+	}
 	if w.cfg.Train.Schedule.Name == "inv" {
 		t.setDefault("train.schedule.power", "0.75")
 	}
@@ -206,6 +209,10 @@ func (w *walker) unknownTop(t *table, section string, key *yaml.Node) {
 	path := join(section, name)
 	if hint, later := laterKey(path); later {
 		w.misshapen(key, path, hint, "this key is not in this version")
+		return
+	}
+	if hint, moved := movedKey(path); moved {
+		w.misshapen(key, path, hint, "this key has moved")
 		return
 	}
 	w.unknownKey(t, section, key)

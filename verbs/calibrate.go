@@ -94,12 +94,11 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	return r, err
 }
 
-// traces reads the computing times that a configuration replays. It returns nil if the configuration replays none.
-func traces(cfg *configs.Config) (iterations [][]metrics.Iteration, err error) {
-	if n := cfg.Simulate.Noise; n.Kind == "trace" {
-		if iterations, err = metrics.ReadIterations(n.Path); err != nil {
-			return nil, fmt.Errorf("simulate.noise.path: %w", err)
-		}
+// withFault adds a fault to those of the configuration that the settings of this command make.
+func withFault(c *cli.Context, file, fault string, settings []string, flags ...string) []string {
+	in := readInputOver(c, file, settings, flags...)
+	if in.cfg == nil {
+		return flags // the problems are reported when the configuration is read again
 	}
-	return iterations, nil
+	return append(flags, fmt.Sprintf("faults[%d]=%s", len(in.cfg.Faults), fault))
 }

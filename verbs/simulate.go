@@ -66,10 +66,14 @@ func simulateVerb(c *cli.Context) error {
 		return err
 	}
 	var fitted []string
+	flags := shorthands(c)
 	if cal != nil {
 		fitted = []string{cal.Setting()}
+		if fault := cal.Fault(); fault != nil {
+			flags = withFault(c, file, fault.YAML(), fitted, flags...)
+		}
 	}
-	in := readInputOver(c, file, fitted, shorthands(c)...)
+	in := readInputOver(c, file, fitted, flags...)
 	if err := in.problem(); err != nil {
 		return err
 	}
@@ -81,15 +85,16 @@ func simulateVerb(c *cli.Context) error {
 		return err
 	}
 	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
-	iterations, err := traces(in.cfg)
-	if err != nil {
+	if o.Traces, err = in.cfg.ReadTraces(in.cfg.Simulate.Workers); err != nil {
 		return usagef("simulate: %v", err)
 	}
-	o.Traces = sim.Traces(iterations)
 	if in.cfg.Simulate.Gradients {
 		if o.Gradients, err = realGradients(in.cfg, cut.set, c.App.ErrWriter); err != nil {
 			return err
 		}
+	}
+	if c.IsSet("out") {
+		o.Iterations = recorders(in.cfg)
 	}
 	tune()
 	start := time.Now()
@@ -105,13 +110,22 @@ func simulateVerb(c *cli.Context) error {
 	default:
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
 	}
-	if err := simulateOutput(c, in, cal, res); err != nil {
+	if err := simulateOutput(c, in, cal, res, o.Iterations); err != nil {
 		return err
 	}
 	if res.Summary.Finished != metrics.FinishedOK {
 		return &exitError{code: codeFailed} // the summary says why
 	}
 	return nil
+}
+
+// recorders keep the iterations of each worker.
+func recorders(cfg *configs.Config) []metrics.Recorder {
+	all := make([]metrics.Recorder, cfg.Simulate.Workers)
+	for w := range all {
+		all[w].Max = layout.RecordsMax(cfg, len(all))
+	}
+	return all
 }
 
 // modelled cuts the shards of a run and warns of settings without effect. It fails for a run that cannot be simulated.
@@ -170,11 +184,11 @@ func checkOutEmpty(c *cli.Context) error {
 	return nil
 }
 
-// simulateOutput prints the fitted models, if there are any, and the summary. It also writes both to --out.
-func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result) error {
+// simulateOutput prints the fitted models, if there are any, and the summary. It also writes both to --out, with the iterations.
+func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result, iterations []metrics.Recorder) error {
 	models := ""
 	if cal != nil {
-		models = cal.Text() + "\n"
+		models = cal.Text(in.cfg.Faults) + "\n"
 	}
 	var text strings.Builder
 	if err := sim.WriteText(&text, res); err != nil {
@@ -215,9 +229,28 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 				return err
 			}
 		}
+		if err := writeIterations(folder, iterations); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprint(c.App.Writer, models, text.String())
 	return err
+}
+
+// writeIterations writes iterations.csv, the same file as that of a real run.
+func writeIterations(folder *metrics.RunFolder, iterations []metrics.Recorder) error {
+	f, err := folder.CreateIterations()
+	if err != nil {
+		return err
+	}
+	for w := range iterations {
+		for k := range iterations[w].Chunks() {
+			if err := f.Append(iterations[w].Chunk(w, k)); err != nil {
+				return errors.Join(err, f.Close(false))
+			}
+		}
+	}
+	return f.Close(true)
 }
 
 // file is one of the files in --out.

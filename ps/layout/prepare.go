@@ -74,10 +74,8 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 	if n := c.Train.BatchGlobal; n > 0 && n < workers {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
 	}
-	for _, f := range c.Faults {
-		if f.Worker >= workers {
-			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, workers-1)
-		}
+	if err := c.CheckFaults(workers); err != nil {
+		return err
 	}
 	if rows := set.Train.Rows(); rows < workers {
 		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)

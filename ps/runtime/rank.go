@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/coordinate"
 	"fluentps/ps/liveness"
@@ -17,6 +18,7 @@ type rank struct {
 	run     *coordinate.Run
 	o       Options
 	file    *os.File // the log; may be nil
+	traces  configs.Traces
 
 	initial *params.Initial // open while the sides are made, in a run that begins with a file of parameters; else nil
 	unit    Unit            // zero on a rank that does not compute

@@ -241,7 +241,7 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 			}
 		}, "open /data/train: file does not exist\n  (only on rank 3, host here; the other 5 of 6 ranks are fine)"},
 		{"a problem before the start", 6, nil, func(o *Options) { o.Problem = errors.New("config.yaml: no such file") }, "config.yaml: no such file"},
-		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil, "faults: worker 4, but the workers are 0 to 3"},
+		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil, "faults[0].worker is 4, but the workers are 0 to 3"},
 		{"batch smaller than the workers", 6, []string{"train.batch_per_worker=null", "train.batch_global=3"}, nil, "train.batch_global is 3, but there are 4 workers"},
 		{"fewer rows than workers", 6, []string{"data.rows=3"}, nil, "the training set has 3 rows for 4 workers"},
 		{"the run folder exists", 6, nil, func(o *Options) { o.Lead.Folder = &metrics.FolderSpec{Out: "."} }, "not empty"},

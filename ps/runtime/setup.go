@@ -53,18 +53,8 @@ func (r *rank) setup() error {
 	if err := r.meet(); err != nil {
 		return err
 	}
-	set, err := r.o.Load(layout.DataSpec(r.station.Config))
-	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
+	if err := r.load(); err != nil {
 		return err
-	}
-	r.station.Set = set
-	if err := r.station.SameData(); err != nil {
-		return err
-	}
-	if r.station.Me == 0 { // the others have the same files
-		for _, note := range set.Notes {
-			r.station.Log.Warn(note)
-		}
 	}
 	if err := r.station.Net.Agree(r.station.Cut(), CodeUsage); err != nil {
 		return err
@@ -111,11 +101,32 @@ func (r *rank) setup() error {
 		}
 	}
 	o := replica.Options{Memory: r.o.Memory, Host: r.o.Host, Folder: r.run.Folder, Adopted: r.run.Search.Adopted, Earlier: r.run.Search.Earlier}
-	if r.run.Replicas, err = replica.Open(r.station, o); err != nil {
+	replicas, err := replica.Open(r.station, o)
+	if err != nil {
 		return err
 	}
+	r.run.Replicas = replicas
 	r.run.BeginSnapshots()
 	return nil
+}
+
+// load reads the data set, and the times that faults replay.
+func (r *rank) load() error {
+	set, err := r.o.Load(layout.DataSpec(r.station.Config))
+	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
+		return err
+	}
+	r.station.Set = set
+	if err := r.station.SameData(); err != nil {
+		return err
+	}
+	if r.station.Me == 0 { // the others have the same files
+		for _, note := range set.Notes {
+			r.station.Log.Warn(note)
+		}
+	}
+	r.traces, err = r.station.Config.ReadTraces(len(r.station.Roles.Computing()))
+	return r.station.Net.Agree(err, CodeUsage)
 }
 
 // greet exchanges the hellos of all ranks, and refuses ranks that do not belong together.
@@ -175,7 +186,7 @@ func (r *rank) makeSides() error {
 		r.run.Server.OpenAhead()
 	}
 	if r.station.Roles.Leader(r.station.Me) >= 0 {
-		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Write: r.run.WriteInBackground}
+		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Traces: r.traces, Write: r.run.WriteInBackground}
 		if r.run.Worker, err = train.New(r.station, o); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/ps/metrics"
 )
@@ -45,7 +46,7 @@ func keeps(t *testing.T, what string, got, promised float64) {
 }
 
 // slowInTurn makes the workers slow in turn, for a few iterations each. The exchange takes time, too.
-var slowInTurn = []string{"simulate.noise={kind: two_state, factor: 8, enter: 0.02, leave: 0.4}", "simulate.network={bandwidth: 1GB, latency: 500us}"}
+var slowInTurn = []string{`faults=[{worker: "*", slow: {kind: two_state, factor: 8, enter: 0.02, leave: 0.4}}]`, "simulate.network={bandwidth: 1GB, latency: 500us}"}
 
 // If the slow worker changes, the bound that the NOTE names gains what the NOTE says, and so does drop.
 func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
@@ -78,7 +79,7 @@ func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 // Against a worker that is always slow no bound helps, and the NOTE names none. The scheme that it names helps.
 func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 	c := setting{workers: 4, servers: 2, iterations: 600, bytes: 400_000, seed: 1,
-		set: []string{"faults=[{worker: 3, slow: {factor: 5}}]", "simulate.noise={kind: normal, spread: 0.1}", "simulate.network={bandwidth: 1GB, latency: 500us}"}}
+		set: append(noisy(10*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 5}}"), "simulate.network={bandwidth: 1GB, latency: 500us}")}
 	rates := map[string]float64{}
 	for _, scheme := range []string{"bsp", "ssp, staleness: 3", "ssp, staleness: 16", "dssp", "r2sp"} {
 		c.scheme = scheme
@@ -120,7 +121,7 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 		{setting{iterations: 19, set: slow}, false},
 		{setting{iterations: 40, set: slow}, true},
 		{setting{iterations: 200}, false},
-		{setting{iterations: 200, set: []string{"simulate.noise={kind: normal, spread: 0.05}"}}, false},
+		{setting{iterations: 200, set: noisy(10*time.Millisecond, 0.05)}, false},
 		{setting{iterations: 200, set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // slow for too few iterations
 	} {
 		c.workers, c.servers, c.scheme, c.bytes, c.seed = 4, 1, "bsp", 4000, 1
@@ -132,7 +133,7 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 
 // If turns cost more than they save, a NOTE says so. The schemes that it names are faster.
 func TestAdviceAgainstTurns(t *testing.T) {
-	c := setting{workers: 8, servers: 1, scheme: "r2sp", iterations: 400, bytes: 4000, seed: 1, set: []string{"simulate.noise={kind: exponential, spread: 0.5}", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
+	c := setting{workers: 8, servers: 1, scheme: "r2sp", iterations: 400, bytes: 4000, seed: 1, set: []string{"faults=[" + exponential(0.5) + "]", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
 	r := c.run(t)
 	if s := r.Summary.PerShard[0]; s.DelayedGrants == 0 || s.DelayedGrantsS <= 0 || s.MissedTurns == 0 {
 		t.Fatalf("noisy workers waited for %d grants and missed %d turns", s.DelayedGrants, s.MissedTurns)

@@ -26,11 +26,12 @@ type allReduce struct {
 	workers []worker
 	passes  passes
 	buckets []shard.Bucket
-	layer   []int   // per bucket: the layer whose gradients complete it
-	cost    []int64 // per bucket: nanoseconds to sum it
-	moves   int64   // bytes that one iteration moves over all links
-	commit  int64   // nanoseconds of a step of the optimizer
-	pauses  [][]Pause
+	layer   []int     // per bucket: the layer whose gradients complete it
+	cost    []int64   // per bucket: nanoseconds to sum it
+	moves   int64     // bytes that one iteration moves over all links
+	commit  int64     // nanoseconds of a step of the optimizer
+	pauses  [][]Pause // per worker, in order of their times
+	paused  int       // number of pauses
 	now     int64
 	iter    int64
 	samples int64
@@ -41,23 +42,30 @@ func runAllReduce(o Options) (*Result, error) {
 	if err := refuse(&o); err != nil {
 		return nil, err
 	}
-	r := newAllReduce(o)
+	r, err := newAllReduce(o)
+	if err != nil {
+		return nil, err
+	}
 	for over := false; !over; {
 		over = r.iterate()
 	}
 	return r.result(), nil
 }
 
-func newAllReduce(o Options) *allReduce {
+func newAllReduce(o Options) (*allReduce, error) {
 	c, p := o.Config, o.Plan
 	n := c.Simulate.Workers
 	r := &allReduce{o: o, workers: make([]worker, n), passes: newPasses(c, p, true), buckets: p.Buckets(), pauses: make([][]Pause, n), trace: traceStart,
 		commit: nanoseconds(int64(p.Arena)*shard.ElemBytes, c.Simulate.CommitRate)}
-	modelWorkers(&r.o, r.workers)
+	paused, err := modelWorkers(&r.o, r.workers)
+	if err != nil {
+		return nil, err
+	}
 	for i := range r.workers {
 		r.workers[i].rank, r.workers[i].host = i, i/c.Simulate.RanksPerHost
 	}
-	for _, q := range o.Pauses {
+	for _, q := range append(slices.Clip(o.Pauses), paused...) {
+		r.paused++
 		r.pauses[q.Worker] = append(r.pauses[q.Worker], q)
 	}
 	for w := range r.pauses {
@@ -79,7 +87,7 @@ func newAllReduce(o Options) *allReduce {
 		r.cost[k] = r.ringTime(bytes)
 		r.moves += 2 * int64(n-1) * bytes
 	}
-	return r
+	return r, nil
 }
 
 // ringTime is how long the sum of so many bytes takes after the last rank has started, in nanoseconds. All hops of a step are
@@ -104,14 +112,14 @@ func (r *allReduce) ringTime(bytes int64) int64 {
 
 // iterate simulates one iteration of all workers, and says whether it was the last one.
 func (r *allReduce) iterate() (over bool) {
-	c, stop := r.o.Config, r.o.Config.Train.Stop
+	stop := r.o.Config.Train.Stop
 	layers := len(r.passes.pieces)
 	start := r.now
 	ready := make([]int64, len(r.buckets))
 	ends := make([]int64, len(r.workers))
 	for i := range r.workers {
 		w := &r.workers[i]
-		w.own, w.injected = w.takes(&c.Simulate, r.iter)
+		w.own, w.injected, w.late = w.takes(r.iter)
 		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.passes, stage)) }
 		if i == 0 { // worker 0 checks the budget of time for all, at the end of forward
 			over = stop.Time > 0 && r.computed(i, start, w.before(&r.passes, layers)+w.injected) >= int64(stop.Time)
@@ -126,6 +134,10 @@ func (r *allReduce) iterate() (over bool) {
 		if r.o.Computed != nil {
 			r.o.Computed(i, r.iter, time.Duration(start), time.Duration(ends[i]))
 		}
+		if r.o.Iterations != nil {
+			took := time.Duration(ends[i] - start)
+			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.own)})
+		}
 	}
 	r.now = start
 	for k, cost := range r.cost {
@@ -135,6 +147,9 @@ func (r *allReduce) iterate() (over bool) {
 	for i := range r.workers {
 		w := &r.workers[i]
 		w.spans.Add(metrics.Blocked, time.Duration(r.now-ends[i]))
+		if r.o.Iterations != nil {
+			r.o.Iterations[i].Waited(time.Duration(r.now-ends[i]), 0)
+		}
 		w.spans.Add(metrics.Fold, time.Duration(r.commit))
 	}
 	r.now += r.commit
@@ -179,12 +194,12 @@ func (r *allReduce) result() *Result {
 // model describes the models, one line each.
 func (r *allReduce) model() []string {
 	m := &r.o.Config.Simulate
-	return []string{
+	return append([]string{
 		computeText(&r.o, &r.passes),
 		networkText(m),
 		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
 			len(r.buckets), metrics.Size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),
 		fmt.Sprintf("workers  take the same step each, %s", rate(m.CommitRate)),
-		faultsText(&r.o),
-	}
+		faultsText(&r.o, r.paused),
+	}, slowLines(r.o.Config)...)
 }

@@ -212,8 +212,9 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 		workers := servers + r.IntN(5)
 		o := ideal(t, workers, servers, "seed="+fmt.Sprint(seed), "baseline="+baseline, "cluster.placement="+pick("spread", "colocate"), "shards.slice="+pick("range", "even"),
 			"train.stop={"+pick("samples: 40", "updates: 15", "time: 400ms", "samples: 100, time: 50ms")+"}", "simulate.ranks_per_host="+pick("1", "2", "3"),
-			"simulate.noise={kind: "+pick("none", "normal", "exponential", "two_state")+"}", "simulate.network="+pick("{bandwidth: 0B, latency: 0s}", "{bandwidth: 20MB, latency: 30us}", "{latency: 2ms, memory: 100MB}"),
-			"simulate.server="+pick("{fold: 0B, commit: 0B}", "{fold: 200MB, commit: 100MB}"), fmt.Sprintf("faults=[{worker: %d, slow: {%s}}]", r.IntN(workers), pick("factor: 4", "sleep: 3ms, from: 2, until: 5")))
+			"simulate.network="+pick("{bandwidth: 0B, latency: 0s}", "{bandwidth: 20MB, latency: 30us}", "{latency: 2ms, memory: 100MB}"),
+			"simulate.server="+pick("{fold: 0B, commit: 0B}", "{fold: 200MB, commit: 100MB}"), fmt.Sprintf("faults=[{worker: %d, slow: {%s}}%s]", r.IntN(workers), pick("factor: 4", "sleep: 3ms, from: 2, until: 5"),
+				pick("", `, {worker: "*", slow: {kind: normal, factor: 2}}`, `, {worker: "*", slow: {kind: exponential, factor: 2}}`, `, {worker: "*", slow: {kind: fluentps, sleep: 2ms}}`)))
 		for range r.IntN(3) {
 			o.Pauses = append(o.Pauses, Pause{Worker: r.IntN(workers), At: time.Duration(r.Int64N(int64(100 * time.Millisecond))), For: time.Duration(r.Int64N(int64(100 * time.Millisecond)))})
 		}

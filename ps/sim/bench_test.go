@@ -3,6 +3,7 @@ package sim
 import (
 	"runtime"
 	"testing"
+	"time"
 )
 
 // BenchmarkNodeSteps reports node steps (one core Step on a push, pull or reply) per second in timing mode.
@@ -19,7 +20,7 @@ func BenchmarkNodeSteps(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			c.bytes = 1_000_000
-			c.set = []string{"simulate.network={bandwidth: 1GB, latency: 20us}", "simulate.noise={kind: normal}", "simulate.server={fold: 4GB, commit: 2GB}"}
+			c.set = append(noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 1GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")
 			steps := int64(0)
 			for b.Loop() {
 				o := c.options(b)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -14,9 +13,6 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 )
-
-// workerStream keeps the generators of the workers' compute noise apart from those of the shards' schemes.
-const workerStream = 0x51303300000000
 
 // traceStart is the offset basis of FNV-1a.
 const traceStart = 14695981039346656037
@@ -92,10 +88,8 @@ func refuse(o *Options) error {
 	if b := c.Train.BatchGlobal; b > 0 && b < n {
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
 	}
-	for _, f := range c.Faults {
-		if f.Worker >= n {
-			return fmt.Errorf("faults: worker %d, but the workers are 0 to %d", f.Worker, n-1)
-		}
+	if err := c.CheckFaults(n); err != nil {
+		return err
 	}
 	if err := refuseCompute(o); err != nil {
 		return err
@@ -160,7 +154,11 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 
 func (s *simulation) makeWorkers() error {
 	c := s.cfg
-	modelWorkers(&s.o, s.workers)
+	pauses, err := modelWorkers(&s.o, s.workers)
+	if err != nil {
+		return err
+	}
+	s.o.Pauses = append(slices.Clip(s.o.Pauses), pauses...)
 	for i := range s.workers {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
@@ -170,8 +168,8 @@ func (s *simulation) makeWorkers() error {
 	return nil
 }
 
-// modelWorkers sets the model of computing of each worker.
-func modelWorkers(o *Options, workers []worker) {
+// modelWorkers sets the model of computing of each worker, and returns the pauses that faults ask for.
+func modelWorkers(o *Options, workers []worker) (pauses []Pause, err error) {
 	c := o.Config
 	var share []int
 	if c.Train.BatchGlobal > 0 {
@@ -179,24 +177,23 @@ func modelWorkers(o *Options, workers []worker) {
 	}
 	for i := range workers {
 		w := &workers[i]
-		w.draw = rand.New(rand.NewPCG(c.Seed, workerStream+uint64(i)))
-		w.multiple, w.pace, w.cost = 1, metrics.NewPace(len(workers)), o.Cost
+		w.index, w.scale, w.pace, w.cost = i, 1, metrics.NewPace(len(workers)), c.Simulate.Compute
 		if len(c.Simulate.PerWorker) > 0 {
-			w.multiple = c.Simulate.PerWorker[i]
-		}
-		if c.Simulate.Noise.Kind == "trace" {
-			w.trace = o.Traces[i]
+			w.scale = c.Simulate.PerWorker[i]
 		}
 		w.batch = int64(c.Train.BatchPerWorker)
 		if share != nil {
 			w.batch = int64(share[i])
 		}
-		for _, f := range c.Faults {
-			if f.Worker == i || f.Worker < 0 {
-				w.slow = append(w.slow, f.Slow)
-			}
+		var paused []configs.FaultPause
+		if w.slow, paused, err = c.Stragglers(i, len(workers), o.Rows, o.Traces); err != nil {
+			return nil, err
+		}
+		for _, p := range paused {
+			pauses = append(pauses, Pause{Worker: i, At: p.At, For: p.For})
 		}
 	}
+	return pauses, nil
 }
 
 // model describes the models, one line each.
@@ -210,7 +207,7 @@ func (s *simulation) model() []string {
 	if s.cfg.InRounds() {
 		lines = append(lines, roundsText(s.cfg))
 	}
-	lines = append(lines, faultsText(&s.o))
+	lines = append(append(lines, faultsText(&s.o, len(s.o.Pauses))), slowLines(s.cfg)...)
 	if p := s.cfg.Payload; p.Lossy() {
 		text := fmt.Sprintf("payload  pushes %s, replies %s; encoding and decoding cost nothing", p.PushText(), p.Pull)
 		if p.Push == "threshold" && s.real == nil {
@@ -230,8 +227,14 @@ func (s *simulation) model() []string {
 	return lines
 }
 
-func faultsText(o *Options) string {
-	return fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", len(o.Config.Faults), len(o.Losses), rejoinText(len(o.Joins)), len(o.Pauses))
+func faultsText(o *Options, pauses int) string {
+	slowed := 0
+	for i := range o.Config.Faults {
+		if !o.Config.Faults[i].Paused() {
+			slowed++
+		}
+	}
+	return fmt.Sprintf("faults   %d slowed, %d lost%s, %d paused", slowed, len(o.Losses), rejoinText(len(o.Joins)), pauses)
 }
 
 func networkText(m *configs.Simulate) string {
@@ -241,24 +244,31 @@ func networkText(m *configs.Simulate) string {
 
 func computeText(o *Options, n *passes) string {
 	m := &o.Config.Simulate
-	noise := m.Noise.Kind
-	compute := fmt.Sprintf("%v per iteration", m.Compute)
-	if c := o.Cost; c != nil {
+	compute := fmt.Sprintf("%v per iteration", m.Compute.Fixed)
+	switch c := m.Compute; {
+	case c.PerSample > 0 && c.Fixed > 0:
 		compute = fmt.Sprintf("%v per iteration and %v per sample", c.Fixed, c.PerSample)
+	case c.PerSample > 0:
+		compute = fmt.Sprintf("%v per sample", c.PerSample)
 	}
 	if of := m.PerWorker; len(of) > 0 {
 		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
 	}
-	switch noise {
-	case "trace":
-		compute = fmt.Sprintf("%v per iteration on average", mean(o.Traces))
-		noise = fmt.Sprintf("replayed from %s, for each worker its own times in order", m.Noise.Path)
-	case "normal", "exponential":
-		noise += fmt.Sprintf(" (spread %g)", m.Noise.Spread)
-	case "two_state":
-		noise += fmt.Sprintf(" (slow phases %g times as long, enter %g, leave %g)", m.Noise.Factor, m.Noise.Enter, m.Noise.Leave)
+	return fmt.Sprintf("compute  %s; %s", compute, n.text(o.Config))
+}
+
+// slowLines names the faults that make workers slow.
+func slowLines(c *configs.Config) (lines []string) {
+	const linesMax = 8
+	for i := range c.Faults {
+		if !c.Faults[i].Paused() {
+			lines = append(lines, "slow     "+c.Faults[i].YAML())
+		}
 	}
-	return fmt.Sprintf("compute  %s, noise %s; %s", compute, noise, n.text(o.Config))
+	if more := len(lines) - linesMax; more > 0 {
+		lines = append(lines[:linesMax], fmt.Sprintf("slow     and %d more", more))
+	}
+	return lines
 }
 
 func rate(bytesPerS int64) string {

@@ -10,16 +10,25 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/straggler"
 )
 
 // Calibration holds the models that were fitted to a real run.
 type Calibration struct {
-	Models     configs.Simulate // the fitted models, which replay the computing times of the run
-	Noise      configs.Noise    // the fitted distribution, for drawing computing times instead
-	Gap        float64          // largest distance between the distribution of Noise and that of the times, 0..1
+	Models     configs.Simulate // the fitted models
+	Slow       straggler.Spec   // the slowness of all workers: it replays the computing times of the run
+	Drawn      Drawn            // the fitted distribution, for drawing computing times instead
+	Path       string           // iterations of the run
 	Iterations int              // the fit uses so many first iterations of the run, over all workers
 	Measured   time.Duration    // from the start of training until these iterations were computed
 	Simulated  time.Duration    // the same time in the run simulated with Models
+}
+
+// Drawn is a distribution of computing times.
+type Drawn struct {
+	Compute time.Duration   // what a computing time is at least, in place of Models.Compute
+	Slow    *straggler.Spec // what is added to it; nil: nothing
+	Gap     float64         // largest distance between this distribution and that of the times, 0..1
 }
 
 const (
@@ -42,16 +51,16 @@ func Calibrate(r Recording) (*Calibration, error) {
 	if err := cmp.Or(r.CheckSummary(), r.CheckConsistency()); err != nil {
 		return nil, err
 	}
-	c := &Calibration{}
+	c := &Calibration{Path: r.Path}
 	c.Iterations, c.Measured = r.window()
 	if err := r.refuseFold(c.Iterations, c.Measured); err != nil {
 		return nil, err
 	}
-	traces := Traces(r.Iterations)
+	traces := metrics.Traces(r.Iterations)
 	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
-	c.Models.Compute, c.Models.PerWorker, c.Noise, c.Gap = fitCompute(ownTimes(traces))
-	c.Models.Noise = configs.Noise{Kind: "trace", Path: r.Path}
-	r.Options.Traces = traces
+	c.Models.Compute.Fixed, c.Models.PerWorker, c.Drawn = fitCompute(ownTimes(traces))
+	c.Slow = straggler.Spec{Kind: "trace", Path: r.Path}
+	r.Options.Traces = configs.Traces{r.Path: traces}
 	f := &fit{r: &r, c: c}
 	if err := f.servers(); err != nil {
 		return nil, err
@@ -82,6 +91,7 @@ type outcome struct {
 func (f *fit) run() (outcome, error) {
 	cfg := *f.r.Options.Config
 	cfg.Simulate = f.c.Models
+	cfg.Faults = append(slices.Clip(cfg.Faults), configs.Fault{Worker: -1, Slow: f.c.Slow})
 	batch := max(cfg.Train.BatchPerWorker, (cfg.Train.BatchGlobal+cfg.Simulate.Workers-1)/cfg.Simulate.Workers)
 	cfg.Train.Stop = configs.Stop{Samples: int64((f.c.Iterations + cfg.Simulate.Workers) * batch)}
 	o := f.r.Options
@@ -220,23 +230,49 @@ func digits(x float64, n int) float64 {
 }
 
 // Draw makes the models draw computing times instead of replaying those of the run.
-func (c *Calibration) Draw() { c.Models.Noise, c.Noise = c.Noise, c.Models.Noise }
+func (c *Calibration) Draw() {
+	c.Models.Compute.Fixed, c.Slow = c.Drawn.Compute, straggler.Spec{}
+	if c.Drawn.Slow != nil {
+		c.Slow = *c.Drawn.Slow
+	}
+}
 
-// Text is the models as the section simulate: of a configuration, with comments on the run that they were fitted to.
-func (c *Calibration) Text() string {
+// Text is the models, and the faults that were simulated, as the sections simulate: and faults: of a configuration, with comments on the
+// run that the models were fitted to.
+func (c *Calibration) Text(faults []configs.Fault) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Models.Noise.Path)
+	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Path)
 	fmt.Fprintf(&b, "# these iterations took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
 	b.WriteString("simulate:\n")
 	for _, line := range c.lines() {
 		b.WriteString("  " + line + "\n")
 	}
-	fmt.Fprintf(&b, "  # to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most):\n  # %s\n", c.Gap, noiseLine(c.Noise))
+	if len(faults) > 0 {
+		b.WriteString("faults:\n")
+	}
+	for i := range faults {
+		b.WriteString("  - " + faults[i].YAML() + "\n")
+	}
+	if c.Slow.Kind == "trace" {
+		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most): simulate: {compute: %s}", c.Drawn.Gap, ascii(c.Drawn.Compute))
+		if s := c.Drawn.Slow; s != nil {
+			fmt.Fprintf(&b, ", and in faults: %s", (&configs.Fault{Worker: -1, Slow: *s}).YAML())
+		}
+		b.WriteByte('\n')
+	}
 	return b.String()
 }
 
 // Setting is the models as one setting, for --set.
 func (c *Calibration) Setting() string { return "simulate={" + strings.Join(c.lines(), ", ") + "}" }
+
+// Fault is the slowness of all workers; nil if there is none.
+func (c *Calibration) Fault() *configs.Fault {
+	if c.Slow.Kind == "" {
+		return nil
+	}
+	return &configs.Fault{Worker: -1, Slow: c.Slow}
+}
 
 func (c *Calibration) lines() []string {
 	m := &c.Models
@@ -246,23 +282,12 @@ func (c *Calibration) lines() []string {
 	}
 	return []string{
 		fmt.Sprintf("workers: %d", m.Workers),
-		"compute: " + ascii(m.Compute),
+		"compute: " + ascii(m.Compute.Fixed),
 		"per_worker: [" + strings.Join(of, ", ") + "]",
-		noiseLine(m.Noise),
 		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", decimalText(m.Network.Bandwidth), ascii(m.Network.Latency)),
 		fmt.Sprintf("server: {fold: %s, commit: %s}", decimalText(m.FoldRate), decimalText(m.CommitRate)),
 		fmt.Sprintf("push_norm: %g", m.PushNorm),
 	}
-}
-
-func noiseLine(n configs.Noise) string {
-	switch n.Kind {
-	case "trace":
-		return fmt.Sprintf("noise: {kind: trace, path: %q}", n.Path)
-	case "none":
-		return "noise: {kind: none}"
-	}
-	return fmt.Sprintf("noise: {kind: %s, spread: %.4g}", n.Kind, n.Spread)
 }
 
 // ascii writes a time with us in place of µs, which not every editor can show.

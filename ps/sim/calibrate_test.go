@@ -10,6 +10,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/straggler"
 )
 
 // record simulates a run and returns the recording that a real run would leave.
@@ -19,8 +20,8 @@ func record(t testing.TB, c setting) Recording {
 	r := Recording{Options: o, Iterations: make([][]metrics.Iteration, c.workers), Path: "run/iterations.csv"}
 	o.Computed = func(w int, iter int64, from, until time.Duration) {
 		it := metrics.Iteration{Iter: iter, Start: from, Compute: until - from}
-		for _, f := range o.Config.Faults {
-			if f.Worker == w || f.Worker < 0 {
+		for i := range o.Config.Faults { // of random slowness the run would not know
+			if f := &o.Config.Faults[i]; (f.Worker == w || f.Worker < 0) && f.Slow.Kind == "constant" {
 				it.Injected += f.Slow.Sleep
 			}
 		}
@@ -30,6 +31,9 @@ func record(t testing.TB, c setting) Recording {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg := *o.Config // random slowness stands for that of the machine
+	cfg.Faults = slices.DeleteFunc(slices.Clone(cfg.Faults), func(f configs.Fault) bool { return f.Slow.Kind != "constant" })
+	r.Options.Config = &cfg
 	r.Summary = res.Summary
 	r.Summary.Mode = "mpi"
 	pull := float64(res.Summary.PerRole["worker"]["pull"].Avg) / float64(res.Summary.Iterations)
@@ -43,10 +47,9 @@ func record(t testing.TB, c setting) Recording {
 
 // Calibrate recovers the models of a simulated run under every scheme, and the models predict the run of another scheme.
 func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
-	c := setting{workers: 4, servers: 2, iterations: 200, bytes: 1_000_000, compute: "20ms", seed: 1, set: []string{
-		"simulate.noise={kind: normal, spread: 0.1}", "simulate.per_worker=[1, 1.5, 1, 0.5]",
-		"simulate.network={bandwidth: 500MB, latency: 700us}", "simulate.server={fold: 2GB, commit: 2GB}",
-		`faults=[{worker: "*", slow: {sleep: 10ms}}, {worker: 3, slow: {sleep: 30ms}}]`}}
+	sleeps := []string{`{worker: "*", slow: {sleep: 10ms}}`, "{worker: 3, slow: {sleep: 30ms}}"}
+	c := setting{workers: 4, servers: 2, iterations: 200, bytes: 1_000_000, seed: 1, set: append(noisy(20*time.Millisecond, 0.1, sleeps...),
+		"simulate.per_worker=[1, 1.5, 1, 0.5]", "simulate.network={bandwidth: 500MB, latency: 700us}", "simulate.server={fold: 2GB, commit: 2GB}")}
 	predict := func(scheme string, set []string) float64 {
 		d := c
 		d.scheme, d.seed, d.set = scheme, 2, set
@@ -62,24 +65,25 @@ func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := cal.Models
-			if m.Workers != 4 || m.RanksPerHost != 1 || m.Noise != (configs.Noise{Kind: "trace", Path: "run/iterations.csv"}) {
-				t.Errorf("models %+v", m)
+			if m.Workers != 4 || m.RanksPerHost != 1 || cal.Slow != (straggler.Spec{Kind: "trace", Path: "run/iterations.csv"}) {
+				t.Errorf("models %+v, %+v", m, cal.Slow)
 			}
-			near(t, "compute", float64(m.Compute), 20e6, 0.03)
+			near(t, "compute", float64(m.Compute.Fixed), 20e6, 0.03)
 			for w, want := range []float64{1, 1.5, 1, 0.5} {
-				near(t, fmt.Sprintf("multiple of worker %d", w), m.PerWorker[w]*float64(m.Compute), want*20e6, 0.03)
+				near(t, fmt.Sprintf("multiple of worker %d", w), m.PerWorker[w]*float64(m.Compute.Fixed), want*20e6, 0.03)
 			}
-			if cal.Noise.Kind != "normal" || cal.Gap > 0.05 {
-				t.Errorf("noise %+v, gap %g", cal.Noise, cal.Gap)
+			if cal.Drawn.Slow == nil || cal.Drawn.Slow.Kind != "normal" || cal.Drawn.Gap > 0.05 {
+				t.Errorf("drawn %+v", cal.Drawn)
 			}
-			near(t, "spread", cal.Noise.Spread, 0.1, 0.1)
+			near(t, "spread", float64(cal.Drawn.Compute)*(cal.Drawn.Slow.Factor-1)*cal.Drawn.Slow.Spread, 0.1*20e6, 0.1)
 			near(t, "bandwidth", float64(m.Network.Bandwidth), 500e6, 0.05)
 			near(t, "latency", float64(m.Network.Latency), 700e3, 0.10)
 			near(t, "fold", float64(m.FoldRate), 2e9, 0.02)
 			near(t, "the run again", cal.Simulated.Seconds(), cal.Measured.Seconds(), 0.002)
 			cal.Draw()
 			for _, other := range schemes {
-				want, got := predict(other, c.set), predict(other, append(slices.Clone(c.set), cal.Setting()))
+				drawn := append(slices.Clone(c.set), cal.Setting(), "faults=["+strings.Join(append(sleeps, cal.Fault().YAML()), ", ")+"]")
+				want, got := predict(other, c.set), predict(other, drawn)
 				near(t, "predicted for "+other, got, want, 0.03)
 			}
 		})
@@ -93,8 +97,8 @@ func TestCalibrateStaysWithinItsRange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := cal.Models; m.Network != (configs.Network{}) || m.FoldRate != 0 || m.CommitRate != 0 || cal.Noise.Kind != "none" || cal.Simulated != cal.Measured {
-		t.Errorf("from a run without costs and noise: %+v, %+v, %v for %v", m, cal.Noise, cal.Simulated, cal.Measured)
+	if m := cal.Models; m.Network != (configs.Network{}) || m.FoldRate != 0 || m.CommitRate != 0 || cal.Drawn.Slow != nil || cal.Simulated != cal.Measured {
+		t.Errorf("from a run without costs and noise: %+v, %+v, %v for %v", m, cal.Drawn, cal.Simulated, cal.Measured)
 	}
 }
 
@@ -146,18 +150,25 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 		{"exponential", 0.5, func(b float64) float64 { return b * (1 + 0.5*draw.ExpFloat64()) }},
 		{"none", 0, func(b float64) float64 { return b }},
 	} {
-		base, multiples, noise, gap := fitCompute(sample(c.f))
-		if noise.Kind != c.kind || gap > 0.02 {
-			t.Errorf("%s: fitted %+v with gap %g", c.kind, noise, gap)
+		base, multiples, drawn := fitCompute(sample(c.f))
+		kind, spread := "none", 0.0 // the spread as a share of the base
+		if s := drawn.Slow; s != nil {
+			kind, spread = s.Kind, s.Factor-1
+			if kind == "normal" {
+				spread *= s.Spread * float64(drawn.Compute) / float64(base)
+			}
+		}
+		if kind != c.kind || drawn.Gap > 0.02 {
+			t.Errorf("%s: fitted %+v, %+v", c.kind, drawn, drawn.Slow)
 		}
 		near(t, c.kind+": base", float64(base), 2e6, 0.01)
 		for w, want := range []float64{0.5, 1.5, 1} {
 			near(t, fmt.Sprintf("%s: worker %d", c.kind, w), multiples[w], want, 0.01)
 		}
-		near(t, c.kind+": spread", noise.Spread, c.spread, 0.05)
+		near(t, c.kind+": spread", spread, c.spread, 0.05)
 	}
-	if _, _, _, gap := fitCompute(sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })); gap < 0.2 {
-		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must show that they do not fit", gap)
+	if _, _, drawn := fitCompute(sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })); drawn.Gap < 0.2 {
+		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must show that they do not fit", drawn.Gap)
 	}
 }
 
@@ -170,23 +181,26 @@ func TestFitOfComputeFromFewIterations(t *testing.T) {
 			traces[w] = append(traces[w], time.Duration(1e6*(1+0.5*draw.ExpFloat64())))
 		}
 	}
-	base, _, noise, _ := fitCompute(traces)
-	if noise.Kind != "exponential" {
-		t.Errorf("fitted %+v", noise)
+	base, _, drawn := fitCompute(traces)
+	if drawn.Slow == nil || drawn.Slow.Kind != "exponential" {
+		t.Errorf("fitted %+v", drawn)
 	}
 	near(t, "base", float64(base), 1e6, 0.015)
 }
+
+// replaying is slowness by the trace t.
+const replaying = `{worker: "*", slow: {kind: trace, path: t}}`
 
 // Each worker replays its own times in order, then again from the second iteration on, because in the first one caches were cold.
 // The faults are added.
 func TestATraceIsReplayedExactly(t *testing.T) {
 	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{
-		"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
+		"faults=[" + replaying + ", {worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
 	o := c.options(t)
-	o.Traces = Traces([][]metrics.Iteration{
+	o.Traces = configs.Traces{"t": metrics.Traces([][]metrics.Iteration{
 		{{Compute: 10e6 + 1}, {Compute: 12e6, Push: 2}, {Compute: 60e6, Injected: 40e6}},
 		{{Compute: 7e6}},
-	})
+	})}
 	var got [2][]time.Duration
 	o.Computed = func(w int, _ int64, from, until time.Duration) { got[w] = append(got[w], until-from) }
 	if _, err := Run(o); err != nil {
@@ -219,12 +233,12 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 // slowness of a run is neither counted twice nor multiplied.
 func TestARecordedSlownessIsReplayedOnce(t *testing.T) {
 	const us = time.Microsecond
-	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{"simulate.noise={kind: trace, path: t}", "faults=[{worker: 1, slow: {factor: 5}}]"}}
+	c := setting{workers: 2, servers: 1, scheme: "asp", iterations: 20, set: []string{"faults=[" + replaying + ", {worker: 1, slow: {factor: 5}}]"}}
 	o := c.options(t)
-	o.Traces = Traces([][]metrics.Iteration{
+	o.Traces = configs.Traces{"t": metrics.Traces([][]metrics.Iteration{
 		{{Compute: 150 * us, Push: 50 * us}},
 		{{Compute: (150 + 670) * us, Injected: 670 * us, Push: 50 * us}}, // the configuration says 600
-	})
+	})}
 	want := []time.Duration{200 * us, 200*us + 4*150*us}
 	seen := 0
 	o.Computed = func(w int, iter int64, from, until time.Duration) {
@@ -252,16 +266,16 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	c := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 10}
 	for _, q := range []struct {
 		set    string
-		traces [][]Recorded
+		traces []straggler.Trace
 		want   string
 	}{
 		{"simulate.per_worker=[1, 2, 3]", nil, "simulate.per_worker has 3 values, but simulate.workers is 2"},
-		{"simulate.noise={kind: trace, path: a.csv}", nil, "a.csv has the times of 0 workers, but simulate.workers is 2"},
-		{"simulate.noise={kind: trace, path: a.csv}", [][]Recorded{{{Own: 1}}, {}}, "a.csv has no iteration of worker 1"},
+		{"faults=[" + replaying + "]", nil, "t has the times of 0 workers, but 2 compute"},
+		{"faults=[" + replaying + "]", []straggler.Trace{{{Own: 1}}, {}}, "t has no iteration of worker 1"},
 	} {
 		c.set = []string{q.set}
 		o := c.options(t)
-		o.Traces = q.traces
+		o.Traces = configs.Traces{"t": q.traces}
 		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), q.want) {
 			t.Errorf("%s: %v, want %q", q.set, err, q.want)
 		}
@@ -284,26 +298,29 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 // The text is valid YAML for a configuration file, and means the same as the setting.
 func TestCalibratedModelsReadBack(t *testing.T) {
 	cal, err := Calibrate(record(t, setting{workers: 3, servers: 2, scheme: "asp", iterations: 40, bytes: 4000,
-		set: []string{"simulate.noise={kind: exponential, spread: 0.3}", "simulate.network={bandwidth: 10MB, latency: 150us}", "simulate.server={fold: 1GB, commit: 1GB}"}}))
+		set: []string{"faults=[" + exponential(0.3) + "]", "simulate.network={bandwidth: 10MB, latency: 150us}", "simulate.server={fold: 1GB, commit: 1GB}"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
 	for range 2 { // with the trace, then with the fitted noise
-		pasted, _, ds := configs.Parse("pasted", []byte(rest+cal.Text()), configs.Options{})
+		pasted, _, ds := configs.Parse("pasted", []byte(rest+cal.Text([]configs.Fault{*cal.Fault()})), configs.Options{})
 		if pasted == nil {
-			t.Fatalf("%v in\n%s", ds, cal.Text())
+			t.Fatalf("%v in\n%s", ds, cal.Text([]configs.Fault{*cal.Fault()}))
 		}
-		set, _, ds := configs.Parse("set", []byte(rest), configs.Options{Set: []string{cal.Setting()}})
+		set, _, ds := configs.Parse("set", []byte(rest), configs.Options{Set: []string{cal.Setting(), "faults[0]=" + cal.Fault().YAML()}})
 		if set == nil {
 			t.Fatal(ds)
+		}
+		if len(set.Faults) != 1 || !slices.Equal(pasted.Faults, set.Faults) || set.Faults[0].Slow.Kind != cal.Slow.Kind {
+			t.Errorf("pasted %+v, set %+v, want %+v", pasted.Faults, set.Faults, cal.Slow)
 		}
 		got, want := fmt.Sprintf("%+v", pasted.Simulate), fmt.Sprintf("%+v", cal.Models)
 		if got != want || fmt.Sprintf("%+v", set.Simulate) != want {
 			t.Errorf("pasted %s, want %s", got, want)
 		}
-		if !strings.HasPrefix(cal.Text(), "# simulated: ") {
-			t.Errorf("it does not say that it is simulated:\n%s", cal.Text())
+		if !strings.HasPrefix(cal.Text(nil), "# simulated: ") {
+			t.Errorf("it does not say that it is simulated:\n%s", cal.Text(nil))
 		}
 		cal.Draw()
 	}

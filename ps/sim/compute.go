@@ -89,23 +89,28 @@ func (n *passes) layer(stage int) int { return 2*len(n.pieces) - 1 - stage }
 // computing is the state of a worker in its iteration. Times are in virtual nanoseconds.
 type computing struct {
 	iter     int64
-	stage    int   // the next stage, or the first one of the running stages
-	to       int   // the stage after the running stages
-	own      int64 // time of the iteration without injected slowness
-	injected int64 // slowness between forward and backward
-	took     int64 // time of the finished stages
-	busy     bool  // stages are running
-	stalled  bool  // the next stage has been waiting since waitFrom
-	read     bool  // all parameters have been read
-	epoch    int32 // of the running stages: an evComputed of another epoch is void
-	from     int64 // when the running stages began
-	until    int64 // when the running stages end
-	resume   int64 // when the pause ends
+	stage    int              // the next stage, or the first one of the running stages
+	to       int              // the stage after the running stages
+	own      int64            // time of the iteration without injected slowness
+	injected int64            // slowness between forward and backward
+	late     int64            // slowness after the update, before the iteration
+	took     int64            // time of the finished stages
+	busy     bool             // stages are running
+	stalled  bool             // the next stage has been waiting since waitFrom
+	read     bool             // all parameters have been read
+	epoch    int32            // of the running stages: an evComputed of another epoch is void
+	from     int64            // when the running stages began
+	until    int64            // when the running stages end
+	resume   int64            // when the pause ends
+	rest     [2]time.Duration // blocked and pull since the iteration that was recorded last
 }
 
 // before is the time that all stages before stage take.
 func (w *worker) before(n *passes, stage int) int64 {
 	at := int64(float64(float64(w.own) * n.done[stage]))
+	if stage > 0 {
+		at += w.late
+	}
 	if stage > len(n.pieces) {
 		at += w.injected
 	}
@@ -116,7 +121,7 @@ func (w *worker) before(n *passes, stage int) int64 {
 func (s *simulation) compute(me int32, iter int64) {
 	w := &s.workers[me]
 	w.iter, w.stage, w.took = iter, 0, 0
-	w.own, w.injected = w.takes(&s.cfg.Simulate, iter)
+	w.own, w.injected, w.late = w.takes(iter)
 	w.stalled, w.read = true, false
 }
 
@@ -127,6 +132,9 @@ func (s *simulation) proceed(me int32) {
 	stage := w.stage
 	for stage < layers && w.node.Readable(stage) {
 		stage++
+	}
+	if w.stage == 0 && w.late > 0 && stage < layers { // it sleeps after the whole update
+		return
 	}
 	forward := w.stage < layers
 	if stage >= layers && s.reads(me) && w.node.Writable(s.passes.layer(stage)) {
@@ -179,8 +187,8 @@ func (s *simulation) computed(me int32, epoch int32) {
 		s.forwarded(me)
 	}
 	if w.stage > layers {
-		if w.stage == 2*layers && s.o.Computed != nil {
-			s.o.Computed(int(me), w.iter, time.Duration(s.now-w.took), time.Duration(s.now))
+		if w.stage == 2*layers {
+			s.recorded(me)
 		}
 		for _, p := range s.passes.pieces[s.passes.layer(w.stage-1)] {
 			s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
@@ -197,6 +205,19 @@ func (s *simulation) computed(me int32, epoch int32) {
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
 
+// recorded tells of an iteration whose computing is over.
+func (s *simulation) recorded(me int32) {
+	w := &s.workers[me]
+	start, took := time.Duration(s.now-w.took), time.Duration(w.took)
+	if s.o.Computed != nil {
+		s.o.Computed(int(me), w.iter, start, time.Duration(s.now))
+	}
+	if s.o.Iterations != nil {
+		w.rest = [2]time.Duration{}
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own)})
+	}
+}
+
 // forwarded gives the node the values that its pushes report. The node needs them when the first piece is ready.
 func (s *simulation) forwarded(me int32) {
 	w := &s.workers[me]
@@ -208,46 +229,16 @@ func (s *simulation) forwarded(me int32) {
 	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
 }
 
-// takes is how long an iteration computes, in nanoseconds: own is the base with its noise, or the next time of the trace. injected
-// is the slowness of faults, which delays the worker between forward and backward.
-func (w *worker) takes(m *configs.Simulate, iter int64) (own, injected int64) {
-	base := float64(m.Compute) * w.multiple
-	if w.cost != nil {
-		base = float64(w.cost.of(w.batch)) * w.multiple
+// takes is how long an iteration computes, in nanoseconds. own is what its batch costs, or the time of the recorded iteration that it
+// replays. injected is the slowness of faults, which delays the worker between forward and backward, and late that before the iteration.
+func (w *worker) takes(iter int64) (own, injected, late int64) {
+	base := time.Duration(float64(w.cost.Of(int(w.batch))) * w.scale)
+	pushing := time.Duration(0)
+	a := w.slow.Within(iter)
+	if r, ok := w.slow.Recorded(iter); ok {
+		base, pushing, a.Least = r.Own, r.Push, 0
 	}
-	noisy, pushing := base, 0.0
-	switch n := &m.Noise; n.Kind {
-	case "normal":
-		noisy = max(0.01*base, base+float64(base*float64(n.Spread*w.draw.NormFloat64())))
-	case "exponential":
-		noisy = base + float64(base*float64(n.Spread*w.draw.ExpFloat64()))
-	case "two_state":
-		if p := w.draw.Float64(); w.phase {
-			w.phase = p >= n.Leave
-		} else {
-			w.phase = p < n.Enter
-		}
-		if w.phase {
-			noisy = base * n.Factor
-		}
-	case "trace":
-		it := &w.trace[w.replayed]
-		noisy, pushing = float64(it.Own), float64(it.Push)
-		if w.replayed++; w.replayed == len(w.trace) {
-			w.replayed = min(1, w.replayed-1) // not the first iteration again, in which caches were cold
-		}
-	}
-	d := noisy
-	for _, f := range w.slow {
-		if iter < f.From || f.Until > 0 && iter >= f.Until {
-			continue
-		}
-		d += float64(f.Sleep)
-		if f.Factor > 1 {
-			d += float64((f.Factor - 1) * (noisy - pushing))
-		}
-	}
-	return int64(noisy), int64(d) - int64(noisy)
+	return int64(base), int64(a.Of(base - pushing)), int64(w.slow.Before(iter))
 }
 
 // pause delays the computing of a worker.

@@ -13,7 +13,7 @@ import (
 func TestComputingCostsByTheBatch(t *testing.T) {
 	for _, batch := range []string{"batch_per_worker: 24", "batch_global: 49"} {
 		c := configstest.Load(t, "cluster.servers=1", "train={"+batch+", optimizer: {name: sgd, lr: 0.1}, stop: {updates: 20}}",
-			"simulate={workers: 2, per_worker: [1, 2], network: {latency: 0s}, server: {fold: 0B, commit: 0B}}", "evaluate.every_epochs=0")
+			"simulate={workers: 2, compute: {fixed: 1ms, per_sample: 200us}, per_worker: [1, 2], network: {latency: 0s}, server: {fold: 0B, commit: 0B}}", "evaluate.every_epochs=0")
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
@@ -22,11 +22,10 @@ func TestComputingCostsByTheBatch(t *testing.T) {
 		if c.Train.BatchGlobal > 0 {
 			shares = []int64{25, 24}
 		}
-		cost := &Cost{Fixed: time.Millisecond, PerSample: 200 * time.Microsecond}
 		computed := 0
-		_, err = Run(Options{Config: c, Plan: plan, Rows: 480, Cost: cost, Computed: func(w int, iter int64, from, until time.Duration) {
+		_, err = Run(Options{Config: c, Plan: plan, Rows: 480, Computed: func(w int, iter int64, from, until time.Duration) {
 			computed++
-			want := time.Duration(1+w) * (cost.Fixed + time.Duration(shares[w])*cost.PerSample)
+			want := time.Duration(1+w) * (time.Millisecond + time.Duration(shares[w])*200*time.Microsecond)
 			if until-from != want {
 				t.Errorf("%s: worker %d computes iteration %d for %v, want %v", batch, w, iter, until-from, want)
 			}

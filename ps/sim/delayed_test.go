@@ -3,8 +3,10 @@ package sim
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // delayedPulls counts the delayed pulls of a cluster with one straggler: worker 0 takes rho times as long as the others.
@@ -13,9 +15,12 @@ func delayedPulls(t *testing.T, workers int, scheme string, rho float64, noise s
 	if rho < 1.1 { // delayed pulls are rare there
 		iterations = 4000
 	}
-	set := []string{fmt.Sprintf("faults=[{worker: 0, slow: {factor: %g}}]", rho)}
-	if noise != "0" {
-		set = append(set, "simulate.noise={kind: normal, spread: "+noise+"}")
+	straggler := fmt.Sprintf("{worker: 0, slow: {factor: %g}}", rho)
+	set := []string{"faults=[" + straggler + "]"}
+	if share, err := strconv.ParseFloat(noise, 64); err != nil {
+		t.Fatal(err)
+	} else if share > 0 {
+		set = noisy(10*time.Millisecond, share, straggler)
 	}
 	r := setting{workers: workers, servers: 1, seed: 1, iterations: iterations, scheme: scheme, set: set}.run(t)
 	return float64(r.Delayed)

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"fluentps/configs"
+	"fluentps/ps/straggler"
 )
 
-// fitCompute fits a base, each worker's multiple of the base, and the noise around them. It tries normal and exponential noise and
-// takes the one whose distribution is closer to that of the times. gap is the largest distance between these distributions
-// (Kolmogorov and Smirnov's). The first iteration of a worker does not count, because caches are cold.
-func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float64, noise configs.Noise, gap float64) {
+// fitCompute fits a base, each worker's multiple of the base, and a distribution around them. It tries normal and exponential times and
+// takes the one that is closer to the times (Kolmogorov and Smirnov's largest distance). The first iteration of a worker does not
+// count, because caches are cold.
+func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float64, drawn Drawn) {
 	times := make([][]float64, len(traces))
 	for w, t := range traces {
 		for _, d := range t[min(1, len(t)-1):] {
@@ -20,14 +20,10 @@ func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float
 	}
 	bases, spread := fitNormal(times)
 	kind := "normal"
-	gap = distance(times, bases, spread, func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 })
+	gap := distance(times, bases, spread, func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 })
 	shifts, tail := fitExponential(times)
 	if g := distance(times, shifts, tail, func(z float64) float64 { return 1 - math.Exp(-max(0, z)) }); g < gap && tail <= 1000 {
 		bases, spread, kind, gap = shifts, tail, "exponential", g
-	}
-	noise = configs.Noise{Kind: kind, Spread: digits(spread, 4)}
-	if spread < 1e-6 {
-		noise, gap = configs.Noise{Kind: "none"}, 0
 	}
 	common := 0.0
 	for _, b := range bases {
@@ -40,7 +36,25 @@ func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float
 	if len(perWorker) > listMax {
 		perWorker = nil
 	}
-	return time.Duration(common), perWorker, noise, gap
+	drawn = Drawn{Compute: time.Duration(common), Gap: gap}
+	switch {
+	case spread < 1e-6:
+		drawn.Gap = 0
+	case kind == "exponential":
+		drawn.Slow = &straggler.Spec{Kind: kind, Factor: 1 + digits(spread, 4)}
+	default:
+		drawn.Compute, drawn.Slow = normalAbove(common, spread)
+	}
+	return time.Duration(common), perWorker, drawn
+}
+
+// normalAbove returns a least time, and a slowness over it, that together make normal times of that mean and of a standard deviation that is
+// a share of it. Slowness is never negative, so times below the least are cut off there: three standard deviations below the mean, or
+// a twentieth of the mean if that is more.
+func normalAbove(mean, share float64) (least time.Duration, slow *straggler.Spec) {
+	below := min(0.95, 3*share)
+	least = max(1, time.Duration(mean*(1-below)))
+	return least, &straggler.Spec{Kind: "normal", Factor: 1 + digits(below/(1-below), 4), Spread: min(10, digits(share/below, 4))}
 }
 
 // fitNormal returns the mean of each worker, and the standard deviation of all times as a share of the mean.

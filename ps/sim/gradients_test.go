@@ -39,9 +39,9 @@ evaluate: {every_epochs: 0.1, where: online}
 sync: [{match: "*", scheme: bsp}]
 simulate:
   workers: 4
-  noise: {kind: exponential, spread: 0.5}
   network: {bandwidth: 100KB, latency: 1ms}
   server: {fold: 1MB, commit: 1MB}
+faults: [{worker: "*", slow: {kind: exponential, factor: 1.5}}]
 `
 
 const ratings = "data={set: generated_ratings, rows: 480, test_rows: 200, matrix: {rows: 20, columns: 30, rank: 3}}"
@@ -260,7 +260,7 @@ func TestSameSeedSameBits(t *testing.T) {
 // were when its worker's last push was applied, however many pushes arrived while the reply was in flight.
 func TestASPAgainstAPlainLoop(t *testing.T) {
 	const workers, pushes, latency, compute = 3, 120, 7 * time.Millisecond, 10 * time.Millisecond
-	o := realOptions(t, `sync=[{match: "*", scheme: asp}]`, "train.optimizer={name: sgd, lr: 0.5}", "simulate.noise={kind: none}", "simulate.workers=3", fmt.Sprintf("train.stop={updates: %d}", pushes),
+	o := realOptions(t, `sync=[{match: "*", scheme: asp}]`, "train.optimizer={name: sgd, lr: 0.5}", "faults=[]", "simulate.workers=3", fmt.Sprintf("train.stop={updates: %d}", pushes),
 		"simulate.network={bandwidth: 0B, latency: 7ms}", "simulate.server={fold: 0B, commit: 0B}", "faults=[{worker: 1, slow: {sleep: 3017us}}, {worker: 2, slow: {sleep: 23031us}}]")
 	sleep := [workers]time.Duration{0, 3017 * time.Microsecond, 23031 * time.Microsecond} // no two pushes arrive at once
 	set := o.Gradients.Set
@@ -412,7 +412,7 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 // A shard that falls behind leaves incomplete snapshots. When there is no memory for another one, evaluations are left out, and the
 // run continues.
 func TestSnapshotsWithoutMemoryAreLeftOut(t *testing.T) {
-	r := runReal(t, realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: drop, required: 1}]`, "evaluate={every_samples: 8, where: online}", "simulate.noise={kind: none}",
+	r := runReal(t, realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: drop, required: 1}]`, "evaluate={every_samples: 8, where: online}", "faults=[]",
 		"train.stop={samples: 20000}"))
 	if r.LeftOut == 0 || len(r.Summary.Evaluations) < 100 {
 		t.Errorf("%d left out, %d evaluations", r.LeftOut, len(r.Summary.Evaluations))
@@ -427,9 +427,9 @@ func TestSnapshotsWithoutMemoryAreLeftOut(t *testing.T) {
 // 3.7 [P]): two workers, one of them 3 times faster, evaluated every 5 pushes.
 func untilTarget(t *testing.T, rule string, seed int, noise float64) (seconds float64, lead int64, pushes int64) {
 	t.Helper()
-	s := runReal(t, realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, fmt.Sprintf("seed=%d", seed), "simulate.workers=2", "data={set: generated, rows: 4000, test_rows: 200, features: 40, classes: 10}",
+	s := runReal(t, realOptions(t, append(noisy(10*time.Millisecond, noise, "{worker: 1, slow: {factor: 3}}"), `sync=[{match: "*", scheme: `+rule+`}]`, fmt.Sprintf("seed=%d", seed), "simulate.workers=2", "data={set: generated, rows: 4000, test_rows: 200, features: 40, classes: 10}",
 		"model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.02}", "train.stop={target: 0.7, epochs: 10}", "evaluate={every_samples: 40, where: online}", "simulate.server={fold: 0B, commit: 0B}",
-		"simulate.network={bandwidth: 0B, latency: 20us}", "faults=[{worker: 1, slow: {factor: 3}}]", fmt.Sprintf("simulate.noise={kind: normal, spread: %g}", noise))).Summary
+		"simulate.network={bandwidth: 0B, latency: 20us}")...)).Summary
 	if s.TargetReachedS == nil {
 		t.Fatalf("%s, seed %d: target not reached", rule, seed)
 	}

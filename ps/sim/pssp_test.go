@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"fluentps/ps/shard"
 )
@@ -12,7 +13,7 @@ import (
 func psspShards(t *testing.T, shards int, keys string) *Result {
 	t.Helper()
 	c := setting{workers: 8, servers: 1, seed: 1, iterations: 600, scheme: "pssp, staleness: 3, probability: 0.1, pause_only_fastest: false" + keys,
-		set: []string{"faults=[{worker: 0, slow: {factor: 4}}]", "simulate.noise={kind: normal, spread: 0.1}", "shards.slice=layer"}}
+		set: append(noisy(10*time.Millisecond, 0.1, "{worker: 0, slow: {factor: 4}}"), "shards.slice=layer")}
 	o := c.options(t)
 	var params []shard.Param
 	for k := range shards {

@@ -54,7 +54,7 @@ func TestR2SPContentionModelWithJitter(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		run := func(scheme string) float64 {
 			from, _ := starts(t, setting{workers: 8, servers: 1, scheme: scheme, iterations: 300, bytes: 50_000_000, compute: "1s", seed: seed,
-				set: []string{"simulate.network.bandwidth=1GB", "simulate.noise={kind: normal, spread: 0.1}"}})
+				set: append(noisy(time.Second, 0.1), "simulate.network.bandwidth=1GB")})
 			return roundTime(from)
 		}
 		bsp += run("bsp") / 3
@@ -94,7 +94,7 @@ func TestR2SPSlotsAreEven(t *testing.T) {
 // push of a grant whose turn has passed may still be in flight.
 func TestR2SPOnePushInFlightPerServer(t *testing.T) {
 	o := setting{workers: 6, servers: 2, scheme: "r2sp, skip_after: 0", iterations: 40, bytes: 40_000, seed: 5,
-		set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "simulate.noise={kind: exponential, spread: 0.5}", "shards.max_bytes=4KiB"}}.options(t)
+		set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "faults=[" + exponential(0.5) + "]", "shards.max_bytes=4KiB"}}.options(t)
 	s, err := newSimulation(o)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestR2SPLosesWorkers(t *testing.T) {
 func TestR2SPRotationsDoNotStretchEachOther(t *testing.T) {
 	run := func(servers int) float64 {
 		_, r := starts(t, setting{workers: 4, servers: servers, scheme: "r2sp, skip_after: 30", iterations: 3000, bytes: 20_000, compute: "100us",
-			set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", "simulate.noise={kind: two_state, factor: 100, enter: 0.003, leave: 0.5}"}})
+			set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", `faults=[{worker: "*", slow: {kind: two_state, factor: 100, enter: 0.003, leave: 0.5}}]`}})
 		return r.Duration.Seconds()
 	}
 	one := run(1)

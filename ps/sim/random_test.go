@@ -134,6 +134,13 @@ func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
 		from := r.IntN(5)
 		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {%s, from: %d, until: %d}}", r.IntN(workers), pick("factor: 4", "sleep: 3ms"), from, from+1+r.IntN(20)))
 	}
+	if slow := pick("", "kind: normal, factor: 2, spread: 0.5", "kind: exponential, factor: 1.5", "kind: two_state, factor: 4", "kind: lognormal, sleep: 1ms, spread: 1",
+		"kind: dbs, chance: 0.5, sleep_min: 0s, sleep_max: 20ms, epochs_min: 1, epochs_max: 3", "kind: fluentps, sleep: 3ms, spread: 0.5"); slow != "" {
+		faults = append(faults, `{worker: "*", slow: {`+slow+"}}")
+	}
+	if r.IntN(4) == 0 {
+		faults = append(faults, fmt.Sprintf("{worker: %d, pause: {at: %dms, for: %dms}}", r.IntN(workers), r.IntN(60), 1+r.IntN(60)))
+	}
 	text := fmt.Sprintf(`name: random
 seed: %d
 cluster: {servers: %d, placement: %s}
@@ -148,13 +155,12 @@ simulate:
   workers: %d
   ranks_per_host: %d
   compute: %s
-  noise: {kind: %s}
   network: {bandwidth: %s, latency: %s, memory: %s}
   server: {fold: %s, commit: %s}
   push_norm: %s
 `, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
 		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*")+randomServers(r, servers), randomRule(r, "*"), strings.Join(faults, ", "),
-		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms"), pick("none", "normal", "exponential", "two_state"),
+		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms", "{fixed: 1ms, per_sample: 300us}"),
 		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
 	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
 	if cfg == nil {

@@ -18,7 +18,7 @@ import (
 func recorded(t testing.TB) (o Options, summary, iterations []byte) {
 	t.Helper()
 	r := record(t, setting{workers: 2, servers: 1, scheme: "ssp, staleness: 2", iterations: 12, bytes: 4000, seed: 1,
-		set: []string{"simulate.noise={kind: normal, spread: 0.1}", "simulate.network={bandwidth: 10MB, latency: 50us}", "simulate.server={fold: 100MB, commit: 100MB}"}})
+		set: append(noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 10MB, latency: 50us}", "simulate.server={fold: 100MB, commit: 100MB}")})
 	summary, err := r.Summary.JSON()
 	if err != nil {
 		t.Fatal(err)

@@ -26,14 +26,16 @@ type Options struct {
 	Config     *configs.Config // Simulate holds the models, Simulate.Workers the workers, Cluster.Servers the servers
 	Plan       *shard.Plan     // cut for shard.Serving of Config.Cluster.Servers
 	Rows       int             // training rows: the samples of an epoch
-	Cost       *Cost           // cost of computing a batch; nil: Simulate.Compute, whatever the batch
 	Losses     []Loss
 	Joins      []Join
 	Pauses     []Pause
-	Gradients  *Gradients   // nil: timing mode
-	Traces     [][]Recorded // per worker, if simulate.noise.kind is trace: replayed in order, then again from the second iteration on
-	CheckEvery int64        // node steps between two checks of a node's invariants; 0: only at the end
-	Replay     string       // the command that repeats this run, for the report of a failure
+	Gradients  *Gradients     // nil: timing mode
+	Traces     configs.Traces // of the faults that replay a run
+	CheckEvery int64          // node steps between two checks of a node's invariants; 0: only at the end
+	Replay     string         // the command that repeats this run, for the report of a failure
+
+	// Iterations get the times of the iterations of each worker; nil: nobody wants them.
+	Iterations []metrics.Recorder
 
 	// Decided gets the decisions of the schemes of all servers; may be nil.
 	Decided core.Decided
@@ -42,15 +44,6 @@ type Options struct {
 	// be nil.
 	Computed func(worker int, iter int64, from, until time.Duration)
 }
-
-// Cost is the time of an iteration of b samples on a worker that nothing slows, before its multiple and noise:
-// Fixed + b·PerSample, or C(b) = a + c·b.
-type Cost struct {
-	Fixed, PerSample time.Duration
-}
-
-// of is the time of b samples.
-func (c *Cost) of(b int64) time.Duration { return c.Fixed + time.Duration(b)*c.PerSample }
 
 // Loss is the death of a worker: the worker stops, its messages in flight are lost, and the servers learn of the death.
 type Loss struct {

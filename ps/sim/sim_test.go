@@ -138,7 +138,7 @@ func TestSoftOverLazyDelayedPulls(t *testing.T) {
 			delayed := func(release string) float64 {
 				r := setting{workers: 16, servers: 1, seed: 1, iterations: iterations,
 					scheme: fmt.Sprintf("ssp, staleness: %d, release: %s", s, release),
-					set:    []string{fmt.Sprintf("faults=[{worker: 0, slow: {factor: %g}}]", rho), "simulate.noise={kind: normal, spread: 0.1}"}}.run(t)
+					set:    noisy(10*time.Millisecond, 0.1, fmt.Sprintf("{worker: 0, slow: {factor: %g}}", rho))}.run(t)
 				return float64(r.Delayed)
 			}
 			soft, lazy := delayed("soft"), delayed("lazy")
@@ -150,22 +150,25 @@ func TestSoftOverLazyDelayedPulls(t *testing.T) {
 	}
 }
 
-func TestNoiseHasTheMeanThatItSays(t *testing.T) {
+func TestSlownessHasTheMeanThatItSays(t *testing.T) {
 	for _, c := range []struct {
-		noise string
-		mean  float64
+		slow string
+		mean float64
 	}{
-		{"{kind: normal, spread: 0.1}", 1},
-		{"{kind: exponential, spread: 0.5}", 1.5},
-		{"{kind: two_state, factor: 5, enter: 0.1, leave: 0.3}", 1 + 4*0.25}, // slow for enter/(enter+leave) of the iterations
+		{"{kind: normal, factor: 3, spread: 0.1}", 3},
+		{"{kind: lognormal, factor: 3, spread: 1}", 3},
+		{"{kind: exponential, factor: 1.5}", 1.5},
+		{"{kind: exponential, sleep: 20ms}", 3},
+		{"{kind: two_state, factor: 5, enter: 0.1, leave: 0.3}", 1 + 4*0.25},   // slow for enter/(enter+leave) of the iterations
+		{"{kind: fluentps, every: 2, sleep: 20ms, spread: 0.2}", 1 + 0.5*1.95}, // whole ms: half of one is cut off on average
 	} {
-		r := setting{workers: 16, servers: 1, scheme: "asp", iterations: 2000, set: []string{"simulate.noise=" + c.noise}}.run(t)
+		r := setting{workers: 16, servers: 1, scheme: "bsp", iterations: 2000, set: []string{`faults=[{worker: "*", slow: ` + c.slow + "}]"}}.run(t)
 		sum, n := 0.0, int64(0)
 		for _, w := range r.Summary.PerWorker {
 			sum += float64(w.ComputeS)
 			n += w.Iterations
 		}
-		near(t, c.noise, sum/float64(n), 0.01*c.mean, 0.03)
+		near(t, c.slow, sum/float64(n), 0.01*c.mean, 0.03)
 	}
 }
 
@@ -195,7 +198,7 @@ func TestLossOfAWorkerEndsNoOtherWorker(t *testing.T) {
 func TestSameSeedSameRun(t *testing.T) {
 	run := func(seed uint64) *Result {
 		return setting{workers: 6, servers: 2, scheme: "ssp, staleness: 2", iterations: 50, seed: seed, bytes: 100_000,
-			set: []string{"simulate.noise={kind: exponential, spread: 0.5}", "simulate.network={bandwidth: 10MB, latency: 50us}"}}.run(t)
+			set: []string{"faults=[" + exponential(0.5) + "]", "simulate.network={bandwidth: 10MB, latency: 50us}"}}.run(t)
 	}
 	a, b, c := run(7), run(7), run(8)
 	if a.Trace != b.Trace || a.Duration != b.Duration || a.Steps != b.Steps {
@@ -219,7 +222,7 @@ func TestOptionsThatCannotBeSimulatedAreRefused(t *testing.T) {
 		spoil func(o *Options)
 	}{
 		{"without gradients there is no accuracy", func(o *Options) { o.Config.Train.Stop.Samples = 0 }},
-		{"faults: worker 2, but the workers are 0 to 1", func(o *Options) { o.Config.Faults = []configs.Fault{{Worker: 2}} }},
+		{"faults[0].worker is 2, but the workers are 0 to 1", func(o *Options) { o.Config.Faults = []configs.Fault{{Worker: 2}} }},
 		{"loss of worker -1 at 1s", func(o *Options) { o.Losses = []Loss{{-1, time.Second}} }},
 		{"pause of worker 0 at 1s for -1s", func(o *Options) { o.Pauses = []Pause{{0, time.Second, -time.Second}} }},
 		{"train.batch_global is 1, but there are 2 workers", func(o *Options) { o.Config.Train.BatchGlobal = 1 }},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
@@ -68,9 +69,9 @@ func schemeTable(t *testing.T) string {
 			rules[e.Name] = e.Name
 		}
 		for _, seed := range seeds {
-			r := setting{workers: 16, servers: 2, scheme: rules[e.Name], iterations: 500, bytes: 4 << 20, seed: seed, set: []string{
-				"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.compute=50ms", "simulate.noise={kind: normal, spread: 0.1}",
-				"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"}}.run(t)
+			r := setting{workers: 16, servers: 2, scheme: rules[e.Name], iterations: 500, bytes: 4 << 20, seed: seed, set: append(
+				noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
+				"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")}.run(t)
 			rows[e.Name].add(r)
 			if len(r.Summary.CostModel) > len(cost) { // some schemes have a longer cost model
 				cost = r.Summary.CostModel
@@ -82,7 +83,7 @@ func schemeTable(t *testing.T) string {
 		t.Fatal("bsp made no steps")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Simulated, not measured: 16 workers, one of them 4 times slower, 2 servers, a model of 4 MiB, 500 iterations, every\nscheme with its defaults but for the keys shown; means over the seeds %v. The cost model:\n\n", seeds)
+	fmt.Fprintf(&b, "Simulated, not measured: 16 workers, one of them 4 times slower, 50 ms of computing within 10 %%, 2 servers, a model of\n4 MiB, 500 iterations, every scheme with its defaults but for the keys shown; means over the seeds %v. The cost model:\n\n", seeds)
 	for _, line := range cost {
 		b.WriteString("    " + line + "\n")
 	}

@@ -20,8 +20,8 @@ data: {set: generated}
 model: {name: softmax}
 train: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {time: 1h}}
 sync: [{match: "*", scheme: %s}]
-faults: [{worker: 3, slow: {factor: 3}}]
-simulate: {workers: 4, compute: 30ms, noise: {kind: normal, spread: 0.1}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}
+faults: [{worker: 3, slow: {factor: 3}}, {worker: "*", slow: {kind: normal, factor: 1.42857, spread: 0.33333}}] # 30 ms on average
+simulate: {workers: 4, compute: 21ms, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}
 `
 )
 

@@ -2,11 +2,15 @@ package sim
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"fluentps/configs"
 	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
@@ -63,6 +67,19 @@ func (c setting) run(t testing.TB) *Result {
 	return r
 }
 
+// noisy are settings under which computing takes compute on average, with a normal deviation of that share, and the faults. Slowness is
+// never negative, so it is three standard deviations less and what is added to it; below that it is cut off.
+func noisy(compute time.Duration, share float64, faults ...string) []string {
+	least, slow := normalAbove(float64(compute), share)
+	all := append([]string{(&configs.Fault{Worker: -1, Slow: *slow}).YAML()}, faults...)
+	return []string{"simulate.compute=" + least.String(), "faults=[" + strings.Join(all, ", ") + "]"}
+}
+
+// exponential is slowness that makes computing a shifted exponential, which takes 1 + mean of itself on average.
+func exponential(mean float64) string {
+	return fmt.Sprintf(`{worker: "*", slow: {kind: exponential, factor: %g}}`, 1+mean)
+}
+
 // perIteration is the virtual time of one iteration of the run.
 func perIteration(r *Result) time.Duration { return r.Duration / time.Duration(r.Summary.Iterations) }
 
@@ -72,4 +89,24 @@ func near(t *testing.T, what string, got, want, share float64) {
 	if d := got - want; d > share*want || d < -share*want {
 		t.Errorf("%s: %.5g, want %.5g within %.3g %%", what, got, want, 100*share)
 	}
+}
+
+// readIterations reads the iterations of every worker that recorded.
+func readIterations(t testing.TB, of []metrics.Recorder) [][]metrics.Iteration {
+	t.Helper()
+	text := metrics.IterationsHeader()
+	for w := range of {
+		for k := range of[w].Chunks() {
+			text = append(text, of[w].Chunk(w, k)...)
+		}
+	}
+	path := filepath.Join(t.TempDir(), metrics.IterationsName)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := metrics.ReadIterations(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -1,31 +1,27 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"fluentps/comm/wire"
-	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/straggler"
+	"fluentps/ps/workload"
 )
 
 // worker is one worker and the model of its computing.
 type worker struct {
-	node *core.Worker
-	rank int
-	host int
-	draw *rand.Rand // seeded with (seed, worker)
-	slow []configs.Slow
+	node  *core.Worker
+	index int
+	rank  int
+	host  int
+	slow  straggler.Worker
 
-	multiple float64    // factor on the base for this worker
-	cost     *Cost      // cost of computing a batch; nil: the same whatever the batch
-	trace    []Recorded // iterations of a real run, in order; nil: times are drawn
-	replayed int        // index of the next iteration of trace
-
+	cost    workload.Cost // of computing, without slowness
+	scale   float64       // factor on cost for this worker
 	batch   int64
 	samples int64
-	phase   bool // two_state: in a slow phase
 	dead    bool
 	life    uint16 // how often it has rejoined: messages in flight from or to an earlier life are lost
 	died    int64  // when it last died
@@ -104,10 +100,14 @@ func (s *simulation) started(me int32, iter int64) {
 
 // waited splits a time without computing as the runtime does: blocked until the header of the last reply arrived, then pull.
 func (s *simulation) waited(w *worker) {
-	blocked := max(0, w.lastHead-w.waitFrom)
+	blocked, pull := max(0, w.lastHead-w.waitFrom), s.now-max(w.lastHead, w.waitFrom)
 	w.blocked += blocked
 	w.spans.Add(metrics.Blocked, time.Duration(blocked))
-	w.spans.Add(metrics.Pull, time.Duration(s.now-max(w.lastHead, w.waitFrom)))
+	w.spans.Add(metrics.Pull, time.Duration(pull))
+	if s.o.Iterations != nil {
+		w.rest[0], w.rest[1] = w.rest[0]+time.Duration(blocked), w.rest[1]+time.Duration(pull)
+		s.o.Iterations[w.index].Waited(w.rest[0], w.rest[1])
+	}
 }
 
 // lose ends a worker at once. Its servers learn of that after the latency of a message.

@@ -50,7 +50,9 @@ type timing struct {
 	waited     time.Duration // for parameters
 	pushing    time.Duration // handing gradients over, and waiting until they may be overwritten
 	forward    time.Duration // until forward ended the last time, without waits
-	slept      time.Duration // injected slowness
+	late       time.Duration // injected slowness before the iteration, after the update
+	slept      time.Duration // injected slowness between forward and backward
+	paused     time.Duration // injected pauses
 }
 
 func newIteration(w *Side) *iteration {
@@ -102,9 +104,10 @@ func (w *Side) compute(task core.Task) {
 	}
 	it.timing.end = t.Now()
 	computing := it.timing.end - it.timing.start - it.timing.waited - it.timing.pushing
-	w.slow.finished(it.slowAt(), it.timing.forward, computing-it.timing.slept, it.timing.slept)
-	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-it.timing.slept)
-	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: it.timing.slept, Push: it.timing.pushing}
+	injected := it.timing.late + it.timing.slept + it.timing.paused
+	w.slow.finished(it.slowAt(), it.timing.forward, computing-injected, it.timing.slept)
+	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
+	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing}
 	w.site.onDriver(it.done, false)
 }
 
@@ -117,20 +120,52 @@ func (it *iteration) slowAt() int64 {
 	return it.rec.Iter
 }
 
-// slowDown ends forward, and pauses a worker that a fault slows down.
+// slowDown ends forward, and slows a worker down whom a fault slows.
 func (it *iteration) slowDown() {
-	t := it.w.station.Transport
-	it.timing.forward = t.Now() - it.timing.start - it.timing.waited
-	if d := it.w.slow.due(it.slowAt(), it.timing.forward); d > 0 {
-		from := t.Now()
-		it.w.site.pause(d)
-		it.timing.slept = t.Now() - from
+	t := &it.timing
+	t.forward = it.w.station.Transport.Now() - t.start - t.waited - t.late - t.paused
+	it.sleep(it.w.slow.due(it.slowAt(), t.forward), &t.slept)
+	it.pause()
+}
+
+// startLate sleeps before an iteration if a fault asks for sleep after an update, so when all parameters have arrived. It returns false
+// if the run has failed.
+func (it *iteration) startLate(iter int64) (ok bool) {
+	it.pause()
+	d, asked := it.w.slow.before(iter)
+	if d == 0 {
+		return true
 	}
+	if it.awaitAllReadable(); !it.allReadable {
+		return false
+	}
+	it.sleep(d, &it.timing.late)
+	it.w.slow.settle(asked, it.timing.late)
+	return true
+}
+
+// pause stops computing, if a fault asks for it by now.
+func (it *iteration) pause() {
+	st := it.w.station
+	it.sleep(it.w.slow.paused(st.Transport.Now()-st.Began+st.Before, st.Before), &it.timing.paused)
+}
+
+// sleep sleeps for d, and adds the time that it took.
+func (it *iteration) sleep(d time.Duration, sum *time.Duration) {
+	if d <= 0 {
+		return
+	}
+	from := it.w.station.Transport.Now()
+	it.w.site.pause(d)
+	*sum += it.w.station.Transport.Now() - from
 }
 
 // computeBatch computes a whole iteration. It returns false if the run has failed.
 func (it *iteration) computeBatch(iter int64) (ok bool) {
 	w := it.w
+	if !it.startLate(iter) {
+		return false
+	}
 	w.feed.rows = w.feed.sampler.Batch(iter, w.feed.rows)
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, iter)

@@ -9,6 +9,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
@@ -108,6 +109,7 @@ type Options struct {
 	Placer     kernels.Placer // the same device, if MPI reaches its memory; else nil
 	Background bool           // compute on a separate goroutine, because the driving one also has a server to drive
 	Records    bool           // keep the times of iterations
+	Traces     configs.Traces // of the faults that replay a run
 	Write      station.FileWriter
 }
 
@@ -141,10 +143,8 @@ func New(r *station.Station, o Options) (*Side, error) {
 	if err := w.join(); err != nil {
 		return nil, err
 	}
-	for _, f := range c.Faults {
-		if f.Worker == index || f.Worker < 0 {
-			w.slow.faults = append(w.slow.faults, f.Slow)
-		}
+	if w.slow.to, w.slow.pauses, err = c.Stragglers(index, len(r.Roles.Computing()), r.Set.Train.Rows(), o.Traces); err != nil {
+		return nil, err
 	}
 	w.counters.pace = metrics.NewPace(len(r.Roles.Computing()))
 	if o.Records {

@@ -4,15 +4,18 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/straggler"
 )
 
-// slowness is the extra computing time that faults add to one worker. The time that a fault asks for is known when the
-// iteration ends, but the pause comes in its middle. So a pause is an estimate, and the difference (asked for but not
-// slept, or slept too long) is carried over to the next pauses. A carried-over surplus shortens a pause by half at most:
-// else the worker would not be slow for a while. Over a run the time slept is the time asked for.
+// slowness is the extra time that faults add to one worker. What a factor asks for is known when the iteration ends, but the sleep
+// comes in its middle. So a sleep is an estimate, and the difference (asked for but not slept, or slept too long) is carried
+// over to the next sleeps. A carried-over surplus shortens a sleep by half at most: else the worker would not be slow for a while.
+// Over a run the time slept is the time asked for.
 type slowness struct {
-	faults       []configs.Slow
+	to           straggler.Worker
+	pauses       []configs.FaultPause      // that are still to come, in order of their times
 	owed         time.Duration             // asked for by the iterations so far and not slept; negative: sleeps took longer
+	usual        time.Duration             // the most that one of the last iterations asked for
 	afterForward [historyMax]time.Duration // computing after the forward pass, of the last iterations (a ring)
 	n            int                       // number of iterations so far
 }
@@ -22,7 +25,7 @@ const historyMax = 4
 
 // due returns how long to pause in iteration iter, whose forward pass took forward.
 func (s *slowness) due(iter int64, forward time.Duration) time.Duration {
-	if len(s.faults) == 0 {
+	if s.to.None() {
 		return 0
 	}
 	rest := time.Duration(0)
@@ -31,38 +34,50 @@ func (s *slowness) due(iter int64, forward time.Duration) time.Duration {
 			rest = b
 		}
 	}
-	asked := s.asked(iter, forward+rest)
+	asked := s.to.Within(iter).Of(forward + rest)
 	return max(asked/2, asked+s.owed)
 }
 
-// finished records an iteration that computed for own in all, without the time slept.
+// before returns how long to sleep after an update, before iteration iter, and what was asked for.
+func (s *slowness) before(iter int64) (d, asked time.Duration) {
+	if asked = s.to.Before(iter); asked == 0 {
+		return 0, 0
+	}
+	return max(asked/2, asked+s.owed), asked
+}
+
+// settle carries over what was asked for and not slept.
+func (s *slowness) settle(asked, slept time.Duration) {
+	s.usual = max(asked, s.usual-s.usual/historyMax)
+	s.owed = max(s.owed+asked-slept, -oversleptMax*s.usual)
+}
+
+// paused returns how long the worker pauses now, at a training time; resumed is that at which this run resumed, and earlier pauses are
+// over. The worker looks at a few places of an iteration only, so a pause may begin late. It has its length nevertheless.
+func (s *slowness) paused(now, resumed time.Duration) (length time.Duration) {
+	for len(s.pauses) > 0 && s.pauses[0].At <= now+length {
+		if s.pauses[0].At >= resumed {
+			length += s.pauses[0].For
+		}
+		s.pauses = s.pauses[1:]
+	}
+	return length
+}
+
+// finished records an iteration that computed for own in all, without the time slept. Within it, between forward and backward, the worker
+// slept for slept.
 func (s *slowness) finished(iter int64, forward, own, slept time.Duration) {
-	if len(s.faults) == 0 {
+	if s.to.None() {
 		return
 	}
 	s.afterForward[s.n%historyMax] = max(0, own-forward)
 	s.n++
-	asked := s.asked(iter, own)
-	s.owed = max(s.owed+asked-slept, -oversleptMax*asked)
+	s.settle(s.to.Within(iter).Of(own), slept)
 }
 
-// oversleptMax is the largest surplus of sleep that is carried over, in pauses of the last iteration. A longer surplus
-// comes from a process or machine that was stopped, and says nothing of the next pauses.
+// oversleptMax is the largest surplus of sleep that is carried over, in sleeps of the last iteration. A longer surplus
+// comes from a process or machine that was stopped, and says nothing of the next sleeps.
 const oversleptMax = 64
-
-// asked returns what the faults add to an iteration that takes own to compute.
-func (s *slowness) asked(iter int64, own time.Duration) (d time.Duration) {
-	for _, f := range s.faults {
-		if iter < f.From || f.Until > 0 && iter >= f.Until {
-			continue
-		}
-		d += f.Sleep
-		if f.Factor > 1 {
-			d += time.Duration((f.Factor - 1) * float64(own))
-		}
-	}
-	return d
-}
 
 // pauseSpin is the end of a pause that is spun, not slept: a sleep ends some 60 us late, and then another process may have
 // the core.

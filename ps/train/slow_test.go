@@ -6,13 +6,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fluentps/configs"
+	"fluentps/ps/straggler"
 )
+
+// slowed is the slowness of a worker by constant specs.
+func slowed(t interface{ Fatal(args ...any) }, specs ...straggler.Spec) slowness {
+	var s slowness
+	for place, spec := range specs {
+		spec.Kind = "constant"
+		if err := s.to.Add(spec, straggler.Env{Place: place}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
 
 // Each pause of a steady worker is the one asked for, except the first: it does not yet know the time after forward.
 func TestSlownessOfASteadyWorker(t *testing.T) {
 	const us = time.Microsecond
-	s := slowness{faults: []configs.Slow{{Factor: 5}, {Sleep: 10 * us, From: 2, Until: 4}}}
+	s := slowed(t, straggler.Spec{Factor: 5}, straggler.Spec{Sleep: 10 * us, From: 2, Until: 4})
 	for i, want := range []time.Duration{4 * 60 * us, 4*200*us + 4*140*us, 810 * us, 810 * us, 800 * us, 800 * us} {
 		if got := s.due(int64(i), 60*us); got != want {
 			t.Errorf("iteration %d: %v, want %v", i, got, want)
@@ -27,7 +39,7 @@ func TestSlownessOfASteadyWorker(t *testing.T) {
 // A sleep that took too long shortens the next pause, and an iteration that computed longer than those before lengthens it.
 func TestSlownessCarriesOver(t *testing.T) {
 	const ms = time.Millisecond
-	s := slowness{faults: []configs.Slow{{Factor: 3}}}
+	s := slowed(t, straggler.Spec{Factor: 3})
 	for i, c := range []struct{ forward, own, slept, due time.Duration }{
 		{1 * ms, 3 * ms, 2 * ms, 2 * ms},
 		{1 * ms, 3 * ms, 11 * ms, 10 * ms}, // 4 owed by the first iteration; slept 1 too long
@@ -52,7 +64,7 @@ func TestSlownessCarriesOver(t *testing.T) {
 func TestSlownessOfAStoppedProcess(t *testing.T) {
 	const ms = time.Millisecond
 	for slept, halves := range map[time.Duration]int{4 * ms: 0, 6 * ms: 1, 104 * ms: 50, time.Hour: 2 * oversleptMax} {
-		s := slowness{faults: []configs.Slow{{Sleep: 4 * ms}}}
+		s := slowed(t, straggler.Spec{Sleep: 4 * ms})
 		s.finished(0, ms, 3*ms, slept)
 		for i := range int64(halves) {
 			due := s.due(i+1, ms)
@@ -71,7 +83,7 @@ func TestSlownessOfAStoppedProcess(t *testing.T) {
 func TestSlownessAddsUpToTheFactor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		factor := 1 + rapid.Float64Range(0.5, 9).Draw(t, "factor-1")
-		s := slowness{faults: []configs.Slow{{Factor: factor}}}
+		s := slowed(t, straggler.Spec{Factor: factor})
 		const most, late = 1_000_000, 100_000
 		times := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64Range(most/4, most/2).Draw(t, "ns")) })
 		var asked, slept time.Duration

@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"fluentps/kernels"
 )
@@ -69,11 +68,11 @@ type Model interface {
 
 // ModelSpec chooses a model.
 type ModelSpec struct {
-	Name    string        `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
-	Layers  []int         `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
-	Compute time.Duration `yaml:"compute" min:"0" when:"name=synthetic" doc:"time of one step's computing, a third of it forward"`
-	Rank    int           `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
-	Init    string        `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
+	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
+	Layers  []int  `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
+	Compute Cost   `yaml:"compute" min:"0" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
+	Rank    int    `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
+	Init    string `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
 }
 
 // ModelDefaults is a model of which only the name is missing.
@@ -233,8 +232,8 @@ func layerSizes(s ModelSpec, _ Samples) error {
 			return fmt.Errorf("model synthetic: layer %d has %d parameters, need at least 1", i+1, n)
 		}
 	}
-	if s.Compute < 0 {
-		return fmt.Errorf("model synthetic: compute is %v, need 0 or more", s.Compute)
+	if s.Compute.Fixed < 0 || s.Compute.PerSample < 0 {
+		return fmt.Errorf("model synthetic: compute is %v and %v for each sample, need 0 or more", s.Compute.Fixed, s.Compute.PerSample)
 	}
 	return nil
 }

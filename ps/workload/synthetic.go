@@ -45,7 +45,7 @@ func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correc
 		if wait != nil {
 			wait(l)
 		}
-		m.work(forwardShare)
+		m.work(forwardShare, x.N)
 	}
 	m.rows = x.N
 	return float64(x.N), 0
@@ -63,7 +63,7 @@ func (m *synthetic) Backward(ready func(layer int)) {
 				m.grads[l][i] = float32(m.rows) * SyntheticGradient(i)
 			}
 		}
-		m.work(1 - forwardShare)
+		m.work(1-forwardShare, m.rows)
 		if ready != nil {
 			ready(l)
 		}
@@ -78,13 +78,14 @@ func SyntheticGradient(i int) float32 { return float32(1+i%7) / 1024 }
 // Eval returns the loss 1 for every sample, and no correct one.
 func (m *synthetic) Eval(x Batch) (loss float64, correct int) { return float64(x.N), 0 }
 
-// work sleeps for one layer's part of a pass.
-func (m *synthetic) work(share float64) {
-	if m.spec.Compute <= 0 {
+// work sleeps for one layer's part of a pass over so many samples.
+func (m *synthetic) work(share float64, samples int) {
+	whole := m.spec.Compute.Of(samples)
+	if whole <= 0 {
 		return
 	}
 	start := time.Now()
-	due := time.Duration(share*float64(m.spec.Compute))/time.Duration(len(m.layers)) - m.overshoot
+	due := time.Duration(share*float64(whole))/time.Duration(len(m.layers)) - m.overshoot
 	if due > 0 {
 		time.Sleep(due)
 	}

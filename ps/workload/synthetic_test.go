@@ -30,7 +30,7 @@ func TestSyntheticGradientsAreTheirFormulaTimesTheSamples(t *testing.T) {
 
 // Over a whole run the sleeps are never too short: the next sleeps compensate for the overshoot of one, but for no more.
 func TestSyntheticComputesAtLeastItsTime(t *testing.T) {
-	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{1, 1, 1, 1}, Compute: 8 * time.Millisecond}, 1, 2, 1, 1)
+	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{1, 1, 1, 1}, Compute: Cost{Fixed: 8 * time.Millisecond}}, 1, 2, 1, 1)
 	x := randomBatch(1, 1, 2)
 	start := time.Now()
 	const steps = 5

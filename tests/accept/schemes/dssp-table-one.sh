@@ -85,7 +85,8 @@ for noise in 0.001 0.01 0.02 0.05 0.1; do
 	for seed in 1 2 3 4 5; do
 		for scheme in asp "dssp, s_l: 3, s_u: 15, mode: literal"; do
 			simulate "$TMP/noise-$noise-$seed-${scheme%%,*}" "$seed" "$scheme" --set simulate.gradients=false --set "train.stop={samples: 128000}" \
-				--set "data={set: generated, features: 784, classes: 10, rows: 60000}" --set "simulate.noise.spread=$noise"
+				--set "data={set: generated, features: 784, classes: 10, rows: 60000}" --set "simulate.compute=$(awk "BEGIN { print 100 * (1 - 3 * $noise) }")ms" \
+				--set "faults[1].slow.factor=$(awk "BEGIN { print 1 / (1 - 3 * $noise) }")"
 		done
 		awk "BEGIN { print $(get "$TMP/noise-$noise-$seed-dssp/summary.json" train_s) / $(get "$TMP/noise-$noise-$seed-asp/summary.json" train_s) }"
 	done >"$TMP/ratios"
