@@ -55,7 +55,7 @@ func noteMissing(c *cli.Context, err error) {
 func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 	f := configs.Facts{NoGPU: withoutGPU()}
 	if roles, err := layout.Roles(cfg, hosts); err == nil {
-		f.Workers, f.Computes, f.Servers = len(roles.Workers), len(roles.Computing()), len(roles.Servers)
+		f.Workers, f.Computes, f.Servers = len(roles.Workers), roles.Computes(), len(roles.Servers)
 	}
 	return f
 }

@@ -57,7 +57,7 @@ func (b *Run) CopyOf(rule int) core.Copy {
 
 // Phases are the schemes of a rule in turn, with the iterations at which they end.
 func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
-	return b.Config.PhasesOf(rule, len(b.Roles.Computing()), b.Rows)
+	return b.Config.PhasesOf(rule, b.Roles.Computes(), b.Rows)
 }
 
 // Schemes makes the schemes of a server's shards. Shards that take part in one rotation share an instance.

@@ -265,7 +265,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.PerShard = nil
 	}
 	if layout.Teams(r.station.Config) {
-		s.Hierarchy, s.Computing = r.station.Config.Cluster.Hierarchy, len(r.station.Roles.Computing())
+		s.Hierarchy, s.Computing = r.station.Config.Cluster.Hierarchy, r.station.Roles.Computes()
 	}
 	var between int64
 	var servers, workers []metrics.Spans

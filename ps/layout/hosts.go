@@ -56,7 +56,7 @@ const (
 
 // Hosts returns the memory of each host, in the order of the hosts' first ranks.
 func Hosts(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set) ([]HostMemory, error) {
-	computes := len(roles.Computing())
+	computes := roles.Computes()
 	scratch := ScratchOf(c, set.Samples(), computes)
 	ranks, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestHostsTakeWhatTheirRanksDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		each, err := memoryOfRanks(NewRoutes(c, q.Plan, roles, nil, Thresholds{}), ScratchOf(c, set.Samples(), len(roles.Computing())))
+		each, err := memoryOfRanks(NewRoutes(c, q.Plan, roles, nil, Thresholds{}), ScratchOf(c, set.Samples(), roles.Computes()))
 		if err != nil || len(each) != n {
 			rt.Fatalf("%d ranks, %v", len(each), err)
 		}

@@ -55,7 +55,7 @@ func (m Memory) text() string {
 // memoryOfRanks returns the most memory of each rank.
 func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
 	c, p, roles := t.cfg, t.plan, t.roles
-	computes := len(roles.Computing())
+	computes := roles.Computes()
 	all := make([]Memory, rankCount(roles))
 	arena, rounds := int64(p.Arena)*shard.ElemBytes, roundBytes(c, p, roles)
 	for rank := range all {

@@ -29,7 +29,7 @@ type Prepared struct {
 // Prepare cuts the shards for ranks whose hosts have this link. It fails if these ranks cannot train on the set. No run
 // begins with a configuration that Prepare refuses, so plan calls it too.
 func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link) (q Prepared, err error) {
-	computes := len(roles.Computing())
+	computes := roles.Computes()
 	if err := Check(c, set, computes); err != nil {
 		return q, err
 	}

@@ -80,5 +80,5 @@ func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 	for w := range roles.Workers {
 		team = max(team, len(roles.Team(w)))
 	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(len(roles.Computing())))}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(roles.Computes()))}
 }

@@ -25,9 +25,9 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 	if !Reduces(c) {
 		planLink(&b, c, hosts, link)
 		planShards(&b, c, p)
-		planChanges(&b, c, p, len(roles.Computing()), rows)
+		planChanges(&b, c, p, roles.Computes(), rows)
 	}
-	planMemory(&b, t, rows, ScratchOf(c, set.Samples(), len(roles.Computing())))
+	planMemory(&b, t, rows, ScratchOf(c, set.Samples(), roles.Computes()))
 	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory prints the error
 		planHosts(&b, all, set)
 	}

@@ -23,7 +23,7 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 		fmt.Fprintf(b, "  server %d: %s (versions in flight, staged pushes, sums, optimizer%s)\n", m, metrics.Size(bytes), codecAndCopyText(c))
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", metrics.Size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
-	computes := len(roles.Computing())
+	computes := roles.Computes()
 	records := RecordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
 	if scratch.Worker > 0 {

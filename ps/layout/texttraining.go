@@ -34,7 +34,7 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 
 // FactsOf is what the ranks and the data add to the configuration of a run.
 func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
-	return configs.Facts{Workers: len(roles.Workers), Computes: len(roles.Computing()), Servers: len(roles.Servers), Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
+	return configs.Facts{Workers: len(roles.Workers), Computes: roles.Computes(), Servers: len(roles.Servers), Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
 }
 
 // planTraining prints the length of the run, in iterations and in updates, and the samples of an update.

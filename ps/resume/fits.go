@@ -22,8 +22,8 @@ const workersKey = "workers"
 func (r *Search) fits(m *checkpoint.Manifest) error {
 	was, now := maps.Clone(m.Config), configs.Values(r.station.Config)
 	changed := configs.Changed(m.Config, r.station.Config)
-	if m.Workers != len(r.station.Roles.Workers) || m.Computing != len(r.station.Roles.Computing()) {
-		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.station.Roles.Workers), len(r.station.Roles.Computing()))
+	if m.Workers != len(r.station.Roles.Workers) || m.Computing != r.station.Roles.Computes() {
+		was[workersKey], now[workersKey] = workersText(m.Workers, m.Computing), workersText(len(r.station.Roles.Workers), r.station.Roles.Computes())
 		changed = append(changed, workersKey)
 	}
 	var b strings.Builder

@@ -218,7 +218,7 @@ func (r *Search) AlignClocks(q *Origin) error {
 	var furthest int64
 	if r.station.Roles.Server(r.station.Me) >= 0 {
 		for _, sh := range q.Server.Shards {
-			phases, err := r.station.Config.PhasesOf(r.station.Plan.Shards[sh.ID].Rule, len(r.station.Roles.Computing()), r.station.Set.Train.Rows())
+			phases, err := r.station.Config.PhasesOf(r.station.Plan.Shards[sh.ID].Rule, r.station.Roles.Computes(), r.station.Set.Train.Rows())
 			if err == nil && core.Behind(phases) {
 				furthest = max(furthest, sh.Node.Closed, slices.Max(q.Starts))
 			}

@@ -125,7 +125,7 @@ func (r *rank) load() error {
 			r.station.Log.Warn(note)
 		}
 	}
-	r.traces, err = r.station.Config.ReadTraces(len(r.station.Roles.Computing()))
+	r.traces, err = r.station.Config.ReadTraces(r.station.Roles.Computes())
 	return r.station.Net.Agree(err, CodeUsage)
 }
 

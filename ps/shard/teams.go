@@ -31,12 +31,24 @@ func (r Roles) Team(worker int) []int {
 
 // Computing lists all ranks that compute gradients, workers and their members, ascending. Samples are dealt to them.
 func (r Roles) Computing() []int {
-	var all []int
+	all := make([]int, 0, r.Computes())
 	for w := range r.Workers {
 		all = append(all, r.Team(w)...)
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Computes is the number of ranks that compute gradients.
+func (r Roles) Computes() int {
+	if r.Teams == nil {
+		return len(r.Workers)
+	}
+	n := 0
+	for _, team := range r.Teams {
+		n += len(team)
+	}
+	return n
 }
 
 // Leader is the index of the worker that the rank computes for, or -1. It is the rank's own index where the rank leads.

@@ -123,7 +123,7 @@ type landing struct {
 func New(r *station.Station, o Options) (*Side, error) {
 	c := r.Config
 	me, index := r.Roles.Leader(r.Me), slices.Index(r.Roles.Computing(), r.Me)
-	batch := layout.BatchOf(c, len(r.Roles.Computing()), index)
+	batch := layout.BatchOf(c, r.Roles.Computes(), index)
 	model, err := workload.NewModel(c.ModelSpec(), r.Set.Samples(), o.Device, batch)
 	if err != nil {
 		return nil, err
@@ -143,12 +143,12 @@ func New(r *station.Station, o Options) (*Side, error) {
 	if err := w.join(); err != nil {
 		return nil, err
 	}
-	if w.slow.to, w.slow.pauses, err = c.Stragglers(index, len(r.Roles.Computing()), r.Set.Train.Rows(), o.Traces); err != nil {
+	if w.slow.to, w.slow.pauses, err = c.Stragglers(index, r.Roles.Computes(), r.Set.Train.Rows(), o.Traces); err != nil {
 		return nil, err
 	}
-	w.counters.pace = metrics.NewPace(len(r.Roles.Computing()))
+	w.counters.pace = metrics.NewPace(r.Roles.Computes())
 	if o.Records {
-		w.counters.records.Max = layout.RecordsMax(c, len(r.Roles.Computing()))
+		w.counters.records.Max = layout.RecordsMax(c, r.Roles.Computes())
 	}
 	w.site, w.it = newSite(w), newIteration(w)
 	if w.member != nil {
@@ -166,7 +166,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 
 // newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
 func newFeed(r *station.Station, index int) (feed, error) {
-	c, n := r.Config, len(r.Roles.Computing())
+	c, n := r.Config, r.Roles.Computes()
 	batch := layout.BatchOf(c, n, index)
 	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), n, index, c.Seed)
 	if err != nil {

@@ -47,7 +47,7 @@ func (w *Side) makeRanges() error {
 	}
 	batchMax := 0
 	for i := range r.Roles.Computing() {
-		batchMax = max(batchMax, layout.BatchOf(r.Config, len(r.Roles.Computing()), i))
+		batchMax = max(batchMax, layout.BatchOf(r.Config, r.Roles.Computes(), i))
 	}
 	bytes := r.Plan.Arena * shard.ElemBytes
 	sums, err := w.alloc(bytes)
@@ -61,7 +61,7 @@ func (w *Side) makeRanges() error {
 	if err := w.bindModel(params, w.arenas.grads); err != nil {
 		return err
 	}
-	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, len(r.Roles.Computing())), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
+	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 
