@@ -48,7 +48,7 @@ type Policy interface {
 // Spec is the order, and what belongs to it. A policy heeds no key but those that its Entry lists.
 type Spec struct {
 	Order   string `yaml:"order" values:"@orders" doc:"the order in which a worker's pieces leave"`
-	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=auto,fifo,priority" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: what the link between hosts holds, else for priority two of the largest pieces and for fifo any number"`
+	Window  int64  `yaml:"window" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=auto,fifo,priority,aligned" doc:"bytes in flight between a worker and a server, each way, while others wait; 0B: what the link between hosts holds, else for priority two of the largest pieces and for fifo any number"`
 	Credit  int64  `yaml:"credit" min:"0B" max:"1048576GiB" unit:"bytes" when:"order=credit" doc:"pieces leave while fewer bytes than that are in flight between a worker and a server, each way; 0B: the window of a thin link between hosts, else 16MB"`
 	Tune    Tune   `yaml:"tune"`
 	Overlap bool   `yaml:"overlap" doc:"a piece leaves while backward goes on, and forward starts on a layer when its parameters are there; false: the exchange begins when backward is over, and ends before the next iteration begins"`
@@ -102,7 +102,7 @@ func (o *Options) windowTo(to int32) int64 {
 // newAuto and newAutoReply go by whether the link wants windows.
 func newAuto(o Options) Policy {
 	if len(o.Windows) > 0 {
-		return newPriority(o)
+		return newAligned(o)
 	}
 	return newFifo(o)
 }
@@ -127,13 +127,16 @@ type Entry struct {
 
 // All lists the policies of this version.
 var All = []Entry{
-	{Name: "auto", Rule: "priority over a thin link between hosts, where layers wait for each other; else fifo",
-		Paper: "ours: priority costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
+	{Name: "auto", Rule: "aligned over a thin link between hosts, where layers wait for each other; else fifo",
+		Paper: "ours: an order costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
 	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
 		Keys: []string{"window"}, New: newFifo, Reply: newFifoReply},
 	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait until they fit into the window of bytes in flight to their server",
 		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest pieces; a slice is a shard and a piece in one",
 		Keys:  []string{"window"}, New: newPriority, Reply: newPriorityReply},
+	{Name: "aligned", Rule: "as priority when backward is over; until then workers that differ by a little choose the same shards, so that servers can answer them",
+		Paper: "ours, after P3: of the shards that became ready meanwhile, the one at the place with the largest power of two as a factor",
+		Keys:  []string{"window"}, New: newAligned, Reply: newPriorityReply},
 	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian search while the run goes on",
 		Paper: "ByteScheduler (Peng et al., SOSP 2019) [A]; a credit per server and not per worker, and the details of the search, are ours [R]",
 		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},

@@ -58,10 +58,6 @@ func (s *script) step(ev Event) {
 	if ev.Kind == Handed {
 		s.waiting[ev.To] = append(s.waiting[ev.To], ev)
 	}
-	before := make([]int64, s.dests)
-	for to := range before {
-		before[to] = s.inFlight(int32(to))
-	}
 	out := s.policy.Step(ev, nil)
 	s.trace = append(s.trace, fmt.Sprintf("%v to=%d p%d: %v", ev.Kind, ev.To, ev.Piece, out))
 	for _, p := range out {
@@ -103,6 +99,9 @@ func (s *script) urgent(w Event) {
 			s.t.Fatalf("p%d of shard %d interrupts shard %d: %v", w.Piece, w.Shard, s.lastShard[w.To], s.trace)
 		}
 	}
+	if a, ok := s.policy.(*aligned); ok && !a.courses[w.To].over {
+		return // its choice is that of its twin
+	}
 	for _, other := range among {
 		if other.Layer < w.Layer {
 			s.t.Fatalf("p%d of layer %d leaves before p%d of layer %d: %v", w.Piece, w.Layer, other.Piece, other.Layer, s.trace)
@@ -120,7 +119,7 @@ func (s *script) urgent(w Event) {
 func (s *script) bounded(w Event) {
 	bytes := s.inFlight(w.To)
 	switch p := s.policy.(type) {
-	case *priority:
+	case *priority, *aligned:
 		window := s.o.Window
 		if window == 0 {
 			window = 2 * s.o.Largest
@@ -200,6 +199,40 @@ type dumb struct {
 	waiting   []Event
 	flying    map[int32]int64
 	lastShard map[int32]int32 // per destination: the shard of the piece released last; nil: shards may be interrupted
+	aligned   bool
+	handed    map[int32][]Event // per destination: all that was ever handed
+	left      map[int32][]Event // per destination: what left in this iteration
+	over      map[int32]bool    // per destination: the first place was handed last
+}
+
+// placeBefore orders places by layer and shard.
+func placeBefore(a, b Event) bool {
+	return a.Layer < b.Layer || a.Layer == b.Layer && a.Shard < b.Shard
+}
+
+// rank counts the distinct places before one.
+func (d *dumb) rank(ev Event) int {
+	before := map[[2]int32]bool{}
+	for _, h := range d.handed[ev.To] {
+		if placeBefore(h, ev) {
+			before[[2]int32{h.Layer, h.Shard}] = true
+		}
+	}
+	return len(before)
+}
+
+// factor is the largest power of two that divides the rank of a place.
+func (d *dumb) factor(ev Event) int {
+	n, power := d.rank(ev), 1
+	for power < 1<<20 && n%(2*power) == 0 {
+		power *= 2
+	}
+	return power
+}
+
+// next says whether no place that left in this iteration is as far as this one, or further.
+func (d *dumb) next(ev Event) bool {
+	return !slices.ContainsFunc(d.left[ev.To], func(l Event) bool { return !placeBefore(ev, l) })
 }
 
 // before says whether a leaves before b, which was handed earlier.
@@ -210,6 +243,16 @@ func (d *dumb) before(a, b Event) bool {
 	begun, any := d.lastShard[a.To]
 	if ra, rb := any && a.Shard == begun, any && b.Shard == begun; ra != rb {
 		return ra
+	} else if ra {
+		return a.Layer < b.Layer
+	}
+	if d.aligned && !d.over[a.To] {
+		if na, nb := d.next(a), d.next(b); na != nb {
+			return na
+		} else if na {
+			fa, fb := d.factor(a), d.factor(b)
+			return fa > fb || fa == fb && placeBefore(b, a)
+		}
 	}
 	return a.Layer < b.Layer
 }
@@ -218,6 +261,14 @@ func (d *dumb) step(ev Event) (out []int32) {
 	switch ev.Kind {
 	case Handed:
 		d.waiting = append(d.waiting, ev)
+		if d.aligned {
+			d.handed[ev.To] = append(d.handed[ev.To], ev)
+			first := d.rank(ev) == 0
+			if d.over[ev.To] && !first {
+				d.left[ev.To] = nil
+			}
+			d.over[ev.To] = first
+		}
 	case Sent:
 		d.flying[ev.To] -= ev.Bytes
 	case Forgotten:
@@ -238,6 +289,9 @@ func (d *dumb) step(ev Event) (out []int32) {
 		if d.lastShard != nil {
 			d.lastShard[ev.To] = d.waiting[best].Shard
 		}
+		if d.aligned {
+			d.left[ev.To] = append(d.left[ev.To], d.waiting[best])
+		}
 		d.waiting = slices.Delete(d.waiting, best, best+1)
 	}
 }
@@ -249,6 +303,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 	rooms := map[string]func(o Options) func(flying, next int64) bool{
 		"fifo":     window,
 		"priority": window,
+		"aligned":  window,
 		"credit": func(o Options) func(int64, int64) bool {
 			return func(flying, next int64) bool { return flying < o.Credit }
 		},
@@ -258,9 +313,10 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				o := Options{Largest: 20, Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
 				e, _ := Lookup(name)
-				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}}
+				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}, aligned: name == "aligned",
+					handed: map[int32][]Event{}, left: map[int32][]Event{}, over: map[int32]bool{}}
 				if rapid.Bool().Draw(t, "reply") {
-					p, d.lastShard = e.Reply(o), nil
+					p, d.lastShard, d.aligned = e.Reply(o), nil, false
 				}
 				var flying []Event
 				pieces := map[int32]Event{}

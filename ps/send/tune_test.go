@@ -153,7 +153,7 @@ func TestTheSearchFollowsTheLink(t *testing.T) {
 
 // Each destination has its own window.
 func TestWindowsOfDestinations(t *testing.T) {
-	for _, name := range []string{"auto", "fifo", "priority"} {
+	for _, name := range []string{"auto", "fifo", "priority", "aligned"} {
 		e, _ := Lookup(name)
 		for _, p := range []Policy{e.New(Options{Windows: []int64{100, 300}}), e.Reply(Options{Windows: []int64{100, 300}})} {
 			left := map[int32]int{}
@@ -169,7 +169,7 @@ func TestWindowsOfDestinations(t *testing.T) {
 	if _, whole := e.New(Options{}).(*fifo); !whole || e.Reply(Options{}) != nil {
 		t.Error("auto without windows is not fifo")
 	}
-	if _, urgent := e.New(Options{Windows: []int64{1}}).(*priority); !urgent {
-		t.Error("auto with windows is not priority")
+	if _, urgent := e.New(Options{Windows: []int64{1}}).(*aligned); !urgent {
+		t.Error("auto with windows is not aligned")
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"fluentps/configs"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
 // sixteen is a net of 16 equal layers of 256 KiB, of one worker and one server with links of 25 MB/s.
@@ -76,6 +78,9 @@ func TestTheBestOrderOfSending(t *testing.T) {
 			return d
 		}
 		priority, fifo, credit, off := step("{order: priority}"), step("{order: fifo}"), step("{order: credit, credit: 100KB, tune: {points: 0}}"), step("{order: priority, overlap: false}")
+		if r := ratio(step("{order: aligned}"), priority); r > 1.02 || r < 0.98 {
+			t.Errorf("%s: aligned takes %.3f of priority's step", c.slicing, r)
+		}
 		if r := ratio(priority, best); r > 1.08 || r < 1 {
 			t.Errorf("%s: priority takes %v, %.3f of the best schedule's %v", c.slicing, priority, r, best)
 		}
@@ -102,6 +107,48 @@ func TestPiecesOfAShardComeNearSlices(t *testing.T) {
 	t.Logf("slices %v, pieces of shards %v, %.3f of the best schedule's", slices, pieces, ratio(pieces, best))
 	if pieces <= slices || pieces < best || pieces > best*108/100 {
 		t.Errorf("slices take %v, pieces of one shard %v, their best schedule %v", slices, pieces, best)
+	}
+}
+
+// Four workers whose computing differs by a few milliseconds share the link of a server. With priority each sends other layers first, and the
+// layers are complete only when all pushes are over. Aligned workers lose what the slowest of them computes longer, and little more: they are also faster than fifo.
+func TestAlignedWorkersSendTheSameShards(t *testing.T) {
+	speed := func(set ...string) float64 {
+		set = append(set, "simulate.compute=178ms", "simulate.network.latency=100us", "shards.slice=layer")
+		text := fmt.Sprintf(`name: four
+data: {set: generated}
+model: {name: synthetic, layers: [%s32768]}
+train: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {samples: 400}}
+simulate: {workers: 4, network: {bandwidth: 23500000B}, server: {fold: 0B, commit: 0B}}
+`, strings.Repeat("32768, ", 15))
+		cfg, _, ds := configs.Parse("four", []byte(text), configs.Options{Set: set})
+		if cfg == nil {
+			t.Fatal(ds)
+		}
+		var params []workload.Param
+		for l := range 16 {
+			params = append(params, workload.Param{Name: fmt.Sprintf("layer%d.weight", l+1), Layer: l, Shape: []int{32768}})
+		}
+		plan, err := layout.Plan(cfg, params, 1, Link(cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(r.Summary.Iterations) / float64(r.Summary.TrainS)
+	}
+	for _, sleep := range []string{"1us", "5ms", "20ms"} {
+		slow := fmt.Sprintf(`faults=[{worker: "*", slow: {kind: exponential, sleep: %s}}]`, sleep)
+		aligned, priority, fifo := speed(slow), speed(slow, "send.order=priority"), speed(slow, "send.order=fifo")
+		t.Logf("sleeps of %s: aligned %.2f, priority %.2f, fifo %.2f steps per second", sleep, aligned, priority, fifo)
+		if aligned < 0.98*priority || aligned < 1.02*fifo {
+			t.Errorf("sleeps of %s: aligned makes %.2f steps per second, priority %.2f, fifo %.2f", sleep, aligned, priority, fifo)
+		}
+		if sleep != "1us" && aligned < 1.08*priority {
+			t.Errorf("sleeps of %s: aligned makes %.2f steps per second, priority %.2f", sleep, aligned, priority)
+		}
 	}
 }
 
