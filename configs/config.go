@@ -190,15 +190,16 @@ type Checkpoint struct {
 
 // Simulate is the cluster that the verb simulate models. Rates are in bytes per second; 0 is no limit.
 type Simulate struct {
-	Workers      int           `yaml:"workers" min:"1" max:"1048576" doc:"ranks that work"`
-	RanksPerHost int           `yaml:"ranks_per_host" min:"1" max:"65535" doc:"ranks that share a host and its network card"`
-	Compute      workload.Cost `yaml:"compute" above:"0" doc:"time that one worker computes in one iteration, without faults; for model synthetic the default is model.compute, if that is set"`
-	PerWorker    []float64     `yaml:"per_worker" above:"0" max:"1e6" doc:"factor of compute for each worker, in order; []: 1 for all"`
-	Network      Network       `yaml:"network"`
-	FoldRate     int64         `yaml:"server.fold" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server sums pushes; 0B: no limit"`
-	CommitRate   int64         `yaml:"server.commit" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server makes versions; 0B: no limit"`
-	PushNorm     float64       `yaml:"push_norm" min:"0" doc:"magnitude of each element of a push, for schemes that need norms; the parameters are 1"`
-	Gradients    bool          `yaml:"gradients" doc:"the workers train with real gradients in virtual time; times are still modelled"`
+	Workers        int           `yaml:"workers" min:"1" max:"1048576" doc:"ranks that work"`
+	RanksPerHost   int           `yaml:"ranks_per_host" min:"1" max:"65535" doc:"ranks that share a host and its network card"`
+	Compute        workload.Cost `yaml:"compute" above:"0" doc:"time that one worker computes in one iteration, without faults; for model synthetic the default is model.compute, if that is set"`
+	PerWorker      []float64     `yaml:"per_worker" above:"0" max:"1e6" doc:"factor of compute for each worker, in order; []: 1 for all"`
+	FixedPerWorker []float64     `yaml:"fixed_per_worker" min:"0" max:"1e6" doc:"factor of the fixed part of compute for each worker, in place of per_worker; []: per_worker"`
+	Network        Network       `yaml:"network"`
+	FoldRate       int64         `yaml:"server.fold" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server sums pushes; 0B: no limit"`
+	CommitRate     int64         `yaml:"server.commit" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server makes versions; 0B: no limit"`
+	PushNorm       float64       `yaml:"push_norm" min:"0" doc:"magnitude of each element of a push, for schemes that need norms; the parameters are 1"`
+	Gradients      bool          `yaml:"gradients" doc:"the workers train with real gradients in virtual time; times are still modelled"`
 }
 
 // Network is the modelled network: every host has one full-duplex card.

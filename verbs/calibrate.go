@@ -26,14 +26,18 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 		}
 		return nil, nil
 	}
-	run := c.String("calibrate")
-	r, err := readRecording(c, run)
-	if err != nil {
-		return nil, usagef("simulate: --calibrate %s: %v", run, err)
+	var all []sim.Recording
+	names := c.StringSlice("calibrate")
+	for _, run := range names {
+		r, err := readRecording(c, run)
+		if err != nil {
+			return nil, usagef("simulate: --calibrate %s: %v", run, err)
+		}
+		all = append(all, r)
 	}
-	cal, err := sim.Calibrate(r)
+	cal, err := sim.Calibrate(all[0], all[1:]...)
 	if err != nil {
-		return nil, usagef("simulate: --calibrate %s: %v", run, err)
+		return nil, usagef("simulate: --calibrate %s: %v", strings.Join(names, " --calibrate "), err)
 	}
 	if c.Bool("fitted") {
 		cal.Draw()

@@ -40,7 +40,7 @@ func simulateCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
 			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died joins again: `WORKER@TIME`, as in 3@2s; may be repeated"},
 			&cli.StringSliceFlag{Name: "pause", Usage: "a worker pauses: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
-			&cli.StringFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set overrules it"},
+			&cli.StringSliceFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set overrules it; repeated: further runs of the same workers with other batches"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
@@ -337,8 +337,8 @@ func replay(c *cli.Context, file string) string {
 			words = append(words, fmt.Sprintf("--%s %v", name, c.Value(name)))
 		}
 	}
-	if c.IsSet("calibrate") {
-		words = append(words, "--calibrate", quoted(c.String("calibrate")))
+	for _, run := range c.StringSlice("calibrate") {
+		words = append(words, "--calibrate", quoted(run))
 	}
 	if c.Bool("fitted") {
 		words = append(words, "--fitted")

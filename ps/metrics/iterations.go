@@ -24,7 +24,7 @@ const (
 )
 
 // IterationBytes is the size of one Iteration in memory.
-const IterationBytes = 56
+const IterationBytes = 64
 
 // Iteration has the times of one iteration of one worker, and of the wait after it.
 type Iteration struct {
@@ -35,6 +35,7 @@ type Iteration struct {
 	Push     time.Duration // handing gradients to the transport, between the layers of backward
 	Blocked  time.Duration // after backward, and between layers of the next forward: until the last reply began to arrive
 	Pull     time.Duration // after Blocked: until the parameters had been read
+	Samples  int           // of the iteration; 0: unknown, in rows of an earlier version
 }
 
 // Own is how long the worker computed, without the injected slowness.
@@ -99,13 +100,21 @@ func (r *Recorder) Chunk(worker, k int) []byte {
 			b = append(b, ',')
 			b = strconv.AppendFloat(b, d.Seconds(), 'f', 9, 64)
 		}
+		b = append(b, ',')
+		b = strconv.AppendInt(b, int64(it.Samples), 10)
 		b = append(b, '\n')
 	}
 	return b
 }
 
-// iterationColumns are the columns of the file. The times have the order of Iteration.times.
-var iterationColumns = []string{"worker", "iter", "start_s", "compute_s", "injected_s", "push_s", "blocked_s", "pull_s"}
+// iterationColumns are the columns of the file. The times have the order of Iteration.times. Earlier versions wrote no samples.
+var iterationColumns = []string{"worker", "iter", "start_s", "compute_s", "injected_s", "push_s", "blocked_s", "pull_s", "samples"}
+
+// headers are the first lines that a file may have, by the number of columns.
+var headers = map[int]string{
+	len(iterationColumns):     strings.Join(iterationColumns, ","),
+	len(iterationColumns) - 1: strings.Join(iterationColumns[:len(iterationColumns)-1], ","),
+}
 
 func (i *Iteration) times() []*time.Duration {
 	return []*time.Duration{&i.Start, &i.Compute, &i.Injected, &i.Push, &i.Blocked, &i.Pull}
@@ -211,19 +220,19 @@ func RowsOf(rows []byte) map[int]int {
 // ParseIterations reads the text of an iterations file. It returns the iterations of each worker, up to the last one with any.
 func ParseIterations(from io.Reader) ([][]Iteration, error) {
 	lines := bufio.NewScanner(from)
-	head := strings.Join(iterationColumns, ",")
 	if !lines.Scan() && lines.Err() != nil {
 		return nil, lines.Err()
 	}
-	if lines.Text() != head {
-		return nil, fmt.Errorf("line 1 is not the header of iterations: %s", head)
+	columns := strings.Count(lines.Text(), ",") + 1
+	if lines.Text() != headers[columns] || lines.Text() == "" {
+		return nil, fmt.Errorf("line 1 is not the header of iterations: %s", strings.Join(iterationColumns, ","))
 	}
 	var all [][]Iteration
 	for n := 2; lines.Scan(); n++ {
 		if n-1 > IterationsMax {
 			return nil, fmt.Errorf("more than %d rows, which no run writes", IterationsMax)
 		}
-		worker, it, err := parseIteration(strings.Split(lines.Text(), ","))
+		worker, it, err := parseIteration(strings.Split(lines.Text(), ","), columns)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
@@ -241,9 +250,9 @@ func ParseIterations(from io.Reader) ([][]Iteration, error) {
 // workersMax bounds the index of a worker, because every worker has a row.
 const workersMax = IterationsMax
 
-func parseIteration(row []string) (worker int, it Iteration, err error) {
-	if len(row) != len(iterationColumns) {
-		return 0, it, fmt.Errorf("%d columns, must be %d", len(row), len(iterationColumns))
+func parseIteration(row []string, columns int) (worker int, it Iteration, err error) {
+	if len(row) != columns {
+		return 0, it, fmt.Errorf("%d columns, must be %d", len(row), columns)
 	}
 	if worker, err = strconv.Atoi(row[0]); err != nil || worker < 0 || worker >= workersMax {
 		return 0, it, fmt.Errorf("worker is %q, must be a number from 0", row[0])
@@ -258,8 +267,16 @@ func parseIteration(row []string) (worker int, it Iteration, err error) {
 		}
 		*dst = time.Duration(s*1e9 + 0.5)
 	}
+	if columns == len(iterationColumns) {
+		if it.Samples, err = strconv.Atoi(row[columns-1]); err != nil || it.Samples < 0 || it.Samples > samplesMax {
+			return 0, it, fmt.Errorf("samples is %q, must be a number from 0 to %d", row[columns-1], samplesMax)
+		}
+	}
 	return worker, it, nil
 }
+
+// samplesMax is the largest batch that the configuration accepts.
+const samplesMax = 1_000_000_000
 
 // secondsMax is 31 years; more than nine times as much would not fit a Duration.
 const secondsMax = 1e9

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	for w, n := range []int{1, 7, recorderBlock, recorderBlock + 1} {
 		r, of := Recorder{Max: n}, make([]Iteration, n)
 		for i := range of {
-			of[i] = Iteration{Iter: int64(i), Start: some(), Compute: some(), Injected: some(), Push: some(), Blocked: some(), Pull: some()}
+			of[i] = Iteration{Iter: int64(i), Start: some(), Compute: some(), Injected: some(), Push: some(), Blocked: some(), Pull: some(), Samples: int(some() % samplesMax)}
 			known := of[i]
 			known.Blocked, known.Pull = 0, 0
 			r.Add(known)
@@ -51,12 +52,12 @@ func TestRecorderKeepsTheFirstIterations(t *testing.T) {
 	r := Recorder{Max: 2}
 	r.Waited(time.Hour, time.Hour) // a wait before the first iteration is not recorded
 	for i := range 4 {
-		r.Add(Iteration{Iter: int64(i)})
+		r.Add(Iteration{Iter: int64(i), Samples: 7})
 		r.Waited(time.Duration(i+1), 0)
 	}
 	text := string(r.Chunk(5, 0))
-	want := "5,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000000001,0.000000000\n" +
-		"5,1,0.000000000,0.000000000,0.000000000,0.000000000,0.000000002,0.000000000\n"
+	want := "5,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000000001,0.000000000,7\n" +
+		"5,1,0.000000000,0.000000000,0.000000000,0.000000000,0.000000002,0.000000000,7\n"
 	if text != want || r.LeftOut != 2 || r.Len() != 2 {
 		t.Errorf("%d kept, %d left out:\n%swant\n%s", r.Len(), r.LeftOut, text, want)
 	}
@@ -68,6 +69,14 @@ func TestRecorderKeepsTheFirstIterations(t *testing.T) {
 func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
 	if size := reflect.TypeFor[Iteration]().Size(); size != IterationBytes {
 		t.Errorf("an Iteration takes %d bytes, IterationBytes is %d", size, IterationBytes)
+	}
+}
+
+// Earlier versions wrote no samples.
+func TestIterationsOfAnEarlierVersion(t *testing.T) {
+	all, err := ParseIterations(strings.NewReader("worker,iter,start_s,compute_s,injected_s,push_s,blocked_s,pull_s\n0,3,1,2,0,0,0,0\n"))
+	if want := (Iteration{Iter: 3, Start: time.Second, Compute: 2 * time.Second}); err != nil || len(all) != 1 || !slices.Equal(all[0], []Iteration{want}) {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 
@@ -91,19 +100,23 @@ func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
 
 func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
 	head := strings.Join(iterationColumns, ",") + "\n"
+	before := strings.TrimSuffix(head, ",samples\n") + "\n" // of an earlier version
 	for _, c := range []struct{ text, want string }{
 		{"", "line 1 is not the header of iterations: worker,iter,"},
 		{"at_s,iteration\n", "line 1 is not the header"},
 		{head, "it has a header but no iterations"},
-		{head + "0,0,1,1,1\n", "line 2: 5 columns, must be 8"},
-		{head + "0,0,0,0,0,0,0,0\n-1,0,0,0,0,0,0,0\n", `line 3: worker is "-1"`},
-		{head + "99999999,0,0,0,0,0,0,0\n", `line 2: worker is "99999999"`},
-		{head + "0,x,0,0,0,0,0,0\n", `line 2: iter is "x"`},
-		{head + "0,0,0,-1,0,0,0,0\n", `line 2: compute_s is "-1", must be seconds from 0`},
-		{head + "0,0,0,0,0,0,NaN,0\n", `line 2: blocked_s is "NaN"`},
-		{head + "0,0,0,0,0,0,0,1e30\n", `line 2: pull_s is "1e30"`},
-		{head + "1,0,0,0,0,0,0,0\n", "no iterations of worker 0, but some of worker 1"},
-		{head + strings.Repeat("0,0,0,0,0,0,0,0\n", IterationsMax+1), "more than 1000000 rows"},
+		{head + "0,0,1,1,1\n", "line 2: 5 columns, must be 9"},
+		{head + "0,0,0,0,0,0,0,0,1\n-1,0,0,0,0,0,0,0,1\n", `line 3: worker is "-1"`},
+		{head + "99999999,0,0,0,0,0,0,0,1\n", `line 2: worker is "99999999"`},
+		{head + "0,x,0,0,0,0,0,0,1\n", `line 2: iter is "x"`},
+		{head + "0,0,0,-1,0,0,0,0,1\n", `line 2: compute_s is "-1", must be seconds from 0`},
+		{head + "0,0,0,0,0,0,NaN,0,1\n", `line 2: blocked_s is "NaN"`},
+		{head + "0,0,0,0,0,0,0,1e30,1\n", `line 2: pull_s is "1e30"`},
+		{head + "0,0,0,0,0,0,0,0,-1\n", `line 2: samples is "-1", must be a number from 0 to 1000000000`},
+		{head + "0,0,0,0,0,0,0,0,1000000001\n", `line 2: samples is "1000000001"`},
+		{before + "0,0,0,0,0,0,0,0\n0,0,0,0,0,0,0,0,1\n", "line 3: 9 columns, must be 8"},
+		{head + "1,0,0,0,0,0,0,0,1\n", "no iterations of worker 0, but some of worker 1"},
+		{head + strings.Repeat("0,0,0,0,0,0,0,0,1\n", IterationsMax+1), "more than 1000000 rows"},
 	} {
 		_, err := parseIterations(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

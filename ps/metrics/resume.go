@@ -161,10 +161,14 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it, which loses the times of the earlier iterations", IterationsName, err)
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
+	samples := ""
+	if !found { // rows of an earlier version
+		samples = ",0"
+		rows, found = bytes.CutPrefix(text, []byte(headers[len(iterationColumns)-1]+"\n"))
+	}
 	if !found {
 		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so no rows are added to it; remove the file, or resume with the program that wrote it", IterationsName)
 	}
-	kept = rows[:0]
 	for row := range bytes.Lines(rows) {
 		cells := bytes.SplitN(row, []byte{','}, 3)
 		if len(cells) < 3 {
@@ -173,7 +177,7 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		worker, errW := strconv.Atoi(string(cells[0]))
 		iter, errI := strconv.ParseInt(string(cells[1]), 10, 64)
 		if errW == nil && errI == nil && worker >= 0 && worker < len(starts) && iter < starts[worker] {
-			kept = append(kept, row...)
+			kept = append(append(append(kept, bytes.TrimSuffix(row, []byte{'\n'})...), samples...), '\n')
 			lacks--
 		}
 	}

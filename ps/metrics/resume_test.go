@@ -128,15 +128,23 @@ func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
 	if rows, lacks, err := At(dir).KeptIterations([]int64{1, 3}); err != nil || rows != nil || lacks != 4 {
 		t.Fatalf("%q, lacks %d, %v without a file", rows, lacks, err)
 	}
-	text := string(IterationsHeader()) + "0,0,0,1,0,0,0,0\n0,1,1,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n2,0,0,1,0,0,0,0\n"
+	text := string(IterationsHeader()) + "0,0,0,1,0,0,0,0,4\n0,1,1,1,0,0,0,0,4\n1,0,0,1,0,0,0,0,4\n1,5,1,1,0,0,0,0,4\n2,0,0,1,0,0,0,0,4\n"
 	if err := os.WriteFile(filepath.Join(dir, IterationsName), []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	rows, lacks, err := At(dir).KeptIterations([]int64{1, 6})
-	if want := "0,0,0,1,0,0,0,0\n1,0,0,1,0,0,0,0\n1,5,1,1,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
+	if want := "0,0,0,1,0,0,0,0,4\n1,0,0,1,0,0,0,0,4\n1,5,1,1,0,0,0,0,4\n"; err != nil || string(rows) != want || lacks != 4 {
 		t.Errorf("%q, lacks %d, want 4: %v", rows, lacks, err)
 	}
+	earlier := strings.ReplaceAll(strings.Replace(text, ",samples\n", "\n", 1), ",4\n", "\n")
 	path := filepath.Join(dir, IterationsName)
+	if err := os.WriteFile(path, []byte(earlier), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rows, lacks, err = At(dir).KeptIterations([]int64{1, 6})
+	if want := "0,0,0,1,0,0,0,0,0\n1,0,0,1,0,0,0,0,0\n1,5,1,1,0,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
+		t.Errorf("of an earlier version: %q, lacks %d, want 4: %v", rows, lacks, err)
+	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ func Traces(iterations [][]Iteration) []straggler.Trace {
 		all[w] = make(straggler.Trace, len(of))
 		for i := range of {
 			own := of[i].Own()
-			all[w][i] = straggler.Recorded{Own: own, Push: min(own, of[i].Push)}
+			all[w][i] = straggler.Recorded{Own: own, Push: min(own, of[i].Push), Samples: of[i].Samples}
 		}
 	}
 	return all

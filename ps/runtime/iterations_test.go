@@ -82,10 +82,12 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 			for w, of := range all {
 				sum := s.PerWorker[w]
 				var compute, blocked, injected float64
+				var samples int64
 				next := time.Duration(0)
 				for i, it := range of {
 					compute += it.Compute.Seconds()
 					blocked += it.Blocked.Seconds()
+					samples += int64(it.Samples)
 					if it.Iter != int64(i) || it.Start < next {
 						t.Errorf("worker %d, row %d: iteration %d from %v, before the last one's wait was over (%v)", w, i, it.Iter, it.Start, next)
 					}
@@ -101,6 +103,9 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 				}
 				if int64(len(of)) != sum.Iterations || math.Abs(compute-float64(sum.ComputeS)) > 1e-6 {
 					t.Errorf("worker %d: %d rows with %g s of computing, want %d with %g", w, len(of), compute, sum.Iterations, float64(sum.ComputeS))
+				}
+				if samples != sum.Samples || samples == 0 {
+					t.Errorf("worker %d: rows with %d samples, want %d", w, samples, sum.Samples)
 				}
 				if blocked > float64(sum.BlockedS)+1e-6 || blocked == 0 {
 					t.Errorf("worker %d: rows with %g s blocked; with the wait before the first there were %g", w, blocked, float64(sum.BlockedS))
@@ -120,7 +125,7 @@ func TestIterationsStayWithinTheirRoom(t *testing.T) {
 			t.Errorf("worker %d: %d rows of %d iterations, want the first %d", w, len(of), s.PerWorker[w].Iterations, room)
 		}
 	}
-	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=73") {
+	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=64") {
 		t.Errorf("no warning in %q", warn.String())
 	}
 }

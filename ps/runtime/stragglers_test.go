@@ -55,7 +55,7 @@ func TestStragglersSleepWhatIsDrawn(t *testing.T) {
 func TestARunReplaysATrace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, metrics.IterationsName)
-	rows := string(metrics.IterationsHeader()) + "0,0,0,0.004,0.001,0,0,0\n0,1,0,0.002,0,0.001,0,0\n1,0,0,0.001,0,0,0,0\n"
+	rows := string(metrics.IterationsHeader()) + "0,0,0,0.004,0.001,0,0,0,8\n0,1,0,0.002,0,0.001,0,0,8\n1,0,0,0.001,0,0,0,0,8\n"
 	if err := os.WriteFile(path, []byte(rows), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func (r *allReduce) iterate() (over bool) {
 		}
 		if r.o.Iterations != nil {
 			took := time.Duration(ends[i] - start)
-			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.own)})
+			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.own), Samples: int(w.batch)})
 		}
 	}
 	r.now = start

@@ -177,10 +177,7 @@ func modelWorkers(o *Options, workers []worker) (pauses []Pause, err error) {
 	}
 	for i := range workers {
 		w := &workers[i]
-		w.index, w.scale, w.pace, w.cost = i, 1, metrics.NewPace(len(workers)), c.Simulate.Compute
-		if len(c.Simulate.PerWorker) > 0 {
-			w.scale = c.Simulate.PerWorker[i]
-		}
+		w.index, w.pace, w.cost = i, metrics.NewPace(len(workers)), costOf(&c.Simulate, i)
 		w.batch = int64(c.Train.BatchPerWorker)
 		if share != nil {
 			w.batch = int64(share[i])
@@ -253,6 +250,9 @@ func computeText(o *Options, n *passes) string {
 	}
 	if of := m.PerWorker; len(of) > 0 {
 		compute += fmt.Sprintf(", times %g to %g by worker", slices.Min(of), slices.Max(of))
+	}
+	if of := m.FixedPerWorker; len(of) > 0 {
+		compute += fmt.Sprintf(", the time per iteration times %g to %g", slices.Min(of), slices.Max(of))
 	}
 	return fmt.Sprintf("compute  %s; %s", compute, n.text(o.Config))
 }

@@ -11,6 +11,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 	"fluentps/ps/straggler"
+	"fluentps/ps/workload"
 )
 
 // Calibration holds the models that were fitted to a real run.
@@ -19,6 +20,7 @@ type Calibration struct {
 	Slow       straggler.Spec   // the slowness of all workers: it replays the computing times of the run
 	Drawn      Drawn            // the fitted distribution, for drawing computing times instead
 	Path       string           // iterations of the run
+	Batches    int              // number of batches that a worker has computed, at most: with one only the time per sample is known
 	Iterations int              // the fit uses so many first iterations of the run, over all workers
 	Measured   time.Duration    // from the start of training until these iterations were computed
 	Simulated  time.Duration    // the same time in the run simulated with Models
@@ -26,9 +28,9 @@ type Calibration struct {
 
 // Drawn is a distribution of computing times.
 type Drawn struct {
-	Compute time.Duration   // what a computing time is at least, in place of Models.Compute
-	Slow    *straggler.Spec // what is added to it; nil: nothing
-	Gap     float64         // largest distance between this distribution and that of the times, 0..1
+	Share float64         // of Models.Compute that a computing time is at least
+	Slow  *straggler.Spec // what is added to it; nil: nothing
+	Gap   float64         // largest distance between this distribution and that of the times, 0..1
 }
 
 const (
@@ -46,21 +48,32 @@ const (
 // Calibrate fits the models to a real run. The computing times of a worker come from its records. One rate of folding and
 // committing comes from the time that the servers spent on both. Bandwidth and latency come from repeated simulations of the run:
 // with the right bandwidth replies take as long to read, with the right latency the run takes as long. Every rank counts as a
-// host, so latency and bandwidth include all costs of a step between two ranks. It fails if the recording cannot be used.
-func Calibrate(r Recording) (*Calibration, error) {
+// host, so latency and bandwidth include all costs of a step between two ranks. Further runs of the same workers with other batches
+// tell what of the computing time goes by iteration and what by sample. It fails if a recording cannot be used.
+func Calibrate(r Recording, others ...Recording) (*Calibration, error) {
 	if err := cmp.Or(r.CheckSummary(), r.CheckConsistency()); err != nil {
 		return nil, err
+	}
+	runs := [][]straggler.Trace{r.traces()}
+	for i := range others {
+		o := &others[i]
+		if err := cmp.Or(o.CheckSummary(), o.CheckConsistency()); err != nil {
+			return nil, err
+		}
+		if len(o.Iterations) != len(r.Iterations) {
+			return nil, fmt.Errorf("%s has the iterations of %d workers, %s those of %d; take runs of the same workers", o.Path, len(o.Iterations), r.Path, len(r.Iterations))
+		}
+		runs = append(runs, o.traces())
 	}
 	c := &Calibration{Path: r.Path}
 	c.Iterations, c.Measured = r.window()
 	if err := r.refuseFold(c.Iterations, c.Measured); err != nil {
 		return nil, err
 	}
-	traces := metrics.Traces(r.Iterations)
-	c.Models = configs.Simulate{Workers: len(traces), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
-	c.Models.Compute.Fixed, c.Models.PerWorker, c.Drawn = fitCompute(ownTimes(traces))
+	c.Models = configs.Simulate{Workers: len(runs[0]), RanksPerHost: 1, PushNorm: r.Options.Config.Simulate.PushNorm}
+	c.Drawn, c.Batches = fitCompute(&c.Models, runs)
 	c.Slow = straggler.Spec{Kind: "trace", Path: r.Path}
-	r.Options.Traces = configs.Traces{r.Path: traces}
+	r.Options.Traces = configs.Traces{r.Path: runs[0]}
 	f := &fit{r: &r, c: c}
 	if err := f.servers(); err != nil {
 		return nil, err
@@ -231,7 +244,7 @@ func digits(x float64, n int) float64 {
 
 // Draw makes the models draw computing times instead of replaying those of the run.
 func (c *Calibration) Draw() {
-	c.Models.Compute.Fixed, c.Slow = c.Drawn.Compute, straggler.Spec{}
+	c.Models.Compute, c.Slow = c.Drawn.of(c.Models.Compute), straggler.Spec{}
 	if c.Drawn.Slow != nil {
 		c.Slow = *c.Drawn.Slow
 	}
@@ -243,6 +256,9 @@ func (c *Calibration) Text(faults []configs.Fault) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Path)
 	fmt.Fprintf(&b, "# these iterations took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
+	if c.Batches == 1 {
+		b.WriteString("# all iterations of a worker had one batch, so all computing counts as time per sample; --calibrate with a further run of another batch tells more\n")
+	}
 	b.WriteString("simulate:\n")
 	for _, line := range c.lines() {
 		b.WriteString("  " + line + "\n")
@@ -254,7 +270,7 @@ func (c *Calibration) Text(faults []configs.Fault) string {
 		b.WriteString("  - " + faults[i].YAML() + "\n")
 	}
 	if c.Slow.Kind == "trace" {
-		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most): simulate: {compute: %s}", c.Drawn.Gap, ascii(c.Drawn.Compute))
+		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most): simulate: {compute: %s}", c.Drawn.Gap, costText(c.Drawn.of(c.Models.Compute)))
 		if s := c.Drawn.Slow; s != nil {
 			fmt.Fprintf(&b, ", and in faults: %s", (&configs.Fault{Worker: -1, Slow: *s}).YAML())
 		}
@@ -276,18 +292,36 @@ func (c *Calibration) Fault() *configs.Fault {
 
 func (c *Calibration) lines() []string {
 	m := &c.Models
-	var of []string
-	for _, x := range m.PerWorker {
-		of = append(of, fmt.Sprintf("%.4g", x))
-	}
 	return []string{
 		fmt.Sprintf("workers: %d", m.Workers),
-		"compute: " + ascii(m.Compute.Fixed),
-		"per_worker: [" + strings.Join(of, ", ") + "]",
+		"compute: " + costText(m.Compute),
+		"per_worker: " + factors(m.PerWorker),
+		"fixed_per_worker: " + factors(m.FixedPerWorker),
 		fmt.Sprintf("network: {bandwidth: %s, latency: %s}", decimalText(m.Network.Bandwidth), ascii(m.Network.Latency)),
 		fmt.Sprintf("server: {fold: %s, commit: %s}", decimalText(m.FoldRate), decimalText(m.CommitRate)),
 		fmt.Sprintf("push_norm: %g", m.PushNorm),
 	}
+}
+
+func factors(all []float64) string {
+	var of []string
+	for _, x := range all {
+		of = append(of, fmt.Sprintf("%.4g", x))
+	}
+	return "[" + strings.Join(of, ", ") + "]"
+}
+
+func costText(c workload.Cost) string {
+	return fmt.Sprintf("{fixed: %s, per_sample: %s}", ascii(c.Fixed), ascii(c.PerSample))
+}
+
+// of is what computing takes at least, in place of that cost.
+func (d *Drawn) of(c workload.Cost) workload.Cost {
+	least := workload.Cost{Fixed: time.Duration(float64(c.Fixed) * d.Share), PerSample: time.Duration(float64(c.PerSample) * d.Share)}
+	if least.Of(1) == 0 {
+		least.Fixed = 1
+	}
+	return least
 }
 
 // ascii writes a time with us in place of µs, which not every editor can show.

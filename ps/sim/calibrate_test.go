@@ -68,14 +68,14 @@ func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 			if m.Workers != 4 || m.RanksPerHost != 1 || cal.Slow != (straggler.Spec{Kind: "trace", Path: "run/iterations.csv"}) {
 				t.Errorf("models %+v, %+v", m, cal.Slow)
 			}
-			near(t, "compute", float64(m.Compute.Fixed), 20e6, 0.03)
+			near(t, "compute", float64(m.Compute.Of(1)), 20e6, 0.03)
 			for w, want := range []float64{1, 1.5, 1, 0.5} {
-				near(t, fmt.Sprintf("multiple of worker %d", w), m.PerWorker[w]*float64(m.Compute.Fixed), want*20e6, 0.03)
+				near(t, fmt.Sprintf("multiple of worker %d", w), m.PerWorker[w]*float64(m.Compute.Of(1)), want*20e6, 0.03)
 			}
 			if cal.Drawn.Slow == nil || cal.Drawn.Slow.Kind != "normal" || cal.Drawn.Gap > 0.05 {
 				t.Errorf("drawn %+v", cal.Drawn)
 			}
-			near(t, "spread", float64(cal.Drawn.Compute)*(cal.Drawn.Slow.Factor-1)*cal.Drawn.Slow.Spread, 0.1*20e6, 0.1)
+			near(t, "spread", cal.Drawn.Share*20e6*(cal.Drawn.Slow.Factor-1)*cal.Drawn.Slow.Spread, 0.1*20e6, 0.1)
 			near(t, "bandwidth", float64(m.Network.Bandwidth), 500e6, 0.05)
 			near(t, "latency", float64(m.Network.Latency), 700e3, 0.10)
 			near(t, "fold", float64(m.FoldRate), 2e9, 0.02)
@@ -131,11 +131,11 @@ func TestTheWindowEndsWithTheFirstWorkersRecords(t *testing.T) {
 
 func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
-	sample := func(f func(base float64) float64) (traces [][]time.Duration) {
+	sample := func(f func(base float64) float64) (traces []straggler.Trace) {
 		for _, base := range []float64{1e6, 3e6, 2e6} {
-			one := []time.Duration{time.Second} // the first is left out
+			one := straggler.Trace{{Own: time.Second}} // the first is left out
 			for range 4000 {
-				one = append(one, time.Duration(f(base)))
+				one = append(one, straggler.Recorded{Own: time.Duration(f(base)), Samples: 1})
 			}
 			traces = append(traces, one)
 		}
@@ -150,12 +150,17 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 		{"exponential", 0.5, func(b float64) float64 { return b * (1 + 0.5*draw.ExpFloat64()) }},
 		{"none", 0, func(b float64) float64 { return b }},
 	} {
-		base, multiples, drawn := fitCompute(sample(c.f))
+		var m configs.Simulate
+		drawn, batches := fitCompute(&m, [][]straggler.Trace{sample(c.f)})
+		base, multiples := m.Compute.Of(1), m.PerWorker
+		if batches != 1 || m.FixedPerWorker != nil || m.Compute.Fixed != 0 {
+			t.Errorf("%s: of one batch %+v, %d batches", c.kind, m, batches)
+		}
 		kind, spread := "none", 0.0 // the spread as a share of the base
 		if s := drawn.Slow; s != nil {
 			kind, spread = s.Kind, s.Factor-1
 			if kind == "normal" {
-				spread *= s.Spread * float64(drawn.Compute) / float64(base)
+				spread *= s.Spread * drawn.Share
 			}
 		}
 		if kind != c.kind || drawn.Gap > 0.02 {
@@ -167,7 +172,7 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 		}
 		near(t, c.kind+": spread", spread, c.spread, 0.05)
 	}
-	if _, _, drawn := fitCompute(sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })); drawn.Gap < 0.2 {
+	if drawn, _ := fitCompute(new(configs.Simulate), [][]straggler.Trace{sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })}); drawn.Gap < 0.2 {
 		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must show that they do not fit", drawn.Gap)
 	}
 }
@@ -175,13 +180,15 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 // The smallest of few times lies well above the shift of their distribution. The fitted shift does not.
 func TestFitOfComputeFromFewIterations(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
-	traces := make([][]time.Duration, 500)
+	traces := make([]straggler.Trace, 500)
 	for w := range traces {
 		for range 11 {
-			traces[w] = append(traces[w], time.Duration(1e6*(1+0.5*draw.ExpFloat64())))
+			traces[w] = append(traces[w], straggler.Recorded{Own: time.Duration(1e6 * (1 + 0.5*draw.ExpFloat64())), Samples: 1})
 		}
 	}
-	base, _, drawn := fitCompute(traces)
+	var m configs.Simulate
+	drawn, _ := fitCompute(&m, [][]straggler.Trace{traces})
+	base := m.Compute.Of(1)
 	if drawn.Slow == nil || drawn.Slow.Kind != "exponential" {
 		t.Errorf("fitted %+v", drawn)
 	}

@@ -214,7 +214,7 @@ func (s *simulation) recorded(me int32) {
 	}
 	if s.o.Iterations != nil {
 		w.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own)})
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own), Samples: int(w.batch)})
 	}
 }
 
@@ -232,11 +232,11 @@ func (s *simulation) forwarded(me int32) {
 // takes is how long an iteration computes, in nanoseconds. own is what its batch costs, or the time of the recorded iteration that it
 // replays. injected is the slowness of faults, which delays the worker between forward and backward, and late that before the iteration.
 func (w *worker) takes(iter int64) (own, injected, late int64) {
-	base := time.Duration(float64(w.cost.Of(int(w.batch))) * w.scale)
+	base := w.cost.of(w.batch)
 	pushing := time.Duration(0)
 	a := w.slow.Within(iter)
 	if r, ok := w.slow.Recorded(iter); ok {
-		base, pushing, a.Least = r.Own, r.Push, 0
+		base, pushing, a.Least = w.cost.stretched(r, w.batch), r.Push, 0
 	}
 	return int64(base), int64(a.Of(base - pushing)), int64(w.slow.Before(iter))
 }

@@ -1,23 +1,109 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
 
+	"fluentps/configs"
 	"fluentps/ps/straggler"
+	"fluentps/ps/workload"
 )
 
-// fitCompute fits a base, each worker's multiple of the base, and a distribution around them. It tries normal and exponential times and
-// takes the one that is closer to the times (Kolmogorov and Smirnov's largest distance). The first iteration of a worker does not
-// count, because caches are cold.
-func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float64, drawn Drawn) {
-	times := make([][]float64, len(traces))
-	for w, t := range traces {
-		for _, d := range t[min(1, len(t)-1):] {
-			times[w] = append(times[w], max(1, float64(d)))
+// fitCompute fits what an iteration of each worker computes by its batch, and a distribution around that. It tries normal and exponential times
+// and takes the one that is closer to the times (Kolmogorov and Smirnov's largest distance). Runs beside the first count for the
+// influence of the batch alone. The first iteration of a worker does not count, because caches are cold.
+func fitCompute(m *configs.Simulate, runs [][]straggler.Trace) (drawn Drawn, batches int) {
+	n := len(runs[0])
+	times, costs := make([][]float64, n), make([]cost, n)
+	for w := range n {
+		var of []timed
+		for _, traces := range runs {
+			of = append(of, meansByBatch(warm(traces[w]))...)
+		}
+		of = joined(of)
+		batches = max(batches, len(of))
+		costs[w] = fitCost(of)
+		for _, r := range warm(runs[0][w]) {
+			times[w] = append(times[w], max(1, float64(costs[w].stretched(r, batchOf(runs[0][w])))))
 		}
 	}
+	bases, drawn := fitDistribution(times)
+	for w := range costs { // so that the batch of the first run takes its base
+		c, batch := &costs[w], float64(batchOf(runs[0][w]))
+		scale := bases[w] / max(1e-9, c.fixed+float64(c.perSample*batch))
+		c.fixed, c.perSample = c.fixed*scale, c.perSample*scale
+	}
+	if mean := meanCost(costs); math.Round(mean.perSample) == 0 { // too little to be written
+		for w := range costs {
+			costs[w] = cost{fixed: bases[w]}
+		}
+	}
+	setCosts(m, costs)
+	return drawn, batches
+}
+
+// warm leaves out the first iteration.
+func warm(t straggler.Trace) straggler.Trace { return t[min(1, len(t)-1):] }
+
+// batchOf is the batch that stands for a trace.
+func batchOf(t straggler.Trace) int64 { return int64(max(1, warm(t)[0].Samples)) }
+
+func meansByBatch(t straggler.Trace) (all []timed) {
+	for _, r := range t {
+		all = append(all, timed{batch: float64(max(1, r.Samples)), mean: max(1, float64(r.Own)), n: 1})
+	}
+	return joined(all)
+}
+
+// joined has one mean for each batch, ascending.
+func joined(all []timed) (of []timed) {
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.batch, b.batch) })
+	for _, x := range all {
+		if k := len(of) - 1; k >= 0 && of[k].batch == x.batch {
+			of[k].mean += (x.mean - of[k].mean) * x.n / (of[k].n + x.n)
+			of[k].n += x.n
+			continue
+		}
+		of = append(of, x)
+	}
+	return of
+}
+
+// setCosts writes the costs of workers as a common cost and factors. What a sample takes is written in whole nanoseconds.
+func setCosts(m *configs.Simulate, costs []cost) {
+	mean := meanCost(costs)
+	m.Compute.Fixed, m.Compute.PerSample = time.Duration(digits(mean.fixed, 4)), time.Duration(math.Round(digits(mean.perSample, 4)))
+	m.PerWorker, m.FixedPerWorker = nil, nil
+	if m.Compute == (workload.Cost{}) {
+		m.Compute.Fixed = 1
+	}
+	if len(costs) > listMax {
+		return
+	}
+	for _, c := range costs {
+		if m.Compute.PerSample > 0 {
+			m.PerWorker = append(m.PerWorker, digits(max(1e-6, c.perSample/float64(m.Compute.PerSample)), 4))
+		}
+		switch factor := c.fixed / float64(max(1, m.Compute.Fixed)); {
+		case m.Compute.Fixed > 0 && m.Compute.PerSample > 0:
+			m.FixedPerWorker = append(m.FixedPerWorker, digits(factor, 4))
+		case m.Compute.Fixed > 0:
+			m.PerWorker = append(m.PerWorker, digits(max(1e-6, factor), 4))
+		}
+	}
+}
+
+func meanCost(costs []cost) (mean cost) {
+	for _, c := range costs {
+		mean.fixed, mean.perSample = mean.fixed+c.fixed/float64(len(costs)), mean.perSample+c.perSample/float64(len(costs))
+	}
+	return mean
+}
+
+// fitDistribution returns the base of each worker's times, and a distribution around the bases.
+func fitDistribution(times [][]float64) (bases []float64, drawn Drawn) {
 	bases, spread := fitNormal(times)
 	kind := "normal"
 	gap := distance(times, bases, spread, func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 })
@@ -25,36 +111,24 @@ func fitCompute(traces [][]time.Duration) (base time.Duration, perWorker []float
 	if g := distance(times, shifts, tail, func(z float64) float64 { return 1 - math.Exp(-max(0, z)) }); g < gap && tail <= 1000 {
 		bases, spread, kind, gap = shifts, tail, "exponential", g
 	}
-	common := 0.0
-	for _, b := range bases {
-		common += b / float64(len(bases))
-	}
-	common = max(1, digits(common, 4))
-	for _, b := range bases {
-		perWorker = append(perWorker, digits(b/common, 4))
-	}
-	if len(perWorker) > listMax {
-		perWorker = nil
-	}
-	drawn = Drawn{Compute: time.Duration(common), Gap: gap}
+	drawn = Drawn{Share: 1, Gap: gap}
 	switch {
 	case spread < 1e-6:
 		drawn.Gap = 0
 	case kind == "exponential":
 		drawn.Slow = &straggler.Spec{Kind: kind, Factor: 1 + digits(spread, 4)}
 	default:
-		drawn.Compute, drawn.Slow = normalAbove(common, spread)
+		drawn.Share, drawn.Slow = normalAbove(spread)
 	}
-	return time.Duration(common), perWorker, drawn
+	return bases, drawn
 }
 
-// normalAbove returns a least time, and a slowness over it, that together make normal times of that mean and of a standard deviation that is
-// a share of it. Slowness is never negative, so times below the least are cut off there: three standard deviations below the mean, or
+// normalAbove returns a least time, as a share of a mean, and a slowness over it, that together make normal times of that mean and of a standard
+// deviation that is a share of it. Slowness is never negative, so times below the least are cut off there: three standard deviations below the mean, or
 // a twentieth of the mean if that is more.
-func normalAbove(mean, share float64) (least time.Duration, slow *straggler.Spec) {
+func normalAbove(share float64) (least float64, slow *straggler.Spec) {
 	below := min(0.95, 3*share)
-	least = max(1, time.Duration(mean*(1-below)))
-	return least, &straggler.Spec{Kind: "normal", Factor: 1 + digits(below/(1-below), 4), Spread: min(10, digits(share/below, 4))}
+	return 1 - below, &straggler.Spec{Kind: "normal", Factor: 1 + digits(below/(1-below), 4), Spread: min(10, digits(share/below, 4))}
 }
 
 // fitNormal returns the mean of each worker, and the standard deviation of all times as a share of the mean.

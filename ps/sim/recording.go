@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/straggler"
 )
 
 // Recording holds the files of a finished real run.
@@ -96,6 +98,19 @@ func (r *Recording) refuseFold(n int, measured time.Duration) error {
 			fold, s.Iterations, s.Workers, n, measured.Seconds(), oneRunHint)
 	}
 	return nil
+}
+
+// traces are the computing times of the workers. A recording of an earlier version does not tell its batches, but its configuration does.
+func (r *Recording) traces() []straggler.Trace {
+	all := metrics.Traces(r.Iterations)
+	for w, of := range all {
+		for i := range of {
+			if of[i].Samples == 0 {
+				of[i].Samples = layout.BatchOf(r.Options.Config, len(all), w)
+			}
+		}
+	}
+	return all
 }
 
 // window returns the number of iterations that the fit uses, and when the last of them was computed. The window ends when the

@@ -2,21 +2,7 @@ package sim
 
 import (
 	"fmt"
-	"time"
-
-	"fluentps/ps/straggler"
 )
-
-// ownTimes returns the field Own of traces.
-func ownTimes(traces []straggler.Trace) [][]time.Duration {
-	all := make([][]time.Duration, len(traces))
-	for w, of := range traces {
-		for _, it := range of {
-			all[w] = append(all[w], it.Own)
-		}
-	}
-	return all
-}
 
 // refuseCompute fails if there are no computing times for each worker.
 func refuseCompute(o *Options) error {
@@ -24,8 +10,10 @@ func refuseCompute(o *Options) error {
 	if err := o.Config.CheckTraces(o.Traces, m.Workers); err != nil {
 		return err
 	}
-	if n := len(m.PerWorker); n > 0 && n != m.Workers {
-		return fmt.Errorf("simulate.per_worker has %d values, but simulate.workers is %d; give one value per worker, or set simulate.per_worker=[], which makes all workers alike", n, m.Workers)
+	for key, of := range map[string][]float64{"per_worker": m.PerWorker, "fixed_per_worker": m.FixedPerWorker} {
+		if n := len(of); n > 0 && n != m.Workers {
+			return fmt.Errorf("simulate.%s has %d values, but simulate.workers is %d; give one value per worker, or set simulate.%s=[], which makes all workers alike", key, n, m.Workers, key)
+		}
 	}
 	return nil
 }

@@ -70,9 +70,9 @@ func (c setting) run(t testing.TB) *Result {
 // noisy are settings under which computing takes compute on average, with a normal deviation of that share, and the faults. Slowness is
 // never negative, so it is three standard deviations less and what is added to it; below that it is cut off.
 func noisy(compute time.Duration, share float64, faults ...string) []string {
-	least, slow := normalAbove(float64(compute), share)
+	least, slow := normalAbove(share)
 	all := append([]string{(&configs.Fault{Worker: -1, Slow: *slow}).YAML()}, faults...)
-	return []string{"simulate.compute=" + least.String(), "faults=[" + strings.Join(all, ", ") + "]"}
+	return []string{"simulate.compute=" + time.Duration(least*float64(compute)).String(), "faults=[" + strings.Join(all, ", ") + "]"}
 }
 
 // exponential is slowness that makes computing a shifted exponential, which takes 1 + mean of itself on average.

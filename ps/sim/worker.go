@@ -7,7 +7,6 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/straggler"
-	"fluentps/ps/workload"
 )
 
 // worker is one worker and the model of its computing.
@@ -18,8 +17,7 @@ type worker struct {
 	host  int
 	slow  straggler.Worker
 
-	cost    workload.Cost // of computing, without slowness
-	scale   float64       // factor on cost for this worker
+	cost    cost // of computing, without slowness
 	batch   int64
 	samples int64
 	dead    bool

@@ -7,6 +7,8 @@ import "time"
 type Recorded struct {
 	Own  time.Duration
 	Push time.Duration // part of Own: handing gradients to the transport, which the factor of a fault does not lengthen
+	// Samples is the batch of the iteration; 0: unknown. The simulator stretches Own where its batch differs; a real run does not.
+	Samples int
 }
 
 // Trace has the iterations of one worker of a real run, in order.
