@@ -5,9 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"fluentps/ps/durable"
 	"fluentps/ps/optim"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -29,12 +31,87 @@ func (c *Config) Matches() (globs []string, on [][]int) {
 // InRounds reports whether workers exchange in rounds, as in PS-Lite: all push, all wait at a barrier, all pull.
 func (c *Config) InRounds() bool { return c.Baseline == BaselinePSLite }
 
-// BatchMax returns the most samples that one rank takes in an iteration if that many ranks compute.
-func (t Train) BatchMax(computing int) int {
-	if t.BatchGlobal > 0 {
-		return (t.BatchGlobal + computing - 1) / computing
+// Batch returns the samples of one iteration over so many ranks that compute.
+func (c *Config) Batch(computing int) int {
+	if c.Train.BatchGlobal > 0 {
+		return c.Train.BatchGlobal
 	}
-	return t.BatchPerWorker
+	return c.Train.BatchPerWorker * computing
+}
+
+// BatchMax returns the most samples that one rank takes in an iteration if that many ranks compute.
+func (c *Config) BatchMax(computing int) int {
+	equal := c.Train.BatchPerWorker
+	if c.Train.BatchGlobal > 0 {
+		equal = (c.Train.BatchGlobal + computing - 1) / computing
+	}
+	switch {
+	case c.Work.Policy == work.Fixed && len(c.Work.Shares) > 0:
+		return slices.Max(c.Batches(computing))
+	case c.Work.Policy == work.Fixed:
+		return equal
+	case c.Work.BatchMax > 0:
+		return min(c.Work.BatchMax, c.Batch(computing)-computing+1)
+	}
+	return min(4*equal, c.Batch(computing)-computing+1)
+}
+
+// Batches returns the samples of each rank that computes in the first iteration. CheckWork has passed.
+func (c *Config) Batches(computing int) []int {
+	switch {
+	case len(c.Work.Shares) > 0:
+		return work.Split(c.Batch(computing), c.Work.Shares, 1, c.Batch(computing))
+	case c.Train.BatchGlobal > 0:
+		return shard.Share(c.Train.BatchGlobal, computing)
+	}
+	return slices.Repeat([]int{c.Train.BatchPerWorker}, computing)
+}
+
+// CheckWork fails if the work of an iteration, or so many rows, cannot be dealt to so many ranks that compute.
+func (c *Config) CheckWork(computing, rows int) error {
+	n, per := c.Batch(computing), c.Work.BatchMax
+	switch {
+	case n < computing:
+		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, computing)
+	case len(c.Work.Shares) > 0 && len(c.Work.Shares) != computing:
+		return fmt.Errorf("work.shares has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
+	case c.Work.Policy != work.Fixed && per > 0 && per*computing < n:
+		return fmt.Errorf("work.batch_max is %d, but %d workers share %d samples an iteration; set it to %d or more", per, computing, n, (n+computing-1)/computing)
+	case c.Work.Policy != work.Fixed && rows < computing:
+		return fmt.Errorf("work.policy %s deals %d rows to %d workers, and each needs at least 1", c.Work.Policy, rows, computing)
+	}
+	return nil
+}
+
+// DealsBatches reports whether the batches of ranks change while the run goes on.
+func (c *Config) DealsBatches() bool { return c.Work.Policy != work.Fixed }
+
+// WorkEnv is the run for a policy of work, with so many ranks that compute.
+func (c *Config) WorkEnv(computing, rows int) work.Env {
+	return work.Env{Workers: computing, Batch: c.Batch(computing), Max: c.BatchMax(computing), Rows: rows}
+}
+
+// NewDealer makes the coordinator that deals the batches of so many ranks that compute; nil if they never change. from is what the run resumes from, or nil, and start the iteration
+// at which a policy that cannot resume from it begins. CheckWork has passed.
+func (c *Config) NewDealer(computing, rows int, from *work.Saved, start int64) (*work.Coordinator, error) {
+	return work.NewCoordinator(c.Work, c.WorkEnv(computing, rows), from, start)
+}
+
+// ReadReplay reads the record of a run whose batches are to come again; nil if none are.
+func (c *Config) ReadReplay(computing int) (work.Record, error) {
+	path := c.Work.Replay
+	if path == "" {
+		return nil, nil
+	}
+	text, err := durable.ReadFile(path, work.RecordBytesMax)
+	if err != nil {
+		return nil, fmt.Errorf("work.replay: %w", err)
+	}
+	record, err := work.ParseRecord(text, computing)
+	if err != nil {
+		return nil, fmt.Errorf("work.replay: %s: %w", path, err)
+	}
+	return record, nil
 }
 
 // Update returns the update rule: the optimizer and the schedule of its rate.

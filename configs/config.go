@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -32,7 +33,7 @@ type Config struct {
 	Sync              []Rule             `yaml:"sync" doc:"rules in order; a parameter takes the first rule whose match fits its name"`
 	Send              send.Spec          `yaml:"send"`
 	Payload           Payload            `yaml:"payload"`
-	Work              Work               `yaml:"work"`
+	Work              work.Spec          `yaml:"work"`
 	Local             Local              `yaml:"local"`
 	Faults            []Fault            `yaml:"faults" doc:"injected slowness and pauses, for experiments"`
 	Stall             Stall              `yaml:"stall"`
@@ -61,7 +62,7 @@ func Defaults() Config {
 		Sync:       []Rule{{Match: "*", Phase: Phase{Scheme: "bsp"}}},
 		Send:       send.Defaults(),
 		Payload:    Payload{Push: "float32", Pull: "float32", Params: payload.Defaults()},
-		Work:       Work{Policy: "fixed"},
+		Work:       work.Defaults(),
 		Local:      Local{Steps: 1},
 		Stall:      Stall{Warn: time.Minute, Peer: time.Minute},
 		Checkpoint: Checkpoint{Keep: 3, Best: BestNone},
@@ -157,11 +158,6 @@ type Payload struct {
 	Push string `yaml:"push" values:"@payloads" doc:"encoding of pushes: all elements in 4 or 2 bytes each, or only the largest elements, where the rest is added to the next push"`
 	Pull string `yaml:"pull" values:"@dense payloads" doc:"encoding of parameters on the way to workers; the servers keep float32"`
 	payload.Params
-}
-
-// Work is the assignment of samples to workers.
-type Work struct {
-	Policy string `yaml:"policy" values:"fixed" doc:"how samples are assigned to workers"`
 }
 
 // Local is the work of a worker between two exchanges.

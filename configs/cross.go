@@ -54,6 +54,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 		w.crossBaseline(t)
 	}
 	w.crossPayload(t)
+	w.crossWork(t)
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
 		w.crossCopies()

@@ -114,10 +114,7 @@ func (c *Config) CheckFaults(computing int) error {
 // Stragglers returns the slowness of a worker, of so many that compute, and its pauses in order of their times. rows is the size of the
 // training set. The configuration, and the traces for it, have been checked.
 func (c *Config) Stragglers(worker, computing, rows int, traces Traces) (slow straggler.Worker, pauses []FaultPause, err error) {
-	samples := c.Train.BatchGlobal
-	if samples == 0 {
-		samples = c.Train.BatchPerWorker * computing
-	}
+	samples := c.Batch(computing)
 	for place, f := range c.Faults {
 		if !f.of(worker) {
 			continue

@@ -17,6 +17,7 @@ import (
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/straggler"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -47,7 +48,7 @@ var lists = map[string]func() []string{
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
-	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names,
+	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names,
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.

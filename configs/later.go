@@ -16,7 +16,7 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "work.policy", values: []string{"dbs", "r2sp_batch", "flexrr", "epsp", "coded", "partial", "anytime"}},
+	{path: "work.policy", values: []string{"flexrr", "epsp", "coded", "partial", "anytime", "dropcompute"}},
 	{path: "local.steps", numbers: true},
 	{path: "local.hpsgd", has: "local has: steps: 1"},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},

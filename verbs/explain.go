@@ -12,12 +12,13 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
 	"fluentps/ps/sim"
+	"fluentps/ps/work"
 )
 
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes, send policies and payloads, or explain one of them or a key of the YAML",
+		Usage:     "list the schemes, send policies, payloads and work policies, or explain one of them or a key of the YAML",
 		ArgsUsage: "[NAME or KEY]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
@@ -47,12 +48,15 @@ func explainVerb(c *cli.Context) error {
 	if p, ok := payload.Lookup(name); ok {
 		return explainPayload(c, p)
 	}
+	if p, ok := work.Lookup(name); ok {
+		return explainWork(c, p)
+	}
 	e, ok := scheme.Lookup(name)
 	if !ok {
 		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
-			return usagef("explain: there is no scheme, send policy, payload or key %q; did you mean %s?", name, strings.Join(near, " or "))
+			return usagef("explain: there is no scheme, send policy, payload, work policy or key %q; did you mean %s?", name, strings.Join(near, " or "))
 		}
-		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy or payload", name, explained()))
+		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy, payload or work policy", name, explained()))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {
@@ -66,7 +70,25 @@ func explainVerb(c *cli.Context) error {
 	return err
 }
 
-func explained() []string { return slices.Concat(scheme.Names(), send.Names(), payload.Names()) }
+func explained() []string {
+	return slices.Concat(scheme.Names(), send.Names(), payload.Names(), work.Names())
+}
+
+// explainWork writes a policy of work with its keys.
+func explainWork(c *cli.Context, p work.Entry) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s   (work: {policy: %s})\n\n", p.Name, p.Name)
+	wrapped(&b, "  rule   ", p.Rule)
+	wrapped(&b, "  source ", p.Source)
+	b.WriteString("\nKeys of work:\n\n")
+	for _, k := range configs.Keys() {
+		if name, ok := strings.CutPrefix(k.Path, "work."); ok && name != "policy" && slices.Contains(strings.FieldsFunc(k.With, func(r rune) bool { return r == ' ' || r == ',' }), p.Name) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}
 
 // explainPayload writes a codec with its keys.
 func explainPayload(c *cli.Context, p payload.Entry) error {
@@ -140,6 +162,11 @@ func explainAll(c *cli.Context) error {
 	for _, p := range payload.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, fmt.Sprintf("%s [%s]", p.Paper, p.Evidence))
+	}
+	b.WriteString("\nWho gets how many samples, under work: policy:\n\n")
+	for _, p := range work.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, p.Source)
 	}
 	b.WriteString("\nfluentps explain NAME shows the keys, their defaults, and when to use it.\n")
 	_, err := fmt.Fprint(c.App.Writer, b.String())

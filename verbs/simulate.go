@@ -85,8 +85,8 @@ func simulateVerb(c *cli.Context) error {
 		return err
 	}
 	o.Config, o.Plan, o.Rows, o.CheckEvery, o.Replay = in.cfg, cut.plan, cut.rows, 64*int64(in.cfg.Simulate.Workers), replay(c, file)
-	if o.Traces, err = in.cfg.ReadTraces(in.cfg.Simulate.Workers); err != nil {
-		return usagef("simulate: %v", err)
+	if err := readRecorded(&o); err != nil {
+		return err
 	}
 	if in.cfg.Simulate.Gradients {
 		if o.Gradients, err = realGradients(in.cfg, cut.set, c.App.ErrWriter); err != nil {
@@ -360,4 +360,16 @@ func quoted(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// readRecorded reads what a simulation replays of real runs.
+func readRecorded(o *sim.Options) (err error) {
+	workers := o.Config.Simulate.Workers
+	if o.Traces, err = o.Config.ReadTraces(workers); err == nil {
+		o.Record, err = o.Config.ReadReplay(workers)
+	}
+	if err != nil {
+		return usagef("simulate: %v", err)
+	}
+	return nil
 }

@@ -44,7 +44,7 @@ func TestBodiesRoundTrip(t *testing.T) {
 
 // Each kind counts as traffic of training or does not, by its own row.
 func TestKindsOfTraining(t *testing.T) {
-	not := map[Kind]bool{Snapshot: true, Ready: true, Looked: true, Halt: true, Saved: true, Stale: true}
+	not := map[Kind]bool{Snapshot: true, Ready: true, Looked: true, Halt: true, Saved: true, Stale: true, Measured: true, Dealt: true}
 	for k := Push; k < Kinds; k++ {
 		if k.Training() == not[k] {
 			t.Errorf("%v: training %t", k, k.Training())

@@ -37,6 +37,9 @@ const (
 	Saved      // any rank to rank 0: a FileSaved
 	Stale      // server to rank 0: a Staleness
 	Peer       // worker to worker: a message of a policy of the work axis
+	Computed   // member to leader: Iter is computed: Samples in Blocked nanoseconds
+	Measured   // leader to rank 0, for rank Worker of those that compute: it has computed all iterations before Iter, the end of its plan; with Over, it has left, after Epoch pauses
+	Dealt      // rank 0 to rank that computes: from Iter on, until Clock, rank Worker has a batch of Part; with Over, that is an epoch
 	PushPiece  // worker to server: a piece of a push whose header went before; not a header, but PieceSize bytes and the values
 	ReplyPiece // server to worker: a piece of a Reply or a Publish, likewise
 	PieceThere // worker to server: a piece of a push whose header went before lies in shared memory; PieceSize bytes alone
@@ -122,6 +125,9 @@ var kinds = [Kinds]struct {
 	Saved:      {"saved", false},
 	Stale:      {"stale", false},
 	Peer:       {"peer", true},
+	Computed:   {"computed", true},
+	Measured:   {"measured", false},
+	Dealt:      {"dealt", false},
 	PushPiece:  {"pushpiece", true},
 	ReplyPiece: {"replypiece", true},
 	PieceThere: {"piecethere", true},

@@ -49,7 +49,7 @@ type AllReduce struct {
 	missing       []int          // by bucket: pieces that are not ready in this iteration
 	nextBucket    int            // the first bucket whose sum has not begun
 	inFlight      int            // number of sums that have begun and are not complete
-	batch         int64          // samples of all ranks in one iteration
+	batch         int64          // samples of all ranks in the present iteration
 	version       int64          // number of steps taken
 	samples       int64
 	stopAsked     bool // on rank 0: stop for a reason that only rank 0 knows
@@ -100,9 +100,6 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 			return nil, err
 		}
 	}
-	for w := range r.Roles.Workers {
-		a.batch += int64(layout.BatchOf(r.Config, len(r.Roles.Workers), w))
-	}
 	return a, nil
 }
 
@@ -115,6 +112,7 @@ func (a *AllReduce) Train() error {
 		if err := r.Net.Drive(func() bool { return a.nextBucket == len(a.buckets) && a.inFlight == 0 }); err != nil {
 			return err
 		}
+		a.batch = w.Samples(a.version)
 		a.commit()
 	}
 	return nil

@@ -67,6 +67,9 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 		rule := b.Plan.Shards[id].Rule
 		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: core.Together(b.Plan, id, b.Scheme), Server: int(me), Servers: len(b.Roles.Servers),
 			Follows: core.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
+		if b.Config.WeighsSamples() {
+			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
+		}
 		phases, err := b.Phases(rule)
 		if err != nil {
 			return nil, err

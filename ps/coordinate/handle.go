@@ -9,6 +9,9 @@ func (l *Lead) Handle() {
 	net.HandleHeader(wire.Saved, func(h *wire.Header) { l.checkpoints.snapshots.fileSaved(wire.FileSavedOf(h)) })
 	net.HandleHeader(wire.Stale, func(h *wire.Header) { l.staleReported(wire.StalenessOf(h)) })
 	net.HandleHeader(wire.Halt, func(h *wire.Header) { l.stopAsked(wire.StopAskedOf(h)) })
+	if l.deals.coordinator != nil {
+		net.Handle(wire.Measured, l.measured)
+	}
 	if l.r.Scheduler != nil {
 		net.HandleHeader(wire.Barrier, func(h *wire.Header) { l.r.atBarrier(*h) })
 	}

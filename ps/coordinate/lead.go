@@ -27,6 +27,7 @@ type Lead struct {
 	evals          evaluations
 	end            end
 	checkpoints    checkpoints
+	deals          deals
 	serverMessages int64 // number of messages of servers so far: of snapshots and of staleness
 	// delayed is, by server other than rank 0's: pulls and pushes delayed so far, as last reported.
 	delayed map[int32]int64

@@ -9,7 +9,7 @@ import (
 )
 
 // Checkpoints during training under schemes whose versions are no cuts: all workers stop after their current iteration, as
-// at the end of training (ps/core/pause.go), all state is kept (keep.go of ps/serve and ps/train), and new nodes continue
+// at the end of training (ps/core/pause.go), all state is kept (ps/serve/keep.go, ps/train/state.go), and new nodes continue
 // while a goroutine writes it. That costs the wait for the slowest worker's iteration, a copy of all state but the
 // parameters, and a pull of the parameters.
 
@@ -88,6 +88,7 @@ func (r *Run) renew(q *resume.Origin) error {
 	}
 	if l := r.Lead; l != nil {
 		l.checkpoints.snapshots.continuing = false
+		l.deals.pauses++
 		if l.end.isFinal { // the old node was told too late
 			r.stopNow()
 		}

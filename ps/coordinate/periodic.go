@@ -14,7 +14,7 @@ import (
 )
 
 // Checkpoints during training: under schemes whose versions are cuts (ps/core/resume.go says how a version is named ahead),
-// or else in a pause (pause.go). Each rank keeps its part (keep.go of ps/serve and ps/train), and a goroutine writes it to
+// or else in a pause (pause.go). Each rank keeps its part (ps/serve/keep.go, ps/train/state.go), and a goroutine writes it to
 // disk; then rank 0 hears of the file. When rank 0 has heard of all files, it writes the manifest. One checkpoint is made
 // at a time.
 

@@ -2,9 +2,11 @@ package coordinate
 
 import (
 	"fmt"
+	"slices"
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/resume"
+	"fluentps/ps/work"
 )
 
 // ResumeSides puts the sides of this rank at the checkpoint.
@@ -18,12 +20,25 @@ func (r *Run) ResumeSides() error {
 		q.ServerVectors = nil
 	}
 	if r.Worker != nil {
-		if err := r.Worker.Resume(q.Worker, q.WorkerVectors); err != nil {
+		dealt, err := r.resumedBatches()
+		if err == nil {
+			err = r.Worker.Resume(q.Worker, q.WorkerVectors, dealt)
+		}
+		if err != nil {
 			return fmt.Errorf("checkpoint %s: %w", q.Dir, err)
 		}
 		q.WorkerVectors = nil
 	}
 	return nil
+}
+
+// resumedBatches is the assignment that the run resumes with, as rank 0 finds it; nil: batches never change.
+func (r *Run) resumedBatches() (*work.Assignment, error) {
+	c, err := r.station.Config.NewDealer(r.station.Roles.Computes(), r.station.Set.Train.Rows(), r.From.State.Work, slices.Max(r.From.Starts))
+	if c == nil {
+		return nil, err
+	}
+	return c.Current(), err
 }
 
 // resume restores the counters of rank 0.

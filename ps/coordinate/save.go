@@ -15,6 +15,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/resume"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // The final checkpoint: when training is over, nothing is in flight and every push was folded or dropped, so it is a cut
@@ -188,7 +189,11 @@ func (l *Lead) save() resume.LeadState {
 	if end == 0 {
 		end = r.station.Transport.Now()
 	}
-	return resume.LeadState{Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted, Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
+	var dealt *work.Saved
+	if c := l.deals.coordinator; c != nil {
+		dealt = c.Save()
+	}
+	return resume.LeadState{Work: dealt, Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted, Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
 		Loss: l.counts.epoch, Evals: l.evals.results, Target: l.evals.targetReachedS, Sinks: r.sinkSizes()}
 }
 

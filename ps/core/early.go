@@ -150,7 +150,7 @@ func (w *Worker) noteSent(id int32) {
 // mayStart says whether the next iteration may start, even if the current exchange is not over.
 func (w *Worker) mayStart() bool {
 	switch {
-	case w.early.nextStarted || w.stop || w.hasExtra() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
+	case w.early.nextStarted || w.stop || w.lacksBatch() || w.hasExtra() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
 		return false
 	case !w.early.on:
 		return w.state == Waiting && w.open == 0 && w.inFlight == 0

@@ -56,6 +56,7 @@ type Worker struct {
 	near          []bool          // per shard: its server shares memory with the worker; nil: none does
 	work          *workState      // nil: the worker computes all of its own iterations, and nothing else
 	exchanges     *exchangeClocks // nil: every shard is exchanged in every iteration
+	batches       batches
 
 	LeadMax    int64   // largest lead over a shard at the start of an iteration
 	Started    int64   // iterations started
@@ -208,13 +209,14 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 		w.must(w.work != nil, in)
 		return w.advance(w.tellWork(WorkEvent{Kind: Came, Msg: m}, out))
 	}
-	if m.Kind == wire.Ack || m.Kind == wire.Release {
+	switch m.Kind {
+	case wire.Dealt:
+		return w.dealt(m, out)
+	case wire.Ack, wire.Release:
 		return w.inRound(in, out)
-	}
-	if m.Kind == wire.Grant || m.Kind == wire.Revoke {
+	case wire.Grant, wire.Revoke:
 		return w.grantOrRevoke(in, out)
-	}
-	if m.Kind == wire.Publish || m.Kind == wire.Ended {
+	case wire.Publish, wire.Ended:
 		return w.published(in, out)
 	}
 	w.must(m.Kind == wire.Reply && m.Worker == w.me, in)
@@ -268,7 +270,7 @@ func (w *Worker) advance(out []Effect) []Effect {
 		w.released = w.policy.Step(send.Event{Kind: send.Started, At: w.now}, w.released[:0])
 		out = w.startOwn(w.early.nextIter, out)
 	}
-	if w.state != Waiting || w.open > 0 || !w.early.nextStarted && (w.inFlight > 0 || w.owesParts()) {
+	if w.state != Waiting || w.open > 0 || !w.early.nextStarted && (w.inFlight > 0 || w.owesParts() || w.AwaitsBatch()) {
 		return out
 	}
 	if w.last >= 0 {

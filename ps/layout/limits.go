@@ -53,7 +53,7 @@ func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 	spec := c.ModelSpec()
 	s := Scratch{Evaluation: workload.ScratchBytes(spec, from, workload.EvalRows(spec, from))}
 	if c.Device.Kind != "cuda" {
-		s.Worker = workload.ScratchBytes(spec, from, BatchOf(c, computes, 0))
+		s.Worker = workload.ScratchBytes(spec, from, c.BatchMax(computes))
 	}
 	return s
 }

@@ -71,8 +71,8 @@ func checkPieces(c *configs.Config, params []workload.Param) error {
 // Check finds errors that depend on the data and the ranks. It returns nil if this many workers, or ranks that compute for
 // them, can train on the set.
 func Check(c *configs.Config, set *workload.Set, workers int) error {
-	if n := c.Train.BatchGlobal; n > 0 && n < workers {
-		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, workers)
+	if err := c.CheckWork(workers, set.Train.Rows()); err != nil {
+		return err
 	}
 	if err := c.CheckFaults(workers); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -66,12 +67,36 @@ func CopyOf(c *configs.Config, rule, workers int) core.Copy {
 	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
 }
 
-// BatchOf is the batch size of one of the ranks that compute.
+// BatchOf is the batch size of one of the ranks that compute, at first.
 func BatchOf(c *configs.Config, workers, worker int) int {
-	if c.Train.BatchGlobal > 0 {
-		return shard.Share(c.Train.BatchGlobal, workers)[worker]
+	return c.Batches(workers)[worker]
+}
+
+// BatchRoom is the largest batch that one of the ranks that compute may get.
+func BatchRoom(c *configs.Config, workers, worker int) int {
+	if c.Work.Policy != work.Fixed {
+		return c.BatchMax(workers)
 	}
-	return c.Train.BatchPerWorker
+	return BatchOf(c, workers, worker)
+}
+
+// InitialRows are the rows of one of the ranks that compute, in the first iterations.
+func InitialRows(c *configs.Config, workers, worker, rows int) ([]int32, error) {
+	if len(c.Work.Shares) == 0 {
+		return workload.Partition(c.Data.Partition, rows, workers, worker, c.Seed)
+	}
+	p := work.Plan{Batches: c.Batches(workers)}
+	return workload.Deal(p.Rows(rows), worker, c.Seed, 0), nil
+}
+
+// RowsOf is what an assignment deals to one of the ranks that compute, out of so many rows.
+func RowsOf(c *configs.Config, a *work.Assignment, worker, rows int) workload.Assignment {
+	p := a.Plan()
+	of := workload.Assignment{Number: a.Number, From: a.From, Batch: a.Batches[worker], Rows: workload.Deal(p.Rows(rows), worker, c.Seed, a.Number)}
+	if a.Epoch {
+		of.Pass = p.Iterations
+	}
+	return of
 }
 
 // BudgetOf is the budget that the lead shard counts: samples over all workers, and versions.
@@ -80,5 +105,5 @@ func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 	for w := range roles.Workers {
 		team = max(team, len(roles.Team(w)))
 	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.Train.BatchMax(roles.Computes()))}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.BatchMax(roles.Computes()))}
 }

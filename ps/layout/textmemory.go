@@ -27,7 +27,7 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 	records := RecordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
 	if scratch.Worker > 0 {
-		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", metrics.Size(scratch.Worker), BatchOf(c, computes, 0))
+		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", metrics.Size(scratch.Worker), c.BatchMax(computes))
 	}
 	if computes > len(roles.Workers) {
 		arena := metrics.Size(int64(p.Arena) * shard.ElemBytes)

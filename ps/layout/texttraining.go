@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // planChanges prints when the shards of a rule change their scheme.
@@ -44,6 +45,11 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	batches := fmt.Sprintf("%d samples each", c.Train.BatchPerWorker)
 	if c.Train.BatchGlobal > 0 {
 		batches = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
+	}
+	if c.Work.Policy != work.Fixed {
+		batches = fmt.Sprintf("at most %d samples each, dealt anew by work.policy %s", c.BatchMax(f.Computes), c.Work.Policy)
+	} else if len(c.Work.Shares) > 0 {
+		batches = fmt.Sprintf("%v samples", c.Batches(f.Computes))
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), decimal(n.Epoch), budgetText(c.Train.Stop))

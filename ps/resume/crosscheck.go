@@ -17,6 +17,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/serve"
 	"fluentps/ps/train"
+	"fluentps/ps/work"
 )
 
 // A checksum proves that a file is as it was written, but not that this program wrote it. So the values of a checkpoint are compared with
@@ -70,8 +71,26 @@ func (r *Search) checkLead(q *Origin) error {
 			errs = append(errs, equal(fmt.Sprintf("starts[%d]", w), start, "starts[0], whose worker is in step with this one,", m.Starts[0]))
 		}
 	}
-	errs = append(errs, checkServers(m), equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
+	errs = append(errs, r.checkDealt(q), checkServers(m), equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
 	return q.fieldOf("manifest.json", first(errs...))
+}
+
+// workEnv is the run for a policy of work.
+func (r *Search) workEnv() work.Env {
+	return r.station.Config.WorkEnv(r.station.Roles.Computes(), r.station.Set.Train.Rows())
+}
+
+// checkDealt compares the assignment of batches with the workers.
+func (r *Search) checkDealt(q *Origin) error {
+	a := q.State.Work
+	if !r.station.Config.DealsBatches() || !a.Continues(r.station.Config.Work, r.workEnv()) {
+		return nil
+	}
+	errs := []error{checkpoint.Within("state.work.until", a.Until, 1, checkpoint.CountMax), a.Check(a.Env)}
+	for w, start := range q.Manifest.Starts {
+		errs = append(errs, checkpoint.Within(fmt.Sprintf("starts[%d], whose batch state.work deals,", w), start, a.From, a.Until))
+	}
+	return first(errs...)
 }
 
 // clockMost returns the last iteration whose samples do not exceed CountMax.

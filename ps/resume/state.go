@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fluentps/ps/metrics"
+	"fluentps/ps/work"
 )
 
 // LeadState is the state of rank 0.
@@ -19,4 +20,6 @@ type LeadState struct {
 	Sinks    map[string]int64 `json:"sinks"` // bytes of each metrics file
 	// Standstills is how many runs in a row resumed from this checkpoint and made no progress.
 	Standstills int `json:"standstills,omitempty"`
+	// Work is the assignment of batches, in a run whose batches change.
+	Work *work.Saved `json:"work,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"fluentps/ps/liveness"
 	"fluentps/ps/params"
 	"fluentps/ps/station"
+	"fluentps/ps/work"
 )
 
 // rank is one process or goroutine of the world: a server, a worker, or both.
@@ -19,6 +20,7 @@ type rank struct {
 	o       Options
 	file    *os.File // the log; may be nil
 	traces  configs.Traces
+	replay  work.Record // on rank 0 only
 
 	initial *params.Initial // open while the sides are made, in a run that begins with a file of parameters; else nil
 	unit    Unit            // zero on a rank that does not compute

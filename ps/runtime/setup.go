@@ -126,6 +126,9 @@ func (r *rank) load() error {
 		}
 	}
 	r.traces, err = r.station.Config.ReadTraces(r.station.Roles.Computes())
+	if err == nil && r.station.Me == 0 {
+		r.replay, err = r.station.Config.ReadReplay(r.station.Roles.Computes())
+	}
 	return r.station.Net.Agree(err, CodeUsage)
 }
 
@@ -175,6 +178,9 @@ func (r *rank) makeSides() error {
 	var err error
 	if r.station.Me == 0 {
 		r.run.Lead = coordinate.NewLead(r.run)
+		if err := r.run.Lead.MakeDealer(r.replay); err != nil {
+			return err
+		}
 		if err := r.run.Lead.Open(); err != nil {
 			return err
 		}

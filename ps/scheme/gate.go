@@ -20,6 +20,7 @@ type gate struct {
 	shard   int32
 	follows bool    // another shard closes the iterations, and v follows it: atMin and atV are unused
 	weight  float64 // learning-rate scale of a commit of one push
+	average float64 // samples of a push for which that scale holds, which others take in proportion; 0: it holds for all
 
 	// clock is the number of iterations that each worker has closed, by a push or by skipping them. Without a quorum v
 	// <= clock for every live worker. It stays when a worker leaves, so that a push counts once even if the worker
@@ -74,6 +75,7 @@ func newGate(env Env, common Common, fold FoldOrder, r rule) (Scheme, error) {
 		shard:     env.Shards[0],
 		follows:   env.Follows && r.agree,
 		weight:    common.Weight,
+		average:   env.Samples,
 		clock:     make([]int64, env.Workers),
 		left:      make([]bool, env.Workers),
 		parked:    make([]pull, 0, env.Workers),

@@ -27,6 +27,9 @@ func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
 }
 
 func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
+	if g.average > 0 && w != NoWorker {
+		scale *= float64(g.pendingSamples) / g.average
+	}
 	d := Decision{
 		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
 		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,

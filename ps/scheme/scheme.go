@@ -139,6 +139,7 @@ type Env struct {
 	Follows         bool    // where shards agree: another shard of the rule decides who contributes to an iteration
 	Seed            uint64  // of the run; each random draw is a hash of it and of the request that the draw decides
 	Rule            int     // index of the rule that took the shards
+	Samples         float64 // of a push on average: one that is a version weighs by its samples over these; 0: all weigh the same
 	Memory          []byte  // what a Learning instance remembered before the checkpoint; nil: none
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // Baseline allreduce in virtual time. There are no nodes. In each iteration every worker computes, and a ring of all ranks sums
@@ -26,12 +27,14 @@ type allReduce struct {
 	workers []worker
 	passes  passes
 	buckets []shard.Bucket
-	layer   []int     // per bucket: the layer whose gradients complete it
-	cost    []int64   // per bucket: nanoseconds to sum it
-	moves   int64     // bytes that one iteration moves over all links
-	commit  int64     // nanoseconds of a step of the optimizer
-	pauses  [][]Pause // per worker, in order of their times
-	paused  int       // number of pauses
+	layer   []int             // per bucket: the layer whose gradients complete it
+	cost    []int64           // per bucket: nanoseconds to sum it
+	moves   int64             // bytes that one iteration moves over all links
+	commit  int64             // nanoseconds of a step of the optimizer
+	pauses  [][]Pause         // per worker, in order of their times
+	paused  int               // number of pauses
+	dealer  *work.Coordinator // nil: batches never change
+	tallies []work.Tally      // by worker
 	now     int64
 	iter    int64
 	samples int64
@@ -68,6 +71,14 @@ func newAllReduce(o Options) (*allReduce, error) {
 		r.paused++
 		r.pauses[q.Worker] = append(r.pauses[q.Worker], q)
 	}
+	if r.dealer, err = c.NewDealer(n, o.Rows, nil, 0); err != nil {
+		return nil, err
+	}
+	if r.dealer != nil {
+		r.dealer.Replay = o.Record
+		r.tallies = make([]work.Tally, n)
+		r.begin()
+	}
 	for w := range r.pauses {
 		slices.SortStableFunc(r.pauses[w], func(a, b Pause) int { return int(a.At - b.At) })
 	}
@@ -88,6 +99,33 @@ func newAllReduce(o Options) (*allReduce, error) {
 		r.moves += 2 * int64(n-1) * bytes
 	}
 	return r, nil
+}
+
+// begin begins the present plan of batches.
+func (r *allReduce) begin() {
+	for i := range r.tallies {
+		r.tallies[i].Begin(r.dealer.Current().Until)
+	}
+}
+
+// deal deals the next batches when the plan has ended. That costs a message to the first rank and one back.
+func (r *allReduce) deal() {
+	if r.dealer == nil || r.iter < r.dealer.Current().Until {
+		return
+	}
+	answer := work.Nothing
+	for i := range r.tallies {
+		answer = r.dealer.Step(work.Event{Worker: i, Until: r.iter, Measured: r.tallies[i].Measured()})
+	}
+	if answer == work.Dealt {
+		if r.o.Dealt != nil {
+			r.o.Dealt(*r.dealer.Current())
+		}
+		r.begin()
+	}
+	if len(r.workers) > r.o.Config.Simulate.RanksPerHost {
+		r.now += 2 * int64(r.o.Config.Simulate.Network.Latency)
+	}
 }
 
 // ringTime is how long the sum of so many bytes takes after the last rank has started, in nanoseconds. All hops of a step are
@@ -119,6 +157,9 @@ func (r *allReduce) iterate() (over bool) {
 	ends := make([]int64, len(r.workers))
 	for i := range r.workers {
 		w := &r.workers[i]
+		if r.dealer != nil {
+			w.batch = int64(r.dealer.Current().Samples(i, r.iter, r.o.Rows))
+		}
 		w.own, w.injected, w.late = w.takes(r.iter)
 		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.passes, stage)) }
 		if i == 0 { // worker 0 checks the budget of time for all, at the end of forward
@@ -131,6 +172,10 @@ func (r *allReduce) iterate() (over bool) {
 		w.spans.Add(metrics.Compute, time.Duration(ends[i]-start))
 		w.samples += w.batch
 		r.samples += w.batch
+		if r.dealer != nil {
+			took := time.Duration(at(2*layers) - start)
+			r.tallies[i].Add(w.batch, took, int(w.batch) == r.dealer.Current().Batches[i])
+		}
 		if r.o.Computed != nil {
 			r.o.Computed(i, r.iter, time.Duration(start), time.Duration(ends[i]))
 		}
@@ -154,6 +199,7 @@ func (r *allReduce) iterate() (over bool) {
 	}
 	r.now += r.commit
 	r.iter++
+	r.deal()
 	budget := stop.SampleBudget(r.o.Rows)
 	return over || budget > 0 && r.samples >= budget || stop.Updates > 0 && r.iter >= stop.Updates
 }

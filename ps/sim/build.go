@@ -69,6 +69,9 @@ func newSimulation(o Options) (*simulation, error) {
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}
+	if err := s.makeDealer(); err != nil {
+		return nil, err
+	}
 	if o.Gradients != nil {
 		s.real, err = newFloats(s)
 	}
@@ -85,8 +88,8 @@ func refuse(o *Options) error {
 	if g := o.Gradients; g != nil && stop.Target > 0 && g.Set.Test.Rows() == 0 {
 		return fmt.Errorf("train.stop.target needs test data, but the data set has none; name data.test")
 	}
-	if b := c.Train.BatchGlobal; b > 0 && b < n {
-		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", b, n)
+	if err := c.CheckWork(n, o.Rows); err != nil {
+		return err
 	}
 	if err := c.CheckFaults(n); err != nil {
 		return err
@@ -171,17 +174,11 @@ func (s *simulation) makeWorkers() error {
 // modelWorkers sets the model of computing of each worker, and returns the pauses that faults ask for.
 func modelWorkers(o *Options, workers []worker) (pauses []Pause, err error) {
 	c := o.Config
-	var share []int
-	if c.Train.BatchGlobal > 0 {
-		share = shard.Share(c.Train.BatchGlobal, len(workers))
-	}
+	batches := c.Batches(len(workers))
 	for i := range workers {
 		w := &workers[i]
 		w.index, w.pace, w.cost = i, metrics.NewPace(len(workers)), costOf(&c.Simulate, i)
-		w.batch = int64(c.Train.BatchPerWorker)
-		if share != nil {
-			w.batch = int64(share[i])
-		}
+		w.batch = int64(batches[i])
 		var paused []configs.FaultPause
 		if w.slow, paused, err = c.Stragglers(i, len(workers), o.Rows, o.Traces); err != nil {
 			return nil, err

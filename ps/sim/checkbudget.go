@@ -4,7 +4,7 @@ package sim
 // are committed.
 func (c *checker) budget(s *simulation) {
 	lead, stop := &c.shards[0], s.cfg.Train.Stop
-	most := int64(len(s.workers)) * int64(s.cfg.Train.BatchMax(len(s.workers)))
+	most := int64(len(s.workers)) * int64(s.cfg.BatchMax(len(s.workers)))
 	if samples := stop.SampleBudget(s.o.Rows); samples > 0 && lead.samples >= samples+most {
 		c.fail("budgets: %d samples were folded of a budget of %d, but an iteration of all workers has at most %d", lead.samples, samples, most)
 	}

@@ -121,8 +121,9 @@ func (w *worker) before(n *passes, stage int) int64 {
 func (s *simulation) compute(me int32, iter int64) {
 	w := &s.workers[me]
 	w.iter, w.stage, w.took = iter, 0, 0
-	w.own, w.injected, w.late = w.takes(iter)
 	w.stalled, w.read = true, false
+	s.setBatch(me, iter)
+	w.own, w.injected, w.late = w.takes(iter)
 }
 
 // proceed starts the next stages, if the first of them need not wait.
@@ -189,6 +190,7 @@ func (s *simulation) computed(me int32, epoch int32) {
 	if w.stage > layers {
 		if w.stage == 2*layers {
 			s.recorded(me)
+			s.tallied(me)
 		}
 		for _, p := range s.passes.pieces[s.passes.layer(w.stage-1)] {
 			s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})

@@ -6,6 +6,7 @@ import (
 	"fluentps/comm/payload"
 	"fluentps/kernels"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
@@ -73,7 +74,7 @@ func newFloats(s *simulation) (*floats, error) {
 	f := &floats{s: s, set: g.Set, replicas: make([]replica, len(s.workers)), stores: make([]store, len(s.plan.Shards))}
 	batch := 0
 	for i := range s.workers {
-		batch = max(batch, int(s.workers[i].batch))
+		batch = max(batch, layout.BatchRoom(c, len(s.workers), i))
 	}
 	f.batch = workload.NewBatch(c.Model.Name, f.set.Samples(), batch)
 	var err error
@@ -148,7 +149,7 @@ func (f *floats) makeStore(sh *shard.Shard, update optim.Update) error {
 
 func (f *floats) makeReplica(i int, update optim.Update) error {
 	c, w := f.s.cfg, &f.replicas[i]
-	rows, err := workload.Partition(c.Data.Partition, f.set.Train.Rows(), len(f.replicas), i, c.Seed)
+	rows, err := layout.InitialRows(c, len(f.replicas), i, f.set.Train.Rows())
 	if err != nil {
 		return err
 	}
@@ -160,6 +161,9 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	w.memory = make([]payload.Memory, len(f.s.plan.Pieces))
 	w.views = [2][][]float32{f.s.plan.Views(w.params), f.s.plan.Views(w.grads)}
 	w.sampler = workload.NewSampler(rows, int(f.s.workers[i].batch), c.Seed, i)
+	if p := &f.s.workers[i].dealt.plan; p.Batches != nil {
+		w.sampler.Assign(layout.RowsOf(c, p, i, f.set.Train.Rows()))
+	}
 	w.augment = workload.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
 	if len(f.deltas) > 0 {
 		w.local = optim.NewDelta(n, update)
@@ -176,6 +180,10 @@ func (f *floats) compute(me int32, iter int64) {
 		f.s.check.fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
 	}
 	f.rows = w.sampler.Batch(iter, f.rows)
+	if w.loss, w.correct = 0, 0; len(f.rows) == 0 {
+		clear(w.grads)
+		return
+	}
 	f.batch.Take(f.set.Train, f.rows)
 	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])

@@ -17,6 +17,8 @@ const (
 	evPause                     // node: a worker pauses; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg
 	evAhead                     // node: a server has staged the push of the transfer in slot arg, which arrived earlier
+	evMeasured                  // node: a worker's report has reached rank 0; arg is 1: it computes nothing any more
+	evDealt                     // node: a worker gets its next batches
 	evStop                      // the budget of virtual time is used up
 )
 

@@ -19,6 +19,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // Options determine a run completely.
@@ -31,6 +32,7 @@ type Options struct {
 	Pauses     []Pause
 	Gradients  *Gradients     // nil: timing mode
 	Traces     configs.Traces // of the faults that replay a run
+	Record     work.Record    // what was measured in a run whose batches come again; nil: none is replayed
 	CheckEvery int64          // node steps between two checks of a node's invariants; 0: only at the end
 	Replay     string         // the command that repeats this run, for the report of a failure
 
@@ -43,6 +45,9 @@ type Options struct {
 	// Computed is called for every iteration that a worker has computed, with the virtual times of its start and end; may
 	// be nil.
 	Computed func(worker int, iter int64, from, until time.Duration)
+
+	// Dealt is called for every assignment after the first, where batches change; may be nil.
+	Dealt func(work.Assignment)
 }
 
 // Loss is the death of a worker: the worker stops, its messages in flight are lost, and the servers learn of the death.
@@ -120,7 +125,8 @@ type simulation struct {
 	steps     int64
 	trace     uint64
 	passes    passes
-	scheduler *core.Scheduler // with baseline pslite
+	scheduler *core.Scheduler   // with baseline pslite
+	dealer    *work.Coordinator // nil: batches never change
 }
 
 // transfer is the bytes of a message in flight: a piece of a push, a whole reply, a piece of a reply, or the keys of a pull.
@@ -220,6 +226,10 @@ func (s *simulation) next() bool {
 		s.lose(ev.node)
 	case evJoin:
 		s.rejoin(ev.node)
+	case evMeasured:
+		s.measured(ev.node, ev.arg == 1)
+	case evDealt:
+		s.takesBatch(ev.node, work.Answer(ev.arg))
 	case evPause:
 		s.pause(ev.node, s.o.Pauses[ev.arg])
 	case evSent:

@@ -27,6 +27,7 @@ type worker struct {
 	done    bool
 
 	computing
+	dealt    dealt
 	spans    metrics.Spans
 	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
@@ -77,6 +78,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.Done:
 			s.waited(w)
 			w.done = true
+			s.leavesWork(me)
 			s.ended = s.now
 			s.undone--
 		}
@@ -118,6 +120,7 @@ func (s *simulation) lose(me int32) {
 	s.ended = s.now
 	s.undone--
 	s.lost++
+	s.leavesWork(me)
 	for m := range s.servers {
 		left := message{head: wire.Header{Kind: wire.Left, Worker: me, Clock: int64(w.life)}, life: w.life}
 		s.q.after(s.now, s.latency, evDeath, int32(len(s.workers)+m), s.messages.put(left))

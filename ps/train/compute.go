@@ -163,10 +163,13 @@ func (it *iteration) sleep(d time.Duration, sum *time.Duration) {
 // computeBatch computes a whole iteration. It returns false if the run has failed.
 func (it *iteration) computeBatch(iter int64) (ok bool) {
 	w := it.w
-	if !it.startLate(iter) {
+	if !it.awaitDealt(iter) || !it.startLate(iter) {
 		return false
 	}
 	w.feed.rows = w.feed.sampler.Batch(iter, w.feed.rows)
+	if len(w.feed.rows) == 0 {
+		return it.computeNothing()
+	}
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, iter)
 	loss, correct := w.model.Forward(w.feed.batch, it.forward)
@@ -224,6 +227,7 @@ func (it *iteration) finish() {
 		w.idle.blocked, w.idle.pull = 0, 0
 	}
 	w.counters.pace.Add(it.rec.Compute)
+	w.dealing.computed(it.rec.Iter, it.header.Samples, it.rec.Compute)
 	w.beginWait(it.timing.end)
 	w.exchange.TaskDone()
 }

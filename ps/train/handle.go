@@ -8,6 +8,10 @@ import (
 // Handle registers the messages of a worker that has a node, or of a member of a team.
 func (w *Side) Handle() {
 	net := w.station.Net
+	if w.dealing != nil {
+		net.Handle(wire.Dealt, w.dealing.receive)
+		net.Handle(wire.Computed, w.dealing.memberComputed)
+	}
 	if m := w.member; m != nil {
 		for _, k := range []wire.Kind{wire.Task, wire.Readable} {
 			net.Handle(k, func(from int, r *wire.Record) { m.receive(from, &r.Header) })

@@ -24,32 +24,38 @@ import (
 // Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that the kernels wrote
 // them to, and receives parameters into the arena that the kernels read.
 type Side struct {
-	station      *station.Station // of the rank
-	o            Options
-	node         *core.Worker // nil in a member, whose leader pushes and pulls
-	me           int          // index among the workers; in a member, its leader's
-	index        int          // index among the ranks that compute, which selects the samples
-	model        workload.Model
-	feed         feed
-	slow         slowness
-	pieces       [][]int32 // by layer: the pieces that its gradient completes, in arena order
-	arenas       arenas
-	deltas       deltas
-	enc          encoder       // of encoded pieces
-	out          []core.Effect // scratch
-	sentInFrames []int32       // pieces sent in frames; the node hears of them after the current effects
-	data         handlers
+	station *station.Station // of the rank
+	o       Options
+	node    *core.Worker // nil in a member, whose leader pushes and pulls
+	me      int          // index among the workers; in a member, its leader's
+	index   int          // index among the ranks that compute, which selects the samples
+	model   workload.Model
+	feed    feed
+	slow    slowness
+	pieces  [][]int32 // by layer: the pieces that its gradient completes, in arena order
+	arenas  arenas
+	deltas  deltas
+	enc     encoder // of encoded pieces
+	scratch scratch
+	data    handlers
 
 	site          site // where it computes
 	it            *iteration
 	exchange      Exchange
 	exchangeAfter bool        // the exchange follows an iteration: within one, all layers are readable and writable
+	dealing       *dealing    // nil: its batches never change
 	ranges        *ranges     // nil: the worker computes all of its own iterations and nothing else
 	leader        *teamLeader // the exchange of a worker with members, else nil
 	member        *member     // the exchange of a member, else nil
 	done          bool
 	idle          idle
 	counters      counters
+}
+
+// scratch is the memory of one step of the node.
+type scratch struct {
+	out          []core.Effect
+	sentInFrames []int32 // pieces sent in frames; the node hears of them after the current effects
 }
 
 // handlers are the functions for pieces on the data channel, made once.
@@ -123,7 +129,7 @@ type landing struct {
 func New(r *station.Station, o Options) (*Side, error) {
 	c := r.Config
 	me, index := r.Roles.Leader(r.Me), slices.Index(r.Roles.Computing(), r.Me)
-	batch := layout.BatchOf(c, r.Roles.Computes(), index)
+	batch := layout.BatchRoom(c, r.Roles.Computes(), index)
 	model, err := workload.NewModel(c.ModelSpec(), r.Set.Samples(), o.Device, batch)
 	if err != nil {
 		return nil, err
@@ -151,8 +157,8 @@ func New(r *station.Station, o Options) (*Side, error) {
 		w.counters.records.Max = layout.RecordsMax(c, r.Roles.Computes())
 	}
 	w.site, w.it = newSite(w), newIteration(w)
-	if w.member != nil {
-		return w, nil
+	if err := w.makeDealing(); err != nil || w.member != nil {
+		return w, err
 	}
 	if w.enc, err = newEncoder(r); err != nil {
 		return nil, err
@@ -168,7 +174,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 func newFeed(r *station.Station, index int) (feed, error) {
 	c, n := r.Config, r.Roles.Computes()
 	batch := layout.BatchOf(c, n, index)
-	rows, err := workload.Partition(c.Data.Partition, r.Set.Train.Rows(), n, index, c.Seed)
+	rows, err := layout.InitialRows(c, n, index, r.Set.Train.Rows())
 	if err != nil {
 		return feed{}, err
 	}
@@ -180,6 +186,7 @@ func newFeed(r *station.Station, index int) (feed, error) {
 func (w *Side) makeNode(start *build.Start) {
 	r := w.station
 	w.node = r.Build().Worker(w.me, start.Clock(w.me), func(id int32) bool { return r.Routes.Shares(id, int32(w.me)) })
+	w.node.DealUntil(w.dealing.until())
 }
 
 // makeDeltas finds the pieces that are pushed as deltas. For these the worker has an optimizer of its own.
@@ -208,6 +215,7 @@ func (w *Side) makeDeltas() error {
 func (w *Side) Begin(since time.Duration) {
 	w.beginWait(since)
 	if w.node != nil { // a member waits for its leader
+		w.dealing.begin()
 		w.step(core.Input{Kind: core.Begin})
 	}
 }
@@ -219,16 +227,16 @@ func (w *Side) step(in core.Input) {
 	}
 	for next := 0; ; next++ {
 		in.At = w.station.Now()
-		w.out = w.node.Step(in, w.out[:0])
-		for i := range w.out {
-			w.obey(&w.out[i])
+		w.scratch.out = w.node.Step(in, w.scratch.out[:0])
+		for i := range w.scratch.out {
+			w.obey(&w.scratch.out[i])
 		}
-		if next == len(w.sentInFrames) {
+		if next == len(w.scratch.sentInFrames) {
 			break
 		}
-		in = core.Input{Kind: core.PieceSent, Piece: w.sentInFrames[next]}
+		in = core.Input{Kind: core.PieceSent, Piece: w.scratch.sentInFrames[next]}
 	}
-	w.sentInFrames = w.sentInFrames[:0]
+	w.scratch.sentInFrames = w.scratch.sentInFrames[:0]
 	w.site.stepped()
 	if w.leader != nil {
 		w.leader.tellMembers()
@@ -268,6 +276,7 @@ func (w *Side) obey(e *core.Effect) {
 	case core.Done:
 		w.endWait(w.station.Transport.Now())
 		w.done = true
+		w.dealing.leave()
 		if w.leader != nil {
 			w.leader.endTraining()
 		}
@@ -288,7 +297,7 @@ func (w *Side) sendPiece(e *core.Effect) {
 	b, off, n := w.encoded(&w.station.Plan.Pieces[e.Piece])
 	if way == layout.InFrame {
 		w.station.Net.SendInline(to, wire.PushPiece, e.Piece, b.Bytes()[off:off+n])
-		w.sentInFrames = append(w.sentInFrames, e.Piece)
+		w.scratch.sentInFrames = append(w.scratch.sentInFrames, e.Piece)
 		return
 	}
 	w.station.Net.SendBulk(to, link.TagPush|uint32(e.Piece), b, off, n, w.data.left)

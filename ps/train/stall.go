@@ -39,6 +39,7 @@ func (w *Side) explainWait(waited time.Duration) string {
 	if w.leader != nil {
 		text += w.leader.explain()
 	}
+	text += w.dealing.explain()
 	for _, m := range w.node.Ungranted() {
 		text += fmt.Sprintf("; its turn to push to server %d, %s", m, r.Net.Place(r.Roles.Servers[m]))
 	}

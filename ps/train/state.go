@@ -5,9 +5,12 @@ import (
 	"slices"
 
 	"fluentps/comm/payload"
+	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/shard"
+	"fluentps/ps/station"
+	"fluentps/ps/work"
 )
 
 // State is the header of a worker's checkpoint file. The vectors follow: the residual of its pushes, if it has one, then
@@ -18,6 +21,8 @@ type State struct {
 	Steps    int64 `json:"steps"` // of the worker's own optimizer
 	// Thresholds are by piece what the codec of pushes remembers. A run whose pieces have another number forgets them.
 	Thresholds []payload.Memory `json:"thresholds,omitempty"`
+	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two for each rank; nil: batches never change.
+	Tallies []work.Tally `json:"tallies,omitempty"`
 }
 
 // Vectors returns how many vectors the file of each worker holds, and whether the first one is a residual.
@@ -43,6 +48,7 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 		vectors = append(vectors, w.enc.residual.F32())
 	}
 	state.Thresholds = slices.Clone(w.enc.memory)
+	w.dealing.save(&state)
 	if w.deltas.local != nil {
 		optimizer, steps := w.deltas.local.State()
 		state.Steps, vectors = steps, append(vectors, optimizer...)
@@ -50,11 +56,13 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 	return state, vectors
 }
 
-// Resume restores the worker's state beside the parameters.
-func (w *Side) Resume(saved State, vectors [][]float32) error {
+// Resume restores the worker's state beside the parameters. dealt is the assignment of batches; nil: they never change.
+func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) error {
+	w.dealing.resume(dealt, saved.Tallies)
 	if w.node == nil { // a member keeps nothing
 		return nil
 	}
+	w.node.DealUntil(w.dealing.until())
 	if len(saved.Thresholds) == len(w.enc.memory) {
 		copy(w.enc.memory, saved.Thresholds)
 	}
@@ -85,6 +93,7 @@ func (w *Side) Renew(start *build.Start) {
 		w.makeNode(start)
 		w.node.Succeed(old)
 	}
+	w.dealing.renew()
 	w.done = false
 }
 
@@ -94,4 +103,29 @@ func (w *Side) Next() int64 {
 		return 0
 	}
 	return w.node.Next()
+}
+
+// keepState copies the worker's state for a checkpoint, if the node says that it is due.
+func (w *Side) keepState() {
+	if w.node == nil || w.station.Net.Err() != nil {
+		return
+	}
+	if iter, due := w.node.TakeSave(); due {
+		w.writeState(iter)
+	}
+}
+
+// KeepAll copies the worker's state in a pause, and begins to write it.
+func (w *Side) KeepAll() {
+	if w.node != nil {
+		w.writeState(w.node.Next())
+	}
+}
+
+// writeState copies the worker's state before iteration iter, and begins to write it.
+func (w *Side) writeState(iter int64) {
+	state, vectors := w.Save()
+	state.Next = iter
+	w.arenas.savedCopies = station.CopyInto(w.arenas.savedCopies, vectors)
+	w.o.Write(wire.FileSaved{Kind: wire.WorkerFile, Index: int32(w.me), Version: iter}, state, w.arenas.savedCopies, func() {})
 }

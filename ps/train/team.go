@@ -172,8 +172,9 @@ func (l *teamLeader) summandReady(m, layer int) {
 
 // end ends the iteration when all ranks have computed everything.
 func (l *teamLeader) end() {
-	if l.finished && l.team.Over() {
+	if l.finished && l.team.Over() && l.w.dealing.hasHeard() {
 		l.finished = false
+		l.w.dealing.teamComputed(l.team.Iter())
 		l.w.step(core.Input{Kind: core.TaskDone})
 	}
 }

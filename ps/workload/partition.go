@@ -83,6 +83,24 @@ func reshuffle(rows, _, worker int, seed uint64) []int32 {
 	return all
 }
 
+// Deal returns the rows of a worker whom an assignment gives sizes[worker] of them: a block of one permutation, which depends on the seed and on
+// the assignment's number. The sizes add up to the number of rows. Source: DBS deals contiguous slices of a seeded shuffle [A].
+func Deal(sizes []int, worker int, seed uint64, number int64) []int32 {
+	rows, at := 0, 0
+	for i, n := range sizes {
+		rows += n
+		if i < worker {
+			at += n
+		}
+	}
+	all := ascending(0, rows, 1)
+	shuffle(all, rand.NewPCG(mix(seed, uint64(number)), dealStream))
+	return append([]int32(nil), all[at:at+sizes[worker]]...)
+}
+
+// dealStream separates the draws of Deal from those of Partition.
+const dealStream = 0x6465616c
+
 // partitionStream separates the draws of partitions from those of samplers with the same seed.
 const partitionStream = 0x7061727469746e
 

@@ -1,0 +1,47 @@
+package configs
+
+import (
+	"fluentps/ps/scheme"
+	"fluentps/ps/work"
+)
+
+// WeighsSamples reports whether the batches of ranks differ, so that a push that is a version weighs by its samples.
+func (c *Config) WeighsSamples() bool { return c.DealsBatches() || len(c.Work.Shares) > 0 }
+
+// crossWork refuses what does not go with batches that differ between ranks, or change.
+func (w *walker) crossWork(t *table) {
+	policy, shares, partition := t.byPath["work.policy"], t.byPath["work.shares"], t.byPath["data.partition"]
+	if policy.bad || shares != nil && shares.bad || !w.cfg.WeighsSamples() {
+		return
+	}
+	at, name, who := policy, "work.policy "+w.cfg.Work.Policy, w.cfg.Work.Policy
+	if w.cfg.Work.Policy == work.Fixed {
+		at, name, who = shares, "work.shares", "fixed"
+	}
+	if p := w.cfg.Data.Partition; !partition.bad && partition.key != nil && p != "disjoint_random" {
+		w.fatal(partition.node, partition.path, "set disjoint_random, or leave it out", "%s deals each rank its part of the rows at random, so they cannot be dealt as %s", name, p)
+	}
+	if t.byPath["sync"].bad {
+		return
+	}
+	for i := range w.cfg.Sync {
+		for _, ph := range w.cfg.Sync[i].Phases() {
+			e, ok := scheme.Lookup(ph.Scheme)
+			switch {
+			case !ok:
+			case e.Behind && w.cfg.DealsBatches():
+				w.fatal(at.node, at.path, "set work.policy: fixed, or a scheme that waits for every push, such as bsp or ssp",
+					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow ones, and these samples would be lost", who, i, e.Name)
+				return
+			case e.CopiesOf(ph.Params) != scheme.Pulled:
+				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal",
+					"%s weighs pushes by their samples where batches differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
+				return
+			case e.Means != nil && e.Means(ph.Params) > 0:
+				w.fatal(at.node, at.path, "set versions: single, or leave the batches equal",
+					"%s weighs pushes by their samples where batches differ, but sync[%d] (%s) keeps means of pushes that all weigh the same", who, i, e.Name)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Package work says how many samples each rank computes in an iteration, and which. It is pure: a policy is told what the workers measured,
+// and answers with the next plan. Server 0 has the only policy of a run; the simulator drives the same one.
+//
+// A plan holds for a number of iterations, the same for all workers, who then wait for the next plan. So an assignment begins at the
+// same iteration everywhere, under every scheme. Times are those of computing, without any wait.
+package work
+
+import (
+	"fmt"
+	"time"
+)
+
+// Spec is `work: {...}`. Package configs checks it.
+type Spec struct {
+	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles"`
+	Shares   []float64 `yaml:"shares,omitempty" above:"0" max:"1e6" when:"policy=fixed" doc:"shares of the batch and of the data by rank that computes, in order; []: equal"`
+	BatchMax int       `yaml:"batch_max" min:"0" max:"1e9" when:"policy=dbs,r2sp_batch" doc:"most samples of one rank in an iteration, for which memory is allocated; 0: 4 times an equal share"`
+	Replay   string    `yaml:"replay,omitempty" form:"path" when:"policy=dbs,r2sp_batch" doc:"work.csv of a run folder: batches are dealt by the times in it, and not by those that are measured; so the batches of that run come again, and under bsp its parameters to the bit"`
+	Profile  int64     `yaml:"profile" min:"1" max:"1e6" when:"policy=r2sp_batch" doc:"iterations of a profile; after each one the batches are judged"`
+	Delta    float64   `yaml:"delta" above:"0" max:"1e3" when:"policy=r2sp_batch" doc:"batches are judged unfit if a worker is off the common finish time by more than this share of the gap between two workers"`
+	Rounds   int       `yaml:"rounds" min:"1" max:"1000" when:"policy=r2sp_batch" doc:"batches change when so many profiles in a row judged them unfit"`
+}
+
+// Defaults are R2SP's profile, and the hysteresis of our reconstruction [R].
+func Defaults() Spec { return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3} }
+
+// Env is the run.
+type Env struct {
+	Workers int `json:"workers"` // ranks that compute
+	Batch   int `json:"batch"`   // samples of an iteration over all of them, at least Workers
+	Max     int `json:"max"`     // samples of one of them in an iteration, at most; Max * Workers is at least Batch
+	Rows    int `json:"rows"`    // of the training set, at least Workers
+}
+
+// Measured is what one worker computed under a plan.
+type Measured struct {
+	Iterations int64         // 0: the worker has left the run
+	Samples    int64         // of these iterations
+	Took       time.Duration // sum of their computing times, with injected slowness, without waits
+	Median     time.Duration // of the times of iterations with a whole batch
+}
+
+// Plan is what the workers do next.
+type Plan struct {
+	Batches    []int // by worker, at most Max each; 0: the worker has left
+	Iterations int64 // after which the next plan begins; 0: never
+	// Epoch says that these iterations are one pass over all rows: each worker has rows in proportion to its batch, and its last batch may be shorter.
+	Epoch bool
+}
+
+// Policy is a pure state machine: equal measurements give equal plans.
+type Policy interface {
+	Start() Plan                   // the first plan
+	Step(measured []Measured) Plan // by worker, when all that are left have computed the plan before
+	// Memory is what the next steps depend on, and Recall restores it in a new policy, in place of Start.
+	Memory() []float64
+	Recall(memory []float64) error
+}
+
+// New makes a policy; nil for fixed, whose only plan is the configuration.
+func New(s Spec, e Env) (Policy, error) {
+	entry, ok := Lookup(s.Policy)
+	if !ok {
+		return nil, fmt.Errorf("work: no policy %q; there are: %v", s.Policy, Names())
+	}
+	if entry.make == nil {
+		return nil, nil
+	}
+	if e.Workers < 1 || e.Batch < e.Workers || e.Max*e.Workers < e.Batch || e.Rows < e.Workers {
+		return nil, fmt.Errorf("work: %d samples an iteration for %d workers of at most %d each, and %d rows; each worker needs at least 1 sample and 1 row", e.Batch, e.Workers, e.Max, e.Rows)
+	}
+	return entry.make(s, e), nil
+}
