@@ -33,6 +33,10 @@ func (w *walker) crossWork(t *table) {
 				w.fatal(at.node, at.path, "set work.policy: fixed, or a scheme that waits for every push, such as bsp or ssp",
 					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow ones, and these samples would be lost", who, i, e.Name)
 				return
+			case e.Alone != nil && e.Alone(ph.Params) && w.cfg.DealsBatches():
+				w.fatal(at.node, at.path, "set strict: false there, or work.policy: fixed",
+					"%s makes fast ranks wait for the batches that follow a plan, but sync[%d] (%s with strict: true) may hold back a slow one until the fast ones continue: a deadlock", who, i, e.Name)
+				return
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
 				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal",
 					"%s weighs pushes by their samples where batches differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)

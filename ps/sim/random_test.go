@@ -16,6 +16,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // seedsFrom reads the first seed and the number of seeds to try: FLUENTPS_SIM_SEEDS=1000000 tries many, FLUENTPS_SIM_SEEDS=1 with
@@ -123,6 +124,24 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 	return rule
 }
 
+// randomWork draws the batches of workers, in a third of all runs, from numbers of its own. There are 30 rows.
+func randomWork(seed uint64, workers int) []string {
+	r := rand.New(rand.NewPCG(seed, 7))
+	switch r.IntN(9) {
+	case 0:
+		return []string{"work.policy=dbs"}
+	case 1:
+		return []string{fmt.Sprintf("work={policy: r2sp_batch, profile: %d, rounds: %d, delta: %g}", 1+r.IntN(4), 1+r.IntN(3), 0.1+r.Float64())}
+	case 2:
+		shares := make([]string, workers)
+		for i := range shares {
+			shares[i] = fmt.Sprint(1 + r.IntN(4))
+		}
+		return []string{"work.shares=[" + strings.Join(shares, ", ") + "]"}
+	}
+	return nil
+}
+
 // randomOptions draws a cluster with faults. ok is false if the configuration refuses the draw.
 func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
 	r := rand.New(rand.NewPCG(seed, 99))
@@ -166,6 +185,9 @@ simulate:
 	if cfg == nil {
 		return o, false
 	}
+	if dealt, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: randomWork(seed, workers)}); dealt != nil { // else the rules do not go with it
+		cfg = dealt
+	}
 	rules, on := cfg.Matches()
 	plan, err := shard.Cut([]shard.Param{{Name: "a.weight", N: 40}, {Name: "b.weight", Layer: 1, N: 25}, {Name: "b.bias", Layer: 1, N: 5}},
 		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: servers, Rules: rules, On: on})
@@ -178,7 +200,7 @@ simulate:
 		o.Losses = append(o.Losses, Loss{Worker: r.IntN(workers), At: when()})
 	}
 	for _, l := range o.Losses {
-		if r.IntN(2) == 0 {
+		if r.IntN(2) == 0 && !cfg.DealsBatches() {
 			o.Joins = append(o.Joins, Join{Worker: l.Worker, At: l.At + when()})
 		}
 	}
@@ -191,13 +213,14 @@ simulate:
 // Random clusters, schemes and faults under all checkers. The command in a failure repeats its seed.
 func TestLawsOverManySeeds(t *testing.T) {
 	first, n := seedsFrom(t)
-	ran, lost, joined := 0, 0, 0
+	ran, lost, joined, plans := 0, 0, 0, 0
 	var steps int64
 	for k := range n {
 		o, ok := randomOptions(t, uint64(first+k))
 		if !ok {
 			continue
 		}
+		o.Dealt = func(work.Assignment) { plans++ }
 		r, err := Run(o)
 		if err != nil && strings.Contains(err.Error(), "raise its until") {
 			continue // the configuration refuses two changes at one iteration
@@ -210,8 +233,8 @@ func TestLawsOverManySeeds(t *testing.T) {
 		joined += r.Joined
 		steps += r.Steps
 	}
-	t.Logf("%d runs, %d node steps, %d workers lost, %d back", ran, steps, lost, joined)
-	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16) {
-		t.Errorf("only %d of %d seeds made a run, with %d workers lost and %d rejoined: the draw is too narrow", ran, n, lost, joined)
+	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt", ran, steps, lost, joined, plans)
+	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16 || plans < ran/8) {
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined and %d plans of batches: the draw is too narrow", ran, n, lost, joined, plans)
 	}
 }
