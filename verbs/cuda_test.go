@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/kernels/cuda"
 	"fluentps/ps/metrics"
+	"fluentps/ps/work"
 )
 
 const cudaConfig = `
@@ -92,6 +94,41 @@ func TestTwoWorkersTrainOnGPUsAsOnTheCPU(t *testing.T) {
 		}
 		if n := strings.Count(gpu.runJSON, `"device": "cuda (`); n != 2 {
 			t.Errorf("run.json names %d GPUs, want 2, and none of the server:\n%s", n, gpu.runJSON)
+		}
+	}
+}
+
+// Batches change from epoch to epoch, and an epoch ends with an iteration in which a worker has no sample: GPUs train as the CPU, on batches from a record.
+func TestBatchesThatChangeTrainOnGPUsAsOnTheCPU(t *testing.T) {
+	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
+		t.Skip(err)
+	}
+	const iterations = 6 // of an epoch: 256 rows in batches of 51, the last one of one row
+	record := work.RecordHeader()
+	for k, times := range [][2]time.Duration{{1e6, 3e6}, {5e6, 1e6}, {2e6, 1e6}} {
+		a := work.Assignment{Until: iterations * int64(k+1), Batches: []int{1, 1}}
+		var measured []work.Measured
+		for _, took := range times {
+			measured = append(measured, work.Measured{Iterations: iterations, Samples: 100, Took: took, Median: took})
+		}
+		record = work.AppendRecord(record, &a, measured)
+	}
+	path := filepath.Join(t.TempDir(), work.RecordName)
+	if err := os.WriteFile(path, record, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, placement := range []string{"spread", "colocate"} {
+		set := []string{"train.batch_per_worker=null", "train.batch_global=51", "train.stop={epochs: 4}", "work={policy: dbs, replay: " + path + "}", "cluster.placement=" + placement}
+		if placement == "colocate" { // three ranks compute
+			set[3] = "work.shares=[1, 2, 4]"
+		}
+		host, gpu := trainLocally(t, append(set, "device.kind=cpu")...), trainLocally(t, append(set, "device.kind=cuda")...)
+		if gpu.code != 0 || host.code != 0 {
+			t.Fatalf("codes %d on GPUs and %d on the CPU:\n%s%s", gpu.code, host.code, gpu.err, host.err)
+		}
+		want, got := float64(*host.summary.Evaluations[0].TestLoss), float64(*gpu.summary.Evaluations[0].TestLoss)
+		if !near(got, want, 1e-4) || gpu.summary.Samples != host.summary.Samples || placement == "spread" && gpu.summary.Samples != 4*256 {
+			t.Errorf("%s: test loss %g after %d samples on GPUs, %g after %d on the CPU", placement, got, gpu.summary.Samples, want, host.summary.Samples)
 		}
 	}
 }
