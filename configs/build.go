@@ -86,6 +86,17 @@ func (c *Config) CheckWork(computing, rows int) error {
 // DealsBatches reports whether the batches of ranks change while the run goes on.
 func (c *Config) DealsBatches() bool { return c.Work.Policy != work.Fixed }
 
+// WorkText names how batches are dealt; "" if all are equal.
+func (c *Config) WorkText() string {
+	switch {
+	case c.DealsBatches():
+		return c.Work.Policy
+	case len(c.Work.Shares) > 0:
+		return "shares"
+	}
+	return ""
+}
+
 // WorkEnv is the run for a policy of work, with so many ranks that compute.
 func (c *Config) WorkEnv(computing, rows int) work.Env {
 	return work.Env{Workers: computing, Batch: c.Batch(computing), Max: c.BatchMax(computing), Rows: rows}

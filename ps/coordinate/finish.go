@@ -247,6 +247,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
 		CPUS:             metrics.Some(r.cpuTime(reports).Seconds()),
+		Work:             r.station.Config.WorkText(),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
 	}

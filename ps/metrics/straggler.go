@@ -261,6 +261,7 @@ func (p *pacing) permanent(blocked float64) *note {
 	} else {
 		text += "a bound on the lead, however large, is used up once and does not help after that"
 	}
+	text += p.smallerBatches()
 	text += fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits%s", host, p.where(math.MaxInt64), p.wins("by the times measured, about %.1f times as many samples/s", gain))
 	n := len(p.first)
 	if required := n - len(p.slow); 2*required > n {
@@ -269,6 +270,30 @@ func (p *pacing) permanent(blocked float64) *note {
 		}
 	}
 	return &note{blocked, text}
+}
+
+// smallerBatches advises batches that fit the workers, where all are equal. The gain is that of computing in proportion to samples: all then compute equally long.
+func (p *pacing) smallerBatches() string {
+	if p.s.Work != "" || p.s.Samples < 4*p.s.Iterations*int64(len(p.first)) { // too few samples to divide
+		return ""
+	}
+	speeds, n := 0.0, len(p.first[0])
+	for _, of := range p.first {
+		total := time.Duration(0)
+		for _, d := range of {
+			total += d
+		}
+		speeds += float64(n) / float64(max(1, total))
+	}
+	policy := "dbs"
+	if p.scheme == "r2sp" {
+		policy = "r2sp_batch"
+	}
+	g := p.gain(time.Duration(float64(n*len(p.first))/speeds), n, 1)
+	if g < gainMin {
+		return ""
+	}
+	return fmt.Sprintf("; give each the batch that fits it: work: {policy: %s}%s", policy, p.wins("about %.1f times, if computing is in proportion to samples", g))
 }
 
 // wins is a gain in parentheses. Under r2sp it is empty: the turns take unknown time besides computing, which another scheme saves.

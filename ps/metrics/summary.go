@@ -78,6 +78,7 @@ type Summary struct {
 	Resumed           *Resumed             `json:"resumed,omitempty"`   // this part of the run resumed from a checkpoint
 	Seed              uint64               `json:"seed"`
 	CostModel         []string             `json:"cost_model,omitempty"` // of a simulated run: the models
+	Work              string               `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
 	Payload           Payload              `json:"payload"`              // how vectors were encoded
 	ParametersSHA256  string               `json:"parameters_sha256"`
 	Sparsity          *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1

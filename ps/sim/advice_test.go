@@ -149,3 +149,15 @@ func TestAdviceAgainstTurns(t *testing.T) {
 		}
 	}
 }
+
+// Batches that fit gain what the NOTE says where computing is in proportion to samples, and are not advised where they are dealt already.
+func TestAdviceOfBatchesThatFit(t *testing.T) {
+	c := setting{workers: 4, servers: 2, scheme: "bsp", iterations: 12000, bytes: 400_000, set: []string{"train.batch_per_worker=40", "simulate.compute={per_sample: 250us}", "faults=[{worker: 2, slow: {factor: 4}}]"}}
+	bsp, notes := advised(t, c)
+	promised := in(t, notes, `work: \{policy: dbs\} \(about ([0-9.]+) times`)
+	c.set = append(c.set, "work.policy=dbs")
+	dbs, notes := advised(t, c)
+	if keeps(t, "dbs", dbs/bsp, promised); strings.Contains(notes, "work:") {
+		t.Errorf("advised where batches are dealt: %s", notes)
+	}
+}

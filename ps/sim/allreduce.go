@@ -224,7 +224,7 @@ func (r *allReduce) result() *Result {
 	moved := r.moves * r.iter
 	sum := &metrics.Summary{Name: c.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: c.Baseline, CostModel: r.model(), Workers: len(r.workers),
 		Iterations: r.iter, Updates: r.iter, Samples: r.samples, Seed: c.Seed, WallS: metrics.Float(wall.Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(r.samples) / wall.Seconds()),
-		Payload: c.Payload.Summary(), BytesSent: moved, BytesReceived: moved}
+		Work: c.WorkText(), Payload: c.Payload.Summary(), BytesSent: moved, BytesReceived: moved}
 	var spans []metrics.Spans
 	for i := range r.workers {
 		w := &r.workers[i]
