@@ -28,7 +28,7 @@ func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
 
 func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
 	if g.average > 0 && w != NoWorker {
-		scale *= float64(g.pendingSamples) / g.average
+		scale *= float64(g.pendingSamples) / (float64(g.pendingPushes) * g.average)
 	}
 	d := Decision{
 		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,

@@ -97,6 +97,9 @@ func (m byStaleness) weigh(g *gate, p push, seen int64) float64 {
 
 func (m byStaleness) committed(g *gate, d *Decision) {
 	d.Scale, d.Weight = m.shares*g.weight, 1/m.samples
+	if g.average > 0 {
+		d.Scale = m.samples / g.average * g.weight
+	}
 	g.mix = byStaleness{lambda0: m.lambda0, version: m.version + 1}
 }
 

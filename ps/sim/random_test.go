@@ -124,15 +124,15 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 	return rule
 }
 
-// randomWork draws the batches of workers, in a third of all runs, from numbers of its own. There are 30 rows.
+// randomWork draws the batches of workers, in half of all runs, from numbers of its own. There are 30 rows.
 func randomWork(seed uint64, workers int) []string {
 	r := rand.New(rand.NewPCG(seed, 7))
 	switch r.IntN(9) {
-	case 0:
+	case 0, 1:
 		return []string{"work.policy=dbs"}
-	case 1:
+	case 2, 3:
 		return []string{fmt.Sprintf("work={policy: r2sp_batch, profile: %d, rounds: %d, delta: %g}", 1+r.IntN(4), 1+r.IntN(3), 0.1+r.Float64())}
-	case 2:
+	case 4:
 		shares := make([]string, workers)
 		for i := range shares {
 			shares[i] = fmt.Sprint(1 + r.IntN(4))
@@ -215,6 +215,7 @@ func TestLawsOverManySeeds(t *testing.T) {
 	first, n := seedsFrom(t)
 	ran, lost, joined, plans := 0, 0, 0, 0
 	var steps int64
+	dealt := map[string]int{} // runs by policy
 	for k := range n {
 		o, ok := randomOptions(t, uint64(first+k))
 		if !ok {
@@ -229,11 +230,12 @@ func TestLawsOverManySeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		ran++
+		dealt[o.Config.WorkText()]++
 		lost += r.Lost
 		joined += r.Joined
 		steps += r.Steps
 	}
-	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt", ran, steps, lost, joined, plans)
+	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt; %d runs of dbs, %d of r2sp_batch, %d of shares", ran, steps, lost, joined, plans, dealt["dbs"], dealt["r2sp_batch"], dealt["shares"])
 	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16 || plans < ran/8) {
 		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined and %d plans of batches: the draw is too narrow", ran, n, lost, joined, plans)
 	}
