@@ -50,10 +50,25 @@ func (c *Config) BatchMax(computing int) int {
 		return slices.Max(c.Batches(computing))
 	case c.Work.Policy == work.Fixed:
 		return equal
-	case c.Work.BatchMax > 0:
-		return min(c.Work.BatchMax, c.Batch(computing)-computing+1)
 	}
-	return min(4*equal, c.Batch(computing)-computing+1)
+	return c.dealtMax(computing) + c.epochRow()
+}
+
+// dealtMax is the most samples that a plan gives one of so many ranks.
+func (c *Config) dealtMax(computing int) int {
+	most := 4 * ((c.Batch(computing) + computing - 1) / computing)
+	if c.Work.BatchMax > 0 {
+		most = c.Work.BatchMax - c.epochRow()
+	}
+	return min(most, c.Batch(computing)-computing+1)
+}
+
+// epochRow is 1 if a rank may have a row more at the end of an epoch, else 0.
+func (c *Config) epochRow() int {
+	if p, _ := work.Lookup(c.Work.Policy); p.Epochs {
+		return 1
+	}
+	return 0
 }
 
 // Batches returns the samples of each rank that computes in the first iteration. CheckWork has passed.
@@ -69,14 +84,14 @@ func (c *Config) Batches(computing int) []int {
 
 // CheckWork fails if the work of an iteration, or so many rows, cannot be dealt to so many ranks that compute.
 func (c *Config) CheckWork(computing, rows int) error {
-	n, per := c.Batch(computing), c.Work.BatchMax
+	n, per := c.Batch(computing), c.Work.BatchMax-c.epochRow()
 	switch {
 	case n < computing:
 		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, computing)
 	case len(c.Work.Shares) > 0 && len(c.Work.Shares) != computing:
 		return fmt.Errorf("work.shares has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
-	case c.Work.Policy != work.Fixed && per > 0 && per*computing < n:
-		return fmt.Errorf("work.batch_max is %d, but %d workers share %d samples an iteration; set it to %d or more", per, computing, n, (n+computing-1)/computing)
+	case c.DealsBatches() && c.Work.BatchMax > 0 && per*computing < n:
+		return fmt.Errorf("work.batch_max is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing, n, (n+computing-1)/computing+c.epochRow())
 	case c.Work.Policy != work.Fixed && rows < computing:
 		return fmt.Errorf("work.policy %s deals %d rows to %d workers, and each needs at least 1", c.Work.Policy, rows, computing)
 	}
@@ -99,7 +114,7 @@ func (c *Config) WorkText() string {
 
 // WorkEnv is the run for a policy of work, with so many ranks that compute.
 func (c *Config) WorkEnv(computing, rows int) work.Env {
-	return work.Env{Workers: computing, Batch: c.Batch(computing), Max: c.BatchMax(computing), Rows: rows}
+	return work.Env{Workers: computing, Batch: c.Batch(computing), Max: c.dealtMax(computing), Rows: rows}
 }
 
 // NewDealer makes the coordinator that deals the batches of so many ranks that compute; nil if they never change. from is what the run resumes from, or nil, and start the iteration

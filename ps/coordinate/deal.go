@@ -18,7 +18,7 @@ type deals struct {
 	coordinator *work.Coordinator // nil: batches never change
 	replay      work.Record       // nil: the reports count
 	pauses      int32             // after which training went on
-	beyond      bool              // a plan was dealt that the replay lacks, and the warning was given
+	strayed     bool              // the run is no longer that of the replay, and the warning was given
 	failing     bool              // the last write to the record failed
 	rows        []byte            // scratch
 }
@@ -46,7 +46,13 @@ func (l *Lead) MakeDealer(replay work.Record) (err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w; make it readable, or remove it, which loses the times of the earlier plans", work.RecordName, err)
 		}
-		kept = work.RecordBefore(text, d.coordinator.Current().Until)
+		if from.Continues(l.station.Config.Work, l.station.Config.WorkEnv(l.station.Roles.Computes(), l.station.Set.Train.Rows())) {
+			kept = work.RecordBefore(text, d.coordinator.Current().Until)
+		} else if err == nil { // of other workers, or of another policy
+			if err := r.Folder.Move(work.RecordName, fmt.Sprintf("work-before-%d.csv", start)); err != nil {
+				return err
+			}
+		}
 	}
 	return r.Folder.Write(work.RecordName, kept)
 }
@@ -81,10 +87,7 @@ func (l *Lead) dealt() {
 	next := d.coordinator.Current()
 	ended, measured := d.coordinator.Ended()
 	l.station.Log.Info("batches", "from", ended.Until, "until", next.Until, "batches", fmt.Sprint(next.Batches))
-	if d.replay != nil && d.replay[ended.Until] == nil && !d.beyond {
-		d.beyond = true
-		l.station.Log.Warn(fmt.Sprintf("work.replay: %s has no times of the plan that ends with iteration %d; from there on batches follow what is measured", l.station.Config.Work.Replay, ended.Until))
-	}
+	l.compareReplay(&ended)
 	for _, rank := range l.station.Roles.Computing() {
 		l.station.Net.Begin()
 		for w, b := range next.Batches {
@@ -100,6 +103,24 @@ func (l *Lead) dealt() {
 		d.rows = work.AppendRecord(d.rows[:0], &ended, measured)
 		l.noteFailure(&d.failing, l.appendRecord(d.rows))
 	}
+}
+
+// compareReplay warns, once, of a plan that the record lacks, or that had other batches there.
+func (l *Lead) compareReplay(ended *work.Assignment) {
+	d := &l.deals
+	if d.replay == nil || d.strayed {
+		return
+	}
+	path := l.station.Config.Work.Replay
+	was, ok := d.replay[ended.Until]
+	if d.strayed = !ok || !slices.Equal(was.Batches, ended.Batches); !d.strayed {
+		return
+	}
+	if !ok {
+		l.station.Log.Warn(fmt.Sprintf("work.replay: %s has no plan that ends with iteration %d; from there on batches follow what is measured", path, ended.Until))
+		return
+	}
+	l.station.Log.Warn(fmt.Sprintf("work.replay: in the plan that ends with iteration %d the batches are %v, and %v in %s, so this run is another one; take the keys of work, train.batch and data of that run", ended.Until, ended.Batches, was.Batches, path))
 }
 
 func (l *Lead) appendRecord(rows []byte) error {

@@ -6,7 +6,6 @@ import (
 	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/shard"
-	"fluentps/ps/work"
 )
 
 // Push is the way of a piece of a worker's push.
@@ -96,14 +95,12 @@ func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 		return pushed, replied
 	}
 	rank := t.roles.Workers[worker]
-	policy, _ := work.Lookup(t.cfg.Work.Policy)
-	mayLackSamples := policy.Epochs
 	for i := range t.plan.Pieces {
 		p := &t.plan.Pieces[i]
 		if t.roles.Servers[t.plan.Shards[p.Shard].Server] == rank || t.Shares(p.Shard, worker) || t.copies[p.Shard] || t.deltas[p.ID] {
 			continue
 		}
-		pushed[i] = t.push[i] != InFrame && !t.EncodesPushes() && !mayLackSamples // a rank without a sample clears its gradients in host memory
+		pushed[i] = t.push[i] != InFrame && !t.EncodesPushes()
 		replied[i] = t.reply[i] != InFrame && !t.EncodesReplies()
 	}
 	return pushed, replied

@@ -82,13 +82,39 @@ func (r *Search) workEnv() work.Env {
 
 // checkDealt compares the assignment of batches with the workers.
 func (r *Search) checkDealt(q *Origin) error {
-	a := q.State.Work
-	if !r.station.Config.DealsBatches() || !a.Continues(r.station.Config.Work, r.workEnv()) {
+	a, c := q.State.Work, r.station.Config
+	if a == nil || !c.DealsBatches() {
 		return nil
 	}
-	errs := []error{checkpoint.Within("state.work.until", a.Until, 1, checkpoint.CountMax), a.Check(a.Env)}
+	if err := checkpoint.Within("state.work.assignment.number", a.Number, 0, checkpoint.CountMax); err != nil || !a.Continues(c.Work, r.workEnv()) {
+		return err
+	}
+	furthest, most := slices.Max(q.Manifest.Starts), int64(work.ProfileMax)
+	if a.Epoch { // Check holds its length
+		most = checkpoint.CountMax
+	}
+	errs := []error{checkpoint.Within("state.work.assignment.until", a.Until, furthest, furthest+most), a.Check(a.Env)}
 	for w, start := range q.Manifest.Starts {
 		errs = append(errs, checkpoint.Within(fmt.Sprintf("starts[%d], whose batch state.work deals,", w), start, a.From, a.Until))
+	}
+	if err := first(errs...); err != nil {
+		return err
+	}
+	_, err := c.NewDealer(r.station.Roles.Computes(), r.station.Set.Train.Rows(), a, furthest) // it recalls the memory of the policy
+	return err
+}
+
+// checkTallies compares what the ranks of a worker measured with its limits.
+func checkTallies(all []work.Tally) error {
+	const most = checkpoint.CountMax
+	var errs []error
+	for i, t := range all {
+		at := fmt.Sprintf("tallies[%d].", i)
+		errs = append(errs, checkpoint.Within(at+"until", t.Until, 0, most), checkpoint.Within(at+"iterations", t.Iterations, 0, most), checkpoint.Within(at+"samples", t.Samples, 0, most),
+			checkpoint.Within(at+"took_ns", int64(t.Took), 0, most), checkpoint.Within(at+"number of times_ns", int64(len(t.Times)), 0, work.TimesMax))
+		for k, d := range t.Times {
+			errs = append(errs, checkpoint.Within(fmt.Sprintf("%stimes_ns[%d]", at, k), int64(d), 0, most))
+		}
 	}
 	return first(errs...)
 }
@@ -214,7 +240,7 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err != nil {
 		return err
 	}
-	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax))
+	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies))
 	for i, m := range s.Thresholds {
 		if err == nil {
 			at := fmt.Sprintf("thresholds[%d].", i)

@@ -91,7 +91,7 @@ func (m byDelay) pushed(g *gate, p push, seen int64, out []Decision) []Decision 
 		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
 	}
 	g.mix = byDelay{version: m.version + 1}
-	return g.commit(p.worker, p.iter, g.weight/float64(d), g.fold(p, out))
+	return g.commitPushes(p.worker, p.iter, g.weight/float64(d), g.fold(p, out))
 }
 
 func (m byDelay) text(b *strings.Builder) { fmt.Fprintf(b, " version=%d", m.version) }

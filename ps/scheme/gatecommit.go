@@ -27,13 +27,18 @@ func (g *gate) commitIteration(iter int64, out []Decision) []Decision {
 }
 
 func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Decision {
-	if g.average > 0 && w != NoWorker {
-		scale *= float64(g.pendingSamples) / (float64(g.pendingPushes) * g.average)
-	}
 	d := Decision{
 		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
 		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,
 	}
 	g.pendingPushes, g.pendingSamples = 0, 0
 	return append(out, d)
+}
+
+// commitPushes commits pending pushes whose scale is that of pushes of the average size: where batches differ, they weigh by their samples.
+func (g *gate) commitPushes(w int32, iter int64, scale float64, out []Decision) []Decision {
+	if g.average > 0 && g.pendingPushes > 0 {
+		scale *= float64(g.pendingSamples) / (float64(g.pendingPushes) * g.average)
+	}
+	return g.commit(w, iter, scale, out)
 }

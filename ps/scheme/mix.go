@@ -27,7 +27,7 @@ type mix interface {
 type plain struct{}
 
 func (plain) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
-	return g.commit(p.worker, p.iter, g.weight, g.fold(p, out))
+	return g.commitPushes(p.worker, p.iter, g.weight, g.fold(p, out))
 }
 func (plain) weigh(*gate, push, int64) float64 { return 1 }
 func (plain) committed(*gate, *Decision)       {}

@@ -68,7 +68,7 @@ func newSoftsync(env Env, common Common, params Params) (Scheme, error) {
 
 // commitPending commits all pending pushes at once, each with the weight of one.
 func (g *gate) commitPending(w int32, iter int64, out []Decision) []Decision {
-	out = g.commit(w, iter, float64(g.pendingPushes)*g.weight, out)
+	out = g.commitPushes(w, iter, float64(g.pendingPushes)*g.weight, out)
 	g.mix.committed(g, &out[len(out)-1])
 	return out
 }

@@ -189,7 +189,7 @@ func (l *transit) admitPushes(g *gate, out []Decision) ([]Decision, bool) {
 		l.updates[h.worker] = append(l.updates[h.worker], update{l.version, h.norm})
 		l.hasHeld[h.worker] = false
 		out = g.fold(h.push, out)
-		out = g.commit(h.worker, h.iter, g.weight, out)
+		out = g.commitPushes(h.worker, h.iter, g.weight, out)
 	}
 	l.held, l.judged, l.judgedAt = kept, len(kept), now
 	return out, len(kept) < before

@@ -113,7 +113,7 @@ func TestDealtSameBitsAsARun(t *testing.T) {
 			workers, rows := o.Config.Simulate.Workers, o.Rows
 			text := work.RecordHeader()
 			for k := range int64(40) {
-				a := work.Assignment{Until: (k + 1) * work.EpochIterations(rows, o.Config.Batch(workers)), Batches: make([]int, workers)}
+				a := work.Assignment{Until: (k + 1) * work.EpochIterations(rows, o.Config.Batch(workers), workers), Batches: make([]int, workers)}
 				if name == "r2sp_batch" {
 					a.Until = 10 * (k + 1)
 				}

@@ -180,10 +180,6 @@ func (f *floats) compute(me int32, iter int64) {
 		f.s.check.fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
 	}
 	f.rows = w.sampler.Batch(iter, f.rows)
-	if w.loss, w.correct = 0, 0; len(f.rows) == 0 {
-		clear(w.grads)
-		return
-	}
 	f.batch.Take(f.set.Train, f.rows)
 	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])

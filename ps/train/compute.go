@@ -167,9 +167,6 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 		return false
 	}
 	w.feed.rows = w.feed.sampler.Batch(iter, w.feed.rows)
-	if len(w.feed.rows) == 0 {
-		return it.computeNothing()
-	}
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, iter)
 	loss, correct := w.model.Forward(w.feed.batch, it.forward)

@@ -26,6 +26,7 @@ type dealing struct {
 	coming  []int        // the batches of the next assignment, whose records arrive
 	tallies []work.Tally // of the present plan, by rank of the team; a member has none
 	ended   []work.Tally // of the plan before, which rank 0 may not have when it writes a checkpoint
+	index   []int        // by rank of the team: its index among the ranks that compute
 	heard   int          // members that have computed the present iteration
 	told    int64        // the end of the plan that was reported last
 	pauses  int32        // pauses of the run so far
@@ -50,8 +51,11 @@ func (w *Side) makeDealing() error {
 		return err
 	}
 	d := &dealing{w: w, current: *c.Current(), sampling: sampling{known: work.Assignment{Until: -1}, sampled: -1}}
-	if w.member == nil {
-		d.tallies, d.ended = make([]work.Tally, len(r.Roles.Team(w.me))), make([]work.Tally, len(r.Roles.Team(w.me)))
+	if team := r.Roles.Team(w.me); w.member == nil {
+		d.tallies, d.ended = make([]work.Tally, len(team)), make([]work.Tally, len(team))
+		for _, rank := range team {
+			d.index = append(d.index, slices.Index(r.Roles.Computing(), rank))
+		}
 	}
 	d.beginTallies()
 	d.covers = func() bool { return d.current.Covers(d.iter) }
@@ -88,6 +92,8 @@ func (it *iteration) awaitDealt(iter int64) bool {
 		return false
 	}
 	if d.known.Number != d.sampled {
+		from := it.w.station.Transport.Now()
+		defer func() { it.timing.waited += it.w.station.Transport.Now() - from }() // to deal rows is not computing
 		d.sampled = d.known.Number
 		it.w.feed.sampler.Assign(layout.RowsOf(it.w.station.Config, &d.known, it.w.index, it.w.station.Set.Train.Rows()))
 	}
@@ -110,12 +116,7 @@ func (d *dealing) computed(iter, samples int64, took time.Duration) {
 
 // count adds an iteration of a rank of the team to its tally.
 func (d *dealing) count(place int, samples int64, took time.Duration) {
-	d.tallies[place].Add(samples, took, int(samples) == d.current.Batches[d.indexOf(place)])
-}
-
-// indexOf is the index of a rank of the team among the ranks that compute.
-func (d *dealing) indexOf(place int) int {
-	return slices.Index(d.w.station.Roles.Computing(), d.w.station.Roles.Team(d.w.me)[place])
+	d.tallies[place].Add(samples, took, int(samples) == d.current.Batches[d.index[place]])
 }
 
 // memberComputed handles the time of a member.
@@ -166,7 +167,7 @@ func (d *dealing) leave() {
 }
 
 func (d *dealing) send(place int, h wire.Header) {
-	h.Kind, h.Worker, h.Epoch = wire.Measured, int32(d.indexOf(place)), d.pauses
+	h.Kind, h.Worker, h.Epoch = wire.Measured, int32(d.index[place]), d.pauses
 	d.w.station.Net.Send(0, &h)
 }
 
@@ -256,21 +257,4 @@ func (d *dealing) explain() string {
 		return ""
 	}
 	return fmt.Sprintf("; its batch from iteration %d on, which rank 0 deals when all workers have computed iteration %d", d.current.Until, d.current.Until-1)
-}
-
-// computeNothing takes part in an iteration in which the rank has no sample: an epoch ends with fewer samples than ranks. It returns false if the run has failed.
-func (it *iteration) computeNothing() (ok bool) {
-	w := it.w
-	if it.awaitAllReadable(); !it.allReadable {
-		return false
-	}
-	it.slowDown()
-	it.header = wire.Header{}
-	w.site.onDriver(it.forwarded, false)
-	it.awaitAllWritable()
-	clear(w.arenas.grads.F32())
-	for layer := range slices.Backward(w.pieces) {
-		it.ready(layer)
-	}
-	return true
 }

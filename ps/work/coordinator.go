@@ -12,6 +12,8 @@ type Assignment struct {
 	Until   int64 `json:"until"`   // the first iteration of the next plan; 0: none follows
 	Batches []int `json:"batches"` // by worker; 0: the worker had left
 	Epoch   bool  `json:"epoch"`   // as in Plan
+
+	last []int // of lastBatches; nil: not asked for yet
 }
 
 // Saved is what a run resumes from: an assignment, the memory of the policy after it, and the run that they belong to.
@@ -97,7 +99,7 @@ func NewCoordinator(s Spec, e Env, from *Saved, start int64) (*Coordinator, erro
 			return nil, err
 		}
 		c.current = from.Assignment
-		return c, p.Recall(from.Memory)
+		return c, p.Recall(from.Batches, from.Memory)
 	}
 	return c, nil
 }
@@ -114,7 +116,7 @@ func (a *Assignment) Check(e Env) error {
 		bad = bad || b < 1 || b > e.Max
 		sum += b
 	}
-	if bad || sum != e.Batch || a.Epoch && a.Until-a.From != EpochIterations(e.Rows, sum) {
+	if bad || sum != e.Batch || a.Epoch && a.Until-a.From != EpochIterations(e.Rows, sum, e.Workers) {
 		return fmt.Errorf("work: assignment %d of %d workers, %d samples, iterations %d to %d, does not belong to a run of %d workers and %d samples an iteration", a.Number, len(a.Batches), sum, a.From, a.Until, e.Workers, e.Batch)
 	}
 	return nil
@@ -133,7 +135,7 @@ func (c *Coordinator) Ended() (Assignment, []Measured) { return c.ended, c.used 
 // Current is the assignment that was dealt last.
 func (c *Coordinator) Current() *Assignment { return &c.current }
 
-// Waits says whether a worker's report is missing, for the text of a stall.
+// Waits says whether a worker's report is missing.
 func (c *Coordinator) Waits(worker int) bool { return !c.reported[worker] && !c.left[worker] }
 
 // Step handles an event.
@@ -165,8 +167,8 @@ func (c *Coordinator) Step(e Event) Answer {
 		return Nothing
 	}
 	measured := c.measured
-	if r := c.Replay[c.current.Until]; r != nil {
-		measured = slices.Clone(r)
+	if r, ok := c.Replay[c.current.Until]; ok {
+		measured = slices.Clone(r.Measured)
 		for w := range measured {
 			if measured[w].Iterations = max(1, measured[w].Iterations); c.left[w] {
 				measured[w] = Measured{}
@@ -189,6 +191,9 @@ func (c *Coordinator) set(p Plan, from, number int64) {
 		} else {
 			next.Number++
 		}
+	}
+	if next.Epoch {
+		next.lastBatches(c.env.Rows) // once, for all workers who get a copy
 	}
 	c.current = next
 }

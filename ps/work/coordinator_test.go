@@ -116,7 +116,7 @@ func TestAReplayIgnoresWhatIsMeasured(t *testing.T) {
 		t.Errorf("dealt %v", got)
 	}
 	same := Measured{Iterations: 2, Samples: 30, Took: time.Second}
-	if got := deal(Record{2: {same, same}}); !reflect.DeepEqual(got, []int{15, 15}) {
+	if got := deal(Record{2: {Measured: []Measured{same, same}}}); !reflect.DeepEqual(got, []int{15, 15}) {
 		t.Errorf("replayed %v", got)
 	}
 }

@@ -18,7 +18,13 @@ func (d *dbs) Step(measured []Measured) Plan { return d.plan(speeds(measured)) }
 
 func (d *dbs) plan(weights []float64) Plan {
 	batch, most := limited(d.e, weights)
-	return Plan{Batches: Split(batch, weights, 1, most), Iterations: EpochIterations(d.e.Rows, batch), Epoch: true}
+	workers := 0
+	for _, w := range weights {
+		if w > 0 {
+			workers++
+		}
+	}
+	return Plan{Batches: Split(batch, weights, 1, most), Iterations: EpochIterations(d.e.Rows, batch, workers), Epoch: true}
 }
 
 // limited is the batch over all workers that are left, and the largest of one. If workers have left, the others may not be able to take all.
@@ -52,4 +58,4 @@ func speeds(measured []Measured) []float64 {
 
 func (d *dbs) Memory() []float64 { return nil }
 
-func (d *dbs) Recall([]float64) error { return nil }
+func (d *dbs) Recall([]int, []float64) error { return nil }

@@ -275,7 +275,7 @@ func TestAPolicyResumes(t *testing.T) {
 				}
 				again, _ := New(s, e)
 				memory := p.Memory()
-				if err := again.Recall(memory); err != nil {
+				if err := again.Recall(plan.Batches, memory); err != nil {
 					t.Fatal(err)
 				}
 				for i := range costs {
@@ -292,7 +292,7 @@ func TestAPolicyResumes(t *testing.T) {
 					return
 				}
 				memory[rapid.IntRange(0, len(memory)-1).Draw(t, "at")] = rapid.SampledFrom([]float64{-1, math.NaN(), math.Inf(1), 1e30}).Draw(t, "value")
-				if fresh, _ := New(s, e); fresh.Recall(memory) == nil || fresh.Recall(memory[1:]) == nil {
+				if fresh, _ := New(s, e); fresh.Recall(plan.Batches, memory) == nil || fresh.Recall(plan.Batches, memory[1:]) == nil {
 					t.Fatalf("%v was recalled", memory)
 				}
 			})

@@ -173,58 +173,47 @@ func line(points []point) point {
 	return point{a, c}
 }
 
-// Memory holds the batches, whether they were dealt, the unfit profiles in a row, and the points by worker.
+// Memory holds whether batches were dealt, the unfit profiles in a row, and the points by worker.
 func (r *r2spBatch) Memory() []float64 {
 	m := []float64{0, float64(r.unfit)}
 	if r.dealt {
 		m[0] = 1
 	}
-	for i, b := range r.batches {
-		m = append(m, float64(b), float64(len(r.points[i])))
-		for _, p := range r.points[i] {
+	for _, of := range r.points {
+		m = append(m, float64(len(of)))
+		for _, p := range of {
 			m = append(m, p.batch, p.took)
 		}
 	}
 	return m
 }
 
-func (r *r2spBatch) Recall(memory []float64) error {
-	bad := func() error {
-		return fmt.Errorf("work: the memory of r2sp_batch does not belong to %d workers", r.e.Workers)
-	}
-	at := 0
-	next := func(most float64) (x float64, ok bool) {
-		if at >= len(memory) || !(memory[at] >= 0 && memory[at] <= most) {
-			return 0, false
+func (r *r2spBatch) Recall(batches []int, memory []float64) error {
+	at, bad := 0, false
+	next := func(least, most float64) float64 {
+		if at >= len(memory) || !(memory[at] >= least && memory[at] <= most) {
+			bad = true
+			return least
 		}
 		at++
-		return memory[at-1], true
+		return memory[at-1]
 	}
-	dealt, ok1 := next(1)
-	unfit, ok2 := next(float64(r.s.Rounds))
-	if !ok1 || !ok2 {
-		return bad()
-	}
-	batches, points := make([]int, r.e.Workers), make([][]point, r.e.Workers)
-	for i := range batches {
-		b, ok := next(float64(r.e.Max))
-		n, ok2 := next(pointsMax)
-		if !ok || !ok2 {
-			return bad()
-		}
-		batches[i] = int(b)
-		for range int(n) {
-			size, ok := next(float64(r.e.Max))
-			took, ok2 := next(1e18)
-			if !ok || !ok2 || size < 1 || took < 1 {
-				return bad()
-			}
-			points[i] = append(points[i], point{size, took})
+	dealt, unfit := next(0, 1), next(0, roundsMax)
+	points := make([][]point, r.e.Workers)
+	for i := range points {
+		for range int(next(0, pointsMax)) {
+			points[i] = append(points[i], point{next(1, float64(r.e.Max)), next(1, tookMax)})
 		}
 	}
-	if at != len(memory) {
-		return bad()
+	if bad || at != len(memory) {
+		return fmt.Errorf("work: value %d of the %d that r2sp_batch remembers cannot be one of a run of %d workers with at most %d samples each; resume from another checkpoint", at, len(memory), r.e.Workers, r.e.Max)
 	}
-	r.dealt, r.unfit, r.batches, r.points = dealt == 1, int(unfit), batches, points
+	r.dealt, r.unfit, r.batches, r.points = dealt == 1, int(unfit), slices.Clone(batches), points
 	return nil
 }
+
+// Limits of what a checkpoint may say.
+const (
+	roundsMax = 1000 // as of Spec.Rounds
+	tookMax   = 1e18 // nanoseconds
+)

@@ -44,8 +44,14 @@ func RecordBefore(text []byte, until int64) []byte {
 	return kept
 }
 
-// Record is what the workers measured, by the iteration after the plan, then by worker.
-type Record map[int64][]Measured
+// Record holds plans that have ended, by the iteration after each.
+type Record map[int64]Recorded
+
+// Recorded is a plan, by worker.
+type Recorded struct {
+	Batches  []int
+	Measured []Measured
+}
 
 // ParseRecord reads a record of so many workers.
 func ParseRecord(text []byte, workers int) (Record, error) {
@@ -56,18 +62,19 @@ func ParseRecord(text []byte, workers int) (Record, error) {
 	all, n := Record{}, 1
 	for line := range bytes.Lines(rows) {
 		n++
-		until, worker, m, err := parseRow(strings.TrimSuffix(string(line), "\n"))
+		until, worker, batch, m, err := parseRow(strings.TrimSuffix(string(line), "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if worker != len(all[until]) || worker >= workers {
-			return nil, fmt.Errorf("line %d: worker %d, but the next one of iteration %d is %d, of %d workers; take the record of a run of %d, whole", n, worker, until, len(all[until]), workers, workers)
+		of := all[until]
+		if worker != len(of.Measured) || worker >= workers {
+			return nil, fmt.Errorf("line %d: worker %d, but the next one of iteration %d is %d, of %d workers; take the record of a run of %d, whole", n, worker, until, len(of.Measured), workers, workers)
 		}
-		all[until] = append(all[until], m)
+		all[until] = Recorded{append(of.Batches, batch), append(of.Measured, m)}
 	}
 	for until, of := range all {
-		if len(of) != workers {
-			return nil, fmt.Errorf("it has %d workers at iteration %d, but %d compute; take the record of a run of %d, whole", len(of), until, workers, workers)
+		if n := len(of.Measured); n != workers {
+			return nil, fmt.Errorf("it has %d workers at iteration %d, but %d compute; take the record of a run of %d, whole", n, until, workers, workers)
 		}
 	}
 	if len(all) == 0 {
@@ -76,10 +83,10 @@ func ParseRecord(text []byte, workers int) (Record, error) {
 	return all, nil
 }
 
-func parseRow(line string) (until int64, worker int, m Measured, err error) {
+func parseRow(line string) (until int64, worker, batch int, m Measured, err error) {
 	cells := strings.Split(line, ",")
 	if n := strings.Count(recordHeader, ",") + 1; len(cells) != n {
-		return 0, 0, m, fmt.Errorf("%d cells, want %d", len(cells), n)
+		return 0, 0, 0, m, fmt.Errorf("%d cells, want %d", len(cells), n)
 	}
 	count := func(k int) (n int64) {
 		if n, err2 := strconv.ParseInt(cells[k], 10, 64); err2 == nil && n >= 0 {
@@ -95,7 +102,7 @@ func parseRow(line string) (until int64, worker int, m Measured, err error) {
 		err = fmt.Errorf("cell %d is %.40q, want seconds", k+1, cells[k])
 		return 0
 	}
-	until, worker = count(0), int(min(count(1), math.MaxInt32))
+	until, worker, batch = count(0), int(min(count(1), math.MaxInt32)), int(min(count(2), math.MaxInt32))
 	m = Measured{Iterations: count(3), Samples: count(4), Took: length(5), Median: length(6)}
-	return until, worker, m, err
+	return until, worker, batch, m, err
 }

@@ -28,7 +28,7 @@ func TestARecordIsReadAsWritten(t *testing.T) {
 				m = append(m, Measured{Iterations: rapid.Int64Range(0, 99).Draw(t, "iterations"), Samples: rapid.Int64Range(0, 1<<40).Draw(t, "samples"),
 					Took: time.Duration(rapid.Int64Range(0, 1<<52).Draw(t, "took")), Median: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "median"))})
 			}
-			want[a.Until] = m
+			want[a.Until] = Recorded{a.Batches, m}
 			text = AppendRecord(text, &a, m)
 		}
 		got, err := ParseRecord(text, workers)

@@ -24,8 +24,10 @@ func Split(total int, weights []float64, least, most int) []int {
 	if n := len(free); n == 0 || total < n*least || most < least || float64(total) > float64(n)*float64(most) {
 		panic(fmt.Sprintf("work: %d samples for %d workers, %d to %d each", total, n, least, most))
 	}
-	exact := func(i int) float64 { return float64(left) * weights[i] / sumOf(weights, free) }
+	sum := 0.0 // of the weights of free
+	exact := func(i int) float64 { return float64(left) * weights[i] / sum }
 	for len(free) > 0 {
+		sum = sumOf(weights, free)
 		var above, below float64 // what the limits cut off, and what they add
 		for _, i := range free {
 			above += max(0, exact(i)-float64(most))
@@ -48,7 +50,10 @@ func Split(total int, weights []float64, least, most int) []int {
 			share[i] = limit
 			left -= limit
 		}
-		free = slices.DeleteFunc(free, func(i int) bool { return slices.Contains(at, i) })
+		free = slices.DeleteFunc(free, func(i int) bool {
+			_, limited := slices.BinarySearch(at, i)
+			return limited
+		})
 	}
 	round(share, free, left, exact, most)
 	return share
@@ -92,39 +97,59 @@ func sumOf(weights []float64, of []int) (sum float64) {
 	return sum
 }
 
-// EpochIterations is the number of iterations of one pass over the rows.
-func EpochIterations(rows, batch int) int64 { return int64((rows + batch - 1) / batch) }
+// EpochIterations is the number of iterations of one pass over the rows by so many workers. What whole batches leave is an iteration of its own, if it has a row for each
+// worker; else the last batches are larger by a row, so that nobody is ever without a sample.
+func EpochIterations(rows, batch, workers int) int64 {
+	whole, left := rows/batch, rows%batch
+	if whole == 0 || left >= workers {
+		whole++
+	}
+	return int64(whole)
+}
 
 // Rows returns how many rows each worker has under a plan. Over an epoch it is the sum of its batches; else it is in proportion to them.
 func (p *Plan) Rows(rows int) []int {
-	batch := 0
+	batch, workers := 0, 0
 	weights := make([]float64, len(p.Batches))
 	for i, b := range p.Batches {
 		batch += b
-		weights[i] = float64(b)
+		if weights[i] = float64(b); b > 0 {
+			workers++
+		}
 	}
 	if !p.Epoch {
 		return Split(rows, weights, 1, rows)
 	}
-	whole := int(EpochIterations(rows, batch) - 1)
-	last, least := rows-whole*batch, 0
-	if last >= len(p.Batches) {
-		least = 1
+	whole, left := rows/batch, rows%batch
+	of := make([]int, len(p.Batches))
+	switch {
+	case left > 0 && EpochIterations(rows, batch, workers) == int64(whole):
+		of = Split(left, weights, 0, 1)
+	case left > 0:
+		of = Split(left, weights, 1, slices.Max(p.Batches))
 	}
-	of := Split(last, weights, least, slices.Max(p.Batches))
 	for i, b := range p.Batches {
 		of[i] += whole * b
 	}
 	return of
 }
 
-// Samples is the batch of a worker in an iteration of the assignment, out of so many rows. It is 0 only in the last iteration of an epoch, if
-// that has fewer rows than there are workers.
+// Samples is the batch of a worker in an iteration of the assignment, out of so many rows, which are always the same.
 func (a *Assignment) Samples(worker int, iter int64, rows int) int {
-	b := a.Batches[worker]
 	if !a.Epoch || iter+1 < a.Until {
-		return b
+		return a.Batches[worker]
 	}
-	p := a.Plan()
-	return p.Rows(rows)[worker] - int(p.Iterations-1)*b
+	return a.lastBatches(rows)[worker]
+}
+
+// lastBatches are those of the last iteration of an epoch. They are found once.
+func (a *Assignment) lastBatches(rows int) []int {
+	if a.last == nil {
+		p := a.Plan()
+		a.last = p.Rows(rows)
+		for i, b := range a.Batches {
+			a.last[i] -= int(p.Iterations-1) * b
+		}
+	}
+	return a.last
 }

@@ -121,7 +121,7 @@ func TestSplitByHand(t *testing.T) {
 	}
 }
 
-// Over an epoch each worker's rows are the sum of its batches, all rows are dealt, and no last batch is larger than the others.
+// Over an epoch each worker's rows are the sum of its batches, all rows are dealt, and a last batch has a row, and at most one more than the others.
 func TestRowsOfAnEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		batches := rapid.SliceOfN(rapid.IntRange(1, 40), 1, 8).Draw(t, "batches")
@@ -130,12 +130,12 @@ func TestRowsOfAnEpoch(t *testing.T) {
 			batch += b
 		}
 		rows := rapid.IntRange(len(batches), 2000).Draw(t, "rows")
-		iterations := EpochIterations(rows, batch)
+		iterations := EpochIterations(rows, batch, len(batches))
 		sum := 0
 		p := Plan{Batches: batches, Iterations: iterations, Epoch: true}
 		for i, n := range p.Rows(rows) {
 			sum += n
-			if last := n - int(iterations-1)*batches[i]; last < 0 || last > batches[i] {
+			if last := n - int(iterations-1)*batches[i]; last < 1 || last > batches[i]+1 || last > batches[i] && rows%batch >= len(batches) {
 				t.Fatalf("%d rows in batches of %v: worker %d has %d, the last batch is %d", rows, batches, i, n, last)
 			}
 		}
@@ -143,4 +143,25 @@ func TestRowsOfAnEpoch(t *testing.T) {
 			t.Fatalf("%d rows in batches of %v: dealt %d", rows, batches, sum)
 		}
 	})
+}
+
+// Ten thousand workers are dealt an epoch, and each asks for its last batch, in a time that grows with their number: less work than to compare each with each.
+func TestDealingGrowsWithTheWorkers(t *testing.T) {
+	const workers = 10_000
+	e := Env{Workers: workers, Batch: 40 * workers, Max: 400, Rows: 200*workers - 3}
+	c, err := NewCoordinator(Spec{Policy: "dbs"}, e, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, sum := c.Current(), 0
+	if allocs := testing.AllocsPerRun(1, func() {
+		for w := range workers {
+			sum += a.Samples(w, a.Until-1, e.Rows)
+		}
+	}); allocs > 0 {
+		t.Errorf("%v allocations to ask for %d last batches", allocs, workers)
+	}
+	if want := 2 * (e.Rows - 4*e.Batch); sum != want { // AllocsPerRun runs it twice
+		t.Errorf("the last batches add up to %d, want %d", sum/2, want/2)
+	}
 }

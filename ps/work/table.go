@@ -7,7 +7,7 @@ type Entry struct {
 	Name   string
 	Rule   string
 	Source string // with the evidence tag of the notes
-	// Epochs says that each plan is one pass over all rows, at whose end a rank may have no sample in an iteration.
+	// Epochs says that each plan is one pass over all rows, at whose end a rank may have a sample more than its batch.
 	Epochs bool
 	make   func(s Spec, e Env) Policy
 }

@@ -14,8 +14,8 @@ type Tally struct {
 	Times      []time.Duration `json:"times_ns,omitempty"` // of the first whole batches
 }
 
-// timesMax is how many times a median is made of.
-const timesMax = 256
+// TimesMax is how many times a median is made of, at most.
+const TimesMax = 256
 
 // Begin forgets everything: a plan begins.
 func (t *Tally) Begin(until int64) { *t = Tally{Until: until, Times: t.Times[:0]} }
@@ -25,7 +25,7 @@ func (t *Tally) Add(samples int64, took time.Duration, whole bool) {
 	t.Iterations++
 	t.Samples += samples
 	t.Took += took
-	if whole && len(t.Times) < timesMax {
+	if whole && len(t.Times) < TimesMax {
 		t.Times = append(t.Times, took)
 	}
 }

@@ -24,11 +24,14 @@ type Spec struct {
 // Defaults are R2SP's profile, and the hysteresis of our reconstruction [R].
 func Defaults() Spec { return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3} }
 
+// ProfileMax is the longest profile.
+const ProfileMax = 1_000_000
+
 // Env is the run.
 type Env struct {
 	Workers int `json:"workers"` // ranks that compute
 	Batch   int `json:"batch"`   // samples of an iteration over all of them, at least Workers
-	Max     int `json:"max"`     // samples of one of them in an iteration, at most; Max * Workers is at least Batch
+	Max     int `json:"max"`     // samples that a plan gives one of them in an iteration, at most; Max * Workers is at least Batch
 	Rows    int `json:"rows"`    // of the training set, at least Workers
 }
 
@@ -44,7 +47,7 @@ type Measured struct {
 type Plan struct {
 	Batches    []int // by worker, at most Max each; 0: the worker has left
 	Iterations int64 // after which the next plan begins; 0: never
-	// Epoch says that these iterations are one pass over all rows: each worker has rows in proportion to its batch, and its last batch may be shorter.
+	// Epoch says that these iterations are one pass over all rows: each worker has rows in proportion to its batch. Its last batch may be shorter, or longer by a row.
 	Epoch bool
 }
 
@@ -52,9 +55,9 @@ type Plan struct {
 type Policy interface {
 	Start() Plan                   // the first plan
 	Step(measured []Measured) Plan // by worker, when all that are left have computed the plan before
-	// Memory is what the next steps depend on, and Recall restores it in a new policy, in place of Start.
+	// Memory is what the next steps depend on beside the present batches, and Recall restores both in a new policy, in place of Start.
 	Memory() []float64
-	Recall(memory []float64) error
+	Recall(batches []int, memory []float64) error
 }
 
 // New makes a policy; nil for fixed, whose only plan is the configuration.

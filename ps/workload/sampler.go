@@ -22,8 +22,8 @@ type Assignment struct {
 	From   int64   // its first iteration
 	Rows   []int32 // kept, and not changed
 	Batch  int     // rows of one iteration
-	// Pass is the number of iterations that an epoch over Rows takes. Its last batch is what is left then, Batch rows or fewer, perhaps none. 0: every
-	// batch has Batch rows, and may extend from one epoch into the next.
+	// Pass is the number of iterations that an epoch over Rows takes. Its last batch is what is left then: some rows, at most one more than Batch. 0: every batch
+	// has Batch rows, and may extend from one epoch into the next.
 	Pass int64
 }
 
@@ -39,7 +39,7 @@ func NewSampler(rows []int32, batch int, seed uint64, worker int) *Sampler {
 // batch.
 func (s *Sampler) Assign(a Assignment) {
 	left := int64(len(a.Rows)) - (a.Pass-1)*int64(a.Batch) // for the last batch of a pass
-	if len(a.Rows) == 0 || a.Batch < 1 || a.Number < 0 || a.From < 0 || a.Pass < 0 || a.Pass > 0 && (left < 0 || left > int64(a.Batch)) {
+	if len(a.Rows) == 0 || a.Batch < 1 || a.Number < 0 || a.From < 0 || a.Pass < 0 || a.Pass > 0 && (left < 1 || left > int64(a.Batch)+1) {
 		panic(fmt.Sprintf("workload: sampler of %d rows in batches of %d, assignment %d from iteration %d, passes of %d iterations", len(a.Rows), a.Batch, a.Number, a.From, a.Pass))
 	}
 	s.current, s.key = a, s.worker
@@ -63,9 +63,13 @@ func (s *Sampler) Batch(iter int64, dst []int32) []int32 {
 	dst = dst[:0]
 	n := int64(len(s.current.Rows))
 	if pass := s.current.Pass; pass > 0 {
-		at := (iter - s.current.From) % pass * int64(s.current.Batch)
+		k := (iter - s.current.From) % pass
 		s.permute((iter - s.current.From) / pass)
-		return append(dst, s.order[min(at, n):min(at+int64(s.current.Batch), n)]...)
+		end := n
+		if k < pass-1 {
+			end = (k + 1) * int64(s.current.Batch)
+		}
+		return append(dst, s.order[k*int64(s.current.Batch):end]...)
 	}
 	for at := (iter - s.current.From) * int64(s.current.Batch); len(dst) < s.current.Batch; {
 		s.permute(at / n)
