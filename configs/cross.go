@@ -44,6 +44,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
 		w.crossSync(sync, root)
 		w.crossSchemes(t)
+		w.crossAwaits()
 	}
 	w.crossMixed(t)
 	w.crossLARS(t)

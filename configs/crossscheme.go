@@ -57,8 +57,8 @@ func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 // change of scheme is such a wait too, also in rule i itself.
 func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
-	if k < len(phases)-1 {
-		w.fatal(at.node, at.path, "set strict: false there, or make it the last scheme",
+	if k < len(phases)-1 || phases[k].Until != (Until{}) {
+		w.fatal(at.node, at.path, "set strict: false there, or make it the last scheme, without until",
 			"%s with strict: true may hold back a slow worker until the fast ones continue, but these wait for it at the change: a deadlock", e.Name)
 		return
 	}

@@ -117,6 +117,12 @@ func (w *idler) until(l *leaf, u Until) {
 	if u == (Until{}) {
 		return
 	}
+	if u.Await.IsSet() {
+		if rounds := float64(u.Await.Rounds); rounds >= w.n.Iterations {
+			w.at(l.path, fmt.Sprintf("set rounds below %s", whole(w.n.Iterations)), "%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins", whole(rounds), w.n.Text())
+		}
+		return
+	}
 	clock, stop := float64(u.Iterations), w.c.Train.Stop
 	switch {
 	case u.Epochs > 0 && stop.Epochs > 0 && u.Epochs >= stop.Epochs:

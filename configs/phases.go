@@ -18,13 +18,14 @@ type Phase struct {
 	Scheme string        `yaml:"scheme,required" values:"@schemes" doc:"when a pull is answered and how pushes become a version"`
 	Common scheme.Common `yaml:",inline"` // defaults filled from the scheme's table entry
 	Params scheme.Params // the scheme's own keys, defaults filled, checked
-	Until  Until         `yaml:"until,omitempty" doc:"the iteration at which the next scheme takes over, or {epochs: 2}; the last has none"`
+	Until  Until         `yaml:"until,omitempty" doc:"when the next scheme takes over: an iteration, {epochs: 2}, or {straggler: shows} or gone; without straggler, the last has none"`
 }
 
-// Until is a clock of a run, given in one of two units; zero is none.
+// Until is the end of a scheme, in one of three forms: a clock of the run in one of two units, or something that happens; zero is none.
 type Until struct {
 	Iterations int64
-	Epochs     float64 // passes over the training rows, all workers together
+	Epochs     float64      // passes over the training rows, all workers together
+	Await      scheme.Await // what the scheme waits for
 }
 
 // Clock returns the iteration at which the next phase begins. perIteration is the samples of all workers in one iteration, rows the number
@@ -37,6 +38,9 @@ func (u Until) Clock(perIteration, rows int) int64 {
 }
 
 func (u Until) String() string {
+	if u.Await.IsSet() {
+		return u.Await.String()
+	}
 	if u.Epochs > 0 {
 		return "epoch " + number(u.Epochs)
 	}
@@ -46,7 +50,7 @@ func (u Until) String() string {
 // Phases lists the schemes of a rule in turn; most rules have one.
 func (r *Rule) Phases() []Phase { return append([]Phase{r.Phase}, r.Then...) }
 
-// InTurn lists the schemes without the iterations at which they change: every Until is 0.
+// InTurn lists the schemes without their ends: every Until is 0, and no Await is set.
 func (r *Rule) InTurn() (phases []scheme.Phase) {
 	for _, ph := range r.Phases() {
 		phases = append(phases, scheme.Phase{Scheme: ph.Scheme, Common: ph.Common, Params: ph.Params})
@@ -69,7 +73,7 @@ func (r *Rule) BoundKey() string {
 	return e.Bound
 }
 
-// PhasesOf returns the phases of a rule with the iterations at which they end. It fails if a phase would not end after its begin.
+// PhasesOf returns the phases of a rule with the iterations at which they end, or with what ends them. It fails if a phase would not end after its begin.
 func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	perIteration := c.Train.BatchGlobal
 	if perIteration == 0 {
@@ -82,7 +86,7 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 		if i > 0 && at > 0 && at <= phases[i-1].Until {
 			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
 		}
-		phases[i].Until = at
+		phases[i].Until, phases[i].Await = at, ph.Until.Await
 	}
 	return phases, nil
 }
@@ -217,12 +221,23 @@ func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table 
 func (w *walker) crossUntil(t *table, all []Phase, i int, n *yaml.Node) {
 	until := t.byPath["until"]
 	last := i == len(all)-1
+	awaits := all[0].Until.Await.IsSet()
 	switch {
 	case until.bad:
+	case i > 0 && until.key != nil && all[0].Until != (Until{}) && awaits != all[i].Until.Await.IsSet():
+		what := fmt.Sprintf("waits for a straggler, but the first scheme of the rule ends at %v", all[0].Until)
+		if awaits {
+			what = fmt.Sprintf("%v is another kind of end than that of the first scheme of the rule, which waits for a straggler", all[i].Until)
+		}
+		w.fatal(until.node, until.path, "write straggler in each until of the rule, or in none", "%s", what)
+	case awaits && (!last || until.key != nil):
+		if until.key == nil {
+			w.fatal(n, until.path, "write until: {straggler: gone}, or another end of this kind", "is missing: another scheme follows")
+		}
 	case last && until.key != nil:
 		w.fatal(until.key, until.path, "remove it, or add the scheme that follows", "ends the last scheme, and none follows")
 	case !last && until.key == nil:
-		w.fatal(n, until.path, "write until: 100, or until: {epochs: 2}", "is missing: another scheme follows")
+		w.fatal(n, until.path, "write until: 100, until: {epochs: 2}, or until: {straggler: shows}", "is missing: another scheme follows")
 	case i > 0 && !last:
 		was, is := all[i-1].Until, all[i].Until
 		if was.Epochs > 0 && is.Epochs > 0 && is.Epochs <= was.Epochs || was.Iterations > 0 && is.Iterations > 0 && is.Iterations <= was.Iterations {
@@ -237,9 +252,9 @@ var (
 	epochsSpec     = spec{path: "epochs", span: aboveTo(0, 1e9)}
 )
 
-// readUntil reads a number of iterations, or {epochs: 2}.
+// readUntil reads a number of iterations, {epochs: 2}, or {straggler: shows}.
 func readUntil(ptr *Until, n *yaml.Node) *problem {
-	const hint = "write a number of iterations, or {epochs: 2}"
+	const hint = "write a number of iterations, {epochs: 2}, or {straggler: shows}"
 	if n.Kind != yaml.MappingNode {
 		l := leaf{spec: &iterationsSpec, path: "until"}
 		p := readInt(&l, &ptr.Iterations, n)
@@ -248,12 +263,15 @@ func readUntil(ptr *Until, n *yaml.Node) *problem {
 		}
 		return p
 	}
+	if isAwait(n) {
+		return readAwait(&ptr.Await, n)
+	}
 	if len(n.Content) != 2 || n.Content[0].Value != "epochs" && n.Content[0].Value != "iterations" {
 		var keys []string
 		for i := 0; i < len(n.Content); i += 2 {
 			keys = append(keys, clip(n.Content[i].Value))
 		}
-		return problemf(hint, "want the one key epochs, got {%s}", strings.Join(keys, ", "))
+		return problemf(hint, "want the key epochs, or the key straggler, got {%s}", strings.Join(keys, ", "))
 	}
 	value := deref(n.Content[1])
 	if n.Content[0].Value == "iterations" {
@@ -268,6 +286,9 @@ func readUntil(ptr *Until, n *yaml.Node) *problem {
 }
 
 func formatUntil(u Until) string {
+	if u.Await.IsSet() {
+		return formatAwait(u.Await)
+	}
 	if u.Epochs > 0 {
 		return "{epochs: " + number(u.Epochs) + "}"
 	}

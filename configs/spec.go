@@ -250,7 +250,7 @@ func typeName(l *leaf) string {
 	case *workerIndex:
 		return `whole number or "*"`
 	case *Until:
-		return "whole number or {epochs: number}"
+		return "whole number, {epochs: number} or {straggler: word}"
 	case *workload.Cost:
 		return "time or {fixed: time, per_sample: time}"
 	}

@@ -49,7 +49,7 @@ const (
 // Header is every control message but the pieces. Fields that a kind does not use are zero.
 type Header struct {
 	Kind   Kind
-	Flags  uint8 // Stop, Over, Save, Ask
+	Flags  uint8 // Stop, Over, Save, Change, Ask
 	Worker int32 // index among workers, not a rank
 	Shard  int32 // PushReady, Grant, Revoke: the first one in the rotation
 
@@ -84,6 +84,10 @@ const Stop = 1
 // Save in Flags of Reply: mark your pushes of Iter, which you may start now. In Flags of Push: save the version that
 // closes Iter.
 const Save = 4
+
+// Change in Flags of Reply: mark your pushes of Iter, which you may start now. In Flags of Push: shards whose scheme
+// waits for a straggler change it behind Iter.
+const Change = 8
 
 // Ask in Flags of Reply and Publish of the lead shard, when workers keep copies of it: the budget is nearly used up;
 // pull this shard before every iteration from now on. The server publishes it no more.

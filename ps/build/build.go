@@ -77,7 +77,7 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 		from.fillEnv(&env, id, phases)
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
-		} else if schemes[id], err = core.NewShardSchemes(phases, env); err != nil {
+		} else if schemes[id], err = core.NewShardSchemes(phases, env, from.changes(id)); err != nil {
 			return nil, fmt.Errorf("sync: match %q: %w", b.Config.Sync[rule].Match, err)
 		}
 	}
@@ -91,9 +91,20 @@ func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase) {
 	}
 	node := s.Shards[id]
 	env.Clocks, env.Start = s.Clocks, node.Version
-	if k, _ := core.PhaseAt(phases, s.Clocks); len(node.Memory) > 0 && phases[k].Until == node.Until { // else: another scheme's memory
+	changes := s.changes(id)
+	k, _ := core.PhaseAt(phases, s.Clocks, changes)
+	if len(node.Memory) > 0 && phases[k].Until == node.Until && changes == node.Changes { // else: another scheme's memory
 		env.Memory = node.Memory
 	}
+}
+
+// changes is how often a shard had changed its scheme at announced clocks.
+func (s *Start) changes(id int32) int64 {
+	if s == nil {
+		return 0
+	}
+	node := s.Shards[id]
+	return node.ChangesAt(s.Clocks)
 }
 
 // Server is what a server node is made from, beside the configuration.
@@ -110,7 +121,7 @@ type Server struct {
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c := b.Config
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Awaits: c.Awaits()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with

@@ -202,6 +202,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 		l.evaluated(end, v.Loss, v.Correct, rows)
 		hasFinal = true
 	}
+	s.Changes = l.changes
 	if s.Evaluations = l.evals.results; hasFinal {
 		s.Conclude()
 	}

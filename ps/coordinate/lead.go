@@ -28,7 +28,8 @@ type Lead struct {
 	end            end
 	checkpoints    checkpoints
 	deals          deals
-	serverMessages int64 // number of messages of servers so far: of snapshots and of staleness
+	changes        []metrics.Change // of schemes, for stragglers
+	serverMessages int64            // number of messages of servers so far: of snapshots and of staleness
 	// delayed is, by server other than rank 0's: pulls and pushes delayed so far, as last reported.
 	delayed map[int32]int64
 }
@@ -149,6 +150,14 @@ func (l *Lead) Committed(version, samples int64, rate float64) {
 	l.counts.lr = rate
 	l.Beat()
 	l.checkpoints.snapshots.tick()
+}
+
+// Changed logs a change of schemes, and keeps it for the summary.
+func (l *Lead) Changed(e *core.Effect) {
+	for _, c := range layout.Changes(l.station.Config, l.station.Plan, e) {
+		l.station.Log.Info("scheme changes", "iteration", c.Iteration, "match", c.Match, "scheme", c.Scheme, "why", c.Why)
+		l.changes = append(l.changes, c)
+	}
 }
 
 // Beat makes a record if one is due: the first at once, then one per interval. It redraws a terminal's bar more often.

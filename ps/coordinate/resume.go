@@ -49,6 +49,7 @@ func (l *Lead) resume(q *resume.Origin) {
 	l.counts.epoch = s.Loss
 	l.counts.epoch.Rows = rows
 	l.evals.results, l.evals.targetReachedS = s.Evals, s.Target
+	l.changes = slices.DeleteFunc(s.Changes, func(c metrics.Change) bool { return c.Iteration > slices.Min(q.Starts) })
 	if l.checkpoints.newest = q.Dir; l.r.Search.Adopted != "" { // the next checkpoint replaces an adopted replica
 		l.checkpoints.newest = ""
 		if dirs := l.r.Search.Candidates; len(dirs) > 0 {

@@ -194,7 +194,7 @@ func (l *Lead) save() resume.LeadState {
 		dealt = c.Save()
 	}
 	return resume.LeadState{Work: dealt, Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted, Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
-		Loss: l.counts.epoch, Evals: l.evals.results, Target: l.evals.targetReachedS, Sinks: r.sinkSizes()}
+		Loss: l.counts.epoch, Evals: l.evals.results, Target: l.evals.targetReachedS, Changes: l.changes, Sinks: r.sinkSizes()}
 }
 
 // amend adds to the final checkpoint what happened after it was written: evaluations, and the ends of the metrics files.

@@ -12,10 +12,14 @@ import (
 // from it on to the next one. The current scheme must hear nothing of the latter. No worker passes the cut before v has
 // reached it, and by then the current scheme holds nothing. So every worker waits once at the cut.
 type cut struct {
-	at     int64 // never, where no other scheme follows
+	at     int64 // never, where no other scheme follows or the clock was not announced
 	next   func(clocks []int64, start int64) ShardScheme
 	pulls  []int32   // workers whose pull for an iteration at or past the cut waits for v, in order of arrival
 	pushes []*pushed // landed pushes of such iterations; their workers were sent past the cut by another shard
+
+	awaits  bool  // at is announced while training runs, by a push with the flag Change
+	changes int64 // changes at announced clocks so far
+	began   int64 // the clock of the last of them
 }
 
 const never = math.MaxInt64
@@ -23,7 +27,7 @@ const never = math.MaxInt64
 // setScheme makes a scheme the current one.
 func (sh *ownShard) setScheme(ss ShardScheme) {
 	sh.scheme, sh.exact, sh.whole, sh.agrees = ss.Scheme, ss.Exact, ss.Whole, ss.Agrees
-	sh.cut.at, sh.cut.next = never, ss.Next
+	sh.cut.at, sh.cut.next, sh.cut.awaits = never, ss.Next, ss.Awaits
 	if ss.Until > 0 {
 		sh.cut.at = ss.Until
 	}
@@ -80,6 +84,9 @@ func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 		}
 		for _, p := range pushes {
 			clocks[p.head.Worker] = at
+		}
+		if sh.cut.awaits {
+			sh.cut.changes, sh.cut.began = sh.cut.changes+1, at
 		}
 		sh.setScheme(sh.cut.next(clocks, sh.version))
 		sh.closed = max(sh.closed, at)

@@ -298,7 +298,7 @@ func TestPhasesThatDoNotFollowEachOtherAreRefused(t *testing.T) {
 		for range until {
 			r.then = append(r.then, rule{name: "asp"})
 		}
-		_, err := NewShardSchemes(r.phases(), scheme.Env{Workers: 2, Shards: []int32{0}})
+		_, err := NewShardSchemes(r.phases(), scheme.Env{Workers: 2, Shards: []int32{0}}, 0)
 		if err == nil || !strings.Contains(err.Error(), "needs an end, after that of the scheme before it") {
 			t.Errorf("until %v: %v", until, err)
 		}

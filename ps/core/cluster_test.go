@@ -194,7 +194,7 @@ func (r rule) phases() (all []scheme.Phase) {
 }
 
 func mustScheme(r rule, ids []int32, server, workers int, follows ...bool) ShardScheme {
-	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server, Follows: slices.Contains(follows, true), Seed: 7})
+	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server, Follows: slices.Contains(follows, true), Seed: 7}, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -21,7 +21,8 @@
 // its copy of a shard for several iterations, or subscribe to new versions (copies.go). A policy may say which samples
 // a worker computes, of its own iterations and of others' (work.go). A shard may be exchanged in some iterations only
 // (due.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
-// in member.go; a shard changes its scheme in change.go.
+// in member.go; a shard changes its scheme in change.go, or when a
+// straggler shows (straggle.go).
 //
 // A worker is Computing until backward is over. It is Pushing until the send policy has released every piece, and
 // Waiting until every shard has replied and every send is complete. Then it is Computing again, or Finished. It pushes
@@ -116,6 +117,9 @@ const (
 	Cancel     // Worker: start no sample from Dst on of the Task that is being computed
 	SendWorker // Worker: send Msg to worker To
 	ReplyPiece // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
+	// Server of shard 0: iterations from Iter on belong to other schemes, for the Src-th time. Worker To takes Scale
+	// times the median of all workers; -1: no worker straggles any more. For observers (straggle.go).
+	Changed
 )
 
 // Effect is one thing to do. Slots and buffers are small integers that are reused; the driver provides memory for each.

@@ -437,7 +437,7 @@ func TestEventsCarryTheNormsOfTheirPush(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"vap": true, "pssp": false, "bsp": false} {
 		e, _ := scheme.Lookup(name)
-		ss, err := NewShardSchemes([]scheme.Phase{{Scheme: name, Params: e.Params()}}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: 1})
+		ss, err := NewShardSchemes([]scheme.Phase{{Scheme: name, Params: e.Params()}}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: 1}, 0)
 		if err != nil || ss.Norms != want {
 			t.Errorf("%s: needs norms: %v, %v; want %v", name, ss.Norms, err, want)
 		}

@@ -81,6 +81,7 @@ func (s *Server) removeWorker(w int32, out []Effect) []Effect {
 	s.left[w] = true
 	s.present--
 	s.endedLives++
+	s.watch.detector.left(w)
 	for _, id := range s.owned {
 		out = s.removeFromShard(s.shards[id], w, out)
 	}

@@ -101,7 +101,7 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, bud
 			continue
 		}
 		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: q.starts, Start: q.saved[id].Version}
-		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env)
+		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

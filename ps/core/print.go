@@ -11,7 +11,7 @@ var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "Pi
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece", "Changed"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -73,6 +73,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v shard%d w%d slot%d", e.Kind, e.Shard, e.To, e.Slot)
 	case ReplyPiece:
 		return fmt.Sprintf("%v to=%d buf%d p%d", e.Kind, e.To, e.Src, e.Piece)
+	case Changed:
+		return fmt.Sprintf("%v iter=%d changes=%d w%d times=%.3g", e.Kind, e.Iter, e.Src, e.To, e.Scale)
 	case WakeAt:
 		return fmt.Sprintf("%v shard%d at=%v", e.Kind, e.Shard, e.At)
 	case Close:
@@ -95,6 +97,9 @@ func Describe(m wire.Header) string {
 		if m.Flags&wire.Save != 0 {
 			b.WriteString(" save")
 		}
+		if m.Flags&wire.Change != 0 {
+			b.WriteString(" change")
+		}
 	case wire.Pull:
 		fmt.Fprintf(&b, "Pull w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Reply, wire.Publish:
@@ -104,6 +109,9 @@ func Describe(m wire.Header) string {
 		}
 		if m.Flags&wire.Save != 0 {
 			b.WriteString(" save")
+		}
+		if m.Flags&wire.Change != 0 {
+			b.WriteString(" change")
 		}
 	case wire.Taken:
 		fmt.Fprintf(&b, "Taken w%d shard%d version=%d", m.Worker, m.Shard, m.Version)

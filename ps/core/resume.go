@@ -18,6 +18,21 @@ type Saved struct {
 	Closed   int64  `json:"closed"`           // v, where a scheme closes iterations without all workers
 	Until    int64  `json:"until"`            // the clock at which the next scheme takes over; 0: none follows
 	Memory   []byte `json:"memory,omitempty"` // the scheme's memory, where clocks and version do not determine its state
+	// Changes of the scheme at announced clocks, and the clock of the last one. Where the run has such changes, the lead
+	// shard counts them, too.
+	Changes int64 `json:"changes,omitempty"`
+	Began   int64 `json:"began,omitempty"`
+}
+
+// ChangesAt is the number of changes at announced clocks when the workers resume at these clocks. A shard passes a
+// change when all workers in the run have reached it. If the last worker to leave had not, the shard is one change
+// ahead of shards that heard the workers leave in another order. Then the change is undone: a straggler is looked for
+// again.
+func (q *Saved) ChangesAt(clocks []int64) int64 {
+	if q.Changes > 0 && slices.Min(clocks) < q.Began {
+		return q.Changes - 1
+	}
+	return q.Changes
 }
 
 // Saved returns the state to save of one of this server's shards. It panics where a push is staged, or folded and not
@@ -32,7 +47,7 @@ func (s *Server) Saved(id int32) Saved {
 
 func (sh *ownShard) saved() Saved {
 	q := Saved{Version: sh.version, Rated: sh.rated, Accepted: sh.accepted, Samples: sh.samples, Closed: sh.closed}
-	if sh.cut.at != never {
+	if q.Changes, q.Began = sh.cut.changes, sh.cut.began; sh.cut.at != never && !sh.cut.awaits { // what was announced is forgotten
 		q.Until = sh.cut.at
 	}
 	if l, learns := sh.scheme.(scheme.Learning); learns {
@@ -53,7 +68,9 @@ func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
 		copy(sh.reached, clocks)
 		sh.lowest()
 		sh.closed = sh.low
+		sh.cut.changes, sh.cut.began = q.ChangesAt(clocks), min(q.Began, sh.low)
 	}
+	s.watch.resume(s.shards[0], s.workers)
 	if lead := s.shards[0]; lead != nil && s.isSpent(lead) {
 		s.stopWorkers()
 	}
@@ -72,8 +89,12 @@ func Behind(phases []scheme.Phase) bool {
 }
 
 // PhaseAt is the index of a shard's scheme when its workers are at these clocks, and the clocks that this scheme is
-// told. For the scheme, a worker past the scheme's end has left: its clock is -1.
-func PhaseAt(phases []scheme.Phase, clocks []int64) (k int, told []int64) {
+// told. For the scheme, a worker past the scheme's end has left: its clock is -1. changes is the number of changes at
+// announced clocks; such a scheme has no end yet.
+func PhaseAt(phases []scheme.Phase, clocks []int64, changes int64) (k int, told []int64) {
+	if phases[0].Await.IsSet() {
+		return scheme.Turn(changes, len(phases)), slices.Clone(clocks)
+	}
 	if clocks == nil {
 		return 0, nil // a new run
 	}
@@ -146,10 +167,23 @@ func (s *Server) written(in Input) {
 // returns the version's buffer.
 func (s *Server) Hold(id int32) int32 { return s.shards[id].hold() }
 
-// markForSave marks the pushes of an iteration if the reply into it carried the Save flag.
-func (w *Worker) markForSave() {
+// noteMarks notes the flags of a reply that the pushes of its iteration must carry, too.
+func (w *Worker) noteMarks(m *wire.Header) {
+	if m.Flags&wire.Save != 0 {
+		w.saveIter = m.Iter
+	}
+	if m.Flags&wire.Change != 0 {
+		w.changeIter = m.Iter
+	}
+}
+
+// markPushes marks the pushes of an iteration if the reply into it carried the flags Save or Change.
+func (w *Worker) markPushes() {
 	if w.iter == w.saveIter {
 		w.head.Flags |= wire.Save
+	}
+	if w.iter == w.changeIter {
+		w.head.Flags |= wire.Change
 	}
 }
 

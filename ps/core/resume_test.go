@@ -95,7 +95,7 @@ func TestPhaseAtTheClocksOfACheckpoint(t *testing.T) {
 		{[]int64{9, 12, -1}, 2, []int64{9, 12, -1}},
 		{[]int64{-1, -1}, 0, []int64{-1, -1}},
 	} {
-		if k, told := PhaseAt(phases, c.clocks); k != c.k || !slices.Equal(told, c.told) {
+		if k, told := PhaseAt(phases, c.clocks, 0); k != c.k || !slices.Equal(told, c.told) {
 			t.Errorf("at %v: phase %d told %v, want %d and %v", c.clocks, k, told, c.k, c.told)
 		}
 	}
@@ -120,7 +120,7 @@ func TestAResumedClusterContinues(t *testing.T) {
 			saved, schemes := map[int32]Saved{}, map[int32]ShardScheme{}
 			for _, id := range s.Shards() {
 				saved[id] = first.servers[m].Saved(id)
-				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version, Seed: 7})
+				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version, Seed: 7}, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -175,11 +175,11 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 			fresh := mustScheme(significant, []int32{id}, 0, 3).Scheme.(scheme.Learning).Memory()
 			learnt = learnt || !slices.Equal(q.Memory, fresh)
 			env := scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: []int64{1, 2, 3}, Start: 6, Memory: q.Memory}
-			ss, err := NewShardSchemes(significant.phases(), env)
+			ss, err := NewShardSchemes(significant.phases(), env, 0)
 			if err != nil || !slices.Equal(ss.Scheme.(scheme.Learning).Memory(), q.Memory) {
 				t.Errorf("shard %d resumes with another memory: %v", id, err)
 			}
-			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
+			if _, err := NewShardSchemes(rule{name: "dssp"}.phases(), env, 0); err == nil || !strings.Contains(err.Error(), "is of another scheme") {
 				t.Errorf("the memory of pssp for dssp: %v", err)
 			}
 		}

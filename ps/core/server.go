@@ -29,6 +29,7 @@ type ServerConfig struct {
 	Parts int
 	// Some shard of the run closes iterations as a whole: a pause stops all workers at the same iteration.
 	Together bool
+	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0
 }
 
 // Decided receives each event that a scheme of this server was told, and what the scheme decided. The slice is reused.
@@ -52,6 +53,7 @@ type Server struct {
 	inboxes          map[int32]*inbox      // by leading shard
 	ownAnnouncements []ownAnnouncement     // announcements of this step that shards of this server follow
 	saveIter         int64                 // pushes of this iteration carry the Save flag; -1: of none
+	watch            watch                 // for stragglers; idle except on the server of shard 0
 	firstIterMax     int64                 // the largest iteration at which a worker starts; 0 without a checkpoint to resume from
 	done             bool
 	halt
@@ -69,7 +71,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, snapshotEvery: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), inboxes: map[int32]*inbox{}, owned: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), present: c.Workers, saveIter: -1, pendingLeft: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together,
+		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, watch: newWatch(c.Awaits, c.Workers),
 	}
 	for _, id := range s.owned {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
@@ -89,7 +91,7 @@ func NewServer(c ServerConfig) *Server {
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
 	s.now = in.At
-	return s.finishIfDone(s.deliverOwn(s.step(in, out)))
+	return s.finishIfDone(s.noteChanged(s.deliverOwn(s.step(in, out))))
 }
 
 func (s *Server) step(in Input, out []Effect) []Effect {
@@ -187,6 +189,7 @@ func (s *Server) receivePush(sh *ownShard, m wire.Header, out []Effect) []Effect
 	if p != nil {
 		panic(fmt.Sprintf("core: server %d: %s arrived while the push of iteration %d is in flight", s.me, Describe(m), p.head.Iter))
 	}
+	s.watchPush(sh, &m)
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces, onServer: !sh.pushIsReadInPlace(m.Worker)})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
@@ -336,6 +339,9 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 	}
 	if sh.id == 0 && into == s.saveIter {
 		m.Flags |= wire.Save
+	}
+	if sh.id == 0 && into == s.watch.announced {
+		m.Flags |= wire.Change
 	}
 	sh.sendingBuf[m.Worker] = sh.cur
 	sh.refs[sh.cur]++

@@ -19,7 +19,8 @@ type ShardScheme struct {
 	Whole  bool  // a version is a whole iteration, so the learning-rate clock counts versions; else accepted pushes / N
 	Agrees bool  // it agrees with the other shards of its rule on contributors
 	Accord bool  // this scheme or a later one agrees on contributors
-	Until  int64 // the clock at which Next takes over; 0: never
+	Until  int64 // the clock at which Next takes over; 0: never, or where it is announced
+	Awaits bool  // the clock at which Next takes over is announced while training runs (straggle.go)
 	// Next makes the following scheme, for a shard whose workers are at these clocks; nil where no scheme follows.
 	Next func(clocks []int64, start int64) ShardScheme
 }
@@ -63,25 +64,41 @@ func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 
 // NewShardSchemes builds the schemes that shard env.Shards[0] has in turn, through the table, so that every driver of
 // the nodes makes the same ones. It returns the scheme that is current at env.Clocks. Its Slots are the largest need of
-// all of them. env.Memory, where it is not nil, belongs to the current scheme.
-func NewShardSchemes(phases []scheme.Phase, env scheme.Env) (ShardScheme, error) {
+// all of them. env.Memory, where it is not nil, belongs to the current scheme. changes is how often the shard has changed
+// its scheme at an announced clock.
+func NewShardSchemes(phases []scheme.Phase, env scheme.Env, changes int64) (ShardScheme, error) {
 	slots, norms, accord, memory := 0, false, false, env.Memory
 	env.Memory = nil
-	for k, ph := range phases {
+	for k := range phases {
 		ss, err := newPhase(phases, k, env) // a later scheme is made only to find out now that it can be made
 		if err != nil {
 			return ShardScheme{}, err
 		}
-		if last := k == len(phases)-1; last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until {
-			return ShardScheme{}, fmt.Errorf("scheme %d of %d (%s) ends at iteration %d; every scheme but the last needs an end, after that of the scheme before it", k+1, len(phases), ph.Scheme, ph.Until)
+		if err := checkEnd(phases, k); err != nil {
+			return ShardScheme{}, err
 		}
 		slots, norms, accord = max(slots, ss.Slots), norms || ss.Norms, accord || ss.Agrees
 	}
-	k, clocks := PhaseAt(phases, env.Clocks)
+	k, clocks := PhaseAt(phases, env.Clocks, changes)
 	env.Clocks, env.Memory = clocks, memory
 	first, err := newPhase(phases, k, env)
 	first.Slots, first.Norms, first.Accord = slots, norms, accord
 	return first, err
+}
+
+// checkEnd verifies that the k-th scheme ends if another follows. The ends are clocks that ascend, or all are announced.
+func checkEnd(phases []scheme.Phase, k int) error {
+	ph, last := phases[k], k == len(phases)-1
+	awaits := phases[0].Await.IsSet()
+	switch {
+	case awaits && (ph.Until > 0 || !last && !ph.Await.IsSet()), !awaits && ph.Await.IsSet():
+		return fmt.Errorf("scheme %d of %d (%s) ends in another way than the first; let all wait for stragglers, or none", k+1, len(phases), ph.Scheme)
+	case awaits:
+		return nil
+	case last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until:
+		return fmt.Errorf("scheme %d of %d (%s) ends at iteration %d; every scheme but the last needs an end, after that of the scheme before it", k+1, len(phases), ph.Scheme, ph.Until)
+	}
+	return nil
 }
 
 func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error) {
@@ -108,11 +125,11 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error)
 		lead = -1
 	}
 	ss := ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer,
-		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
-	if ph.Until > 0 {
+		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Awaits: ph.Await.IsSet(), Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
+	if ph.Until > 0 || ph.Await.IsSet() {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
 			env.Clocks, env.Start, env.Memory = clocks, start, nil
-			next, err := newPhase(phases, k+1, env)
+			next, err := newPhase(phases, (k+1)%len(phases), env)
 			if err != nil {
 				panic(fmt.Sprintf("core: shard %d: %v; the same scheme could be made at the start", env.Shards[0], err))
 			}

@@ -56,6 +56,7 @@ type ShardState struct {
 	Accepted int64
 	Samples  int64
 	Cur      int32 // the parameter buffer of the current version
+	Changes  int64 // of the scheme, at clocks that were announced
 }
 
 // Shard reports one of this server's shards.
@@ -64,7 +65,7 @@ func (s *Server) Shard(id int32) ShardState {
 	if sh.schedulesLink {
 		stats.Turns = s.turnCounts()
 	}
-	return ShardState{ID: id, Stats: stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur}
+	return ShardState{ID: id, Stats: stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur, Changes: sh.cut.changes}
 }
 
 // Shards lists the IDs of this server's shards, ascending.

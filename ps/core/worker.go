@@ -39,6 +39,7 @@ type Worker struct {
 	reportedClock int64       // clock when the exchange of iter began; its pushes report it
 	stop          bool        // a reply said: start no new iteration
 	saveIter      int64       // pushes of this iteration carry the Save flag; -1: of none
+	changeIter    int64       // the same with the Change flag
 	life          int64       // how often the worker has come back. Above 0 it tells the servers, and they say where it continues
 	head          wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
 	shards        []workerShard
@@ -92,7 +93,7 @@ func (sh *workerShard) lead(c int64) int64 {
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
 	w := &Worker{
 		me: me, plan: plan, policy: policy,
-		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, saveIter: -1, open: len(plan.Shards),
+		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, saveIter: -1, changeIter: -1, open: len(plan.Shards),
 		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
 	}
 	w.makeLayers()
@@ -111,7 +112,7 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Clock: w.reportedClock,
 			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
 		if !w.isInExtra() {
-			w.markForSave()
+			w.markPushes()
 		}
 		return out
 	case PieceReady:
@@ -231,9 +232,7 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	w.noteNextIter(&m)
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
-	if m.Flags&wire.Save != 0 {
-		w.saveIter = m.Iter
-	}
+	w.noteMarks(&m)
 	if m.Flags&wire.Ask != 0 {
 		w.copies[m.Shard].mustPull = true
 	}

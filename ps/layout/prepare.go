@@ -33,6 +33,9 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link)
 	if err := Check(c, set, computes); err != nil {
 		return q, err
 	}
+	if err := c.CheckAwaits(len(roles.Workers)); err != nil { // with a hierarchy fewer than compute
+		return q, err
+	}
 	if q.Model, err = ModelOf(c, set); err != nil {
 		return q, err
 	}
@@ -75,6 +78,9 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 		return err
 	}
 	if err := c.CheckFaults(workers); err != nil {
+		return err
+	}
+	if err := c.CheckAwaits(workers); err != nil {
 		return err
 	}
 	if rows := set.Train.Rows(); rows < workers {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fluentps/configs"
+	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -27,10 +28,37 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 		}
 		fmt.Fprintf(b, "  %s: %s", c.Sync[i].Match, phases[0].Scheme)
 		for k, ph := range phases[1:] {
-			fmt.Fprintf(b, " until iteration %d, then %s", phases[k].Until, ph.Scheme)
+			fmt.Fprintf(b, " until %v, then %s", endOf(phases[k]), ph.Scheme)
+		}
+		if last := phases[len(phases)-1]; last.Await.IsSet() {
+			fmt.Fprintf(b, " until %v, then %s again, and so on", last.Await, phases[0].Scheme)
 		}
 		b.WriteString("; each change waits until all workers have come to it\n")
 	}
+}
+
+// endOf says when a scheme ends.
+func endOf(ph scheme.Phase) string {
+	if ph.Await.IsSet() {
+		return ph.Await.String()
+	}
+	return fmt.Sprintf("iteration %d", ph.Until)
+}
+
+// Changes tells for the summary that the rules whose schemes wait for stragglers have changed their scheme.
+func Changes(c *configs.Config, p *shard.Plan, e *core.Effect) (all []metrics.Change) {
+	awaits := c.Awaits()
+	await := awaits[scheme.Turn(int64(e.Src)-1, len(awaits))]
+	why := await.String()
+	if e.To >= 0 {
+		why = fmt.Sprintf("worker %d takes %.2f times the median, and took more than %g times the median in %d iterations in a row", e.To, e.Scale, await.Factor, await.Rounds)
+	}
+	for i := range c.Sync {
+		if r := &c.Sync[i]; r.Awaits() && hasShards(p, i) {
+			all = append(all, metrics.Change{Iteration: e.Iter, Match: r.Match, Scheme: r.Phases()[scheme.Turn(int64(e.Src), len(awaits))].Scheme, Why: why})
+		}
+	}
+	return all
 }
 
 // FactsOf is what the ranks and the data add to the configuration of a run.
@@ -66,7 +94,9 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 		from := 0.0
 		for k := range phases {
 			to := n.Iterations
-			if k < len(phases)-1 {
+			if c.Sync[i].Awaits() {
+				to = math.Inf(1) // nobody knows how many iterations a scheme has
+			} else if k < len(phases)-1 {
 				to = min(to, float64(ends[k].Until))
 			}
 			text := updatesText(&phases[k], n, f, from, to)
@@ -74,7 +104,9 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 				printed[text] = true
 				b.WriteString(text)
 			}
-			from = to
+			if from = to; c.Sync[i].Awaits() {
+				from = 0
+			}
 		}
 	}
 }

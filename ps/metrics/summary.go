@@ -91,8 +91,17 @@ type Summary struct {
 	Wire              *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
 	PerShard          []ShardSummary       `json:"per_shard"`
 	PerWorker         []WorkerSummary      `json:"per_worker"`
-	PerRole           map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
+	PerRole           map[string]RoleTimes `json:"per_role"`          // by RoleWorker, RoleServer
+	Changes           []Change             `json:"changes,omitempty"` // of schemes, where a rule waits for stragglers; other changes are in the configuration
 	Evaluations       []Evaluation         `json:"evaluations"`
+}
+
+// Change says that the shards of a rule changed their scheme, because of what happened while training ran.
+type Change struct {
+	Iteration int64  `json:"iteration"` // the first under the new scheme
+	Match     string `json:"match"`     // of the rule
+	Scheme    string `json:"scheme"`    // the new one
+	Why       string `json:"why"`
 }
 
 // Wire compares the iterations of a run with the least time that its network cards allow (ps/network).

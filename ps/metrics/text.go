@@ -14,6 +14,7 @@ import (
 const (
 	shardRowsMax      = 40
 	evaluationRowsMax = 20
+	changesMax        = 10
 	devicesMax        = 8
 )
 
@@ -89,6 +90,12 @@ func headText(s *Summary, width int) string {
 	line("result", "train loss %s, test loss %s, test %s %s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
 	if n := s.Sparsity; n != nil {
 		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), Count(int(n.Parameters), "parameter"))
+	}
+	for _, c := range s.Changes[:min(len(s.Changes), changesMax)] {
+		line("scheme", "%s from iteration %s on (%s), because %s", c.Scheme, thousands(c.Iteration), c.Match, c.Why)
+	}
+	if more := len(s.Changes) - changesMax; more > 0 {
+		line("scheme", "and %s more, in %s", Count(more, "change"), SummaryName)
 	}
 	traffic := fmt.Sprintf("sent %s, received %s", Size(s.BytesSent), Size(s.BytesReceived))
 	if n := s.BytesBetween; n != nil {

@@ -17,7 +17,8 @@ type LeadState struct {
 	Loss     metrics.EpochLoss `json:"loss"`
 	Evals    []metrics.Evaluation
 	Target   *float64         `json:"target_reached_s"`
-	Sinks    map[string]int64 `json:"sinks"` // bytes of each metrics file
+	Sinks    map[string]int64 `json:"sinks"`             // bytes of each metrics file
+	Changes  []metrics.Change `json:"changes,omitempty"` // of schemes, for stragglers
 	// Standstills is how many runs in a row resumed from this checkpoint and made no progress.
 	Standstills int `json:"standstills,omitempty"`
 	// Work is the assignment of batches, in a run whose batches change.

@@ -185,7 +185,8 @@ type Phase struct {
 	Scheme string
 	Common Common
 	Params Params
-	Until  int64 // the clock at which the next scheme takes over; 0 in the last
+	Until  int64 // the clock at which the next scheme takes over; 0 in the last, and with Await
+	Await  Await // what ends the scheme, if that is found out while training runs
 }
 
 // Entry is one row of the table: everything that config, explain, README and tests know about a scheme.

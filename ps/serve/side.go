@@ -62,6 +62,7 @@ type Observer interface {
 	Committed(version, samples int64, rate float64) // the lead shard has a new version, with so many more samples, made with this learning rate
 	Snapshot(k, samples int64)                      // snapshot k of the lead shard was taken, after so many samples
 	Kept(clock int64)                               // the lead shard was kept for a checkpoint, before all workers compute iteration clock
+	Changed(e *core.Effect)                         // the rules that wait for stragglers have changed their schemes
 	Stale(rule int, versions int64)                 // a push of any shard of this server was committed, so many versions stale
 }
 
@@ -184,6 +185,8 @@ func (s *Side) obey(e *core.Effect) {
 	case core.SendServer:
 		s.station.Net.Send(s.station.Roles.Servers[e.To], &e.Msg)
 	case core.Close:
+	case core.Changed:
+		s.o.Observer.Changed(e)
 	case core.Stage:
 		s.stage(e)
 	case core.Fold:

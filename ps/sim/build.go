@@ -94,6 +94,9 @@ func refuse(o *Options) error {
 	if err := c.CheckFaults(n); err != nil {
 		return err
 	}
+	if err := c.CheckAwaits(n); err != nil {
+		return err
+	}
 	if err := refuseCompute(o); err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"math"
+	"slices"
 
+	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 )
 
@@ -12,6 +14,9 @@ type limit struct {
 	whole  bool  // a version is a whole iteration: a push that is not in it is late
 	copies scheme.Copies
 	until  int64 // v at which the next scheme takes over
+	awaits bool  // until is announced while the run goes on
+	waited bool  // the first scheme of the rule awaits an end
+	again  bool  // the first scheme of the rule follows the last one
 	// agrees: the shards of the rule have the same contributors to each iteration, and only Close advances v.
 	agrees bool
 }
@@ -20,7 +25,7 @@ type limit struct {
 func limitsOf(phases []scheme.Phase) (limits []limit) {
 	for _, ph := range phases {
 		e, _ := scheme.Lookup(ph.Scheme)
-		l := limit{bound: -1, whole: e.Whole(ph.Common, ph.Params), copies: e.CopiesOf(ph.Params), until: ph.Until}
+		l := limit{bound: -1, whole: e.Whole(ph.Common, ph.Params), copies: e.CopiesOf(ph.Params), until: ph.Until, awaits: ph.Await.IsSet(), waited: phases[0].Await.IsSet(), again: phases[len(phases)-1].Await.IsSet()}
 		if lead, bounded := e.LeadMax(ph.Params); bounded {
 			l.bound = lead
 		}
@@ -40,7 +45,49 @@ func (s *shardCheck) changes() {
 			s.of[w].clock = max(s.of[w].clock, s.until)
 		}
 		s.closed = max(s.closed, s.until)
-		s.limit, s.then = s.then[0], s.then[1:]
+		if s.awaits {
+			s.changed++
+		}
+		ended := s.limit
+		if s.limit, s.then = s.then[0], s.then[1:]; ended.again {
+			ended.until = math.MaxInt64
+			s.then = append(slices.Clone(s.then), ended)
+		}
 		s.lowest()
+		s.awaitCut()
+	}
+}
+
+// awaitCut gives the current scheme of a shard the end that was announced, if one was.
+func (s *shardCheck) awaitCut() {
+	if s.awaits && s.until == math.MaxInt64 && len(s.cuts) > 0 {
+		s.until, s.cuts = s.cuts[0], s.cuts[1:]
+	}
+}
+
+// announces checks the replies of the lead shard that announce a change behind their iteration. No worker was let into that iteration
+// before, and each reply into it says so. From then on all shards whose schemes wait have the same end.
+func (c *checker) announces(m wire.Header) {
+	flagged := m.Flags&wire.Change != 0
+	switch {
+	case flagged && m.Iter > c.announced && m.Iter <= c.letInto:
+		c.fail("the change: worker %d is the first to hear of a change behind iteration %d, but a worker was let into %d before", m.Worker, m.Iter, c.letInto)
+	case flagged && m.Iter > c.announced:
+		c.announced = m.Iter
+		for i := range c.shards {
+			s := &c.shards[i]
+			s.cuts = append(s.cuts, m.Iter+1)
+			s.awaitCut()
+		}
+	case flagged != (m.Iter == c.announced):
+		c.fail("the change: worker %d is let into iteration %d, marked %v, but the change is announced behind iteration %d", m.Worker, m.Iter, flagged, c.announced)
+	}
+	c.letInto = max(c.letInto, m.Iter)
+}
+
+// changesCounted checks that a shard has changed its scheme as often as its workers have reached an announced change.
+func (c *checker) changesCounted(s *simulation, id int32) {
+	if k, n := &c.shards[id], s.servers[c.shards[id].server].node.Shard(id).Changes; k.waited && n != k.changed {
+		c.fail("the change: shard %d has changed its scheme %d times, but its workers have reached %d changes", id, n, k.changed)
 	}
 }

@@ -19,6 +19,9 @@ type checker struct {
 
 	leaving map[[2]int32]leaver // by server and worker: workers that have said that they leave, but have pushes in flight
 
+	letInto   int64 // the largest iteration that the lead shard let a worker into
+	announced int64 // the last iteration behind which a change was announced; -1: none
+
 	rounds bool // no worker pulls before all have pushed
 
 	sent, received, lost int64 // bytes: sent = received + lost when nothing is in flight
@@ -30,6 +33,8 @@ type shardCheck struct {
 	pieces    int32
 	limit             // of the current scheme
 	then      []limit // of the following schemes
+	cuts      []int64 // changes that were announced for schemes which are not current yet
+	changed   int64   // changes at announced clocks
 	closed    int64   // iterations committed whole, in order: backup workers do not hold v back
 	last      int64   // iteration of the push folded last
 	of        []pairCheck
@@ -64,7 +69,7 @@ type pairCheck struct {
 }
 
 func newChecker(p *shard.Plan, workers int, limits [][]limit) *checker {
-	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setKey]*contributors{}}
+	c := &checker{shards: make([]shardCheck, len(p.Shards)), leaving: map[[2]int32]leaver{}, sets: map[setKey]*contributors{}, letInto: -1, announced: -1}
 	for i := range c.shards {
 		s := &c.shards[i]
 		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), limit: limits[i][0], then: limits[i][1:], atLow: workers, flying: make([]int32, core.Buffers(workers, false)), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)), of: make([]pairCheck, workers)}
@@ -117,6 +122,9 @@ func (c *checker) replied(e *core.Effect) {
 	}
 	if e.Msg.Iter >= s.until {
 		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, but its scheme is until %d", e.Shard, w, e.Msg.Iter, v, s.until)
+	}
+	if e.Shard == 0 {
+		c.announces(e.Msg)
 	}
 	s.flying[e.Src]++
 	s.of[w].sent = v
@@ -251,6 +259,7 @@ func (c *checker) end(s *simulation) {
 		if k.landed != st.Stats.Pushes {
 			c.fail("shard %d: %d pushes landed, its server counts %d", i, k.landed, st.Stats.Pushes)
 		}
+		c.changesCounted(s, int32(i))
 		for w := range k.of {
 			if iter := k.of[w].openPull; iter >= 0 && !s.workers[w].dead {
 				c.fail("exactly once: worker %d's pull of shard %d for iteration %d was never answered", w, i, iter)

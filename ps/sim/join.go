@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -38,6 +39,9 @@ func refuseJoins(o *Options) error {
 	n := o.Config.Simulate.Workers
 	if len(o.Joins) > math.MaxUint16 {
 		return fmt.Errorf("%d joins, but there may be at most %d", len(o.Joins), math.MaxUint16)
+	}
+	if len(o.Joins) > 0 && len(o.Config.Awaits()) > 0 {
+		return errors.New("a worker that comes back may skip the iteration that announces a change, so a rule with until: {straggler: ...} does not go with --join; leave one of them out")
 	}
 	for _, j := range o.Joins {
 		lost := false

@@ -160,7 +160,7 @@ func TestR2SPOffsetOfHalfAPeriodIsSlowerThanBSP(t *testing.T) {
 		}
 		rule := o.Config.Sync[0]
 		ids := o.Plan.OfServer(1)
-		ss, err := core.NewShardSchemes([]scheme.Phase{{Scheme: "r2sp", Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: 8, Shards: ids, Server: offset, Servers: 2})
+		ss, err := core.NewShardSchemes([]scheme.Phase{{Scheme: "r2sp", Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: 8, Shards: ids, Server: offset, Servers: 2}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func (s *simulation) summary() *metrics.Summary {
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
 		Iterations: lead.Accepted / int64(len(s.workers)), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
-		Work: s.cfg.WorkText(), Payload: s.cfg.Payload.Summary(), BytesSent: s.check.sent, BytesReceived: s.check.received,
+		Work: s.cfg.WorkText(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}
 	if s.lost-s.joined == len(s.workers) {
 		sum.Finished = "all workers were lost"

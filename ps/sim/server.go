@@ -5,6 +5,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 )
@@ -196,6 +197,8 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			}
 			m.later.push(o)
 			held++
+		case core.Changed:
+			s.changes = append(s.changes, layout.Changes(s.cfg, s.plan, e)...)
 		case core.WakeAt:
 			s.q.after(s.now, max(0, int64(e.At)-s.now), evAlarm, id, e.Shard)
 		case core.Done:

@@ -127,6 +127,7 @@ type simulation struct {
 	passes    passes
 	scheduler *core.Scheduler   // with baseline pslite
 	dealer    *work.Coordinator // nil: batches never change
+	changes   []metrics.Change
 }
 
 // transfer is the bytes of a message in flight: a piece of a push, a whole reply, a piece of a reply, or the keys of a pull.
