@@ -90,6 +90,25 @@ func (c *Config) Awaits() (awaits []scheme.Await) {
 	return awaits
 }
 
+// SkipsAhead says per turn whether workers skip to the iteration that announces the end of the turn. They do if no scheme of the run bounds
+// their lead then: they may be far apart, and no scheme promises how old the parameters are that they read.
+func (c *Config) SkipsAhead() (skips []bool) {
+	for k := range c.Awaits() {
+		skips = append(skips, !slices.ContainsFunc(c.Sync, func(r Rule) bool {
+			phases := r.Phases()
+			if r.Awaits() {
+				phases = phases[k : k+1]
+			}
+			return slices.ContainsFunc(phases, func(ph Phase) bool {
+				e, _ := scheme.Lookup(ph.Scheme)
+				_, bounded := e.LeadMax(ph.Params)
+				return bounded
+			})
+		}))
+	}
+	return skips
+}
+
 // CheckAwaits fails if schemes wait for stragglers among so few workers that a median says nothing.
 func (c *Config) CheckAwaits(workers int) error {
 	if len(c.Awaits()) == 0 || workers >= scheme.AwaitWorkersMin {
@@ -116,6 +135,7 @@ func (w *walker) crossAwaits() {
 	if first == nil {
 		return
 	}
+	w.crossSkips(first)
 	for i := range w.rows {
 		phases, at := w.phasesOf(i)
 		for _, ph := range phases {
@@ -129,4 +149,19 @@ func (w *walker) crossAwaits() {
 			}
 		}
 	}
+}
+
+// crossSkips refuses batches that are dealt anew by the times of all workers, if the end of a scheme may send workers past iterations.
+func (w *walker) crossSkips(first *Rule) {
+	whole := len(w.rows) == len(w.cfg.Sync)
+	for i := range w.rows {
+		phases, _ := w.phasesOf(i)
+		whole = whole && phases != nil
+	}
+	if !whole || !w.cfg.DealsBatches() || !slices.Contains(w.cfg.SkipsAhead(), true) {
+		return
+	}
+	_, at := w.phasesOf(slices.IndexFunc(w.cfg.Sync, func(r Rule) bool { return r.Awaits() }))
+	w.fatal(at.node, at.path, "set work.policy: fixed, or let schemes with a bound on the lead wait for stragglers, such as ssp in the place of asp",
+		"workers that are behind skip iterations when match %q changes, but work.policy %s deals batches by the times of all iterations", first.Match, w.cfg.Work.Policy)
 }

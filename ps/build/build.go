@@ -121,7 +121,7 @@ type Server struct {
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c := b.Config
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Awaits: c.Awaits()})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with

@@ -64,6 +64,7 @@ type cluster struct {
 	drops    []bool       // by rule: a push may be dropped
 	slowDisk bool         // the disk finishes when the workers are done
 	together bool         // all workers pause at the same iteration
+	blocked  func() int64 // what a worker says that it waited before an iteration; nil: nothing
 	last     *cluster     // the last one that resumed from this one; see playParts
 	problem  error        // the first violation found while an event happened
 }
@@ -92,6 +93,7 @@ type rule struct {
 	params scheme.Params
 	until  []int64 // the clocks at which the rules of then take over, if there are any
 	then   []rule
+	awaits []scheme.Await // in the place of until: what each of the rules waits for; nil: they change at clocks
 }
 
 func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64) *cluster {
@@ -132,7 +134,7 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers, LeadShard(plan, id) != id)
 			}
 		}
-		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every, Saves: true}
+		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
 		if c.order.Reply != nil {
 			sc.Send = c.order.Reply(c.options)
 		}
@@ -142,6 +144,35 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 		c.workers = append(c.workers, c.prepared(NewWorker(int32(w), plan, c.policy(), 0)))
 	}
 	return c
+}
+
+// awaitsOf is what the rules wait for; those that do wait for the same.
+func awaitsOf(rules []rule) []scheme.Await {
+	for _, r := range rules {
+		if r.awaits != nil {
+			return r.awaits
+		}
+	}
+	return nil
+}
+
+// skipsAhead says of each turn whether no scheme bounds the lead.
+func skipsAhead(rules []rule) (skips []bool) {
+	for k := range awaitsOf(rules) {
+		bounds := slices.ContainsFunc(rules, func(r rule) bool {
+			phases := r.phases()
+			if r.awaits != nil {
+				phases = phases[k : k+1]
+			}
+			return slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
+				e, _ := scheme.Lookup(ph.Scheme)
+				_, bounded := e.LeadMax(ph.Params)
+				return bounded
+			})
+		})
+		skips = append(skips, !bounds)
+	}
+	return skips
 }
 
 // policy makes the send policy of a worker of this cluster.
@@ -185,7 +216,9 @@ func (r rule) phases() (all []scheme.Phase) {
 		if ph.Common.Fold == "" {
 			ph.Common.Fold = e.Fold
 		}
-		if k < len(r.then) {
+		if r.awaits != nil {
+			ph.Await = r.awaits[k]
+		} else if k < len(r.then) {
 			ph.Until = r.until[k]
 		}
 		all = append(all, ph)
@@ -357,7 +390,7 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 			}
 		}
 		line := "compute " + name
-		c.add(pending{line: line, node: w, name: name, when: c.over(w), in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10}}})
+		c.add(pending{line: line, node: w, name: name, when: c.over(w), in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10, Blocked: c.waited()}}})
 		for _, p := range slices.Backward(c.plan.Pieces) {
 			c.add(pending{line: line, node: w, name: name, when: c.writable(w, p.Layer), in: Input{Kind: PieceReady, Piece: p.ID}})
 		}
@@ -484,6 +517,14 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		c.snaps[e.Shard] = append(c.snaps[e.Shard], e.Iter)
 	}
 	return nil
+}
+
+// waited is what a worker says that it waited before an iteration.
+func (c *cluster) waited() int64 {
+	if c.blocked == nil {
+		return 0
+	}
+	return c.blocked()
 }
 
 // over says of an iteration that may have started early, without an earlyDriver, when forward may end; writable says

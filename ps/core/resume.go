@@ -35,6 +35,13 @@ func (q *Saved) ChangesAt(clocks []int64) int64 {
 	return q.Changes
 }
 
+// Settle undoes a change that does not count when the workers resume at these clocks.
+func (q *Saved) Settle(clocks []int64) {
+	if n := q.ChangesAt(clocks); n != q.Changes {
+		q.Changes, q.Began, q.Memory = n, slices.Min(clocks), nil // the memory is that of the scheme which is undone
+	}
+}
+
 // Saved returns the state to save of one of this server's shards. It panics where a push is staged, or folded and not
 // committed: the shard is not at a cut then.
 func (s *Server) Saved(id int32) Saved {

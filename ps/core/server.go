@@ -29,7 +29,9 @@ type ServerConfig struct {
 	Parts int
 	// Some shard of the run closes iterations as a whole: a pause stops all workers at the same iteration.
 	Together bool
-	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0
+	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0, as SkipsAhead is
+	// Per turn: no scheme of the run bounds the lead, so workers skip to the iteration that announces a change.
+	SkipsAhead []bool
 }
 
 // Decided receives each event that a scheme of this server was told, and what the scheme decided. The slice is reused.
@@ -71,7 +73,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, snapshotEvery: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), inboxes: map[int32]*inbox{}, owned: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), present: c.Workers, saveIter: -1, pendingLeft: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, watch: newWatch(c.Awaits, c.Workers),
+		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, watch: newWatch(c.Awaits, c.SkipsAhead, c.Workers),
 	}
 	for _, id := range s.owned {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
@@ -318,6 +320,7 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 }
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
+	iter = s.skipTo(sh, iter)
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
 	if sh.feeds != nil {
 		sh.feeds[w].due = false // this reply has the newest version

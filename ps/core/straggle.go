@@ -18,13 +18,14 @@ import (
 //	Reply into j, with Change ─────► Push of j, with Change ─────────► its cut is at j+1
 //
 // A shard hears of the cut before it can let the worker past it: no pull for j+1 is looked at before the push of j has
-// landed, and no worker skips j, because nobody skips iterations in such a run. So all shards change at the same clock,
-// nobody waits for the announcement, and no message is added. A run that stops or pauses before j+1 forgets the cut. The
+// landed, and no worker skips j, because only the lead shard sends workers past iterations, and no further than to j. So
+// all shards change at the same clock, and no message is added. A run that stops or pauses before j+1 forgets the cut. The
 // lead shard's server then looks for stragglers anew, as it does after each change.
 
 // watch is the part of the lead shard's server that decides about changes. On other servers it is idle.
 type watch struct {
 	awaits    []scheme.Await // what the schemes wait for, in turn; all rules whose schemes wait have the same; nil: none waits
+	skips     []bool         // per turn: workers that are behind skip to the announced iteration
 	changes   int64          // changes so far
 	announced int64          // pushes of this iteration carry the Change flag; -1: of none
 	why       straggler      // the reason of what is announced
@@ -37,8 +38,8 @@ type straggler struct {
 	times  float64
 }
 
-func newWatch(awaits []scheme.Await, workers int) watch {
-	k := watch{awaits: awaits, announced: -1}
+func newWatch(awaits []scheme.Await, skips []bool, workers int) watch {
+	k := watch{awaits: awaits, skips: skips, announced: -1}
 	if len(awaits) > 0 {
 		k.detector.start(k.await(), workers)
 	}
@@ -76,6 +77,17 @@ func (s *Server) noteChanged(out []Effect) []Effect {
 	k.detector.start(k.await(), s.workers)
 	lead.cut.changes, lead.cut.began = k.changes, at
 	return append(out, Effect{Kind: Changed, Iter: at, To: why.worker, Src: int32(k.changes), Scale: why.times})
+}
+
+// skipTo is the iteration that a worker may start which a shard would let into iter. If no scheme bounds the lead, workers
+// may be far apart. Those that are behind would make all others wait at the cut until they have caught up, as if they
+// had never been slow. So the lead shard sends each worker to the announced iteration, and what it skips is not computed.
+func (s *Server) skipTo(sh *ownShard, iter int64) int64 {
+	k := &s.watch
+	if sh.id == 0 && iter < k.announced && !s.stopping && k.skips[scheme.Turn(k.changes, len(k.skips))] {
+		return k.announced
+	}
+	return iter
 }
 
 // resume continues after so many changes as the lead shard counts.

@@ -174,6 +174,45 @@ func (r *Search) checkServer(q *Origin, file string, s *serve.State, vectors [][
 	return nil
 }
 
+// settleChanges prepares the changes of scheme that stragglers have caused for another number of workers, and forgets them if the rules are
+// others now.
+func (r *Search) settleChanges(m *checkpoint.Manifest, s *serve.State) {
+	others := r.otherSchemes(m)
+	for i := range s.Shards {
+		node := &s.Shards[i].Node
+		if node.Settle(m.Starts); others {
+			node.Changes, node.Began = 0, 0
+		}
+	}
+}
+
+// checkChanges verifies that the shards whose schemes wait for stragglers have changed together, and not beyond the last scheme.
+func (r *Search) checkChanges(q *Origin, file string) error {
+	awaits := r.station.Config.Awaits()
+	if awaits == nil || r.otherSchemes(q.Manifest) {
+		return nil
+	}
+	most, before := int64(len(awaits)-1), ""
+	if awaits[most].IsSet() { // the first scheme follows the last
+		most = checkpoint.CountMax
+	}
+	var changes int64
+	for i, sh := range q.Server.Shards {
+		if !r.station.Config.Sync[r.station.Plan.Shards[sh.ID].Rule].Awaits() {
+			continue
+		}
+		field := fmt.Sprintf("shards[%d].node.changes", i)
+		if err := checkpoint.Within(field, sh.Node.Changes, 0, most); err != nil {
+			return q.fieldOf(file, err)
+		}
+		if before != "" && sh.Node.Changes != changes {
+			return q.fieldOf(file, equal(field, sh.Node.Changes, before, changes))
+		}
+		before, changes = field, sh.Node.Changes
+	}
+	return nil
+}
+
 // checkMemory verifies that the schemes of a server accept the memory in the file. It checks nothing if the schemes have changed since.
 func (r *Search) checkMemory(q *Origin, file string, server int) error {
 	m := q.Manifest
@@ -218,6 +257,7 @@ func (r *Search) checkShard(q *Origin, sh *serve.ShardState, at string) error {
 		{"node.version", node.Version, 0, checkpoint.CountMax}, {"node.rated", node.Rated, 0, checkpoint.CountMax},
 		{"node.accepted", node.Accepted, 0, checkpoint.CountMax}, {"node.samples", node.Samples, 0, checkpoint.CountMax},
 		{"node.closed", node.Closed, 0, slices.Max(q.Manifest.Starts)}, {"node.until", node.Until, 0, checkpoint.CountMax},
+		{"node.changes", node.Changes, 0, checkpoint.CountMax}, {"node.began", node.Began, 0, slices.Max(q.Manifest.Starts)},
 	} {
 		errs = append(errs, checkpoint.Within(at+c.field, c.value, c.least, c.top))
 	}

@@ -102,8 +102,9 @@ func (r *Search) readShards(q *Origin, server int) error {
 		if err := r.checkServer(q, e.Name, &q.Server, q.ServerVectors); err != nil {
 			return err
 		}
+		r.settleChanges(q.Manifest, &q.Server)
 		if r.sameShards(q, ids) {
-			return first(r.checkWholeShards(q), r.checkMemory(q, e.Name, server))
+			return first(r.checkWholeShards(q), r.checkChanges(q, e.Name), r.checkMemory(q, e.Name, server))
 		}
 	}
 	return r.recutShards(q, ids)
@@ -168,6 +169,7 @@ func (r *Search) recutShards(q *Origin, ids []int32) error {
 		if err := r.checkServer(q, e.Name, &old, vectors); err != nil {
 			return err
 		}
+		r.settleChanges(q.Manifest, &old)
 		for i := range old.Shards {
 			from := &old.Shards[i]
 			saved = append(saved, *from)

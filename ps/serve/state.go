@@ -72,5 +72,6 @@ func (s *ShardState) Join(from *ShardState) {
 	a, b := &s.Node, &from.Node
 	a.Version, a.Rated, a.Accepted = max(a.Version, b.Version), max(a.Rated, b.Rated), max(a.Accepted, b.Accepted)
 	a.Samples, a.Closed, a.Until = max(a.Samples, b.Samples), max(a.Closed, b.Closed), max(a.Until, b.Until)
+	a.Changes, a.Began = max(a.Changes, b.Changes), max(a.Began, b.Began)
 	s.Steps = max(s.Steps, from.Steps)
 }

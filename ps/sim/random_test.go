@@ -63,6 +63,37 @@ func randomServers(r *rand.Rand, servers int) string {
 	return fmt.Sprintf(", {servers: [%d], %s", r.IntN(servers), rule[1:])
 }
 
+// awaitingRules draws rules that wait for stragglers, with so little patience that they change often. They have draws of their own.
+func awaitingRules(seed uint64) string {
+	r := rand.New(rand.NewPCG(seed, 98))
+	var untils []string
+	for k := range 2 + r.IntN(2) {
+		untils = append(untils, fmt.Sprintf(", until: {straggler: %s, factor: %g, rounds: %d}", []string{"shows", "gone"}[k%2], 1.05+r.Float64(), 1+r.IntN(3)))
+	}
+	if r.IntN(2) == 0 {
+		untils[len(untils)-1] = ""
+	}
+	draw := func() string {
+		for {
+			if text := randomScheme(r, true); !strings.Contains(text, "drop") && (!strings.Contains(text, "vap") || strings.Contains(text, "strict: false")) {
+				return text
+			}
+		}
+	}
+	rule := func(match string) string {
+		var schemes []string
+		for _, until := range untils {
+			schemes = append(schemes, "{"+draw()+until+"}")
+		}
+		return fmt.Sprintf("{match: %q, schemes: [%s]}", match, strings.Join(schemes, ", "))
+	}
+	beside := rule("a.*")
+	if r.IntN(2) == 0 {
+		beside = fmt.Sprintf("{match: a.*, %s}", draw())
+	}
+	return beside + ", " + rule("*")
+}
+
 // drawEntry draws a scheme. Each scheme gets a random number, and the largest wins. So a new scheme changes no draw that it does not
 // win.
 func drawEntry(r *rand.Rand) scheme.Entry {
@@ -147,6 +178,10 @@ func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
 	r := rand.New(rand.NewPCG(seed, 99))
 	servers := 1 + r.IntN(3)
 	workers := servers + r.IntN(6)
+	awaits := seed%4 == 1
+	if awaits {
+		workers = max(workers, scheme.AwaitWorkersMin)
+	}
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	var faults []string
 	for range r.IntN(3) {
@@ -181,11 +216,15 @@ simulate:
 		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*")+randomServers(r, servers), randomRule(r, "*"), strings.Join(faults, ", "),
 		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms", "{fixed: 1ms, per_sample: 300us}"),
 		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
-	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{})
+	var set []string
+	if awaits {
+		set = []string{"sync=[" + awaitingRules(seed) + "]", "train.stop={samples: 300}"}
+	}
+	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: set})
 	if cfg == nil {
 		return o, false
 	}
-	if dealt, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: randomWork(seed, workers)}); dealt != nil { // else the rules do not go with it
+	if dealt, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: append(set, randomWork(seed, workers)...)}); dealt != nil { // else the rules do not go with it
 		cfg = dealt
 	}
 	rules, on := cfg.Matches()
@@ -200,7 +239,7 @@ simulate:
 		o.Losses = append(o.Losses, Loss{Worker: r.IntN(workers), At: when()})
 	}
 	for _, l := range o.Losses {
-		if r.IntN(2) == 0 && !cfg.DealsBatches() {
+		if r.IntN(2) == 0 && !cfg.DealsBatches() && !awaits {
 			o.Joins = append(o.Joins, Join{Worker: l.Worker, At: l.At + when()})
 		}
 	}
@@ -213,7 +252,7 @@ simulate:
 // Random clusters, schemes and faults under all checkers. The command in a failure repeats its seed.
 func TestLawsOverManySeeds(t *testing.T) {
 	first, n := seedsFrom(t)
-	ran, lost, joined, plans := 0, 0, 0, 0
+	ran, lost, joined, plans, changes := 0, 0, 0, 0, 0
 	var steps int64
 	dealt := map[string]int{} // runs by policy
 	for k := range n {
@@ -234,9 +273,10 @@ func TestLawsOverManySeeds(t *testing.T) {
 		lost += r.Lost
 		joined += r.Joined
 		steps += r.Steps
+		changes += len(r.Summary.Changes)
 	}
-	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt; %d runs of dbs, %d of r2sp_batch, %d of shares", ran, steps, lost, joined, plans, dealt["dbs"], dealt["r2sp_batch"], dealt["shares"])
-	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16 || plans < ran/8) {
-		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined and %d plans of batches: the draw is too narrow", ran, n, lost, joined, plans)
+	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt, %d changes of scheme for stragglers; %d runs of dbs, %d of r2sp_batch, %d of shares", ran, steps, lost, joined, plans, changes, dealt["dbs"], dealt["r2sp_batch"], dealt["shares"])
+	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16 || plans < ran/8 || changes < ran/16) {
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined, %d plans of batches and %d changes of scheme: the draw is too narrow", ran, n, lost, joined, plans, changes)
 	}
 }
