@@ -18,7 +18,7 @@ type Phase struct {
 	Scheme string        `yaml:"scheme,required" values:"@schemes" doc:"when a pull is answered and how pushes become a version"`
 	Common scheme.Common `yaml:",inline"` // defaults filled from the scheme's table entry
 	Params scheme.Params // the scheme's own keys, defaults filled, checked
-	Until  Until         `yaml:"until,omitempty" doc:"when the next scheme takes over: an iteration, {epochs: 2}, or {straggler: shows} or gone; without straggler, the last has none"`
+	Until  Until         `yaml:"until,omitempty" doc:"when the next scheme takes over: an iteration; {epochs: 2}; or {straggler: shows, factor: 1.5, rounds: 5}: when a worker has taken more than factor times the median of all workers in so many iterations in a row, with gone when no worker has in its last rounds iterations (after Sync-Switch, ICDCS 2021; the rule is reconstructed [R]). The last scheme has none, or waits for a straggler, and the first follows it"`
 }
 
 // Until is the end of a scheme, in one of three forms: a clock of the run in one of two units, or something that happens; zero is none.

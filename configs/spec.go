@@ -250,7 +250,7 @@ func typeName(l *leaf) string {
 	case *workerIndex:
 		return `whole number or "*"`
 	case *Until:
-		return "whole number, {epochs: number} or {straggler: word}"
+		return "whole number, {epochs: number} or {straggler: shows or gone, factor: number, rounds: whole number}"
 	case *workload.Cost:
 		return "time or {fixed: time, per_sample: time}"
 	}

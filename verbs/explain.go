@@ -151,7 +151,8 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, indent, fmt.Sprintf("%s [%s]", e.Paper, e.Evidence))
 	}
 	b.WriteString("\nA rule may have several schemes in turn. Each change waits until all workers have reached it:\n\n" +
-		"  - {match: \"*\", schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]}   or until: {epochs: 2}\n")
+		"  - {match: \"*\", schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]}   or until: {epochs: 2}\n" +
+		"  - {match: \"*\", schemes: [{scheme: bsp, until: {straggler: shows}}, {scheme: asp, until: {straggler: gone}}]}   explain until\n")
 	b.WriteString("\nSend policies, under send: order:\n\n")
 	for _, p := range send.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)

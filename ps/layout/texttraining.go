@@ -33,7 +33,11 @@ func planChanges(b *strings.Builder, c *configs.Config, p *shard.Plan, workers, 
 		if last := phases[len(phases)-1]; last.Await.IsSet() {
 			fmt.Fprintf(b, " until %v, then %s again, and so on", last.Await, phases[0].Scheme)
 		}
-		b.WriteString("; each change waits until all workers have come to it\n")
+		b.WriteString("; each change waits until all workers have come to it")
+		if c.Sync[i].Awaits() && slices.Contains(c.SkipsAhead(), true) {
+			b.WriteString(", and where no scheme bounds the lead, those that are behind skip iterations")
+		}
+		b.WriteString("\n")
 	}
 }
 

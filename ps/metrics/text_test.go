@@ -98,6 +98,21 @@ func TestWriteTextBoundsItsTables(t *testing.T) {
 	}
 }
 
+// The head shows the first changes of scheme, and how many more there are.
+func TestTheHeadShowsTheFirstChanges(t *testing.T) {
+	s := sample()
+	if got := text(t, s); strings.Contains(got, "  scheme ") {
+		t.Errorf("a change that was none:\n%s", got)
+	}
+	for i := range 12 {
+		s.Changes = append(s.Changes, Change{Iteration: 1000 * int64(i), Match: "*", Scheme: "asp", Why: "worker 3 is slow"})
+	}
+	got := text(t, s)
+	if n := strings.Count(got, "  scheme   asp from iteration "); n != 10 || !strings.Contains(got, "asp from iteration 9,000 on (*), because worker 3 is slow\n") || !strings.Contains(got, "  scheme   and 2 changes more, in summary.json\n") {
+		t.Errorf("%d changes in:\n%s", n, got)
+	}
+}
+
 func TestPerformanceLine(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Summary)

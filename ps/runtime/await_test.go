@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/metrics"
+	"fluentps/ps/serve"
+)
+
+// awaiting are the keys of a run whose schemes follow worker 3, which straggles in the iterations that until bounds. The sleeps of
+// all other workers are long beside what a busy machine adds.
+func awaiting(until, samples string) []string {
+	return []string{
+		`sync=[{match: "*.bias", schemes: [{scheme: bsp, until: {straggler: shows, factor: 3, rounds: 4}}, {scheme: asp, until: {straggler: gone, factor: 3, rounds: 4}}]},
+			{match: "*", schemes: [{scheme: bsp, until: {straggler: shows, factor: 3, rounds: 4}}, {scheme: asp, until: {straggler: gone, factor: 3, rounds: 4}}]}]`,
+		`faults=[{worker: "*", slow: {sleep: 3ms}}, {worker: 3, slow: {sleep: 30ms, from: 20` + until + `}}]`,
+		"train.stop={samples: " + samples + "}", "evaluate.every_epochs=0",
+	}
+}
+
+// A run changes to asp when a worker is slow, and back to bsp when it is not. Rank 0 logs both, and they are in the summary. The slow
+// worker skips what the others have computed meanwhile, at every shard.
+func TestARunFollowsAStraggler(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	s := mustRunPart(t, load(t, awaiting(", until: 40", "9600")...), 6, dir, "").Summary
+	if len(s.Changes) != 4 {
+		t.Fatalf("changes %+v", s.Changes)
+	}
+	for i, c := range s.Changes {
+		scheme, match := []string{"asp", "bsp"}[i/2], []string{"*.bias", "*"}[i%2]
+		if c.Scheme != scheme || c.Match != match || c.Iteration != s.Changes[i/2*2].Iteration || c.Why == "" {
+			t.Errorf("change %d is %+v", i, c)
+		}
+	}
+	if shows, gone := s.Changes[0], s.Changes[2]; shows.Iteration < 24 || shows.Iteration > 40 || gone.Iteration <= shows.Iteration || !strings.HasPrefix(shows.Why, "worker 3 takes ") {
+		t.Errorf("shows %+v, gone %+v", shows, gone)
+	}
+	for _, sh := range s.PerShard {
+		if sh.Skipped == 0 || sh.Skipped != s.PerShard[0].Skipped || sh.Dropped > 0 {
+			t.Errorf("shard %d: %d iterations skipped and %d pushes dropped, at shard 0 %d skipped", sh.Shard, sh.Skipped, sh.Dropped, s.PerShard[0].Skipped)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(dir, metrics.LogName(0)))
+	if err != nil || bytes.Count(log, []byte("scheme changes")) != 4 {
+		t.Errorf("%v, the log of rank 0:\n%s", err, log)
+	}
+}
+
+func onlyCheckpoint(t *testing.T, dir string) string {
+	t.Helper()
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("checkpoints %v, %v", dirs, err)
+	}
+	return dirs[0]
+}
+
+// A run that was stopped under asp resumes under asp at every shard, also with another number of servers. It looks for the straggler
+// anew, but it has recorded the change.
+func TestARunResumesUnderTheSchemeOfItsCheckpoint(t *testing.T) {
+	for _, servers := range []int{2, 1} {
+		dir := filepath.Join(t.TempDir(), "out")
+		first := mustRunPart(t, load(t, awaiting("", "2000")...), 6, dir, "").Summary
+		if len(first.Changes) != 2 || first.Changes[0].Scheme != "asp" {
+			t.Fatalf("changes %+v", first.Changes)
+		}
+		at := onlyCheckpoint(t, dir)
+		m, err := checkpoint.Open(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Servers {
+			e, err := m.File(checkpoint.ServerFile(i))
+			var state serve.State
+			if err == nil {
+				_, err = checkpoint.ReadFile(at, e, &state)
+			}
+			for _, sh := range state.Shards {
+				if err != nil || sh.Node.Changes != 1 || sh.Node.Began != first.Changes[0].Iteration {
+					t.Errorf("%v, shard %s has %+v after the change at iteration %d", err, sh.Name, sh.Node, first.Changes[0].Iteration)
+				}
+			}
+		}
+		res, errs := runPart(t, load(t, append(awaiting("", "4000"), fmt.Sprintf("cluster.servers=%d", servers))...), 4+servers, dir, dir, func(o *Options) {
+			o.AllowChanged = []string{"train.stop.samples", "cluster.servers"}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		s := res[0].Summary
+		if s.Finished != metrics.FinishedOK || len(s.Changes) != 2 || s.Changes[0] != first.Changes[0] || s.MaxLead < 3 {
+			t.Errorf("%d servers: finished %q with a lead of %d and changes %+v", servers, s.Finished, s.MaxLead, s.Changes)
+		}
+	}
+}
+
+// Pauses for checkpoints during training keep the scheme, and fewer than 3 workers are refused.
+func TestPausesKeepTheSchemeOfARun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	s := mustRunPart(t, load(t, append(awaiting("", "3000"), "checkpoint={every_updates: 40, keep: 100}")...), 6, dir, "").Summary
+	if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) < 3 || len(s.Changes) != 2 {
+		t.Errorf("%v, %d checkpoints, changes %+v", err, len(dirs), s.Changes)
+	}
+	_, errs := world(t, load(t, awaiting("", "3000")[0]), 4, nil)
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "needs at least 3 of them, and the run has 2") {
+		t.Errorf("2 workers: %v", err)
+	}
+}
+
+// A checkpoint whose shards have changed differently was written by no run.
+func TestChangesThatDifferAreNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustRunPart(t, load(t, awaiting("", "2000")...), 6, dir, "")
+	at := onlyCheckpoint(t, dir)
+	for by, says := range map[string]string{"2": "node.changes", "-1": "node.changes is -1"} {
+		rewriteFile(t, at, "server-0000.bin", replaceField(t, `"changes":(-?\d+)`, by))
+		_, errs := runPart(t, load(t, awaiting("", "4000")...), 6, dir, dir, nil)
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("changes %s: %v", by, err)
+		}
+	}
+}
