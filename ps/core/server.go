@@ -240,6 +240,7 @@ func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	sh.stage(p)
 	sh.count(p.head.Samples)
 	sh.setClock(w, p.head.Iter+1)
+	out = s.noteChanged(out) // before the version that a checkpoint may save
 	p.norm2, p.normInf, p.normW = in.Norm2, in.NormInf, in.NormW
 	out = s.changeScheme(sh, s.tellPushed(sh, p, out))
 	return s.handleDeferred(sh, w, s.tryPull(sh, w, out))

@@ -75,7 +75,9 @@ func (s *Server) noteChanged(out []Effect) []Effect {
 	k.changes++
 	k.announced = -1
 	k.detector.start(k.await(), s.workers)
-	lead.cut.changes, lead.cut.began = k.changes, at
+	if !lead.cut.awaits { // else the shard counts for itself
+		lead.cut.changes, lead.cut.began = k.changes, at
+	}
 	return append(out, Effect{Kind: Changed, Iter: at, To: why.worker, Src: int32(k.changes), Scale: why.times})
 }
 

@@ -127,3 +127,41 @@ func TestChangesThatDifferAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Where all schemes are bsp, an announced change changes nothing: the bits are those of bsp. Checkpoints are then written without a
+// pause, and a run that was killed at any of them, also at the change, ends with the same bits.
+func TestAnnouncedChangesBetweenSchemesThatAreBSPKeepTheBits(t *testing.T) {
+	set := append(awaiting(", until: 30", "1600"), "checkpoint={every_updates: 1, keep: 1000}")
+	want := mustTrain(t, load(t, append(set, `sync=[{match: "*", scheme: bsp}]`)...), 6).Summary.ParametersSHA256
+	set[0] = `sync=[{match: "*", schemes: [{scheme: bsp, until: {straggler: shows, factor: 3, rounds: 4}}, {scheme: ssp, staleness: 0, fold: rank, until: {straggler: gone, factor: 3, rounds: 4}}]}]`
+	dir := filepath.Join(t.TempDir(), "out")
+	s := mustRunPart(t, load(t, set...), 6, dir, "").Summary
+	if s.ParametersSHA256 != want || s.MaxLead != 0 || len(s.Changes) != 2 {
+		t.Fatalf("sha256 %s, want %s; a lead of %d, changes %+v", s.ParametersSHA256, want, s.MaxLead, s.Changes)
+	}
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed := 0
+	for _, at := range dirs { // those around the change
+		m, err := checkpoint.Open(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := m.Starts[0] - s.Changes[0].Iteration; d < -3 || d > 3 {
+			continue
+		}
+		resumed++
+		got := mustRunPart(t, load(t, set...), 6, dir, at).Summary
+		if got.ParametersSHA256 != want {
+			t.Errorf("resumed at %v: sha256 %s, want %s", m.Starts, got.ParametersSHA256, want)
+		}
+		if changed := m.Starts[0] >= s.Changes[0].Iteration; changed != (len(got.Changes) > 0 && got.Changes[0] == s.Changes[0]) {
+			t.Errorf("resumed at %v, changes %+v, and before %+v", m.Starts, got.Changes, s.Changes)
+		}
+	}
+	if resumed < 2 {
+		t.Errorf("resumed from %d checkpoints around the change at iteration %d, of %d", resumed, s.Changes[0].Iteration, len(dirs))
+	}
+}
