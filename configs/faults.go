@@ -114,7 +114,6 @@ func (c *Config) CheckFaults(computing int) error {
 // Stragglers returns the slowness of a worker, of so many that compute, and its pauses in order of their times. rows is the size of the
 // training set. The configuration, and the traces for it, have been checked.
 func (c *Config) Stragglers(worker, computing, rows int, traces Traces) (slow straggler.Worker, pauses []FaultPause, err error) {
-	samples := c.Batch(computing)
 	for place, f := range c.Faults {
 		if !f.of(worker) {
 			continue
@@ -123,7 +122,7 @@ func (c *Config) Stragglers(worker, computing, rows int, traces Traces) (slow st
 			pauses = append(pauses, f.Pause)
 			continue
 		}
-		e := straggler.Env{Seed: c.Seed, Place: place, Worker: worker, PerEpoch: int64(max(1, rows/max(1, samples)))}
+		e := straggler.Env{Seed: c.Seed, Place: place, Worker: worker, PerEpoch: c.EpochIterations(computing, rows)}
 		if f.Slow.Kind == "trace" {
 			e.Trace = traces[f.Slow.Path][worker]
 		}

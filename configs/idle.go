@@ -93,14 +93,18 @@ func rowsText(rows int) string {
 	return fmt.Sprint(rows)
 }
 
-// batch looks for iterations that use a row more than once.
+// batch looks for iterations of more samples than there are rows.
 func (w *idler) batch() {
 	rows := int64(w.f.Rows)
 	if rows == 0 || w.n.PerIteration <= rows {
 		return
 	}
+	what := "an iteration uses some of them more than once"
+	if w.c.dealsEpochs() {
+		what = fmt.Sprintf("work.policy %s computes each row once an epoch, so an iteration has %d samples", w.c.Work.Policy, rows)
+	}
 	if w.c.Train.BatchGlobal > 0 {
-		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, but the training set has %d rows: an iteration uses some of them more than once", w.n.PerIteration, rows)
+		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, but the training set has %d rows: %s", w.n.PerIteration, rows, what)
 		return
 	}
 	workers, who := max(1, w.f.Computes), ""
@@ -108,7 +112,7 @@ func (w *idler) batch() {
 		who = fmt.Sprintf(" of %d workers", workers)
 	}
 	w.at("train.batch_per_worker", fmt.Sprintf("set it to %d or less", max(1, rows/int64(workers))),
-		"%d samples%s in an iteration, but the training set has %d rows: an iteration uses some of them more than once", w.n.PerIteration, who, rows)
+		"%d samples%s in an iteration, but the training set has %d rows: %s", w.n.PerIteration, who, rows, what)
 }
 
 // schedule looks for drops and warm-ups of the learning rate that the run does not reach.

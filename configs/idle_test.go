@@ -176,10 +176,15 @@ sync:
 // Where facts are missing, the length of a run is never below what it is with them.
 func TestLengthWithoutFactsIsTheLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rule := rapid.SampledFrom([]string{"scheme: bsp", "scheme: asp", "scheme: ssp, staleness: 1", "scheme: softsync, q: 5", "scheme: drop, required: 2"}).Draw(t, "rule")
+		rules := []string{"scheme: bsp", "scheme: asp", "scheme: ssp, staleness: 1", "scheme: softsync, q: 5", "scheme: drop, required: 2"}
+		policy := rapid.SampledFrom([]string{"fixed", "dbs"}).Draw(t, "policy")
+		if policy == "dbs" {
+			rules = rules[:4]
+		}
+		rule := rapid.SampledFrom(rules).Draw(t, "rule")
 		batch := rapid.SampledFrom([]string{"batch_per_worker: 7", "batch_global: 100"}).Draw(t, "batch")
 		stop := rapid.SampledFrom([]string{"epochs: 3", "samples: 5000", "updates: 77", "updates: 50, samples: 900", "epochs: 2, updates: 30", "time: 1h"}).Draw(t, "stop")
-		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: idx, path: p}\nmodel: {name: softmax}\ntrain: {%s, optimizer: {lr: 1}, stop: {%s}}\nsync: [{match: '*', %s}]\n", batch, stop, rule), Options{})
+		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: idx, path: p}\nmodel: {name: softmax}\ntrain: {%s, optimizer: {lr: 1}, stop: {%s}}\nsync: [{match: '*', %s}]\nwork: {policy: %s}\n", batch, stop, rule, policy), Options{})
 		if ds.Failed() {
 			t.Fatal(ds)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/work"
 )
 
 // Facts are properties of a run that are not in its configuration. 0 stands for unknown.
@@ -30,13 +31,15 @@ type Length struct {
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
 	fixed        bool    // PerIteration is exact
+	budget       float64 // iterations in which Samples are computed
+	short        bool    // the last iteration of an epoch may have fewer samples
 }
 
 // Length computes the length of the run from the known facts.
 func (c *Config) Length(f Facts) Length {
 	inf := math.Inf(1)
 	n := Length{PerIteration: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Pushes: inf,
-		Exact: f.Workers > 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0}
+		Exact: f.Workers > 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf, short: c.dealsEpochs()}
 	if c.Train.BatchGlobal == 0 {
 		n.PerIteration = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
 	}
@@ -49,8 +52,9 @@ func (c *Config) Length(f Facts) Length {
 	}
 	if budget > 0 {
 		n.Samples = float64(budget)
-		n.Iterations = math.Ceil(n.Samples / float64(n.Accepted))
-		n.Pushes = math.Ceil(n.Samples / float64(c.leastPush(f)))
+		n.budget = c.iterations(n.Samples, n.Accepted, f.Rows)
+		n.Iterations = n.budget
+		n.Pushes = c.pushes(n, f)
 	}
 	if updates := float64(c.Train.Stop.Updates); updates > 0 {
 		iterations, pushes := 0.0, 0.0
@@ -67,6 +71,47 @@ func (c *Config) Length(f Facts) Length {
 		}
 	}
 	return n
+}
+
+// dealsEpochs reports whether a policy of work deals the rows of each epoch, so that no iteration runs across the end of one.
+func (c *Config) dealsEpochs() bool {
+	e, _ := work.Lookup(c.Work.Policy)
+	return e.Epochs
+}
+
+// EpochIterations returns the iterations of one pass over so many rows, if that many ranks compute. Where iterations run across the ends of
+// epochs, only whole ones count.
+func (c *Config) EpochIterations(computing, rows int) int64 {
+	batch := max(1, c.Batch(computing))
+	if c.dealsEpochs() {
+		return max(1, work.EpochIterations(rows, batch))
+	}
+	return int64(max(1, rows/batch))
+}
+
+// iterations returns in how many iterations of so many samples that many samples in all are computed. A policy that deals epochs ends each, of so many
+// rows, with an iteration of the rows that are left. 0 rows stand for an unknown number, and then it returns the most that there can be.
+func (c *Config) iterations(samples float64, batch int64, rows int) float64 {
+	switch {
+	case !c.dealsEpochs():
+		return math.Ceil(samples / float64(batch))
+	case rows == 0: // an epoch of one row is an iteration of one sample
+		return samples
+	}
+	epochs := math.Floor(samples / float64(rows))
+	rest := max(0, samples-epochs*float64(rows)) // a quotient beyond 2^53 may be rounded up
+	return epochs*math.Ceil(float64(rows)/float64(batch)) + math.Ceil(rest/float64(batch))
+}
+
+// pushes returns how many pushes the samples of a run make at most.
+func (c *Config) pushes(n Length, f Facts) float64 {
+	switch {
+	case !c.dealsEpochs():
+		return math.Ceil(n.Samples / float64(c.leastPush(f)))
+	case f.Workers == 0:
+		return math.Inf(1)
+	}
+	return n.budget * float64(f.Workers) // all do every iteration of an epoch, some without a sample
 }
 
 // accepted returns the fewest samples of an iteration that count. The minimum over all rules counts: a worker whose push one shard drops
@@ -151,14 +196,18 @@ func (c *Config) leadPhases(f Facts) (all []Phase) {
 
 // Text writes the number of iterations and its origin, as in "512 iterations (131072 samples, 256 in each)".
 func (n Length) Text() string {
-	if math.Ceil(n.Samples/float64(n.Accepted)) != n.Iterations {
+	if n.budget != n.Iterations {
 		return fmt.Sprintf("%s%s (train.stop.updates)", mostText(n.Exact), times(n.Iterations, "iteration"))
 	}
 	more := ""
-	if !n.fixed {
+	switch {
+	case !n.fixed:
 		more = " or more"
+	case n.short:
+		more = " or fewer"
 	}
-	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(n.fixed), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
+	exact := n.fixed && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
+	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
 }
 
 // mostText returns "at most " for a number that is not exact.

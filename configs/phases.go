@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -28,13 +27,13 @@ type Until struct {
 	Await      scheme.Await // what the scheme waits for
 }
 
-// Clock returns the iteration at which the next phase begins. perIteration is the samples of all workers in one iteration, rows the number
+// clock returns the iteration at which the next phase begins. batch is the samples of all workers in one iteration, rows the number
 // of training rows.
-func (u Until) Clock(perIteration, rows int) int64 {
+func (c *Config) clock(u Until, batch, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
 	}
-	return max(1, int64(math.Ceil(u.Epochs*float64(rows)/float64(perIteration))))
+	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(batch), rows)))
 }
 
 func (u Until) String() string {
@@ -75,14 +74,10 @@ func (r *Rule) BoundKey() string {
 
 // PhasesOf returns the phases of a rule with the iterations at which they end, or with what ends them. It fails if a phase would not end after its begin.
 func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
-	perIteration := c.Train.BatchGlobal
-	if perIteration == 0 {
-		perIteration = c.Train.BatchPerWorker * workers
-	}
 	r := &c.Sync[rule]
 	phases := r.InTurn()
 	for i, ph := range r.Phases() {
-		at := ph.Until.Clock(perIteration, rows)
+		at := c.clock(ph.Until, c.Batch(workers), rows)
 		if i > 0 && at > 0 && at <= phases[i-1].Until {
 			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
 		}

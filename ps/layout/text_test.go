@@ -38,6 +38,23 @@ func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 	}
 }
 
+// An epoch that a policy deals ends with an iteration of the rows that are left, and the plan counts it.
+func TestThePlanCountsTheIterationsOfDealtEpochs(t *testing.T) {
+	set := []string{"data={set: generated, rows: 200}", "train.batch_per_worker=null", "train.batch_global=48", "train.stop={epochs: 5}",
+		"sync=[{match: '*', schemes: [{scheme: bsp, until: {epochs: 2}}, {scheme: asp}]}]"}
+	for policy, want := range map[string][]string{
+		"fixed": {"iterations: 21 in all, 5 an epoch", "bsp until iteration 9, then asp", "asp: 48 updates"},
+		"dbs":   {"iterations: 25 in all, 5 an epoch", "bsp until iteration 10, then asp", "asp: 60 updates"},
+	} {
+		text := textOf(t, append(set, "work.policy="+policy)...)
+		for _, want := range want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", policy, want, text)
+			}
+		}
+	}
+}
+
 var update = flag.Bool("update", false, "rewrite the goldens")
 
 func TestTextGolden(t *testing.T) {
