@@ -41,6 +41,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	w.faults()
 	w.roles()
 	w.device()
+	w.simulated()
 	w.rules()
 	return w.out
 }
@@ -226,6 +227,18 @@ func (w *idler) device() {
 	if w.f.NoGPU != "" && w.c.Device.Kind == "cuda" {
 		w.at("device.kind", "set cpu, or auto: a GPU if there is one", "cuda, but %s", w.f.NoGPU)
 	}
+}
+
+// simulated looks for batches that differ in a model where each takes equally long.
+func (w *idler) simulated() {
+	if !w.f.Simulated || !w.c.WeighsSamples() || w.c.Simulate.Compute.PerSample > 0 {
+		return
+	}
+	path, who := "work.policy", w.c.Work.Policy+" deals batches"
+	if !w.c.DealsBatches() {
+		path, who = "work.shares", "the batches of ranks differ"
+	}
+	w.at(path, "set simulate.compute: {fixed: 1ms, per_sample: 0.1ms} to the times of your machines", "%s, but simulate.compute is %s whatever the batch: a smaller batch is not faster", who, formatCost(w.c.Simulate.Compute))
 }
 
 // names returns the names of the model's parameters.

@@ -37,7 +37,7 @@ func TestExamplesHaveNothingIdle(t *testing.T) {
 			workers = n - c.Cluster.Servers
 			started++
 		}
-		f := Facts{Workers: workers, Computes: workers, Servers: c.Cluster.Servers, Rows: cmp.Or(rows[c.Data.Set], c.Data.Rows)}
+		f := Facts{Workers: workers, Computes: workers, Servers: c.Cluster.Servers, Rows: cmp.Or(rows[c.Data.Set], c.Data.Rows), Simulated: true}
 		if ds := Idle(c, o, f); len(ds) > 0 {
 			t.Errorf("%s with %d workers:\n%s", file, workers, written(t, ds))
 		}
@@ -286,4 +286,29 @@ func TestSweepsAreToldOfInTheirFile(t *testing.T) {
 		fmt.Fprintf(&text, "%s: %d runs\n%s", title, len(points), written(t, ds))
 	}
 	golden(t, "testdata/sweep-runs.yaml", []byte(text.String()))
+}
+
+// Batches that differ gain nothing in a model where each takes equally long, so a simulation of them says so.
+func TestSimulatedBatchesCost(t *testing.T) {
+	for _, k := range []struct {
+		work, compute, want string
+		real                bool
+	}{
+		{work: "policy: dbs", want: "work.policy: dbs deals batches, but simulate.compute is 10ms whatever the batch: a smaller batch is not faster; set simulate.compute"},
+		{work: "policy: r2sp_batch", compute: "{fixed: 2ms, per_sample: 0s}", want: "work.policy: r2sp_batch deals batches, but simulate.compute is 2ms"},
+		{work: "shares: [2, 1]", want: "work.shares: the batches of ranks differ, but simulate.compute is 10ms"},
+		{work: "policy: fixed"},
+		{work: "policy: dbs", compute: "{per_sample: 1us}"},
+		{work: "policy: dbs", real: true},
+	} {
+		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
+			"work: {%s}\nsimulate: {compute: %s}\n", k.work, cmp.Or(k.compute, "10ms")), Options{})
+		if len(ds) > 0 {
+			t.Fatal(ds)
+		}
+		ds = Idle(c, o, Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: !k.real})
+		if text := written(t, ds); len(ds) > 1 || (len(ds) == 1) != (k.want != "") || !strings.Contains(text, k.want) {
+			t.Errorf("work: {%s}, compute %s: %q", k.work, k.compute, text)
+		}
+	}
 }

@@ -12,12 +12,13 @@ import (
 
 // Facts are properties of a run that are not in its configuration. 0 stands for unknown.
 type Facts struct {
-	Workers  int    // ranks that push: the N of 1/N
-	Computes int    // ranks that compute; more than Workers if the ranks of a host form one worker
-	Servers  int    // ranks that serve
-	Rows     int    // rows of the training set
-	Lead     int    // 1 + the index of the lead shard's rule
-	NoGPU    string // why no rank of this binary can compute on a GPU; "": it may
+	Workers   int    // ranks that push: the N of 1/N
+	Computes  int    // ranks that compute; more than Workers if the ranks of a host form one worker
+	Servers   int    // ranks that serve
+	Rows      int    // rows of the training set
+	Lead      int    // 1 + the index of the lead shard's rule
+	Simulated bool   // the run is in virtual time
+	NoGPU     string // why no rank of this binary can compute on a GPU; "": it may
 }
 
 // Length is the length of a run. If facts are missing, each number except PerIteration is its largest possible value. +Inf stands for no known

@@ -138,7 +138,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 	if err != nil {
 		return q, usagef("simulate: %v", err)
 	}
-	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1})
+	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1, Simulated: true})
 }
 
 // realGradients lets the simulated workers compute the gradients of a data set in this process.
