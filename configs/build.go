@@ -84,18 +84,42 @@ func (c *Config) Batches(computing int) []int {
 
 // CheckWork fails if the work of an iteration, or so many rows, cannot be dealt to so many ranks that compute.
 func (c *Config) CheckWork(computing, rows int) error {
+	path, err := c.undealt(computing, rows)
+	if err != nil {
+		return fmt.Errorf("%s %w", path, err)
+	}
+	return nil
+}
+
+// undealt returns why work cannot be dealt, and the key with the value that is at fault.
+func (c *Config) undealt(computing, rows int) (path string, err error) {
 	n, per := c.Batch(computing), c.Work.BatchMax-c.epochRow()
 	switch {
 	case n < computing:
-		return fmt.Errorf("train.batch_global is %d, but there are %d workers and each needs at least 1 sample", n, computing)
+		return "train.batch_global", fmt.Errorf("is %d, but there are %d workers and each needs at least 1 sample; set it to %d or more, or start fewer ranks", n, computing, computing)
 	case len(c.Work.Shares) > 0 && len(c.Work.Shares) != computing:
-		return fmt.Errorf("work.shares has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
+		return "work.shares", fmt.Errorf("has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
 	case c.DealsBatches() && c.Work.BatchMax > 0 && per*computing < n:
-		return fmt.Errorf("work.batch_max is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing, n, (n+computing-1)/computing+c.epochRow())
+		return "work.batch_max", fmt.Errorf("is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing, n, (n+computing-1)/computing+c.epochRow())
 	case c.Work.Policy != work.Fixed && rows < computing:
-		return fmt.Errorf("work.policy %s deals %d rows to %d workers, and each needs at least 1", c.Work.Policy, rows, computing)
+		return "work.policy", fmt.Errorf("%s deals %d rows to %d workers, and each needs at least 1; take more rows, or start fewer ranks", c.Work.Policy, rows, computing)
 	}
-	return nil
+	return "", nil
+}
+
+// Misfit returns the errors of a configuration that does not fit the ranks and rows of a run, as far as they are known.
+func Misfit(c *Config, o *Origins, f Facts) (all Diagnostics) {
+	if f.Computes == 0 {
+		return nil
+	}
+	rows := f.Rows
+	if rows == 0 {
+		rows = f.Computes // enough for any policy
+	}
+	if path, err := c.undealt(f.Computes, rows); err != nil {
+		all = append(all, o.Refuse(path, err))
+	}
+	return all
 }
 
 // DealsBatches reports whether the batches of ranks change while the run goes on.

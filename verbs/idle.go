@@ -64,6 +64,7 @@ func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 				all = append(all, p.Origins.Refuse(fmt.Sprintf("faults[%d].worker", i), fmt.Errorf("there is no worker %d: with %d ranks the workers are 0 to %d; name one of these, or start more ranks", fault.Worker, c.Int("ranks"), f.Computes-1)))
 			}
 		}
+		all = append(all, configs.Misfit(p.Config, p.Origins, f)...)
 		all = append(all, configs.Idle(p.Config, p.Origins, f)...)
 	}
 	return all.Once()
