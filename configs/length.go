@@ -33,7 +33,7 @@ type Length struct {
 	Exact        bool    // the number of workers is known
 	fixed        bool    // PerIteration is exact
 	budget       float64 // iterations in which Samples are computed
-	short        bool    // the last iteration of an epoch may have fewer samples
+	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
 }
 
 // Length computes the length of the run from the known facts.
@@ -49,11 +49,11 @@ func (c *Config) Length(f Facts) Length {
 	budget := c.Train.Stop.Samples
 	if f.Rows > 0 {
 		budget = c.Train.Stop.SampleBudget(f.Rows)
-		n.Epoch = math.Ceil(float64(f.Rows) / float64(n.Accepted))
+		n.Epoch = c.ofEpoch(n.Accepted, f)
 	}
 	if budget > 0 {
 		n.Samples = float64(budget)
-		n.budget = c.iterations(n.Samples, n.Accepted, f.Rows)
+		n.budget = c.iterations(n.Samples, n.Accepted, f)
 		n.Iterations = n.budget
 		n.Pushes = c.pushes(n, f)
 	}
@@ -85,23 +85,32 @@ func (c *Config) dealsEpochs() bool {
 func (c *Config) EpochIterations(computing, rows int) int64 {
 	batch := max(1, c.Batch(computing))
 	if c.dealsEpochs() {
-		return max(1, work.EpochIterations(rows, batch))
+		return max(1, work.EpochIterations(rows, batch, computing))
 	}
 	return int64(max(1, rows/batch))
 }
 
-// iterations returns in how many iterations of so many samples that many samples in all are computed. A policy that deals epochs ends each, of so many
-// rows, with an iteration of the rows that are left. 0 rows stand for an unknown number, and then it returns the most that there can be.
-func (c *Config) iterations(samples float64, batch int64, rows int) float64 {
+// ofEpoch returns the iterations of one pass over the rows; the most that there can be if the number of ranks that compute is unknown.
+func (c *Config) ofEpoch(batch int64, f Facts) float64 {
+	if c.dealsEpochs() && f.Computes > 0 {
+		return float64(c.EpochIterations(f.Computes, f.Rows))
+	}
+	return math.Ceil(float64(f.Rows) / float64(batch))
+}
+
+// iterations returns in how many iterations of so many samples that many samples in all are computed. A policy that deals epochs ends each with
+// an iteration of what is left of the rows. Without rows it returns the most that there can be.
+func (c *Config) iterations(samples float64, batch int64, f Facts) float64 {
 	switch {
 	case !c.dealsEpochs():
 		return math.Ceil(samples / float64(batch))
-	case rows == 0: // an epoch of one row is an iteration of one sample
+	case f.Rows == 0: // an epoch of one row is an iteration of one sample
 		return samples
 	}
-	epochs := math.Floor(samples / float64(rows))
-	rest := max(0, samples-epochs*float64(rows)) // a quotient beyond 2^53 may be rounded up
-	return epochs*math.Ceil(float64(rows)/float64(batch)) + math.Ceil(rest/float64(batch))
+	rows, each := float64(f.Rows), c.ofEpoch(batch, f)
+	epochs := math.Floor(samples / rows)
+	rest := max(0, samples-epochs*rows) // a quotient beyond 2^53 may be rounded up
+	return epochs*each + min(each, math.Ceil(rest/float64(batch)))
 }
 
 // pushes returns how many pushes the samples of a run make at most.
@@ -112,7 +121,7 @@ func (c *Config) pushes(n Length, f Facts) float64 {
 	case f.Workers == 0:
 		return math.Inf(1)
 	}
-	return n.budget * float64(f.Workers) // all do every iteration of an epoch, some without a sample
+	return n.budget * float64(f.Workers) // all do every iteration of an epoch
 }
 
 // accepted returns the fewest samples of an iteration that count. The minimum over all rules counts: a worker whose push one shard drops
@@ -205,7 +214,7 @@ func (n Length) Text() string {
 	case !n.fixed:
 		more = " or more"
 	case n.short:
-		more = " or fewer"
+		more = " or so"
 	}
 	exact := n.fixed && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
 	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)

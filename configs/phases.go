@@ -27,13 +27,12 @@ type Until struct {
 	Await      scheme.Await // what the scheme waits for
 }
 
-// clock returns the iteration at which the next phase begins. batch is the samples of all workers in one iteration, rows the number
-// of training rows.
-func (c *Config) clock(u Until, batch, rows int) int64 {
+// clock returns the iteration at which the next phase begins, in a run of so many ranks that compute and so many training rows.
+func (c *Config) clock(u Until, computing, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
 	}
-	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(batch), rows)))
+	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing)), Facts{Computes: computing, Rows: rows})))
 }
 
 func (u Until) String() string {
@@ -77,7 +76,7 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	r := &c.Sync[rule]
 	phases := r.InTurn()
 	for i, ph := range r.Phases() {
-		at := c.clock(ph.Until, c.Batch(workers), rows)
+		at := c.clock(ph.Until, workers, rows)
 		if i > 0 && at > 0 && at <= phases[i-1].Until {
 			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
 		}
