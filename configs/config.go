@@ -188,7 +188,7 @@ type Checkpoint struct {
 type Simulate struct {
 	Workers        int           `yaml:"workers" min:"1" max:"1048576" doc:"ranks that work"`
 	RanksPerHost   int           `yaml:"ranks_per_host" min:"1" max:"65535" doc:"ranks that share a host and its network card"`
-	Compute        workload.Cost `yaml:"compute" above:"0" doc:"time that one worker computes in one iteration, without faults; for model synthetic the default is model.compute, if that is set"`
+	Compute        workload.Cost `yaml:"compute" above:"0" max:"86400" doc:"time that one worker computes in one iteration, without faults; for model synthetic the default is model.compute, if that is set"`
 	PerWorker      []float64     `yaml:"per_worker" above:"0" max:"1e6" doc:"factor of compute for each worker, in order; []: 1 for all"`
 	FixedPerWorker []float64     `yaml:"fixed_per_worker" min:"0" max:"1e6" doc:"factor of the fixed part of compute for each worker, in place of per_worker; []: per_worker"`
 	Network        Network       `yaml:"network"`

@@ -44,8 +44,28 @@ func readCost(l *leaf, ptr *workload.Cost, n *yaml.Node) *problem {
 	return nil
 }
 
-// costSpec is each of the two times. A day for one sample keeps the time of a billion samples in range.
-var costSpec = spec{path: "compute", span: from(0, 1e15)}
+// costSpec is each of the two times: up to a day, as their sum.
+var costSpec = spec{path: "compute", span: from(0, 24*60*60)}
+
+// iterationMax is longer than any iteration, and so short that a time of it overflows nowhere.
+const iterationMax = 366 * 24 * time.Hour
+
+// crossCost checks what a whole batch takes.
+func (w *walker) crossCost(t *table) {
+	batch := max(w.cfg.Train.BatchGlobal, w.cfg.Train.BatchPerWorker)
+	if t.byPath["train.batch_global"].bad || t.byPath["train.batch_per_worker"].bad {
+		return
+	}
+	for _, path := range []string{"model.compute", "simulate.compute"} {
+		l := t.byPath[path]
+		if l == nil || l.bad || l.key == nil {
+			continue
+		}
+		if c := l.ptr.(*workload.Cost); float64(c.Fixed)+float64(c.PerSample)*float64(batch) > float64(iterationMax) {
+			w.fatal(l.node, path, "set a smaller per_sample, or a smaller batch", "an iteration of %d samples takes more than a year", batch)
+		}
+	}
+}
 
 func formatCost(c workload.Cost) string {
 	if c.PerSample == 0 {
