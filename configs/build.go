@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -155,7 +156,10 @@ func (c *Config) ReadReplay(computing int) (work.Record, error) {
 	}
 	text, err := durable.ReadFile(path, work.RecordBytesMax)
 	if err != nil {
-		return nil, fmt.Errorf("work.replay: %w", err)
+		return nil, fmt.Errorf("work.replay: %w; name the %s of a run folder, or leave replay out", err, work.RecordName)
+	}
+	if bytes.Contains(text, []byte("\r\n")) { // the header would be said to differ, and nobody would see why
+		return nil, fmt.Errorf("work.replay: %s has lines that end in CR LF, and a run writes LF alone; take the file as the run wrote it", path)
 	}
 	record, err := work.ParseRecord(text, computing)
 	if err != nil {
