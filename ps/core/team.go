@@ -42,7 +42,8 @@ func (t *Team) Begin(iter int64) {
 }
 
 // Forwarded notes that a rank's forward pass is over. With the last rank whole is true, and sum has Samples, Correct
-// and Loss of all ranks, and the longest Blocked.
+// and Loss of all ranks, and the shortest Blocked: the rank that computed longest waited for replies alone, the others
+// waited for that rank, too.
 func (t *Team) Forwarded(rank int, head wire.Header) (sum wire.Header, whole bool) {
 	if t.heads[rank].Kind != 0 {
 		panic(fmt.Sprintf("core: team: rank %d has done its forward pass in state %v", rank, t))
@@ -56,7 +57,9 @@ func (t *Team) Forwarded(rank int, head wire.Header) (sum wire.Header, whole boo
 		sum.Samples += t.heads[m].Samples
 		sum.Correct += t.heads[m].Correct
 		sum.Loss += t.heads[m].Loss
-		sum.Blocked = max(sum.Blocked, t.heads[m].Blocked)
+		if sum.Blocked = min(sum.Blocked, t.heads[m].Blocked); m == 0 {
+			sum.Blocked = t.heads[m].Blocked
+		}
 	}
 	return sum, true
 }

@@ -29,14 +29,14 @@ func TestTeamIsReadyWithItsLastRank(t *testing.T) {
 			for left := size * (layers + 1); left > 0; left-- {
 				m := rapid.IntRange(0, size-1).Filter(func(m int) bool { return next[m] < layers }).Draw(t, "rank")
 				if next[m]++; next[m] == 0 {
-					head := wire.Header{Samples: int64(10 + m), Correct: int64(m), Loss: float64(m) / 2, Blocked: int64(100 * m)}
+					head := wire.Header{Samples: int64(10 + m), Correct: int64(m), Loss: float64(m) / 2, Blocked: int64(100 + 100*m)}
 					samples += head.Samples
 					forwarded++
 					sum, whole := team.Forwarded(m, head)
 					if whole != (forwarded == size) {
 						t.Fatalf("whole is %v after %d of %d ranks: %v", whole, forwarded, size, team)
 					}
-					if n := int64(size * (size - 1) / 2); whole && (sum.Samples != samples || sum.Correct != n || sum.Loss != float64(n)/2 || sum.Blocked != int64(100*(size-1))) {
+					if n := int64(size * (size - 1) / 2); whole && (sum.Samples != samples || sum.Correct != n || sum.Loss != float64(n)/2 || sum.Blocked != 100) {
 						t.Fatalf("sum of %d ranks is %+v", size, sum)
 					}
 					continue

@@ -53,6 +53,22 @@ func TestARunFollowsAStraggler(t *testing.T) {
 	}
 }
 
+// Where the ranks of a host are one worker, the worker straggles that has the slow rank.
+func TestTeamsFollowAStraggler(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	res, errs := runOnHosts(t, "abbccdd", load(t, append(awaiting(", until: 40", "14400"), "cluster={servers: 1, hierarchy: node}")...), func(o *Options) {
+		if o.Transport.Rank() == 0 {
+			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if s := res[0].Summary; len(s.Changes) != 4 || !strings.HasPrefix(s.Changes[0].Why, "worker 1 takes ") || s.Changes[2].Scheme != "bsp" {
+		t.Errorf("%d workers, changes %+v", s.Workers, s.Changes)
+	}
+}
+
 func onlyCheckpoint(t *testing.T, dir string) string {
 	t.Helper()
 	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))

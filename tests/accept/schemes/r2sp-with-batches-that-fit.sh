@@ -36,7 +36,7 @@ worst=0
 for overlap in false true; do
 	for setting in "${settings[@]}"; do
 		read -r scheme policy <<<"$setting"
-		set=(--set "sync[0]={match: \"*\", scheme: $scheme}" --set work.policy="$policy" --set send.overlap=$overlap)
+		set=(--set "sync[0]={match: \"*\", scheme: $scheme}" --set work.policy="$policy" --set send.overlap="$overlap")
 		speeds=()
 		for ((k = 0; k < launches; k++)); do
 			rm -rf "$TMP/run"
