@@ -8,6 +8,14 @@ set -eu
 
 seeds=${ACCEPT_SEEDS:-90000}
 FLUENTPS_SIM_SEEDS=$seeds go test ./ps/sim -count=1 -timeout 60m -run '^TestLawsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
-read -r runs dbs r2sp shares plans lost < <(sed -n 's/.*: \([0-9]*\) runs, .* node steps, \([0-9]*\) workers lost, .* \([0-9]*\) plans of batches dealt; \([0-9]*\) runs of dbs, \([0-9]*\) of r2sp_batch, \([0-9]*\) of shares.*/\1 \4 \5 \6 \3 \2/p' "$TMP/log")
-figure "$runs random clusters hold all laws: $dbs of dbs, $r2sp of r2sp_batch, $shares of shares; $plans plans dealt, $lost workers lost"
+# number WHAT: the number before these words.
+number() {
+	local n
+	n=$(sed -n "s/.* \([0-9]*\) $1.*/\1/p" "$TMP/log")
+	[ -n "$n" ] || fail "no number of $1 in the log"
+	echo "$n"
+}
+dbs=$(number "runs of dbs")
+r2sp=$(number "of r2sp_batch")
+figure "$(number runs,) random clusters hold all laws: $dbs of dbs, $r2sp of r2sp_batch, $(number "of shares") of shares; $(number "plans of batches dealt") plans dealt, $(number "changes of scheme") changes of scheme for stragglers, $(number "workers lost") workers lost"
 must "$dbs + $r2sp >= 10000" "runs that deal batches"
