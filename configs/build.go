@@ -2,11 +2,13 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"fluentps/ps/durable"
+	"fluentps/ps/local"
 	"fluentps/ps/optim"
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
@@ -175,6 +177,30 @@ func (c *Config) Update() (optim.Update, error) {
 	return optim.Update{Rule: rule, LR: o.LR, Sched: c.Train.Schedule}, err
 }
 
+// ServerUpdate returns how the servers apply pushes: train.optimizer, or local.outer where workers take steps of their own. computing is
+// the number of ranks that compute.
+func (c *Config) ServerUpdate(computing int) (optim.Update, error) {
+	inner, err := c.Update()
+	if err != nil || !c.Local.IsSet() {
+		return inner, err
+	}
+	o := c.Local.Outer
+	outer := optim.Outer{Name: c.ServerRule(), LR: cmp.Or(o.LR, 1), Momentum: o.Momentum, Every: o.Every, Between: o.Between, Inner: inner.Rate}
+	if outer.Every == 0 {
+		outer.Every = int64(max(1, computing))
+	}
+	return optim.NewOuter(outer)
+}
+
+// ServerRule names the rule with which the servers apply pushes.
+func (c *Config) ServerRule() string {
+	if !c.Local.IsSet() {
+		return c.Train.Optimizer.Name
+	}
+	e, _ := local.Lookup(c.Local.Policy)
+	return cmp.Or(e.Outer, c.Local.Outer.Name, "sgd")
+}
+
 // decay returns the weight decay of a parameter: 0 if no_decay names it.
 func (c *Config) decay(name string) float32 {
 	o := c.Train.Optimizer
@@ -210,6 +236,8 @@ func (c *Config) way(sh *shard.Shard) optim.Way {
 	switch {
 	case sh.Stat:
 		return optim.Average
+	case c.Local.IsSet():
+		return optim.Follow
 	case c.Sync[sh.Rule].Update == UpdateAdd:
 		return optim.Add
 	}
@@ -217,17 +245,26 @@ func (c *Config) way(sh *shard.Shard) optim.Way {
 }
 
 // Optimized reports whether the servers keep optimizer state for a shard.
-func (c *Config) Optimized(sh *shard.Shard) bool { return c.way(sh) == optim.Optimize }
+func (c *Config) Optimized(sh *shard.Shard) bool {
+	w := c.way(sh)
+	return w == optim.Optimize || w == optim.Follow
+}
 
 // DeltaRuns returns the runs of a piece in the arena if workers push it as a delta. It returns none for gradients and statistics.
 func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	sh := &p.Shards[piece.Shard]
-	if c.Sync[sh.Rule].Push != PushDelta || sh.Stat {
+	if c.Sync[sh.Rule].Push != PushDelta || sh.Stat || c.Local.IsSet() {
 		return nil
 	}
+	return c.trainedRuns(p, piece)
+}
+
+// trainedRuns returns the runs of a piece in the arena.
+func (c *Config) trainedRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
+	sh := &p.Shards[piece.Shard]
 	var runs []optim.Run
 	for _, g := range sh.Segs {
-		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name)}
+		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name), L1: c.l1(p.Params[g.Param].Name)}
 		if q.Lo < q.Hi {
 			runs = append(runs, q)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fluentps/comm/payload"
+	"fluentps/ps/local"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/send"
@@ -34,7 +35,7 @@ type Config struct {
 	Send              send.Spec          `yaml:"send"`
 	Payload           Payload            `yaml:"payload"`
 	Work              work.Spec          `yaml:"work"`
-	Local             Local              `yaml:"local"`
+	Local             local.Spec         `yaml:"local"`
 	Faults            []Fault            `yaml:"faults" doc:"injected slowness and pauses, for experiments"`
 	Stall             Stall              `yaml:"stall"`
 	Checkpoint        Checkpoint         `yaml:"checkpoint"`
@@ -63,7 +64,7 @@ func Defaults() Config {
 		Send:       send.Defaults(),
 		Payload:    Payload{Push: "float32", Pull: "float32", Params: payload.Defaults()},
 		Work:       work.Defaults(),
-		Local:      Local{Steps: 1},
+		Local:      local.Defaults(),
 		Stall:      Stall{Warn: time.Minute, Peer: time.Minute},
 		Checkpoint: Checkpoint{Keep: 3, Best: BestNone},
 		Metrics:    metrics.Defaults(),
@@ -158,11 +159,6 @@ type Payload struct {
 	Push string `yaml:"push" values:"@payloads" doc:"encoding of pushes: all elements in 4 or 2 bytes each, or only the largest elements, where the rest is added to the next push"`
 	Pull string `yaml:"pull" values:"@dense payloads" doc:"encoding of parameters on the way to workers; the servers keep float32"`
 	payload.Params
-}
-
-// Local is the work of a worker between two exchanges.
-type Local struct {
-	Steps int `yaml:"steps" min:"1" max:"1" doc:"steps that a worker takes between two exchanges"`
 }
 
 // Stall holds the limits on waiting.

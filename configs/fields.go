@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fluentps/comm/payload"
+	"fluentps/ps/local"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
@@ -48,7 +49,7 @@ var lists = map[string]func() []string{
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
-	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names,
+	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names, "locals": local.Names, "periods": local.PeriodNames,
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.

@@ -44,6 +44,7 @@ func (c *Config) Length(f Facts) Length {
 	if c.Train.BatchGlobal == 0 {
 		n.PerIteration = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
 	}
+	n.PerIteration = saturated(float64(n.PerIteration) * float64(c.Local.StepsMin())) // an iteration is an exchange
 	drops := false
 	n.Accepted, drops = c.accepted(n.PerIteration, f)
 	budget := c.Train.Stop.Samples
@@ -185,13 +186,14 @@ func (ph *Phase) Several() int64 {
 
 // leastPush returns the fewest samples in a push.
 func (c *Config) leastPush(f Facts) int {
+	steps := int(c.Local.StepsMin())
 	if c.Train.BatchGlobal == 0 {
-		return c.Train.BatchPerWorker
+		return c.Train.BatchPerWorker * steps
 	}
 	if f.Computes == 0 {
 		return 1
 	}
-	return max(1, c.Train.BatchGlobal/f.Computes)
+	return max(1, c.Train.BatchGlobal/f.Computes) * steps
 }
 
 // leadPhases returns the schemes that the lead shard may have.

@@ -32,7 +32,7 @@ func (c *Config) clock(u Until, computing, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
 	}
-	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing)), Facts{Computes: computing, Rows: rows})))
+	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing))*c.Local.StepsMin(), Facts{Computes: computing, Rows: rows})))
 }
 
 func (u Until) String() string {
@@ -129,9 +129,10 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 			t.setDefault("push", e.Push)
 		}
 	}
+	w.pushesChanges(t)
 	if push := cmp.Or(valueOf(n, "push"), t.byPath["push"].def); push == PushDelta {
 		t.setDefault("update", UpdateAdd)
-		t.deltas = true
+		t.deltas = !w.takesSteps()
 	}
 	before := len(w.diags)
 	w.mapping(t, "", n, w.unknownBesideSchemes)

@@ -57,6 +57,13 @@ var also = map[string][]string{
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
+	"local.steps":             {"local.policy=hpsgd"},
+	"local.period.name":       {"local.policy=averaging"},
+	"local.period.alpha":      {"local.policy=averaging", "local.period.name=qsr"},
+	"local.period.interval":   {"local.policy=averaging", "local.period.name=adacomm"},
+	"local.fragments":         {"local.policy=streaming_diloco", "local.steps="},
+	"local.delay":             {"local.policy=streaming_diloco", "local.fragments=1", "local.steps=1000000000"},
+	"local.outer.momentum":    {"local.policy=averaging", "local.outer.name=nesterov"},
 	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 }
 
@@ -79,6 +86,8 @@ func needs(l *leaf, value string) []string {
 			path == "train.schedule.name" && s == "train.schedule.every=5" && value != "step",
 			path == "train.schedule.name" && s == "train.schedule.over=5" && value != "cosine" && value != "poly",
 			path == "simulate.noise.kind" && value != "trace":
+		case s == "local.steps=": // fragments must divide them
+			out = append(out, s+value)
 		default:
 			out = append(out, s)
 		}

@@ -55,10 +55,13 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 		if entry.Push != "" {
 			t.setDefault("push", entry.Push)
 		}
-		if push := cmp.Or(valueOf(n, "push"), entry.Push); push == PushDelta {
+		w.pushesChanges(t)
+		if push := cmp.Or(valueOf(n, "push"), t.byPath["push"].def); push == PushDelta {
 			t.setDefault("update", UpdateAdd)
 			t.deltas = true
-			t.addWhole(entry, n)
+			if !w.takesSteps() {
+				t.addWhole(entry, n)
+			}
 		}
 	}
 	before := len(w.diags)
@@ -125,6 +128,12 @@ func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
 	case push.bad || update.bad:
 	case e.Push != "" && r.Push != e.Push:
 		w.fatal(push.node, push.path, "remove it", "%s takes pushes of kind %s, not %s", e.Name, e.Push, r.Push)
+	case w.takesSteps() && (r.Push != PushDelta || r.Update != UpdateAdd):
+		at := push
+		if r.Push == PushDelta {
+			at = update
+		}
+		w.fatal(at.node, at.path, "remove it", "workers that take steps of their own (local) push what these changed, and local.outer says what the servers do with it")
 	case (r.Push == PushDelta) != (r.Update == UpdateAdd):
 		at := update
 		if at.node == nil {

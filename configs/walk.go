@@ -81,6 +81,7 @@ func (w *walker) root(n *yaml.Node) {
 	if w.cfg.Train.Schedule.Name == "inv" {
 		t.setDefault("train.schedule.power", "0.75")
 	}
+	w.localDefaults(t)
 	w.generatedImages(t)
 	w.finish(t, n)
 	w.cross(t, n)

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Some control messages carry values for which a header has no field of that name. Each of them has a type here; only
 // this type knows which fields of the header hold the values. Its method Header writes them, and a function Of reads them.
@@ -109,3 +112,20 @@ func SnapshotLooked(index int64) Header { return Header{Kind: Looked, Iter: inde
 
 // SnapshotIndex returns the snapshot that one of these messages is about.
 func (h *Header) SnapshotIndex() int64 { return h.Iter }
+
+// Progress is what a reply of the lead shard tells of the run, where workers take steps of their own.
+type Progress struct {
+	Samples int64   // of the newest version and all before it
+	Loss    float64 // mean training loss of the newest version; NaN: unknown
+	Share   float64 // samples per second of the worker beside those of the fastest, at most 1
+}
+
+// WriteTo writes it to a reply.
+func (p *Progress) WriteTo(h *Header) {
+	h.Samples, h.Loss, h.Correct = p.Samples, p.Loss, int64(math.Float64bits(p.Share))
+}
+
+// ProgressOf reads it from a reply.
+func ProgressOf(h *Header) Progress {
+	return Progress{Samples: h.Samples, Loss: h.Loss, Share: math.Float64frombits(uint64(h.Correct))}
+}

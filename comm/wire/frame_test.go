@@ -62,7 +62,7 @@ func TestNextRefuses(t *testing.T) {
 	}{
 		{"empty", nil, "0 bytes"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 2), "the sender has 2, this binary 8"},
+		{"older", edit(2, 2), "the sender has 2, this binary 9"},
 		{"only half a head", whole[:PieceSize-1], "11 bytes, a header has 88"},
 		{"negative piece", edit(7, 0x80), "the message is damaged"},
 		{"no bytes", edit(8, 0), "of 0 bytes with 4 bytes left"},

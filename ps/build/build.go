@@ -8,6 +8,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/local"
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -74,7 +75,7 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 		if err != nil {
 			return nil, err
 		}
-		from.fillEnv(&env, id, phases)
+		from.fillEnv(&env, id, phases, b.locally())
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
 		} else if schemes[id], err = core.NewShardSchemes(phases, env, from.changes(id)); err != nil {
@@ -85,14 +86,14 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 }
 
 // fillEnv tells a scheme where it resumes.
-func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase) {
+func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase, l *core.Locally) {
 	if s == nil {
 		return
 	}
 	node := s.Shards[id]
-	env.Clocks, env.Start = s.Clocks, node.Version
+	env.Clocks, env.Start = l.ClocksOf(id, s.Clocks), node.Version
 	changes := s.changes(id)
-	k, _ := core.PhaseAt(phases, s.Clocks, changes)
+	k, _ := core.PhaseAt(phases, env.Clocks, changes)
 	if len(node.Memory) > 0 && phases[k].Until == node.Until && changes == node.Changes { // else: another scheme's memory
 		env.Memory = node.Memory
 	}
@@ -121,7 +122,7 @@ type Server struct {
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c := b.Config
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with
@@ -130,7 +131,30 @@ func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Wo
 	if b.Axes.Due != nil && next > 0 {
 		panic("build: a worker resumes, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.prepare(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, shares)
+	return b.prepare(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, next, shares)
+}
+
+// fragments deals the shards to the fragments that are exchanged in turn; nil: all shards are exchanged together. That the shards suffice
+// was checked with the memory.
+func (b *Run) fragments() *shard.Fragments {
+	f, err := layout.Fragments(b.Config, b.Plan)
+	if err != nil {
+		panic("build: " + err.Error())
+	}
+	return f
+}
+
+// locally says how servers count the pushes of workers that take steps of their own; nil: there are none.
+func (b *Run) locally() *core.Locally {
+	if !b.Config.Local.IsSet() {
+		return nil
+	}
+	e, _ := local.Lookup(b.Config.Local.Policy)
+	l := &core.Locally{Weigh: e.Weigh}
+	if f := b.fragments(); f != nil {
+		l.Clock = f.Clock
+	}
+	return l
 }
 
 // Joining makes the node of a worker that comes back for another life. It knows nothing but its clock.
@@ -138,11 +162,11 @@ func (b *Run) Joining(me int, life, clock int64) *core.Worker {
 	if b.Axes.Due != nil {
 		panic("build: a worker comes back, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.prepare(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, nil)
+	return b.prepare(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, clock, nil)
 }
 
 // prepare tells a worker's node the settings that it must have before its first input.
-func (b *Run) prepare(node *core.Worker, me int, shares func(shard int32) bool) *core.Worker {
+func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard int32) bool) *core.Worker {
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)
 	if shares != nil {
@@ -155,6 +179,16 @@ func (b *Run) prepare(node *core.Worker, me int, shares func(shard int32) bool) 
 	}
 	if b.Axes.Work != nil {
 		node.SetWork(b.Axes.Work(me))
+	}
+	if b.Config.Local.IsSet() {
+		node.TakesSteps()
+	}
+	if f := b.fragments(); f != nil {
+		turns := make([]int64, len(b.Plan.Shards))
+		for i := range turns {
+			turns[i] = f.Clock(int32(i), next)
+		}
+		node.SetDue(f.Due, turns)
 	}
 	if b.Axes.Due != nil {
 		if len(b.Config.Awaits()) > 0 {

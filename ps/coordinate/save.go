@@ -119,7 +119,7 @@ func (r *Run) manifest() *checkpoint.Manifest {
 // What the file of a server holds, in which order, serve.State says; its vectors are the end of the file.
 func (r *Run) list(m *checkpoint.Manifest, files []checkpoint.Entry) {
 	m.Files = files
-	kinds := append([]string{""}, optim.StateNames(r.station.Config.Train.Optimizer.Name)...)
+	kinds := append([]string{""}, optim.StateNames(r.station.Config.ServerRule())...)
 	parts := make([][][]part, len(kinds)) // by vector of a shard and by parameter
 	for k := range parts {
 		parts[k] = make([][]part, len(r.station.Params))

@@ -32,6 +32,7 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 		sh.agreement.contributors = append(sh.agreement.contributors, d.Worker)
 	}
 	e.Slot, e.Msg = p.slot, p.head
+	sh.tally.folded(&p.head)
 	out = append(out, e)
 	sh.freeSlot(p.slot) // the driver folds before it gives the slot to the next Stage: it obeys the effects of a shard in order
 	return out
@@ -43,7 +44,8 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	}
 	dst := sh.freeBuf()
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
-		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: d.Weight, Samples: d.Samples})
+		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.folded), Samples: d.Samples, Before: sh.samples})
+	sh.tally.committed()
 	sh.accepted += sh.folded
 	if sh.whole {
 		sh.rated += int64(s.workers)

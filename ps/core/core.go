@@ -20,7 +20,7 @@
 // pieces of its pushes, and the server's send policy orders the pieces of its replies (unsent.go). A worker may keep
 // its copy of a shard for several iterations, or subscribe to new versions (copies.go). A policy may say which samples
 // a worker computes, of its own iterations and of others' (work.go). A shard may be exchanged in some iterations only
-// (due.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
+// (due.go), and a worker may take steps of its own between two exchanges (locally.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
 // in member.go; a shard changes its scheme in change.go, or when a
 // straggler shows (straggle.go).
 //
@@ -135,6 +135,7 @@ type Effect struct {
 	Clock         float64 // Commit: accepted pushes / N before it (BSP: versions): the learning-rate clock, in iterations
 	Scale, Weight float64
 	Samples       int64         // Stage: of the push; Commit: of the version
+	Before        int64         // Commit: samples of the shard's earlier versions
 	At            time.Duration // WakeAt
 	Apart         bool          // Reply
 	// Reply: the folds of To's pushes have read its memory. Send Msg alone; the worker reads parameters Src. There is

@@ -65,16 +65,17 @@ type ownShard struct {
 	near       []bool          // per worker: it shares memory with the server; nil: none does
 	unread     []unreadVersion // per near worker: the version that it may still read
 
-	version      int64 // commits so far
-	rated        int64 // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
-	accepted     int64 // pushes in these commits
-	samples      int64 // samples in these commits
-	samplesTaken int64 // samples of all pushes that have landed and were not dropped
-	leadMax      int64 // the bound on c - v, where workers keep copies
-	folded       int64 // pushes folded since the last commit
-	closed       int64 // 1 + the largest iteration committed as a whole: this is v where slow workers may be behind it
-	letInto      int64 // the largest iteration that a reply let a worker start, -1 before the first
-	saveNext     bool  // a push folded since the last commit carries the Save flag: save the next version
+	version      int64  // commits so far
+	rated        int64  // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
+	accepted     int64  // pushes in these commits
+	samples      int64  // samples in these commits
+	samplesTaken int64  // samples of all pushes that have landed and were not dropped
+	leadMax      int64  // the bound on c - v, where workers keep copies
+	folded       int64  // pushes folded since the last commit
+	closed       int64  // 1 + the largest iteration committed as a whole: this is v where slow workers may be behind it
+	letInto      int64  // the largest iteration that a reply let a worker start, -1 before the first
+	tally        *tally // nil except on the lead shard of a run whose workers take steps of their own
+	saveNext     bool   // a push folded since the last commit carries the Save flag: save the next version
 	stats        Stats
 }
 

@@ -27,6 +27,11 @@ type assembly struct {
 	have []int32 // the parts that the sum contains
 }
 
+// acknowledge tells the sender that a push need not be sent again.
+func acknowledge(m *wire.Header) Effect {
+	return Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Owner: m.Owner, Shard: m.Shard, Iter: m.Iter, Part: m.Part}}
+}
+
 // isPart says whether a push is less than a whole iteration of its sender.
 func isPart(m *wire.Header) bool { return m.Parts != 1 || m.Owner != m.Worker }
 

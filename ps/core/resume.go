@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"fluentps/comm/wire"
@@ -22,6 +23,8 @@ type Saved struct {
 	// shard counts them, too.
 	Changes int64 `json:"changes,omitempty"`
 	Began   int64 `json:"began,omitempty"`
+	// Loss is the mean training loss of the version, where workers take steps of their own; 0: unknown.
+	Loss float64 `json:"loss,omitempty"`
 }
 
 // ChangesAt is the number of changes at announced clocks when the workers resume at these clocks. A shard passes a
@@ -57,6 +60,9 @@ func (sh *ownShard) saved() Saved {
 	if q.Changes, q.Began = sh.cut.changes, sh.cut.began; sh.cut.at != never && !sh.cut.awaits { // what was announced is forgotten
 		q.Until = sh.cut.at
 	}
+	if sh.tally != nil && !math.IsNaN(sh.tally.loss) && !math.IsInf(sh.tally.loss, 0) {
+		q.Loss = sh.tally.loss
+	}
 	if l, learns := sh.scheme.(scheme.Learning); learns {
 		q.Memory = l.Memory()
 	}
@@ -67,15 +73,19 @@ func (sh *ownShard) saved() Saved {
 // iteration that it computes next, and each shard at what was saved of it. If the budget is used up already, no worker
 // may start an iteration.
 func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
-	s.firstIterMax = max(0, slices.Max(clocks))
+	s.firstIterMax = max(0, slices.Max(s.locally.ClocksOf(0, clocks)))
 	for _, id := range s.owned {
 		sh, q := s.shards[id], saved[id]
 		sh.version, sh.rated, sh.accepted, sh.samples, sh.samplesTaken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
-		copy(sh.clock, clocks)
-		copy(sh.reached, clocks)
+		own := s.locally.ClocksOf(id, clocks)
+		copy(sh.clock, own)
+		copy(sh.reached, own)
+		if sh.tally != nil && q.Loss > 0 {
+			sh.tally.loss = q.Loss
+		}
 		sh.lowest()
 		sh.closed = sh.low
-		sh.cut.changes, sh.cut.began = q.ChangesAt(clocks), min(q.Began, sh.low)
+		sh.cut.changes, sh.cut.began = q.ChangesAt(own), min(q.Began, sh.low)
 	}
 	s.watch.resume(s.shards[0], s.workers)
 	if lead := s.shards[0]; lead != nil && s.isSpent(lead) {

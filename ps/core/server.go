@@ -29,6 +29,7 @@ type ServerConfig struct {
 	Parts int
 	// Some shard of the run closes iterations as a whole: a pause stops all workers at the same iteration.
 	Together bool
+	Locally  *Locally       // nil: every step of a worker is an exchange
 	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0, as SkipsAhead is
 	// Per turn: no scheme of the run bounds the lead, so workers skip to the iteration that announces a change.
 	SkipsAhead []bool
@@ -66,6 +67,7 @@ type Server struct {
 	released  []int32     // scratch: what the policy releases in one step
 	acks      bool
 	together  bool
+	locally   *Locally // nil: every step of a worker is an exchange
 }
 
 // NewServer makes server c.Me. Each of its shards needs a scheme.
@@ -73,7 +75,7 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, snapshotEvery: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), inboxes: map[int32]*inbox{}, owned: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), present: c.Workers, saveIter: -1, pendingLeft: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, watch: newWatch(c.Awaits, c.SkipsAhead, c.Workers),
+		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, locally: c.Locally, watch: newWatch(c.Awaits, c.SkipsAhead, c.Workers),
 	}
 	for _, id := range s.owned {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
@@ -82,6 +84,7 @@ func NewServer(c ServerConfig) *Server {
 	s.makeAgreements(c.Schemes)
 	s.makeUnsent()
 	s.makeNear(c.Near)
+	s.makeTally()
 	if c.Parts > 1 && slices.ContainsFunc(s.owned, func(id int32) bool {
 		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.Contains(s.shards[id].near, true)
 	}) {
@@ -201,11 +204,6 @@ func (s *Server) receivePush(sh *ownShard, m wire.Header, out []Effect) []Effect
 	return s.decide(sh, schemeEvent(scheme.Offered, m), out)
 }
 
-// acknowledge tells the sender that a push need not be sent again.
-func acknowledge(m *wire.Header) Effect {
-	return Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Owner: m.Owner, Shard: m.Shard, Iter: m.Iter, Part: m.Part}}
-}
-
 // isLanding says whether a push is in flight.
 func (sh *ownShard) isLanding(m *wire.Header) bool {
 	p := sh.landing[m.Worker]
@@ -239,6 +237,7 @@ func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	}
 	sh.stage(p)
 	sh.count(p.head.Samples)
+	sh.tally.landed(&p.head, int64(s.now))
 	sh.setClock(w, p.head.Iter+1)
 	out = s.noteChanged(out) // before the version that a checkpoint may save
 	p.norm2, p.normInf, p.normW = in.Norm2, in.NormInf, in.NormW
@@ -323,6 +322,7 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
 	iter = s.skipTo(sh, iter)
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
+	s.tell(sh, &m)
 	if sh.feeds != nil {
 		sh.feeds[w].due = false // this reply has the newest version
 		sh.feeds[w].closed = sh.feeds[w].closed || s.mustPull(sh)

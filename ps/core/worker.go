@@ -58,6 +58,7 @@ type Worker struct {
 	work          *workState      // nil: the worker computes all of its own iterations, and nothing else
 	exchanges     *exchangeClocks // nil: every shard is exchanged in every iteration
 	batches       batches
+	progress      *wire.Progress // what the lead shard's server told last; nil: every step is an exchange
 
 	LeadMax    int64   // largest lead over a shard at the start of an iteration
 	Started    int64   // iterations started
@@ -230,6 +231,7 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	w.noteReply(m.Shard)
 	sh.version, sh.clock = m.Version, m.Clock
 	w.noteNextIter(&m)
+	w.noteProgress(&m)
 	w.clock = max(w.clock, m.Clock)
 	w.stop = w.stop || m.Flags&wire.Stop != 0
 	w.noteMarks(&m)

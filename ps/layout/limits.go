@@ -90,8 +90,12 @@ func judgeBytes(c *configs.Config, p *shard.Plan) (bytesMax int64) {
 }
 
 // OptimizerVectors is how many numbers the optimizer keeps for each parameter.
-func OptimizerVectors(c *configs.Config) int64 {
-	u, err := c.Update()
+func OptimizerVectors(c *configs.Config) int64 { return stateOf(c.Update()) }
+
+// ServerVectors is how many numbers the rule of the servers keeps for each parameter.
+func ServerVectors(c *configs.Config) int64 { return stateOf(c.ServerUpdate(1)) }
+
+func stateOf(u optim.Update, err error) int64 {
 	if err != nil {
 		panic("layout: the optimizer of a checked configuration: " + err.Error())
 	}
@@ -114,6 +118,10 @@ func checkpointCopyBytes(c *configs.Config, p *shard.Plan) (bytes int64) {
 	if c.Payload.Residual() {
 		bytes = int64(p.Arena) * shard.ElemBytes
 	}
+	if c.Local.IsSet() {
+		_, saved := StepVectors(c)
+		return bytes + saved*int64(p.Arena)*shard.ElemBytes
+	}
 	return bytes + localBytes(c, p)
 }
 
@@ -125,8 +133,13 @@ func sumBytes(p *shard.Plan, roles shard.Roles, worker int) int64 {
 	return int64(p.Arena) * shard.ElemBytes
 }
 
-// localBytes is the state of the worker's own optimizer, which it has if it pushes deltas or pushes nothing.
+// localBytes is the state of the worker's own optimizer, which it has if it pushes deltas or pushes nothing; with steps of its own,
+// parameters and gradients of its own, too.
 func localBytes(c *configs.Config, p *shard.Plan) int64 {
+	if c.Local.IsSet() {
+		all, _ := StepVectors(c)
+		return all * int64(p.Arena) * shard.ElemBytes
+	}
 	if Reduces(c) {
 		return OptimizerVectors(c) * int64(p.Arena) * shard.ElemBytes
 	}
@@ -158,7 +171,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
 		var state int64
 		if c.Optimized(s) {
-			state = OptimizerVectors(c)
+			state = ServerVectors(c)
 		}
 		vectors += state
 		if c.Checkpoint.Periodic() {
@@ -173,7 +186,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 // Vectors is the number of vectors of a shard: the parameters, and those of the optimizer.
 func Vectors(c *configs.Config, sh *shard.Shard) int {
 	if c.Optimized(sh) {
-		return 1 + int(OptimizerVectors(c))
+		return 1 + int(ServerVectors(c))
 	}
 	return 1
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fluentps/configs"
+	"fluentps/ps/local"
 	"fluentps/ps/network"
 	"fluentps/ps/shard"
 )
@@ -66,6 +67,9 @@ func (l Link) cut(c *configs.Config, o *shard.Options) {
 		return
 	}
 	o.Parts = c.Shards.Parts
+	if e, _ := local.Lookup(c.Local.Policy); e.Fragments && o.Parts == 0 { // each server has a part of each fragment
+		o.Parts = int(c.Local.Fragments)
+	}
 	if !l.counts(c) {
 		return
 	}

@@ -10,8 +10,11 @@ import (
 	"fluentps/comm/payload"
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/local"
 	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/steps"
 	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
@@ -56,6 +59,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*
 	if push, _ := p.Largest(); push > comm.MessageMax {
 		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
 			metrics.Size(c.Shards.MaxBytes), metrics.Size(push), c.Payload.PushText(), metrics.Size(comm.MessageMax))
+	}
+	if _, err := Fragments(c, p); err != nil {
+		return nil, err
 	}
 	p.Windows = link.windows(c, p)
 	return p, nil
@@ -105,5 +111,44 @@ func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 	for w := range roles.Workers {
 		team = max(team, len(roles.Team(w)))
 	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team * c.BatchMax(roles.Computes()))}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team*c.BatchMax(roles.Computes())) * max(1, c.Local.Steps)}
+}
+
+// Fragments deals the shards to the fragments that are exchanged in turn; nil: all shards are exchanged together.
+func Fragments(c *configs.Config, p *shard.Plan) (*shard.Fragments, error) {
+	if e, _ := local.Lookup(c.Local.Policy); !e.Fragments {
+		return nil, nil
+	}
+	return shard.NewFragments(p, c.Local.Fragments)
+}
+
+// StepsOf is what the worker's own steps are made from, without its memory.
+func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o steps.Options, err error) {
+	env, err := c.LocalEnv(len(roles.Workers))
+	if err != nil {
+		return o, err
+	}
+	update, err := c.Update()
+	if err != nil {
+		return o, err
+	}
+	fragments, err := Fragments(c, p)
+	if err != nil {
+		return o, err
+	}
+	return steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
+}
+
+// StepVectors is how many vectors of the arena's length a worker has for steps of its own, and how many of them a checkpoint holds.
+func StepVectors(c *configs.Config) (all, saved int64) {
+	if !c.Local.IsSet() {
+		return 0, 0
+	}
+	u, err := c.Update()
+	if err != nil {
+		panic("layout: the optimizer of a checked configuration: " + err.Error())
+	}
+	n, k := steps.Vectors(&c.Local, u)
+	return int64(n), int64(k)
 }

@@ -52,6 +52,9 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 	text := "parameters and gradients" + codecAndCopyText(c)
 	if localBytes(c, p) > 0 {
 		text += ", optimizer of its own"
+		if c.Local.IsSet() {
+			text += " with parameters and gradients"
+		}
 	}
 	for i := range p.Shards {
 		if CopyOf(c, p.Shards[i].Rule, 1).Kind == scheme.Published {

@@ -9,6 +9,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/local"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -85,6 +86,7 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), decimal(n.Epoch), budgetText(c.Train.Stop))
+	b.WriteString(planLocal(c, p))
 	printed := map[string]bool{}
 	for i := range c.Sync {
 		if !hasShards(p, i) {
@@ -201,4 +203,22 @@ func plural(n float64, noun string) string {
 		noun += "s"
 	}
 	return decimal(n) + " " + noun
+}
+
+// planLocal prints what workers do between two exchanges.
+func planLocal(c *configs.Config, p *shard.Plan) string {
+	if !c.Local.IsSet() {
+		return ""
+	}
+	e, _ := local.Lookup(c.Local.Policy)
+	text := fmt.Sprintf("  local %s: %s\n", e.Name, e.Rule)
+	switch n := c.Local.Constant(); {
+	case e.Fragments:
+		text += fmt.Sprintf("  an iteration is %d steps of each worker and the exchange of one of %d fragments\n", n, c.Local.Fragments)
+	case n > 0:
+		text += fmt.Sprintf("  an iteration is %d steps of each worker and an exchange\n", n)
+	default:
+		text += "  an iteration is an exchange, and the steps before it; their number changes while training runs\n"
+	}
+	return text
 }

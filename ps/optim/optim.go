@@ -38,6 +38,7 @@ type Args struct {
 	Decay     float32 // weight decay of this segment; 0 for a segment without weight decay
 	Step      int64   // the number of this step of the shard, from 1; adam's bias correction depends on it
 	Stream    bool    // dst is not src, and is so large that writing around the caches is faster; changes no bit
+	Inner     float32 // learning rate of the workers' own steps; 0 where the rule does not ask for it
 }
 
 // Rule is one update rule. It holds constants only, so one Rule serves any number of shards at once.
@@ -62,6 +63,8 @@ func StateNames(rule string) []string {
 		return nil
 	case "adam":
 		return []string{"first_moment", "second_moment"}
+	case "delayed_nesterov":
+		return []string{"velocity", "accumulated"}
 	}
 	return []string{"velocity"}
 }

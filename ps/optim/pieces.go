@@ -86,7 +86,7 @@ func (s *Store) commitBlock(lo, hi int, q Run, l *pieceScratch) {
 	case Average:
 		blend(w.dst[lo:hi], w.src[lo:hi], pending, w.keep, w.weight)
 		return
-	case Optimize:
+	case Optimize, Follow:
 	}
 	for k := range s.state {
 		l.part[k] = s.state[k][lo:hi]

@@ -14,6 +14,8 @@ type Update struct {
 	Rule  Rule
 	LR    float64
 	Sched Schedule
+	// Inner is the rate of the workers' own steps, by the step, for a rule that needs it; nil: none does.
+	Inner func(step float64) float64
 }
 
 // Way says how a commit applies the sums to the parameters.
@@ -23,6 +25,7 @@ const (
 	Optimize Way = iota // sums of gradients: the rule takes a step
 	Add                 // sums of deltas, which are added
 	Average             // sums of values, whose mean replaces the parameters or a share of them
+	Follow              // sums of what workers changed in steps of their own: the rule takes a step along them
 )
 
 // Store does the arithmetic of one shard on its server: the sums that the scheme names, and the commits that turn them into the next
@@ -40,6 +43,8 @@ type Store struct {
 	queue  []fold      // folds that are not done yet, in order; at most foldsMax
 	state  [][]float32
 	steps  int64 // commits so far, part of the state: adam's bias correction depends on it
+
+	inner float32 // rate of the workers' own steps before the next commit; 0: the rule does not ask
 
 	layer   layerwise // nil unless the rule has a rate for each layer
 	squares []squares // per block, of the last norms
@@ -64,14 +69,18 @@ const (
 )
 
 // NewStore makes the store of a shard of n elements. With lars the shard must be a layer. runs cover the shard, in order. Only
-// Optimize uses the rule.
+// Optimize and Follow use the rule.
 func NewStore(n int, runs []Run, u Update, way Way) *Store {
 	s := &Store{update: u, way: way, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
-	if way != Optimize {
-		s.runs = []Run{{Hi: n}}
-	} else {
+	switch way {
+	case Optimize:
 		s.runs = merged(runs)
 		s.state = vectors(u.Rule.State(), n)
+	case Follow: // the workers have applied all penalties
+		s.runs = []Run{{Hi: n}}
+		s.state = vectors(u.Rule.State(), n)
+	case Add, Average:
+		s.runs = []Run{{Hi: n}}
 	}
 	s.makeLayerwise()
 	s.piece = s.runPiece
@@ -193,11 +202,19 @@ func (s *Store) State() (vectors [][]float32, steps int64) { return s.state, s.s
 // Resume sets the number of earlier commits. It is called before the first commit. The vectors of State are written in place.
 func (s *Store) Resume(steps int64) { s.steps = steps }
 
+// After tells the store how many steps each worker has taken before the next commit. It must be called before every commit where the
+// workers take steps of their own.
+func (s *Store) After(steps float64) {
+	if s.update.Inner != nil {
+		s.inner = float32(s.update.Inner(steps))
+	}
+}
+
 // Rate is the learning rate of a commit at that clock, in iterations, before the weight of the push.
 func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sched.Scale(clock) }
 
 // Commit writes the version that follows src to dst. With Optimize that is the rule's step along weight * pending at scale times
-// the rate of that clock. With Add it is src + scale * weight * pending. With Average it is (1-scale) * src + scale * weight *
+// the rate of that clock, and with Follow its step along the changes. With Add it is src + scale * weight * pending. With Average it is (1-scale) * src + scale * weight *
 // pending; a scale above 1 counts as 1, so that the parameters stay between the pushed values. Afterwards the pending sums are
 // zeros, and no push is borrowed. dst and src must have n elements; otherwise it panics. dst may be src.
 func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
@@ -216,6 +233,8 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 		w.keep, w.weight = shares(scale, weight)
 	case Optimize:
 		w.args.LR, w.args.GradScale = float32(s.Rate(clock)*scale), float32(weight*local)
+	case Follow:
+		w.args.LR, w.args.GradScale, w.args.Inner = float32(s.Rate(clock)*scale), -float32(weight), s.inner
 	}
 	s.run(w)
 	s.held = false

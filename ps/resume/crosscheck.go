@@ -241,7 +241,7 @@ func vectorName(k int) string {
 
 // rule returns the optimizer of this run. It stands for that of the checkpoint too, because the numbers of vectors must agree.
 func (r *Search) rule() (optim.Rule, error) {
-	u, err := r.station.Config.Update()
+	u, err := r.station.Config.ServerUpdate(r.station.Roles.Computes())
 	return u.Rule, err
 }
 
@@ -276,7 +276,7 @@ const vectorsMax = 16
 // checkWorker compares the state in the file of a worker with its limits, with the manifest and with the vectors of the file.
 func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]float32) error {
 	file := checkpoint.WorkerFile(worker)
-	rule, err := r.rule()
+	update, err := r.station.Config.Update()
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err == nil && s.Residual && len(vectors) == 0 {
 		err = errors.New("its state says that it has a residual, but it has no vectors")
 	}
-	if err == nil && !r.changed(q.Manifest, "payload", "sync", "baseline", "train.optimizer") { // after a change of these keys, the number of vectors may differ
+	if err == nil && !r.changed(q.Manifest, "payload", "sync", "baseline", "train.optimizer", "local") { // after a change of these keys, the number of vectors may differ
 		err = r.checkVectors(s, len(vectors))
 	}
 	if err != nil {
@@ -307,7 +307,11 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 		}
 		vectors = vectors[1:]
 	}
-	if k, at, bad := optim.Unfit(rule, vectors, false); bad {
+	if k, at, bad := optim.Unfit(nil, vectors[min(len(vectors), update.Rule.State()):], false); bad {
+		return q.fieldOf(file, fmt.Errorf("element %d of vector %d of its own parameters is %v; training cannot resume with it", at, k+1, vectors[update.Rule.State()+k][at]))
+	}
+	vectors = vectors[:min(len(vectors), update.Rule.State())]
+	if k, at, bad := optim.Unfit(update.Rule, vectors, false); bad {
 		return q.fieldOf(file, fmt.Errorf("element %d of %s is %v; training cannot resume with it", at, vectorName(k+1), vectors[k][at]))
 	}
 	return nil

@@ -254,6 +254,9 @@ func (r *Search) readWorker(q *Origin, w int) error {
 			state, own = s, vectors
 		}
 	}
+	if state.Own != nil && saved != now {
+		state.Own.Forget()
+	}
 	q.Worker = state
 	if state.Residual {
 		q.WorkerVectors = append(q.WorkerVectors, residual)

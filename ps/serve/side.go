@@ -91,7 +91,7 @@ type store struct {
 
 // New makes the serving side of a rank that owns shards, with their memory. It fails if there is not enough memory.
 func New(r *station.Station, o Options) (*Side, error) {
-	update, err := r.Config.Update()
+	update, err := r.Config.ServerUpdate(r.Roles.Computes())
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +283,7 @@ func (s *Side) commit(e *core.Effect) {
 		return
 	}
 	st.coded.invalidate(e.Dst)
+	st.math.After(float64(e.Before) / float64(s.station.Config.Batch(s.station.Roles.Computes())))
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
 	st.noteFoldsDone()
 	for _, seen := range st.seenVersions {

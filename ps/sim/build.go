@@ -75,6 +75,9 @@ func newSimulation(o Options) (*simulation, error) {
 	if o.Gradients != nil {
 		s.real, err = newFloats(s)
 	}
+	if err == nil {
+		err = s.makeSteps()
+	}
 	return s, err
 }
 

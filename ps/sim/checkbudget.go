@@ -5,7 +5,8 @@ package sim
 func (c *checker) budget(s *simulation) {
 	lead, stop := &c.shards[0], s.cfg.Train.Stop
 	most := int64(len(s.workers)) * int64(s.cfg.BatchMax(len(s.workers)))
-	if samples := stop.SampleBudget(s.o.Rows); samples > 0 && lead.samples >= samples+most {
+	most *= s.cfg.Local.Steps // where it is 0, an exchange has as many steps as fit
+	if samples := stop.SampleBudget(s.o.Rows); samples > 0 && most > 0 && lead.samples >= samples+most {
 		c.fail("budgets: %d samples were folded of a budget of %d, but an iteration of all workers has at most %d", lead.samples, samples, most)
 	}
 	if stop.Updates > 0 && lead.versions > stop.Updates {

@@ -94,6 +94,7 @@ type computing struct {
 	own      int64            // time of the iteration without injected slowness
 	injected int64            // slowness between forward and backward
 	late     int64            // slowness after the update, before the iteration
+	more     int64            // time of the steps after the first one, of a worker that takes several
 	took     int64            // time of the finished stages
 	busy     bool             // stages are running
 	stalled  bool             // the next stage has been waiting since waitFrom
@@ -112,7 +113,7 @@ func (w *worker) before(n *passes, stage int) int64 {
 		at += w.late
 	}
 	if stage > len(n.pieces) {
-		at += w.injected
+		at += w.injected + w.more
 	}
 	return at
 }
@@ -120,6 +121,10 @@ func (w *worker) before(n *passes, stage int) int64 {
 // compute starts an iteration.
 func (s *simulation) compute(me int32, iter int64) {
 	w := &s.workers[me]
+	if w.steps.steps != nil {
+		s.beginOwn(me, iter)
+		return
+	}
 	w.iter, w.stage, w.took = iter, 0, 0
 	w.stalled, w.read = true, false
 	s.setBatch(me, iter)
@@ -166,6 +171,10 @@ func (s *simulation) reads(me int32) bool {
 	}
 	w.read = true
 	s.started(me, w.iter)
+	if w.steps.steps != nil {
+		s.computeRound(me)
+		return true
+	}
 	if s.real != nil {
 		s.real.compute(me, w.iter)
 	}
@@ -176,6 +185,10 @@ func (s *simulation) reads(me int32) bool {
 func (s *simulation) computed(me int32, epoch int32) {
 	w := &s.workers[me]
 	if w.dead || !w.busy || epoch != w.epoch {
+		return
+	}
+	if w.steps.stepping {
+		s.stepped(me)
 		return
 	}
 	w.busy = false
@@ -201,7 +214,7 @@ func (s *simulation) computed(me int32, epoch int32) {
 		s.proceed(me)
 		return
 	}
-	w.samples += w.batch
+	w.samples += w.pushed()
 	w.pace.Add(time.Duration(w.took))
 	w.blocked = 0
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
@@ -216,19 +229,30 @@ func (s *simulation) recorded(me int32) {
 	}
 	if s.o.Iterations != nil {
 		w.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own), Samples: int(w.batch)})
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own+w.more), Samples: int(w.pushed())})
 	}
 }
 
 // forwarded gives the node the values that its pushes report. The node needs them when the first piece is ready.
 func (s *simulation) forwarded(me int32) {
 	w := &s.workers[me]
-	head := wire.Header{Samples: w.batch, Blocked: w.blocked}
-	if s.real != nil {
+	head := wire.Header{Samples: w.batch}
+	if w.steps.steps != nil {
+		head = s.reported(me)
+	} else if s.real != nil {
 		r := &s.real.replicas[me]
 		head.Loss, head.Correct = r.loss, int64(r.correct)
 	}
+	head.Blocked = w.blocked
 	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
+}
+
+// pushed is the number of samples of the worker's iteration.
+func (w *worker) pushed() int64 {
+	if w.steps.steps != nil {
+		return w.steps.done
+	}
+	return w.batch
 }
 
 // takes is how long an iteration computes, in nanoseconds. own is what its batch costs, or the time of the recorded iteration that it

@@ -34,6 +34,7 @@ type floats struct {
 	rows   []int32
 
 	replicas []replica
+	layers   [][]int32           // by layer: its pieces
 	deltas   []optim.Run         // parts of the arena that are pushed as deltas
 	stores   []store             // per shard
 	onWay    map[int32][]float32 // by transfer: values of a piece of a push that has left while its worker computes on
@@ -82,7 +83,12 @@ func newFloats(s *simulation) (*floats, error) {
 		return nil, err
 	}
 	f.params = workload.Params(f.model)
+	f.layers = layersOf(s.plan)
 	update, err := c.Update()
+	if err != nil {
+		return nil, err
+	}
+	outer, err := c.ServerUpdate(len(s.workers))
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +96,12 @@ func newFloats(s *simulation) (*floats, error) {
 		f.deltas = append(f.deltas, c.DeltaRuns(s.plan, &s.plan.Pieces[i])...)
 	}
 	f.coded = newCoded(c, s.plan)
-	snapshots, err := f.limit(update)
+	snapshots, err := f.limit(update, outer)
 	if err != nil {
 		return nil, err
 	}
 	for i := range f.stores {
-		if err := f.makeStore(&s.plan.Shards[i], update); err != nil {
+		if err := f.makeStore(&s.plan.Shards[i], outer); err != nil {
 			return nil, err
 		}
 	}
@@ -110,13 +116,15 @@ func newFloats(s *simulation) (*floats, error) {
 
 // limit returns the number of snapshots that there is memory for. It fails if the run may need more than cluster.memory_max: the
 // arenas of all workers and the stores of all servers are in one process.
-func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
+func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) {
 	c, p, n := f.s.cfg, f.s.plan, int64(len(f.replicas))
 	arena := int64(p.Arena) * shard.ElemBytes
 	each := int64(3)
 	if len(f.deltas) > 0 {
 		each += int64(update.Rule.State())
 	}
+	own, _ := layout.StepVectors(c)
+	each += own
 	if c.Payload.Residual() {
 		each++
 	}
@@ -129,7 +137,7 @@ func (f *floats) limit(update optim.Update) (snapshots int64, err error) {
 		}
 		vectors := n + 2 + int64(slots) + 1 + int64(means)
 		if c.Optimized(&p.Shards[i]) {
-			vectors += int64(update.Rule.State())
+			vectors += int64(outer.Rule.State())
 		}
 		f.most += vectors * p.Shards[i].Bytes()
 	}
@@ -232,6 +240,7 @@ func (f *floats) obey(e *core.Effect) {
 			f.view.folded(e.Msg)
 		}
 	case core.Commit:
+		st.math.After(float64(e.Before) / float64(f.s.cfg.Batch(len(f.s.workers))))
 		st.math.Commit(st.vector(st.bufs, e.Dst), st.bufs[e.Src], e.Clock, e.Scale, e.Weight)
 		if e.Shard == 0 {
 			f.view.rate = st.math.Rate(e.Clock)

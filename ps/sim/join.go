@@ -74,6 +74,7 @@ func (s *simulation) rejoin(me int32) {
 	w.node, w.dead = node, false
 	w.life++
 	w.fresh = true
+	w.leaveSteps()
 	w.waitFrom, w.lastHead = s.now, s.now
 	s.joined++
 	if s.real != nil {

@@ -128,6 +128,7 @@ type simulation struct {
 	scheduler *core.Scheduler   // with baseline pslite
 	dealer    *work.Coordinator // nil: batches never change
 	changes   []metrics.Change
+	fragments *shard.Fragments // nil: all shards are exchanged together
 }
 
 // transfer is the bytes of a message in flight: a piece of a push, a whole reply, a piece of a reply, or the keys of a pull.

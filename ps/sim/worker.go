@@ -28,6 +28,7 @@ type worker struct {
 
 	computing
 	dealt    dealt
+	steps    ownSteps
 	spans    metrics.Spans
 	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
@@ -76,7 +77,9 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.Compute:
 			s.compute(me, e.Iter)
 		case core.Done:
-			s.waited(w)
+			if !w.busy {
+				s.waited(w)
+			}
 			w.done = true
 			s.leavesWork(me)
 			s.ended = s.now
@@ -86,12 +89,22 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	if w.stalled {
 		s.proceed(me)
 	}
+	if w.steps.waiting {
+		s.hasAnswers(me)
+	}
 }
 
 // started records how old the copies are that a worker reads.
 func (s *simulation) started(me int32, iter int64) {
 	for i := range s.tallies {
-		lag, age := s.check.started(int32(i), me, iter, s.workers[me].fresh)
+		at := iter
+		if f := s.fragments; f != nil {
+			if !f.Due(int32(i), iter) {
+				continue
+			}
+			at = f.Clock(int32(i), iter)
+		}
+		lag, age := s.check.started(int32(i), me, at, s.workers[me].fresh)
 		s.tallies[i].lag.Add(lag)
 		s.tallies[i].age.Add(age)
 	}

@@ -90,6 +90,10 @@ func newIteration(w *Side) *iteration {
 // compute runs one iteration, or the worker's part of one. The worker's site calls it.
 func (w *Side) compute(task core.Task) {
 	defer w.station.Guard()
+	if own := w.deltas.own; own != nil {
+		own.round(w.it)
+		return
+	}
 	t := w.station.Transport
 	it := w.it
 	it.allReadable, it.allWritable, it.timing = w.exchangeAfter, w.exchangeAfter, timing{start: t.Now()}
@@ -116,6 +120,9 @@ func (w *Side) compute(task core.Task) {
 func (it *iteration) slowAt() int64 {
 	if g := it.w.ranges; g != nil && g.iter >= 0 {
 		return g.iter
+	}
+	if own := it.w.deltas.own; own != nil {
+		return own.own.Steps()
 	}
 	return it.rec.Iter
 }
@@ -216,7 +223,7 @@ func (it *iteration) ready(layer int) {
 // finish ends the iteration; the wait for the next one begins.
 func (it *iteration) finish() {
 	w := it.w
-	w.counters.samples += it.header.Samples
+	w.counters.samples += int64(it.rec.Samples)
 	w.counters.spans.Add(metrics.Compute, it.rec.Compute)
 	w.counters.spans.Add(metrics.Push, it.rec.Push)
 	if it.isOwn {

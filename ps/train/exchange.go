@@ -83,10 +83,38 @@ func (w *Side) Index() int { return w.index }
 func (w *Side) Records() *metrics.Recorder { return &w.counters.records }
 
 // Over says that the worker has nothing left to do.
-func (w *Side) Over() bool { return w.done }
+func (w *Side) Over() bool { return w.done && !w.deltas.own.isActive() }
 
 // Ready says that the goroutine that drives must call Run.
 func (w *Side) Ready() bool { return w.site.ready() }
 
 // Run computes the iteration that was started.
 func (w *Side) Run() { w.site.run() }
+
+// Report is what a worker reports at the end of training.
+type Report struct {
+	Worker     int // index; for a member, its leader's
+	Index      int // among the ranks that compute
+	Member     bool
+	Spans      metrics.Spans
+	Iterations int64
+	Samples    int64
+	LeadMax    int64
+	WaitedLast []int64
+	Records    int   // number of iterations whose times are kept
+	LeftOut    int64 // number of iterations whose times found no room
+	Cached     []int64
+	Pace       *metrics.Pace
+	Hash       string // of the parameters, if every rank has all of them
+}
+
+// Report returns the worker's report at the end of training.
+func (w *Side) Report() *Report {
+	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
+	if n := w.node; n != nil {
+		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
+	} else {
+		rep.Iterations, rep.Member = w.member.started, true
+	}
+	return rep
+}

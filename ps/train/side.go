@@ -87,6 +87,7 @@ type arenas struct {
 type deltas struct {
 	runs  [][]optim.Run // by layer
 	local *optim.Delta  // nil: there are none
+	own   *ownSteps     // nil: every step is an exchange
 }
 
 // idle is the time in which the rank computes nothing.
@@ -164,6 +165,9 @@ func New(r *station.Station, o Options) (*Side, error) {
 		return nil, err
 	}
 	if err := w.makeDeltas(); err != nil {
+		return nil, err
+	}
+	if err := w.makeOwn(); err != nil {
 		return nil, err
 	}
 	w.makeNode(o.Start)
@@ -263,6 +267,10 @@ func (w *Side) obey(e *core.Effect) {
 	case core.ExpectBeside, core.Adopt, core.Keep, core.AddLocal:
 		w.obeyCopies(e)
 	case core.Compute:
+		if own := w.deltas.own; own != nil {
+			own.begin(e.Task())
+			return
+		}
 		w.endWait(w.station.Transport.Now())
 		if w.leader != nil {
 			w.leader.begin(e.Iter)

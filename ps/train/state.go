@@ -8,8 +8,10 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/build"
+	"fluentps/ps/layout"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
+	"fluentps/ps/steps"
 	"fluentps/ps/work"
 )
 
@@ -19,6 +21,8 @@ type State struct {
 	Next     int64 `json:"next"`
 	Residual bool  `json:"residual"`
 	Steps    int64 `json:"steps"` // of the worker's own optimizer
+	// Own is how far the worker is with steps of its own; nil: every step is an exchange.
+	Own *steps.Count `json:"own,omitempty"`
 	// Thresholds are by piece what the codec of pushes remembers. A run whose pieces have another number forgets them.
 	Thresholds []payload.Memory `json:"thresholds,omitempty"`
 	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two for each rank; nil: batches never change.
@@ -29,6 +33,10 @@ type State struct {
 func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error) {
 	if residual = c.Payload.Residual(); residual {
 		n++
+	}
+	if c.Local.IsSet() {
+		_, saved := layout.StepVectors(c)
+		return n + int(saved), residual, nil
 	}
 	if slices.ContainsFunc(p.Pieces, func(q shard.Piece) bool { return len(c.DeltaRuns(p, &q)) > 0 }) {
 		update, err := c.Update()
@@ -53,6 +61,10 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 		optimizer, steps := w.deltas.local.State()
 		state.Steps, vectors = steps, append(vectors, optimizer...)
 	}
+	if own := w.deltas.own; own != nil {
+		count, steps, more := own.own.Save()
+		state.Own, state.Steps, vectors = &count, steps, append(vectors, more...)
+	}
 	return state, vectors
 }
 
@@ -74,6 +86,15 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 		state, _ := w.deltas.local.State()
 		into = append(into, state...)
 		w.deltas.local.Resume(saved.Steps)
+	}
+	if own := w.deltas.own; own != nil && saved.Own == nil {
+		own.own.StartAt(saved.Next)
+	} else if own != nil {
+		_, _, more := own.own.Save()
+		into = append(into, more...)
+		if err := own.own.Resume(saved.Own, saved.Steps); err != nil {
+			return fmt.Errorf("worker %d: %w; resume with the local section of the checkpoint", w.me, err)
+		}
 	}
 	if len(into) != len(vectors) {
 		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the payload and push of the checkpoint", w.me, len(vectors), len(into))

@@ -1,0 +1,165 @@
+package configs
+
+import (
+	"fmt"
+
+	"fluentps/ps/local"
+	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
+)
+
+// takesSteps says whether workers take steps of their own. sync may stand before local, so the walker looks at the tree.
+func (w *walker) takesSteps() bool {
+	if w.tree == nil {
+		return false
+	}
+	n := child(w.tree, "local")
+	if n == nil {
+		return false
+	}
+	policy := valueOf(n, "policy")
+	_, known := local.Lookup(policy)
+	return known && policy != local.None
+}
+
+// pushesChanges makes delta the default of push in a rule where workers take steps of their own.
+func (w *walker) pushesChanges(t *table) {
+	if w.takesSteps() {
+		t.setDefault("push", PushDelta)
+	}
+}
+
+// localDefaults gives keys the defaults of the policy.
+func (w *walker) localDefaults(t *table) {
+	e, _ := local.Lookup(w.cfg.Local.Policy)
+	for path, def := range e.Defaults {
+		t.setDefault(path, def)
+	}
+}
+
+// crossLocal refuses what does not go with steps of the workers' own.
+func (w *walker) crossLocal(t *table) {
+	policy, steps := t.byPath["local.policy"], t.byPath["local.steps"]
+	if policy.bad || steps.bad {
+		return
+	}
+	l := &w.cfg.Local
+	e, _ := local.Lookup(l.Policy)
+	switch {
+	case !l.IsSet() && l.Steps != 1:
+		w.fatal(steps.node, steps.path, "set local.policy: averaging, or another policy", "%d steps between two exchanges need a policy that says what the servers do with them", l.Steps)
+		return
+	case !l.IsSet():
+		if name := t.byPath["local.period.name"]; !name.bad && l.Period.Name != "constant" {
+			w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or set local.policy: averaging", "every step is an exchange, but the period is %s", l.Period.Name)
+		}
+		return
+	case l.Steps == 0 && l.Policy != "hpsgd":
+		w.fatal(steps.node, steps.path, "set 1 or more", "is 0: only hpsgd takes as many steps as an exchange takes")
+	}
+	w.crossOuter(t)
+	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Name != "constant" {
+		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy averaging, post_local, diloco or slowmo", "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
+	}
+	w.crossFragments(t)
+	for _, c := range []struct {
+		path, hint, msg string
+		refused         bool
+	}{
+		{"baseline", "set baseline: none, or local.policy: none", "exchanges gradients in every step, but local has policy " + l.Policy, w.cfg.Baseline != BaselineNone},
+		{"cluster.hierarchy", "set cluster.hierarchy: none, or local.policy: none", "adds the gradients of a host up in every step, but with local.policy " + l.Policy + " each rank takes steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
+		{"work.policy", "set work.policy: fixed, or local.policy: none", w.cfg.Work.Policy + " deals the batches of an iteration, but with local.policy " + l.Policy + " a push has several steps", w.cfg.DealsBatches()},
+		{"train.optimizer.name", "choose another optimizer", "lars needs the norms of whole layers, but a worker's own steps go along their pieces", w.cfg.Train.Optimizer.Name == "lars"},
+	} {
+		if at := t.byPath[c.path]; c.refused && !at.bad {
+			w.fatal(at.node, at.path, c.hint, "%s", c.msg)
+		}
+	}
+	if !t.byPath["sync"].bad {
+		w.crossLocalRules(e)
+	}
+}
+
+// crossOuter checks the rule of the servers.
+func (w *walker) crossOuter(t *table) {
+	name, momentum := t.byPath["local.outer.name"], t.byPath["local.outer.momentum"]
+	o := w.cfg.Local.Outer
+	if known, holds := t.holds(name); known && holds && !name.bad && !momentum.bad && o.Name == "sgd" && o.Momentum > 0 {
+		w.fatal(w.nodeOf(t, momentum, w.tree), momentum.path, "set local.outer.name: momentum or nesterov, or momentum: 0", "sgd has no momentum, but it is %s", number(o.Momentum))
+	}
+}
+
+// crossFragments checks the parts of the parameters that are exchanged in turn.
+func (w *walker) crossFragments(t *table) {
+	fragments, delay := t.byPath["local.fragments"], t.byPath["local.delay"]
+	l := &w.cfg.Local
+	e, _ := local.Lookup(l.Policy)
+	if !e.Fragments || fragments.bad || delay.bad {
+		return
+	}
+	switch {
+	case l.Steps%l.Fragments != 0:
+		w.fatal(w.nodeOf(t, fragments, w.tree), fragments.path, "let steps be a multiple of fragments", "%d fragments do not divide %d steps evenly", l.Fragments, l.Steps)
+	case l.Delay > l.Steps/l.Fragments:
+		w.fatal(w.nodeOf(t, delay, w.tree), delay.path, fmt.Sprintf("set %d or less", l.Steps/l.Fragments), "%d steps are more than steps / fragments: the next fragment would be exchanged before this one is taken over", l.Delay)
+	}
+}
+
+// crossLocalRules refuses schemes that do not go with steps of the workers' own.
+func (w *walker) crossLocalRules(e local.Entry) {
+	for i := range w.rows {
+		phases, at := w.phasesOf(i)
+		for _, ph := range phases {
+			s, ok := scheme.Lookup(ph.Scheme)
+			switch {
+			case !ok:
+			case s.CopiesOf(ph.Params) != scheme.Pulled:
+				w.fatal(at.node, at.path, "set cache: false, or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
+			case e.Fragments && s.Behind:
+				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp", "%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
+			case e.Fragments && s.Scope == scheme.PerServer:
+				w.fatal(at.node, at.path, "choose a scheme that decides for each shard alone, such as bsp or ssp", "%s lets workers take turns with all shards of a server, but with %s an iteration exchanges only some of them", s.Name, e.Name)
+			case e.Fragments && len(phases) > 1 && ph.Until.Await.IsSet():
+				w.fatal(at.node, at.path, "give until iterations", "with %s the shards have clocks of their own, and would change at different iterations", e.Name)
+			case ph.Until.Epochs > 0 && w.cfg.Local.Constant() == 0:
+				w.fatal(at.node, at.path, "give until iterations, which count exchanges", "with local.period %s nobody knows how many exchanges an epoch has", w.cfg.Local.Period.Name)
+			}
+		}
+		w.addWhole(i, e)
+	}
+}
+
+// addWhole makes a push count whole where the policy says so and the rule has no weight.
+func (w *walker) addWhole(i int, e local.Entry) {
+	if e.Weigh != local.Whole || i >= len(w.cfg.Sync) {
+		return
+	}
+	r := &w.cfg.Sync[i]
+	for _, ph := range append([]*Phase{&r.Phase}, pointers(r.Then)...) {
+		if s, ok := scheme.Lookup(ph.Scheme); ok && ph.Params != nil && s.Weight == "" && ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
+			ph.Common.Weight = 1
+		}
+	}
+}
+
+func pointers(list []Phase) (all []*Phase) {
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return all
+}
+
+// LocalEnv is the run for the policy of a worker.
+func (c *Config) LocalEnv(workers int) (local.Env, error) {
+	inner, err := c.Update()
+	return local.Env{Workers: workers, Rate: inner.Rate, WarmUp: c.Train.Schedule.WarmUp}, err
+}
+
+// InnerRuns returns the runs of a piece in the arena along which a worker takes steps of its own; none for statistics.
+func (c *Config) InnerRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
+	if p.Shards[piece.Shard].Stat {
+		return nil
+	}
+	return c.trainedRuns(p, piece)
+}

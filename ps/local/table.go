@@ -1,0 +1,105 @@
+package local
+
+import "slices"
+
+// Take says how a worker takes over the servers' parameters.
+type Take uint8
+
+const (
+	Replace Take = iota // its own become the servers'
+	Mix                 // it keeps a share of its own
+	Elastic             // it moves towards them, and pushes as much of a move towards itself
+)
+
+// Weigh says how much a push counts in a version.
+type Weigh uint8
+
+const (
+	BySamples Weigh = iota // a version takes the mean of the changes, each weighted by its samples
+	Equally                // the mean of the changes, all with the same weight
+	Whole                  // their sum
+)
+
+// Entry is a policy.
+type Entry struct {
+	Name   string
+	Rule   string
+	Source string // with the evidence tag of the notes
+	Take   Take
+	// Late says that a worker takes the answers over at the end of a round, after it has made its push.
+	Late  bool
+	Weigh Weigh
+	// Fragments says that a shard is exchanged in some rounds only.
+	Fragments bool
+	// Periods says that local.period may be other than constant.
+	Periods bool
+	// Outer is the rule of the servers where the configuration does not name it; "": it does, or they add.
+	Outer string
+	// Defaults are values of the policy for keys whose default is another one.
+	Defaults map[string]string
+	make     func(s Spec, e Env) Policy
+}
+
+// Runs says whether a worker computes while an exchange is in flight.
+func (e *Entry) Runs() bool { return e.Late || e.Fragments }
+
+// KeepsBase says whether a worker keeps a copy of the servers' parameters that it continued from, because answers arrive meanwhile.
+func (e *Entry) KeepsBase() bool { return e.Runs() && e.Take != Elastic }
+
+// All are the policies, the default first.
+var All = []Entry{
+	{Name: None, Rule: "every step is an exchange of gradients", Source: "ours"},
+	averaging, hpsgd, postLocal, diloco, streamingDiLoCo, slowMo, bmuf, asyncLocal, easgd,
+}
+
+// Names lists the policies.
+func Names() (names []string) {
+	for _, e := range All {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Lookup finds a policy.
+func Lookup(name string) (Entry, bool) {
+	i := slices.IndexFunc(All, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return All[i], true
+}
+
+// PeriodEntry is a way in which the number of steps between two exchanges changes.
+type PeriodEntry struct {
+	Name   string
+	Rule   string
+	Source string
+	make   func(s Spec, e Env) period
+}
+
+// period says how many steps the next round has.
+type period interface {
+	steps(n Now) int64
+	Memory() []float64
+	Recall(memory []float64) error
+}
+
+// Periods are the periods, the default first.
+var Periods = []PeriodEntry{constant, qsr, adaComm}
+
+// PeriodNames lists the periods.
+func PeriodNames() (names []string) {
+	for _, e := range Periods {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// periodOf makes the period of a policy.
+func periodOf(s Spec, e Env) period {
+	i := slices.IndexFunc(Periods, func(p PeriodEntry) bool { return p.Name == s.Period.Name })
+	if i < 0 {
+		panic("local: period " + s.Period.Name + " was not checked")
+	}
+	return Periods[i].make(s, e)
+}

@@ -1,0 +1,86 @@
+package optim
+
+// Inner takes the steps of a worker on parameters of its own, and makes what it pushes of several steps. It holds the state of the
+// worker's optimizer.
+type Inner struct {
+	update  Update
+	state   [][]float32
+	part    [][]float32
+	scratch []float32
+	steps   int64 // so far, part of the state: adam's bias correction depends on it
+}
+
+// NewInner makes the optimizer of one worker with an arena of n elements. The rule must not be lars, because steps are taken along
+// pieces of layers.
+func NewInner(n int, u Update) *Inner {
+	if _, ok := u.Rule.(layerwise); ok {
+		panic("optim: a worker's own steps are made of pieces, but the rule needs the norms of layers")
+	}
+	k := u.Rule.State()
+	return &Inner{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock)}
+}
+
+// State is the vectors of the rule, each as long as the arena, and the number of steps, as with a Store.
+func (d *Inner) State() (vectors [][]float32, steps int64) { return d.state, d.steps }
+
+// Resume sets the number of earlier steps. The vectors of State are written in place.
+func (d *Inner) Resume(steps int64) { d.steps = steps }
+
+// Begin begins a step; Step follows for each run of the arena.
+func (d *Inner) Begin() { d.steps++ }
+
+// Rate is the learning rate of a step, counted from 0.
+func (u *Update) Rate(step float64) float64 { return u.LR * u.Sched.Scale(step) }
+
+// Step moves the parameters of a run along grads, a sum over samples. step is the worker's own count of steps, from 0: the clock of its
+// learning rate.
+func (d *Inner) Step(params, grads []float32, q Run, step, samples int64) {
+	a := Args{Step: d.steps, LR: float32(d.update.Rate(float64(step))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
+		hi := min(lo+deltaBlock, q.Hi)
+		for i := range d.state {
+			d.part[i] = d.state[i][lo:hi]
+		}
+		p := params[lo:hi]
+		d.update.Rule.Step(p, p, grads[lo:hi], d.part, a)
+		if q.L1 != 0 {
+			shrink(p, a.LR*q.L1)
+		}
+	}
+}
+
+// Change writes weight * (after - before) to push, over vectors of equal length: what a worker pushes of its steps.
+func (d *Inner) Change(push, after, before []float32, weight float32) {
+	for lo := 0; lo < len(push); lo += deltaBlock {
+		hi := min(lo+deltaBlock, len(push))
+		p := push[lo:hi]
+		sumPass(p, after[lo:hi], before[lo:hi], -1, false)
+		if weight != 1 {
+			scalePass(p, p, weight)
+		}
+	}
+}
+
+// Compensate adds to push, which is weight times a change d of parameters, weight * -strength*d*d*(now - before), element by element. It
+// is the correction of DC-ASGD (Zheng et al., ICML 2017) for a change that was computed at the parameters before and is applied to those
+// of now: strength is lambda divided by the learning rate.
+func Compensate(push, now, before []float32, strength, weight float32) {
+	for i, p := range push {
+		d := p / weight
+		push[i] = p - float32(float32(float32(strength*p)*d)*(now[i]-before[i]))
+	}
+}
+
+// Mix is params = to + keep*(params - to), over vectors of equal length; keep 0 copies.
+func Mix(params, to []float32, keep float32) {
+	if keep == 0 {
+		copy(params, to)
+		return
+	}
+	for i, x := range params {
+		params[i] = to[i] + float32(keep*(x-to[i]))
+	}
+}
+
+// Scaled is dst = weight*src, over vectors of equal length.
+func Scaled(dst, src []float32, weight float32) { scalePass(dst, src, weight) }

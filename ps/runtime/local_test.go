@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// localRun trains a small network with 4 workers and 2 servers for a number of samples.
+func localRun(t *testing.T, set ...string) []float32 {
+	t.Helper()
+	base := []string{"train.stop.samples=3840", "train.stop.updates=null", "cluster.servers=2", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}
+	return mustTrain(t, load(t, append(base, set...)...), 6).Parameters
+}
+
+func atMost(t *testing.T, got, want []float32, limit float64) {
+	t.Helper()
+	if rel := relative(got, want); !(rel <= limit) || len(got) != len(want) {
+		t.Errorf("relative difference %.3g over %d parameters, the limit is %g", rel, len(want), limit)
+	}
+}
+
+// Averaging after every step is averaging of gradients (sync-core 6.1 [P]), and after ten steps it is not.
+func TestAveragingOfOneStepAveragesGradients(t *testing.T) {
+	want := localRun(t)
+	atMost(t, localRun(t, "local={policy: averaging, steps: 1}"), want, 1e-6)
+	if rel := relative(localRun(t, "local={policy: averaging, steps: 10}"), want); rel < 1e-3 {
+		t.Errorf("ten steps between two exchanges end within %.3g of one", rel)
+	}
+}
+
+// With a momentum of the workers' own, averaging after every step is the momentum of the mean gradient: states are linear. With adam
+// it is not (sync-core 6.1 [P]: stateful updaters have local state).
+func TestAveragingWithStatefulOptimizers(t *testing.T) {
+	for _, name := range []string{"momentum", "nesterov"} {
+		o := "train.optimizer={name: " + name + ", lr: 0.05, momentum: 0.8}"
+		atMost(t, localRun(t, o, "local={policy: averaging, steps: 1}"), localRun(t, o), 1e-5)
+	}
+	adam := "train.optimizer={name: adam, lr: 0.01}"
+	if rel := relative(localRun(t, adam, "local={policy: averaging, steps: 1}"), localRun(t, adam)); rel < 1e-3 {
+		t.Errorf("adam's states of each worker end within %.3g of one state", rel)
+	}
+}
+
+// These policies are others with some constants, to the bit.
+func TestLocalPoliciesThatAreEqual(t *testing.T) {
+	averaging := localRun(t, "local={policy: averaging, steps: 6}")
+	for name, c := range map[string]struct {
+		set  []string
+		want []float32
+	}{
+		"slowmo, alpha 1, beta 0":    {[]string{"local={policy: slowmo, steps: 6, outer: {lr: 1, momentum: 0}}"}, nil},
+		"diloco, lr 1, momentum 0":   {[]string{"local={policy: diloco, steps: 6, outer: {lr: 1, momentum: 0}}"}, averaging},
+		"post_local from the start":  {[]string{"local={policy: post_local, steps: 6, switch: 1}"}, nil},
+		"qsr with a rate beyond it":  {[]string{"local={policy: averaging, steps: 6, period: {name: qsr, alpha: 0.01}}"}, averaging},
+		"averaging, lr 1 as default": {[]string{"local={policy: averaging, steps: 6, outer: {name: sgd, lr: 1}}"}, averaging},
+	} {
+		got := localRun(t, c.set...)
+		switch {
+		case name == "post_local from the start": // one step, then rounds of 6
+			if slices.Equal(got, averaging) {
+				t.Errorf("%s: no difference to averaging", name)
+			}
+		case c.want == nil: // it divides by the rate and multiplies by it
+			atMost(t, got, averaging, 1e-6)
+		case !slices.Equal(got, c.want):
+			t.Errorf("%s: relative difference %.3g, want none", name, relative(got, c.want))
+		}
+	}
+	diloco := localRun(t, "local={policy: diloco, steps: 6}")
+	if got := localRun(t, "local={policy: streaming_diloco, steps: 6, fragments: 1, delay: 0, keep: 0}"); !slices.Equal(got, diloco) {
+		t.Errorf("streaming of one fragment: relative difference %.3g to diloco, want none", relative(got, diloco))
+	}
+	if rel := relative(diloco, averaging); rel < 1e-3 {
+		t.Errorf("diloco ends within %.3g of averaging", rel)
+	}
+}
+
+// With one worker the order of pushes is fixed: async_local with N = 1, beta 0, c 0 and the rate 1 is asp with deltas of as many steps. For
+// one step asp can do that itself.
+func TestAsyncLocalIsASPWithDeltas(t *testing.T) {
+	one := func(set ...string) []float32 {
+		base := []string{"train.stop.samples=960", "train.stop.updates=null", "model={name: mlp, layers: [16]}", "train.optimizer={name: momentum, lr: 0.1}"}
+		return mustTrain(t, load(t, append(base, set...)...), 3).Parameters
+	}
+	const n1 = "outer: {lr: 1, momentum: 0, every: 1}}"
+	asp := `sync=[{match: "*", scheme: asp, weight: 1}]`
+	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 1, "+n1), one(`sync=[{match: "*", scheme: asp, weight: 1, push: delta}]`); !slices.Equal(got, want) {
+		t.Errorf("one step: relative difference %.3g to deltas, want none", relative(got, want))
+	}
+	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 4, "+n1), one(asp, "local={policy: averaging, steps: 4}"); !slices.Equal(got, want) {
+		t.Errorf("four steps: relative difference %.3g to averaging, want none", relative(got, want))
+	}
+}
+
+// Every loss is finite, and each policy learns.
+func TestLocalPoliciesLearn(t *testing.T) {
+	for _, policy := range []string{"averaging", "hpsgd", "post_local", "diloco", "streaming_diloco", "slowmo", "bmuf", "async_local", "easgd"} {
+		set := []string{"local={policy: " + policy + ", steps: 8}", "train.stop={samples: 15360}"}
+		if policy == "async_local" {
+			set = append(set, `sync=[{match: "*", scheme: asp}]`)
+		}
+		s := mustTrain(t, load(t, append([]string{"cluster.servers=2", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}, set...)...), 6).Summary
+		if s.TestAccuracy == nil || !(*s.TestAccuracy > 0.5) || math.IsNaN(float64(*s.TrainLoss)) {
+			t.Errorf("%s: accuracy %v, loss %v", policy, s.TestAccuracy, s.TrainLoss)
+		}
+	}
+}

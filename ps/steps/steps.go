@@ -1,0 +1,208 @@
+// Package steps does the arithmetic of a worker that takes steps of its own between two exchanges (ps/local): its own parameters, the
+// steps of train.optimizer on them, what it takes over from its servers, and what it pushes. The runtime and the simulator use it, so
+// they train alike, to the bit.
+//
+//	own      the parameters that the model reads and that steps change
+//	grads    what backward of a step writes
+//	global   where the servers' answers land
+//	base     the servers' parameters that the worker continued from; global itself, where nothing lands while it takes steps
+//	push     what it changed since: samples * (own - base), or own - base where pushes count equally
+//
+// Statistics are pushed as values, weighted by samples, and never take part in steps.
+package steps
+
+import (
+	"fmt"
+	"math"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/local"
+	"fluentps/ps/optim"
+	"fluentps/ps/shard"
+)
+
+// Options are what a Worker is made from.
+type Options struct {
+	Spec      local.Spec
+	Env       local.Env
+	Plan      *shard.Plan
+	Layers    [][]int32                           // by layer: its pieces
+	Runs      func(p *shard.Piece) []optim.Run    // of a piece that steps change; none for a statistic
+	Update    optim.Update                        // train.optimizer
+	Batch     int64                               // samples of a step over all workers
+	Budget    int64                               // samples over all workers; 0: no limit
+	Fragments *shard.Fragments                    // nil: all shards are exchanged in every round
+	Alloc     func(floats int) ([]float32, error) // memory for own and grads, which the model reads; nil: only steps are counted
+	Global    []float32
+	Push      []float32
+}
+
+// Worker is the state of one worker. It belongs to one goroutine at a time.
+type Worker struct {
+	o      Options
+	entry  local.Entry
+	policy local.Policy
+	inner  *optim.Inner
+
+	Own, Grads []float32
+	base       []float32
+	runs       [][]optim.Run // by layer
+	stats      [][]span      // by layer
+	taken      []bool        // by layer: it was taken over in this exchange
+
+	count Count
+	round local.Round
+	open  bool // the round has begun
+	// What the lead shard's server told last, and the step count of the push that it answers.
+	told     wire.Progress
+	answered int64
+}
+
+type span struct{ lo, hi int }
+
+// Count is what a Worker saves beside its vectors.
+type Count struct {
+	Step int64 `json:"step"` // steps taken
+	Done int64 `json:"done"` // of the open round
+	// Round and Ahead are those of the open round; Round 0: none is open.
+	Round   int64     `json:"round,omitempty"`
+	Ahead   int64     `json:"ahead,omitempty"`
+	Open    bool      `json:"open,omitempty"`
+	Merged  bool      `json:"merged,omitempty"` // the answers to the last push were taken over
+	Began   bool      `json:"began,omitempty"`  // the servers' parameters were taken over once
+	Pushed  int64     `json:"pushed"`           // steps of the last push that the lead shard took part in
+	Last    int64     `json:"last"`             // the exchange that was pushed last; -1: none
+	Since   []Sums    `json:"since"`            // by fragment: what was computed since its last push
+	Policy  []float64 `json:"policy,omitempty"` // the memory of the policy
+	Samples int64     `json:"samples"`          // of steps that no push has reported; the worker's own count
+}
+
+// Sums are what pushes report of steps.
+type Sums struct {
+	Samples int64   `json:"samples"`
+	Correct int64   `json:"correct"`
+	Loss    float64 `json:"loss"`
+}
+
+// New makes a worker at its first step.
+func New(o Options) (*Worker, error) {
+	entry, _ := local.Lookup(o.Spec.Policy)
+	policy, err := local.New(o.Spec, o.Env)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{o: o, entry: entry, policy: policy, told: wire.Progress{Loss: math.NaN(), Share: 1}}
+	w.count.Last, w.count.Since = -1, make([]Sums, w.fragments())
+	if o.Alloc == nil {
+		return w, nil
+	}
+	w.inner = optim.NewInner(o.Plan.Arena, o.Update)
+	if w.Own, err = o.Alloc(o.Plan.Arena); err == nil {
+		w.Grads, err = o.Alloc(o.Plan.Arena)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parameters and gradients of the worker's own steps: %w", err)
+	}
+	if w.base = o.Global; entry.KeepsBase() {
+		w.base = make([]float32, o.Plan.Arena)
+	}
+	w.runs, w.stats, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
+	for layer, pieces := range o.Layers {
+		for _, id := range pieces {
+			p := &o.Plan.Pieces[id]
+			if o.Plan.Shards[p.Shard].Stat {
+				w.stats[layer] = append(w.stats[layer], span{p.Lo, p.Hi})
+			}
+			w.runs[layer] = append(w.runs[layer], o.Runs(p)...)
+		}
+	}
+	return w, nil
+}
+
+func (w *Worker) fragments() int64 {
+	if w.o.Fragments == nil {
+		return 1
+	}
+	return w.o.Fragments.N()
+}
+
+// Vectors is how many vectors of the arena's length a Worker has beside global and push: Own, Grads and base are in it, and saved those
+// that a checkpoint holds.
+func Vectors(s *local.Spec, u optim.Update) (all, saved int) {
+	e, _ := local.Lookup(s.Policy)
+	all, saved = 2+u.Rule.State(), u.Rule.State()
+	if e.Runs() {
+		saved++ // its own parameters
+	}
+	if e.KeepsBase() {
+		all, saved = all+1, saved+1
+	}
+	return all, saved
+}
+
+// Save returns what a checkpoint holds; the vectors are not copied. steps counts those of the optimizer.
+func (w *Worker) Save() (c Count, steps int64, vectors [][]float32) {
+	c = w.count
+	c.Since = append([]Sums(nil), c.Since...)
+	c.Policy = w.policy.Memory()
+	c.Round, c.Ahead, c.Open = 0, 0, false
+	if w.open {
+		c.Round, c.Ahead, c.Open = w.round.Steps, w.round.Ahead, w.round.Open
+	}
+	state, steps := w.inner.State()
+	vectors = append(vectors, state...)
+	if w.entry.Runs() {
+		vectors = append(vectors, w.Own)
+	}
+	if w.entry.KeepsBase() {
+		vectors = append(vectors, w.base)
+	}
+	return c, steps, vectors
+}
+
+// Resume restores what Save returned, apart from the vectors, which the caller writes in place.
+func (w *Worker) Resume(c *Count, steps int64) error {
+	if c.Since != nil && int64(len(c.Since)) != w.fragments() || c.Step < 0 || c.Done < 0 || c.Round < 0 || c.Ahead < 0 || c.Ahead > c.Round || c.Pushed < 0 || c.Pushed > c.Step {
+		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, %d pushed, and %d fragments; this run has %d fragments", c.Step, c.Done, c.Round, c.Ahead, c.Pushed, len(c.Since), w.fragments())
+	}
+	if err := w.policy.Recall(c.Policy); err != nil {
+		return err
+	}
+	w.inner.Resume(steps)
+	w.count = *c
+	w.count.Since = make([]Sums, w.fragments())
+	copy(w.count.Since, c.Since)
+	if w.open = c.Round > 0; w.open {
+		w.round = local.Round{Steps: c.Round, Ahead: c.Ahead, Open: c.Open}
+	}
+	if !w.entry.Runs() { // every round begins with the servers' parameters
+		w.count.Began, w.count.Merged = false, false
+	}
+	w.answered = w.count.Pushed
+	return nil
+}
+
+// Forget drops the steps that were not pushed: the worker takes the servers' parameters over again. A run that resumes with another
+// number of workers begins so, because else the steps of one worker could be pushed by two.
+func (c *Count) Forget() {
+	c.Done, c.Round, c.Ahead, c.Open, c.Merged, c.Began, c.Last, c.Since, c.Samples, c.Pushed = 0, 0, 0, false, false, false, -1, nil, 0, c.Step
+}
+
+// StartAt makes a worker that has taken no step begin at a step: the run resumes from one whose workers took none of their own.
+func (w *Worker) StartAt(step int64) { w.count.Step, w.count.Pushed, w.answered = step, step, step }
+
+// Steps is the number of steps that the worker has taken.
+func (w *Worker) Steps() int64 { return w.count.Step }
+
+// Round is the number of steps of the round that has begun.
+func (w *Worker) Round() int64 { return w.round.Steps }
+
+// Leave drops what was not pushed, as the worker has left the run, and comes back later.
+func (w *Worker) Leave() {
+	w.count.Forget()
+	w.count.Since = make([]Sums, w.fragments())
+	w.open, w.answered = false, w.count.Step
+}
+
+// Runs says whether the worker takes steps while an exchange is in flight.
+func (w *Worker) Runs() bool { return w.entry.Runs() }

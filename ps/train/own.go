@@ -1,0 +1,310 @@
+package train
+
+import (
+	"time"
+
+	"fluentps/comm"
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
+	"fluentps/ps/shard"
+	"fluentps/ps/steps"
+)
+
+// Steps of the worker's own between two exchanges (ps/local, ps/steps). The model is bound to parameters of the worker's own; the arenas
+// that are received into and sent from belong to the exchange. An iteration of the node is an exchange, which begins when the answers to
+// the last one are there. Some policies take steps before that: then the goroutine that computes goes on after a push, and the node's
+// Compute only tells it that the answers have come.
+//
+//	node      Compute i ................. Forwarded, PieceReady... of i, TaskDone ......... Compute i+1
+//	worker    takes over; steps ......... push ─► further steps, if the policy takes any ── takes over; ...
+
+// ownSteps is that state of a worker; nil: every step is an exchange.
+type ownSteps struct {
+	own         *steps.Worker
+	w           *Side
+	params      *comm.Buf // the model's parameters and gradients
+	grads       *comm.Buf
+	granted     bool  // the driver's: Compute of an exchange was given, and it was not pushed
+	exchange    int64 // the exchange of that Compute
+	active      bool  // the driver's: the goroutine that computes has a task
+	isGranted   bool  // as the goroutine that computes knows it
+	ended       bool  // the goroutine that computes has learnt that training has ended
+	takes       bool  // the step that begins takes the answer over, layer by layer
+	over        func() bool
+	noteGranted func()
+}
+
+// makeOwn makes it, if the policy takes steps. The model is bound to it.
+func (w *Side) makeOwn() (err error) {
+	r := w.station
+	if !r.Config.Local.IsSet() {
+		return nil
+	}
+	o := &ownSteps{w: w}
+	w.deltas.own = o
+	arena := r.Plan.Arena * shard.ElemBytes
+	if o.params, err = w.alloc(arena); err == nil {
+		o.grads, err = w.alloc(arena)
+	}
+	if err != nil {
+		return err
+	}
+	next := []*comm.Buf{o.params, o.grads}
+	options, err := layout.StepsOf(r.Config, r.Plan, r.Roles, r.Set.Train.Rows())
+	if err != nil {
+		return err
+	}
+	options.Layers, options.Global, options.Push = w.pieces, w.arenas.params.F32(), w.arenas.grads.F32()
+	options.Alloc = func(n int) ([]float32, error) {
+		b := next[0]
+		next = next[1:]
+		clear(b.F32()[:n])
+		return b.F32()[:n], nil
+	}
+	if o.own, err = steps.New(options); err != nil {
+		return err
+	}
+	o.over = func() bool { return w.done || o.granted && w.exchange.Over() }
+	o.noteGranted = func() {
+		if o.ended = w.done; o.ended || !o.over() {
+			return
+		}
+		o.isGranted = true
+		w.keepState()
+		o.own.Granted(w.node.Progress())
+	}
+	return w.bindModel(o.params, o.grads)
+}
+
+// compute is told that the node may exchange: the answers to the last push are there, or begin to be.
+func (o *ownSteps) begin(t core.Task) {
+	o.granted, o.exchange = true, t.Iter
+	if !o.active {
+		o.active = true
+		o.w.endWait(o.w.station.Transport.Now())
+		o.w.site.start(t)
+	}
+}
+
+// goOn ends a round on the driver, and begins the next one if its answers are there already or the policy takes steps before that.
+func (o *ownSteps) goOn(it *iteration) {
+	o.granted = false
+	it.done()
+	o.active = !o.w.done && (o.own.Runs() || o.granted)
+	if o.active {
+		o.w.endWait(o.w.station.Transport.Now())
+		o.w.site.start(core.Task{Owner: int32(o.w.me), Parts: 1, Iter: o.exchange + 1})
+	}
+}
+
+// isActive says whether the goroutine that computes has a task.
+func (o *ownSteps) isActive() bool { return o != nil && o.active }
+
+// round takes steps and pushes, and returns when an exchange was pushed, or training has ended, or the run has failed.
+func (o *ownSteps) round(it *iteration) {
+	w := o.w
+	t := w.station.Transport
+	it.allReadable, it.allWritable, o.takes, o.isGranted, o.ended = false, false, false, false, false
+	var sum timing
+	start := t.Now()
+	stop := func() { w.site.onDriver(func() { o.active = false }, false) }
+	for {
+		if !o.isGranted {
+			o.look(it)
+		}
+		if o.ended {
+			stop()
+			return
+		}
+		next := steps.Step
+		if !o.takes {
+			next = o.own.Next(o.isGranted)
+		}
+		switch next {
+		case steps.Await:
+			if !o.await(it, &sum) {
+				stop()
+				return
+			}
+		case steps.Step:
+			pushed, ok := o.step(it, &sum)
+			if !ok {
+				stop()
+				return
+			}
+			if pushed {
+				o.finish(it, start, &sum, o.own.Pushed(o.exchange))
+				return
+			}
+		case steps.Push:
+			o.finish(it, start, &sum, o.push(it, &sum))
+			return
+		}
+	}
+}
+
+// look lets messages move, and finds out whether the answers to the last push have come.
+func (o *ownSteps) look(it *iteration) {
+	if !o.own.Runs() {
+		o.isGranted = true // else no task would have been started
+		o.w.site.await(false, always, func() { o.own.Granted(o.w.node.Progress()) })
+		return
+	}
+	o.w.site.poll()
+	o.w.site.await(false, always, o.noteGranted)
+	it.allReadable = o.isGranted
+}
+
+func always() bool { return true }
+
+// await waits for the answers to the last push, and takes them over. It returns false if training has ended, or the run has failed.
+func (o *ownSteps) await(it *iteration, sum *timing) bool {
+	if !o.isGranted {
+		sum.waited += o.w.site.await(true, o.over, o.noteGranted)
+		if !o.isGranted {
+			return false
+		}
+		it.allReadable = true
+	}
+	if !o.own.TakesNow() {
+		return true
+	}
+	if o.own.Runs() {
+		o.own.Taken()
+		return true
+	}
+	o.takes = true // the first step takes it over layer by layer
+	return true
+}
+
+// step takes a step. pushed says that it was the last one before a push, which was made layer by layer. ok is false if the run has failed.
+func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
+	w := o.w
+	t := w.station.Transport
+	it.timing = timing{start: t.Now()}
+	index := o.own.Steps()
+	if !o.startLate(it, index) {
+		return false, false
+	}
+	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
+	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
+	w.feed.augment.Apply(w.feed.batch.X, index)
+	loss, correct := w.model.Forward(w.feed.batch, func(layer int) {
+		if o.takes {
+			it.awaitReadable(layer)
+			o.own.Take(layer)
+		}
+	})
+	if o.takes {
+		if it.awaitAllReadable(); !it.allReadable {
+			return false, false
+		}
+		o.own.Taken()
+		o.takes = false
+	}
+	it.slowDown()
+	samples := int64(w.feed.batch.N)
+	o.own.Computed(steps.Sums{Samples: samples, Correct: int64(correct), Loss: loss})
+	last := o.own.Last()
+	if last {
+		o.handHeader(it)
+	}
+	o.own.Begin()
+	w.model.Backward(func(layer int) {
+		o.own.Move(layer, samples)
+		if last && w.station.Config.Send.Overlap {
+			o.handLayer(it, layer)
+		}
+	})
+	o.own.Ended()
+	if last && !w.station.Config.Send.Overlap {
+		o.handLayers(it)
+	}
+	o.stepped(it, index, sum)
+	return last, true
+}
+
+// startLate sleeps before a step if a fault asks for sleep after an update.
+func (o *ownSteps) startLate(it *iteration, index int64) (ok bool) {
+	if o.takes {
+		return it.startLate(index)
+	}
+	it.pause()
+	if d, asked := o.w.slow.before(index); d > 0 {
+		it.sleep(d, &it.timing.late)
+		o.w.slow.settle(asked, it.timing.late)
+	}
+	return true
+}
+
+// stepped adds the times of a step to those of its round.
+func (o *ownSteps) stepped(it *iteration, index int64, sum *timing) {
+	s := &it.timing
+	s.end = o.w.station.Transport.Now()
+	computing := s.end - s.start - s.waited - s.pushing
+	injected := s.late + s.slept + s.paused
+	o.w.slow.finished(index, s.forward, computing-injected, s.slept)
+	o.w.counters.computeUsual = smooth(o.w.counters.computeUsual, computing-injected)
+	sum.forward += computing // of the round; forward alone matters to a step only
+	sum.late, sum.slept, sum.paused = sum.late+s.late, sum.slept+s.slept, sum.paused+s.paused
+	sum.waited, sum.pushing = sum.waited+s.waited, sum.pushing+s.pushing
+}
+
+// push makes a push of all layers. The worker takes over what it continues from before anything is sent: the answer to this push may come
+// at once, and lands in the same place as the last one.
+func (o *ownSteps) push(it *iteration, sum *timing) (samples int64) {
+	it.timing = timing{}
+	o.handHeader(it)
+	for layer := range o.w.pieces {
+		o.own.Make(layer, o.exchange)
+	}
+	samples = o.own.Pushed(o.exchange)
+	for layer := len(o.w.pieces) - 1; layer >= 0; layer-- {
+		o.handOver(it, layer)
+	}
+	sum.pushing += it.timing.pushing
+	return samples
+}
+
+// handHeader tells the node what the push reports.
+func (o *ownSteps) handHeader(it *iteration) {
+	w := o.w
+	it.rec.Iter = o.exchange
+	p := o.own.Pushes(o.exchange)
+	it.header = wire.Header{Samples: p.Samples, Correct: p.Correct, Loss: p.Loss}
+	w.site.onDriver(it.forwarded, false)
+	if !it.allWritable {
+		it.awaitAllWritable()
+	}
+}
+
+// handLayers makes the push of all layers, the last first.
+func (o *ownSteps) handLayers(it *iteration) {
+	for layer := len(o.w.pieces) - 1; layer >= 0; layer-- {
+		o.handLayer(it, layer)
+	}
+}
+
+func (o *ownSteps) handLayer(it *iteration, layer int) {
+	o.own.Make(layer, o.exchange)
+	o.handOver(it, layer)
+}
+
+// handOver hands a layer of the push to the driver.
+func (o *ownSteps) handOver(it *iteration, layer int) {
+	w := o.w
+	from := w.station.Transport.Now()
+	w.site.onDriver(it.handOver[layer], true)
+	it.timing.pushing += w.station.Transport.Now() - from
+}
+
+// finish ends a round whose push was made.
+func (o *ownSteps) finish(it *iteration, start time.Duration, sum *timing, samples int64) {
+	w := o.w
+	it.timing.end = w.station.Transport.Now()
+	it.isOwn = true
+	it.rec = metrics.Iteration{Iter: o.exchange, Start: start - w.station.Began + w.station.Before, Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
+	w.site.onDriver(func() { o.goOn(it) }, false)
+}
