@@ -29,6 +29,10 @@ func (w *walker) crossWork(t *table) {
 			e, ok := scheme.Lookup(ph.Scheme)
 			switch {
 			case !ok:
+			case e.DropsStale && w.cfg.DealsBatches():
+				w.fatal(at.node, at.path, "set work.policy: fixed, or a scheme that drops nothing, such as asp, quorum or ssp",
+					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) drops stale pushes, and these samples would be lost", who, i, e.Name)
+				return
 			case e.Behind && w.cfg.DealsBatches():
 				w.fatal(at.node, at.path, "set work.policy: fixed, or a scheme that waits for every push, such as bsp or ssp",
 					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow ones, and these samples would be lost", who, i, e.Name)
@@ -41,7 +45,11 @@ func (w *walker) crossWork(t *table) {
 				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal",
 					"%s weighs pushes by their samples where batches differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
 				return
-			case e.Means != nil && e.Means(ph.Params) > 0:
+			case e.Name == "ringleader":
+				w.fatal(at.node, at.path, "set scheme: quorum or softsync, or leave the batches equal",
+					"%s weighs pushes by their samples where batches differ, but under sync[%d] (%s) all workers weigh alike, whatever their batches", who, i, e.Name)
+				return
+			case e.Means != nil && e.Means(ph.Params, 1) > 0:
 				w.fatal(at.node, at.path, "set versions: single, or leave the batches equal",
 					"%s weighs pushes by their samples where batches differ, but sync[%d] (%s) keeps means of pushes that all weigh the same", who, i, e.Name)
 				return

@@ -186,7 +186,7 @@ const checkpointLeast = 100 * time.Millisecond
 // versions returns how many versions the lead shard makes at most.
 func (w *idler) versions() (most float64) {
 	for _, ph := range w.c.leadPhases(w.f) {
-		most = max(most, ph.Versions(w.n))
+		most = max(most, ph.Versions(w.n, w.f.Workers))
 	}
 	if u := w.c.Train.Stop.Updates; u > 0 {
 		most = min(most, float64(u))

@@ -131,10 +131,12 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 	least = samples
 	for i := range c.Sync {
 		for _, ph := range c.Sync[i].Phases() {
-			if e, ok := scheme.Lookup(ph.Scheme); !ok || !e.Behind {
+			e, ok := scheme.Lookup(ph.Scheme)
+			drops = drops || ok && e.DropsStale
+			if !ok || !e.Behind && !e.DropsStale {
 				continue
 			}
-			contributors := int64(1)
+			contributors := int64(1) // of an iteration whose other pushes were stale
 			if p, drops := ph.Params.(*scheme.DropParams); drops {
 				contributors = p.Required
 			}
@@ -158,16 +160,19 @@ func (ph *Phase) lasts(versions float64, workers int) (iterations, pushes float6
 		}
 		return versions, pushes
 	}
-	pushes = versions * float64(ph.Several())
+	if !ph.exact(workers) {
+		return math.Inf(1), math.Inf(1)
+	}
+	pushes = versions * float64(ph.Several(workers))
 	return math.Ceil(pushes / float64(max(1, workers))), pushes
 }
 
-// Versions returns how many versions of a shard a run of that length makes.
-func (ph *Phase) Versions(n Length) float64 {
+// Versions returns how many versions of a shard a run of that length makes, with that many workers; 0 if their number is unknown.
+func (ph *Phase) Versions(n Length, workers int) float64 {
 	if ph.Whole() {
 		return n.Iterations
 	}
-	return math.Ceil(n.Pushes / float64(ph.Several()))
+	return math.Ceil(n.Pushes / float64(ph.Several(workers)))
 }
 
 // Whole reports whether a version is a whole iteration, with the pushes of all its contributors.
@@ -176,12 +181,26 @@ func (ph *Phase) Whole() bool {
 	return ok && e.Whole(ph.Common, ph.Params)
 }
 
-// Several returns how many pushes make a version if a version is not a whole iteration.
-func (ph *Phase) Several() int64 {
-	if p, several := ph.Params.(*scheme.SoftsyncParams); several {
-		return p.Q
+// Several returns the least number of pushes that make a version among that many workers, if a version is not a whole iteration.
+func (ph *Phase) Several(workers int) int64 {
+	if p, several := ph.Params.(scheme.Several); several {
+		n, _ := p.Several(max(1, workers))
+		return n
 	}
 	return 1
+}
+
+// exact reports whether the number of versions says how many pushes the workers have made.
+func (ph *Phase) exact(workers int) bool {
+	if e, ok := scheme.Lookup(ph.Scheme); ok && e.DropsStale {
+		return false
+	}
+	p, several := ph.Params.(scheme.Several)
+	if !several {
+		return true
+	}
+	_, exact := p.Several(max(1, workers))
+	return exact
 }
 
 // leastPush returns the fewest samples in a push.

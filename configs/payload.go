@@ -117,6 +117,9 @@ func (w *walker) crossPayload(t *table) {
 			case e.Residual && s.Behind:
 				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
 					"%s (%s) drops late pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)
+			case e.Residual && s.DropsStale:
+				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
+					"%s (%s) drops stale pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)
 			case e.Residual && s.OwnUpdate:
 				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
 					"%s (%s) bounds the updates in transit, but would not see what %s keeps at the workers", rule, s.Name, e.Name)

@@ -28,6 +28,7 @@ const never = math.MaxInt64
 func (sh *ownShard) setScheme(ss ShardScheme) {
 	sh.scheme, sh.exact, sh.whole, sh.agrees = ss.Scheme, ss.Exact, ss.Whole, ss.Agrees
 	sh.cut.at, sh.cut.next, sh.cut.awaits = never, ss.Next, ss.Awaits
+	sh.alarms = nil
 	if ss.Until > 0 {
 		sh.cut.at = ss.Until
 	}

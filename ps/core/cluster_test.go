@@ -39,7 +39,7 @@ type cluster struct {
 	inbox         map[string][]int64    // by line: the iterations of pieces that were sent and have no receive yet
 	posted        map[string][]pending  // by line: receives that were posted and have no piece yet
 	slots         map[[3]int32]*slotOf  // server, shard, slot
-	pendingSums   map[int32]string      // per shard: pushes folded and not committed
+	sums          map[[2]int32]string   // per shard and accumulator, of which 0 are the pending sums: pushes folded and not committed
 	bufs          map[[2]int32]string   // shard, buffer: pushes in that version
 	inFlight      map[[2]int32]int      // shard, buffer: replies in flight
 	replied       map[string]int        // "shard w iter": replies
@@ -104,7 +104,7 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string, options send.Options) *cluster {
 	c := &cluster{
 		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, deliverTwice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
-		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, pendingSums: map[int32]string{}, bufs: map[[2]int32]string{}, inFlight: map[[2]int32]int{},
+		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, sums: map[[2]int32]string{}, bufs: map[[2]int32]string{}, inFlight: map[[2]int32]int{},
 		replied: map[string]int{}, versions: map[int32][]string{}, replyContents: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
 		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, piecewise: map[[2]int32]*piecewiseReply{}, publishedPieces: map[string][]string{},
 	}
@@ -122,7 +122,7 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 	}
 	c.schemeOf = func(k int) string { return rules[k].name }
 	for _, r := range rules {
-		c.drops = append(c.drops, len(r.then) > 0 || Behind(r.phases()))
+		c.drops = append(c.drops, len(r.then) > 0 || Behind(r.phases()) || dropsStale(r))
 	}
 	for m := range plan.Servers {
 		schemes := map[int32]ShardScheme{}
@@ -430,6 +430,14 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			delete(c.posted, fmt.Sprintf("data w%d p%d", e.To, p.ID))
 		}
 	case Fold:
+		if e.From != scheme.SlotPush { // an accumulator, whose pushes are now in another one
+			from, into := [2]int32{e.Shard, int32(e.From.Sums())}, [2]int32{e.Shard, int32(e.Into.Sums())}
+			if e.Scale == 0 {
+				c.sums[into] = ""
+			}
+			c.sums[into] += c.sums[from]
+			return nil
+		}
 		slot := c.slots[[3]int32{s.me, e.Shard, e.Slot}]
 		if err := c.near.folded(c, s, e, slot); err != nil {
 			return err
@@ -440,14 +448,15 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if slot.pieces != 0 || slot.iter != e.Msg.Iter {
 			return fmt.Errorf("folded iteration %d with %d pieces missing from a slot of iteration %d", e.Msg.Iter, slot.pieces, slot.iter)
 		}
+		into := [2]int32{e.Shard, int32(e.Into.Sums())}
 		if e.Scale == 0 {
-			c.pendingSums[e.Shard] = ""
+			c.sums[into] = ""
 		}
 		by := slot.worker
 		if c.work != nil {
 			by = e.Msg.Worker // several workers' parts are in it
 		}
-		c.pendingSums[e.Shard] += fmt.Sprintf(" w%d.%d", by, slot.iter)
+		c.sums[into] += fmt.Sprintf(" w%d.%d", by, slot.iter)
 	case Commit:
 		if c.inFlight[[2]int32{e.Shard, e.Dst}] > 0 || e.Dst == e.Src {
 			return fmt.Errorf("wrote into a version that is in flight or current")
@@ -455,9 +464,10 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if err := c.near.committed(c, e); err != nil {
 			return err
 		}
-		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.pendingSums[e.Shard] + " |"
-		c.versions[e.Shard] = append(c.versions[e.Shard], c.pendingSums[e.Shard])
-		c.pendingSums[e.Shard] = ""
+		sums := [2]int32{e.Shard, 0}
+		c.bufs[[2]int32{e.Shard, e.Dst}] = c.bufs[key] + c.sums[sums] + " |"
+		c.versions[e.Shard] = append(c.versions[e.Shard], c.sums[sums])
+		c.sums[sums] = ""
 	case Reply:
 		if !e.Near {
 			c.inFlight[key]++

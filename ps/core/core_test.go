@@ -118,14 +118,27 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 // genStrictRule draws a rule of a run in which no worker ever waits for slower ones, as the strict form of vap
 // requires.
 func genStrictRule(t *rapid.T) rule {
-	switch rapid.IntRange(0, 5).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 6).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "asp"}
+	case 6:
+		return genUnhindered(t)
 	case 1:
 		return rule{name: "softsync", params: &scheme.SoftsyncParams{Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: -1, Release: scheme.ReleaseSoft}}
 	default:
 		return genVAP(t, true)
 	}
+}
+
+// genUnhindered draws a scheme that drops stale pushes, or keeps a table of them, and answers every pull at once.
+func genUnhindered(t *rapid.T) rule {
+	switch rapid.IntRange(0, 2).Draw(t, "unhindered") {
+	case 0:
+		return rule{name: "ringmaster", params: &scheme.RingmasterParams{DelayThreshold: int64(rapid.IntRange(0, 5).Draw(t, "delay_threshold"))}}
+	case 1:
+		return rule{name: "rennala", params: &scheme.RennalaParams{Pushes: int64(rapid.IntRange(0, 5).Draw(t, "pushes"))}}
+	}
+	return rule{name: "ringleader", params: &scheme.RingleaderParams{Staleness: -1, Release: scheme.ReleaseSoft}}
 }
 
 func genVAP(t *rapid.T, strict bool) rule {
@@ -140,7 +153,7 @@ func genVAP(t *rapid.T, strict bool) rule {
 func genRule(t *rapid.T) rule {
 	release := rapid.SampledFrom([]scheme.Release{scheme.ReleaseSoft, scheme.ReleaseLazy, scheme.ReleaseBlock}).Draw(t, "release")
 	fold := rapid.SampledFrom([]scheme.FoldOrder{scheme.FoldRank, scheme.FoldArrival}).Draw(t, "fold")
-	switch rapid.IntRange(0, 10).Draw(t, "scheme") {
+	switch rapid.IntRange(0, 12).Draw(t, "scheme") {
 	case 0:
 		return rule{name: "bsp", common: scheme.Common{Fold: fold}, params: &scheme.BSPParams{Strict: true, Release: release}}
 	case 1:
@@ -169,6 +182,11 @@ func genRule(t *rapid.T) rule {
 		return genCached(t)
 	case 9:
 		return genPublished(t)
+	case 10:
+		return genUnhindered(t)
+	case 11:
+		return rule{name: "quorum", params: &scheme.QuorumParams{Required: int64(rapid.IntRange(0, 5).Draw(t, "required")), MAD: 3,
+			GraceMax: rapid.SampledFrom([]float64{0, 0.5, 2}).Draw(t, "grace_max")}}
 	default:
 		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}

@@ -170,7 +170,7 @@ func (s *Server) obeyLink(d scheme.Decision, out []Effect) []Effect {
 	m := wire.Header{Kind: wire.Grant, Worker: d.Worker, Shard: d.Shard, Iter: d.Iter, Epoch: int32(d.Epoch)}
 	switch d.Kind {
 	case scheme.WakeAt:
-		return append(out, Effect{Kind: WakeAt, Shard: d.Shard, At: d.At})
+		return s.askAlarm(d, out)
 	case scheme.Revoke:
 		m.Kind = wire.Revoke
 	case scheme.Grant:

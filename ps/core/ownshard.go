@@ -25,7 +25,8 @@ type ownShard struct {
 	whole         bool
 	schedulesLink bool // the scheme schedules the link, for all its shards on this server
 	copies        scheme.Copies
-	agrees        bool // the scheme says which iterations are closed; nothing else moves v
+	alarms        []time.Duration // times of the alarms that the current scheme waits for; of a rotation none are kept
+	agrees        bool            // the scheme says which iterations are closed; nothing else moves v
 
 	clock   []int64   // per worker: iterations closed for it, by its pushes or by a change of scheme; goneClock once it left
 	reached []int64   // per worker: 1 + the last iteration that it pushed; clock may be larger

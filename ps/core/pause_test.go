@@ -244,5 +244,13 @@ func checkEachOnce(t *rapid.T, c *cluster, id int32) {
 	}
 }
 
+// dropsStale says whether a scheme of the rule drops stale pushes.
+func dropsStale(r rule) bool {
+	return slices.ContainsFunc(r.phases(), func(ph scheme.Phase) bool {
+		e, _ := scheme.Lookup(ph.Scheme)
+		return e.DropsStale
+	})
+}
+
 // mayDrop says whether a scheme of the shard, or a change between schemes, may drop pushes.
 func (c *cluster) mayDrop(id int32) bool { return c.drops[c.plan.Shards[id].Rule] }

@@ -127,7 +127,7 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 	case ReplyPieceSent:
 		return s.pieceSent(in, out)
 	case Alarm:
-		return s.decide(s.shards[in.Shard], scheme.Event{Kind: scheme.Alarm, Shard: in.Shard}, out)
+		return s.alarm(in, out)
 	case SaveSoon:
 		s.saveSoon()
 		return out

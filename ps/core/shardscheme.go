@@ -56,7 +56,7 @@ func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 		}
 		slots = max(slots, n)
 		if e.Means != nil {
-			means = max(means, e.Means(ph.Params))
+			means = max(means, e.Means(ph.Params, workers))
 		}
 	}
 	return slots, means, nil

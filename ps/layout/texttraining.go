@@ -165,11 +165,20 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), perPush*float64(p.Required)
 	}
 	if !ph.Whole() {
-		several := float64(ph.Several())
+		several := float64(ph.Several(f.Workers))
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
 		meaning, batch = "one for each push", perPush*several
-		if several > 1 {
-			meaning = fmt.Sprintf("one for any %d pushes", ph.Several())
+		switch p := ph.Params.(type) {
+		case *scheme.RingleaderParams:
+			meaning = "one when every worker has pushed"
+		case *scheme.QuorumParams:
+			meaning = fmt.Sprintf("one for the pushes of %d to %d workers", p.Of(f.Workers), f.Workers)
+		case *scheme.RennalaParams:
+			meaning = fmt.Sprintf("one for %d pushes of the newest version", ph.Several(f.Workers))
+		default:
+			if several > 1 {
+				meaning = fmt.Sprintf("one for any %d pushes", ph.Several(f.Workers))
+			}
 		}
 	}
 	number := decimal(versions) + " updates"
@@ -186,10 +195,10 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 func shareText(ph *configs.Phase, workers int) string {
 	e, _ := scheme.Lookup(ph.Scheme)
 	switch weight := ph.Common.Weight; {
-	case ph.Whole(), ph.Several() > 1 && weight == 0:
+	case ph.Whole(), e.Weight == scheme.NoWeight, ph.Several(workers) > 1 && weight == 0:
 		return ""
 	case weight > 0:
-		return fmt.Sprintf(", at %s of a whole step", decimal(weight*float64(ph.Several())))
+		return fmt.Sprintf(", at %s of a whole step", decimal(weight*float64(ph.Several(workers))))
 	case e.Weight != "" && !e.DeltaWhole: // DeltaWhole fills in the weight of deltas
 		return ", at the share of a step that fluentps explain " + e.Name + " gives"
 	}

@@ -50,7 +50,7 @@ func TestARunIsAsLongAsPlanSays(t *testing.T) {
 			case strings.Contains(rule, "drop"):
 				slack = n.Iterations / 3 // without a straggler all four are on time
 			}
-			if want := ph.Versions(n); math.Abs(float64(commits)-want) > slack {
+			if want := ph.Versions(n, workers); math.Abs(float64(commits)-want) > slack {
 				t.Errorf("%s, %s: %d versions, want %v", rule, stop, commits, want)
 			}
 			if i := float64(res[0].Summary.Iterations); math.Abs(i-n.Iterations) > slack && !strings.Contains(rule, "drop") {

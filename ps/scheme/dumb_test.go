@@ -29,6 +29,8 @@ type hindsight struct {
 	answered []int       // results of pullAnsweredAt, or unknown
 	folded   map[int]int // vap: for each push, the event at which it is folded
 	bound    []int64     // results of dspsBound, or unknown
+	stale    []bool      // ringmaster, rennala: per push, it is dropped for its delay
+	quorum   *quorumTwin // quorum: its rounds
 }
 
 // twin is what hindsight knows of one scheme, beside the keys that several schemes have. Each comment says what nil
@@ -42,6 +44,7 @@ type twin struct {
 	rejudges func(h *hindsight, k int) bool
 	// The push of event k comes too late to count; nil: none does.
 	late  func(h *hindsight, k int) bool
+	why   scheme.Reason                                                        // of such a push; NotDropped: its iteration says it
 	moves func(h *hindsight, v int64, k int, clock []int64, left []bool) int64 // v after event k, at least this; nil: no further
 	// The decisions by which a push becomes a version, where each is one; nil: at 1/N.
 	versionOf func(h *hindsight, k int) []scheme.Decision
@@ -69,6 +72,13 @@ var twins = map[string]twin{
 	"dynsgd":   {bound: key("staleness"), versionOf: (*hindsight).dynamic},
 	"vap":      {bound: key("staleness"), decides: (*hindsight).foldedByValue, play: (*hindsight).playVAP},
 	"essp":     {bound: key("staleness"), publishes: (*hindsight).publishes},
+
+	"ringmaster": {late: (*hindsight).isStale, why: scheme.Stale, play: (*hindsight).playRingmaster},
+	"rennala":    {late: (*hindsight).isStale, why: scheme.Stale, play: (*hindsight).playRennala, decides: (*hindsight).newest},
+	"ringleader": {bound: key("staleness"), decides: (*hindsight).table},
+	"quorum": {bound: (*hindsight).quorumBound, admits: (*hindsight).quorumAdmits, play: (*hindsight).playQuorum,
+		rejudges: func(h *hindsight, k int) bool { return h.quorum.ended[k] },
+		decides:  func(h *hindsight, k int) []scheme.Decision { return h.quorum.decisions[k] }},
 }
 
 // atMost is a bound that never changes; key is the bound of an integer key of the scheme, where below 0 means none.
@@ -219,6 +229,8 @@ func (h *hindsight) reason(k int) scheme.Reason {
 		return scheme.Empty
 	case h.left[k][ev.Worker]:
 		return scheme.Gone
+	case h.twin.why != scheme.NotDropped:
+		return h.twin.why
 	case ev.Iter < h.v[k]:
 		return scheme.Late
 	}

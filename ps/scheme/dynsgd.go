@@ -50,7 +50,7 @@ var dynsgd = Entry{
 		s := p.(*DynSGDParams).Staleness
 		return max(s, 0), s >= 0
 	},
-	Means: func(p Params) int {
+	Means: func(p Params, _ int) int {
 		if q := p.(*DynSGDParams); q.Versions == "multi" {
 			return int(q.Staleness) + 2
 		}

@@ -68,7 +68,7 @@ func (m *byVersion) replied(w int32) {
 	m.retire()
 }
 
-func (m *byVersion) forget(w int32) {
+func (m *byVersion) forget(_ *gate, w int32) {
 	m.workerVersion[w] = -1
 	m.retire()
 }

@@ -66,6 +66,9 @@ func (e Entry) commonDocs() []ParamDoc {
 	if e.Push != "" {
 		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with its own optimizer, and update: add adds the change"})
 	}
+	if e.Weight == NoWeight {
+		return docs
+	}
 	weight := ParamDoc{
 		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
 		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",

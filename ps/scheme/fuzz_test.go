@@ -13,6 +13,7 @@ var recallers = []struct {
 	{"pssp", func(p Params) { p.(*PSSPParams).Mode, p.(*PSSPParams).Significance = PSSPDynamic, true }},
 	{"dssp", func(Params) {}},
 	{"dsps", func(Params) {}},
+	{"quorum", func(Params) {}},
 	{"r2sp", func(p Params) { p.(*R2SPParams).Profile = 1 }}, // slots are dealt in the second round
 }
 
@@ -33,8 +34,8 @@ func recaller(t testing.TB, which uint8) Scheme {
 	return s
 }
 
-// rounds lets all workers compute some iterations in step, and fails unless every pull is answered.
-func rounds(t testing.TB, s Scheme) {
+// inStep lets all workers compute some iterations in step, and fails unless every pull is answered.
+func inStep(t testing.TB, s Scheme) {
 	t.Helper()
 	_, turns := s.(*rotation)
 	answered := 0
@@ -70,7 +71,7 @@ func FuzzRecall(f *testing.F) {
 	for i := range recallers {
 		s := recaller(f, uint8(i))
 		f.Add(uint8(i), s.(Learning).Memory())
-		rounds(f, s)
+		inStep(f, s)
 		f.Add(uint8(i), s.(Learning).Memory())
 	}
 	f.Fuzz(func(t *testing.T, which uint8, memory []byte) {
@@ -87,7 +88,7 @@ func FuzzRecall(f *testing.F) {
 		if after != string(memory) {
 			t.Fatalf("recalled %q, and its memory is %q", memory, after)
 		}
-		rounds(t, s)
+		inStep(t, s)
 		saved, err := s.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)

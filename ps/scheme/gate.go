@@ -146,6 +146,10 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 		return g.leave(ev.Worker, out)
 	case Joined:
 		return g.join(ev.Worker, ev.Iter, out)
+	case Alarm:
+		if g.rounds != nil {
+			return g.advance(out)
+		}
 	}
 	g.bug(ev, "an answer to a Grant or WakeAt that was never given")
 	return out
@@ -181,6 +185,8 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush, Reason: why})
 	case g.commits == byValue:
 		g.transit.hold(p, ev.NormInf)
+	case g.commits == byRound:
+		out = g.fold(p, out)
 	case g.commits == byPush:
 		out = g.mix.pushed(g, p, ev.Seen, out)
 	case g.commits == byCount:
@@ -215,6 +221,8 @@ func (g *gate) dropReason(ev Event) Reason {
 		return Empty
 	case g.left[ev.Worker]:
 		return Gone
+	case g.mix.stale(g, ev):
+		return Stale
 	case g.quorum == 0 || ev.Iter == g.v: // v is open, so its quorum is not complete
 		return NotDropped
 	case ev.Iter < g.v:
@@ -252,44 +260,6 @@ func (g *gate) wanted(ev Event, out []Decision) []Decision {
 	return out
 }
 
-func (g *gate) leave(w int32, out []Decision) []Decision {
-	if g.left[w] {
-		return out
-	}
-	g.left[w] = true
-	g.live--
-	g.limit.workerLeft(w)
-	g.mix.forget(w)
-	if g.clock[w] <= g.v {
-		g.atMin--
-	}
-	if g.hasParked[w] {
-		g.hasParked[w] = false
-		g.parked = slices.DeleteFunc(g.parked, func(p pull) bool { return p.worker == w })
-	}
-	if g.live == 0 && g.commits == byCount && g.pendingPushes > 0 {
-		out = g.commitPending(NoWorker, g.v, out)
-	}
-	return g.advance(out)
-}
-
-// join starts a worker at v, or at its own clock where its earlier pushes reach further: repeating those iterations
-// would count them twice.
-func (g *gate) join(w int32, clock int64, out []Decision) []Decision {
-	if !g.left[w] {
-		return out
-	}
-	g.left[w] = false
-	g.live++
-	g.limit.workerJoined(w)
-	g.mix.forget(w)
-	g.clock[w] = max(g.v, g.clock[w], clock)
-	if g.clock[w] == g.v {
-		g.atMin++
-	}
-	return g.advance(out)
-}
-
 // advance is the push condition and the release of pulls. v moves to the smallest live clock, or past everything that
 // was pushed when nobody is left, and past each iteration that has its quorum. The iterations in between close, then
 // delayed pulls are answered. Scanning the clocks only when v can move costs N steps per iteration, thus O(1) per push.
@@ -311,12 +281,16 @@ func (g *gate) advance(out []Decision) []Decision {
 		out = g.closeTo(next, out)
 		g.recount()
 	}
-	in := false
-	if g.transit != nil {
+	in, all := false, g.v > old && g.limit.vMoved(g, old)
+	switch {
+	case g.transit != nil:
 		out, in = g.transit.admitPushes(g, out)
+	case g.rounds != nil:
+		out, in = g.rounds.settle(g, out)
+		all = all || in
 	}
 	if g.v > old || in {
-		out = g.releaseParked(g.v > old && g.limit.vMoved(g, old), out)
+		out = g.releaseParked(all, out)
 	}
 	return out
 }

@@ -126,7 +126,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		fold FoldOrder
 	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
 		{"dssp", FoldArrival}, {"pssp", FoldArrival}, {"dsps", FoldArrival},
-		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}, {"vap", FoldArrival}} {
+		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}, {"vap", FoldArrival}, {"ringmaster", FoldArrival}, {"rennala", FoldArrival}, {"ringleader", FoldArrival}, {"quorum", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)

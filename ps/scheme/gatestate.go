@@ -90,7 +90,7 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	}
 	d := decoder{rest: data[head:]}
 	n := *g
-	n.commits = commitMode(d.between(0, int64(byValue)))
+	n.commits = commitMode(d.between(0, int64(byRound)))
 	workers := d.count(2)
 	n.v, n.pendingPushes, n.pendingSamples, n.skipped = d.natural(), d.natural(), d.natural(), d.natural()
 	if d.bad == "" && (n.commits != g.commits || workers != len(g.clock)) {
@@ -114,6 +114,9 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	n.mix = g.mix.load(&d)
 	if g.transit != nil {
 		n.transit = n.limit.(*transit)
+	}
+	if g.rounds != nil {
+		n.rounds = n.limit.(*rounds)
 	}
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
@@ -146,7 +149,7 @@ func (g *gate) broken() string {
 	seen := make(map[key]bool, len(g.staged))
 	for _, p := range g.staged {
 		switch {
-		case g.commits == byPush || g.commits == byCount || g.commits == byValue:
+		case g.commits == byPush || g.commits == byCount || g.commits == byValue || g.commits == byRound:
 			return "a staged push in a scheme that stages none"
 		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v && !g.follows:
 			return "a staged push that should be folded or dropped, or that cannot have landed"
@@ -170,12 +173,22 @@ func (g *gate) broken() string {
 			return what
 		}
 	}
+	if g.rounds != nil {
+		if what := g.rounds.broken(g); what != "" {
+			return what
+		}
+	}
+	if m, ok := g.mix.(*table); ok {
+		if what := m.broken(g); what != "" {
+			return what
+		}
+	}
 	switch {
 	case g.live > 0 && g.atMin == 0 && !g.follows:
 		return "no worker at v"
 	case len(g.closings) > 0 && g.canClose(&g.closings[0]):
 		return "an iteration that should be closed"
-	case g.pendingPushes > 0 && g.commits != byClose && (g.commits != byCount || g.live == 0):
+	case g.pendingPushes > 0 && g.commits != byClose && (g.commits != byCount && g.commits != byRound || g.live == 0):
 		return "pending pushes in a scheme that commits what it folds"
 	case g.pendingSamples < g.pendingPushes || g.pendingPushes == 0 && g.pendingSamples > 0:
 		return "pending samples that do not fit the pending pushes"

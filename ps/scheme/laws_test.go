@@ -93,6 +93,16 @@ func TestSSPWithoutBoundIsASP(t *testing.T) {
 	}
 }
 
+// TestRingleaderWithABoundIsSSP: with a bound the pulls of ringleader are those of ssp.
+func TestRingleaderWithABoundIsSSP(t *testing.T) {
+	for _, release := range releases {
+		for _, s := range []int{0, 2} {
+			keys := fmt.Sprintf("fold=arrival staleness=%d release=%s", s, release)
+			law(t, setting(t, "ssp", keys), setting(t, "ringleader", keys), true)
+		}
+	}
+}
+
 // bosen is the row-request side of a Bösen server. A pull at clock c needs rows of clock c - s. It waits in the queue
 // of that need until the server clock, the smallest of all, has reached it. A server clock releases every queue at or
 // below it, not only the one equal to it (the released code strands the others).

@@ -21,7 +21,11 @@ func (g *gate) Memory() []byte {
 	if !g.limit.hasMemory() {
 		return nil
 	}
-	return g.limit.save(append([]byte{gateVersion, byte(len(g.name))}, g.name...))
+	head := append([]byte{gateVersion, byte(len(g.name))}, g.name...)
+	if g.rounds != nil {
+		return g.rounds.saveLags(head)
+	}
+	return g.limit.save(head)
 }
 
 // Recall implements Learning.
@@ -31,7 +35,11 @@ func (g *gate) Recall(memory []byte) error {
 		return fmt.Errorf("%s: the memory of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", g.name, len(memory), gateVersion)
 	}
 	d := decoder{rest: memory[head:]}
-	l := g.limit.load(&d)
+	load := g.limit.load
+	if g.rounds != nil {
+		load = g.rounds.loadLags
+	}
+	l := load(&d)
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}
@@ -39,6 +47,9 @@ func (g *gate) Recall(memory []byte) error {
 		return fmt.Errorf("%s: the memory is damaged, or of other workers or keys: %s", g.name, d.bad)
 	}
 	g.limit = l
+	if g.rounds != nil {
+		g.rounds = l.(*rounds)
+	}
 	return nil
 }
 

@@ -12,9 +12,14 @@ type mix interface {
 	// weight.
 	weigh(g *gate, p push, seen int64) float64
 	committed(g *gate, d *Decision)
-	// replied tells that a worker continues with the current version; forget that a worker has left or joined.
+	// stale says whether a push is dropped for the version that it was computed on.
+	stale(g *gate, ev Event) bool
+	// replied tells that a worker continues with the current version; forget that a worker has left or joined, as
+	// g.left says.
 	replied(w int32)
-	forget(w int32)
+	forget(g *gate, w int32)
+	// settle commits what can be committed now that workers have left.
+	settle(g *gate, out []Decision) []Decision
 	// text appends to the line of state, save to the saved state. load returns a new mix with the state that save
 	// wrote, and leaves this one unchanged.
 	text(b *strings.Builder)
@@ -32,7 +37,11 @@ func (plain) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
 func (plain) weigh(*gate, push, int64) float64 { return 1 }
 func (plain) committed(*gate, *Decision)       {}
 func (plain) replied(int32)                    {}
-func (plain) forget(int32)                     {}
-func (plain) text(*strings.Builder)            {}
-func (plain) save(b []byte) []byte             { return b }
-func (plain) load(*decoder) mix                { return plain{} }
+func (plain) stale(*gate, Event) bool          { return false }
+func (plain) forget(*gate, int32)              {}
+func (plain) settle(_ *gate, out []Decision) []Decision {
+	return out
+}
+func (plain) text(*strings.Builder) {}
+func (plain) save(b []byte) []byte  { return b }
+func (plain) load(*decoder) mix     { return plain{} }

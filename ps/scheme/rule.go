@@ -33,6 +33,7 @@ type rule struct {
 	perPush          bool     // with fold arrival: each push is a version; else each iteration is
 	pushesPerVersion int64    // with fold arrival: number of pushes that make a version; 0: see perPush
 	transit          *transit // vap's limit, which also decides when a push is folded; nil: at once
+	rounds           *rounds  // the limit of quorum, which also decides when a version is made; nil: no rounds
 	agree            bool     // with a quorum: the shards of a rule agree on its contributors
 	// Number of pushes that close an iteration; it takes no more. 0: an iteration closes with the pushes of all live
 	// workers.
@@ -48,11 +49,14 @@ const (
 	byPush                    // folded and committed on arrival
 	byCount                   // folded on arrival; committed when there are enough pushes, and when the last worker leaves
 	byValue                   // folded and committed when its value fits among the updates in transit
+	byRound                   // folded on arrival; committed when a round ends
 )
 
 // mode derives the commit mode from the fold order. It refuses keys that contradict it.
 func (r rule) mode(common Common) (commitMode, error) {
 	switch {
+	case r.rounds != nil:
+		return byRound, r.checkWhole(common, "commits the pushes of a round")
 	case common.Fold == FoldArrival && r.transit != nil:
 		return byValue, nil
 	case r.transit != nil:
@@ -73,6 +77,17 @@ func (r rule) mode(common Common) (commitMode, error) {
 		return byClose, nil
 	}
 	return byRank, nil
+}
+
+// checkWhole refuses keys that contradict a scheme whose versions are whole steps of pushes of any iterations.
+func (r rule) checkWhole(common Common, does string) error {
+	switch {
+	case common.Fold == FoldRank:
+		return fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s %s, whatever their iterations; use fold: arrival", r.name, r.name, does)
+	case common.Weight != 0:
+		return fmt.Errorf("%s: weight: %v is the share of one push, but %s %s as one whole step; leave weight out, and scale with the learning rate", r.name, common.Weight, r.name, does)
+	}
+	return nil
 }
 
 // resolve fills the default fold order and checks the common keys.

@@ -14,6 +14,7 @@ func TestSamplesWeighTheSame(t *testing.T) {
 	const average = 8.0
 	for name, keys := range map[string]string{
 		"asp": "", "ssp": "fold=arrival staleness=3", "bounded_delay": "fold=arrival tau=3", "pssp": "fold=arrival", "dssp": "fold=arrival", "softsync": "q=2", "softsync ": "q=2 lambda0=1", "consgd": "", "dynsgd": "",
+		"ringmaster": "delay_threshold=100",
 	} {
 		for _, differ := range []bool{false, true} {
 			v := setting(t, map[bool]string{true: "softsync", false: name}[name == "softsync "], keys)

@@ -26,7 +26,7 @@ const (
 	Wanted                   // a worker asks for the parameters to start Iter; never before its push Iter-1 landed
 	Ready                    // a worker has a push ready and waits for a Grant (schemes that schedule a link)
 	Sent                     // the last byte of a reply left the server
-	Alarm                    // the time of a WakeAt has come
+	Alarm                    // the time of a WakeAt has come: At is that time or later
 	// A worker came, or came back. Iter is its clock here, behind its last push. It starts no earlier than v; its Reply
 	// says where.
 	Joined
@@ -78,12 +78,13 @@ const (
 	Late              // its iteration is closed
 	Surplus           // its iteration already has its quorum
 	Spent             // the run has all versions of its budget; the node decides this, not a scheme
+	Stale             // it was computed on too old a version
 	Reasons
 )
 
 // Slot names a buffer of the shard: the push of the decision's (Worker, Iter, Part), the sums that the next Commit
 // applies, the parameters, or an accumulator of the scheme.
-type Slot int8
+type Slot int16
 
 const (
 	SlotPush Slot = iota
@@ -166,6 +167,12 @@ type Params interface {
 	Check() error // names the key, the value, the limit and the way out
 }
 
+// Several is what Params have where a version is neither a whole iteration nor one push: the least number of pushes that
+// make one among that many workers, at least 1. exact says whether it is always that number, and none is dropped.
+type Several interface {
+	Several(workers int) (pushes int64, exact bool)
+}
+
 // Common holds the keys that every scheme shares.
 type Common struct {
 	Fold   FoldOrder `yaml:"fold,omitempty" values:"rank,arrival" doc:"rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"`
@@ -201,15 +208,16 @@ type Entry struct {
 	NeedsNorms func(Params) bool // Pushed must carry norms; nil: never
 	// The rule holds only where an update is the push times the learning rate: no momentum, no decay.
 	OwnUpdate  bool
-	NeverWaits func(Params) bool   // no pull waits for the progress of other workers; nil: one may
-	Alone      func(Params) bool   // the other shards of the run must never wait either; nil: they may
-	Behind     bool                // v is the number of iterations closed, and workers may be behind it
-	Agrees     func(Params) bool   // the shards of a rule agree on the contributors to an iteration; nil: never
-	Fold       FoldOrder           // the default
-	Push       string              // required content of its pushes: gradient or delta; empty: either
-	Copies     func(Params) Copies // nil: Pulled
-	Means      func(Params) int    // accumulators beside the pending sums; nil: none
-	Weight     string              // the default of weight, as text; empty: 1/N
+	NeverWaits func(Params) bool               // no pull waits for the progress of other workers; nil: one may
+	Alone      func(Params) bool               // the other shards of the run must never wait either; nil: they may
+	Behind     bool                            // v is the number of iterations closed, and workers may be behind it
+	DropsStale bool                            // a push computed on too old a version is dropped (Stale); its worker skips nothing
+	Agrees     func(Params) bool               // the shards of a rule agree on the contributors to an iteration; nil: never
+	Fold       FoldOrder                       // the default
+	Push       string                          // required content of its pushes: gradient or delta; empty: either
+	Copies     func(Params) Copies             // nil: Pulled
+	Means      func(p Params, workers int) int // accumulators beside the pending sums; nil: none
+	Weight     string                          // the default of weight, as text; empty: 1/N; NoWeight: a rule may not set it
 	// A push that is both a delta and a version is added whole: the default of weight is 1 there.
 	DeltaWhole bool
 	Params     func() Params                      // defaults filled
@@ -218,6 +226,9 @@ type Entry struct {
 	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
 	New        func(Env, Common, Params) (Scheme, error)
 }
+
+// NoWeight is the Weight of an Entry whose versions are always whole steps, so that a rule may not set weight.
+const NoWeight = "none"
 
 // WantsNorms says whether the driver must compute the norms of each push.
 func (e Entry) WantsNorms(p Params) bool { return e.NeedsNorms != nil && e.NeedsNorms(p) }

@@ -20,6 +20,7 @@ import (
 //	  want wK [cC] [at=3s]                by default its clock
 //	  step wK [samples=N] [at=3s]         push, then want
 //	  left wK | join wK
+//	  alarm at=3s                         the time of a WakeAt has come
 //	  closed iC [wK...]                   with follows: the contributors that the leading shard names
 //
 // The chart has one line per worker: its clock, a # for each iteration it leads v, and a ] where the bound is:
@@ -155,6 +156,13 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	if words[0] == "closed" {
 		return s.closed(t, d, line)
 	}
+	if words[0] == "alarm" {
+		var err error
+		if s.at, err = time.ParseDuration(strings.TrimPrefix(words[1], "at=")); err != nil {
+			d.Fatalf(t, "%q: %v", line, err)
+		}
+		return []Event{{Kind: Alarm, At: s.at}}
+	}
 	if _, err := fmt.Sscanf(words[1], "w%d", &ev.Worker); err != nil {
 		d.Fatalf(t, "%q: %v", line, err)
 	}
@@ -222,6 +230,12 @@ func (s *script) invariants(t *testing.T) {
 	again := *s.gate
 	if what := again.broken(); what != "" {
 		t.Errorf("%s: %v", what, s.gate)
+	}
+	if r := s.gate.rounds; r != nil {
+		arrivals, missing := r.arrivals, r.missing
+		if what := r.broken(&again); what != "" || r.arrivals != arrivals || r.missing != missing {
+			t.Errorf("%d arrived and %d are missing; counted again %d and %d %s: %v", arrivals, missing, r.arrivals, r.missing, what, s.gate)
+		}
 	}
 	if again.live != s.gate.live || again.live > 0 && !again.follows && again.atMin != s.gate.atMin || !again.follows && again.atV != s.gate.atV || !slices.Equal(again.hasParked, s.gate.hasParked) {
 		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.atV, s.gate.hasParked,

@@ -32,6 +32,9 @@ func (p *SoftsyncParams) Check() error {
 	return p.Release.check()
 }
 
+// Several implements Several.
+func (p *SoftsyncParams) Several(int) (int64, bool) { return p.Q, true }
+
 var softsync = Entry{
 	Name:     "softsync",
 	Rule:     "a pull is answered at once, or as in ssp where staleness is set; any q pushes make one commit of their mean, each weighed by lambda0 / tau where lambda0 is set",

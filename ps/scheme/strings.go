@@ -17,7 +17,7 @@ var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "gran
 
 func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
 
-var reasonNames = []string{"not dropped", "empty", "gone", "late", "surplus", "spent"}
+var reasonNames = []string{"not dropped", "empty", "gone", "late", "surplus", "spent", "stale"}
 
 func (r Reason) String() string { return nameOf(reasonNames, int(r), "reason") }
 
@@ -25,7 +25,7 @@ var slotNames = []string{"push", "pending", "params"}
 
 func (s Slot) String() string {
 	if s < 0 {
-		return fmt.Sprintf("slot(%d)", int8(s))
+		return fmt.Sprintf("slot(%d)", int16(s))
 	}
 	if s >= SlotMean {
 		return fmt.Sprintf("mean%d", s-SlotMean)

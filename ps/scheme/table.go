@@ -17,6 +17,10 @@ var All = []Entry{
 	r2sp,
 	vap,
 	essp,
+	ringmaster,
+	rennala,
+	ringleader,
+	quorum,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.

@@ -146,6 +146,18 @@ func randomScheme(r *rand.Rand, inTurn bool) string {
 	if e.Name == "softsync" {
 		rule += fmt.Sprintf(", q: %d, lambda0: %s", []int{1, 2, 3, 5, 4000}[r.IntN(5)], []string{"0", "0.5", "1"}[r.IntN(3)])
 	}
+	if e.Name == "ringmaster" {
+		rule += fmt.Sprintf(", delay_threshold: %d", r.IntN(6))
+	}
+	if e.Name == "rennala" {
+		rule += fmt.Sprintf(", pushes: %d", r.IntN(6))
+	}
+	if e.Name == "ringleader" {
+		rule += fmt.Sprintf(", staleness: %d", r.IntN(4)-1)
+	}
+	if e.Name == "quorum" {
+		rule += fmt.Sprintf(", required: %d, mad: %g, grace_max: %g", r.IntN(6), []float64{0, 3}[r.IntN(2)], []float64{0, 1, 10}[r.IntN(3)])
+	}
 	if e.Name == "drop" {
 		rule += fmt.Sprintf(", required: %d, contributors: %s", r.IntN(5), []string{"shard", "step"}[r.IntN(2)])
 	}

@@ -36,6 +36,7 @@ type audit struct {
 	hasWeights      bool // pushes of one version may weigh less than 1
 	weightedSamples float64
 	means           int  // accumulators beside the pending sums
+	onePush         bool // with accumulators: a commit is of one push
 	written         bool // the pending sums were written since the last commit
 
 	copies     scheme.Copies
@@ -55,11 +56,12 @@ func newAudit(v Variant, env scheme.Env) *audit {
 			a.quorum = min(a.quorum, int(p.Required))
 		}
 	}
+	_, a.onePush = v.Params.(*scheme.DynSGDParams)
 	if p, ok := v.Params.(*scheme.SoftsyncParams); ok {
 		a.hasWeights = p.Lambda0 > 0
 	}
 	if v.Entry.Means != nil {
-		a.means = v.Entry.Means(v.Params)
+		a.means = v.Entry.Means(v.Params, env.Workers)
 	}
 	a.agrees = v.Entry.Agrees != nil && v.Entry.Agrees(v.Params)
 	a.lead, a.bounded = v.LeadMax()
@@ -239,7 +241,7 @@ func (a *audit) commit(d scheme.Decision) error {
 		weight = 1 // a mean is already over pushes and samples
 	}
 	switch {
-	case a.means > 0 && (a.pendingPushes != 1 || !a.written):
+	case a.means > 0 && (a.onePush && a.pendingPushes != 1 || !a.written):
 		return fmt.Errorf("%d pushes went into means, pending sums written %v", a.pendingPushes, a.written)
 	case a.pendingPushes == 0:
 		return fmt.Errorf("nothing is pending")
