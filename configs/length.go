@@ -31,6 +31,7 @@ type Length struct {
 	Iterations   float64 // of each worker, if all do the same number
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
+	DropsStale   bool    // a scheme drops stale pushes, nobody knows how many: Iterations is the largest possible value
 	fixed        bool    // PerIteration is exact
 	budget       float64 // iterations in which Samples are computed
 	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
@@ -47,6 +48,7 @@ func (c *Config) Length(f Facts) Length {
 	n.PerIteration = saturated(float64(n.PerIteration) * float64(c.Local.StepsMin())) // an iteration is an exchange
 	drops := false
 	n.Accepted, drops = c.accepted(n.PerIteration, f)
+	n.DropsStale = c.anyPhase(func(e scheme.Entry, _ Phase) bool { return e.DropsStale })
 	budget := c.Train.Stop.Samples
 	if f.Rows > 0 {
 		budget = c.Train.Stop.SampleBudget(f.Rows)
@@ -237,7 +239,7 @@ func (n Length) Text() string {
 	case n.short:
 		more = " or so"
 	}
-	exact := n.fixed && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
+	exact := n.fixed && !n.DropsStale && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
 	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
 }
 

@@ -85,7 +85,7 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 		batches = fmt.Sprintf("%v samples", c.Batches(f.Computes))
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
-	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n), decimal(n.Epoch), budgetText(c.Train.Stop))
+	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), decimal(n.Epoch), budgetText(c.Train.Stop))
 	b.WriteString(planLocal(c, p))
 	printed := map[string]bool{}
 	for i := range c.Sync {
@@ -127,9 +127,14 @@ func hasShards(p *shard.Plan, rule int) bool {
 	return false
 }
 
-func iterationsText(n configs.Length) string {
-	if math.IsInf(n.Iterations, 1) {
+func iterationsText(n configs.Length, s configs.Stop) string {
+	switch {
+	case math.IsInf(n.Iterations, 1) && s.Updates > 0:
+		return "as many as these versions take"
+	case math.IsInf(n.Iterations, 1):
 		return "as many as the time allows"
+	case n.DropsStale:
+		return "at most " + decimal(n.Iterations) + " in all"
 	}
 	return decimal(n.Iterations) + " in all"
 }
@@ -167,6 +172,9 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	if !ph.Whole() {
 		several := float64(ph.Several(f.Workers))
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
+		if e, _ := scheme.Lookup(ph.Scheme); e.DropsStale { // what is dropped makes no update
+			versions = math.Ceil((to - from) * float64(n.Accepted) / (perPush * several))
+		}
 		meaning, batch = "one for each push", perPush*several
 		switch p := ph.Params.(type) {
 		case *scheme.RingleaderParams:

@@ -22,6 +22,8 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 		{"{match: '*', scheme: bsp}", 3},
 		{"{match: '*', scheme: asp}", 1},
 		{"{match: '*', scheme: softsync, q: 3}", 1},
+		{"{match: '*', scheme: rennala, pushes: 3}", 1},
+		{"{match: '*', scheme: ringleader}", 1},
 	} {
 		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}", "model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
 		want := trainShared(t, make([]int, c.workers+1), set...).Summary

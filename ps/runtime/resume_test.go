@@ -101,6 +101,7 @@ func TestEverySchemeGoesOn(t *testing.T) {
 		"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}", "{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
 		"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}", "{match: '*', scheme: drop, required: 3, contributors: step}",
 		"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}", "{match: '*', scheme: r2sp}",
+		"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}", "{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
 		"{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}", "{match: '*', scheme: vap, push: delta, v0: 0.01}",
 		"{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: asp}",
 		"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",

@@ -194,7 +194,8 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 // Under every scheme variances stay above 0 and means finite, also if each push is a version, or workers keep copies.
 func TestStatisticsUnderOtherSchemes(t *testing.T) {
 	for _, rule := range []string{"asp", "ssp, staleness: 1", "ssp, push: delta, cache: true, staleness: 2", "essp, staleness: 1", "dssp", "pssp", "dsps", "drop, required: 3",
-		"softsync, q: 3", "softsync, q: 1, weight: 4", "consgd", "dynsgd", "r2sp", "bounded_delay", "vap"} {
+		"softsync, q: 3", "softsync, q: 1, weight: 4", "consgd", "dynsgd", "r2sp", "bounded_delay", "vap",
+		"ringmaster", "rennala", "ringleader", "quorum"} {
 		if !runsInRaceMode(rule, "asp") {
 			continue
 		}

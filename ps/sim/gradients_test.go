@@ -239,6 +239,7 @@ func TestAugmentedSameBitsAsARun(t *testing.T) {
 // Values change no decision.
 func TestGradientsDoNotChangeTheTrace(t *testing.T) {
 	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",
+		"ringmaster, delay_threshold: 2", "rennala, pushes: 5", "ringleader", "quorum",
 		"ssp, push: delta, cache: true", "essp"} {
 		o := realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "model={name: mlp, layers: [8]}", "train.stop={samples: 2000}",
 			"faults=[{worker: 1, slow: {factor: 3}}]")
@@ -381,7 +382,7 @@ func TestDivergenceEndsTheRun(t *testing.T) {
 }
 
 func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
-	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0"} {
+	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0", "rennala, pushes: 5", "ringleader", "quorum"} {
 		o := realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "evaluate.every_epochs=0")
 		s, err := newSimulation(o)
 		if err != nil {
