@@ -141,6 +141,31 @@ sync:
 	return b.String()
 }
 
+// A quorum of more workers than there are, and a version of more pushes than the run has, are warned of; one less is not.
+func TestIdleLateWorkers(t *testing.T) {
+	for _, c := range []struct {
+		rule, want string
+	}{
+		{"scheme: quorum, required: 4", "sync[0].required: 4 is more than the 3 workers"},
+		{"scheme: quorum, required: 3", ""},
+		{"scheme: rennala, pushes: 91", "sync[0].pushes: 91 pushes for a version, but the run has at most 90 pushes"}, // one of 3 pushes counts, if the others are stale
+		{"scheme: rennala, pushes: 90", ""},
+	} {
+		cfg, o, ds := Parse("late.yaml", []byte(fmt.Sprintf("name: late\ncluster: {servers: 1}\ndata: {set: generated, rows: 480}\nmodel: {name: softmax}\n"+
+			"train: {batch_per_worker: 16, optimizer: {lr: 0.1}, stop: {samples: 480}}\nsync: [{match: '*', %s}]\n", c.rule)), Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		got := ""
+		for _, d := range Idle(cfg, o, Facts{Workers: 3, Computes: 3, Servers: 1, Rows: 480, Lead: 1}) {
+			got += d.String() + "\n"
+		}
+		if !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "sync[0]") {
+			t.Errorf("%s: warned of %q, want %q", c.rule, got, c.want)
+		}
+	}
+}
+
 // What is known of the ranks is warned of where it is known, with its place, and once.
 func TestIdleWithFactsGolden(t *testing.T) {
 	const src = `name: facts

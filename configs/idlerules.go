@@ -80,6 +80,14 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
 			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n), "%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, times(float64(n), "worker"))
 		}
+	case *scheme.QuorumParams:
+		if n := int64(w.f.Workers); n > 0 && p.Required > n {
+			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n), "%d is more than the %s: a version waits for the pushes of all", p.Required, times(float64(n), "worker"))
+		}
+	case *scheme.RennalaParams:
+		if float64(p.Pushes) > w.n.Pushes {
+			w.warn(t.byPath["pushes"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes, times(w.n.Pushes, "push"))
+		}
 	case *scheme.SoftsyncParams:
 		if float64(p.Q) > w.n.Pushes {
 			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, mostText(w.n.Exact), times(w.n.Pushes, "push"))
