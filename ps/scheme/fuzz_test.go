@@ -13,8 +13,8 @@ var recallers = []struct {
 	{"pssp", func(p Params) { p.(*PSSPParams).Mode, p.(*PSSPParams).Significance = PSSPDynamic, true }},
 	{"dssp", func(Params) {}},
 	{"dsps", func(Params) {}},
-	{"quorum", func(Params) {}},
 	{"r2sp", func(p Params) { p.(*R2SPParams).Profile = 1 }}, // slots are dealt in the second round
+	{"quorum", func(Params) {}},
 }
 
 // recaller makes an instance for three workers without a memory.
