@@ -116,6 +116,8 @@ func (w *walker) crossLocalRules(e local.Entry) {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
 				w.fatal(at.node, at.path, "set cache: false, or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
+			case e.Weigh != local.BySamples && s.Means != nil && s.Means(ph.Params, 2) > 0:
+				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, weighted by their samples, but with local.policy %s pushes do not count by samples", s.Name, e.Name)
 			case e.Fragments && s.Behind:
 				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp", "%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
 			case e.Fragments && s.Scope == scheme.PerServer:
