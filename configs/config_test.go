@@ -78,7 +78,7 @@ func TestValues(t *testing.T) {
 				Phase: Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
 		},
 		Send:    send.Spec{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
-		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}}, Work: work.Spec{Policy: "fixed"}, Local: local.Spec{Policy: "none", Steps: 1, Period: local.Period{Name: "constant"}},
+		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}}, Work: work.Spec{Policy: "fixed"}, Local: local.Spec{Policy: "none", Steps: 1, HostSteps: 1, Period: local.Period{Name: "constant"}},
 		Faults: []Fault{
 			{Worker: -1, Slow: straggler.Spec{Kind: "constant", Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: straggler.Spec{Kind: "two_state", Factor: 5, Enter: 0.5, Leave: 1, From: 100, Until: 200}},

@@ -47,6 +47,10 @@ func (w *walker) crossLocal(t *table) {
 	l := &w.cfg.Local
 	e, _ := local.Lookup(l.Policy)
 	switch {
+	case !l.IsSet() && l.HostSteps != 1:
+		at := t.byPath["local.host_steps"]
+		w.fatal(w.nodeOf(t, at, w.tree), at.path, "set local.policy: averaging, or another policy, or leave it out", "%d steps between two averagings within a host need a policy for those between hosts", l.HostSteps)
+		return
 	case !l.IsSet() && l.Steps != 1:
 		w.fatal(steps.node, steps.path, "set local.policy: averaging, or another policy", "%d steps between two exchanges need a policy that says what the servers do with them", l.Steps)
 		return
@@ -68,12 +72,15 @@ func (w *walker) crossLocal(t *table) {
 		refused         bool
 	}{
 		{"baseline", "set baseline: none, or local.policy: none", "exchanges gradients in every step, but local has policy " + l.Policy, w.cfg.Baseline != BaselineNone},
-		{"cluster.hierarchy", "set cluster.hierarchy: none, or local.policy: none", "adds the gradients of a host up in every step, but with local.policy " + l.Policy + " each rank takes steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
+		{"train.optimizer.name", "set sgd, with momentum in local.outer", "with cluster.hierarchy: node the parameters of a host's ranks are averaged, and the state of their optimizers (" + w.cfg.Train.Optimizer.Name + ") is not kept in checkpoints", w.cfg.Cluster.Hierarchy != HierarchyNone && w.cfg.Train.Optimizer.Name != "sgd"},
+		{"local.host_steps", "set cluster.hierarchy: node, or leave it out", fmt.Sprintf("%d steps between two averagings within a host, but cluster.hierarchy is none", l.HostSteps), w.cfg.Cluster.Hierarchy == HierarchyNone && l.HostSteps != 1},
+		{"local.host_steps", "let steps be a multiple of host_steps", fmt.Sprintf("%d steps do not divide %d steps evenly", l.HostSteps, l.Steps), w.cfg.Cluster.Hierarchy != HierarchyNone && l.Steps%l.HostSteps != 0},
+		{"local.host_steps", "let steps / fragments be a multiple of host_steps", fmt.Sprintf("%d steps do not divide the %d between two fragments evenly", l.HostSteps, l.Constant()), w.cfg.Cluster.Hierarchy != HierarchyNone && e.Fragments && l.Constant()%l.HostSteps != 0},
 		{"work.policy", "set work.policy: fixed, or local.policy: none", w.cfg.Work.Policy + " deals the batches of an iteration, but with local.policy " + l.Policy + " a push has several steps", w.cfg.DealsBatches()},
 		{"train.optimizer.name", "choose another optimizer", "lars needs the norms of whole layers, but a worker's own steps go along their pieces", w.cfg.Train.Optimizer.Name == "lars"},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {
-			w.fatal(at.node, at.path, c.hint, "%s", c.msg)
+			w.fatal(w.nodeOf(t, at, w.tree), at.path, c.hint, "%s", c.msg)
 		}
 	}
 	if !t.byPath["sync"].bad {

@@ -57,6 +57,7 @@ var also = map[string][]string{
 	"train.optimizer.beta1":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.beta2":   {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
 	"train.optimizer.l1":      {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
+	"local.host_steps":        {"local.policy=averaging", "cluster.hierarchy=node", "train.optimizer.momentum=null", "train.optimizer.name=sgd", "local.steps="},
 	"local.steps":             {"local.policy=hpsgd"},
 	"local.period.name":       {"local.policy=averaging"},
 	"local.period.alpha":      {"local.policy=averaging", "local.period.name=qsr"},

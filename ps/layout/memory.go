@@ -70,8 +70,14 @@ func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
 		}
 		if lead := roles.Leader(rank); lead >= 0 {
 			m.Worker = arena // of a member: its gradients
+			if c.Local.IsSet() {
+				m.Worker += 2 * arena // parameters and gradients of its own
+			}
 			if roles.Worker(rank) >= 0 {
 				m.Worker = WorkerBytes(c, p, len(roles.Workers)) + sumBytes(p, roles, lead)
+				if c.Local.IsSet() && Teams(c) {
+					m.Worker += 2 * arena // of the rank's own, beside those of its team
+				}
 			}
 			m.Records = int64(RecordsMax(c, computes)) * metrics.IterationBytes
 			m.Layers = scratch.Worker

@@ -136,7 +136,28 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 	if err != nil {
 		return o, err
 	}
-	return steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+	spec := c.Local
+	if Teams(c) { // a step of a team is host_steps steps of each rank
+		n := spec.HostSteps
+		rate := env.Rate
+		env.Rate, env.WarmUp = func(step float64) float64 { return rate(step * float64(n)) }, (env.WarmUp+n-1)/n
+		spec.Steps, spec.Switch, spec.Delay = max(min(spec.Steps, 1), spec.Steps/n), max(1, spec.Switch/n), spec.Delay/n
+		return steps.Options{Spec: spec, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())) * n, Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+			Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
+	}
+	return steps.Options{Spec: spec, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
+}
+
+// HostStepsOf is what the steps of one rank of a team between two averagings within its host are made from, without its memory.
+func HostStepsOf(c *configs.Config, p *shard.Plan) (o steps.Options, err error) {
+	update, err := c.Update()
+	if err != nil {
+		return o, err
+	}
+	spec := local.Defaults()
+	spec.Policy, spec.Steps = "averaging", c.Local.HostSteps
+	return steps.Options{Spec: spec, Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p, Update: update, Batch: 1,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 }
 

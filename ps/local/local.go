@@ -16,6 +16,7 @@ import (
 type Spec struct {
 	Policy     string  `yaml:"policy" values:"@locals" doc:"what a worker does between two exchanges: none: every step is an exchange of gradients; with any other policy it takes steps of its own with train.optimizer"`
 	Steps      int64   `yaml:"steps" min:"0" max:"1e9" doc:"steps of a worker between two exchanges; hpsgd, 0: as many as an exchange takes; async_local: those of the fastest worker"`
+	HostSteps  int64   `yaml:"host_steps" min:"1" max:"1e9" doc:"with cluster.hierarchy: node: steps of a rank between two averagings of the parameters within its host; steps is a multiple of it"`
 	Period     Period  `yaml:"period"`
 	Switch     int64   `yaml:"switch" min:"1" max:"1e15" when:"policy=post_local" doc:"steps in which every step is an exchange, before the period begins"`
 	Fragments  int64   `yaml:"fragments" min:"1" max:"1024" when:"policy=streaming_diloco" doc:"parts of the parameters, each of which is exchanged in every steps steps, in turn; a shard is in one of them"`
@@ -45,7 +46,7 @@ type Outer struct {
 
 // Defaults is a run without steps of the workers' own. Package configs replaces some values by those of the policy (Entry.Defaults).
 func Defaults() Spec {
-	return Spec{Policy: None, Steps: 1, Switch: 100, Fragments: 4, Pull: 0.1, Dynamic: true,
+	return Spec{Policy: None, Steps: 1, HostSteps: 1, Switch: 100, Fragments: 4, Pull: 0.1, Dynamic: true,
 		Period: Period{Name: "constant", Alpha: 0.0175, Interval: 10},
 		Outer:  Outer{Name: "sgd", LR: 1}}
 }

@@ -127,6 +127,17 @@ func (w *Worker) Move(layer int, samples int64) {
 	}
 }
 
+// MoveBy moves the worker's parameters of a layer by the mean of changes that ranks of its team made; Grads has their sum, each weighted by
+// its samples, of which there are so many in all.
+func (w *Worker) MoveBy(layer int, samples int64) {
+	for _, q := range w.runs[layer] {
+		optim.AddDelta(w.Own[q.Lo:q.Hi], w.Grads[q.Lo:q.Hi], 1/float64(samples))
+	}
+	for _, s := range w.stats[layer] {
+		optim.Scaled(w.Own[s.lo:s.hi], w.Grads[s.lo:s.hi], 1/float32(samples))
+	}
+}
+
 // Computed counts the samples of the step that began for the next pushes.
 func (w *Worker) Computed(of Sums) {
 	w.count.Samples += of.Samples

@@ -94,6 +94,10 @@ func (w *Side) compute(task core.Task) {
 		own.round(w.it)
 		return
 	}
+	if host := w.deltas.host; host != nil {
+		host.compute(w.it, task)
+		return
+	}
 	t := w.station.Transport
 	it := w.it
 	it.allReadable, it.allWritable, it.timing = w.exchangeAfter, w.exchangeAfter, timing{start: t.Now()}
@@ -120,6 +124,9 @@ func (w *Side) compute(task core.Task) {
 func (it *iteration) slowAt() int64 {
 	if g := it.w.ranges; g != nil && g.iter >= 0 {
 		return g.iter
+	}
+	if host := it.w.deltas.host; host != nil {
+		return host.own.Steps()
 	}
 	if own := it.w.deltas.own; own != nil {
 		return own.own.Steps()

@@ -7,7 +7,6 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
-	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/steps"
 )
@@ -45,7 +44,12 @@ func (w *Side) makeOwn() (err error) {
 	o := &ownSteps{w: w}
 	w.deltas.own = o
 	arena := r.Plan.Arena * shard.ElemBytes
-	if o.params, err = w.alloc(arena); err == nil {
+	if w.leader != nil { // the members read it
+		o.params = r.Team.Of(comm.Peer(r.Me))
+	} else {
+		o.params, err = w.alloc(arena)
+	}
+	if err == nil {
 		o.grads, err = w.alloc(arena)
 	}
 	if err != nil {
@@ -74,6 +78,13 @@ func (w *Side) makeOwn() (err error) {
 		o.isGranted = true
 		w.keepState()
 		o.own.Granted(w.node.Progress())
+	}
+	if layout.Teams(r.Config) {
+		var into *comm.Buf
+		if w.leader != nil {
+			into = w.leader.own
+		}
+		return w.makeHost(o.own.Own, into)
 	}
 	return w.bindModel(o.params, o.grads)
 }
@@ -183,6 +194,9 @@ func (o *ownSteps) await(it *iteration, sum *timing) bool {
 func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	w := o.w
 	t := w.station.Transport
+	if h := w.deltas.host; h != nil {
+		return o.teamStep(it, h, sum)
+	}
 	it.timing = timing{start: t.Now()}
 	index := o.own.Steps()
 	if !o.startLate(it, index) {
@@ -222,7 +236,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	if last && !w.station.Config.Send.Overlap {
 		o.handLayers(it)
 	}
-	o.stepped(it, index, sum)
+	w.stepped(it, index, sum)
 	return last, true
 }
 
@@ -231,22 +245,27 @@ func (o *ownSteps) startLate(it *iteration, index int64) (ok bool) {
 	if o.takes {
 		return it.startLate(index)
 	}
-	it.pause()
-	if d, asked := o.w.slow.before(index); d > 0 {
-		it.sleep(d, &it.timing.late)
-		o.w.slow.settle(asked, it.timing.late)
-	}
+	o.w.sleepLate(it, index)
 	return true
 }
 
+// sleepLate sleeps before a step that waits for nothing, if a fault asks for it.
+func (w *Side) sleepLate(it *iteration, index int64) {
+	it.pause()
+	if d, asked := w.slow.before(index); d > 0 {
+		it.sleep(d, &it.timing.late)
+		w.slow.settle(asked, it.timing.late)
+	}
+}
+
 // stepped adds the times of a step to those of its round.
-func (o *ownSteps) stepped(it *iteration, index int64, sum *timing) {
+func (w *Side) stepped(it *iteration, index int64, sum *timing) {
 	s := &it.timing
-	s.end = o.w.station.Transport.Now()
+	s.end = w.station.Transport.Now()
 	computing := s.end - s.start - s.waited - s.pushing
 	injected := s.late + s.slept + s.paused
-	o.w.slow.finished(index, s.forward, computing-injected, s.slept)
-	o.w.counters.computeUsual = smooth(o.w.counters.computeUsual, computing-injected)
+	w.slow.finished(index, s.forward, computing-injected, s.slept)
+	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
 	sum.forward += computing // of the round; forward alone matters to a step only
 	sum.late, sum.slept, sum.paused = sum.late+s.late, sum.slept+s.slept, sum.paused+s.paused
 	sum.waited, sum.pushing = sum.waited+s.waited, sum.pushing+s.pushing
@@ -302,9 +321,9 @@ func (o *ownSteps) handOver(it *iteration, layer int) {
 
 // finish ends a round whose push was made.
 func (o *ownSteps) finish(it *iteration, start time.Duration, sum *timing, samples int64) {
-	w := o.w
-	it.timing.end = w.station.Transport.Now()
-	it.isOwn = true
-	it.rec = metrics.Iteration{Iter: o.exchange, Start: start - w.station.Began + w.station.Before, Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
-	w.site.onDriver(func() { o.goOn(it) }, false)
+	if h := o.w.deltas.host; h != nil { // the others of the team count their own
+		samples, h.taken = h.taken, 0
+	}
+	it.finishRound(o.exchange, start, sum, samples)
+	o.w.site.onDriver(func() { o.goOn(it) }, false)
 }

@@ -88,6 +88,7 @@ type deltas struct {
 	runs  [][]optim.Run // by layer
 	local *optim.Delta  // nil: there are none
 	own   *ownSteps     // nil: every step is an exchange
+	host  *hostSteps    // nil unless the ranks of a host are one worker and take steps of their own
 }
 
 // idle is the time in which the rank computes nothing.
@@ -158,6 +159,11 @@ func New(r *station.Station, o Options) (*Side, error) {
 		w.counters.records.Max = layout.RecordsMax(c, r.Roles.Computes())
 	}
 	w.site, w.it = newSite(w), newIteration(w)
+	if w.member != nil {
+		if err := w.makeHost(w.arenas.params.F32(), w.arenas.grads); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.makeDealing(); err != nil || w.member != nil {
 		return w, err
 	}

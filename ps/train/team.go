@@ -45,12 +45,21 @@ func (w *Side) join() error {
 			return fmt.Errorf("parameter arena: %w", err)
 		}
 	} else {
-		w.arenas.params = r.Team.Of(comm.Peer(r.Me))
+		if w.arenas.params = r.Team.Of(comm.Peer(r.Me)); r.Config.Local.IsSet() { // the team's parameters are there, and answers land beside them
+			if w.arenas.params, err = w.alloc(arena); err != nil {
+				return fmt.Errorf("parameter arena: %w", err)
+			}
+		}
 		if written, err = w.alloc(arena); err != nil {
 			return fmt.Errorf("arena for the sums of gradients: %w", err)
 		}
 		w.leader = newTeamLeader(w, team, written)
-		w.exchange = w.leader
+		if !r.Config.Local.IsSet() {
+			w.exchange = w.leader
+		}
+	}
+	if r.Config.Local.IsSet() { // the model is bound to parameters of the worker's own
+		return nil
 	}
 	return w.bindModel(w.arenas.params, written)
 }
@@ -70,14 +79,16 @@ type teamLeader struct {
 	ranks        []int       // of the team; this rank is the first
 	written      [][]float32 // by rank: its gradients; their sums go to the worker's gradient arena
 	scratch      [][]float32
-	summed       int64 // samples of the team in this iteration
-	finished     bool  // this rank has computed its part
-	taskSent     bool  // the members know of the iteration
-	readableTold int   // number of first layers that the members know to be readable
+	summed       int64       // samples of the team in this iteration
+	finished     bool        // this rank has computed its part
+	taskSent     bool        // the members know of the iteration
+	own          *comm.Buf   // what this rank has written
+	head         wire.Header // of a team's step that is over
+	readableTold int         // number of first layers that the members know to be readable
 }
 
 func newTeamLeader(w *Side, team []int, written *comm.Buf) *teamLeader {
-	l := &teamLeader{w: w, team: core.NewTeam(len(team), len(w.pieces)), ranks: team, scratch: make([][]float32, len(team)), taskSent: true, readableTold: len(w.pieces)}
+	l := &teamLeader{w: w, team: core.NewTeam(len(team), len(w.pieces)), own: written, ranks: team, scratch: make([][]float32, len(team)), taskSent: true, readableTold: len(w.pieces)}
 	l.written = append(l.written, written.F32())
 	for _, rank := range team[1:] {
 		l.written = append(l.written, w.station.Team.Of(comm.Peer(rank)).F32())
@@ -103,8 +114,17 @@ func (l *teamLeader) begin(iter int64) {
 	l.finished, l.taskSent, l.readableTold = false, false, 0
 }
 
+// beginStep starts a step of a team that takes steps of its own.
+func (l *teamLeader) beginStep(step int64) {
+	l.team.Begin(step)
+	l.sendMembers(&wire.Header{Kind: wire.Task, Worker: int32(l.w.me), Iter: step, Part: int32(len(l.w.pieces))})
+}
+
 // tellMembers sends the members the iteration that was started, and the layers that have become readable since.
 func (l *teamLeader) tellMembers() {
+	if l.w.deltas.own != nil {
+		return // they hear of steps, not of exchanges
+	}
 	n := l.readableTold
 	for n < len(l.w.pieces) && l.w.node.Readable(n) {
 		n++
@@ -147,7 +167,11 @@ func (l *teamLeader) receive(from int, h *wire.Header) {
 }
 
 func (l *teamLeader) forwardOver(m int, h wire.Header) {
-	if sum, complete := l.team.Forwarded(m, h); complete {
+	sum, complete := l.team.Forwarded(m, h)
+	switch {
+	case complete && l.w.deltas.own != nil:
+		l.head = sum
+	case complete:
 		l.summed = sum.Samples
 		l.w.step(core.Input{Kind: core.Forwarded, Msg: sum})
 	}
@@ -159,12 +183,19 @@ func (l *teamLeader) summandReady(m, layer int) {
 		return
 	}
 	sums := l.w.arenas.grads.F32()
+	if own := l.w.deltas.own; own != nil {
+		sums = own.own.Grads
+	}
 	for _, id := range l.w.pieces[layer] {
 		p := &l.w.station.Plan.Pieces[id]
 		for k := range l.written {
 			l.scratch[k] = l.written[k][p.Lo:p.Hi]
 		}
 		optim.Sum(sums[p.Lo:p.Hi], l.scratch...)
+	}
+	if l.w.deltas.own != nil {
+		l.w.site.stepped()
+		return
 	}
 	l.w.makeDelta(layer, l.team.Iter(), l.summed)
 	l.w.handOver(layer)
