@@ -62,6 +62,7 @@ func (w *walker) crossLocal(t *table) {
 	case l.Steps == 0 && l.Policy != "hpsgd":
 		w.fatal(steps.node, steps.path, "set 1 or more", "is 0: only hpsgd takes as many steps as an exchange takes")
 	}
+	w.crossVotes(t)
 	w.crossOuter(t)
 	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Name != "constant" {
 		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy averaging, post_local, diloco or slowmo", "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
@@ -85,6 +86,22 @@ func (w *walker) crossLocal(t *table) {
 	}
 	if !t.byPath["sync"].bad {
 		w.crossLocalRules(e)
+	}
+}
+
+// crossVotes checks that workers which decide together when to exchange are always in the same round.
+func (w *walker) crossVotes(t *table) {
+	name := t.byPath["local.period.name"]
+	if name.bad || w.cfg.Local.Period.Name != "selsync" || t.byPath["sync"].bad {
+		return
+	}
+	for i := range w.cfg.Sync {
+		for _, ph := range w.cfg.Sync[i].Phases() {
+			if ph.Scheme != "bsp" {
+				w.fatal(w.nodeOf(t, name, w.tree), name.path, "set scheme: bsp in every rule of sync, or another period", "selsync lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", i, ph.Scheme)
+				return
+			}
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ const (
 	Computed   // member to leader: Iter is computed: Samples in Blocked nanoseconds
 	Measured   // leader to rank 0, for rank Worker of those that compute: it has computed all iterations before Iter, the end of its plan; with Over, it has left, after Epoch pauses
 	Dealt      // rank 0 to rank that computes: from Iter on, until Clock, rank Worker has a batch of Part; with Over, that is an epoch
+	Vote       // worker to the lead shard's server: after step Clock of the round of Iter, exchange if Part is 1
+	Verdict    // the lead shard's server to worker: after that step, exchange if Part is 1
 	PushPiece  // worker to server: a piece of a push whose header went before; not a header, but PieceSize bytes and the values
 	ReplyPiece // server to worker: a piece of a Reply or a Publish, likewise
 	PieceThere // worker to server: a piece of a push whose header went before lies in shared memory; PieceSize bytes alone
@@ -132,6 +134,8 @@ var kinds = [Kinds]struct {
 	Computed:   {"computed", true},
 	Measured:   {"measured", false},
 	Dealt:      {"dealt", false},
+	Vote:       {"vote", true},
+	Verdict:    {"verdict", true},
 	PushPiece:  {"pushpiece", true},
 	ReplyPiece: {"replypiece", true},
 	PieceThere: {"piecethere", true},

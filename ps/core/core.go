@@ -20,7 +20,8 @@
 // pieces of its pushes, and the server's send policy orders the pieces of its replies (unsent.go). A worker may keep
 // its copy of a shard for several iterations, or subscribe to new versions (copies.go). A policy may say which samples
 // a worker computes, of its own iterations and of others' (work.go). A shard may be exchanged in some iterations only
-// (due.go), and a worker may take steps of its own between two exchanges (locally.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
+// (due.go), and a worker may take steps of its own between two exchanges (locally.go);
+// all may decide together when (vote.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
 // in member.go; a shard changes its scheme in change.go, or when a
 // straggler shows (straggle.go).
 //
@@ -57,6 +58,7 @@ const (
 	SaveSoon       // Server of shard 0, where all shards are in step: save the next version that can be announced in time (resume.go)
 	ReplyPieceSent // Server: the transport is done with Piece of the reply to Worker
 	PauseNow       // Server of shard 0: stop all workers, so that all shards can be saved; new nodes continue (pause.go)
+	Voted          // Worker: the driver votes for an exchange after a step (vote.go); Msg has Iter, Clock and Part of the Vote
 	Written        // Server: nobody reads the saved or held version of Shard any more
 )
 

@@ -92,7 +92,7 @@ func (s *Server) removeWorker(w int32, out []Effect) []Effect {
 	for _, id := range s.owned { // a worker that has left reads nothing any more
 		out = s.endNearReply(s.shards[id], w, out)
 	}
-	return out
+	return s.countVotes(out)
 }
 
 // removeFromShard removes a worker from one shard, before any scheme is told.

@@ -143,3 +143,14 @@ func Describe(m wire.Header) string {
 	}
 	return b.String()
 }
+
+// Missing lists the shards whose replies are incomplete, for the stall report.
+func (w *Worker) Missing() []int32 {
+	var ids []int32
+	for s := range w.shards {
+		if w.awaitsVersion(int32(s)) || w.shards[s].pulled && (!w.shards[s].replied || w.shards[s].landed < len(w.plan.Shards[s].Pieces)) {
+			ids = append(ids, int32(s))
+		}
+	}
+	return ids
+}

@@ -67,6 +67,7 @@ type Server struct {
 	released  []int32     // scratch: what the policy releases in one step
 	acks      bool
 	together  bool
+	ballot    ballot
 	locally   *Locally // nil: every step of a worker is an exchange
 }
 
@@ -166,6 +167,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		return s.workerLeft(m, out)
 	case wire.Joined:
 		return s.workerJoined(m.Worker, m.Clock, m.Iter, out)
+	case wire.Vote:
+		return s.receiveVote(m, out)
 	case wire.Closed:
 		return s.receiveClosed(m, out)
 	default:

@@ -58,6 +58,7 @@ type Worker struct {
 	work          *workState      // nil: the worker computes all of its own iterations, and nothing else
 	exchanges     *exchangeClocks // nil: every shard is exchanged in every iteration
 	batches       batches
+	verdict       wire.Header    // on the worker's last vote; its Kind is zero until then
 	progress      *wire.Progress // what the lead shard's server told last; nil: every step is an exchange
 
 	LeadMax    int64   // largest lead over a shard at the start of an iteration
@@ -135,6 +136,8 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 		w.shards[s].landed++
 		w.noteLanded(in.Piece)
 		return w.replyProgressed(s, out)
+	case Voted:
+		return w.vote(in, out)
 	case Arrived:
 		return w.arrived(in, out)
 	default:
@@ -214,6 +217,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	switch m.Kind {
 	case wire.Dealt:
 		return w.dealt(m, out)
+	case wire.Verdict:
+		w.verdict = m
+		return out
 	case wire.Ack, wire.Release:
 		return w.inRound(in, out)
 	case wire.Grant, wire.Revoke:
@@ -343,17 +349,6 @@ func (w *Worker) State() State { return w.state }
 
 // Sending describes the send policy: the pieces that it holds, and the values that it has tuned.
 func (w *Worker) Sending() string { return w.policy.String() }
-
-// Missing lists the shards whose replies are incomplete, for the stall report.
-func (w *Worker) Missing() []int32 {
-	var ids []int32
-	for s := range w.shards {
-		if w.awaitsVersion(int32(s)) || w.shards[s].pulled && (!w.shards[s].replied || w.shards[s].landed < len(w.plan.Shards[s].Pieces)) {
-			ids = append(ids, int32(s))
-		}
-	}
-	return ids
-}
 
 // Check verifies the worker's invariants; the first is the law "push all, then wait".
 func (w *Worker) Check() error {

@@ -12,4 +12,7 @@ var averaging = Entry{
 // rounds are rounds whose answers are taken over at their begin.
 type rounds struct{ period }
 
-func (r *rounds) Round(n Now) Round { return Round{Steps: n.within(r.steps(n))} }
+func (r *rounds) Round(n Now) Round {
+	steps := n.within(r.steps(n))
+	return Round{Steps: steps, Votes: steps > 1 && Votes(r)}
+}

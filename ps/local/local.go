@@ -30,9 +30,12 @@ type Spec struct {
 
 // Period says how the number of steps between two exchanges changes.
 type Period struct {
-	Name      string  `yaml:"name" values:"@periods" doc:"constant: steps; qsr: more steps at low learning rates; adacomm: fewer as the loss falls"`
+	Name      string  `yaml:"name" values:"@periods" doc:"constant: steps; qsr: more steps at low learning rates; adacomm: fewer as the loss falls; selsync: until the gradients of some worker change, at most steps"`
 	Alpha     float64 `yaml:"alpha" above:"0" max:"1e6" when:"name=qsr" doc:"QSR: a round has (alpha / learning rate)^2 steps, at least steps"`
 	Interval  int64   `yaml:"interval" min:"1" max:"1e9" when:"name=adacomm" doc:"exchanges between two changes of the period"`
+	Threshold float64 `yaml:"threshold" min:"0" max:"1e9" when:"name=selsync" doc:"relative change of the smoothed norm of gradients from which on all workers exchange"`
+	Smoothing float64 `yaml:"smoothing" above:"0" max:"1" when:"name=selsync" doc:"share of the newest norm in the smoothed one; 1: norms are not smoothed"`
+	Warm      int64   `yaml:"warm" min:"0" max:"1e9" when:"name=selsync" doc:"first steps, each of which is an exchange"`
 }
 
 // Outer is what the servers do with the changes that workers push.
@@ -47,7 +50,7 @@ type Outer struct {
 // Defaults is a run without steps of the workers' own. Package configs replaces some values by those of the policy (Entry.Defaults).
 func Defaults() Spec {
 	return Spec{Policy: None, Steps: 1, HostSteps: 1, Switch: 100, Fragments: 4, Pull: 0.1, Dynamic: true,
-		Period: Period{Name: "constant", Alpha: 0.0175, Interval: 10},
+		Period: Period{Name: "constant", Alpha: 0.0175, Interval: 10, Threshold: 0.3, Smoothing: 0.16, Warm: 25},
 		Outer:  Outer{Name: "sgd", LR: 1}}
 }
 
@@ -97,6 +100,8 @@ type Round struct {
 	Ahead int64
 	// Open says that the round ends when the answers are there: after at least Steps steps, all of which may be taken before.
 	Open bool
+	// Votes says that the round may end after any step, when some worker votes for that.
+	Votes bool
 }
 
 // Policy is a pure state machine: the same runs give the same rounds.

@@ -21,7 +21,8 @@ func (r *afterSwitch) Round(n Now) Round {
 	if n.Step < r.at {
 		return Round{Steps: 1}
 	}
-	return Round{Steps: n.within(r.steps(n))}
+	steps := n.within(r.steps(n))
+	return Round{Steps: steps, Votes: steps > 1 && Votes(r)}
 }
 
 func (r *afterSwitch) String() string {

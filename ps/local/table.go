@@ -85,7 +85,7 @@ type period interface {
 }
 
 // Periods are the periods, the default first.
-var Periods = []PeriodEntry{constant, qsr, adaComm}
+var Periods = []PeriodEntry{constant, qsr, adaComm, selSync}
 
 // PeriodNames lists the periods.
 func PeriodNames() (names []string) {

@@ -106,3 +106,19 @@ func TestLocalPoliciesLearn(t *testing.T) {
 		}
 	}
 }
+
+// With selsync all workers exchange as soon as one votes for it: with threshold 0 after every step, as averaging of one step does; with one
+// that is never reached, after as many steps as there may be.
+func TestSelSyncBetweenItsExtremes(t *testing.T) {
+	one, ten := localRun(t, "local={policy: averaging, steps: 1}"), localRun(t, "local={policy: averaging, steps: 6}")
+	const selSync = "local={policy: averaging, steps: 6, period: {name: selsync, warm: 0, "
+	if got := localRun(t, selSync+"threshold: 0}}"); relative(got, one) > 1e-2 { // the first step of all has nothing to compare with
+		t.Errorf("threshold 0: relative difference %.3g to one step", relative(got, one))
+	}
+	if got := localRun(t, selSync+"threshold: 1e9}}"); !slices.Equal(got, ten) {
+		t.Errorf("threshold 1e9: relative difference %.3g to six steps, want none", relative(got, ten))
+	}
+	if got := localRun(t, selSync+"threshold: 0.05, smoothing: 1}}"); slices.Equal(got, one) || slices.Equal(got, ten) {
+		t.Error("threshold 0.05 equals one of the extremes")
+	}
+}

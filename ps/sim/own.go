@@ -22,6 +22,7 @@ type ownSteps struct {
 	isGranted bool  // the answers to the last push were noticed
 	active    bool  // steps or a wait for answers have begun
 	waiting   bool  // for answers
+	voting    bool  // for what all workers decide
 	stepping  bool  // a step is running; its end is an evComputed
 	done      int64 // samples of the round
 	pushes    steps.Sums
@@ -72,7 +73,7 @@ func (s *simulation) beginOwn(me int32, iter int64) {
 	w := &s.workers[me]
 	o := &w.steps
 	w.iter, o.granted = iter, true
-	if o.steps.Runs() {
+	if o.steps.Runs() || o.steps.Votes() {
 		if !o.active {
 			o.active = true
 			s.waited(w)
@@ -154,6 +155,9 @@ func (s *simulation) goOn(me int32) {
 			w.own, w.injected = w.own+own, w.injected+injected+late
 			s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
 			return
+		case steps.Vote:
+			s.vote(me)
+			return
 		case steps.Push:
 			s.pushOwn(me)
 		}
@@ -175,13 +179,33 @@ func (s *simulation) stepped(me int32) {
 // granted goes on where the answers that a worker waits for have come.
 func (s *simulation) hasAnswers(me int32) {
 	w := &s.workers[me]
-	if o := &w.steps; o.waiting && (w.done || o.granted && w.node.State() == core.Computing) {
+	o := &w.steps
+	if yes, known := w.node.Verdict(); o.voting && known {
+		o.voting = false
+		s.waited(w)
+		o.steps.Decided(yes)
+		s.goOn(me)
+		return
+	}
+	if o.waiting && (w.done || o.granted && w.node.State() == core.Computing) {
 		o.waiting = false
 		if !w.done {
 			s.waited(w)
 		}
 		s.goOn(me)
 	}
+}
+
+// vote tells the lead shard's server what a worker wants after its step.
+func (s *simulation) vote(me int32) {
+	w := &s.workers[me]
+	step, exchange := w.steps.steps.Ballot()
+	m := wire.Header{Iter: w.iter, Clock: step}
+	if exchange {
+		m.Part = 1
+	}
+	w.steps.voting, w.waitFrom = true, s.now
+	s.stepWorker(me, core.Input{Kind: core.Voted, Msg: m})
 }
 
 // pushOwn pushes everything at once.

@@ -89,7 +89,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	if w.stalled {
 		s.proceed(me)
 	}
-	if w.steps.waiting {
+	if w.steps.waiting || w.steps.voting {
 		s.hasAnswers(me)
 	}
 }

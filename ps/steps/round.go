@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"math"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/local"
@@ -15,6 +16,7 @@ const (
 	Await Next = iota // wait for the answers to the last push, and tell Granted
 	Step              // take a step
 	Push              // push
+	Vote              // tell all others Ballot, and then tell Decided what came of it
 )
 
 // Next says what the worker does next. granted says that the answers to its last push are there. It begins a round if none is open.
@@ -31,8 +33,11 @@ func (w *Worker) Next(granted bool) Next {
 	case !w.count.Began: // the first parameters are taken over before anything else
 		return Await
 	case w.count.Merged, w.entry.Late && !full:
-		if full {
+		switch {
+		case full:
 			return Push
+		case r.Votes && w.count.Done > 0 && w.voted != w.count.Done:
+			return Vote
 		}
 		return Step
 	case r.Open && full && !granted: // it goes on until the answers are there
@@ -151,6 +156,32 @@ func (w *Worker) Computed(of Sums) {
 func (w *Worker) Ended() {
 	w.count.Step++
 	w.count.Done++
+	if local.Votes(w.policy) {
+		w.ballot = local.Observe(w.policy, w.norm())
+	}
+}
+
+// norm is the norm of the gradients of the last step, summed over its samples; 0 where only steps are counted.
+func (w *Worker) norm() float64 {
+	var sum float64
+	for _, runs := range w.runs {
+		for _, q := range runs {
+			for _, g := range w.Grads[q.Lo:q.Hi] {
+				sum += float64(g) * float64(g)
+			}
+		}
+	}
+	return math.Sqrt(sum)
+}
+
+// Ballot is the worker's vote after its last step, which is the given one of its round.
+func (w *Worker) Ballot() (step int64, exchange bool) { return w.count.Done, w.ballot }
+
+// Decided tells what all workers have decided.
+func (w *Worker) Decided(exchange bool) {
+	if w.voted = w.count.Done; exchange {
+		w.round.Steps = w.count.Done
+	}
 }
 
 // Pushes are the sums that the push of an exchange reports.
@@ -217,7 +248,7 @@ func (w *Worker) Pushed(exchange int64) (samples int64) {
 		w.count.Pushed = w.count.Step
 	}
 	w.count.Since[w.fragmentOf(exchange)] = Sums{}
-	w.count.Last, w.open, w.count.Done, w.count.Merged = exchange, false, 0, false
+	w.count.Last, w.open, w.count.Done, w.count.Merged, w.voted = exchange, false, 0, false, 0
 	samples, w.count.Samples = w.count.Samples, 0
 	if !w.entry.Runs() {
 		w.count.Began = false

@@ -50,9 +50,11 @@ type Worker struct {
 	stats      [][]span      // by layer
 	taken      []bool        // by layer: it was taken over in this exchange
 
-	count Count
-	round local.Round
-	open  bool // the round has begun
+	count  Count
+	round  local.Round
+	open   bool  // the round has begun
+	voted  int64 // the step of the round on which all have decided; 0: none
+	ballot bool  // the worker votes for an exchange after the last step
 	// What the lead shard's server told last, and the step count of the push that it answers.
 	told     wire.Progress
 	answered int64
@@ -203,6 +205,9 @@ func (w *Worker) Leave() {
 	w.count.Since = make([]Sums, w.fragments())
 	w.open, w.answered = false, w.count.Step
 }
+
+// Votes says whether rounds may end by votes.
+func (w *Worker) Votes() bool { return local.Votes(w.policy) }
 
 // Runs says whether the worker takes steps while an exchange is in flight.
 func (w *Worker) Runs() bool { return w.entry.Runs() }

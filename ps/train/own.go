@@ -149,6 +149,11 @@ func (o *ownSteps) round(it *iteration) {
 				o.finish(it, start, &sum, o.own.Pushed(o.exchange))
 				return
 			}
+		case steps.Vote:
+			if !o.vote(&sum) {
+				stop()
+				return
+			}
 		case steps.Push:
 			o.finish(it, start, &sum, o.push(it, &sum))
 			return
@@ -238,6 +243,25 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	}
 	w.stepped(it, index, sum)
 	return last, true
+}
+
+// vote tells the lead shard's server what the worker wants after its step, and waits for the verdict. It returns false if the run has failed.
+func (o *ownSteps) vote(sum *timing) (ok bool) {
+	w := o.w
+	step, exchange := o.own.Ballot()
+	m := wire.Header{Iter: o.exchange, Clock: step}
+	if exchange {
+		m.Part = 1
+	}
+	w.site.onDriver(func() { w.step(core.Input{Kind: core.Voted, Msg: m}) }, true)
+	isKnown := func() bool { _, known := w.node.Verdict(); return known }
+	sum.waited += w.site.await(true, isKnown, func() {
+		if ok = isKnown(); ok {
+			yes, _ := w.node.Verdict()
+			o.own.Decided(yes)
+		}
+	})
+	return ok
 }
 
 // startLate sleeps before a step if a fault asks for sleep after an update.
