@@ -249,6 +249,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
 		CPUS:             metrics.Some(r.cpuTime(reports).Seconds()),
 		Work:             r.station.Config.WorkText(),
+		Local:            r.station.Config.Local.Text(),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
 	}
@@ -291,7 +292,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 				_, reply := r.station.Plan.Shards[id].WireBytes()
 				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
-			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Samples: w.Samples,
+			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Steps: w.Steps, Samples: w.Samples,
 				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
 			if w.Member { // its leader has a row already, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)

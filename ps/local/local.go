@@ -74,6 +74,22 @@ func (s *Spec) Constant() int64 {
 	return s.Steps
 }
 
+// Text says what workers do between two exchanges; "" if every step is one.
+func (s *Spec) Text() string {
+	e, _ := Lookup(s.Policy)
+	switch {
+	case !s.IsSet():
+		return ""
+	case s.Constant() > 0:
+		return fmt.Sprintf("%s, %d steps", s.Policy, s.Constant())
+	case e.Periods && s.Period.Name != "constant":
+		return fmt.Sprintf("%s, %s from %d steps", s.Policy, s.Period.Name, s.Steps)
+	case s.Steps == 0:
+		return s.Policy
+	}
+	return fmt.Sprintf("%s, up to %d steps", s.Policy, s.Steps)
+}
+
 // StepsMin is the fewest steps of a round that the budget does not cut short.
 func (s *Spec) StepsMin() int64 { return max(1, s.Constant()) }
 

@@ -274,7 +274,7 @@ func (p *pacing) permanent(blocked float64) *note {
 
 // smallerBatches advises batches that fit the workers, where all are equal. The gain is that of computing in proportion to samples: all then compute equally long.
 func (p *pacing) smallerBatches() string {
-	if p.s.Work != "" || p.s.Samples < 4*p.s.Iterations*int64(len(p.first)) { // too few samples to divide
+	if p.s.Work != "" || p.s.Local != "" || p.s.Samples < 4*p.s.Iterations*int64(len(p.first)) { // too few samples to divide
 		return ""
 	}
 	speeds, n := 0.0, len(p.first[0])

@@ -79,6 +79,7 @@ type Summary struct {
 	Seed              uint64               `json:"seed"`
 	CostModel         []string             `json:"cost_model,omitempty"` // of a simulated run: the models
 	Work              string               `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
+	Local             string               `json:"local,omitempty"`      // what workers do between two exchanges, which are the iterations; empty: every step is an exchange
 	Payload           Payload              `json:"payload"`              // how vectors were encoded
 	ParametersSHA256  string               `json:"parameters_sha256"`
 	Sparsity          *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
@@ -225,6 +226,7 @@ type WorkerSummary struct {
 	Host       string          `json:"host"`
 	Device     string          `json:"device,omitempty"` // the device that it computed on
 	Iterations int64           `json:"iterations"`
+	Steps      int64           `json:"steps,omitempty"` // that the worker took on parameters of its own
 	Samples    int64           `json:"samples"`
 	ComputeS   Float           `json:"compute_s"`
 	BlockedS   Float           `json:"blocked_s"`

@@ -10,7 +10,7 @@ type Outer struct {
 	Momentum float64
 	Every    int64   // delayed_nesterov: the pushes between two changes of its momentum
 	Between  float64 // delayed_nesterov: the share of the momentum that each push between two such changes applies
-	// Inner is the learning rate of the workers' own steps, by the step: slowmo divides by it. Others do not call it.
+	// Inner is the learning rate of the workers' own steps, by the step: slowmo divides by it, and a store reports it.
 	Inner func(step float64) float64
 }
 
@@ -24,10 +24,10 @@ type Outer struct {
 // slowmo is Algorithm 1 of Wang et al. (ICLR 2020) [Q]: gamma is the workers' rate, lr is alpha there. BMUF (Chen and Huo, ICASSP 2016)
 // is slowmo with a constant gamma [Q]. delayed_nesterov is Algorithm 3 of Liu et al. (arXiv 2401.09135), with its code in HALoS [Q].
 func NewOuter(o Outer) (Update, error) {
-	u := Update{LR: o.LR, Sched: ScheduleDefaults()}
+	u := Update{LR: o.LR, Sched: ScheduleDefaults(), Inner: o.Inner}
 	switch o.Name {
 	case "slowmo":
-		u.Rule, u.Inner = slowMo{float32(o.Momentum)}, o.Inner
+		u.Rule = slowMo{float32(o.Momentum)}
 		return u, nil
 	case "delayed_nesterov":
 		if o.Every < 1 {

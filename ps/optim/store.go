@@ -14,7 +14,7 @@ type Update struct {
 	Rule  Rule
 	LR    float64
 	Sched Schedule
-	// Inner is the rate of the workers' own steps, by the step, for a rule that needs it; nil: none does.
+	// Inner is the rate of the workers' own steps, by the step; nil: they take none.
 	Inner func(step float64) float64
 }
 
@@ -44,7 +44,7 @@ type Store struct {
 	state  [][]float32
 	steps  int64 // commits so far, part of the state: adam's bias correction depends on it
 
-	inner float32 // rate of the workers' own steps before the next commit; 0: the rule does not ask
+	inner float32 // rate of the workers' own steps before the next commit; 0: they take none
 
 	layer   layerwise // nil unless the rule has a rate for each layer
 	squares []squares // per block, of the last norms
@@ -211,7 +211,15 @@ func (s *Store) After(steps float64) {
 }
 
 // Rate is the learning rate of a commit at that clock, in iterations, before the weight of the push.
-func (s *Store) Rate(clock float64) float64 { return s.update.LR * s.update.Sched.Scale(clock) }
+func (s *Store) Rate(clock float64) float64 { return s.update.Rate(clock) }
+
+// Shown is the learning rate to report with a commit: that of gradients, so of the workers' own steps where they take any.
+func (s *Store) Shown(clock float64) float64 {
+	if s.way == Follow {
+		return float64(s.inner)
+	}
+	return s.Rate(clock)
+}
 
 // Commit writes the version that follows src to dst. With Optimize that is the rule's step along weight * pending at scale times
 // the rate of that clock, and with Follow its step along the changes. With Add it is src + scale * weight * pending. With Average it is (1-scale) * src + scale * weight *

@@ -292,7 +292,7 @@ func (s *Side) commit(e *core.Effect) {
 	}
 	st.seenVersions = st.seenVersions[:0]
 	if e.Shard == 0 {
-		s.o.Observer.Committed(e.Iter, e.Samples, st.math.Rate(e.Clock))
+		s.o.Observer.Committed(e.Iter, e.Samples, st.math.Shown(e.Clock))
 	}
 }
 

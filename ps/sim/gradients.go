@@ -243,7 +243,7 @@ func (f *floats) obey(e *core.Effect) {
 		st.math.After(float64(e.Before) / float64(f.s.cfg.Batch(len(f.s.workers))))
 		st.math.Commit(st.vector(st.bufs, e.Dst), st.bufs[e.Src], e.Clock, e.Scale, e.Weight)
 		if e.Shard == 0 {
-			f.view.rate = st.math.Rate(e.Clock)
+			f.view.rate = st.math.Shown(e.Clock)
 		}
 	case core.Snapshot:
 		f.view.snapshot(e, st.bufs[e.Src])

@@ -227,6 +227,14 @@ func (s *simulation) pushOwn(me int32) {
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
 
+// taken is the number of steps that the worker took on parameters of its own.
+func (w *worker) taken() int64 {
+	if w.steps.steps == nil {
+		return 0
+	}
+	return w.steps.steps.Steps()
+}
+
 // reported are the values that the pushes of a worker report.
 func (s *simulation) reported(me int32) wire.Header {
 	p := s.workers[me].steps.pushes

@@ -66,7 +66,7 @@ func (s *simulation) summary() *metrics.Summary {
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
 		Iterations: lead.Accepted / int64(len(s.workers)), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
-		Work: s.cfg.WorkText(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.check.sent, BytesReceived: s.check.received,
+		Work: s.cfg.WorkText(), Local: s.cfg.Local.Text(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}
 	if s.lost-s.joined == len(s.workers) {
 		sum.Finished = "all workers were lost"
@@ -92,7 +92,7 @@ func (s *simulation) summary() *metrics.Summary {
 		workers = append(workers, w.spans)
 		sum.MaxLead = max(sum.MaxLead, w.node.LeadMax)
 		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
-			Iterations: w.node.Started, Samples: w.samples, MaxLead: w.node.LeadMax, Pace: &w.pace,
+			Iterations: w.node.Started, Steps: w.taken(), Samples: w.samples, MaxLead: w.node.LeadMax, Pace: &w.pace,
 			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	for i := range s.servers {

@@ -16,7 +16,8 @@ import (
 // direct describes the parts of a worker's arenas that a CUDA-aware MPI sends and receives in GPU memory: pieces that have
 // a message of their own and are not encoded. All others are copied through the host: pieces in frames, encoded pieces,
 // deltas, pieces of shards that the worker keeps copies of or whose server shares memory with it, pieces to a server of
-// the same rank, and all pieces where the ranks of a host are one worker or an all-reduce adds gradients up.
+// the same rank, and all pieces where the ranks of a host are one worker, an all-reduce adds gradients up, or the worker takes steps of its
+// own.
 //
 // MPI knows nothing of GPU streams. A piece is handed over when the Event of its layer's gradients has passed; that Event
 // also follows all kernels that read the layer's parameters. A layer is readable when its pieces were received, and its
@@ -30,7 +31,7 @@ type direct struct {
 // place gives the arenas memory on the device, if MPI reaches that memory and some piece can use it.
 func (w *Side) place(params, grads *comm.Buf) error {
 	r := w.station
-	if w.o.Placer == nil || layout.Reduces(r.Config) {
+	if w.o.Placer == nil || layout.Reduces(r.Config) || r.Config.Local.IsSet() {
 		return nil
 	}
 	d := direct{device: w.o.Placer}

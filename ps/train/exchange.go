@@ -98,6 +98,7 @@ type Report struct {
 	Member     bool
 	Spans      metrics.Spans
 	Iterations int64
+	Steps      int64 // on parameters of the worker's own; 0: every step is an exchange
 	Samples    int64
 	LeadMax    int64
 	WaitedLast []int64
@@ -111,6 +112,9 @@ type Report struct {
 // Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
 	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
+	if w.deltas.own != nil {
+		rep.Steps = w.deltas.own.own.Steps()
+	}
 	if n := w.node; n != nil {
 		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
 	} else {
