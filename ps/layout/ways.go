@@ -88,10 +88,10 @@ func isLength(n int, longest int64, encoded bool) bool {
 
 // Direct says which pieces of a worker MPI sends from and receives into GPU memory, if MPI reaches that: those with a
 // message of their own, not encoded, to and from another rank, that the host need not touch. The host touches what ranks of
-// a team share, copies of shards, and deltas.
+// a team share, copies of shards, deltas, and what workers with steps of their own push and take over.
 func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 	pushed, replied = make([]bool, len(t.push)), make([]bool, len(t.reply))
-	if len(t.roles.Team(int(worker))) > 1 {
+	if len(t.roles.Team(int(worker))) > 1 || t.cfg.Local.IsSet() {
 		return pushed, replied
 	}
 	rank := t.roles.Workers[worker]

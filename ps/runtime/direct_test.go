@@ -358,6 +358,15 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 	}
 }
 
+// What workers with steps of their own push is not what their devices computed last, also where the host takes these steps.
+func TestANetworkDoesNotSendTheGradientsOfOwnSteps(t *testing.T) {
+	set := []string{"model={name: mlp, layers: [24, 16]}", "local={policy: hpsgd, steps: 3, compensate: 0.04}", "train.optimizer={name: sgd, lr: 0.1}"}
+	want := mustTrain(t, load(t, set...), 6).Summary.ParametersSHA256
+	if got, count := trainDistant(t, nil, 1, nil, set...); got.Summary.ParametersSHA256 != want || count.placed > 0 {
+		t.Errorf("parameters %s, on the host %s; placed %d arenas", got.Summary.ParametersSHA256, want, count.placed)
+	}
+}
+
 // With device.cuda_aware_mpi: on the network must reach the devices; otherwise the run reports the answer for each device
 // with memory of its own.
 func TestWhetherANetworkReachesTheDevice(t *testing.T) {
