@@ -133,6 +133,61 @@ func TestBatchesThatChangeTrainOnGPUsAsOnTheCPU(t *testing.T) {
 	}
 }
 
+// Workers that take steps of their own keep their parameters on the GPU, and train there as on the CPU. The parameters move once in a round.
+func TestStepsOfTheirOwnOnGPUs(t *testing.T) {
+	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ policy, rule string }{
+		{"averaging, steps: 4", "momentum"},
+		{"averaging, steps: 4", "adam"},
+		{"diloco, steps: 5", "nesterov"},
+		{"hpsgd, steps: 4", "momentum"},
+		{"hpsgd, steps: 4, compensate: 0.04", "sgd"}, // the host takes these steps
+		{"easgd, steps: 5, pull: 0.2", "momentum"},
+		{"streaming_diloco, steps: 4, fragments: 2, delay: 1, keep: 0.25", "momentum"},
+	} {
+		set := []string{"shards.slice=layer", "local={policy: " + c.policy + "}", "train.optimizer={name: " + c.rule + ", lr: 0.02}"}
+		host, gpu := trainLocally(t, append(set, "device.kind=cpu")...), trainLocally(t, append(set, "device.kind=cuda")...)
+		if gpu.code != 0 || host.code != 0 {
+			t.Fatalf("%v: codes %d on GPUs and %d on the CPU:\n%s%s", c, gpu.code, host.code, gpu.err, host.err)
+		}
+		want, got := float64(*host.summary.Evaluations[0].TestLoss), float64(*gpu.summary.Evaluations[0].TestLoss)
+		if !near(got, want, 1e-4) {
+			t.Errorf("%v: test loss %g on GPUs, %g on the CPU", c, got, want)
+		}
+	}
+	if os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
+		return
+	}
+	var copied [2][2]int // by number of steps in a round: bytes to the host, and to the GPU
+	for k, steps := range []int{4, 10} {
+		file := filepath.Join(t.TempDir(), "copies")
+		t.Setenv("CUEMU_COPIES", file)
+		if run := trainLocally(t, "device.kind=cuda", fmt.Sprintf("local={policy: averaging, steps: %d}", steps)); run.code != 0 {
+			t.Fatalf("code %d:\n%s", run.code, run.err)
+		}
+		lines, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(lines)) {
+			var out, in int
+			if _, err := fmt.Sscan(line, &out, &in); err != nil {
+				t.Fatalf("copies %q: %v", line, err)
+			}
+			copied[k][0], copied[k][1] = copied[k][0]+out, copied[k][1]+in
+		}
+	}
+	const bytes = (20*32 + 32 + 32*16 + 16 + 16*10 + 10) * 4
+	const workers, more = 2, 20/4 - 20/10 // rounds of a worker
+	for k, way := range []string{"to the host", "to the GPUs"} {
+		if got := copied[0][k] - copied[1][k]; got != workers*more*bytes {
+			t.Errorf("%d rounds more of %d workers copied %d bytes more %s, want %d for each", more, workers, got, way, bytes)
+		}
+	}
+}
+
 func TestWorkersOfAHostTakeOneGPUAfterTheOther(t *testing.T) {
 	emulatedOnly(t)
 	t.Setenv("CUEMU_DEVICES", "2")

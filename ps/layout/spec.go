@@ -170,6 +170,6 @@ func StepVectors(c *configs.Config) (all, saved int64) {
 	if err != nil {
 		panic("layout: the optimizer of a checked configuration: " + err.Error())
 	}
-	n, k := steps.Vectors(&c.Local, u)
+	n, k := steps.VectorCount(&c.Local, u)
 	return int64(n), int64(k)
 }

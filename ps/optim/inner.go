@@ -35,7 +35,7 @@ func (u *Update) Rate(step float64) float64 { return u.LR * u.Sched.Scale(step) 
 // Step moves the parameters of a run along grads, a sum over samples. step is the worker's own count of steps, from 0: the clock of its
 // learning rate.
 func (d *Inner) Step(params, grads []float32, q Run, step, samples int64) {
-	a := Args{Step: d.steps, LR: float32(d.update.Rate(float64(step))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	a := d.args(q, step, samples)
 	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
 		hi := min(lo+deltaBlock, q.Hi)
 		for i := range d.state {
@@ -47,6 +47,37 @@ func (d *Inner) Step(params, grads []float32, q Run, step, samples int64) {
 			shrink(p, a.LR*q.L1)
 		}
 	}
+}
+
+func (d *Inner) args(q Run, step, samples int64) Args {
+	return Args{Step: d.steps, LR: float32(d.update.Rate(float64(step))), GradScale: 1 / float32(samples), Decay: q.Decay}
+}
+
+// Terms are the numbers of a step, for a device that computes it on vectors of its own (kernels/sgd, kernels/adam).
+type Terms struct {
+	Rule                 string // sgd, momentum, nesterov or adam; "": only Step of Inner computes the rule
+	LR, GradScale, Decay float32
+	Momentum             float32    // of momentum and nesterov
+	Adam                 [5]float32 // beta1, 1-beta1, beta2, 1-beta2, epsilon: the same in every step
+	Rate, Root           float32    // of adam: lr / (1-beta1^t), 1 / sqrt(1-beta2^t)
+}
+
+// Terms are those of the step that Step would take. Before Begin they are of no step, and only Rule, Momentum and Adam hold.
+func (d *Inner) Terms(q Run, step, samples int64) Terms {
+	a := d.args(q, step, samples)
+	t := Terms{LR: a.LR, GradScale: a.GradScale, Decay: a.Decay}
+	switch r := d.update.Rule.(type) {
+	case sgd:
+		t.Rule = "sgd"
+	case momentum:
+		t.Rule, t.Momentum = "momentum", r.mu
+	case nesterov:
+		t.Rule, t.Momentum = "nesterov", r.mu
+	case adam:
+		c := r.scalars(a)
+		t.Rule, t.Adam, t.Rate, t.Root = "adam", [5]float32{c.b1, c.c1, c.b2, c.c2, c.epsilon}, c.rate, c.root
+	}
+	return t
 }
 
 // Change writes weight * (after - before) to push, over vectors of equal length: what a worker pushes of its steps.

@@ -35,11 +35,12 @@ type home struct {
 	reached      []kernels.Range
 }
 
-// copyCounts counts elements that devices copied, and the arenas placed on them.
+// copyCounts counts elements that devices copied between their memory and that of the host, those that were uploaded and downloaded, and
+// the arenas placed on them.
 type copyCounts struct {
 	sync.Mutex
-	in, out, placed int
-	flights         inFlight
+	in, out, up, down, placed int
+	flights                   inFlight
 }
 
 // inFlight are the bytes that the network may read or write: operations that were posted and have not completed.
@@ -116,6 +117,11 @@ func (d *distant) Place(p []float32, reached []kernels.Range) (kernels.Vec, erro
 	return d.vec(h.memory), nil
 }
 
+// Alloc is memory that no host memory belongs to.
+func (d *distant) Alloc(n int) (kernels.Vec, error) {
+	return d.vec(make([]float32, max(n, 1))[:n]), nil
+}
+
 func (d *distant) Attach() error { return nil }
 func (d *distant) Detach()       {}
 
@@ -187,12 +193,18 @@ func (p point) Wait() error {
 }
 
 func (d *distant) Upload(dst kernels.Vec, src []float32) error {
+	d.copied.Lock()
+	d.copied.up += len(src)
+	d.copied.Unlock()
 	values := slices.Clone(src)
 	d.late(func() { copy(dst.Host, values) })
 	return nil
 }
 
 func (d *distant) Download(dst []float32, src kernels.Vec) error {
+	d.copied.Lock()
+	d.copied.down += len(dst)
+	d.copied.Unlock()
 	d.upTo(len(d.pending))
 	copy(dst, src.Host)
 	return nil
@@ -336,6 +348,7 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		{"servers on a worker's host", nil, together, 1, true, -1, -1},
 		{"the same in messages", []string{"cluster.shared_memory=off"}, together, 1, true, 0, 0},
 		{"the ranks of a host are one worker", []string{"cluster.hierarchy=node"}, together, 1, false, workers * arena, workers * arena},
+		{"steps of the workers' own", []string{"local={policy: averaging, steps: 3}"}, nil, 1, false, workers * arena, workers * arena},
 		{"all-reduce", []string{"baseline=allreduce"}, nil, 1, false, 6 * arena, 6 * arena},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,16 +42,13 @@ func (s *simulation) makeSteps() error {
 	for i := range s.workers {
 		if s.real != nil {
 			r := &s.real.replicas[i]
-			o.Global, o.Push = r.params, r.grads
-			o.Alloc = func(n int) ([]float32, error) { return make([]float32, n), nil }
+			own, grads := make([]float32, s.plan.Arena), make([]float32, s.plan.Arena)
+			o.Vectors = steps.OnHost(&o, own, grads, r.params, r.grads)
+			r.views = [2][][]float32{s.plan.Views(own), s.plan.Views(grads)}
 		}
 		w := &s.workers[i]
 		if w.steps.steps, err = steps.New(o); err != nil {
 			return err
-		}
-		if s.real != nil {
-			own := w.steps.steps
-			s.real.replicas[i].views = [2][][]float32{s.plan.Views(own.Own), s.plan.Views(own.Grads)}
 		}
 	}
 	return nil

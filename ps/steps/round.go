@@ -6,7 +6,6 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/local"
-	"fluentps/ps/optim"
 )
 
 // Next is what a worker does next.
@@ -78,7 +77,7 @@ func (w *Worker) TakesNow() bool { return !w.count.Began || !w.entry.Late && !w.
 
 // Take takes over the servers' parameters of a layer. A second call for an answer does nothing.
 func (w *Worker) Take(layer int) {
-	if w.Own == nil || w.taken[layer] {
+	if w.vec == nil || w.taken[layer] {
 		return
 	}
 	w.taken[layer] = true
@@ -96,10 +95,10 @@ func (w *Worker) Take(layer int) {
 }
 
 func (w *Worker) takePiece(lo, hi int, keep float32) {
-	own, global := w.Own[lo:hi], w.o.Global[lo:hi]
-	optim.Mix(own, global, keep)
-	if w.entry.KeepsBase() {
-		copy(w.base[lo:hi], global)
+	w.vec.Arrived(lo, hi)
+	w.vec.Mix(lo, hi, keep)
+	if w.base == Base {
+		w.vec.Copy(Base, Global, lo, hi)
 	}
 }
 
@@ -120,15 +119,15 @@ func (w *Worker) Last() bool {
 }
 
 // Begin begins a step.
-func (w *Worker) Begin() { w.inner.Begin() }
+func (w *Worker) Begin() { w.vec.Begin() }
 
 // Move takes the step of one layer, whose gradients are final, along the sum over samples.
 func (w *Worker) Move(layer int, samples int64) {
 	for _, q := range w.runs[layer] {
-		w.inner.Step(w.Own, w.Grads, q, w.count.Step, samples)
+		w.vec.Step(q, w.count.Step, samples)
 	}
 	for _, s := range w.stats[layer] {
-		optim.Scaled(w.Own[s.lo:s.hi], w.Grads[s.lo:s.hi], 1/float32(samples))
+		w.vec.Scale(Own, Grads, s.lo, s.hi, 1/float32(samples))
 	}
 }
 
@@ -136,10 +135,10 @@ func (w *Worker) Move(layer int, samples int64) {
 // its samples, of which there are so many in all.
 func (w *Worker) MoveBy(layer int, samples int64) {
 	for _, q := range w.runs[layer] {
-		optim.AddDelta(w.Own[q.Lo:q.Hi], w.Grads[q.Lo:q.Hi], 1/float64(samples))
+		w.vec.Add(Own, Grads, q.Lo, q.Hi, 1/float32(samples))
 	}
 	for _, s := range w.stats[layer] {
-		optim.Scaled(w.Own[s.lo:s.hi], w.Grads[s.lo:s.hi], 1/float32(samples))
+		w.vec.Scale(Own, Grads, s.lo, s.hi, 1/float32(samples))
 	}
 }
 
@@ -166,9 +165,7 @@ func (w *Worker) norm() float64 {
 	var sum float64
 	for _, runs := range w.runs {
 		for _, q := range runs {
-			for _, g := range w.Grads[q.Lo:q.Hi] {
-				sum += float64(g) * float64(g)
-			}
+			sum += w.vec.Squares(Grads, q.Lo, q.Hi)
 		}
 	}
 	return math.Sqrt(sum)
@@ -194,30 +191,47 @@ func (w *Worker) fragmentOf(exchange int64) int64 {
 	return exchange % w.o.Fragments.N()
 }
 
-// Make makes the push of a layer of an exchange.
+// Make makes the push of a layer of an exchange. The host can read it when Make returns.
 func (w *Worker) Make(layer int, exchange int64) {
 	samples := float32(w.Pushes(exchange).Samples)
 	weight := float32(1)
 	if w.entry.Weigh == local.BySamples {
 		weight = samples
 	}
+	if w.readsGlobal() {
+		w.eachPiece(layer, w.count.Last, w.vec.Arrived)
+	}
 	for _, s := range w.stats[layer] {
-		optim.Scaled(w.o.Push[s.lo:s.hi], w.Own[s.lo:s.hi], samples)
+		w.vec.Scale(Outgoing, Own, s.lo, s.hi, samples)
 	}
 	for _, q := range w.runs[layer] {
-		push, own := w.o.Push[q.Lo:q.Hi], w.Own[q.Lo:q.Hi]
 		if w.entry.Take == local.Elastic {
-			global := w.o.Global[q.Lo:q.Hi]
-			w.inner.Change(push, own, global, float32(w.o.Spec.Pull))
-			w.inner.Change(own, own, push, 1)
+			w.vec.Change(Outgoing, Own, Global, q.Lo, q.Hi, float32(w.o.Spec.Pull))
+			w.vec.Change(Own, Own, Outgoing, q.Lo, q.Hi, 1)
 			continue
 		}
-		w.inner.Change(push, own, w.base[q.Lo:q.Hi], weight)
+		w.vec.Change(Outgoing, Own, w.base, q.Lo, q.Hi, weight)
 		if s := w.o.Spec.Compensate; s > 0 && w.count.Last >= 0 {
 			rate := w.o.Update.Rate(float64(w.count.Step - 1))
 			if rate > 0 {
-				optim.Compensate(push, w.o.Global[q.Lo:q.Hi], w.base[q.Lo:q.Hi], float32(s/rate), weight)
+				w.vec.Compensate(q.Lo, q.Hi, float32(s/rate), weight)
 			}
+		}
+	}
+	w.eachPiece(layer, exchange, w.vec.Leave)
+	w.vec.Left()
+}
+
+// readsGlobal says whether making or ending a push reads what the servers answered to the last one.
+func (w *Worker) readsGlobal() bool {
+	return w.entry.Late && (w.entry.Take == local.Elastic || w.count.Last >= 0)
+}
+
+// eachPiece calls f with the pieces of a layer that are part of an exchange.
+func (w *Worker) eachPiece(layer int, exchange int64, f func(lo, hi int)) {
+	for _, id := range w.o.Layers[layer] {
+		if p := &w.o.Plan.Pieces[id]; w.o.Fragments == nil || w.o.Fragments.Due(p.Shard, exchange) {
+			f(p.Lo, p.Hi)
 		}
 	}
 }
@@ -225,15 +239,15 @@ func (w *Worker) Make(layer int, exchange int64) {
 // rebase continues from the servers' parameters after a push. After the first push there is no answer yet, and the worker goes on from
 // where it is: what it changes from then on belongs to the next push.
 func (w *Worker) rebase() {
-	if w.Own == nil {
+	if w.vec == nil {
 		return
 	}
 	if w.count.Last < 0 {
-		copy(w.base, w.Own)
+		w.vec.Copy(Base, Own, 0, w.o.Plan.Arena)
 		return
 	}
-	copy(w.Own, w.o.Global)
-	copy(w.base, w.o.Global)
+	w.vec.Copy(Own, Global, 0, w.o.Plan.Arena)
+	w.vec.Copy(Base, Global, 0, w.o.Plan.Arena)
 }
 
 // Pushed ends the round: the push of an exchange was made. The samples are those that the worker counts with it.

@@ -2,13 +2,14 @@
 // steps of train.optimizer on them, what it takes over from its servers, and what it pushes. The runtime and the simulator use it, so
 // they train alike, to the bit.
 //
-//	own      the parameters that the model reads and that steps change
-//	grads    what backward of a step writes
-//	global   where the servers' answers land
-//	base     the servers' parameters that the worker continued from; global itself, where nothing lands while it takes steps
-//	push     what it changed since: samples * (own - base), or own - base where pushes count equally
+//	own       the parameters that the model reads and that steps change
+//	grads     what backward of a step writes
+//	global    where the servers' answers land
+//	base      the servers' parameters that the worker continued from; global itself, where nothing lands while it takes steps
+//	outgoing  the push: what it changed since: samples * (own - base), or own - base where pushes count equally
 //
-// Statistics are pushed as values, weighted by samples, and never take part in steps.
+// Statistics are pushed as values, weighted by samples, and never take part in steps. The vectors lie in host memory, or stay on a device
+// with memory of its own between two exchanges (Vectors).
 package steps
 
 import (
@@ -26,15 +27,13 @@ type Options struct {
 	Spec      local.Spec
 	Env       local.Env
 	Plan      *shard.Plan
-	Layers    [][]int32                           // by layer: its pieces
-	Runs      func(p *shard.Piece) []optim.Run    // of a piece that steps change; none for a statistic
-	Update    optim.Update                        // train.optimizer
-	Batch     int64                               // samples of a step over all workers
-	Budget    int64                               // samples over all workers; 0: no limit
-	Fragments *shard.Fragments                    // nil: all shards are exchanged in every round
-	Alloc     func(floats int) ([]float32, error) // memory for own and grads, which the model reads; nil: only steps are counted
-	Global    []float32
-	Push      []float32
+	Layers    [][]int32                        // by layer: its pieces
+	Runs      func(p *shard.Piece) []optim.Run // of a piece that steps change; none for a statistic
+	Update    optim.Update                     // train.optimizer
+	Batch     int64                            // samples of a step over all workers
+	Budget    int64                            // samples over all workers; 0: no limit
+	Fragments *shard.Fragments                 // nil: all shards are exchanged in every round
+	Vectors   Vectors                          // nil: only steps are counted
 }
 
 // Worker is the state of one worker. It belongs to one goroutine at a time.
@@ -42,13 +41,12 @@ type Worker struct {
 	o      Options
 	entry  local.Entry
 	policy local.Policy
-	inner  *optim.Inner
+	vec    Vectors
 
-	Own, Grads []float32
-	base       []float32
-	runs       [][]optim.Run // by layer
-	stats      [][]span      // by layer
-	taken      []bool        // by layer: it was taken over in this exchange
+	base  Vector        // what its changes are measured from
+	runs  [][]optim.Run // by layer
+	stats [][]span      // by layer
+	taken []bool        // by layer: it was taken over in this exchange
 
 	count  Count
 	round  local.Round
@@ -93,20 +91,10 @@ func New(o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{o: o, entry: entry, policy: policy, told: wire.Progress{Loss: math.NaN(), Share: 1}}
+	w := &Worker{o: o, entry: entry, policy: policy, vec: o.Vectors, base: baseOf(&entry), told: wire.Progress{Loss: math.NaN(), Share: 1}}
 	w.count.Last, w.count.Since = -1, make([]Sums, w.fragments())
-	if o.Alloc == nil {
+	if o.Vectors == nil {
 		return w, nil
-	}
-	w.inner = optim.NewInner(o.Plan.Arena, o.Update)
-	if w.Own, err = o.Alloc(o.Plan.Arena); err == nil {
-		w.Grads, err = o.Alloc(o.Plan.Arena)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("parameters and gradients of the worker's own steps: %w", err)
-	}
-	if w.base = o.Global; entry.KeepsBase() {
-		w.base = make([]float32, o.Plan.Arena)
 	}
 	w.runs, w.stats, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
 	for layer, pieces := range o.Layers {
@@ -121,6 +109,14 @@ func New(o Options) (*Worker, error) {
 	return w, nil
 }
 
+// baseOf is the vector that changes are measured from.
+func baseOf(e *local.Entry) Vector {
+	if e.KeepsBase() {
+		return Base
+	}
+	return Global
+}
+
 func (w *Worker) fragments() int64 {
 	if w.o.Fragments == nil {
 		return 1
@@ -128,9 +124,9 @@ func (w *Worker) fragments() int64 {
 	return w.o.Fragments.N()
 }
 
-// Vectors is how many vectors of the arena's length a Worker has beside global and push: Own, Grads and base are in it, and saved those
+// VectorCount is how many vectors of the arena's length a Worker has beside global and outgoing: own, grads and base are in it, and saved those
 // that a checkpoint holds.
-func Vectors(s *local.Spec, u optim.Update) (all, saved int) {
+func VectorCount(s *local.Spec, u optim.Update) (all, saved int) {
 	e, _ := local.Lookup(s.Policy)
 	all, saved = 2+u.Rule.State(), u.Rule.State()
 	if e.Runs() {
@@ -151,18 +147,18 @@ func (w *Worker) Save() (c Count, steps int64, vectors [][]float32) {
 	if w.open {
 		c.Round, c.Ahead, c.Open = w.round.Steps, w.round.Ahead, w.round.Open
 	}
-	state, steps := w.inner.State()
-	vectors = append(vectors, state...)
+	var named []Vector
 	if w.entry.Runs() {
-		vectors = append(vectors, w.Own)
+		named = append(named, Own)
 	}
 	if w.entry.KeepsBase() {
-		vectors = append(vectors, w.base)
+		named = append(named, Base)
 	}
+	vectors, steps = w.vec.Save(named...)
 	return c, steps, vectors
 }
 
-// Resume restores what Save returned, apart from the vectors, which the caller writes in place.
+// Resume restores what Save returned, apart from the vectors: the caller writes those of Save in place, and then calls Restored.
 func (w *Worker) Resume(c *Count, steps int64) error {
 	if c.Since != nil && int64(len(c.Since)) != w.fragments() || c.Step < 0 || c.Done < 0 || c.Round < 0 || c.Ahead < 0 || c.Ahead > c.Round || c.Pushed < 0 || c.Pushed > c.Step {
 		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, %d pushed, and %d fragments; this run has %d fragments", c.Step, c.Done, c.Round, c.Ahead, c.Pushed, len(c.Since), w.fragments())
@@ -170,7 +166,7 @@ func (w *Worker) Resume(c *Count, steps int64) error {
 	if err := w.policy.Recall(c.Policy); err != nil {
 		return err
 	}
-	w.inner.Resume(steps)
+	w.vec.Resume(steps)
 	w.count = *c
 	w.count.Since = make([]Sums, w.fragments())
 	copy(w.count.Since, c.Since)
@@ -183,6 +179,9 @@ func (w *Worker) Resume(c *Count, steps int64) error {
 	w.answered = w.count.Pushed
 	return nil
 }
+
+// Restored says that the vectors that Save returned were written.
+func (w *Worker) Restored() { w.vec.Restored() }
 
 // Forget drops the steps that were not pushed: the worker takes the servers' parameters over again. A run that resumes with another
 // number of workers begins so, because else the steps of one worker could be pushed by two.

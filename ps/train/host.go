@@ -42,28 +42,30 @@ func (w *Side) makeHost(team []float32, into *comm.Buf) error {
 		return err
 	}
 	arena := r.Plan.Arena * shard.ElemBytes
-	var bufs []*comm.Buf
-	o.Alloc = func(n int) ([]float32, error) {
-		b, err := w.alloc(arena)
-		if err != nil {
-			return nil, err
-		}
-		bufs = append(bufs, b)
-		clear(b.F32()[:n])
-		return b.F32()[:n], nil
-	}
 	if into == nil {
 		if into, err = w.alloc(arena); err != nil {
 			return err
 		}
 	}
-	o.Layers, o.Global, o.Push = w.pieces, team, into.F32()
+	own, err := w.alloc(arena)
+	if err != nil {
+		return err
+	}
+	grads, err := w.alloc(arena)
+	if err != nil {
+		return err
+	}
+	n := r.Plan.Arena
+	clear(own.F32()[:n])
+	clear(grads.F32()[:n])
+	o.Layers = w.pieces
+	o.Vectors = steps.OnHost(&o, own.F32()[:n], grads.F32()[:n], team, into.F32()[:n])
 	h := &hostSteps{w: w, into: into.F32()[:r.Plan.Arena]}
 	if h.own, err = steps.New(o); err != nil {
 		return err
 	}
 	w.deltas.host = h
-	return w.bindModel(bufs[0], bufs[1])
+	return w.bindModel(own, grads)
 }
 
 // round takes the steps of this rank in a step of its team, and writes its change. at is the number of earlier steps of the team.
@@ -146,7 +148,7 @@ func (o *ownSteps) teamStep(it *iteration, h *hostSteps, sum *timing) (pushed, o
 	p := h.round(it, at, sum)
 	it.timing = timing{}
 	if l == nil {
-		copy(o.own.Grads, h.into)
+		copy(o.sums, h.into)
 	} else if p, ok = o.awaitTeam(it, l, p, sum); !ok {
 		return false, false
 	}

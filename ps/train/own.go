@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"time"
 
 	"fluentps/comm"
@@ -8,7 +9,9 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/shard"
+	"fluentps/ps/station"
 	"fluentps/ps/steps"
+	"fluentps/ps/workload"
 )
 
 // Steps of the worker's own between two exchanges (ps/local, ps/steps). The model is bound to parameters of the worker's own; the arenas
@@ -23,14 +26,13 @@ import (
 type ownSteps struct {
 	own         *steps.Worker
 	w           *Side
-	params      *comm.Buf // the model's parameters and gradients
-	grads       *comm.Buf
-	granted     bool  // the driver's: Compute of an exchange was given, and it was not pushed
-	exchange    int64 // the exchange of that Compute
-	active      bool  // the driver's: the goroutine that computes has a task
-	isGranted   bool  // as the goroutine that computes knows it
-	ended       bool  // the goroutine that computes has learnt that training has ended
-	takes       bool  // the step that begins takes the answer over, layer by layer
+	granted     bool      // the driver's: Compute of an exchange was given, and it was not pushed
+	sums        []float32 // of what the ranks of the team have changed; nil without a hierarchy
+	exchange    int64     // the exchange of that Compute
+	active      bool      // the driver's: the goroutine that computes has a task
+	isGranted   bool      // as the goroutine that computes knows it
+	ended       bool      // the goroutine that computes has learnt that training has ended
+	takes       bool      // the step that begins takes the answer over, layer by layer
 	over        func() bool
 	noteGranted func()
 }
@@ -43,29 +45,13 @@ func (w *Side) makeOwn() (err error) {
 	}
 	o := &ownSteps{w: w}
 	w.deltas.own = o
-	arena := r.Plan.Arena * shard.ElemBytes
-	if w.leader != nil { // the members read it
-		o.params = r.Team.Of(comm.Peer(r.Me))
-	} else {
-		o.params, err = w.alloc(arena)
-	}
-	if err == nil {
-		o.grads, err = w.alloc(arena)
-	}
-	if err != nil {
-		return err
-	}
-	next := []*comm.Buf{o.params, o.grads}
 	options, err := layout.StepsOf(r.Config, r.Plan, r.Roles, r.Set.Train.Rows())
 	if err != nil {
 		return err
 	}
-	options.Layers, options.Global, options.Push = w.pieces, w.arenas.params.F32(), w.arenas.grads.F32()
-	options.Alloc = func(n int) ([]float32, error) {
-		b := next[0]
-		next = next[1:]
-		clear(b.F32()[:n])
-		return b.F32()[:n], nil
+	options.Layers = w.pieces
+	if err := o.placeVectors(&options); err != nil {
+		return fmt.Errorf("parameters and gradients of the worker's own steps: %w", err)
 	}
 	if o.own, err = steps.New(options); err != nil {
 		return err
@@ -79,14 +65,63 @@ func (w *Side) makeOwn() (err error) {
 		w.keepState()
 		o.own.Granted(w.node.Progress())
 	}
-	if layout.Teams(r.Config) {
-		var into *comm.Buf
-		if w.leader != nil {
-			into = w.leader.own
-		}
-		return w.makeHost(o.own.Own, into)
+	return nil
+}
+
+// placeVectors finds memory for the vectors, and binds the model to it. On a device with memory of its own they stay there, if the device can do
+// all of the worker's arithmetic: then the changes travel to the host once in a round, and the servers' parameters to the device.
+func (o *ownSteps) placeVectors(options *steps.Options) (err error) {
+	w := o.w
+	n := w.station.Plan.Arena
+	global, push := w.arenas.params.F32()[:n], w.arenas.grads.F32()[:n]
+	if layout.Teams(w.station.Config) {
+		return o.placeTeam(options, global, push)
 	}
-	return w.bindModel(o.params, o.grads)
+	if m, ok := w.model.(workload.Resident); ok && m.Apart() && steps.FitsDevice(options) {
+		if err := station.Announce(w.o.Device, w.arenas.params, w.arenas.grads); err != nil {
+			return err
+		}
+		v, err := steps.OnDevice(options, w.o.Device, global, push)
+		if err != nil {
+			return err
+		}
+		options.Vectors = v
+		m.BindVecs(v.Views(steps.Own), v.Views(steps.Grads))
+		return nil
+	}
+	var own, grads *comm.Buf
+	if own, err = w.alloc(n * shard.ElemBytes); err == nil {
+		grads, err = w.alloc(n * shard.ElemBytes)
+	}
+	if err != nil {
+		return err
+	}
+	clear(own.F32()[:n])
+	clear(grads.F32()[:n])
+	options.Vectors = steps.OnHost(options, own.F32()[:n], grads.F32()[:n], global, push)
+	return w.bindModel(own, grads)
+}
+
+// placeTeam finds memory for the vectors of a worker whose ranks take steps of their own: its parameters are those of its team, and what its
+// ranks have changed is summed where others have gradients.
+func (o *ownSteps) placeTeam(options *steps.Options, global, push []float32) (err error) {
+	w := o.w
+	n := len(global)
+	var team, into *comm.Buf
+	if w.leader != nil { // the members read the parameters
+		team, into = w.station.Team.Of(comm.Peer(w.station.Me)), w.leader.own
+	} else if team, err = w.alloc(n * shard.ElemBytes); err != nil {
+		return err
+	}
+	sums, err := w.alloc(n * shard.ElemBytes)
+	if err != nil {
+		return err
+	}
+	clear(team.F32()[:n])
+	o.sums = sums.F32()[:n]
+	clear(o.sums)
+	options.Vectors = steps.OnHost(options, team.F32()[:n], o.sums, global, push)
+	return w.makeHost(team.F32()[:n], into)
 }
 
 // compute is told that the node may exchange: the answers to the last push are there, or begin to be.

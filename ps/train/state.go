@@ -105,6 +105,9 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 		}
 		copy(into[i], v)
 	}
+	if own := w.deltas.own; own != nil && saved.Own != nil {
+		own.own.Restored()
+	}
 	return nil
 }
 

@@ -61,6 +61,9 @@ func (w *Side) join() error {
 	if r.Config.Local.IsSet() { // the model is bound to parameters of the worker's own
 		return nil
 	}
+	if r.Config.Local.IsSet() { // the model has memory of its own: makeOwn
+		return nil
+	}
 	return w.bindModel(w.arenas.params, written)
 }
 
@@ -184,7 +187,7 @@ func (l *teamLeader) summandReady(m, layer int) {
 	}
 	sums := l.w.arenas.grads.F32()
 	if own := l.w.deltas.own; own != nil {
-		sums = own.own.Grads
+		sums = own.sums
 	}
 	for _, id := range l.w.pieces[layer] {
 		p := &l.w.station.Plan.Pieces[id]

@@ -19,6 +19,7 @@ type chain struct {
 
 	first         []int           // by layer: its first parameter in model order; the last element is the number of parameters
 	params, grads []kernels.Vec   // model order
+	resident      bool            // they stay on the device: BindVecs
 	x, labels     kernels.Vec     // the current batch
 	loss, hit     kernels.Vec     // one element per sample
 	fetches       []kernels.Event // of the gradients of the layer that travels to the host
@@ -96,10 +97,23 @@ func (m *chain) Clone() Model {
 }
 
 func (m *chain) Bind(params, grads [][]float32) {
-	m.params, m.grads, m.rows = m.wrap("parameters", params), nil, 0
+	m.params, m.grads, m.rows, m.resident = m.wrap("parameters", params), nil, 0, false
 	if grads != nil {
 		m.grads = m.wrap("gradients", grads)
 	}
+}
+
+func (m *chain) Apart() bool { return m.x.Dev != 0 }
+
+func (m *chain) BindVecs(params, grads []kernels.Vec) {
+	for _, given := range [][]kernels.Vec{params, grads} {
+		for i, p := range Params(m) {
+			if len(given) != len(Params(m)) || given[i].Len() != p.N() {
+				panic(fmt.Sprintf("workload: BindVecs got %d vectors for model %s, which do not fit %s of %d elements", len(given), m.spec.Name, p.Name, p.N()))
+			}
+		}
+	}
+	m.params, m.grads, m.rows, m.resident = params, grads, 0, true
 }
 
 func (m *chain) wrap(what string, given [][]float32) []kernels.Vec {
@@ -162,7 +176,9 @@ func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
 		}
 		params := m.of(l, m.params)
 		for _, v := range params {
-			must(m.dev.Refresh(v))
+			if !m.resident {
+				must(m.dev.Refresh(v))
+			}
 		}
 		st.forward(m.dev, pass{n: x.N, train: train, in: in, params: params})
 		in, _ = st.ends()
@@ -193,6 +209,13 @@ func (m *chain) Backward(ready func(layer int)) {
 	// a layer are not fetched before the layer above is ready, because the last gradients on the host may still be in flight.
 	apart := m.grads[0].Dev != 0
 	top := len(m.stages) - 1
+	if m.resident {
+		for l := top; l >= 0; l-- {
+			m.differentiate(l, n)
+			m.finish(l, ready)
+		}
+		return
+	}
 	for l := top; l >= 0; l-- {
 		if apart {
 			m.differentiate(l, n)
@@ -226,7 +249,7 @@ func (m *chain) differentiate(l, n int) {
 	m.stages[l].backward(m.dev, p)
 }
 
-// finish waits until the host has the gradients of layer l, and calls ready.
+// finish waits until the host has the gradients of layer l, if they travel to it, and calls ready.
 func (m *chain) finish(l int, ready func(layer int)) {
 	for _, e := range m.fetches {
 		must(e.Wait())

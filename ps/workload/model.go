@@ -66,6 +66,16 @@ type Model interface {
 	Clone() Model
 }
 
+// Resident is a Model whose parameters and gradients can stay on its device between steps.
+type Resident interface {
+	Model
+	// Apart says whether the device has memory of its own. Where it has none, BindVecs saves nothing.
+	Apart() bool
+	// BindVecs is Bind with vectors of the model's device, in model order. Forward does not refresh them, and Backward does not fetch
+	// them: wait(l) and ready(l) mean that kernels which are launched from then on may write or read them, not the host.
+	BindVecs(params, grads []kernels.Vec)
+}
+
 // ModelSpec chooses a model.
 type ModelSpec struct {
 	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
