@@ -6,22 +6,17 @@ import (
 	"fluentps/kernels/batchnorm"
 	"fluentps/kernels/biasgrad"
 	"fluentps/kernels/biasrelu"
-	"fluentps/kernels/cast"
 	"fluentps/kernels/channelbias"
 	"fluentps/kernels/convolution"
 	"fluentps/kernels/fill"
 	"fluentps/kernels/gemm"
 	"fluentps/kernels/globalavgpool"
 	"fluentps/kernels/kernel"
-	"fluentps/kernels/lars"
 	"fluentps/kernels/maxpool"
-	"fluentps/kernels/residualadd"
 	"fluentps/kernels/sgd"
 	"fluentps/kernels/shortcutpad"
 	"fluentps/kernels/sigmoidxent"
 	"fluentps/kernels/softmaxxent"
-	"fluentps/kernels/sumofparts"
-	"fluentps/kernels/topk"
 )
 
 // Table lists every kernel, in the order of the lines below. Every device runs all of them.
@@ -40,19 +35,10 @@ var (
 	Fill               = row(fill.Fill)
 	Axpy               = row(axpy.Axpy)
 	Scale              = row(axpy.Scale)
-	ResidualAdd        = row(residualadd.ResidualAdd)
-	SumOfParts         = row(sumofparts.SumOfParts)
 	SGD                = row(sgd.SGD)
 	Momentum           = row(sgd.Momentum)
 	Nesterov           = row(sgd.Nesterov)
 	Adam               = row(adam.Adam)
-	LARSRate           = row(lars.LARSRate)
-	LARS               = row(lars.LARS)
-	ToFloat16          = row(cast.ToFloat16)
-	FromFloat16        = row(cast.FromFloat16)
-	ToBFloat16         = row(cast.ToBFloat16)
-	FromBFloat16       = row(cast.FromBFloat16)
-	TopK               = row(topk.TopK)
 	ConvForward        = row(convolution.ConvForward)
 	ConvBackwardData   = row(convolution.ConvBackwardData)
 	ConvBackwardFilter = row(convolution.ConvBackwardFilter)

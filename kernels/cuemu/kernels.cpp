@@ -38,14 +38,6 @@ CUEMU_ENTRY(bias_relu)
 CUEMU_ENTRY(relu_grad)
 } // namespace bias_relu_cu
 
-namespace cast_cu {
-#include "../cast/cast.cu"
-CUEMU_ENTRY(to_float16)
-CUEMU_ENTRY(to_bfloat16)
-CUEMU_ENTRY(from_float16)
-CUEMU_ENTRY(from_bfloat16)
-} // namespace cast_cu
-
 namespace channel_bias_cu {
 #include "../channelbias/channel_bias.cu"
 CUEMU_ENTRY(channel_bias_relu)
@@ -103,23 +95,11 @@ CUEMU_ENTRY(global_avg_pool)
 CUEMU_ENTRY(global_avg_pool_grad)
 } // namespace global_avg_pool_cu
 
-namespace lars_cu {
-#include "../lars/lars.cu"
-CUEMU_ENTRY(lars_rate)
-CUEMU_ENTRY(lars_rate_sum)
-CUEMU_ENTRY(lars)
-} // namespace lars_cu
-
 namespace max_pool_cu {
 #include "../maxpool/max_pool.cu"
 CUEMU_ENTRY(max_pool)
 CUEMU_ENTRY(max_pool_grad)
 } // namespace max_pool_cu
-
-namespace residual_add_cu {
-#include "../residualadd/residual_add.cu"
-CUEMU_ENTRY(residual_add)
-} // namespace residual_add_cu
 
 namespace sgd_cu {
 #include "../sgd/sgd.cu"
@@ -143,16 +123,3 @@ namespace softmax_xent_cu {
 #include "../softmaxxent/softmax_xent.cu"
 CUEMU_ENTRY(softmax_xent)
 } // namespace softmax_xent_cu
-
-namespace sum_of_parts_cu {
-#include "../sumofparts/sum_of_parts.cu"
-CUEMU_ENTRY(sum_of_parts)
-} // namespace sum_of_parts_cu
-
-namespace top_k_cu {
-#include "../topk/top_k.cu"
-CUEMU_ENTRY(top_k)
-CUEMU_ENTRY(top_k_second)
-CUEMU_ENTRY(top_k_third)
-CUEMU_ENTRY(top_k_send)
-} // namespace top_k_cu

@@ -5,15 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// Case is one launch with its correct result. A vector is compared with Want within the tolerance, or with Bits to the bit.
-// If both are nil, the launch must not change the vector.
+// Case is one launch with its correct result. A vector is compared with Want within the tolerance. If it is nil, the
+// launch must not change the vector.
 type Case struct {
 	Name    string
 	In      [8][]float32 // nil: the argument is absent
 	Sizes   Sizes
 	Scalars Scalars
 	Want    [8][]float64
-	Bits    [8][]uint32
 	Alias   [8]int // 1 + index of the vector whose memory this one shares; 0: memory of its own
 	Terms   int    // length of the longest reduction
 }

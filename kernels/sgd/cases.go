@@ -14,7 +14,10 @@ func sgdCases() []kernel.Case {
 }
 
 func momentumCases() []kernel.Case {
-	return RuleCases(func(c *kernel.Case, s Start) { MomentumCase(c, s, 1) })
+	return RuleCases(func(c *kernel.Case, s Start) {
+		lr, state := float64(c.Scalars[0]), withState(c, s)
+		wantNext(c, func(i int, w, g float64) float64 { return w - lr*state(i, g) })
+	})
 }
 
 func nesterovCases() []kernel.Case {
@@ -25,12 +28,6 @@ func nesterovCases() []kernel.Case {
 			return w - lr*(g+mu*state(i, g))
 		})
 	})
-}
-
-// MomentumCase completes a case of momentum with rate times the gradient.
-func MomentumCase(c *kernel.Case, s Start, rate float64) {
-	lr, state := float64(c.Scalars[0]), withState(c, s)
-	wantNext(c, func(i int, w, g float64) float64 { return w - lr*state(i, rate*g) })
 }
 
 // withState gives the case a state as vector 3. The function that it returns computes element i of the state after a step
@@ -64,7 +61,7 @@ type Start struct {
 func RuleCases(complete func(c *kernel.Case, s Start)) (cases []kernel.Case) {
 	for _, n := range kernel.Lengths {
 		for variant := range 4 {
-			c := RuleCase(n, variant&1 == 0, float32(variant&1)*0.01, complete)
+			c := ruleCase(n, variant&1 == 0, float32(variant&1)*0.01, complete)
 			if variant >= 2 {
 				c.Name += " in place"
 				c.Over(2, 0)
@@ -75,8 +72,8 @@ func RuleCases(complete func(c *kernel.Case, s Start)) (cases []kernel.Case) {
 	return cases
 }
 
-// RuleCase returns one case of an update rule, with n parameters.
-func RuleCase(n int, first bool, decay float32, complete func(c *kernel.Case, s Start)) kernel.Case {
+// ruleCase returns one case of an update rule, with n parameters.
+func ruleCase(n int, first bool, decay float32, complete func(c *kernel.Case, s Start)) kernel.Case {
 	c := kernel.Case{Name: fmt.Sprintf("n=%d first=%t decay=%g", n, first, decay), Sizes: kernel.Sizes{n}, Terms: 1}
 	c.In[0], c.In[1], c.In[2] = kernel.Random(n, 30), kernel.Random(n, 31), kernel.NaNs(n)
 	for i := range c.In[1] {

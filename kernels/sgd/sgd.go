@@ -2,19 +2,19 @@
 // in package optim, to the bit.
 package sgd
 
-// Scalars are the constants of a step. The gradient is K*grad + Decay*w: grad holds a sum over samples.
-type Scalars struct{ LR, K, Decay, Momentum float32 }
+// scalars are the constants of a step. The gradient is K*grad + Decay*w: grad holds a sum over samples.
+type scalars struct{ LR, K, Decay, Momentum float32 }
 
 // step writes w - lr*g to next, for n elements. next may be w.
-func step(next, w, grad []float32, n int, s Scalars) {
+func step(next, w, grad []float32, n int, s scalars) {
 	next, grad = next[:n], grad[:n]
 	for i, v := range w[:n] {
 		next[i] = v - float32(s.LR*s.gradient(v, grad[i]))
 	}
 }
 
-// MomentumStep sets m to mu*m + g and writes w - lr*m to next.
-func MomentumStep(next, w, grad, m []float32, n int, s Scalars) {
+// momentumStep sets m to mu*m + g and writes w - lr*m to next.
+func momentumStep(next, w, grad, m []float32, n int, s scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {
 		state := float32(s.Momentum*m[i]) + s.gradient(v, grad[i])
@@ -23,7 +23,7 @@ func MomentumStep(next, w, grad, m []float32, n int, s Scalars) {
 }
 
 // nesterovStep sets m to mu*m + g and writes w - lr*(g + mu*m) to next.
-func nesterovStep(next, w, grad, m []float32, n int, s Scalars) {
+func nesterovStep(next, w, grad, m []float32, n int, s scalars) {
 	next, grad, m = next[:n], grad[:n], m[:n]
 	for i, v := range w[:n] {
 		g := s.gradient(v, grad[i])
@@ -33,6 +33,6 @@ func nesterovStep(next, w, grad, m []float32, n int, s Scalars) {
 }
 
 // gradient rounds each product before it is added, as package optim does.
-func (s *Scalars) gradient(w, grad float32) float32 {
+func (s *scalars) gradient(w, grad float32) float32 {
 	return float32(s.K*grad) + float32(s.Decay*w)
 }

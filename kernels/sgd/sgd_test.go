@@ -10,14 +10,14 @@ import (
 )
 
 func TestByHand(t *testing.T) {
-	s := Scalars{LR: 0.5, K: 0.25, Decay: 0.5, Momentum: 0.5}
+	s := scalars{LR: 0.5, K: 0.25, Decay: 0.5, Momentum: 0.5}
 	w, grad := []float32{2, 4, 9}, []float32{4, -8, 9} // gradients 1+1 and -2+2
 	next, m := []float32{7, 7, 7}, []float32{2, -4, 7}
 	step(next, w, grad, 2, s)
 	if want := []float32{1, 4, 7}; !slices.Equal(next, want) {
 		t.Errorf("sgd: %v, want %v", next, want)
 	}
-	MomentumStep(next, w, grad, m, 2, s)
+	momentumStep(next, w, grad, m, 2, s)
 	if want := []float32{0.5, 5, 7}; !slices.Equal(next, want) || !slices.Equal(m, []float32{3, -2, 7}) {
 		t.Errorf("momentum: %v, state %v, want %v and 3 -2 7", next, m, want)
 	}
@@ -31,13 +31,13 @@ func TestByHand(t *testing.T) {
 // The step of a device and the step of a server give the same bits.
 func TestStepsAsTheServersDo(t *testing.T) {
 	const n = 1031
-	s := Scalars{LR: 0.05, K: 1. / 96, Decay: 0.0005, Momentum: 0.9}
+	s := scalars{LR: 0.05, K: 1. / 96, Decay: 0.0005, Momentum: 0.9}
 	for _, c := range []struct {
 		name string
 		twin func(next, w, grad, m []float32)
 	}{
 		{"sgd", func(next, w, grad, _ []float32) { step(next, w, grad, n, s) }},
-		{"momentum", func(next, w, grad, m []float32) { MomentumStep(next, w, grad, m, n, s) }},
+		{"momentum", func(next, w, grad, m []float32) { momentumStep(next, w, grad, m, n, s) }},
 		{"nesterov", func(next, w, grad, m []float32) { nesterovStep(next, w, grad, m, n, s) }},
 	} {
 		rule, err := optim.New(optim.Spec{Name: c.name, LR: float64(s.LR), Momentum: float64(s.Momentum)})
