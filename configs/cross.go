@@ -85,10 +85,10 @@ func (w *walker) crossAugment(t *table) {
 }
 
 // crossSynthetic refuses deltas with model synthetic: a worker turns its gradients into deltas in place, and synthetic writes its gradients
-// only once.
+// only once. Where workers take steps of their own, deltas have memory of their own.
 func (w *walker) crossSynthetic(t *table) {
 	name := t.byPath["model.name"]
-	if name.bad || w.cfg.Model.Name != "synthetic" {
+	if name.bad || w.cfg.Model.Name != "synthetic" || w.cfg.Local.IsSet() {
 		return
 	}
 	if r := w.deltaRule(t); r != nil {

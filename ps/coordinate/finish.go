@@ -247,9 +247,8 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		Name: r.station.Config.Name, Mode: r.o.Mode, Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
-		CPUS:             metrics.Some(r.cpuTime(reports).Seconds()),
-		Work:             r.station.Config.WorkText(),
-		Local:            r.station.Config.Local.Text(),
+		CPUS: metrics.Some(r.cpuTime(reports).Seconds()),
+		Work: r.station.Config.WorkText(), Local: r.station.Config.Local.Text(),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
 	}

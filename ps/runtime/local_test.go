@@ -122,3 +122,13 @@ func TestSelSyncBetweenItsExtremes(t *testing.T) {
 		t.Error("threshold 0.05 equals one of the extremes")
 	}
 }
+
+// Every step of every worker is in the servers' parameters once, those of the last round and those that ran ahead as well (HPSGD, invariant
+// 2 [X]): with the constant gradients of model synthetic, rounds end where as many steps with an exchange each end.
+func TestEveryStepCountsOnce(t *testing.T) {
+	synthetic := []string{"model={name: synthetic, layers: [300, 500]}", "data.features=1"}
+	want := localRun(t, synthetic...)
+	for _, policy := range []string{"averaging, steps: 7", "averaging, steps: 1000", "hpsgd, steps: 1", "hpsgd, steps: 7", "hpsgd, steps: 1000", "post_local, steps: 4, switch: 5"} {
+		atMost(t, localRun(t, append([]string{"local={policy: " + policy + "}"}, synthetic...)...), want, 1e-5)
+	}
+}
