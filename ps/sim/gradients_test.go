@@ -48,7 +48,13 @@ const ratings = "data={set: generated_ratings, rows: 480, test_rows: 200, matrix
 
 func realOptions(t testing.TB, set ...string) Options {
 	t.Helper()
-	c, _, ds := configs.Parse("real", []byte(realBase), configs.Options{Set: set})
+	return optionsOf(t, realBase, set...)
+}
+
+// optionsOf are the options of a configuration with real gradients.
+func optionsOf(t testing.TB, text string, set ...string) Options {
+	t.Helper()
+	c, _, ds := configs.Parse("real", []byte(text), configs.Options{Set: set})
 	if c == nil {
 		t.Fatal(ds)
 	}
@@ -80,6 +86,12 @@ func runReal(t testing.TB, o Options) *Result {
 // measured trains the same configuration under the runtime, with a goroutine for each rank.
 func measured(t *testing.T, o Options) *metrics.Summary {
 	t.Helper()
+	return measuredIn(t, o, "")
+}
+
+// measuredIn is measured in a run folder; "": none.
+func measuredIn(t *testing.T, o Options, dir string) *metrics.Summary {
+	t.Helper()
 	c := o.Config
 	ranks := c.Simulate.Workers
 	if c.Cluster.Placement != "colocate" {
@@ -89,9 +101,13 @@ func measured(t *testing.T, o Options) *metrics.Summary {
 	var wg sync.WaitGroup
 	for i, tr := range inproc.New(ranks, inproc.Options{}) {
 		wg.Go(func() {
+			lead := runtime.LeadOptions{Out: io.Discard}
+			if dir != "" && i == 0 {
+				lead.Folder = &metrics.FolderSpec{Out: dir}
+			}
 			res, err := runtime.Run(runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: 1 + i, Transport: tr,
 				Load:      func(workload.DataSpec) (*workload.Set, error) { return o.Gradients.Set, nil },
-				NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: runtime.LeadOptions{Out: io.Discard}, Warn: io.Discard})
+				NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: lead, Warn: io.Discard})
 			if err != nil {
 				t.Errorf("rank %d: %v", i, err)
 				tr.Abort(1)
