@@ -30,7 +30,7 @@ import (
 //	form    the form of a text, a key of textForms
 //	items   the fewest items of a list
 //	unit    bytes: a size; worker: the index of a worker, or "*"
-//	when    key=words: the key exists only if that key has one of the words. That key comes earlier, in the same or an outer section
+//	when    key=words, with words as in values: the key exists only if that key has one of them. That key comes earlier, in the same or an outer section
 //	doc     what the key is for
 //
 // The order of the fields is that of the resolved form.
@@ -49,7 +49,8 @@ var lists = map[string]func() []string{
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
-	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names, "locals": local.Names, "periods": local.PeriodNames,
+	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names,
+	"locals": local.Names, "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": local.PeriodNames,
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.
@@ -112,7 +113,7 @@ func specOf(path string, tag reflect.StructTag, earlier []row) spec {
 		}
 		section = section[:max(0, strings.LastIndexByte(section, '.'))]
 		if slices.ContainsFunc(earlier, func(r row) bool { return r.path == join(section, by) }) {
-			s.only = &only{join(section, by), wordsOf(values)()}
+			s.only = &only{join(section, by), wordsOf(values)}
 		}
 	}
 	return s

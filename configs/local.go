@@ -55,17 +55,17 @@ func (w *walker) crossLocal(t *table) {
 		w.fatal(steps.node, steps.path, "set local.policy: averaging, or another policy", "%d steps between two exchanges need a policy that says what the servers do with them", l.Steps)
 		return
 	case !l.IsSet():
-		if name := t.byPath["local.period.name"]; !name.bad && l.Period.Name != "constant" {
+		if name := t.byPath["local.period.name"]; !name.bad && l.Period.Changes() {
 			w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or set local.policy: averaging", "every step is an exchange, but the period is %s", l.Period.Name)
 		}
 		return
-	case l.Steps == 0 && l.Policy != "hpsgd":
-		w.fatal(steps.node, steps.path, "set 1 or more", "is 0: only hpsgd takes as many steps as an exchange takes")
+	case l.Steps == 0 && !e.Open:
+		w.fatal(steps.node, steps.path, "set 1 or more", "is 0: only %s takes as many steps as an exchange takes", orList(local.OpenOnes()))
 	}
 	w.crossVotes(t)
 	w.crossOuter(t)
-	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Name != "constant" {
-		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy averaging, post_local, diloco or slowmo", "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
+	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Changes() {
+		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy "+orList(local.OfPeriods()), "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
 	}
 	w.crossFragments(t)
 	for _, c := range []struct {

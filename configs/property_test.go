@@ -76,7 +76,7 @@ func needs(l *leaf, value string) []string {
 	var out []string
 	path := l.path
 	if also[path] == nil && l.only != nil {
-		return []string{l.only.path + "=" + l.only.values[0]}
+		return []string{l.only.path + "=" + l.only.words()[0]}
 	}
 	for _, s := range also[path] {
 		switch {

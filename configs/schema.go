@@ -167,11 +167,11 @@ func (t *table) conditions(section string) (all []*form) {
 		if !in || strings.Contains(name, ".") {
 			continue
 		}
-		id := by + " " + strings.Join(l.only.values, " ")
+		id := by + " " + strings.Join(l.only.words(), " ")
 		c := of[id]
 		if c == nil {
-			c = &form{If: &form{Properties: map[string]any{name: &form{Enum: l.only.values}}}}
-			if !slices.Contains(l.only.values, t.leaf(by).def) {
+			c = &form{If: &form{Properties: map[string]any{name: &form{Enum: l.only.words()}}}}
+			if !slices.Contains(l.only.words(), t.leaf(by).def) {
 				c.If.Required = []string{name}
 			}
 			of[id], all = c, append(all, c)
@@ -277,7 +277,7 @@ func (l *leaf) description() string {
 		more += "; default " + l.def
 	}
 	if l.only != nil {
-		more += "; only with " + l.only.path + ": " + orList(l.only.values)
+		more += "; only with " + l.only.path + ": " + orList(l.only.words())
 	}
 	return l.doc + more
 }

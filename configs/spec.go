@@ -37,8 +37,8 @@ func (s *spec) values() []string {
 
 // only ties a key to the value of another key that stands before it in the table.
 type only struct {
-	path   string
-	values []string
+	path  string
+	words func() []string // not cached, because policies may be added at run time
 }
 
 // leaf is a key bound to its destination.
@@ -162,7 +162,7 @@ func (t *table) holds(l *leaf) (holds, known bool) {
 
 // met is holds for a table without problems.
 func (t *table) met(l *leaf) bool {
-	return l.only == nil || slices.Contains(l.only.values, *t.byPath[l.only.path].ptr.(*string))
+	return l.only == nil || slices.Contains(l.only.words(), *t.byPath[l.only.path].ptr.(*string))
 }
 
 // excuse marks a key, or all keys of a section, as reported, unless they are given, so that they are not reported as missing.
@@ -200,7 +200,7 @@ func Keys() []Key {
 		for _, l := range leaves {
 			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values(), Required: l.required, Limit: limitText(l), Doc: l.doc}
 			if l.only != nil {
-				k.With = l.only.path + ": " + orList(l.only.values)
+				k.With = l.only.path + ": " + orList(l.only.words())
 			}
 			out = append(out, k)
 		}

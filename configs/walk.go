@@ -282,7 +282,7 @@ func (w *walker) finish(t *table, n *yaml.Node) {
 			by := t.byPath[l.only.path]
 			l.bad = true
 			w.misshapen(l.key, l.path, fmt.Sprintf("remove it, or change %s", by.path),
-				"belongs to %s: %s, not %s", by.path, orList(l.only.values), *by.ptr.(*string))
+				"belongs to %s: %s, not %s", by.path, orList(l.only.words()), *by.ptr.(*string))
 		case l.key != nil || l.bad || !known || !holds:
 		case l.required:
 			l.bad = true

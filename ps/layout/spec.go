@@ -155,9 +155,7 @@ func HostStepsOf(c *configs.Config, p *shard.Plan) (o steps.Options, err error) 
 	if err != nil {
 		return o, err
 	}
-	spec := local.Defaults()
-	spec.Policy, spec.Steps = "averaging", c.Local.HostSteps
-	return steps.Options{Spec: spec, Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p, Update: update, Batch: 1,
+	return steps.Options{Spec: local.Averages(c.Local.HostSteps), Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p, Update: update, Batch: 1,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 }
 

@@ -9,6 +9,13 @@ var averaging = Entry{
 	make:     func(s Spec, e Env) Policy { return &rounds{periodOf(s, e)} },
 }
 
+// Averages is the Spec of averaging after so many steps, without an optimizer on the servers.
+func Averages(steps int64) Spec {
+	s := Defaults()
+	s.Policy, s.Steps = averaging.Name, steps
+	return s
+}
+
 // rounds are rounds whose answers are taken over at their begin.
 type rounds struct{ period }
 

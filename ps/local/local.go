@@ -38,11 +38,14 @@ type Period struct {
 	Warm      int64   `yaml:"warm" min:"0" max:"1e9" when:"name=selsync" doc:"first steps, each of which is an exchange"`
 }
 
+// Changes says whether the number of steps between two exchanges changes.
+func (p *Period) Changes() bool { return p.Name != constant.Name }
+
 // Outer is what the servers do with the changes that workers push.
 type Outer struct {
-	Name     string  `yaml:"name" values:"sgd,momentum,nesterov" when:"policy=averaging,hpsgd,post_local,diloco,streaming_diloco" doc:"rule of the servers, along the mean of the workers' changes; sgd with lr 1 averages their parameters"`
-	LR       float64 `yaml:"lr" above:"0" max:"1e6" when:"policy=averaging,hpsgd,post_local,diloco,streaming_diloco,slowmo,bmuf,async_local" doc:"learning rate of the servers; 1 takes the whole change"`
-	Momentum float64 `yaml:"momentum" min:"0" below:"1" when:"policy=averaging,hpsgd,post_local,diloco,streaming_diloco,slowmo,bmuf,async_local" doc:"share of the servers' last step in the next"`
+	Name     string  `yaml:"name" values:"sgd,momentum,nesterov" when:"policy=@locals with a rule" doc:"rule of the servers, along the mean of the workers' changes; sgd with lr 1 averages their parameters"`
+	LR       float64 `yaml:"lr" above:"0" max:"1e6" when:"policy=@locals with a rate" doc:"learning rate of the servers; 1 takes the whole change"`
+	Momentum float64 `yaml:"momentum" min:"0" below:"1" when:"policy=@locals with a rate" doc:"share of the servers' last step in the next"`
 	Every    int64   `yaml:"every" min:"0" max:"1e9" when:"policy=async_local" doc:"pushes between two changes of the momentum; 0: as many as there are workers"`
 	Between  float64 `yaml:"between" min:"0" max:"1" when:"policy=async_local" doc:"share of the momentum that each push between two such changes applies"`
 }
@@ -68,7 +71,7 @@ func (s *Spec) Constant() int64 {
 		return 1
 	case e.Fragments:
 		return max(1, s.Steps/max(1, s.Fragments))
-	case s.Policy == "post_local", e.Periods && s.Period.Name != "constant", s.Policy == "async_local" && s.Dynamic:
+	case e.Varies != nil && e.Varies(s), e.Periods && s.Period.Changes():
 		return 0
 	}
 	return s.Steps

@@ -4,7 +4,7 @@ import "fmt"
 
 // postLocal averages after every step at first, and then after every period.
 var postLocal = Entry{
-	Name: "post_local", Periods: true,
+	Name: "post_local", Periods: true, Varies: func(*Spec) bool { return true },
 	Rule:     "every step is an exchange up to step switch; then as averaging. With sgd, momentum and nesterov the first phase averages gradients; adam's states differ between workers",
 	Source:   "Lin et al., ICLR 2020, and PyTorch's post_localSGD [Q]",
 	Defaults: map[string]string{"local.steps": "4"},

@@ -33,6 +33,11 @@ type Entry struct {
 	Fragments bool
 	// Periods says that local.period may be other than constant.
 	Periods bool
+	// Open says that local.steps may be 0: a round then lasts as long as an exchange.
+	Open bool
+	// Varies says whether the configuration leaves open how many steps a round has; nil: it does not. What local.period leaves open is not part
+	// of it.
+	Varies func(s *Spec) bool
 	// Outer is the rule of the servers where the configuration does not name it; "": it does, or they add.
 	Outer string
 	// Defaults are values of the policy for keys whose default is another one.
@@ -56,6 +61,31 @@ var All = []Entry{
 func Names() (names []string) {
 	for _, e := range All {
 		names = append(names, e.Name)
+	}
+	return names
+}
+
+// OuterRates lists the policies whose servers have a learning rate and a momentum; those of the others add what is pushed.
+func OuterRates() []string {
+	return namesOf(func(e *Entry) bool { return e.Name != None && e.Take != Elastic })
+}
+
+// OuterRules lists the policies whose servers have the rule that the configuration names.
+func OuterRules() []string {
+	return namesOf(func(e *Entry) bool { return e.Name != None && e.Take != Elastic && e.Outer == "" })
+}
+
+// OfPeriods lists the policies with local.period.
+func OfPeriods() []string { return namesOf(func(e *Entry) bool { return e.Periods }) }
+
+// OpenOnes lists the policies whose rounds may last as long as an exchange.
+func OpenOnes() []string { return namesOf(func(e *Entry) bool { return e.Open }) }
+
+func namesOf(holds func(e *Entry) bool) (names []string) {
+	for i := range All {
+		if holds(&All[i]) {
+			names = append(names, All[i].Name)
+		}
 	}
 	return names
 }
