@@ -9,6 +9,7 @@ import (
 
 	"fluentps/comm/payload"
 	"fluentps/configs"
+	"fluentps/ps/local"
 	"fluentps/ps/scheme"
 	"fluentps/ps/send"
 	"fluentps/ps/sim"
@@ -18,7 +19,7 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "list the schemes, send policies, payloads and work policies, or explain one of them or a key of the YAML",
+		Usage:     "list the schemes, send policies, payloads, work policies and local policies, or explain one of them or a key of the YAML",
 		ArgsUsage: "[NAME or KEY]",
 		Action:    explainVerb,
 		BashComplete: func(c *cli.Context) {
@@ -51,12 +52,15 @@ func explainVerb(c *cli.Context) error {
 	if p, ok := work.Lookup(name); ok {
 		return explainWork(c, p)
 	}
+	if known, err := explainLocal(c, name); known {
+		return err
+	}
 	e, ok := scheme.Lookup(name)
 	if !ok {
 		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
-			return usagef("explain: there is no scheme, send policy, payload, work policy or key %q; did you mean %s?", name, strings.Join(near, " or "))
+			return usagef("explain: there is no scheme, send policy, payload, work policy, local policy or key %q; did you mean %s?", name, strings.Join(near, " or "))
 		}
-		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy, payload or work policy", name, explained()))
+		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy, payload, work policy or local policy", name, explained()))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {
@@ -71,7 +75,7 @@ func explainVerb(c *cli.Context) error {
 }
 
 func explained() []string {
-	return slices.Concat(scheme.Names(), send.Names(), payload.Names(), work.Names())
+	return slices.Concat(scheme.Names(), send.Names(), payload.Names(), work.Names(), localNames())
 }
 
 // explainWork writes a policy of work with its keys.
@@ -82,7 +86,7 @@ func explainWork(c *cli.Context, p work.Entry) error {
 	wrapped(&b, "  source ", p.Source)
 	b.WriteString("\nKeys of work:\n\n")
 	for _, k := range configs.Keys() {
-		if name, ok := strings.CutPrefix(k.Path, "work."); ok && name != "policy" && slices.Contains(strings.FieldsFunc(k.With, func(r rune) bool { return r == ' ' || r == ',' }), p.Name) {
+		if name, ok := strings.CutPrefix(k.Path, "work."); ok && name != "policy" && isOnlyWith(&k, p.Name) {
 			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
 		}
 	}
@@ -166,6 +170,16 @@ func explainAll(c *cli.Context) error {
 	}
 	b.WriteString("\nWho gets how many samples, under work: policy:\n\n")
 	for _, p := range work.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, p.Source)
+	}
+	b.WriteString("\nWhat a worker does between two exchanges, under local: policy:\n\n")
+	for _, p := range local.All {
+		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
+		wrapped(&b, indent, p.Source)
+	}
+	b.WriteString("\nHow the number of steps between two exchanges changes, under local: period: name:\n\n")
+	for _, p := range local.Periods {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, p.Source)
 	}

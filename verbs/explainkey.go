@@ -50,7 +50,7 @@ func keyNames() []string {
 
 // explainKey explains a key of the YAML, all keys of a section, or all keys that have a name as a part of their path, keys of schemes
 // included; else the keys whose path or name begins so, or that take the name as a value. It returns "" if there is no such key, and
-// for the name of a scheme, a send policy or a payload.
+// for the name of a scheme, a send policy, a payload or a policy.
 func explainKey(name string) string {
 	if slices.Contains(explained(), name) {
 		return ""
