@@ -92,13 +92,14 @@ func (w *walker) crossLocal(t *table) {
 // crossVotes checks that workers which decide together when to exchange are always in the same round.
 func (w *walker) crossVotes(t *table) {
 	name := t.byPath["local.period.name"]
-	if name.bad || w.cfg.Local.Period.Name != "selsync" || t.byPath["sync"].bad {
+	e, _ := local.LookupPeriod(w.cfg.Local.Period.Name)
+	if name.bad || !e.Votes || t.byPath["sync"].bad {
 		return
 	}
 	for i := range w.cfg.Sync {
 		for _, ph := range w.cfg.Sync[i].Phases() {
 			if ph.Scheme != "bsp" {
-				w.fatal(w.nodeOf(t, name, w.tree), name.path, "set scheme: bsp in every rule of sync, or another period", "selsync lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", i, ph.Scheme)
+				w.fatal(w.nodeOf(t, name, w.tree), name.path, "set scheme: bsp in every rule of sync, or another period", "%s lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", e.Name, i, ph.Scheme)
 				return
 			}
 		}

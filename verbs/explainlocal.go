@@ -20,7 +20,7 @@ func localNames() []string { return slices.Concat(local.Names()[1:], local.Perio
 func explainLocal(c *cli.Context, name string) (known bool, err error) {
 	var b strings.Builder
 	e, isPolicy := local.Lookup(name)
-	i := slices.IndexFunc(local.Periods, func(p local.PeriodEntry) bool { return p.Name == name })
+	p, _ := local.LookupPeriod(name)
 	switch {
 	case !slices.Contains(localNames(), name):
 		return false, nil
@@ -30,8 +30,8 @@ func explainLocal(c *cli.Context, name string) (known bool, err error) {
 		wrapped(&b, "  source ", e.Source)
 	default:
 		fmt.Fprintf(&b, "%s   (local: {period: {name: %s}}, with policy %s)\n\n", name, name, strings.Join(local.OfPeriods(), ", "))
-		wrapped(&b, "  rule   ", local.Periods[i].Rule)
-		wrapped(&b, "  source ", local.Periods[i].Source)
+		wrapped(&b, "  rule   ", p.Rule)
+		wrapped(&b, "  source ", p.Source)
 	}
 	b.WriteString("\nKeys of local:\n\n")
 	for _, k := range configs.Keys() {

@@ -19,6 +19,8 @@ func Averages(steps int64) Spec {
 // rounds are rounds whose answers are taken over at their begin.
 type rounds struct{ period }
 
+func (r *rounds) under() period { return r.period }
+
 func (r *rounds) Round(n Now) Round {
 	steps := n.within(r.steps(n))
 	return Round{Steps: steps, Votes: steps > 1 && Votes(r)}

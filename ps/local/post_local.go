@@ -17,6 +17,8 @@ type afterSwitch struct {
 	at int64 // the step with which the period begins
 }
 
+func (r *afterSwitch) under() period { return r.period }
+
 func (r *afterSwitch) Round(n Now) Round {
 	if n.Step < r.at {
 		return Round{Steps: 1}

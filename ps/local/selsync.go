@@ -7,7 +7,7 @@ import (
 
 // selSync exchanges when the gradients of some worker change.
 var selSync = PeriodEntry{
-	Name: "selsync",
+	Name: "selsync", Votes: true,
 	Rule: "an exchange after each of the first warm steps; then one when the smoothed norm of the gradients of any worker has changed by the share threshold in a step, and after steps steps at the latest. " +
 		"All workers vote after each step, by a message of its own to the lead shard's server, which tells them the verdict",
 	Source: "SelSync (Tyagi and Swany, CLUSTER 2023) and its code [Q]; how norms are smoothed is reconstructed [R], and the limit of steps steps is ours",
@@ -78,11 +78,8 @@ func Votes(p Policy) bool {
 }
 
 func periodUnder(p Policy) period {
-	switch r := p.(type) {
-	case *rounds:
-		return r.period
-	case *afterSwitch:
-		return r.period
+	if r, ok := p.(interface{ under() period }); ok {
+		return r.under()
 	}
 	return nil
 }

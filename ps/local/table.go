@@ -104,7 +104,9 @@ type PeriodEntry struct {
 	Name   string
 	Rule   string
 	Source string
-	make   func(s Spec, e Env) period
+	// Votes says that workers decide together when a round ends, so that all must be in the same round.
+	Votes bool
+	make  func(s Spec, e Env) period
 }
 
 // period says how many steps the next round has.
@@ -125,11 +127,20 @@ func PeriodNames() (names []string) {
 	return names
 }
 
+// LookupPeriod finds a period.
+func LookupPeriod(name string) (PeriodEntry, bool) {
+	i := slices.IndexFunc(Periods, func(e PeriodEntry) bool { return e.Name == name })
+	if i < 0 {
+		return PeriodEntry{}, false
+	}
+	return Periods[i], true
+}
+
 // periodOf makes the period of a policy.
 func periodOf(s Spec, e Env) period {
-	i := slices.IndexFunc(Periods, func(p PeriodEntry) bool { return p.Name == s.Period.Name })
-	if i < 0 {
+	p, ok := LookupPeriod(s.Period.Name)
+	if !ok {
 		panic("local: period " + s.Period.Name + " was not checked")
 	}
-	return Periods[i].make(s, e)
+	return p.make(s, e)
 }
