@@ -3,11 +3,10 @@ package optim
 // Inner takes the steps of a worker on parameters of its own, and makes what it pushes of several steps. It holds the state of the
 // worker's optimizer.
 type Inner struct {
-	update  Update
-	state   [][]float32
-	part    [][]float32
-	scratch []float32
-	steps   int64 // so far, part of the state: adam's bias correction depends on it
+	update Update
+	state  [][]float32
+	part   [][]float32
+	steps  int64 // so far, part of the state: adam's bias correction depends on it
 }
 
 // NewInner makes the optimizer of one worker with an arena of n elements. The rule must not be lars, because steps are taken along
@@ -17,7 +16,7 @@ func NewInner(n int, u Update) *Inner {
 		panic("optim: a worker's own steps are made of pieces, but the rule needs the norms of layers")
 	}
 	k := u.Rule.State()
-	return &Inner{update: u, state: vectors(k, n), part: make([][]float32, k), scratch: make([]float32, deltaBlock)}
+	return &Inner{update: u, state: vectors(k, n), part: make([][]float32, k)}
 }
 
 // State is the vectors of the rule, each as long as the arena, and the number of steps, as with a Store.
