@@ -24,7 +24,7 @@ func (w *walker) crossBaseline(t *table) {
 	bsp, _ := scheme.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
-		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient || r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
+		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient && !w.cfg.Local.IsSet() || r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
 			w.fatal(t.byPath["baseline"].key, "baseline", `compare with bsp: --set 'sync=[{match: "*", scheme: bsp}]'`,
 				"%s is bulk synchronous, like bsp with its defaults, but %s is different", w.cfg.Baseline, w.rows[i].prefix)
 			return

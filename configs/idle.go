@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	w.batch()
 	w.schedule()
 	w.optimizer()
+	w.springs()
 	w.rhythms()
 	w.faults()
 	w.roles()
@@ -97,15 +99,19 @@ func rowsText(rows int) string {
 // batch looks for iterations of more samples than there are rows.
 func (w *idler) batch() {
 	rows := int64(w.f.Rows)
-	if rows == 0 || w.n.PerIteration <= rows {
+	if rows == 0 || w.n.PerStep <= rows {
 		return
 	}
-	what := "an iteration uses some of them more than once"
+	of := "an iteration"
+	if w.c.Local.IsSet() {
+		of = "a step"
+	}
+	what := of + " uses some of them more than once"
 	if w.c.dealsEpochs() {
 		what = fmt.Sprintf("work.policy %s computes each row once an epoch, so an iteration has %d samples", w.c.Work.Policy, rows)
 	}
 	if w.c.Train.BatchGlobal > 0 {
-		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in an iteration, but the training set has %d rows: %s", w.n.PerIteration, rows, what)
+		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in %s, but the training set has %d rows: %s", w.n.PerStep, of, rows, what)
 		return
 	}
 	workers, who := max(1, w.f.Computes), ""
@@ -113,19 +119,23 @@ func (w *idler) batch() {
 		who = fmt.Sprintf(" of %d workers", workers)
 	}
 	w.at("train.batch_per_worker", fmt.Sprintf("set it to %d or less", max(1, rows/int64(workers))),
-		"%d samples%s in an iteration, but the training set has %d rows: %s", w.n.PerIteration, who, rows, what)
+		"%d samples%s in %s, but the training set has %d rows: %s", w.n.PerStep, who, of, rows, what)
 }
 
-// schedule looks for drops and warm-ups of the learning rate that the run does not reach.
+// schedule looks for drops and warm-ups of the learning rate that the run does not reach. Where workers take steps of their own, the schedule
+// counts these.
 func (w *idler) schedule() {
-	s, end := w.c.Train.Schedule, w.n.Iterations
+	s, end, noun, run := w.c.Train.Schedule, w.n.Steps, "iterations", w.n.StepsText()
+	if w.c.Local.IsSet() {
+		noun = "steps"
+	}
 	if s.Name == "step" {
 		if float64(s.Every) >= end {
-			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d iterations to the first drop, but the run has %s: the rate never drops", s.Every, w.n.Text())
+			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d %s to the first drop, but the run has %s: the rate never drops", s.Every, noun, run)
 		}
 		for i, at := range s.At {
 			if float64(at) >= end {
-				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", whole(end)), "the run has %s: the rate never drops at %d", w.n.Text(), at)
+				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", whole(end)), "the run has %s: the rate never drops at %d", run, at)
 			}
 		}
 		l := w.leaf("train.schedule.factor")
@@ -136,7 +146,15 @@ func (w *idler) schedule() {
 		}
 	}
 	if float64(s.WarmUp) > end {
-		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d iterations of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, w.n.Text())
+		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d %s of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, noun, run)
+	}
+}
+
+// springs looks for workers that together pull the servers' parameters past where they are. EASGD's authors let N times pull be 0.9 (recalled).
+func (w *idler) springs() {
+	l, n := &w.c.Local, float64(w.f.Workers)
+	if l.Policy == "easgd" && n*l.Pull > 1 {
+		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", number(math.Round(900/n)/1000)), "%s: %s move the servers' parameters %s of the way to their mean, and so past it", number(l.Pull), times(n, "worker"), number(n*l.Pull))
 	}
 }
 
@@ -196,13 +214,19 @@ func (w *idler) versions() (most float64) {
 
 // faults looks for slowness that begins after the run has ended.
 func (w *idler) faults() {
-	end := w.n.Pushes // one worker may do the work of all
-	if w.c.InStep() {
-		end = w.n.Iterations
+	end, noun, run := w.n.Pushes, "iteration", w.n.Text() // one worker may do the work of all
+	switch {
+	case w.c.InStep() && !w.n.Varies:
+		end = w.n.Steps
+	case w.c.Local.IsSet():
+		end = math.Ceil(w.n.Samples / float64(w.c.leastStep(w.f)))
+	}
+	if w.c.Local.IsSet() {
+		noun, run = "step", w.n.StepsText()
 	}
 	for i, f := range w.c.Faults {
 		if float64(f.Slow.From) >= end {
-			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has only %s, so it slows no iteration from %d on", w.n.Text(), f.Slow.From)
+			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has only %s, so it slows no %s from %d on", run, noun, f.Slow.From)
 		}
 	}
 }

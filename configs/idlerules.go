@@ -105,14 +105,14 @@ func shareText(e scheme.Entry) string {
 	return "1/N"
 }
 
-// bound looks for a bound on the lead that no worker can reach. w.n.Iterations is an even share for each worker; a faster worker may do
+// bound looks for a bound on the lead that no worker can reach. w.n.Exchanges is an even share for each worker; a faster worker may do
 // more, up to all w.n.Pushes.
 func (w *idler) bound(l *leaf, most float64) {
 	switch {
 	case most >= w.n.Pushes:
-		w.warn(l, boundHint(w.n.Iterations), "%s can never act: the run has %s, %s%s in all", whole(most), w.n.Text(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
-	case w.n.Exact && most >= w.n.Iterations:
-		w.warn(l, boundHint(w.n.Iterations), "%s is not below the run's %s: only a worker that does more than an even share of them ever waits", whole(most), w.n.Text())
+		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", whole(most), w.n.ExchangesText(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
+	case w.n.Exact && most >= w.n.Exchanges:
+		w.warn(l, boundHint(w.n.Exchanges), "%s is not below the run's %s: only a worker that does more than an even share of them ever waits", whole(most), w.n.ExchangesText())
 	}
 }
 
@@ -126,8 +126,8 @@ func (w *idler) until(l *leaf, u Until) {
 		return
 	}
 	if u.Await.IsSet() {
-		if rounds := float64(u.Await.Rounds); rounds >= w.n.Iterations {
-			w.at(l.path, fmt.Sprintf("set rounds below %s", whole(w.n.Iterations)), "%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins", whole(rounds), w.n.Text())
+		if rounds := float64(u.Await.Rounds); rounds >= w.n.Exchanges {
+			w.at(l.path, fmt.Sprintf("set rounds below %s", whole(w.n.Exchanges)), "%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins", whole(rounds), w.n.ExchangesText())
 		}
 		return
 	}
@@ -139,14 +139,14 @@ func (w *idler) until(l *leaf, u Until) {
 	case u.Epochs > 0 && w.f.Rows == 0:
 		return
 	case u.Epochs > 0:
-		clock = w.c.iterations(u.Epochs*float64(w.f.Rows), w.n.PerIteration, w.f)
+		clock = w.c.iterations(u.Epochs*float64(w.f.Rows), w.n.PerIteration*w.c.Local.Turns(), w.f)
 		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // with more workers, the epoch and the run both have fewer iterations
 			if math.IsInf(w.n.Samples, 1) || u.Epochs*float64(w.f.Rows) < w.n.Samples {
 				return
 			}
 		}
 	}
-	if clock >= w.n.Iterations {
-		w.at(l.path, fmt.Sprintf("set it below %s, or remove the scheme that follows", whole(w.n.Iterations)), "%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.Text())
+	if clock >= w.n.Exchanges {
+		w.at(l.path, fmt.Sprintf("set it below %s, or remove the scheme that follows", whole(w.n.Exchanges)), "%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.ExchangesText())
 	}
 }

@@ -24,14 +24,18 @@ type Facts struct {
 // Length is the length of a run. If facts are missing, each number except PerIteration is its largest possible value. +Inf stands for no known
 // limit, for example if the budget is a time.
 type Length struct {
-	PerIteration int64   // samples of one iteration over all ranks that compute; the smallest possible value
+	PerStep      int64   // samples of one step over all ranks that compute; the smallest possible value
+	PerIteration int64   // the same of one iteration: of one step, or with local of all steps before an exchange
 	Accepted     int64   // the least of PerIteration that count, if a scheme drops pushes
 	Samples      float64 // over all workers
 	Epoch        float64 // iterations in one epoch
 	Iterations   float64 // of each worker, if all do the same number
+	Steps        float64 // of each worker, if all do the same number: iterations, or with local what the schedule counts
+	Exchanges    float64 // of a shard with each worker: iterations, or fewer where fragments of the parameters take turns
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
 	DropsStale   bool    // a scheme drops stale pushes, nobody knows how many: Iterations is the largest possible value
+	Varies       bool    // workers take more steps in an iteration than PerIteration has, nobody knows how many: Iterations is the largest possible value
 	fixed        bool    // PerIteration is exact
 	budget       float64 // iterations in which Samples are computed
 	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
@@ -40,12 +44,12 @@ type Length struct {
 // Length computes the length of the run from the known facts.
 func (c *Config) Length(f Facts) Length {
 	inf := math.Inf(1)
-	n := Length{PerIteration: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Pushes: inf,
-		Exact: f.Workers > 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf, short: c.dealsEpochs()}
+	n := Length{PerStep: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Steps: inf, Exchanges: inf, Pushes: inf,
+		Exact: f.Workers > 0, Varies: c.Local.Constant() == 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf, short: c.dealsEpochs()}
 	if c.Train.BatchGlobal == 0 {
-		n.PerIteration = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
+		n.PerStep = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
 	}
-	n.PerIteration = saturated(float64(n.PerIteration) * float64(c.Local.StepsMin())) // an iteration is an exchange
+	n.PerIteration = saturated(float64(n.PerStep) * float64(c.Local.StepsMin())) // an iteration is an exchange
 	drops := false
 	n.Accepted, drops = c.accepted(n.PerIteration, f)
 	n.DropsStale = c.anyPhase(func(e scheme.Entry, _ Phase) bool { return e.DropsStale })
@@ -64,7 +68,7 @@ func (c *Config) Length(f Facts) Length {
 		iterations, pushes := 0.0, 0.0
 		for _, ph := range c.leadPhases(f) {
 			i, p := ph.lasts(updates, f.Workers)
-			iterations, pushes = max(iterations, i), max(pushes, p)
+			iterations, pushes = max(iterations, i*float64(c.Local.Turns())), max(pushes, p)
 		}
 		n.Iterations, n.Pushes = min(n.Iterations, iterations), min(n.Pushes, pushes)
 	}
@@ -74,7 +78,21 @@ func (c *Config) Length(f Facts) Length {
 			n.Pushes = n.Iterations * float64(f.Workers)
 		}
 	}
+	n.Exchanges = math.Ceil(n.Iterations / float64(c.Local.Turns()))
+	n.Steps = c.stepsOf(n, f)
 	return n
+}
+
+// stepsOf returns how many steps each worker takes at most.
+func (c *Config) stepsOf(n Length, f Facts) float64 {
+	if !c.Local.IsSet() {
+		return n.Iterations
+	}
+	steps := math.Ceil(n.Samples / float64(max(1, n.Accepted/c.Local.StepsMin())))
+	if !n.Varies {
+		steps = min(steps, n.Iterations*float64(c.Local.StepsMin()))
+	}
+	return steps
 }
 
 // dealsEpochs reports whether a policy of work deals the rows of each epoch, so that no iteration runs across the end of one.
@@ -120,7 +138,7 @@ func (c *Config) iterations(samples float64, batch int64, f Facts) float64 {
 func (c *Config) pushes(n Length, f Facts) float64 {
 	switch {
 	case !c.dealsEpochs():
-		return math.Ceil(n.Samples / float64(c.leastPush(f)))
+		return math.Ceil(n.Samples / float64(c.leastPush(f)) / float64(c.Local.Turns()))
 	case f.Workers == 0:
 		return math.Inf(1)
 	}
@@ -172,7 +190,7 @@ func (ph *Phase) lasts(versions float64, workers int) (iterations, pushes float6
 // Versions returns how many versions of a shard a run of that length makes, with that many workers; 0 if their number is unknown.
 func (ph *Phase) Versions(n Length, workers int) float64 {
 	if ph.Whole() {
-		return n.Iterations
+		return n.Exchanges
 	}
 	return math.Ceil(n.Pushes / float64(ph.Several(workers)))
 }
@@ -206,15 +224,17 @@ func (ph *Phase) exact(workers int) bool {
 }
 
 // leastPush returns the fewest samples in a push.
-func (c *Config) leastPush(f Facts) int {
-	steps := int(c.Local.StepsMin())
+func (c *Config) leastPush(f Facts) int { return c.leastStep(f) * int(c.Local.StepsMin()) }
+
+// leastStep returns the fewest samples in a step of one worker.
+func (c *Config) leastStep(f Facts) int {
 	if c.Train.BatchGlobal == 0 {
-		return c.Train.BatchPerWorker * steps
+		return c.Train.BatchPerWorker
 	}
 	if f.Computes == 0 {
 		return 1
 	}
-	return max(1, c.Train.BatchGlobal/f.Computes) * steps
+	return max(1, c.Train.BatchGlobal/f.Computes)
 }
 
 // leadPhases returns the schemes that the lead shard may have.
@@ -232,15 +252,40 @@ func (n Length) Text() string {
 	if n.budget != n.Iterations {
 		return fmt.Sprintf("%s%s (train.stop.updates)", mostText(n.Exact), times(n.Iterations, "iteration"))
 	}
+	return n.counted(n.Iterations, "iteration", n.Accepted)
+}
+
+// StepsText writes the number of steps of each worker in the same way.
+func (n Length) StepsText() string {
+	if n.PerStep == n.PerIteration && !n.Varies { // a step is an iteration, or the steps of local are one each
+		return n.Text()
+	}
+	if n.budget != n.Iterations && !n.Varies {
+		return fmt.Sprintf("%s%s (train.stop.updates)", mostText(n.Exact), times(n.Steps, "step"))
+	}
+	n.Varies = false // every step has as many samples
+	return n.counted(n.Steps, "step", max(1, n.Accepted*n.PerStep/n.PerIteration))
+}
+
+// ExchangesText writes how often each worker exchanges a shard.
+func (n Length) ExchangesText() string {
+	if n.Exchanges == n.Iterations {
+		return n.Text()
+	}
+	return fmt.Sprintf("%s of each shard, in %s", times(n.Exchanges, "exchange"), n.Text())
+}
+
+// counted writes a number of iterations or steps, of so many samples each.
+func (n Length) counted(of float64, noun string, samples int64) string {
 	more := ""
 	switch {
-	case !n.fixed:
+	case !n.fixed || n.Varies:
 		more = " or more"
 	case n.short:
 		more = " or so"
 	}
-	exact := n.fixed && !n.DropsStale && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
-	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(n.Iterations, "iteration"), whole(n.Samples), n.Accepted, more)
+	exact := n.fixed && !n.DropsStale && !n.Varies && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
+	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(of, noun), whole(n.Samples), samples, more)
 }
 
 // mostText returns "at most " for a number that is not exact.

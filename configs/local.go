@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 
 	"fluentps/ps/local"
 	"fluentps/ps/optim"
@@ -67,6 +68,9 @@ func (w *walker) crossLocal(t *table) {
 	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Changes() {
 		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy "+orList(local.OfPeriods()), "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
 	}
+	if p, _ := local.LookupPeriod(l.Period.Name); p.Endless && e.Periods {
+		w.crossEndless(t)
+	}
 	w.crossFragments(t)
 	for _, c := range []struct {
 		path, hint, msg string
@@ -85,7 +89,7 @@ func (w *walker) crossLocal(t *table) {
 		}
 	}
 	if !t.byPath["sync"].bad {
-		w.crossLocalRules(e)
+		w.crossLocalRules(policy, e)
 	}
 }
 
@@ -104,6 +108,15 @@ func (w *walker) crossVotes(t *table) {
 			}
 		}
 	}
+}
+
+// crossEndless checks that a run whose rounds may take all steps that are left has a number of them.
+func (w *walker) crossEndless(t *table) {
+	name, stop := t.byPath["local.period.name"], w.cfg.Train.Stop
+	if name.bad || t.byPath["train.stop.epochs"].bad || t.byPath["train.stop.samples"].bad || stop.Epochs > 0 || stop.Samples > 0 {
+		return
+	}
+	w.fatal(w.nodeOf(t, name, w.tree), name.path, "set train.stop.epochs or train.stop.samples too, or another period", "%s takes all steps that are left where the learning rate is low, but the run has no number of them, and would never end", w.cfg.Local.Period.Name)
 }
 
 // crossOuter checks the rule of the servers.
@@ -132,10 +145,11 @@ func (w *walker) crossFragments(t *table) {
 }
 
 // crossLocalRules refuses schemes that do not go with steps of the workers' own.
-func (w *walker) crossLocalRules(e local.Entry) {
+func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 	for i := range w.rows {
 		phases, at := w.phasesOf(i)
-		for _, ph := range phases {
+		awaits := slices.IndexFunc(phases, func(ph Phase) bool { return ph.Until.Await.IsSet() })
+		for k, ph := range phases {
 			s, ok := scheme.Lookup(ph.Scheme)
 			switch {
 			case !ok:
@@ -147,24 +161,35 @@ func (w *walker) crossLocalRules(e local.Entry) {
 				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp", "%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
 			case e.Fragments && s.Scope == scheme.PerServer:
 				w.fatal(at.node, at.path, "choose a scheme that decides for each shard alone, such as bsp or ssp", "%s lets workers take turns with all shards of a server, but with %s an iteration exchanges only some of them", s.Name, e.Name)
-			case e.Fragments && len(phases) > 1 && ph.Until.Await.IsSet():
+			case e.Fragments && k == awaits:
 				w.fatal(at.node, at.path, "give until iterations", "with %s the shards have clocks of their own, and would change at different iterations", e.Name)
 			case ph.Until.Epochs > 0 && w.cfg.Local.Constant() == 0:
-				w.fatal(at.node, at.path, "give until iterations, which count exchanges", "with local.period %s nobody knows how many exchanges an epoch has", w.cfg.Local.Period.Name)
+				w.fatal(at.node, at.path, "give until iterations, which count exchanges", "with %s nobody knows how many exchanges an epoch has", w.varying())
+			case e.PerPush && s.Whole(ph.Common, ph.Params):
+				w.report(Warning, policy.node, policy.path, "set scheme: asp, or ssp with a large bound", "the momentum of %s counts pushes, each of which is a version, but with sync[%d] (%s) a version is made of the pushes of all workers", e.Name, i, s.Name)
 			}
 		}
 		w.addWhole(i, e)
 	}
 }
 
-// addWhole makes a push count whole where the policy says so and the rule has no weight.
+// varying names what makes the number of steps between two exchanges vary.
+func (w *walker) varying() string {
+	if p := w.cfg.Local.Period; p.Changes() {
+		return "local.period " + p.Name
+	}
+	return "local.policy " + w.cfg.Local.Policy
+}
+
+// addWhole makes a push count whole where the policy says so and the rule has no weight. A version of several pushes is their sum already.
 func (w *walker) addWhole(i int, e local.Entry) {
 	if e.Weigh != local.Whole || i >= len(w.cfg.Sync) {
 		return
 	}
 	r := &w.cfg.Sync[i]
 	for _, ph := range append([]*Phase{&r.Phase}, pointers(r.Then)...) {
-		if s, ok := scheme.Lookup(ph.Scheme); ok && ph.Params != nil && s.Weight == "" && ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
+		s, ok := scheme.Lookup(ph.Scheme)
+		if _, several := ph.Params.(scheme.Several); ok && ph.Params != nil && !several && s.Weight != scheme.NoWeight && ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
 			ph.Common.Weight = 1
 		}
 	}

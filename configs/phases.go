@@ -32,7 +32,7 @@ func (c *Config) clock(u Until, computing, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
 	}
-	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing))*c.Local.StepsMin(), Facts{Computes: computing, Rows: rows})))
+	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing))*c.Local.StepsMin()*c.Local.Turns(), Facts{Computes: computing, Rows: rows})))
 }
 
 func (u Until) String() string {

@@ -38,6 +38,8 @@ type Entry struct {
 	// Varies says whether the configuration leaves open how many steps a round has; nil: it does not. What local.period leaves open is not part
 	// of it.
 	Varies func(s *Spec) bool
+	// PerPush says that the servers' rule counts pushes, each of which should be a version.
+	PerPush bool
 	// Outer is the rule of the servers where the configuration does not name it; "": it does, or they add.
 	Outer string
 	// Defaults are values of the policy for keys whose default is another one.
@@ -106,7 +108,9 @@ type PeriodEntry struct {
 	Source string
 	// Votes says that workers decide together when a round ends, so that all must be in the same round.
 	Votes bool
-	make  func(s Spec, e Env) period
+	// Endless says that a round may take all steps that the budget leaves.
+	Endless bool
+	make    func(s Spec, e Env) period
 }
 
 // period says how many steps the next round has.
