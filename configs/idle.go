@@ -38,7 +38,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	w.batch()
 	w.schedule()
 	w.optimizer()
-	w.springs()
+	w.ownSteps()
 	w.rhythms()
 	w.faults()
 	w.roles()
@@ -150,9 +150,22 @@ func (w *idler) schedule() {
 	}
 }
 
-// springs looks for workers that together pull the servers' parameters past where they are. EASGD's authors let N times pull be 0.9 (recalled).
-func (w *idler) springs() {
+// ownSteps looks for rounds, phases and intervals that the run does not reach, and for workers that together pull the servers' parameters past
+// where they are. EASGD's authors let N times pull be 0.9 (recalled).
+func (w *idler) ownSteps() {
 	l, n := &w.c.Local, float64(w.f.Workers)
+	if !l.IsSet() {
+		return
+	}
+	if steps := l.Constant() * w.n.Turns; steps > 1 && float64(steps) > w.n.Steps {
+		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", whole(w.n.Steps)), "%d steps between two exchanges, but the run has %s: workers exchange what they learn once, at the end", steps, w.n.StepsText())
+	}
+	if l.Policy == "post_local" && float64(l.Switch) >= w.n.Steps {
+		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)), "every step is an exchange up to step %d, but the run has %s", l.Switch, w.n.StepsText())
+	}
+	if l.Period.Name == "adacomm" && float64(l.Period.Interval) >= w.n.Iterations {
+		w.at("local.period.interval", fmt.Sprintf("set it below %s", whole(w.n.Iterations)), "the period changes after %s, but the run has %s: it never does", times(float64(l.Period.Interval), "exchange"), w.n.Text())
+	}
 	if l.Policy == "easgd" && n*l.Pull > 1 {
 		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", number(math.Round(900/n)/1000)), "%s: %s move the servers' parameters %s of the way to their mean, and so past it", number(l.Pull), times(n, "worker"), number(n*l.Pull))
 	}

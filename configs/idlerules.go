@@ -139,7 +139,7 @@ func (w *idler) until(l *leaf, u Until) {
 	case u.Epochs > 0 && w.f.Rows == 0:
 		return
 	case u.Epochs > 0:
-		clock = w.c.iterations(u.Epochs*float64(w.f.Rows), w.n.PerIteration*w.c.Local.Turns(), w.f)
+		clock = w.c.iterations(u.Epochs*float64(w.f.Rows), w.n.PerIteration*w.n.Turns, w.f)
 		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // with more workers, the epoch and the run both have fewer iterations
 			if math.IsInf(w.n.Samples, 1) || u.Epochs*float64(w.f.Rows) < w.n.Samples {
 				return

@@ -32,6 +32,7 @@ type Length struct {
 	Iterations   float64 // of each worker, if all do the same number
 	Steps        float64 // of each worker, if all do the same number: iterations, or with local what the schedule counts
 	Exchanges    float64 // of a shard with each worker: iterations, or fewer where fragments of the parameters take turns
+	Turns        int64   // iterations in which each shard is exchanged once
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
 	DropsStale   bool    // a scheme drops stale pushes, nobody knows how many: Iterations is the largest possible value
@@ -44,7 +45,7 @@ type Length struct {
 // Length computes the length of the run from the known facts.
 func (c *Config) Length(f Facts) Length {
 	inf := math.Inf(1)
-	n := Length{PerStep: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Steps: inf, Exchanges: inf, Pushes: inf,
+	n := Length{PerStep: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Steps: inf, Exchanges: inf, Turns: c.Local.Turns(), Pushes: inf,
 		Exact: f.Workers > 0, Varies: c.Local.Constant() == 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf, short: c.dealsEpochs()}
 	if c.Train.BatchGlobal == 0 {
 		n.PerStep = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
@@ -68,7 +69,7 @@ func (c *Config) Length(f Facts) Length {
 		iterations, pushes := 0.0, 0.0
 		for _, ph := range c.leadPhases(f) {
 			i, p := ph.lasts(updates, f.Workers)
-			iterations, pushes = max(iterations, i*float64(c.Local.Turns())), max(pushes, p)
+			iterations, pushes = max(iterations, i*float64(n.Turns)), max(pushes, p)
 		}
 		n.Iterations, n.Pushes = min(n.Iterations, iterations), min(n.Pushes, pushes)
 	}
@@ -78,7 +79,7 @@ func (c *Config) Length(f Facts) Length {
 			n.Pushes = n.Iterations * float64(f.Workers)
 		}
 	}
-	n.Exchanges = math.Ceil(n.Iterations / float64(c.Local.Turns()))
+	n.Exchanges = math.Ceil(n.Iterations / float64(n.Turns))
 	n.Steps = c.stepsOf(n, f)
 	return n
 }
@@ -138,7 +139,7 @@ func (c *Config) iterations(samples float64, batch int64, f Facts) float64 {
 func (c *Config) pushes(n Length, f Facts) float64 {
 	switch {
 	case !c.dealsEpochs():
-		return math.Ceil(n.Samples / float64(c.leastPush(f)) / float64(c.Local.Turns()))
+		return math.Ceil(n.Samples / float64(c.leastPush(f)) / float64(n.Turns))
 	case f.Workers == 0:
 		return math.Inf(1)
 	}

@@ -72,6 +72,13 @@ func TestIdleWithStepsOfTheirOwn(t *testing.T) {
 		{"policy: averaging, steps: 20", "scheme: bsp", "train.schedule.every: 60 steps to the first drop, but the run has 60 steps (3840 samples, 64 in each)"},
 		{"policy: averaging, steps: 20", "scheme: ssp, staleness: 4", "sync[0].staleness: 4 is not below the run's 3 iterations (3840 samples, 1280 in each)"},
 		{"policy: streaming_diloco, steps: 40, fragments: 2", "scheme: ssp, staleness: 2", "sync[0].staleness: 2 is not below the run's 2 exchanges of each shard, in 3 iterations (3840 samples, 1280 in each)"},
+		{"policy: diloco, steps: 100", "scheme: bsp", "local.steps: 100 steps between two exchanges, but the run has 60 steps (3840 samples, 64 in each): workers exchange what they learn once, at the end; set it to a fraction of 60"},
+		{"policy: streaming_diloco, steps: 64, fragments: 2", "scheme: bsp", "local.steps: 64 steps between two exchanges, but the run has 60 steps"},
+		{"policy: averaging, steps: 60", "scheme: bsp", ""},
+		{"policy: post_local", "scheme: bsp", "local.switch: every step is an exchange up to step 100, but the run has 60 steps (3840 samples, 64 in each); set it below 60"},
+		{"policy: post_local, switch: 59", "scheme: bsp", ""},
+		{"policy: averaging, period: {name: adacomm, interval: 60}", "scheme: bsp", "local.period.interval: the period changes after 60 exchanges, but the run has at most 60 iterations (3840 samples, 64 or more in each): it never does"},
+		{"policy: averaging, period: {name: adacomm, interval: 59}", "scheme: bsp", ""},
 		{"policy: easgd, pull: 0.25", "scheme: bsp", ""},
 		{"policy: easgd, pull: 0.3", "scheme: bsp", "local.pull: 0.3: 4 workers move the servers' parameters 1.2 of the way to their mean, and so past it; set it to 0.225"},
 	} {

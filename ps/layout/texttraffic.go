@@ -40,7 +40,11 @@ func planTraffic(b *strings.Builder, t *Routes) {
 		}
 	}
 	bytes := push + pull + reply + headers*wire.Size + (small+smallReplies)*wire.PieceSize
-	fmt.Fprintf(b, "\nTraffic per iteration: each worker at most %d messages, %s; all %d workers %s\n", messages+bulk, metrics.Size(bytes), workers, metrics.Size(bytes*int64(workers)))
+	per := "iteration"
+	if turns := c.Local.Turns(); turns > 1 {
+		per = fmt.Sprintf("%d iterations, in which each shard is exchanged once", turns)
+	}
+	fmt.Fprintf(b, "\nTraffic per %s: each worker at most %d messages, %s; all %d workers %s\n", per, messages+bulk, metrics.Size(bytes), workers, metrics.Size(bytes*int64(workers)))
 	pieces := fmt.Sprint(small)
 	if smallReplies != small {
 		pieces = fmt.Sprintf("%d of pushes and %d of replies", small, smallReplies)

@@ -84,9 +84,17 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	} else if len(c.Work.Shares) > 0 {
 		batches = fmt.Sprintf("%v samples", c.Batches(f.Computes))
 	}
-	fmt.Fprintf(b, "\nTraining: %d rows; an iteration is %d samples: %s of %s\n", rows, n.PerIteration, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
-	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), decimal(n.Epoch), budgetText(c.Train.Stop))
-	b.WriteString(planLocal(c, p))
+	what := "an iteration"
+	if c.Local.IsSet() {
+		what = "a step"
+	}
+	fmt.Fprintf(b, "\nTraining: %d rows; %s is %d samples: %s of %s\n", rows, what, n.PerStep, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
+	epoch := decimal(n.Epoch)
+	if n.Varies {
+		epoch = "at most " + epoch
+	}
+	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), epoch, budgetText(c.Train.Stop))
+	b.WriteString(planLocal(c, n, f.Workers))
 	printed := map[string]bool{}
 	for i := range c.Sync {
 		if !hasShards(p, i) {
@@ -99,7 +107,7 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 		}
 		from := 0.0
 		for k := range phases {
-			to := n.Iterations
+			to := n.Exchanges
 			if c.Sync[i].Awaits() {
 				to = math.Inf(1) // nobody knows how many iterations a scheme has
 			} else if k < len(phases)-1 {
@@ -133,7 +141,7 @@ func iterationsText(n configs.Length, s configs.Stop) string {
 		return "as many as these versions take"
 	case math.IsInf(n.Iterations, 1):
 		return "as many as the time allows"
-	case n.DropsStale:
+	case n.DropsStale, n.Varies:
 		return "at most " + decimal(n.Iterations) + " in all"
 	}
 	return decimal(n.Iterations) + " in all"
@@ -164,8 +172,11 @@ func budgetText(s configs.Stop) string {
 
 // updatesText says how many versions a scheme makes of a shard between two clocks, and what each version is.
 func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to float64) string {
-	perPush := float64(n.PerIteration) / float64(f.Workers) // samples of a push, on average
-	versions, meaning, batch := to-from, "one for each iteration", float64(n.PerIteration)
+	perPush := float64(n.PerIteration*n.Turns) / float64(f.Workers) // samples of a push of a shard, on average
+	versions, meaning, batch := to-from, "one for each iteration", float64(n.PerIteration*n.Turns)
+	if n.Turns > 1 {
+		meaning = "one for each of its exchanges"
+	}
 	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
 		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), perPush*float64(p.Required)
 	}
@@ -189,13 +200,19 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 			}
 		}
 	}
-	number := decimal(versions) + " updates"
-	if math.IsInf(versions, 1) {
+	number, more := decimal(versions)+" updates", ""
+	switch {
+	case math.IsInf(versions, 1):
 		number = "updates"
-	} else if versions == 1 {
+	case n.Varies:
+		number = "at most " + number
+	case versions == 1:
 		number = "1 update"
 	}
-	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s", ph.Scheme, number, meaning, plural(math.Round(batch), "sample"))
+	if n.Varies {
+		more = " or more"
+	}
+	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s%s", ph.Scheme, number, meaning, plural(math.Round(batch), "sample"), more)
 	return text + shareText(ph, f.Workers) + "\n"
 }
 
@@ -222,20 +239,84 @@ func plural(n float64, noun string) string {
 	return decimal(n) + " " + noun
 }
 
-// planLocal prints what workers do between two exchanges.
-func planLocal(c *configs.Config, p *shard.Plan) string {
+// planLocal prints what workers do between two exchanges, and what the servers do with what they push.
+func planLocal(c *configs.Config, n configs.Length, workers int) string {
 	if !c.Local.IsSet() {
 		return ""
 	}
-	e, _ := local.Lookup(c.Local.Policy)
-	text := fmt.Sprintf("  local %s: %s\n", e.Name, e.Rule)
-	switch n := c.Local.Constant(); {
-	case e.Fragments:
-		text += fmt.Sprintf("  an iteration is %d steps of each worker and the exchange of one of %d fragments\n", n, c.Local.Fragments)
-	case n > 0:
-		text += fmt.Sprintf("  an iteration is %d steps of each worker and an exchange\n", n)
-	default:
-		text += "  an iteration is an exchange, and the steps before it; their number changes while training runs\n"
+	l := &c.Local
+	e, _ := local.Lookup(l.Policy)
+	text := fmt.Sprintf("  local %s: an iteration is %s", e.Name, roundText(c, e))
+	if !math.IsInf(n.Steps, 1) {
+		text += fmt.Sprintf("; %s of each worker in all", plural(n.Steps, "step"))
+		if n.DropsStale {
+			text += ", or fewer"
+		}
 	}
-	return text
+	switch {
+	case e.Fragments && l.Delay == 0:
+		text += "\n  a worker waits for the answer to a push before its next step"
+	case e.Fragments:
+		text += fmt.Sprintf("\n  a worker goes on for %s before it takes an answer over, and keeps %s of its own parameters", plural(float64(l.Delay), "step"), decimal(l.Keep))
+	case e.Late:
+		text += "\n  a worker takes these steps while its last push is in flight"
+	}
+	return text + "\n  " + outerText(c, e, workers) + "\n"
+}
+
+// roundText is what an iteration consists of.
+func roundText(c *configs.Config, e local.Entry) string {
+	l := &c.Local
+	steps := plural(float64(l.Steps), "step") + " of each worker"
+	switch l.Period.Name {
+	case "qsr":
+		steps = fmt.Sprintf("%d to (%s / learning rate)^2 steps of each worker", l.Steps, decimal(l.Period.Alpha))
+		if w := c.Train.Schedule.WarmUp; w > 0 {
+			steps += fmt.Sprintf(" (%d in %s of warm-up)", l.Steps, plural(float64(w), "step"))
+		}
+	case "adacomm":
+		steps = fmt.Sprintf("at first %s, and fewer every %s as the loss falls,", steps, plural(float64(l.Period.Interval), "exchange"))
+	}
+	switch {
+	case e.Fragments:
+		return fmt.Sprintf("%s and the exchange of one of %d fragments, in turn", plural(float64(l.Constant()), "step")+" of each worker", l.Fragments)
+	case l.Steps == 0:
+		return "an exchange, and as many steps of each worker as the last one takes, at least 1"
+	case e.Name == "post_local":
+		return fmt.Sprintf("1 step of each worker and an exchange up to step %d, and from there %s and an exchange", l.Switch, steps)
+	case e.Name == "async_local" && l.Dynamic:
+		return fmt.Sprintf("%s of the fastest worker, fewer of slower ones, and an exchange", plural(float64(l.Steps), "step"))
+	}
+	return steps + " and an exchange"
+}
+
+// outerText is what the servers do with what workers push.
+func outerText(c *configs.Config, e local.Entry, workers int) string {
+	if e.Take == local.Elastic {
+		return fmt.Sprintf("servers: each push moves them %s of the way to its worker, and the worker as far to them", decimal(c.Local.Pull))
+	}
+	o := c.Local.Outer
+	rule := fmt.Sprintf("%s, lr %s", c.ServerRule(), decimal(o.LR))
+	if o.Momentum > 0 {
+		rule += ", momentum " + decimal(o.Momentum)
+	}
+	switch e.Weigh {
+	case local.Equally:
+		rule += ", along the mean of the changes, all of the same weight"
+		if s := c.Local.Compensate; s > 0 {
+			rule += fmt.Sprintf(", which workers correct with lambda %s", decimal(s))
+		}
+	case local.Whole:
+		every := o.Every
+		if every == 0 {
+			every = int64(workers)
+		}
+		rule += fmt.Sprintf(", along each change; the momentum changes every %s", plural(float64(every), "version"))
+	case local.BySamples:
+		rule += ", along the mean of the changes, weighted by samples"
+	}
+	if c.ServerRule() == "sgd" && o.LR == 1 {
+		rule += ": averaging of parameters"
+	}
+	return "servers: " + rule
 }
