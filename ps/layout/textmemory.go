@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/configs"
+	"fluentps/ps/local"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
@@ -54,6 +55,9 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 		text += ", optimizer of its own"
 		if c.Local.IsSet() {
 			text += " with parameters and gradients"
+		}
+		if e, _ := local.Lookup(c.Local.Policy); e.KeepsBase() {
+			text += ", the parameters that it continued from"
 		}
 	}
 	for i := range p.Shards {

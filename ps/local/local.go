@@ -93,6 +93,14 @@ func (s *Spec) Text() string {
 	return fmt.Sprintf("%s, up to %d steps", s.Policy, s.Steps)
 }
 
+// Turns is the number of exchanges in which each shard is exchanged once.
+func (s *Spec) Turns() int64 {
+	if e, _ := Lookup(s.Policy); e.Fragments {
+		return max(1, s.Fragments)
+	}
+	return 1
+}
+
 // StepsMin is the fewest steps of a round that the budget does not cut short.
 func (s *Spec) StepsMin() int64 { return max(1, s.Constant()) }
 

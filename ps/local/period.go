@@ -4,7 +4,7 @@ import "fmt"
 
 // constant is a period of steps steps.
 var constant = PeriodEntry{
-	Name: "constant", Rule: "steps steps", Source: "ours",
+	Name: "constant", Rule: "always local.steps steps", Source: "ours",
 	make: func(s Spec, _ Env) period { return &always{h: s.Steps} },
 }
 

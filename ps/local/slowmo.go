@@ -5,7 +5,7 @@ var (
 	slowMo = Entry{
 		Name: "slowmo", Periods: true, Outer: "slowmo",
 		Rule:     "as averaging, but the servers keep u = momentum * u + change / rate of the workers, and move by lr * rate * u",
-		Source:   "SlowMo (Wang et al., ICLR 2020), Algorithm 1 [Q]; the range of its momentum is recalled [M]",
+		Source:   "SlowMo (Wang et al., ICLR 2020), Algorithm 1 [Q]; the default of its momentum, from a recalled range [M], is reconstructed",
 		Defaults: map[string]string{"local.steps": "12", "local.outer.momentum": "0.5"},
 		make:     func(s Spec, e Env) Policy { return &rounds{periodOf(s, e)} },
 	}
