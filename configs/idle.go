@@ -157,16 +157,20 @@ func (w *idler) ownSteps() {
 	if !l.IsSet() {
 		return
 	}
+	has := func(path string) bool { return w.top.met(w.leaf(path)) }
 	if steps := l.Constant() * w.n.Turns; steps > 1 && float64(steps) > w.n.Steps {
 		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", whole(w.n.Steps)), "%d steps between two exchanges, but the run has %s: workers exchange what they learn once, at the end", steps, w.n.StepsText())
 	}
-	if l.Policy == "post_local" && float64(l.Switch) >= w.n.Steps {
+	if has("local.switch") && float64(l.Switch) >= w.n.Steps {
 		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)), "every step is an exchange up to step %d, but the run has %s", l.Switch, w.n.StepsText())
 	}
-	if l.Period.Name == "adacomm" && float64(l.Period.Interval) >= w.n.Iterations {
+	if has("local.period.interval") && float64(l.Period.Interval) >= w.n.Iterations {
 		w.at("local.period.interval", fmt.Sprintf("set it below %s", whole(w.n.Iterations)), "the period changes after %s, but the run has %s: it never does", times(float64(l.Period.Interval), "exchange"), w.n.Text())
 	}
-	if l.Policy == "easgd" && n*l.Pull > 1 {
+	if has("local.period.warm") && float64(l.Period.Warm) >= w.n.Steps {
+		w.at("local.period.warm", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)), "each of the first %s is an exchange, but the run has %s: workers never vote", times(float64(l.Period.Warm), "step"), w.n.StepsText())
+	}
+	if has("local.pull") && n*l.Pull > 1 {
 		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", number(math.Round(900/n)/1000)), "%s: %s move the servers' parameters %s of the way to their mean, and so past it", number(l.Pull), times(n, "worker"), number(n*l.Pull))
 	}
 }

@@ -79,6 +79,8 @@ func TestIdleWithStepsOfTheirOwn(t *testing.T) {
 		{"policy: post_local, switch: 59", "scheme: bsp", ""},
 		{"policy: averaging, period: {name: adacomm, interval: 60}", "scheme: bsp", "local.period.interval: the period changes after 60 exchanges, but the run has at most 60 iterations (3840 samples, 64 or more in each): it never does"},
 		{"policy: averaging, period: {name: adacomm, interval: 59}", "scheme: bsp", ""},
+		{"policy: averaging, steps: 9, period: {name: selsync, warm: 60}", "scheme: bsp", "local.period.warm: each of the first 60 steps is an exchange, but the run has 60 steps (3840 samples, 64 in each): workers never vote; set it below 60"},
+		{"policy: averaging, steps: 9, period: {name: selsync, warm: 59}", "scheme: bsp", ""},
 		{"policy: easgd, pull: 0.25", "scheme: bsp", ""},
 		{"policy: easgd, pull: 0.3", "scheme: bsp", "local.pull: 0.3: 4 workers move the servers' parameters 1.2 of the way to their mean, and so past it; set it to 0.225"},
 	} {

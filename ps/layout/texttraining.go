@@ -246,7 +246,7 @@ func planLocal(c *configs.Config, n configs.Length, workers int) string {
 	}
 	l := &c.Local
 	e, _ := local.Lookup(l.Policy)
-	text := fmt.Sprintf("  local %s: an iteration is %s", e.Name, roundText(c, e))
+	text := fmt.Sprintf("  local %s: an iteration is %s", e.Name, l.RoundText(c.Train.Schedule.WarmUp))
 	if !math.IsInf(n.Steps, 1) {
 		text += fmt.Sprintf("; %s of each worker in all", plural(n.Steps, "step"))
 		if n.DropsStale {
@@ -261,33 +261,10 @@ func planLocal(c *configs.Config, n configs.Length, workers int) string {
 	case e.Late:
 		text += "\n  a worker takes these steps while its last push is in flight"
 	}
+	if Teams(c) {
+		text += fmt.Sprintf("\n  the ranks of a host average their parameters every %s, and one of them exchanges the mean", plural(float64(l.HostSteps), "step"))
+	}
 	return text + "\n  " + outerText(c, e, workers) + "\n"
-}
-
-// roundText is what an iteration consists of.
-func roundText(c *configs.Config, e local.Entry) string {
-	l := &c.Local
-	steps := plural(float64(l.Steps), "step") + " of each worker"
-	switch l.Period.Name {
-	case "qsr":
-		steps = fmt.Sprintf("%d to (%s / learning rate)^2 steps of each worker", l.Steps, decimal(l.Period.Alpha))
-		if w := c.Train.Schedule.WarmUp; w > 0 {
-			steps += fmt.Sprintf(" (%d in %s of warm-up)", l.Steps, plural(float64(w), "step"))
-		}
-	case "adacomm":
-		steps = fmt.Sprintf("at first %s, and fewer every %s as the loss falls,", steps, plural(float64(l.Period.Interval), "exchange"))
-	}
-	switch {
-	case e.Fragments:
-		return fmt.Sprintf("%s and the exchange of one of %d fragments, in turn", plural(float64(l.Constant()), "step")+" of each worker", l.Fragments)
-	case l.Steps == 0:
-		return "an exchange, and as many steps of each worker as the last one takes, at least 1"
-	case e.Name == "post_local":
-		return fmt.Sprintf("1 step of each worker and an exchange up to step %d, and from there %s and an exchange", l.Switch, steps)
-	case e.Name == "async_local" && l.Dynamic:
-		return fmt.Sprintf("%s of the fastest worker, fewer of slower ones, and an exchange", plural(float64(l.Steps), "step"))
-	}
-	return steps + " and an exchange"
 }
 
 // outerText is what the servers do with what workers push.

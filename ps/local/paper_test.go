@@ -2,6 +2,8 @@ package local
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -89,6 +91,38 @@ func TestStreamingDiLoCosOffsets(t *testing.T) {
 		if r.Ahead != 5 || step != 20*(exchange+1)/2 {
 			t.Errorf("exchange %d after %d steps: %+v", exchange, step, r)
 		}
+	}
+}
+
+// SelSync (Tyagi and Swany, CLUSTER 2023; code [Q]): a worker votes for an exchange when the smoothed norm of its gradients has changed by the
+// share delta, 0.3, in a step; each of the first 25 steps is an exchange.
+func TestSelSyncVotes(t *testing.T) {
+	for smoothing, c := range map[float64]struct{ norms, votes string }{
+		1:   {"10 12 16 10 10 13 17", "- - x x - x x"}, // 20 %, 33 %, 37.5 %, 0, 30 %, 31 %
+		0.5: {"10 14 24 18 7 7", "- - x - x -"},        // 10, 12, 18, 18, 12.5, 9.75
+	} {
+		p, _ := made(t, func(s *Spec) {
+			s.Policy, s.Steps, s.Period.Name, s.Period.Smoothing = "averaging", 40, "selsync", smoothing
+		})
+		got := []string{}
+		for norm := range strings.FieldsSeq(c.norms) {
+			x, err := strconv.ParseFloat(norm, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, map[bool]string{true: "x", false: "-"}[Observe(p, x)])
+		}
+		if text := strings.Join(got, " "); text != c.votes {
+			t.Errorf("smoothing %g: votes %s for norms %s, want %s", smoothing, text, c.norms, c.votes)
+		}
+		for step, want := range map[int64]Round{0: {Steps: 1}, 24: {Steps: 1}, 25: {Steps: 40, Votes: true}} {
+			if r := p.Round(Now{Step: step, Left: -1}); r != want {
+				t.Errorf("step %d: %+v, want %+v", step, r, want)
+			}
+		}
+	}
+	if p, _ := made(t, func(s *Spec) { s.Policy, s.Steps = "hpsgd", 3 }); Votes(p) || Observe(p, 1) {
+		t.Error("hpsgd votes")
 	}
 }
 

@@ -21,13 +21,13 @@ func twin(s Spec, e Env, heard []Now) Round {
 	}
 	switch s.Policy {
 	case "averaging", "diloco", "slowmo", "bmuf":
-		return Round{Steps: cut(periodTwin(s, e, heard))}
+		return withVotes(s, cut(periodTwin(s, e, heard)))
 	case "post_local":
 		i := slices.IndexFunc(heard, func(n Now) bool { return n.Step >= s.Switch })
 		if i < 0 {
 			return Round{Steps: 1}
 		}
-		return Round{Steps: cut(periodTwin(s, e, heard[i:]))}
+		return withVotes(s, cut(periodTwin(s, e, heard[i:])))
 	case "hpsgd":
 		if s.Steps == 0 {
 			return Round{Steps: 1, Ahead: 1, Open: true}
@@ -51,6 +51,22 @@ func twin(s Spec, e Env, heard []Now) Round {
 	panic(s.Policy)
 }
 
+func withVotes(s Spec, steps int64) Round {
+	return Round{Steps: steps, Votes: s.Period.Name == "selsync" && steps > 1}
+}
+
+// votesTwin says whether a worker votes for an exchange after the last of these steps, whose gradients had these norms; close says that rounding decides.
+func votesTwin(s Spec, norms []float64) (vote, close bool) {
+	smoothed := norms[0]
+	for _, norm := range norms[1:] {
+		next := (1-s.Period.Smoothing)*smoothed + s.Period.Smoothing*norm
+		beyond := math.Abs(next-smoothed) - s.Period.Threshold*smoothed
+		vote, close = beyond >= 0, math.Abs(beyond) < 1e-9
+		smoothed = next
+	}
+	return vote, close
+}
+
 // periodTwin walks through all rounds to find the steps of the last one.
 func periodTwin(s Spec, e Env, heard []Now) int64 {
 	n := heard[len(heard)-1]
@@ -67,6 +83,11 @@ func periodTwin(s Spec, e Env, heard []Now) int64 {
 			return StepsMax
 		}
 		return max(s.Steps, int64(x*x))
+	case "selsync":
+		if n.Step < s.Period.Warm {
+			return 1
+		}
+		return s.Steps
 	case "adacomm":
 		steps, first, since := s.Steps, math.NaN(), int64(0)
 		for _, n := range heard {
@@ -100,6 +121,7 @@ func drawn(t *rapid.T, policy string) (Spec, Env) {
 		s.Period.Name = rapid.SampledFrom(PeriodNames()).Draw(t, "period")
 	}
 	s.Period.Alpha, s.Period.Interval = rapid.Float64Range(1e-3, 3).Draw(t, "alpha"), rapid.Int64Range(1, 5).Draw(t, "interval")
+	s.Period.Threshold, s.Period.Smoothing, s.Period.Warm = rapid.Float64Range(0, 1).Draw(t, "threshold"), rapid.Float64Range(0.01, 1).Draw(t, "smoothing"), rapid.Int64Range(0, 30).Draw(t, "warm")
 	s.Switch = rapid.Int64Range(1, 30).Draw(t, "switch")
 	s.Dynamic = rapid.Bool().Draw(t, "dynamic")
 	if policy == "hpsgd" && rapid.Bool().Draw(t, "open") {
@@ -141,6 +163,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 					t.Fatal(err)
 				}
 				var heard []Now
+				var norms []float64
 				step := int64(0)
 				for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 					if rapid.IntRange(0, 4).Draw(t, "resumes") == 0 {
@@ -159,6 +182,13 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 						t.Fatalf("%+v after %+v: %+v", s, n, got)
 					}
 					step += min(got.Steps, 1000)
+					for Votes(p) && rapid.Bool().Draw(t, "another step") {
+						norms = append(norms, rapid.SampledFrom([]float64{0.5, 1, 1.1, 1.4, 7}).Draw(t, "norm"))
+						vote := Observe(p, norms[len(norms)-1])
+						if want, close := votesTwin(s, norms); vote != want && !close {
+							t.Fatalf("%+v votes %t after gradients of the norms %v", s.Period, vote, norms)
+						}
+					}
 				}
 			})
 		})
@@ -204,6 +234,10 @@ func TestMemoriesOfOthersAreRefused(t *testing.T) {
 					[]float64{4, nan, 2}, []float64{4, 1, -1}, []float64{4, 1, nan}, []float64{4, 1, inf})
 			} else {
 				bad = append(bad, []float64{4, 1, 2})
+			}
+			if e.Periods && period == "selsync" {
+				bad[0][0] = -1
+				bad = append(bad, []float64{inf})
 			}
 			for _, memory := range bad {
 				p, err := New(s, Env{Workers: 2, Rate: func(float64) float64 { return 1 }})

@@ -120,5 +120,8 @@ func roundText(r Round) string {
 	if r.Open {
 		text += ", open"
 	}
+	if r.Votes {
+		text += ", votes"
+	}
 	return text
 }

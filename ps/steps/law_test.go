@@ -41,6 +41,7 @@ func (d *driver) resumed(t fatal, forgets bool) *driver {
 	for i := range vectors {
 		copy(into[i], vectors[i])
 	}
+	again.w.Restored()
 	again.steps = d.steps
 	copy(again.global, d.global)
 	return again
@@ -205,7 +206,7 @@ func TestARunThatResumesAnywhereIsTheSame(t *testing.T) {
 							b.w.Pushed(exchange)
 						}
 					}
-					if got != want || a.steps != b.steps || !slices.Equal(a.push, b.push) || !slices.Equal(a.w.Own, b.w.Own) {
+					if got != want || a.steps != b.steps || !slices.Equal(a.push, b.push) || !slices.Equal(a.own, b.own) {
 						t.Fatalf("%+v, exchange %d: %+v after %d steps, without a resume %+v after %d", r.spec, exchange, got, b.steps, want, a.steps)
 					}
 					s.commit(exchange, [][]float32{a.push}, want.Samples)
@@ -318,7 +319,7 @@ func TestHPSGDCountsEachGradientOnce(t *testing.T) {
 						in[g] = exchange + 1
 					}
 				}
-				if exchange > 0 && !slices.Equal(d.w.Own, before) {
+				if exchange > 0 && !slices.Equal(d.own, before) {
 					t.Fatalf("after its merge in exchange %d worker %d is not where the servers are", exchange, i)
 				}
 			}

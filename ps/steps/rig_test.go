@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/comm/wire"
+	"fluentps/kernels/cpu"
 	"fluentps/ps/local"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
@@ -26,6 +27,7 @@ type run struct {
 	samples   []int64 // by worker: of each of its steps
 	budget    int64
 	rule      string
+	device    bool // kernels take the steps
 	momentum  float32
 	decay     float32 // of the first parameter
 	plan      *shard.Plan
@@ -110,6 +112,7 @@ type driver struct {
 	r            *run
 	me           int
 	w            *Worker
+	own, grads   []float32 // nil: it only counts
 	global, push []float32
 	granted      bool // the answers to the last push are there
 	steps        int64
@@ -128,12 +131,19 @@ func newDriver(t fatal, r *run, me int, real bool) *driver {
 		batch += s
 	}
 	u := r.update()
-	o := Options{Spec: r.spec, Env: local.Env{Workers: r.workers, Rate: u.Rate}, Plan: r.plan, Layers: layers, Runs: r.innerRuns, Update: u, Batch: batch, Budget: r.budget, Fragments: r.fragments,
-		Global: d.global, Push: d.push}
-	if real {
-		o.Alloc = func(n int) ([]float32, error) { return make([]float32, n), nil }
+	o := &Options{Spec: r.spec, Env: local.Env{Workers: r.workers, Rate: u.Rate}, Plan: r.plan, Layers: layers, Runs: r.innerRuns, Update: u, Batch: batch, Budget: r.budget, Fragments: r.fragments}
+	switch {
+	case real && r.device && FitsDevice(o):
+		v, err := OnDevice(o, cpu.New(1), d.global, d.push)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		d.own, d.grads, o.Vectors = v.v[Own].Host, v.v[Grads].Host, v
+	case real:
+		d.own, d.grads = make([]float32, r.plan.Arena), make([]float32, r.plan.Arena)
+		o.Vectors = OnHost(o, d.own, d.grads, d.global, d.push)
 	}
-	w, err := New(o)
+	w, err := New(*o)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -155,8 +165,8 @@ func (d *driver) land(answer []float32, exchange int64, p wire.Progress) {
 // step takes a step.
 func (d *driver) step() {
 	w := d.w
-	if w.Own != nil {
-		d.r.grads(d.me, w.Steps(), w.Own, w.Grads)
+	if d.own != nil {
+		d.r.grads(d.me, w.Steps(), d.own, d.grads)
 		w.Begin()
 		for layer := range w.o.Layers {
 			w.Move(layer, d.r.samples[d.me])
@@ -190,7 +200,7 @@ func (d *driver) exchange(t fatal, exchange int64, answer []float32, after int64
 			d.step()
 		case Push:
 			sums := d.w.Pushes(exchange)
-			if d.w.Own != nil {
+			if d.own != nil {
 				for layer := range d.w.o.Layers {
 					d.w.Make(layer, exchange)
 				}
@@ -258,6 +268,7 @@ func drawRun(t *rapid.T, policy string) *run {
 	r := &run{spec: local.Defaults(), workers: rapid.IntRange(1, 3).Draw(t, "workers"), momentum: rapid.SampledFrom([]float32{0, 0.75}).Draw(t, "momentum"), decay: 0.0625,
 		plan: smallPlan(t, rapid.SampledFrom([]string{"even", "layer", "slices"}).Draw(t, "slice")), outer: optim.Outer{Name: "sgd", LR: 1}}
 	r.grads = r.sums
+	r.device = rapid.Bool().Draw(t, "device")
 	r.spec.Policy, r.spec.Steps = policy, rapid.Int64Range(1, 5).Draw(t, "steps")
 	if rapid.Bool().Draw(t, "momentum of the servers") {
 		r.outer = optim.Outer{Name: "nesterov", LR: 0.5, Momentum: 0.75}

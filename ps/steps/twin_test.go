@@ -220,7 +220,7 @@ func TestWholeRunsAreTheirDumbTwins(t *testing.T) {
 					s.commit(exchange, pushes, samples)
 					twin.exchange(exchange, after)
 					for i, d := range workers {
-						same(t, r, exchange, i, "parameters of its own", d.w.Own, twin.workers[i].own)
+						same(t, r, exchange, i, "parameters of its own", d.own, twin.workers[i].own)
 						same(t, r, exchange, i, "push", d.push, twin.workers[i].push)
 					}
 					same(t, r, exchange, -1, "parameters", s.x, twin.x)
