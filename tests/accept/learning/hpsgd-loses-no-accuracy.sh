@@ -2,8 +2,8 @@
 # HPSGD learns as much as bsp at equal epochs: LeNet on Fashion-MNIST, 4 workers, 5 epochs, rates that fall to 0 along a cosine, means of 3 seeds: within 1 point of bsp.
 #
 # A worker's push reaches its parameters a round late, so HPSGD bears a lower rate than bsp while the loss still falls steeply: a warm-up of 200 steps. Its workers have no momentum,
-# and their rate makes up for it: bsp's 0.03 / (1 - 0.9) is 0.3. A fixed number of steps makes runs repeat. With momentum on the servers a round is one step, because momentum makes what is late
-count for longer: with 2 steps the rates that bsp bears diverge.
+# and their rate makes up for it: bsp's 0.03 / (1 - 0.9) is 0.3. A fixed number of steps makes runs repeat. With momentum on the servers a round is one step, because momentum makes
+# what is late count for longer.
 #   ACCEPT_SEEDS=3
 set -eu
 # shellcheck source=tests/accept/lib.sh
