@@ -349,7 +349,7 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		{"the same in messages", []string{"cluster.shared_memory=off"}, together, 1, true, 0, 0},
 		{"the ranks of a host are one worker", []string{"cluster.hierarchy=node"}, together, 1, false, workers * arena, workers * arena},
 		{"steps of the workers' own", []string{"local={policy: averaging, steps: 3}"}, nil, 1, false, workers * arena, workers * arena},
-		{"all-reduce", []string{"baseline=allreduce"}, nil, 1, false, 6 * arena, 6 * arena},
+		{"all-reduce", []string{"baseline={name: allreduce, algorithm: mpi}"}, nil, 1, false, 6 * arena, 6 * arena},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set := append(slices.Clone(mlp), c.set...)
