@@ -20,7 +20,11 @@ import (
 
 // ModelSpec returns the model for package workload.
 func (c *Config) ModelSpec() workload.ModelSpec {
-	return c.Model
+	m := c.Model
+	if c.Local.AveragesState() {
+		m.States = optim.StateNames(c.Train.Optimizer.Name)
+	}
+	return m
 }
 
 // Matches lists the globs of the rules and the servers of each rule; nil stands for all servers.

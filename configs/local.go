@@ -78,6 +78,7 @@ func (w *walker) crossLocal(t *table) {
 	}{
 		{"baseline", "set baseline: none, or local.policy: none", "exchanges gradients in every step, but local has policy " + l.Policy, w.cfg.Baseline != BaselineNone},
 		{"train.optimizer.name", "set sgd, with momentum in local.outer", "with cluster.hierarchy: node the parameters of a host's ranks are averaged, and the state of their optimizers (" + w.cfg.Train.Optimizer.Name + ") is not kept in checkpoints", w.cfg.Cluster.Hierarchy != HierarchyNone && w.cfg.Train.Optimizer.Name != "sgd"},
+		{"local.state", "set own, or another optimizer", w.cfg.Train.Optimizer.Name + " has no state to average", l.AveragesState() && len(optim.StateNames(w.cfg.Train.Optimizer.Name)) == 0},
 		{"local.host_steps", "set cluster.hierarchy: node, or leave it out", fmt.Sprintf("%d steps between two averagings within a host, but cluster.hierarchy is none", l.HostSteps), w.cfg.Cluster.Hierarchy == HierarchyNone && l.HostSteps != 1},
 		{"local.host_steps", "let steps be a multiple of host_steps", fmt.Sprintf("%d steps do not divide %d steps evenly", l.HostSteps, l.Steps), w.cfg.Cluster.Hierarchy != HierarchyNone && l.Steps%l.HostSteps != 0},
 		{"local.host_steps", "let steps / fragments be a multiple of host_steps", fmt.Sprintf("%d steps do not divide the %d between two fragments evenly", l.HostSteps, l.Constant()), w.cfg.Cluster.Hierarchy != HierarchyNone && e.Fragments && l.Constant()%l.HostSteps != 0},
@@ -157,6 +158,8 @@ func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 				w.fatal(at.node, at.path, "set cache: false, or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
 			case e.Weigh != local.BySamples && s.Means != nil && s.Means(ph.Params, 2) > 0:
 				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, weighted by their samples, but with local.policy %s pushes do not count by samples", s.Name, e.Name)
+			case w.cfg.Local.AveragesState() && s.Means != nil && s.Means(ph.Params, 2) > 0:
+				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, but with local.state: average pushes have values of the optimizer's state", s.Name)
 			case e.Fragments && s.Behind:
 				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp", "%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
 			case e.Fragments && s.Scope == scheme.PerServer:

@@ -65,6 +65,7 @@ var also = map[string][]string{
 	"local.period.smoothing":  {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
 	"local.period.warm":       {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
 	"local.period.interval":   {"local.policy=averaging", "local.period.name=adacomm"},
+	"local.state":             {"local.policy=averaging"},
 	"local.fragments":         {"local.policy=streaming_diloco", "local.steps="},
 	"local.delay":             {"local.policy=streaming_diloco", "local.fragments=1", "local.steps=1000000000"},
 	"local.outer.momentum":    {"local.policy=averaging", "local.outer.name=nesterov"},

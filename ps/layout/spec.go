@@ -5,6 +5,7 @@ package layout
 
 import (
 	"fmt"
+	"sort"
 
 	"fluentps/comm"
 	"fluentps/comm/payload"
@@ -137,6 +138,7 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 		return o, err
 	}
 	spec := c.Local
+	o.States, o.IsState = statesOf(c, p)
 	if Teams(c) { // a step of a team is host_steps steps of each rank
 		n := spec.HostSteps
 		rate := env.Rate
@@ -145,8 +147,36 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 		return steps.Options{Spec: spec, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())) * n, Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
 			Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 	}
-	return steps.Options{Spec: spec, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+	return steps.Options{Spec: spec, States: o.States, IsState: o.IsState, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
+}
+
+// statesOf finds the states of the optimizer that are averaged, beside the parameters; nil: none are.
+func statesOf(c *configs.Config, p *shard.Plan) (states func(at int) []int, isState func(param int) bool) {
+	if !c.Local.AveragesState() {
+		return nil, nil
+	}
+	index := map[string]int{}
+	for k := range p.Params {
+		index[p.Params[k].Name] = k
+	}
+	is, at := make([]bool, len(p.Params)), make([][]int, len(p.Params))
+	for k := range p.Params {
+		for _, name := range optim.StateNames(c.Train.Optimizer.Name) {
+			if s, ok := index[workload.StateName(p.Params[k].Name, name)]; ok {
+				is[s], at[k] = true, append(at[k], p.At[s])
+			}
+		}
+	}
+	starts := make([]int, len(at))
+	return func(e int) []int {
+		k := sort.Search(len(p.At), func(k int) bool { return p.At[k] > e }) - 1
+		starts = append(starts[:0], at[k]...)
+		for i := range starts {
+			starts[i] += e - p.At[k]
+		}
+		return starts
+	}, func(param int) bool { return is[param] }
 }
 
 // HostStepsOf is what the steps of one rank of a team between two averagings within its host are made from, without its memory.

@@ -25,6 +25,7 @@ type Spec struct {
 	Pull       float64 `yaml:"pull" above:"0" max:"1" when:"policy=easgd" doc:"share of the distance between worker and servers that both move in an exchange; N times it should be below 1"`
 	Compensate float64 `yaml:"compensate" min:"0" max:"1e6" when:"policy=hpsgd" doc:"lambda of DC-ASGD's correction of changes for the parameters that they are applied to; 0: none"`
 	Dynamic    bool    `yaml:"dynamic" when:"policy=async_local" doc:"each worker takes steps in proportion to its speed (DyLU); false: all take steps"`
+	State      string  `yaml:"state" values:"own,average" when:"policy=averaging,post_local" doc:"own: each worker keeps the state of its optimizer; average: the state is averaged as the parameters are, and a round moves so many times the bytes"`
 	Outer      Outer   `yaml:"outer"`
 }
 
@@ -52,13 +53,16 @@ type Outer struct {
 
 // Defaults is a run without steps of the workers' own. Package configs replaces some values by those of the policy (Entry.Defaults).
 func Defaults() Spec {
-	return Spec{Policy: None, Steps: 1, HostSteps: 1, Switch: 100, Fragments: 4, Pull: 0.1, Dynamic: true,
+	return Spec{Policy: None, Steps: 1, HostSteps: 1, Switch: 100, Fragments: 4, Pull: 0.1, Dynamic: true, State: "own",
 		Period: Period{Name: "constant", Alpha: 0.0175, Interval: 10, Threshold: 0.3, Smoothing: 0.16, Warm: 25},
 		Outer:  Outer{Name: "sgd", LR: 1}}
 }
 
 // None is the policy of a run in which every step is an exchange of gradients.
 const None = "none"
+
+// AveragesState says whether the state of the workers' optimizers is averaged as their parameters are.
+func (s *Spec) AveragesState() bool { return s.State == "average" }
 
 // IsSet says whether workers take steps of their own.
 func (s *Spec) IsSet() bool { return s.Policy != None }

@@ -34,11 +34,21 @@ func (u *Update) Rate(step float64) float64 { return u.LR * u.Sched.Scale(step) 
 // Step moves the parameters of a run along grads, a sum over samples. step is the worker's own count of steps, from 0: the clock of its
 // learning rate.
 func (d *Inner) Step(params, grads []float32, q Run, step, samples int64) {
+	d.step(params, grads, q, step, samples, func(i, lo, hi int) []float32 { return d.state[i][lo:hi] })
+}
+
+// StepBeside is Step with a state that lies beside the parameters: vector i of the state of the run begins at element at[i] of params. The
+// state that the Inner was made with is not used.
+func (d *Inner) StepBeside(params, grads []float32, q Run, at []int, step, samples int64) {
+	d.step(params, grads, q, step, samples, func(i, lo, hi int) []float32 { return params[at[i]+lo-q.Lo : at[i]+hi-q.Lo] })
+}
+
+func (d *Inner) step(params, grads []float32, q Run, step, samples int64, state func(i, lo, hi int) []float32) {
 	a := d.args(q, step, samples)
 	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
 		hi := min(lo+deltaBlock, q.Hi)
-		for i := range d.state {
-			d.part[i] = d.state[i][lo:hi]
+		for i := range d.part {
+			d.part[i] = state(i, lo, hi)
 		}
 		p := params[lo:hi]
 		d.update.Rule.Step(p, p, grads[lo:hi], d.part, a)

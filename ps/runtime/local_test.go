@@ -132,3 +132,33 @@ func TestEveryStepCountsOnce(t *testing.T) {
 		atMost(t, localRun(t, append([]string{"local={policy: " + policy + "}"}, synthetic...)...), want, 1e-5)
 	}
 }
+
+// The state of optimizers may be averaged, too (DL4J [P]). Averaging after every step then is the momentum of the mean gradient, too; with one
+// worker there is nothing to average; and a round moves as many more bytes as there are numbers in the state.
+func TestAveragingOfStates(t *testing.T) {
+	momentum, adam := "train.optimizer={name: momentum, lr: 0.05, momentum: 0.8}", "train.optimizer={name: adam, lr: 0.01}"
+	const average = "local={policy: averaging, state: average, steps: "
+	const first, last = 20*16 + 16, 16*4 + 4 // parameters of the two layers
+	parameters := func(all []float32, set ...string) []float32 { // without the states, which follow the parameters of each layer
+		var own []float32
+		for layer, n := range []int{first, last} {
+			at := layer * first * (len(all) / (first + last))
+			own = append(own, all[at:at+n]...)
+		}
+		return own
+	}
+	if want := localRun(t, momentum); len(want) != first+last {
+		t.Fatalf("the model has %d parameters", len(want))
+	} else {
+		atMost(t, parameters(localRun(t, momentum, average+"1}")), want, 1e-5)
+	}
+	one := []string{"train.stop.samples=960", "train.stop.updates=null", "model={name: mlp, layers: [16]}", adam}
+	got := mustTrain(t, load(t, append(one, average+"4}")...), 3).Parameters
+	want := mustTrain(t, load(t, append(one, "local={policy: averaging, steps: 4}")...), 3).Parameters
+	if len(got) != 3*len(want) || !slices.Equal(parameters(got), want) {
+		t.Errorf("one worker: %d numbers beside %d, relative difference %.3g, want three times as many and none", len(got), len(want), relative(parameters(got), want))
+	}
+	if rel := relative(parameters(localRun(t, adam, average+"4}")), localRun(t, adam, "local={policy: averaging, steps: 4}")); rel < 1e-4 {
+		t.Errorf("averaged states of adam end within %.3g of states of the workers' own", rel)
+	}
+}

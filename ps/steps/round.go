@@ -201,8 +201,10 @@ func (w *Worker) Make(layer int, exchange int64) {
 	if w.readsGlobal() {
 		w.eachPiece(layer, w.count.Last, w.vec.Arrived)
 	}
-	for _, s := range w.stats[layer] {
-		w.vec.Scale(Outgoing, Own, s.lo, s.hi, samples)
+	for _, list := range [][]span{w.stats[layer], w.state[layer]} {
+		for _, s := range list {
+			w.vec.Scale(Outgoing, Own, s.lo, s.hi, samples)
+		}
 	}
 	for _, q := range w.runs[layer] {
 		if w.entry.Take == local.Elastic {

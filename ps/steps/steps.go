@@ -34,6 +34,11 @@ type Options struct {
 	Budget    int64                            // samples over all workers; 0: no limit
 	Fragments *shard.Fragments                 // nil: all shards are exchanged in every round
 	Vectors   Vectors                          // nil: only steps are counted
+	// States is where the state of the optimizer begins that belongs to an element of a trained parameter, by vector of the rule, in elements of
+	// the arena: it is averaged, as parameters are. nil: each worker keeps its own.
+	States func(at int) []int
+	// IsState says whether a parameter of the plan is such a state.
+	IsState func(param int) bool
 }
 
 // Worker is the state of one worker. It belongs to one goroutine at a time.
@@ -45,7 +50,8 @@ type Worker struct {
 
 	base  Vector        // what its changes are measured from
 	runs  [][]optim.Run // by layer
-	stats [][]span      // by layer
+	stats [][]span      // by layer: running statistics of the model
+	state [][]span      // by layer: states of the optimizer that are averaged
 	taken []bool        // by layer: it was taken over in this exchange
 
 	count  Count
@@ -96,17 +102,31 @@ func New(o Options) (*Worker, error) {
 	if o.Vectors == nil {
 		return w, nil
 	}
-	w.runs, w.stats, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
+	w.runs, w.stats, w.state, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)), make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
 	for layer, pieces := range o.Layers {
 		for _, id := range pieces {
 			p := &o.Plan.Pieces[id]
 			if o.Plan.Shards[p.Shard].Stat {
-				w.stats[layer] = append(w.stats[layer], span{p.Lo, p.Hi})
+				w.addStat(layer, p)
 			}
 			w.runs[layer] = append(w.runs[layer], o.Runs(p)...)
 		}
 	}
 	return w, nil
+}
+
+// addStat notes a piece of a shard that is averaged.
+func (w *Worker) addStat(layer int, p *shard.Piece) {
+	for _, g := range w.o.Plan.Shards[p.Shard].Segs {
+		s := span{max(p.Lo, g.At), min(p.Hi, g.At+g.Hi-g.Lo)}
+		switch {
+		case s.lo >= s.hi:
+		case w.o.IsState != nil && w.o.IsState(g.Param):
+			w.state[layer] = append(w.state[layer], s)
+		default:
+			w.stats[layer] = append(w.stats[layer], s)
+		}
+	}
 }
 
 // baseOf is the vector that changes are measured from.
@@ -129,6 +149,9 @@ func (w *Worker) fragments() int64 {
 func VectorCount(s *local.Spec, u optim.Update) (all, saved int) {
 	e, _ := local.Lookup(s.Policy)
 	all, saved = 2+u.Rule.State(), u.Rule.State()
+	if s.AveragesState() { // the state is among the parameters
+		all, saved = 2, 0
+	}
 	if e.Runs() {
 		saved++ // its own parameters
 	}

@@ -55,12 +55,17 @@ type Vectors interface {
 // Host is Vectors in host memory.
 type Host struct {
 	*optim.Inner
-	v [vectorsN][]float32
+	v      [vectorsN][]float32
+	states func(at int) []int // Options.States
 }
 
 // OnHost makes them of memory of the arena's length. own must hold zeros.
 func OnHost(o *Options, own, grads, global, push []float32) *Host {
-	h := &Host{Inner: optim.NewInner(o.Plan.Arena, o.Update), v: [vectorsN][]float32{Own: own, Grads: grads, Global: global, Outgoing: push}}
+	n := o.Plan.Arena
+	if o.States != nil { // the state is in Own
+		n = 0
+	}
+	h := &Host{Inner: optim.NewInner(n, o.Update), states: o.States, v: [vectorsN][]float32{Own: own, Grads: grads, Global: global, Outgoing: push}}
 	if e, _ := local.Lookup(o.Spec.Policy); e.KeepsBase() {
 		h.v[Base] = make([]float32, o.Plan.Arena)
 	}
@@ -102,12 +107,18 @@ func (h *Host) Compensate(lo, hi int, strength, weight float32) {
 }
 
 func (h *Host) Step(q optim.Run, step, samples int64) {
+	if h.states != nil {
+		h.StepBeside(h.v[Own], h.v[Grads], q, h.states(q.Lo), step, samples)
+		return
+	}
 	h.Inner.Step(h.v[Own], h.v[Grads], q, step, samples)
 }
 
 func (h *Host) Save(named ...Vector) (vectors [][]float32, steps int64) {
 	state, steps := h.Inner.State()
-	vectors = append(vectors, state...)
+	if h.states == nil {
+		vectors = append(vectors, state...)
+	}
 	for _, name := range named {
 		vectors = append(vectors, h.v[name])
 	}

@@ -82,7 +82,9 @@ type ModelSpec struct {
 	Layers  []int  `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
 	Compute Cost   `yaml:"compute" min:"0" max:"86400" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
 	Rank    int    `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
-	Init    string `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
+	// States name the numbers of an optimizer beside each trained parameter, if they are averaged over workers as its parameters are.
+	States []string
+	Init   string `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
 }
 
 // ModelDefaults is a model of which only the name is missing.
@@ -175,6 +177,11 @@ func ParamNames(s ModelSpec) (names []string) {
 	}
 	for _, p := range all {
 		names = append(names, p.Name)
+		for _, state := range s.States {
+			if !p.Stat {
+				names = append(names, StateName(p.Name, state))
+			}
+		}
 	}
 	return names
 }
@@ -205,13 +212,13 @@ func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Mode
 		return nil, err
 	}
 	if m.plain != nil {
-		return m.plain(s, from, batchMax), nil
+		return withStates(m.plain(s, from, batchMax), s.States), nil
 	}
 	c, err := newChain(s, from, m.stages(s, from), dev, batchMax)
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return withStates(c, s.States), nil
 }
 
 func noHidden(s ModelSpec, _ Samples) error {
