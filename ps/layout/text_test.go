@@ -212,7 +212,7 @@ func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
 func TestThePlanOfStepsOfTheirOwn(t *testing.T) {
 	base := []string{"data={set: generated, rows: 640}", "train.batch_per_worker=16", "train.stop={epochs: 10}", "model={name: mlp, layers: [16]}"} // 100 steps of 64 samples
 	for local, want := range map[string][]string{
-		"{policy: averaging, steps: 5}": {"a step is 64 samples", "iterations: 20 in all, 2 an epoch", "local averaging: an iteration is 5 steps of each worker and an exchange; 100 steps of each worker in all",
+		"{policy: averaging, steps: 5}": {"a step is 64 samples", "iterations: 20 in all, 2 an epoch", "an iteration is 5 steps of each worker and an exchange; 100 steps of each worker in all", "local averaging: each worker takes",
 			"servers: sgd, lr 1, along the mean of the changes, weighted by samples: averaging of parameters", "bsp: 20 updates of a shard, one for each iteration: effective batch 320 samples"},
 		"{policy: diloco, steps: 5, period: {name: qsr, alpha: 0.5}}": {"an iteration is 5 to (0.5 / learning rate)^2 steps of each worker and an exchange", "iterations: at most 100 in all, at most 10 an epoch",
 			"servers: nesterov, lr 0.7, momentum 0.9", "bsp: at most 100 updates of a shard, one for each iteration: effective batch 64 samples or more"},

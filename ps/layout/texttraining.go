@@ -246,7 +246,7 @@ func planLocal(c *configs.Config, n configs.Length, workers int) string {
 	}
 	l := &c.Local
 	e, _ := local.Lookup(l.Policy)
-	text := fmt.Sprintf("  local %s: an iteration is %s", e.Name, l.RoundText(c.Train.Schedule.WarmUp))
+	text := fmt.Sprintf("  local %s: %s\n  an iteration is %s", e.Name, e.Rule, l.RoundText(c.Train.Schedule.WarmUp))
 	if !math.IsInf(n.Steps, 1) {
 		text += fmt.Sprintf("; %s of each worker in all", plural(n.Steps, "step"))
 		if n.DropsStale {

@@ -19,8 +19,11 @@ func (s *Spec) RoundText(warmUp int64) string {
 	case e.Periods:
 		steps = s.periodText(steps, warmUp)
 	}
-	if e.Name == postLocal.Name {
+	switch {
+	case e.Name == postLocal.Name:
 		return fmt.Sprintf("1 step of each worker and an exchange up to step %d, and from there %s and an exchange", s.Switch, steps)
+	case e.Varies != nil && e.Varies(s):
+		return "an exchange, and the steps before it, whose number changes while training runs"
 	}
 	return steps + " and an exchange"
 }
