@@ -178,7 +178,7 @@ func TestSameBitsAsARun(t *testing.T) {
 		"post_local, nesterov":     {"local={policy: post_local, steps: 3, switch: 7}", "train.optimizer={name: nesterov, lr: 0.05}"},
 		"diloco, by layer":         {"local={policy: diloco, steps: 5}", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
 		"slowmo, cosine":           {"local={policy: slowmo, steps: 4}", "train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
-		"qsr, cosine":              {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.1}}", "train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}"},
+		"qsr, cosine":              {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.1}}", "train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "train.stop={samples: 1600}"},
 		"averaging of states":      {"local={policy: averaging, steps: 3, state: average}", "train.optimizer={name: adam, lr: 0.01}", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
 		"selsync":                  {"local={policy: averaging, steps: 6, period: {name: selsync, warm: 2, threshold: 0.1, smoothing: 1}}", "cluster.servers=2"},
 		"adacomm":                  {"local={policy: diloco, steps: 6, period: {name: adacomm, interval: 2}}"},
