@@ -61,9 +61,6 @@ func (w *Side) join() error {
 	if r.Config.Local.IsSet() { // the model is bound to parameters of the worker's own
 		return nil
 	}
-	if r.Config.Local.IsSet() { // the model has memory of its own: makeOwn
-		return nil
-	}
 	return w.bindModel(w.arenas.params, written)
 }
 
