@@ -138,16 +138,24 @@ func TestStepsOfTheirOwnOnGPUs(t *testing.T) {
 	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
 		t.Skip(err)
 	}
-	for _, c := range []struct{ policy, rule string }{
-		{"averaging, steps: 4", "momentum"},
-		{"averaging, steps: 4", "adam"},
-		{"diloco, steps: 5", "nesterov"},
-		{"hpsgd, steps: 4", "momentum"},
-		{"hpsgd, steps: 4, compensate: 0.04", "sgd"}, // the host takes these steps
-		{"easgd, steps: 5, pull: 0.2", "momentum"},
-		{"streaming_diloco, steps: 4, fragments: 2, delay: 1, keep: 0.25", "momentum"},
+	for _, c := range []struct {
+		policy, rule string
+		team         bool // the ranks of a host are one worker, and the host takes its steps
+	}{
+		{"averaging, steps: 4", "momentum", false},
+		{"averaging, steps: 4", "adam", false},
+		{"diloco, steps: 5", "nesterov", false},
+		{"hpsgd, steps: 4", "momentum", false},
+		{"hpsgd, steps: 4, compensate: 0.04", "sgd", false}, // the host takes these steps
+		{"easgd, steps: 5, pull: 0.2", "momentum", false},
+		{"streaming_diloco, steps: 4, fragments: 2, delay: 1, keep: 0.25", "momentum", false},
+		{"averaging, steps: 5, period: {name: selsync, warm: 0, threshold: 0}", "momentum", false},
+		{"averaging, steps: 4", "sgd", true},
 	} {
 		set := []string{"shards.slice=layer", "local={policy: " + c.policy + "}", "train.optimizer={name: " + c.rule + ", lr: 0.02}"}
+		if c.team {
+			set = append(set, "cluster.hierarchy=node")
+		}
 		host, gpu := trainLocally(t, append(set, "device.kind=cpu")...), trainLocally(t, append(set, "device.kind=cuda")...)
 		if gpu.code != 0 || host.code != 0 {
 			t.Fatalf("%v: codes %d on GPUs and %d on the CPU:\n%s%s", c, gpu.code, host.code, gpu.err, host.err)
