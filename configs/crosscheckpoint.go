@@ -3,6 +3,7 @@ package configs
 import (
 	"slices"
 
+	"fluentps/ps/local"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
 )
@@ -11,7 +12,11 @@ import (
 func (c Checkpoint) Periodic() bool { return c.Every > 0 || c.EveryUpdates > 0 }
 
 // InStep reports whether all workers are at the same clock whenever a shard makes a version, so that each version is a consistent cut.
+// Shards that are exchanged in turn make their versions in different iterations.
 func (c *Config) InStep() bool {
+	if e, _ := local.Lookup(c.Local.Policy); e.Fragments && c.Local.Fragments > 1 {
+		return false
+	}
 	return !c.anyPhase(func(e scheme.Entry, ph Phase) bool { return !e.InStep(ph.Common, ph.Params) })
 }
 

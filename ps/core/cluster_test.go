@@ -60,13 +60,14 @@ type cluster struct {
 	near     *nearDriver // nil: no pair shares memory
 	work     *workDriver // nil: all workers compute all of their own iterations
 	due      func(shard int32, iter int64) bool
-	early    *earlyDriver // nil: an iteration starts when the last exchange is over
-	drops    []bool       // by rule: a push may be dropped
-	slowDisk bool         // the disk finishes when the workers are done
-	together bool         // all workers pause at the same iteration
-	blocked  func() int64 // what a worker says that it waited before an iteration; nil: nothing
-	last     *cluster     // the last one that resumed from this one; see playParts
-	problem  error        // the first violation found while an event happened
+	turns    func(shard int32, iter int64) int64 // exchanges of a shard before an iteration; nil: workers start without any
+	early    *earlyDriver                        // nil: an iteration starts when the last exchange is over
+	drops    []bool                              // by rule: a push may be dropped
+	slowDisk bool                                // the disk finishes when the workers are done
+	together bool                                // all workers pause at the same iteration
+	blocked  func() int64                        // what a worker says that it waited before an iteration; nil: nothing
+	last     *cluster                            // the last one that resumed from this one; see playParts
+	problem  error                               // the first violation found while an event happened
 }
 
 type slotOf struct {
@@ -197,9 +198,27 @@ func (c *cluster) prepared(w *Worker) *Worker {
 		w.SetWork(c.work.policy(w.me))
 	}
 	if c.due != nil {
-		w.SetDue(c.due, nil)
+		w.SetDue(c.due, c.turnsBefore(w.iter+1))
 	}
 	return w
+}
+
+// locally says how the shards count exchanges.
+func (c *cluster) locally() *Locally {
+	if c.turns == nil {
+		return nil
+	}
+	return &Locally{Clock: c.turns}
+}
+
+// turnsBefore is how many exchanges each shard has had before an iteration.
+func (c *cluster) turnsBefore(iter int64) (turns []int64) {
+	for s := range c.plan.Shards {
+		if c.turns != nil {
+			turns = append(turns, c.turns(int32(s), iter))
+		}
+	}
+	return turns
 }
 
 // phases are the schemes of the rule in turn, defaults filled.

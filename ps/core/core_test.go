@@ -375,7 +375,7 @@ func (c *cluster) kill(w *Worker, name string) {
 	})
 	for i := range c.pending {
 		if c.pending[i].node == Node(w) { // the worker receives nothing any more
-			c.pending[i].node = deadNode{}
+			c.pending[i].node, c.pending[i].when = deadNode{}, nil
 		}
 	}
 	for line := range c.posted {

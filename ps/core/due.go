@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"fluentps/comm/wire"
 )
@@ -26,6 +27,8 @@ type exchangeClocks struct {
 	current []int64 // per shard: the exchange that is open, or was last
 	next    []int64 // per shard: the next exchange, as its server has said
 	resting []bool  // per shard: it is not exchanged in this iteration
+	passed  []int64 // per shard: in how many iterations before the next one it was due
+	joined  []int64 // per shard: the first exchange of a worker that comes back; 0: it did not
 }
 
 // SetDue says which shards are exchanged in which iterations. It must be called before the first input. All shards must
@@ -38,6 +41,7 @@ func (w *Worker) SetDue(of func(shard int32, iter int64) bool, turns []int64) {
 	n := len(w.shards)
 	w.exchanges = &exchangeClocks{isDue: of, current: make([]int64, n), next: make([]int64, n), resting: make([]bool, n)}
 	copy(w.exchanges.next, turns)
+	w.exchanges.passed, w.exchanges.joined = slices.Clone(w.exchanges.next), make([]int64, n)
 	for s := range w.exchanges.current {
 		w.exchanges.current[s] = w.exchanges.next[s] - 1
 	}
@@ -56,7 +60,11 @@ func (w *Worker) isResting(s int32) bool { return w.exchanges != nil && w.exchan
 // open begins the exchanges that are due in the worker's iteration.
 func (d *exchangeClocks) open(w *Worker) {
 	for s := range d.resting {
-		if d.resting[s] = !d.isDue(int32(s), w.iter); d.resting[s] {
+		d.resting[s] = !d.exchanges(int32(s), w.iter)
+		if d.isDue(int32(s), w.iter) {
+			d.passed[s]++
+		}
+		if d.resting[s] {
 			w.open--
 			continue
 		}
@@ -80,7 +88,49 @@ func (w *Worker) noteNextIter(m *wire.Header) {
 		return
 	}
 	w.exchanges.next[m.Shard] = max(w.exchanges.next[m.Shard], m.Iter)
+	if w.life > 0 && w.first < 0 {
+		w.joinTurns()
+	}
 }
+
+// joinTurns moves a worker that comes back, when all shards have answered, to the first iteration in which some shard is due for the
+// exchange that it was let into. The others may be in the middle of that iteration, and wait for this worker at some shards, while other
+// shards have had their exchange of it without this worker: these rest until their next one is due.
+func (w *Worker) joinTurns() {
+	for s := range w.shards {
+		if !w.shards[s].replied {
+			return
+		}
+	}
+	d, iter := w.exchanges, w.iter+1
+	d.joined = slices.Clone(d.next)
+	for ; !d.anyDue(iter); iter++ {
+		for s := range d.passed {
+			if d.isDue(int32(s), iter) {
+				d.passed[s]++
+			}
+		}
+	}
+	w.next = max(w.next, iter)
+}
+
+// anyDue says whether some shard is exchanged in an iteration.
+func (d *exchangeClocks) anyDue(iter int64) bool {
+	for s := range d.passed {
+		if d.exchanges(int32(s), iter) {
+			return true
+		}
+	}
+	return false
+}
+
+// exchanges says whether a shard is exchanged in an iteration, which is the next one.
+func (d *exchangeClocks) exchanges(s int32, iter int64) bool {
+	return d.isDue(s, iter) && d.passed[s] >= d.joined[s]
+}
+
+// Rests says whether a shard is not exchanged in the iteration of the exchange that has begun.
+func (w *Worker) Rests(s int32) bool { return w.isResting(s) }
 
 // pushedUpTo is what Left tells a server: all exchanges of its shards before this one were pushed.
 func (w *Worker) pushedUpTo(server int32) int64 {

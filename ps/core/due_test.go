@@ -236,3 +236,37 @@ func TestAxesRefuseIncompatibleSettings(t *testing.T) {
 		}()
 	}
 }
+
+// A worker that comes back finds the iteration from the exchanges that the shards let it into: where the shards are exchanged in turn,
+// all of them are then due as for the others, and the numbers of the exchanges follow.
+func TestAWorkerComesBackInTheTurnOfTheOthers(t *testing.T) {
+	plan := threeShards(t)
+	n := int64(len(plan.Shards))
+	due := func(s int32, iter int64) bool { return iter%n == int64(s) }
+	clock := func(s int32, iter int64) int64 { return (iter + n - 1 - int64(s)) / n }
+	for start := range int64(7) {
+		for others := start; others < start+11; others++ {
+			turns := make([]int64, n)
+			for s := range turns {
+				turns[s] = clock(int32(s), start)
+			}
+			w := NewJoining(0, plan, fifo(), 1, start)
+			w.SetDue(due, turns)
+			out := w.Step(Input{Kind: Begin}, nil)
+			for s := range plan.Shards {
+				for _, p := range plan.Shards[s].Pieces {
+					out = w.Step(Input{Kind: PieceLanded, Piece: p.ID}, out)
+				}
+				out = w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Shard: int32(s), Iter: clock(int32(s), others)}}, out)
+			}
+			if w.State() != Computing || w.Iter() != others {
+				t.Fatalf("from iteration %d, beside workers at %d: %v", start, others, w)
+			}
+			for s := range int32(n) {
+				if due(s, others) && w.exchangeIter(s) != clock(s, others) || w.isResting(s) == due(s, others) {
+					t.Fatalf("from iteration %d, beside workers at %d: shard %d is at exchange %d, resting: %v", start, others, s, w.exchangeIter(s), w.isResting(s))
+				}
+			}
+		}
+	}
+}

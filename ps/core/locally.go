@@ -122,6 +122,14 @@ func (l *Locally) ClocksOf(id int32, iters []int64) []int64 {
 	return clocks
 }
 
+// ClockOf is the clock of a shard before that iteration.
+func (l *Locally) ClockOf(id int32, iter int64) int64 {
+	if l == nil || l.Clock == nil {
+		return iter
+	}
+	return l.Clock(id, iter)
+}
+
 // TakesSteps makes the worker remember what replies tell of the run. It must be called before the first input.
 func (w *Worker) TakesSteps() { w.progress = &wire.Progress{Loss: math.NaN(), Share: 1} }
 

@@ -127,7 +127,7 @@ func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect
 	s.present++
 	s.endedLives--
 	for _, id := range s.owned {
-		s.shards[id].rejoin(w, clock)
+		s.shards[id].rejoin(w, s.locally.ClockOf(id, clock))
 	}
 	for _, id := range s.owned { // one scheme may decide for several shards: all of these are up to date before it hears of the worker
 		sh := s.shards[id]

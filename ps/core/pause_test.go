@@ -57,7 +57,7 @@ func (q *savedCut) alignClocks(c *cluster, rules []rule) {
 func (c *cluster) resumeFrom(t *rapid.T, rules []rule, q savedCut, killed bool) *cluster {
 	n := newOrderedCluster(c.plan, len(c.workers), rules, c.servers[0].budget, 25, c.order.Name, c.options)
 	n.pick, n.overtake, n.reads, n.together = c.pick, c.overtake, n.readsOfCopies, c.together
-	n.slowDisk, n.blocked = c.slowDisk, c.blocked
+	n.slowDisk, n.blocked, n.due, n.turns = c.slowDisk, c.blocked, c.due, c.turns
 	q.alignClocks(c, rules)
 	for w := range n.workers {
 		n.workers[w] = n.prepared(NewWorker(int32(w), n.plan, n.policy(), q.starts[w]))
@@ -100,7 +100,7 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, bud
 			schemes[id] = ss
 			continue
 		}
-		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: q.starts, Start: q.saved[id].Version}
+		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: c.locally().ClocksOf(id, q.starts), Start: q.saved[id].Version}
 		saved := q.saved[id]
 		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env, saved.ChangesAt(q.starts))
 		if err != nil {
@@ -108,7 +108,7 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, bud
 		}
 		schemes[id] = ss
 	}
-	sc := ServerConfig{Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
+	sc := ServerConfig{Locally: c.locally(), Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
 	if c.order.Reply != nil {
 		sc.Send = c.order.Reply(c.options)
 	}

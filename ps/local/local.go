@@ -105,6 +105,19 @@ func (s *Spec) Turns() int64 {
 	return 1
 }
 
+// StepsMost is the most steps whose changes a push has; 0: no limit follows from the configuration. A fragment is exchanged in every
+// Fragments-th round, so its push has the changes of Steps steps, as where all is exchanged together.
+func (s *Spec) StepsMost() int64 {
+	e, _ := Lookup(s.Policy)
+	switch {
+	case !s.IsSet():
+		return 1
+	case e.Periods && s.endless():
+		return 0
+	}
+	return s.Steps
+}
+
 // StepsMin is the fewest steps of a round that the budget does not cut short.
 func (s *Spec) StepsMin() int64 { return max(1, s.Constant()) }
 
@@ -188,3 +201,9 @@ func finite(x float64) int64 {
 
 // StepsMax is the most steps of a round.
 const StepsMax = 1_000_000_000
+
+// endless says whether a round may take all steps that the budget leaves.
+func (s *Spec) endless() bool {
+	p, _ := LookupPeriod(s.Period.Name)
+	return p.Endless
+}

@@ -280,7 +280,7 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err != nil {
 		return err
 	}
-	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies))
+	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies), r.checkOwn(q, s))
 	for i, m := range s.Thresholds {
 		if err == nil {
 			at := fmt.Sprintf("thresholds[%d].", i)

@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
+	"fluentps/ps/local"
 	"fluentps/ps/station"
 )
 
@@ -46,10 +47,18 @@ func (r *Search) fits(m *checkpoint.Manifest) error {
 			return station.Usage("--resume: the checkpoint has keys that no configuration has, so another program wrote it:%s", b.String())
 		}
 		return station.Usage("--resume: the run is not that of the checkpoint:%s\n  change it back, or resume with the new values: --allow-changed %s", b.String(), strings.Join(changed, ","))
+	case !r.station.Config.Local.IsSet() && takesSteps(m):
+		return station.Usage("--resume: the workers of the checkpoint take steps of their own (local.policy %s), and its clocks count exchanges, but those of a run with local.policy none count steps: the run would train on the same rows again; resume with the local section of the checkpoint, or with local.policy averaging, steps 1", foreign.Text(m.Config["local.policy"]))
 	case layout.Reduces(r.station.Config):
 		return station.Usage("--resume: baseline allreduce writes no checkpoints and cannot resume from one; set baseline: none")
 	}
 	return nil
+}
+
+// takesSteps reports whether the workers of a checkpoint take steps of their own.
+func takesSteps(m *checkpoint.Manifest) bool {
+	was := m.Config["local.policy"]
+	return was != "" && was != local.None
 }
 
 // keyForm matches keys of a configuration. Only such keys are safe in the command that an error proposes.

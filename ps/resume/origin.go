@@ -134,7 +134,7 @@ func (r *Search) checkWholeShards(q *Origin) error {
 // checkShardVectors verifies the vectors of a shard, which come first in vectors.
 func (q *Origin) checkShardVectors(s *serve.ShardState, vectors [][]float32, want int) error {
 	if s.Vectors != want {
-		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, but the optimizer needs %d now; resume with the optimizer of the checkpoint", q.Dir, s.Name, s.Vectors, want)
+		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, but the optimizer of the servers needs %d now; resume with the optimizer and the local.outer of the checkpoint", q.Dir, s.Name, s.Vectors, want)
 	}
 	if len(vectors) < want || slices.ContainsFunc(vectors[:want], func(v []float32) bool { return len(v) != s.Hi-s.Lo }) {
 		return fmt.Errorf("checkpoint %s: shard %s has %d elements, but its vectors have another number", q.Dir, s.Name, s.Hi-s.Lo)

@@ -225,7 +225,7 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 		{"no checkpoint", 6, nil, func(o *Options) { o.Resume = filepath.Dir(dir) }, "there is no checkpoint in "},
 		{"another optimizer", 6, []string{"train.optimizer={name: sgd, lr: 0.1}"}, func(o *Options) {
 			o.AllowChanged = []string{"train.optimizer.name", "train.optimizer.momentum"}
-		}, "has 2 vectors, but the optimizer needs 1 now; resume with the optimizer of the checkpoint"},
+		}, "has 2 vectors, but the optimizer of the servers needs 1 now; resume with the optimizer and the local.outer of the checkpoint"},
 		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, differ from those of this run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

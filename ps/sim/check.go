@@ -25,6 +25,9 @@ type checker struct {
 	rounds bool // no worker pulls before all have pushed
 
 	sent, received, lost int64 // bytes: sent = received + lost when nothing is in flight
+
+	local     *localCheck // nil: every step is an exchange
+	localMost int64       // samples of a push; 0: no limit
 }
 
 // shardCheck is the state of one shard that the laws depend on.
@@ -144,6 +147,11 @@ func (c *checker) offered(m wire.Header) {
 		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d iterations of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
 	}
 	s.of[m.Worker].landing, s.of[m.Worker].missing = m.Iter, s.pieces
+	if c.local != nil {
+		if wrong := c.local.offers(m.Shard, m.Worker, m.Samples, c.localMost); wrong != "" {
+			c.fail("%s", wrong)
+		}
+	}
 }
 
 // landed records a piece of a push that has landed in its slot. The last piece advances the worker's clock.
@@ -165,6 +173,9 @@ func (c *checker) landed(shard, w int32) {
 		s.ahead[w] = next[1:]
 	}
 	s.landed++
+	if c.local != nil {
+		c.local.lands(shard, w)
+	}
 	if !s.of[w].gone && old == s.low && s.of[w].clock > old {
 		s.leaves()
 	}
@@ -267,6 +278,7 @@ func (c *checker) end(s *simulation) {
 		}
 	}
 	c.budget(s)
+	c.localSamples(s)
 	if c.sent != c.received+c.lost {
 		c.fail("conservation: %d bytes sent, %d received and %d lost with their workers", c.sent, c.received, c.lost)
 	}

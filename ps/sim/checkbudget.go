@@ -1,11 +1,13 @@
 package sim
 
-// budget checks that the run ended within one iteration per worker of its budget, and that all samples that the lead shard folded
-// are committed.
+// budget checks that the run ended within one iteration per worker of its budget, or within one exchange where workers take steps of their
+// own, and that all samples that the lead shard folded are committed.
 func (c *checker) budget(s *simulation) {
 	lead, stop := &c.shards[0], s.cfg.Train.Stop
 	most := int64(len(s.workers)) * int64(s.cfg.BatchMax(len(s.workers)))
-	most *= s.cfg.Local.Steps // where it is 0, an exchange has as many steps as fit
+	if c.local != nil {
+		most = c.local.most(0)
+	}
 	if samples := stop.SampleBudget(s.o.Rows); samples > 0 && most > 0 && lead.samples >= samples+most {
 		c.fail("budgets: %d samples were folded of a budget of %d, but an iteration of all workers has at most %d", lead.samples, samples, most)
 	}

@@ -74,7 +74,7 @@ func (s *simulation) rejoin(me int32) {
 	w.node, w.dead = node, false
 	w.life++
 	w.fresh = true
-	w.leaveSteps()
+	s.leaveSteps(me)
 	w.waitFrom, w.lastHead = s.now, s.now
 	s.joined++
 	if s.real != nil {
@@ -86,8 +86,9 @@ func (s *simulation) rejoin(me int32) {
 }
 
 // joined records that a server learns that a worker has rejoined. The server treats that as a pull of all its shards.
-func (c *checker) joined(shards []int32, w int32, clock int64) {
+func (c *checker) joined(shards []int32, w int32, iter int64, clockOf func(shard int32, iter int64) int64) {
 	for _, id := range shards {
+		clock := clockOf(id, iter)
 		s := &c.shards[id]
 		k := &s.of[w]
 		k.reached = max(k.reached, clock)

@@ -38,6 +38,12 @@ func (s *simulation) makeSteps() error {
 		return err
 	}
 	s.fragments = o.Fragments
+	fragments := int64(1)
+	if o.Fragments != nil {
+		fragments = o.Fragments.N()
+	}
+	s.check.local = newLocalCheck(len(s.workers), len(s.plan.Shards), fragments)
+	s.check.localMost = s.cfg.Local.StepsMost() * int64(s.cfg.BatchMax(len(s.workers)))
 	o.Layers = layersOf(s.plan)
 	for i := range s.workers {
 		if s.real != nil {
@@ -113,6 +119,7 @@ func (s *simulation) takeStep(me int32) {
 		of.Loss, of.Correct = s.real.takeStep(me)
 	}
 	own.Computed(of)
+	s.check.local.workers[me].computed += of.Samples
 	own.Ended()
 }
 
@@ -125,6 +132,9 @@ func (s *simulation) makePush(me int32) {
 		s.real.makePush(me, w.iter)
 	}
 	o.done = o.steps.Pushed(w.iter)
+	k := &s.check.local.workers[me]
+	k.made[w.iter%int64(len(k.made))] += o.pushes.Samples
+	k.own += o.done
 }
 
 // goOn does what the policy does next, until that takes time.
@@ -239,8 +249,9 @@ func (s *simulation) reported(me int32) wire.Header {
 }
 
 // leaveSteps drops what a worker did not push.
-func (w *worker) leaveSteps() {
-	if w.steps.steps != nil {
+func (s *simulation) leaveSteps(me int32) {
+	if w := &s.workers[me]; w.steps.steps != nil {
+		s.check.local.forgets(me, w.steps.steps)
 		w.steps.steps.Leave()
 		w.steps = ownSteps{steps: w.steps.steps}
 		w.own, w.injected = 0, 0

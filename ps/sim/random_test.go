@@ -187,6 +187,11 @@ func randomWork(seed uint64, workers int) []string {
 
 // randomOptions draws a cluster with faults. ok is false if the configuration refuses the draw.
 func randomOptions(t *testing.T, seed uint64) (o Options, ok bool) {
+	return randomCluster(t, seed, nil)
+}
+
+// randomCluster is randomOptions of a run for which some keys are set.
+func randomCluster(t *testing.T, seed uint64, keys []string) (o Options, ok bool) {
 	r := rand.New(rand.NewPCG(seed, 99))
 	servers := 1 + r.IntN(3)
 	workers := servers + r.IntN(6)
@@ -232,6 +237,7 @@ simulate:
 	if awaits {
 		set = []string{"sync=[" + awaitingRules(seed) + "]", "train.stop={samples: 300}"}
 	}
+	set = append(set, keys...)
 	cfg, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: set})
 	if cfg == nil {
 		return o, false

@@ -109,7 +109,7 @@ func (s *simulation) handle(m *server, ev event) {
 			s.check.leaves(m.node.Me(), m.node.Shards(), head)
 		case wire.Joined:
 			m.lives[head.Worker] = msg.life
-			s.check.joined(m.node.Shards(), head.Worker, head.Iter)
+			s.check.joined(m.node.Shards(), head.Worker, head.Iter, s.clockOf)
 		}
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
 		if m.done && !m.node.Done() { // all workers had left, and one has rejoined

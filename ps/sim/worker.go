@@ -99,7 +99,7 @@ func (s *simulation) started(me int32, iter int64) {
 	for i := range s.tallies {
 		at := iter
 		if f := s.fragments; f != nil {
-			if !f.Due(int32(i), iter) {
+			if s.workers[me].node.Rests(int32(i)) {
 				continue
 			}
 			at = f.Clock(int32(i), iter)

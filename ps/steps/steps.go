@@ -183,8 +183,11 @@ func (w *Worker) Save() (c Count, steps int64, vectors [][]float32) {
 
 // Resume restores what Save returned, apart from the vectors: the caller writes those of Save in place, and then calls Restored.
 func (w *Worker) Resume(c *Count, steps int64) error {
-	if c.Since != nil && int64(len(c.Since)) != w.fragments() || c.Step < 0 || c.Done < 0 || c.Round < 0 || c.Ahead < 0 || c.Ahead > c.Round || c.Pushed < 0 || c.Pushed > c.Step {
-		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, %d pushed, and %d fragments; this run has %d fragments", c.Step, c.Done, c.Round, c.Ahead, c.Pushed, len(c.Since), w.fragments())
+	if c.Since != nil && int64(len(c.Since)) != w.fragments() {
+		return fmt.Errorf("steps: the checkpoint is of a run that exchanges its parameters in %d fragments, and this one does in %d", len(c.Since), w.fragments())
+	}
+	if c.Step < 0 || c.Done < 0 || c.Round < 0 || c.Ahead < 0 || c.Ahead > c.Round || c.Pushed < 0 || c.Pushed > c.Step {
+		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, and %d pushed", c.Step, c.Done, c.Round, c.Ahead, c.Pushed)
 	}
 	if err := w.policy.Recall(c.Policy); err != nil {
 		return err
@@ -217,6 +220,9 @@ func (w *Worker) StartAt(step int64) { w.count.Step, w.count.Pushed, w.answered 
 
 // Steps is the number of steps that the worker has taken.
 func (w *Worker) Steps() int64 { return w.count.Step }
+
+// Unpushed is the number of samples that the worker has computed since its last push, of any fragment.
+func (w *Worker) Unpushed() int64 { return w.count.Samples }
 
 // Round is the number of steps of the round that has begun.
 func (w *Worker) Round() int64 { return w.round.Steps }

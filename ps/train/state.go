@@ -97,7 +97,7 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 		}
 	}
 	if len(into) != len(vectors) {
-		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the payload and push of the checkpoint", w.me, len(vectors), len(into))
+		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the local section, the payload and the push of the checkpoint", w.me, len(vectors), len(into))
 	}
 	for i, v := range vectors {
 		if len(v) != len(into[i]) {
