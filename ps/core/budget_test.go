@@ -106,7 +106,11 @@ func TestBudgetsHoldThroughPauses(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		c.pick = rng.IntN
 		c.overtake = rapid.Bool().Draw(t, "overtake")
-		c.together = slices.ContainsFunc(rules, rule.whole)
+		var phases [][]scheme.Phase
+		for _, r := range rules {
+			phases = append(phases, r.phases())
+		}
+		c.together = MustPauseInStep(phases, int(c.plan.Shards[0].Rule)) // as a run does
 		for _, s := range c.servers {
 			s.budget, s.together = budget, c.together
 		}

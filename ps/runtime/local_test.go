@@ -138,7 +138,7 @@ func TestEveryStepCountsOnce(t *testing.T) {
 func TestAveragingOfStates(t *testing.T) {
 	momentum, adam := "train.optimizer={name: momentum, lr: 0.05, momentum: 0.8}", "train.optimizer={name: adam, lr: 0.01}"
 	const average = "local={policy: averaging, state: average, steps: "
-	const first, last = 20*16 + 16, 16*4 + 4 // parameters of the two layers
+	const first, last = 20*16 + 16, 16*4 + 4                     // parameters of the two layers
 	parameters := func(all []float32, set ...string) []float32 { // without the states, which follow the parameters of each layer
 		var own []float32
 		for layer, n := range []int{first, last} {
