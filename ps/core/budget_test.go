@@ -140,14 +140,6 @@ func TestBudgetsHoldThroughPauses(t *testing.T) {
 	}
 }
 
-// whole says whether a scheme of the rule closes iterations as a whole.
-func (r rule) whole() bool {
-	return slices.ContainsFunc(r.phases(), func(ph scheme.Phase) bool {
-		e, _ := scheme.Lookup(ph.Scheme)
-		return e.Whole(ph.Common, ph.Params)
-	})
-}
-
 // A very large bound times large pushes overflows an integer. Workers that keep copies under such a bound must still be
 // told to ask, or nothing ends the run.
 func TestCopiesOfAnyBoundEndWithTheBudget(t *testing.T) {
