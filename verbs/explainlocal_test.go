@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/ps/local"
+	"fluentps/ps/local/localtest"
 )
 
 // explain takes policies and periods from their tables, and a policy that is added there, too.
@@ -24,7 +25,7 @@ func TestPoliciesOfLocalAreExplained(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
-	remove, err := local.Add(local.Entry{Name: "mine", Rule: "as it likes", Source: "ours", Defaults: map[string]string{"local.steps": "13"}}.
+	remove, err := localtest.Add(local.Entry{Name: "mine", Rule: "as it likes", Source: "ours", Defaults: map[string]string{"local.steps": "13"}}.
 		Making(func(local.Spec, local.Env) local.Policy { return nil }))
 	if err != nil {
 		t.Fatal(err)

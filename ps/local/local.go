@@ -165,6 +165,9 @@ func New(s Spec, e Env) (Policy, error) {
 	if entry.make == nil {
 		return nil, nil
 	}
+	if err := entry.Complete(); err != nil {
+		return nil, fmt.Errorf("local policy %q: %w", s.Policy, err)
+	}
 	if e.Workers < 1 || e.Rate == nil {
 		return nil, fmt.Errorf("local: %d workers; a policy needs at least 1, and their learning rate", e.Workers)
 	}

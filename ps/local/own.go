@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -16,19 +15,6 @@ func (e Entry) Making(policy func(s Spec, e Env) Policy) Entry {
 
 // namePattern is the pattern of a policy's name: a YAML value without quotes.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-
-// Add adds a policy to the table, and returns what takes it out again. It fails if the entry lacks a field or if its name is taken. It must
-// be called before a configuration is read, because reading accepts only the policies in the table.
-func Add(e Entry) (remove func(), err error) {
-	if err := e.Complete(); err != nil {
-		return nil, fmt.Errorf("local policy %q: %w", e.Name, err)
-	}
-	if _, there := Lookup(e.Name); there {
-		return nil, fmt.Errorf("local policy %q: the name is taken; choose another one. Taken are %s", e.Name, strings.Join(Names(), ", "))
-	}
-	All = append(All, e)
-	return func() { All = slices.DeleteFunc(All, func(of Entry) bool { return of.Name == e.Name }) }, nil
-}
 
 // Complete fails if an entry lacks what configurations, explain and the drivers need of it, and names the field.
 func (e Entry) Complete() error {

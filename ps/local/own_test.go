@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fluentps/ps/local"
+	"fluentps/ps/local/localtest"
 )
 
 // one takes one step in each round.
@@ -27,7 +28,7 @@ func TestAPolicyIsAdded(t *testing.T) {
 		}
 	}
 	before := local.Names()
-	remove, err := local.Add(whole())
+	remove, err := localtest.Add(whole())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestAPolicyIsAdded(t *testing.T) {
 	if p, err := local.New(s, local.Env{Workers: 1, Rate: func(float64) float64 { return 1 }}); err != nil || p.Round(local.Now{}).Steps != 1 || s.Constant() != 7 {
 		t.Errorf("a policy %v, %v, whose rounds have %d steps", p, err, s.Constant())
 	}
-	if _, err := local.Add(whole()); err == nil || !strings.Contains(err.Error(), `"one": the name is taken`) {
+	if _, err := localtest.Add(whole()); err == nil || !strings.Contains(err.Error(), `"one": the name is taken`) {
 		t.Errorf("added twice: %v", err)
 	}
 	if remove(); !slices.Equal(local.Names(), before) {
@@ -63,7 +64,7 @@ func TestAPolicyLacksSomething(t *testing.T) {
 	} {
 		e := whole()
 		change(&e)
-		if _, err := local.Add(e); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := localtest.Add(e); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/local"
+	"fluentps/ps/local/localtest"
 )
 
 // inTurn is a policy of a test: rounds of 1 and of 5 steps in turn. It remembers whose turn it is, unless it is forgetful.
@@ -31,7 +32,7 @@ func (p *inTurn) Recall(m []float64) error {
 // A policy that a line adds to the table resumes where it was by what it remembers, and no other code knows of it.
 func TestAPolicyThatIsAddedResumes(t *testing.T) {
 	forgetful := false
-	remove, err := local.Add(local.Entry{Name: "in_turn", Rule: "rounds of 1 and of 5 steps in turn", Source: "ours", Varies: func(*local.Spec) bool { return true }}.
+	remove, err := localtest.Add(local.Entry{Name: "in_turn", Rule: "rounds of 1 and of 5 steps in turn", Source: "ours", Varies: func(*local.Spec) bool { return true }}.
 		Making(func(local.Spec, local.Env) local.Policy { return &inTurn{forgetful: forgetful} }))
 	if err != nil {
 		t.Fatal(err)

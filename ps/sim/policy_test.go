@@ -9,6 +9,7 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/layout"
 	"fluentps/ps/local"
+	"fluentps/ps/local/localtest"
 	"fluentps/ps/shard"
 )
 
@@ -47,7 +48,7 @@ func addOneAndMany(t *testing.T, change func(e *local.Entry)) {
 	if change != nil {
 		change(&e)
 	}
-	remove, err := local.Add(e)
+	remove, err := localtest.Add(e)
 	if err != nil {
 		t.Fatal(err)
 	}
