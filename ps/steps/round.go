@@ -52,8 +52,9 @@ func (w *Worker) Next(granted bool) Next {
 	return Await
 }
 
-// needsAnswer says whether the length of a round follows from the answer to the last push.
-func (w *Worker) needsAnswer() bool { return !w.entry.Runs() || !w.count.Began }
+// needsAnswer says whether the length of a round follows from the answer to the last push. A run that has resumed does not know what the
+// budget leaves before that answer.
+func (w *Worker) needsAnswer() bool { return !w.entry.Runs() || !w.count.Began || w.untold && w.o.Budget > 0 }
 
 // now is what the worker knows of the run.
 func (w *Worker) now() local.Now {
@@ -68,7 +69,7 @@ func (w *Worker) now() local.Now {
 // Granted tells the worker of the answer to its last push: its exchange is over, and all of the answer is in global. Where the policy takes
 // it over at once, Take of every layer must follow.
 func (w *Worker) Granted(p wire.Progress) {
-	w.told, w.answered = p, w.count.Pushed
+	w.told, w.answered, w.untold = p, w.count.Pushed, false
 	clear(w.taken)
 }
 

@@ -62,6 +62,7 @@ type Worker struct {
 	// What the lead shard's server told last, and the step count of the push that it answers.
 	told     wire.Progress
 	answered int64
+	untold   bool // the run has resumed, and nothing was told since
 }
 
 type span struct{ lo, hi int }
@@ -202,7 +203,7 @@ func (w *Worker) Resume(c *Count, steps int64) error {
 	if !w.entry.Runs() { // every round begins with the servers' parameters
 		w.count.Began, w.count.Merged = false, false
 	}
-	w.answered = w.count.Pushed
+	w.answered, w.untold = w.count.Pushed, true
 	return nil
 }
 
