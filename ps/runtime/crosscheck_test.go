@@ -323,7 +323,7 @@ func TestAConfigurationErrorIsNoDamage(t *testing.T) {
 		allowed  []string
 		says     string
 	}{
-		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio", "payload.thresholds"}, "saved 1 vectors and needs 0 now; resume with the payload and push of the checkpoint"},
+		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio", "payload.thresholds"}, "saved 1 vectors and needs 0 now; resume with the local section, the payload and the push of the checkpoint"},
 		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"}, []string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")

@@ -18,7 +18,7 @@ var localPolicies = map[string][]string{
 	"averaging, adam":      {"local={policy: averaging, steps: 3}", "train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
 	"averaging, topk":      {"local={policy: averaging, steps: 2}", "payload={push: topk, ratio: 0.1}"},
 	"averaging, adacomm":   {"local={policy: averaging, steps: 9, period: {name: adacomm, interval: 3}}"},
-	"averaging, qsr":       {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.05}}", "train.schedule={name: cosine, over: 60, floor: 0.1, warm_up: 4}"},
+	"averaging, qsr":       {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.05}}", "train.schedule={name: cosine, over: 60, floor: 0.1, warm_up: 4}", "train.stop.samples=1000000"},
 	"averaging, nesterov":  {"local={policy: averaging, steps: 3, outer: {name: nesterov, lr: 0.7, momentum: 0.5}}", "send={overlap: false}", "cluster.shared_memory=off"},
 	"post_local":           {"local={policy: post_local, steps: 3, switch: 13}"},
 	"post_local, adacomm":  {"local={policy: post_local, steps: 6, switch: 9, period: {name: adacomm, interval: 2}}"},

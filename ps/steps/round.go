@@ -54,7 +54,9 @@ func (w *Worker) Next(granted bool) Next {
 
 // needsAnswer says whether the length of a round follows from the answer to the last push. A run that has resumed does not know what the
 // budget leaves before that answer.
-func (w *Worker) needsAnswer() bool { return !w.entry.Runs() || !w.count.Began || w.untold && w.o.Budget > 0 }
+func (w *Worker) needsAnswer() bool {
+	return !w.entry.Runs() || !w.count.Began || w.untold && w.o.Budget > 0
+}
 
 // now is what the worker knows of the run.
 func (w *Worker) now() local.Now {
