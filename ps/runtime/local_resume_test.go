@@ -79,7 +79,7 @@ func TestRoundsResumeBitEqual(t *testing.T) {
 
 			dir = filepath.Join(t.TempDir(), "out")
 			often := append([]string{"checkpoint={every_updates: 4, keep: 1000}"}, set...)
-			interrupted(t, toUpdates(t, end, append(often, "train.stop={time: 1h}")...), n, dir, 3)
+			interrupted(t, toUpdates(t, end, append(often, "train.stop={time: 1h, samples: 1000000}")...), n, dir, 3)
 			dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 			if err != nil || len(dirs) < 4 {
 				t.Fatalf("%d checkpoints, %v", len(dirs), err)

@@ -84,7 +84,7 @@ func TestAPolicyIsALineInTheTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := layout.Text(o.Config, o.Plan, roles, hosts, o.Gradients.Set, layout.Link{}); !strings.Contains(text, "local one_and_many: an iteration is ") || !strings.Contains(text, " of each worker and an exchange") {
+			if text := layout.Text(o.Config, o.Plan, roles, hosts, o.Gradients.Set, layout.Link{}); !strings.Contains(text, "local one_and_many: "+e.Rule) || !strings.Contains(text, "an iteration is an exchange, and the steps before it") {
 				t.Errorf("plan does not say what an iteration of one_and_many is:\n%s", text)
 			}
 			keysKnow(t, &e)
