@@ -23,11 +23,12 @@ type Locally struct {
 
 // tally is what the server of the lead shard tells of.
 type tally struct {
-	lossSum     float64 // of the pushes folded since the last commit
-	lossSamples int64   // of the same
-	loss        float64 // mean of the newest version; NaN: unknown
-	repliedAt   []int64 // per worker: when its last reply left, in nanoseconds; -1: there was none
-	speed       []float64
+	lossSum     float64   // of the pushes folded since the last commit
+	lossSamples int64     // of the same
+	loss        float64   // mean of the newest version; NaN: unknown
+	repliedAt   []int64   // per worker: when its last reply left, in nanoseconds; -1: there was none
+	speed       []float64 // per worker: samples per nanosecond; 0: unknown, or it has left
+	fastest     int32     // the worker with the largest speed
 }
 
 func newTally(workers int) *tally {
@@ -68,8 +69,26 @@ func (t *tally) landed(m *wire.Header, at int64) {
 	if old := t.speed[m.Worker]; old > 0 {
 		speed = (old + speed) / 2
 	}
-	t.speed[m.Worker] = speed
 	t.repliedAt[m.Worker] = -1
+	t.setSpeed(m.Worker, speed)
+}
+
+// setSpeed sets the speed of a worker. It looks through all workers only if the fastest one has become slower: every reply asks for that one.
+func (t *tally) setSpeed(w int32, speed float64) {
+	if t == nil {
+		return
+	}
+	was := t.speed[t.fastest]
+	switch t.speed[w] = speed; {
+	case speed >= was:
+		t.fastest = w
+	case w == t.fastest:
+		for i, v := range t.speed {
+			if v > t.speed[t.fastest] {
+				t.fastest = int32(i)
+			}
+		}
+	}
 }
 
 // tell writes to a reply of the lead shard what its worker cannot know.
@@ -79,15 +98,9 @@ func (s *Server) tell(sh *ownShard, m *wire.Header) {
 		return
 	}
 	t.repliedAt[m.Worker] = int64(s.now)
-	fastest := 0.0
-	for w, v := range t.speed {
-		if !s.left[w] {
-			fastest = max(fastest, v)
-		}
-	}
 	p := wire.Progress{Samples: sh.samples, Loss: t.loss, Share: 1}
 	if own := t.speed[m.Worker]; own > 0 {
-		p.Share = own / fastest
+		p.Share = own / t.speed[t.fastest]
 	}
 	p.WriteTo(m)
 }

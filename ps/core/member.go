@@ -82,6 +82,9 @@ func (s *Server) removeWorker(w int32, out []Effect) []Effect {
 	s.present--
 	s.endedLives++
 	s.watch.detector.left(w)
+	if lead := s.shards[0]; lead != nil {
+		lead.tally.setSpeed(w, 0)
+	}
 	for _, id := range s.owned {
 		out = s.removeFromShard(s.shards[id], w, out)
 	}

@@ -137,18 +137,16 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 	if err != nil {
 		return o, err
 	}
-	spec := c.Local
+	o = steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}
 	o.States, o.IsState = statesOf(c, p)
 	if Teams(c) { // a step of a team is host_steps steps of each rank
-		n := spec.HostSteps
-		rate := env.Rate
-		env.Rate, env.WarmUp = func(step float64) float64 { return rate(step * float64(n)) }, (env.WarmUp+n-1)/n
+		n, spec := c.Local.HostSteps, &o.Spec
+		o.Batch *= n
+		o.Env.Rate, o.Env.WarmUp = func(step float64) float64 { return env.Rate(step * float64(n)) }, (env.WarmUp+n-1)/n
 		spec.Steps, spec.Switch, spec.Delay = max(min(spec.Steps, 1), spec.Steps/n), max(1, spec.Switch/n), spec.Delay/n
-		return steps.Options{Spec: spec, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())) * n, Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
-			Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 	}
-	return steps.Options{Spec: spec, States: o.States, IsState: o.IsState, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
-		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
+	return o, nil
 }
 
 // statesOf finds the states of the optimizer that are averaged, beside the parameters; nil: none are.

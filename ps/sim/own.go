@@ -183,7 +183,7 @@ func (s *simulation) stepped(me int32) {
 	s.goOn(me)
 }
 
-// granted goes on where the answers that a worker waits for have come.
+// hasAnswers goes on where the answers that a worker waits for have come.
 func (s *simulation) hasAnswers(me int32) {
 	w := &s.workers[me]
 	o := &w.steps

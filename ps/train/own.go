@@ -124,7 +124,7 @@ func (o *ownSteps) placeTeam(options *steps.Options, global, push []float32) (er
 	return w.makeHost(team.F32()[:n], into)
 }
 
-// compute is told that the node may exchange: the answers to the last push are there, or begin to be.
+// begin is told that the node may exchange: the answers to the last push are there, or begin to be.
 func (o *ownSteps) begin(t core.Task) {
 	o.granted, o.exchange = true, t.Iter
 	if !o.active {
