@@ -83,6 +83,9 @@ type Header struct {
 // ended.
 const Stop = 1
 
+// Gone in Flags of Peer: the worker has left the run or was lost, and no policy has sent this.
+const Gone = 255
+
 // Save in Flags of Reply: mark your pushes of Iter, which you may start now. In Flags of Push: save the version that
 // closes Iter.
 const Save = 4

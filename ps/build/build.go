@@ -178,7 +178,7 @@ func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard i
 		node.StartEarly(b.maySkip)
 	}
 	if b.Axes.Work != nil {
-		node.SetWork(b.Axes.Work(me))
+		node.SetWork(b.Axes.Work(me), len(b.Roles.Workers))
 	}
 	if b.Config.Local.IsSet() {
 		node.TakesSteps()

@@ -195,7 +195,7 @@ func (c *cluster) prepared(w *Worker) *Worker {
 		w.ShareMemory(func(s int32) bool { return c.near.near(s, w.me) })
 	}
 	if c.work != nil {
-		w.SetWork(c.work.policy(w.me))
+		w.SetWork(c.work.policy(w.me), len(c.workers))
 	}
 	if c.due != nil {
 		w.SetDue(c.due, c.turnsBefore(w.iter+1))

@@ -59,6 +59,7 @@ const (
 	ReplyPieceSent // Server: the transport is done with Piece of the reply to Worker
 	PauseNow       // Server of shard 0: stop all workers, so that all shards can be saved; new nodes continue (pause.go)
 	Voted          // Worker: the driver votes for an exchange after a step (vote.go); Msg has Iter, Clock and Part of the Vote
+	StepBegun      // Worker: the driver begins a step of the task that it computes; Msg.Samples is the first sample behind it (work.go)
 	Written        // Server: nobody reads the saved or held version of Shard any more
 )
 

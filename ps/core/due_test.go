@@ -213,12 +213,12 @@ func TestAxesRefuseIncompatibleSettings(t *testing.T) {
 	due, work := func(int32, int64) bool { return true }, &giver{}
 	for what, do := range map[string]func(w *Worker){
 		"clocks and rounds":       func(w *Worker) { w.InRounds(); w.SetDue(due, nil) },
-		"clocks and work":         func(w *Worker) { w.SetWork(work); w.SetDue(due, nil) },
+		"clocks and work":         func(w *Worker) { w.SetWork(work, 2); w.SetDue(due, nil) },
 		"clocks and copies":       func(w *Worker) { w.KeepCopies(func(int) Copy { return Copy{Kind: scheme.Cached} }); w.SetDue(due, nil) },
-		"work and rounds":         func(w *Worker) { w.InRounds(); w.SetWork(work) },
-		"work and an early start": func(w *Worker) { w.StartEarly(func(int) bool { return false }); w.SetWork(work) },
-		"work and copies":         func(w *Worker) { w.KeepCopies(func(int) Copy { return Copy{Kind: scheme.Cached} }); w.SetWork(work) },
-		"work and shared memory":  func(w *Worker) { w.ShareMemory(func(int32) bool { return true }); w.SetWork(work) },
+		"work and rounds":         func(w *Worker) { w.InRounds(); w.SetWork(work, 2) },
+		"work and an early start": func(w *Worker) { w.StartEarly(func(int) bool { return false }); w.SetWork(work, 2) },
+		"work and copies":         func(w *Worker) { w.KeepCopies(func(int) Copy { return Copy{Kind: scheme.Cached} }); w.SetWork(work, 2) },
+		"work and shared memory":  func(w *Worker) { w.ShareMemory(func(int32) bool { return true }); w.SetWork(work, 2) },
 		"clocks, nothing else":    nil,
 	} {
 		func() {

@@ -51,7 +51,8 @@ type ownShard struct {
 	slotMax   int32
 
 	// By owner: iterations of which some parts have landed and not all, in order. Nil where iterations have no parts.
-	parts [][]*assembly
+	parts   [][]*assembly
+	offered [][]partName // per worker: its last pushes; nil where iterations have no parts
 	// Per worker: headers of pushes that follow the one in flight, in order. Nil where workers pull before every
 	// iteration and send no parts.
 	queuedPushes [][]wire.Header

@@ -19,7 +19,7 @@ import (
 // of each of its iterations, in order: so a later iteration never overtakes one of which no part has landed. If the
 // owner leaves, the server drops the parts of its iterations, those that have landed and those that still arrive. A
 // part that arrives twice is acknowledged and ignored. If a worker leaves before a part that it owes has landed, the
-// owner waits: the policy that assigned the part must assign it to another worker.
+// owner waits: the policy that assigned the part must assign it again.
 
 // assembly is an iteration of which some parts have landed.
 type assembly struct {
@@ -41,6 +41,7 @@ func (sh *ownShard) makeParts(most, workers int) {
 		return
 	}
 	sh.parts = make([][]*assembly, workers)
+	sh.offered = make([][]partName, workers)
 	sh.slotMax += int32(workers) // for parts in flight while a push of the same worker is staged
 	if sh.queuedPushes == nil {
 		sh.queuedPushes = make([][]wire.Header, workers) // a worker may send a part for another while its own push is in flight
@@ -55,6 +56,33 @@ func (sh *ownShard) assemblyOf(m *wire.Header) *assembly {
 		}
 	}
 	return nil
+}
+
+// partName names a part among all pushes of a worker.
+type partName struct {
+	owner, part int32
+	iter        int64
+}
+
+// offeredMax is how many pushes of a worker a shard remembers, to tell a header that arrives twice from a part that
+// another worker has computed, too. Only the first is without pieces. A header repeats shortly after it arrived first.
+const offeredMax = 64
+
+// isRepeated says whether the same worker has sent the same header before.
+func (sh *ownShard) isRepeated(m *wire.Header) bool {
+	return slices.Contains(sh.offered[m.Worker], partName{m.Owner, m.Part, m.Iter})
+}
+
+// noteOffered remembers the header of a push whose pieces are received.
+func (sh *ownShard) noteOffered(m *wire.Header) {
+	if sh.parts == nil {
+		return
+	}
+	list := sh.offered[m.Worker]
+	if len(list) == offeredMax {
+		list = slices.Delete(list, 0, 1)
+	}
+	sh.offered[m.Worker] = append(list, partName{m.Owner, m.Part, m.Iter})
 }
 
 // hasPart says whether a part has landed already.
@@ -75,6 +103,9 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	case s.left[owner]:
 		sh.freeSlot(p.slot)
 		sh.stats.drop(scheme.Gone)
+	case sh.hasPart(&m):
+		sh.freeSlot(p.slot)
+		sh.stats.drop(scheme.Surplus)
 	case a == nil:
 		list := append(sh.parts[owner], &assembly{sum: p, have: []int32{m.Part}})
 		slices.SortFunc(list, func(a, b *assembly) int { return int(a.sum.head.Iter - b.sum.head.Iter) })
@@ -84,7 +115,7 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 		sh.freeSlot(p.slot)
 		of := &a.sum.head
 		of.Samples, of.Correct, of.Loss, of.Version = of.Samples+m.Samples, of.Correct+m.Correct, of.Loss+m.Loss, min(of.Version, m.Version)
-		of.Flags |= m.Flags
+		of.Flags, of.Parts = of.Flags|m.Flags, max(of.Parts, m.Parts)
 		if by == owner { // these two tell of the owner itself
 			of.Clock, of.Blocked = m.Clock, m.Blocked
 		}
@@ -104,6 +135,7 @@ func (sh *ownShard) forgetParts(owner int32) {
 	if sh.parts == nil {
 		return
 	}
+	sh.offered[owner] = nil // in another life it may compute them again
 	for _, a := range sh.parts[owner] {
 		sh.freeSlot(a.sum.slot)
 		sh.stats.drop(scheme.Gone)
@@ -117,7 +149,7 @@ func (sh *ownShard) checkParts(used map[int32]bool) (slots int, err error) {
 		for i, a := range list {
 			slots++
 			used[a.sum.slot] = true
-			if h := &a.sum.head; h.Owner != int32(owner) || h.Iter < sh.reached[owner] || i > 0 && h.Iter <= list[i-1].sum.head.Iter || len(a.have) > int(h.Parts) {
+			if h := &a.sum.head; h.Owner != int32(owner) || h.Iter < sh.reached[owner] || i > 0 && h.Iter <= list[i-1].sum.head.Iter || h.Parts > 0 && len(a.have) > int(h.Parts) {
 				return slots, fmt.Errorf("core: shard %d assembles iteration %d of worker %d from parts %v of %d, and the worker has reached %d", sh.id, h.Iter, owner, a.have, h.Parts, sh.reached[owner])
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Written"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Voted", "StepBegun", "Written"}
 
 func (k InputKind) String() string { return inputNames[k] }
 

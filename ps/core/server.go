@@ -113,7 +113,7 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		}
 		sh.landing[in.Worker] = nil
 		m := p.head
-		if isPart(&m) {
+		if isPart(&m) || sh.parts != nil && sh.hasPart(&m) {
 			out = s.partLanded(sh, p, in, out)
 		} else {
 			out = s.pushLanded(sh, p, in, out)
@@ -198,6 +198,7 @@ func (s *Server) receivePush(sh *ownShard, m wire.Header, out []Effect) []Effect
 		panic(fmt.Sprintf("core: server %d: %s arrived while the push of iteration %d is in flight", s.me, Describe(m), p.head.Iter))
 	}
 	s.watchPush(sh, &m)
+	sh.noteOffered(&m)
 	slot := sh.takeSlot()
 	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces, onServer: !sh.pushIsReadInPlace(m.Worker)})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
@@ -218,8 +219,8 @@ func (s *Server) hasPush(sh *ownShard, m *wire.Header) bool {
 	if sh.isLanding(m) {
 		return true
 	}
-	if isPart(m) {
-		return sh.hasPart(m)
+	if sh.parts != nil {
+		return sh.isRepeated(m)
 	}
 	return m.Iter < sh.reached[m.Worker]
 }

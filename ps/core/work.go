@@ -29,10 +29,13 @@ import (
 // Task is a range of the samples of one iteration.
 type Task struct {
 	Owner       int32 // the worker whose iteration it is
-	Part, Parts int32 // index and number of the iteration's pushes; 0 of 1: all of it
+	Part, Parts int32 // index and number of the iteration's pushes; 0 of 1: all of it. Parts 0, of an extra task: the owner's own part says
 	Iter        int64
 	From, To    int32 // samples of the owner's batch, [From, To); To 0: up to the batch's end
 	Grain       int32 // samples per step of the computation: a Cancel takes effect between two steps; 0: all in one step
+	// Until is how long the computation may take: beside the first, no step begins later. 0: it has no limit. The time of
+	// a worker's own iteration counts from the first step, and so does that of an extra task.
+	Until time.Duration
 }
 
 // same says whether two tasks are the same push of the same iteration.
@@ -44,8 +47,11 @@ type WorkEventKind uint8
 const (
 	Starting WorkEventKind = iota // the worker's next iteration starts: Task is all of it, until an Assign says otherwise
 	Begun                         // the computation of Task begins; Task was assigned after Starting
+	Stepped                       // a step of Task begins; Samples is the first sample behind it: those before it can no longer be cancelled
+	Fixed                         // Samples samples of Task were computed. Nothing of it can be cancelled any more, and of an own iteration the parts are fixed
 	Computed                      // Samples samples of Task were computed and are being pushed
 	Came                          // Msg has arrived from another worker
+	Gone                          // the worker Task.Owner has left the run, or was lost: it begins nothing any more
 	Leaves                        // the worker leaves the run and computes nothing any more
 )
 
@@ -68,7 +74,8 @@ const (
 	// Start no sample of Task from To on. If no sample is left of a task that has not begun, the worker forgets the
 	// task, and another worker must compute its part.
 	CancelWork
-	Tell // send Msg to another worker, To
+	Divide // the worker's own iteration, which is not Fixed yet, has Task.Parts parts; more than before
+	Tell   // send Msg to another worker, To
 )
 
 // Order is one order of a Work.
@@ -87,6 +94,7 @@ type Work interface {
 // workState is a worker's state on the work axis.
 type workState struct {
 	policy  Work
+	workers int32
 	orders  []Order // scratch
 	own     Task    // the task of the iteration that was started last
 	queue   []Task  // extra tasks that have not begun
@@ -106,11 +114,11 @@ type owedPart struct {
 
 // SetWork gives the worker a work policy. It must be called before the first input, and without StartEarly. All shards
 // of the worker must be pulled before every iteration, without rounds, grants and shared memory.
-func (w *Worker) SetWork(p Work) {
+func (w *Worker) SetWork(p Work, workers int) {
 	if w.early.on || w.round != nil || w.copies != nil || w.gates != nil || slices.Contains(w.near, true) {
 		panic(fmt.Sprintf("core: worker %d: a work policy does not go with early starts, copies, grants, rounds or shared memory", w.me))
 	}
-	w.work = &workState{policy: p, readVersion: make([]int64, len(w.shards))}
+	w.work = &workState{policy: p, workers: int32(workers), readVersion: make([]int64, len(w.shards))}
 }
 
 // task is the task that is computed or pushed.
@@ -136,13 +144,13 @@ func (w *Worker) mayStartExtra() bool {
 
 // computeEffect tells the driver to compute a task.
 func computeEffect(t Task) Effect {
-	return Effect{Kind: Compute, Iter: t.Iter, Src: t.From, Dst: t.To, Slot: t.Grain,
+	return Effect{Kind: Compute, Iter: t.Iter, Src: t.From, Dst: t.To, Slot: t.Grain, At: t.Until,
 		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter}}
 }
 
 // Task is the task of a Compute or a Cancel.
 func (e *Effect) Task() Task {
-	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot}
+	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At}
 }
 
 // startOwn starts the worker's next iteration, or the range of it that the policy leaves to the worker.
@@ -182,6 +190,8 @@ func (w *Worker) tellWork(ev WorkEvent, out []Effect) []Effect {
 			w.assign(ev.Kind, o.Task)
 		case CancelWork:
 			out = w.cancel(o.Task, out)
+		case Divide:
+			w.divide(o.Task)
 		case Tell:
 			o.Msg.Kind, o.Msg.Worker = wire.Peer, w.me
 			out = append(out, Effect{Kind: SendWorker, To: o.To, Msg: o.Msg})
@@ -192,7 +202,7 @@ func (w *Worker) tellWork(ev WorkEvent, out []Effect) []Effect {
 
 func (w *Worker) assign(during WorkEventKind, t Task) {
 	k := w.work
-	bad := t.Part < 0 || t.Part >= t.Parts || t.From < 0 || t.Grain < 0 || t.To > 0 && t.From >= t.To
+	bad := t.Part < 0 || t.Parts > 0 && t.Part >= t.Parts || during == Starting && t.Owner == w.me && t.Parts < 1 || t.From < 0 || t.Grain < 0 || t.To > 0 && t.From >= t.To
 	switch {
 	case bad || w.state == Finished:
 	case t.Owner != w.me, during != Starting && t.Iter == w.iter && !w.early.nextStarted:
@@ -203,6 +213,55 @@ func (w *Worker) assign(during WorkEventKind, t Task) {
 		return
 	}
 	panic(fmt.Sprintf("core: worker %d: its work policy assigns %+v in iteration %d, which is not allowed", w.me, t, k.own.Iter))
+}
+
+// divide gives parts of the worker's own iteration to others. Its own part, which is pushed last at the earliest, tells
+// the servers how many parts there are.
+func (w *Worker) divide(t Task) {
+	k := w.work
+	if now := w.taskBeingComputed(); t.Owner != w.me || t.Iter != k.own.Iter || t.Parts <= k.own.Parts || !k.starting && (now == nil || now != &k.own) {
+		panic(fmt.Sprintf("core: worker %d: its work policy divides %+v, which is not allowed while %+v is computed", w.me, t, k.own))
+	}
+	k.own.Parts = t.Parts
+}
+
+// stepsOn notes that the driver begins a step of the task that is computed.
+func (w *Worker) stepsOn(in Input, out []Effect) []Effect {
+	t := w.taskBeingComputed()
+	w.must(t != nil, in)
+	return w.tellWork(WorkEvent{Kind: Stepped, Task: *t, Samples: in.Msg.Samples}, out)
+}
+
+// fixed tells the policy that a task can no longer be changed, before the header of its push is made.
+func (w *Worker) fixed(in Input, out []Effect) []Effect {
+	if w.work == nil {
+		return out
+	}
+	return w.tellWork(WorkEvent{Kind: Fixed, Task: w.task(), Samples: in.Msg.Samples}, out)
+}
+
+// peer tells the policy of a message from another worker's, or that the other worker has left or was lost.
+func (w *Worker) peer(in Input, out []Effect) []Effect {
+	w.must(w.work != nil && in.Msg.Worker != w.me, in)
+	ev := WorkEvent{Kind: Came, Msg: in.Msg}
+	if in.Msg.Flags == wire.Gone {
+		ev = WorkEvent{Kind: Gone, Task: Task{Owner: in.Msg.Worker}}
+	}
+	return w.advance(w.tellWork(ev, out))
+}
+
+// leaveWork tells the policy and the other workers that this one leaves.
+func (w *Worker) leaveWork(out []Effect) []Effect {
+	if w.work == nil {
+		return out
+	}
+	out = w.tellWork(WorkEvent{Kind: Leaves}, out)
+	for to := range w.work.workers {
+		if to != w.me {
+			out = append(out, Effect{Kind: SendWorker, To: to, Msg: wire.Header{Kind: wire.Peer, Worker: w.me, Flags: wire.Gone}})
+		}
+	}
+	return out
 }
 
 // cancel removes the samples from t.To on from a task. It does nothing for samples that were computed already.

@@ -109,14 +109,9 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 	case Begin:
 		return w.begin(out)
 	case Forwarded:
-		w.must(w.state == Computing && w.head.Kind == 0, in)
-		t := w.task()
-		w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Clock: w.reportedClock,
-			Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
-		if !w.isInExtra() {
-			w.markPushes()
-		}
-		return out
+		return w.forwarded(in, out)
+	case StepBegun:
+		return w.stepsOn(in, out)
 	case PieceReady:
 		return w.pieceReady(in, out)
 	case TaskDone:
@@ -143,6 +138,19 @@ func (w *Worker) Step(in Input, out []Effect) []Effect {
 	default:
 		panic(fmt.Sprintf("core: worker %d: unknown input: %v", w.me, in))
 	}
+}
+
+// forwarded makes the header of the pushes of the task that was computed.
+func (w *Worker) forwarded(in Input, out []Effect) []Effect {
+	w.must(w.state == Computing && w.head.Kind == 0, in)
+	out = w.fixed(in, out)
+	t := w.task()
+	w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Clock: w.reportedClock,
+		Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
+	if !w.isInExtra() {
+		w.markPushes()
+	}
+	return out
 }
 
 func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
@@ -210,11 +218,9 @@ func (w *Worker) pull(s int32, out []Effect) []Effect {
 
 func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	m := in.Msg
-	if m.Kind == wire.Peer {
-		w.must(w.work != nil, in)
-		return w.advance(w.tellWork(WorkEvent{Kind: Came, Msg: m}, out))
-	}
 	switch m.Kind {
+	case wire.Peer:
+		return w.peer(in, out)
 	case wire.Dealt:
 		return w.dealt(m, out)
 	case wire.Verdict:
@@ -285,9 +291,7 @@ func (w *Worker) advance(out []Effect) []Effect {
 	}
 	if !w.early.nextStarted { // there is no next iteration
 		w.state = Finished
-		if w.work != nil {
-			out = w.tellWork(WorkEvent{Kind: Leaves}, out)
-		}
+		out = w.leaveWork(out)
 		for m := range w.plan.Servers {
 			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.pushedUpTo(int32(m)), Clock: w.life}})
 		}

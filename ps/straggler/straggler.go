@@ -63,6 +63,12 @@ func (a Amount) Of(own time.Duration) time.Duration {
 	return d
 }
 
+// Part returns what a part of an iteration takes that is share of its samples.
+func (a Amount) Part(share float64) Amount {
+	a.Sleep, a.Least = time.Duration(share*float64(a.Sleep)), time.Duration(share*float64(a.Least))
+	return a
+}
+
 // Injector is the slowness of one worker by one spec. Draw returns what iteration iter takes beyond its computing; equal arguments give
 // equal amounts, in whatever order they come. It is cheap in order of iterations.
 type Injector interface{ Draw(iter int64) Amount }

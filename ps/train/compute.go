@@ -113,7 +113,7 @@ func (w *Side) compute(task core.Task) {
 	it.timing.end = t.Now()
 	computing := it.timing.end - it.timing.start - it.timing.waited - it.timing.pushing
 	injected := it.timing.late + it.timing.slept + it.timing.paused
-	w.slow.finished(it.slowAt(), it.timing.forward, computing-injected, it.timing.slept)
+	it.settleSlowness(computing - injected)
 	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
 	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing, Samples: int(it.header.Samples)}
 	w.site.onDriver(it.done, false)

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
@@ -34,6 +35,16 @@ type ranges struct {
 	owners   []feed         // by worker; the sampler is nil until used
 	batchMax int            // samples that the model takes at a time
 	hasSums  bool           // sums holds gradients
+	until    time.Duration  // no grain begins later than this after the first one; 0: no limit
+	began    time.Duration  // when the first grain began
+	slow     slowGrains
+}
+
+// slowGrains is the slowness of the current task, which each grain gets in proportion to its samples.
+type slowGrains struct {
+	before time.Duration // own computing of the grains before the last one
+	share  float64       // of the last grain in the batch of the worker
+	slept  time.Duration // in the last grain
 }
 
 // makeRanges allocates the memory of ranges, if a policy gives the worker's work.
@@ -84,7 +95,7 @@ func (g *ranges) begin(t core.Task) {
 	if g == nil {
 		return
 	}
-	g.limit = 1<<31 - 1
+	g.limit, g.until = 1<<31-1, t.Until
 	if t.To > 0 {
 		g.limit = t.To
 	}
@@ -96,6 +107,9 @@ func (g *ranges) cancel(to int32) { g.limit = min(g.limit, to) }
 // computeRanges computes a task. It returns false if the run has failed.
 func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	w, g := it.w, it.w.ranges
+	if it.isOwn && !it.startLate(t.Iter) {
+		return false
+	}
 	if it.awaitAllReadable(); !it.allReadable {
 		return false
 	}
@@ -117,15 +131,11 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	if grain <= 0 || grain > g.batchMax {
 		grain = g.batchMax
 	}
-	g.next, g.isLast = int(t.From), false
+	g.next, g.isLast, g.began, g.slow = int(t.From), false, w.station.Transport.Now(), slowGrains{}
 	for !g.isLast {
 		g.hasGrain = false
 		w.site.poll()
-		w.site.await(false, func() bool { return true }, func() { // on the driver, which cancels tasks and knows of failures
-			g.n = max(0, min(grain, min(g.batch.N, int(g.limit))-g.next))
-			g.isLast = g.next+g.n >= min(g.batch.N, int(g.limit))
-			g.hasGrain = w.station.Net.Err() == nil
-		})
+		w.site.await(false, func() bool { return true }, func() { w.cutGrain(int(t.From), grain) })
 		if !g.hasGrain {
 			return false
 		}
@@ -135,17 +145,35 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	return true
 }
 
+// cutGrain cuts the next grain. It runs on the driver, which cancels tasks and knows of failures.
+func (w *Side) cutGrain(from, grain int) {
+	g := w.ranges
+	if w.station.Net.Err() != nil {
+		return
+	}
+	end := min(g.batch.N, int(g.limit))
+	if g.until > 0 && g.next > from && w.station.Transport.Now()-g.began > g.until {
+		end = g.next
+	}
+	g.n = max(0, min(grain, end-g.next))
+	w.step(core.Input{Kind: core.StepBegun, Msg: wire.Header{Samples: int64(g.next + g.n)}})
+	end = min(end, int(g.limit)) // the policy may have given samples away, but none of this grain
+	g.isLast = g.next+g.n >= end
+	g.hasGrain = w.station.Net.Err() == nil
+}
+
 // computeGrain computes the samples of a grain, which may be empty. With the last grain it hands over the sums of the
 // layers.
 func (w *Side) computeGrain(b workload.Batch, last bool) {
 	it, g := w.it, w.ranges
+	from := w.station.Transport.Now()
 	if b.N > 0 {
 		loss, correct := w.model.Forward(b, func(int) {})
 		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss
 	}
 	final := g.add
 	if last {
-		it.slowDown()
+		it.slowGrain(b.N, forwardsPerGrain*(w.station.Transport.Now()-from), true)
 		w.site.onDriver(it.forwarded, false)
 		final = func(w *Side, layer int, computed bool) {
 			g.add(w, layer, computed)
@@ -160,9 +188,40 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 		}
 	}
 	if !last {
+		it.slowGrain(b.N, w.station.Transport.Now()-from, false)
 		copy(g.sums.Bytes(), w.arenas.grads.Bytes())
 		g.hasSums = true
 	}
+}
+
+// forwardsPerGrain is how long a grain computes, in times of its forward pass [R]: backward has two products where forward has one.
+const forwardsPerGrain = 3
+
+// slowGrain slows a grain down that has computed, or is expected to compute, for own.
+func (it *iteration) slowGrain(n int, own time.Duration, last bool) {
+	w, g := it.w, it.w.ranges
+	share := float64(n) / float64(len(w.feed.batch.Y))
+	asked := w.slow.to.Within(it.slowAt()).Part(share).Of(own)
+	slept := time.Duration(0)
+	it.sleep(max(asked/2, asked+w.slow.owed), &slept)
+	it.timing.slept += slept
+	if last {
+		g.slow.share, g.slow.slept = share, slept
+	} else {
+		g.slow.before += own
+		w.slow.settle(asked, slept)
+	}
+	it.pause()
+}
+
+// settleSlowness carries over what was asked for and not slept in a task whose own computing took own.
+func (it *iteration) settleSlowness(own time.Duration) {
+	s, g := &it.w.slow, it.w.ranges
+	if g == nil {
+		s.finished(it.slowAt(), it.timing.forward, own, it.timing.slept)
+		return
+	}
+	s.settle(s.to.Within(it.slowAt()).Part(g.slow.share).Of(own-g.slow.before), g.slow.slept)
 }
 
 // add adds the sums so far to the gradients of a layer.
